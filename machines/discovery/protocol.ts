@@ -163,8 +163,14 @@ export type JwksLoad = { type: 'jwks.load' };
 export type JwksSynced = { type: 'jwks.synced'; sources: number; unanswered: number };
 // config-controller → jwks: configs.changed, as to service-registry. RequestAuthentications changed.
 
-// ---- key-set-N → jwks
+// ---- key-set-N ↔ jwks
 
+/** key-set-N → jwks. It is time to ask the issuer again, as soon as a slot is free. */
+export type KeyFetchRequested = { type: 'key-fetch.requested'; source: string };
+/** key-set-N → jwks. The issuer has answered or failed: its slot is free. */
+export type KeyFetchFinished = { type: 'key-fetch.finished'; source: string };
+/** jwks → key-set-N. A slot is free: ask the issuer now. */
+export type KeyFetchGranted = { type: 'key-fetch.granted' };
 /** key-set-N → jwks. The issuer's keys are others than before; they are in force under this version. */
 export type KeySetFetched = { type: 'key-set.fetched'; source: string; version: string };
 /** key-set-N → jwks. The issuer was asked in vain. What was fetched before stays in force: `version`, empty for nothing. */

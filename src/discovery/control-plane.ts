@@ -159,7 +159,9 @@ export class ControlPlane {
       limits: options.configLimits,
       adapters: sources,
     });
-    this.#keySets = new KeySets(guardedFetch(options.jwksAddresses));
+    this.#keySets = new KeySets(guardedFetch(options.jwksAddresses), (message, fields) =>
+      log.scope('jwks').warn(message, fields),
+    );
     this.#state = new MeshState({
       settings,
       domain,

@@ -68,6 +68,34 @@ describe('at the start', () => {
   });
 });
 
+describe('many issuers of one namespace', () => {
+  const mallory = 'RequestAuthentication/mallory/jwt';
+  const silent = Array.from(
+    { length: 60 },
+    (_, i): KeySource => ({ source: `https://mallory.test/${i}`, timeoutMs: 5_000, users: [mallory] }),
+  );
+
+  it('of which none responds occupy two slots: the issuers of others are asked at once', async () => {
+    const world = new DiscoveryWorld({}, { keySources: [...silent, google], issuers: { [google.source]: 'g1' } });
+    await world.pass(0);
+    expect(world.asked.map(({ source }) => source)).toEqual([silent[0]!.source, google.source, silent[1]!.source]);
+    await world.pass(5_000);
+    expect(world.state()).toBe(serving);
+    expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unanswered: 60 }]);
+  });
+
+  it('are all asked when they respond, and the slots of objects that are deleted are free again', async () => {
+    const world = new DiscoveryWorld({}, { keySources: silent });
+    await world.pass(5_000);
+    expect(world.asked).toHaveLength(2);
+    world.keySources = silent.slice(2);
+    for (const { source } of silent) world.issuers[source] = 'k';
+    await world.changeDirectory(changed(mallory));
+    await world.pass(1_000);
+    expect(new Set(world.asked.map(({ source }) => source)).size).toBe(60);
+  });
+});
+
 describe('while serving', () => {
   const withGoogle = async (): Promise<DiscoveryWorld> => {
     const world = new DiscoveryWorld({}, { keySources: [google], issuers: { [google.source]: 'g1' } });

@@ -6,12 +6,22 @@ import type {
   ConfigsChanged,
   JwksLoad,
   JwksSynced,
+  KeyFetchFinished,
+  KeyFetchRequested,
   KeySetFailed,
   KeySetFetched,
   KeySetLate,
   PushRequest,
 } from '../protocol.ts';
 import { jwksTimeline } from '../timeline.ts';
+import {
+  emptyQueue,
+  enqueueFetches,
+  type FetchQueue,
+  grantFetches,
+  removeFetches,
+  type WaitingFetch,
+} from './fetch-queue.ts';
 import { keySetMachine } from './key-set.machine.ts';
 
 export interface JwksInput {
@@ -30,10 +40,12 @@ export interface KeySource {
   users: ConfigKeyText[];
 }
 
+type KeySetName = `key-set-${number}`;
+
 /** One that is being kept up to date. */
 interface KnownSource extends KeySource {
   /** Of its actor. */
-  name: string;
+  name: KeySetName;
   /**
    * What became of the first question. While it is `awaited` the objects that ask for it are held back; `late`: no longer,
    * although the issuer has neither answered nor failed.
@@ -47,6 +59,8 @@ interface JwksContext extends JwksInput {
   changed: ConfigKeyText[];
   /** Objects that proxies are to be brought up to date with, once no first answer is awaited for them. */
   due: ConfigKeyText[];
+  /** Fetches that wait for a slot, and those that have one. */
+  queue: FetchQueue;
   /** How many actors there were, for the name of the next. */
   started: number;
 }
@@ -60,8 +74,15 @@ export const jwksMachine = setup({
   types: {
     context: {} as JwksContext,
     input: {} as JwksInput,
-    events: {} as JwksLoad | ConfigsChanged | KeySetFetched | KeySetFailed | KeySetLate,
-    children: {} as { sources: 'findKeySources' } & Record<`key-set-${number}`, 'keySet'>,
+    events: {} as
+      | JwksLoad
+      | ConfigsChanged
+      | KeyFetchRequested
+      | KeyFetchFinished
+      | KeySetFetched
+      | KeySetFailed
+      | KeySetLate,
+    children: {} as { sources: 'findKeySources' } & Record<KeySetName, 'keySet'>,
   },
   actors: {
     /** Says which key sets the objects in force ask for; those that nobody asks for are forgotten. */
@@ -97,9 +118,27 @@ export const jwksMachine = setup({
         enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
         return { ...one, name, firstAnswer: 'awaited' };
       });
-      const names = new Set(sources.map(({ name }) => name));
-      for (const { name } of context.sources) if (!names.has(name)) enqueue.stopChild(name);
-      enqueue.assign({ sources, started });
+      const names = new Set<string>(sources.map(({ name }) => name));
+      const stopped = new Set<KeySetName>(context.sources.flatMap(({ name }) => (names.has(name) ? [] : [name])));
+      for (const name of stopped) enqueue.stopChild(name);
+      // A new actor is queued with its start: an event of each would be a step of its own.
+      const fresh = sources.filter((one) => !known.has(idOf(one)));
+      const queue = enqueueFetches(removeFetches(context.queue, stopped), fresh.map(fetchOf));
+      enqueue.assign({ sources, started, queue });
+    }),
+    queueFetch: assign(({ context, event }) => {
+      const of = event.type === 'key-fetch.requested' && context.sources.find(({ source }) => source === event.source);
+      if (!of) return {};
+      return { queue: enqueueFetches(context.queue, [fetchOf(of)]) };
+    }),
+    freeSlot: assign(({ context, event }) => {
+      const of = event.type === 'key-fetch.finished' && context.sources.find(({ source }) => source === event.source);
+      return of ? { queue: removeFetches(context.queue, new Set([of.name])) } : {};
+    }),
+    grantFetches: enqueueActions(({ context, enqueue }) => {
+      const { queue, granted } = grantFetches(context.queue);
+      enqueue.assign({ queue });
+      for (const name of granted) enqueue.sendTo(name as KeySetName, { type: 'key-fetch.granted' });
     }),
     /** Who has asked for it is brought up to date, if its keys are others than before. */
     noteAnswer: assign(({ context, event }) => {
@@ -136,10 +175,12 @@ export const jwksMachine = setup({
   id: 'jwks',
   description: 'The keys with which tokens of requests are verified.',
   meta: { timeline: jwksTimeline },
-  context: ({ input }) => ({ ...input, sources: [], changed: [], due: [], started: 0 }),
+  context: ({ input }) => ({ ...input, sources: [], changed: [], due: [], queue: emptyQueue, started: 0 }),
   initial: 'idle',
   on: {
     'configs.changed': { actions: 'rememberChanges' },
+    'key-fetch.requested': { actions: ['queueFetch', 'grantFetches'] },
+    'key-fetch.finished': { actions: ['freeSlot', 'grantFetches'] },
     'key-set.fetched': { actions: 'noteAnswer' },
     'key-set.failed': { description: 'What was fetched before stays in force.', actions: 'noteAnswer' },
     'key-set.late': { description: 'Tokens of that issuer are refused until it answers.', actions: 'waitNoLonger' },
@@ -164,7 +205,7 @@ export const jwksMachine = setup({
             src: 'findKeySources',
             onDone: {
               target: 'waiting for issuers',
-              actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
+              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }, 'grantFetches'],
             },
           },
         },
@@ -196,7 +237,7 @@ export const jwksMachine = setup({
             src: 'findKeySources',
             onDone: {
               target: 'current',
-              actions: { type: 'follow', params: ({ event }) => ({ found: event.output }) },
+              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }, 'grantFetches'],
             },
             onError: { target: 'current', description: 'A fault of ours. The next change brings another look.' },
           },
@@ -209,6 +250,11 @@ export const jwksMachine = setup({
 /** Of those that are found each source is there once; with another time limit it is asked by another actor. */
 function idOf({ source, timeoutMs }: KeySource): string {
   return `${source} ${timeoutMs}`;
+}
+
+/** Keys of objects are `Kind/namespace/name`. */
+function fetchOf({ name, users }: KnownSource): WaitingFetch {
+  return { name, namespaces: [...new Set(users.map((user) => user.split('/')[1] ?? ''))] };
 }
 
 function isAwaited({ firstAnswer }: KnownSource): boolean {

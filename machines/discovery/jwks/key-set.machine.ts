@@ -1,7 +1,14 @@
 import { assign, sendParent, setup } from 'xstate';
 import { promiseEffect } from '../../effect.ts';
 import { answeredInVain, brokenOff } from '../in-vain.ts';
-import type { KeySetFailed, KeySetFetched, KeySetLate } from '../protocol.ts';
+import type {
+  KeyFetchFinished,
+  KeyFetchGranted,
+  KeyFetchRequested,
+  KeySetFailed,
+  KeySetFetched,
+  KeySetLate,
+} from '../protocol.ts';
 import { noLane } from '../timeline.ts';
 
 export interface KeySetInput {
@@ -41,7 +48,12 @@ const longestRestMs = 3_600_000;
  * issuer keeps silent.
  */
 export const keySetMachine = setup({
-  types: { context: {} as KeySetContext, input: {} as KeySetInput, children: {} as { fetching: 'fetchKeySet' } },
+  types: {
+    context: {} as KeySetContext,
+    input: {} as KeySetInput,
+    events: {} as KeyFetchGranted,
+    children: {} as { fetching: 'fetchKeySet' },
+  },
   actors: {
     /** Asks the issuer, and puts the key set of a good answer in force under its source. */
     fetchKeySet: promiseEffect<IssuerAnswer, { source: string; timeoutMs: number }>('fetchKeySet'),
@@ -67,6 +79,12 @@ export const keySetMachine = setup({
     }),
     countAttempt: assign({ attempts: ({ context }) => context.attempts + 1 }),
     countFailure: assign({ attempts: 0, failures: ({ context }) => context.failures + 1, hasSettled: true }),
+    requestFetch: sendParent(
+      ({ context }): KeyFetchRequested => ({ type: 'key-fetch.requested', source: context.source }),
+    ),
+    reportFinished: sendParent(
+      ({ context }): KeyFetchFinished => ({ type: 'key-fetch.finished', source: context.source }),
+    ),
     reportFetched: sendParent(
       ({ context }): KeySetFetched => ({ type: 'key-set.fetched', source: context.source, version: context.version }),
     ),
@@ -85,11 +103,19 @@ export const keySetMachine = setup({
   description: 'The keys of one issuer of tokens.',
   meta: { timeline: noLane },
   context: ({ input }) => ({ ...input, version: '', attempts: 0, failures: 0, hasSettled: false }),
-  initial: 'fetching',
+  initial: 'queued',
+  on: { 'key-fetch.granted': { description: 'Only a queued fetch is granted.' } },
   after: { firstKeysTimeout: { guard: 'isUnsettled', actions: 'reportLate' } },
   states: {
+    queued: {
+      description:
+        'The issuer is due to be asked, and waits for the turn of a namespace that uses it. The parent queues a new one.',
+      meta: { waitsFor: 'key-fetch.granted: every fetch that runs has a limit' },
+      on: { 'key-fetch.granted': 'fetching' },
+    },
     fetching: {
       description: 'The issuer is asked. What was fetched before is in force.',
+      exit: 'reportFinished',
       meta: { waitsFor: 'the answer of the issuer, which has a limit' },
       invoke: {
         id: 'fetching',
@@ -115,15 +141,15 @@ export const keySetMachine = setup({
     },
     'up to date': {
       description: 'The issuer answered a short while ago.',
-      after: { refreshInterval: 'fetching' },
+      after: { refreshInterval: { target: 'queued', actions: 'requestFetch' } },
     },
     'asking again': {
       description: 'Perhaps the failure was of a moment.',
-      after: { retryDelay: 'fetching' },
+      after: { retryDelay: { target: 'queued', actions: 'requestFetch' } },
     },
     resting: {
       description: 'The issuer keeps failing: it is asked more and more rarely.',
-      after: { rest: 'fetching' },
+      after: { rest: { target: 'queued', actions: 'requestFetch' } },
     },
   },
 });

@@ -51,8 +51,8 @@ function asking(name: string, ...jwtRules: JwtRule[]): Config<RequestAuthenticat
 }
 
 describe('what is asked for', () => {
-  it('is each key set once, with the longest time limit of its users; keys in an object are not asked for', () => {
-    const sources = newKeySets().sourcesOf([
+  it('is each key set once, with the longest time limit of its users; keys in an object are not asked for', async () => {
+    const sources = await newKeySets().sourcesOf([
       asking('a', { issuer: 'i', jwksUri: 'https://id.test/keys' }, { issuer: 'x', jwks: '{}' }),
       asking('b', { issuer: 'i', jwksUri: 'https://id.test/keys', timeoutMs: 9_000 }, { issuer: 'https://id.test' }),
     ]);
@@ -63,9 +63,10 @@ describe('what is asked for', () => {
     ]);
   });
 
-  it('is named without what may be secret in its address, and yet by a name of its own', () => {
+  it('is named without what may be secret in its address, and yet by a name of its own', async () => {
     const urls = ['https://me:pass@id.test/keys', 'https://id.test/keys?token=1', 'https://id.test/keys?token=2'];
-    const names = urls.map((jwksUri) => newKeySets().sourcesOf([asking('a', { issuer: '', jwksUri })])[0]!.source);
+    const found = await newKeySets().sourcesOf(urls.map((jwksUri) => asking('a', { issuer: '', jwksUri })));
+    const names = found.map(({ source }) => source);
     expect(names.join(' ')).not.toMatch(/pass|token/);
     expect(new Set(names).size).toBe(3);
   });
@@ -76,7 +77,7 @@ describe('the objects', () => {
     const keySets = newKeySets();
     const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` }, { issuer: 'x', jwks: '{"keys":[]}' });
     const set = configSetOf([object]);
-    const { source } = keySets.sourcesOf([object])[0]!;
+    const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
     expect(keySets.resolve(set).RequestAuthentication).toEqual([object]);
     const first = await keySets.fetch(source, 1_000, stay);
     const resolved = keySets.resolve(set).RequestAuthentication[0]!;
@@ -97,14 +98,14 @@ describe('the objects', () => {
     const keySets = newKeySets();
     const object = asking('a', { issuer: 'i', jwksUri: `${origin}/keys` });
     const set = configSetOf([object]);
-    const { source } = keySets.sourcesOf([object])[0]!;
+    const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
     await keySets.fetch(source, 1_000, stay);
     const resolved = keySets.resolve(set).RequestAuthentication[0];
     answers['/keys'] = 500;
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('HTTP status 500');
     expect(keySets.resolve(set).RequestAuthentication[0]).toBe(resolved);
     expect(keySets.counts).toEqual({ success: 1, failure: 1 });
-    keySets.sourcesOf([]);
+    await keySets.sourcesOf([]);
     expect(keySets.resolve(set).RequestAuthentication[0]).toBe(object);
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('no object asks');
   });
@@ -114,7 +115,7 @@ describe('an issuer', () => {
   const fetched = async (rule: JwtRule, timeoutMs = 1_000): Promise<string | undefined> => {
     const keySets = newKeySets();
     const object = asking('a', rule);
-    const { source } = keySets.sourcesOf([object])[0]!;
+    const [{ source }] = (await keySets.sourcesOf([object])) as [KeySource];
     await keySets.fetch(source, timeoutMs, stay);
     return keySets.resolve(configSetOf([object])).RequestAuthentication[0]!.spec.jwtRules[0]!.jwks;
   };
@@ -154,7 +155,9 @@ describe('an issuer', () => {
 describe('addresses of this host', () => {
   it('are not fetched from unless a setting permits it', async () => {
     const keySets = new KeySets();
-    const [{ source }] = keySets.sourcesOf([asking('a', { issuer: 'i', jwksUri: `${origin}/keys` })]) as [KeySource];
+    const [{ source }] = (await keySets.sourcesOf([asking('a', { issuer: 'i', jwksUri: `${origin}/keys` })])) as [
+      KeySource,
+    ];
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow(
       'the host 127.0.0.1 is a loopback address, and not in ALLOWED_CIDRS_IN_JWKS_URIS',
     );
@@ -166,7 +169,7 @@ describe('addresses of this host', () => {
       jwks_uri: origin.replace('127.0.0.1', '127.0.0.2'),
     });
     const keySets = new KeySets(guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.1'] })));
-    const [{ source }] = keySets.sourcesOf([asking('a', { issuer: origin })]) as [KeySource];
+    const [{ source }] = (await keySets.sourcesOf([asking('a', { issuer: origin })])) as [KeySource];
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('the host 127.0.0.2 is a loopback address');
     expect(asked).toEqual(['/.well-known/openid-configuration']);
   });

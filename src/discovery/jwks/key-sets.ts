@@ -1,18 +1,19 @@
 /** Key sets of issuers that RequestAuthentications name by an address: fetched, kept, and put into the objects. */
 
-import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { type Fetch, guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
+import { Turns } from '../../runtime/turns.ts';
 import { fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
+import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
-const defaultTimeoutMs = 5_000;
+type Warn = (message: string, fields: Readonly<Record<string, string | number>>) => void;
 
 /** An object with what it got, as long as that is the same. */
 interface Resolved {
@@ -24,36 +25,34 @@ export class KeySets {
   /** How often issuers were asked, and what came of it. */
   readonly counts = { success: 0, failure: 0 };
   readonly #fetch: Fetch;
-  readonly #addresses = new Map<string, KeyAddress>();
+  readonly #warn: Warn;
+  #addresses: ReadonlyMap<string, KeyAddress> = new Map();
+  #rejected: ReadonlyMap<string, string> = new Map();
   readonly #keys = new Map<string, string>();
   readonly #resolved = new WeakMap<Config, Resolved>();
 
-  constructor(fetch: Fetch = guardedFetch(new BlockedAddresses())) {
+  constructor(fetch: Fetch = guardedFetch(new BlockedAddresses()), warn: Warn = () => {}) {
     this.#fetch = fetch;
+    this.#warn = warn;
   }
 
-  /** What these objects ask for, each once. What none of them asks for is forgotten. */
-  sourcesOf(configs: readonly Config<RequestAuthentication>[]): KeySource[] {
-    const sources = new Map<string, KeySource>();
-    this.#addresses.clear();
-    for (const config of configs) {
-      const user = configKeyText(configKeyOf(config));
-      for (const rule of config.spec.jwtRules) {
-        const address = addressOf(rule);
-        if (address === undefined) continue;
-        const source = nameOf(address);
-        const { timeoutMs = 0, users = [] } = sources.get(source) ?? {};
-        this.#addresses.set(source, address);
-        sources.set(source, {
-          source,
-          // The longest timeout among its users counts.
-          timeoutMs: Math.max(timeoutMs, rule.timeoutMs ?? defaultTimeoutMs),
-          users: [...new Set([...users, user])],
-        });
-      }
+  /** The key sets to fetch for these objects. Key sets that no object names any more are removed. */
+  async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
+    const { sources, addresses, rejected } = await new Turns().through(selectKeySources(configs));
+    this.#addresses = addresses;
+    this.#reportRejected(rejected);
+    for (const source of this.#keys.keys()) if (!addresses.has(source)) this.#keys.delete(source);
+    return sources;
+  }
+
+  /** Once for every change: objects beyond a limit stay there until somebody edits them. */
+  #reportRejected(rejected: ReadonlyMap<string, string>): void {
+    for (const [object, reason] of rejected) {
+      if (this.#rejected.get(object) === reason) continue;
+      this.#warn('issuers of a RequestAuthentication exceed a limit', { object, count: rejected.size, reason });
+      break;
     }
-    for (const source of this.#keys.keys()) if (!sources.has(source)) this.#keys.delete(source);
-    return [...sources.values()];
+    this.#rejected = rejected;
   }
 
   /**
@@ -94,8 +93,8 @@ export class KeySets {
 
   #withKeys(config: Config<RequestAuthentication>): Config<RequestAuthentication> {
     const keys = config.spec.jwtRules.map((rule) => {
-      const address = addressOf(rule);
-      return address && this.#keys.get(nameOf(address));
+      const source = keySourceOf(rule);
+      return source && this.#keys.get(source.name);
     });
     if (keys.every((one) => one === undefined)) return config;
     const known = this.#resolved.get(config);
@@ -108,23 +107,4 @@ export class KeySets {
     this.#resolved.set(config, { keys, config: resolved });
     return resolved;
   }
-}
-
-/** Undefined for a rule that has its keys in it. */
-function addressOf({ jwks, jwksUri, issuer }: JwtRule): KeyAddress | undefined {
-  if (jwks !== undefined) return undefined;
-  return jwksUri !== undefined ? { kind: 'keys', url: jwksUri } : { kind: 'issuer', url: issuer };
-}
-
-/** What stands for an address in events and logs: without what may be secret in it, and yet one for each. */
-function nameOf({ kind, url }: KeyAddress): string {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined;
-  const role = kind === 'issuer' ? 'issuer ' : '';
-  if (parsed === undefined) return `${role}${url}`;
-  const isPlain = parsed.username === '' && parsed.password === '' && parsed.search === '';
-  return isPlain ? `${role}${url}` : `${role}${parsed.origin}${parsed.pathname} (${hashOf(url).slice(0, 8)})`;
-}
-
-function hashOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }

@@ -14,6 +14,7 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import type { Service } from '../../model/services/service.ts';
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { sliceMs } from '../ads/turns/slices.ts';
+import { selectKeySources } from '../jwks/key-sources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-diagnostics.ts';
@@ -53,6 +54,10 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_gateway_servers_rejected: findRejectedServers,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_policies_without_workload: findUnheldPolicies,
+  pilot_jwks_sources_rejected: function* ({ configs }, note) {
+    const { rejected } = yield* selectKeySources(configs.RequestAuthentication);
+    for (const [object, reason] of rejected) note(object, reason);
+  },
   pilot_refused_restrictions: function* ({ configs, context }, note) {
     for (const kind of closedKinds) {
       for (const config of configs[kind]) {

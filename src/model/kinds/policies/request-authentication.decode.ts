@@ -16,12 +16,19 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { inSchema, someOf } from '../../fields/description.ts';
+import { limitErrors } from '../../fields/limits.ts';
 import { headerNamePattern } from '../../fields/patterns.ts';
 import { lineMistake, mistakeAt } from '../field-rules.ts';
 import { claimHeaderMistake, headerNameMistake } from '../virtual-service.rules.ts';
 import { spaceMistake } from './authorization-policy.rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
-import { type JwtRule, mostKeys, type RequestAuthentication } from './request-authentication.ts';
+import {
+  type JwtRule,
+  maxFetchedIssuers,
+  maxFetchTimeoutMs,
+  mostKeys,
+  type RequestAuthentication,
+} from './request-authentication.ts';
 
 const headerName = inSchema(
   refine(name, (header, path) => mistakeAt(path, headerNameMistake(header))),
@@ -87,19 +94,28 @@ export const requestAuthentication: Decoder<RequestAuthentication> = inSchema(
       restrictions({ ...scopeFields, jwtRules: withDefault(list(jwtRule), []) }),
       scopeAliases(),
     ),
-    scopeErrors,
+    (object, path) => [...scopeErrors(object, path), ...fetchedIssuerErrors(object, path)],
   ),
   { rules: scopeRules },
 );
 
+function fetchedIssuerErrors({ jwtRules }: RequestAuthentication, path: string): FieldError[] {
+  const fetched = jwtRules.filter(({ jwks }) => jwks === undefined).length;
+  return limitErrors(fieldPath(path, 'jwtRules'), fetched, maxFetchedIssuers, 'issuers whose keys are fetched');
+}
+
 /** What is allowed and probably not meant. */
 export function requestAuthenticationWarnings({ jwtRules }: RequestAuthentication): FieldError[] {
-  return jwtRules.flatMap(({ audiences }, index) =>
-    mistakeAt(
+  return jwtRules.flatMap(({ audiences, timeoutMs = 0 }, index) => [
+    ...mistakeAt(
       `jwtRules[${index}].audiences`,
       audiences?.length === 0 ? 'has none: tokens for any audience are taken' : undefined,
     ),
-  );
+    ...mistakeAt(
+      `jwtRules[${index}].timeout`,
+      timeoutMs > maxFetchTimeoutMs ? `is longer than ${maxFetchTimeoutMs / 1_000}s, which is used instead` : undefined,
+    ),
+  ]);
 }
 
 function jwksUriMistake(uri: string): string | undefined {

@@ -8,6 +8,12 @@ export interface RequestAuthentication extends PolicyScope {
 /** Keys of one issuer. It has a few, and each goes to every proxy that takes its tokens. */
 export const mostKeys = 100;
 
+/** Issuers of one object whose keys the control plane fetches. */
+export const maxFetchedIssuers = 100;
+
+/** For an answer of an issuer, whatever `timeout` is longer. A fetch occupies one of a few slots until then. */
+export const maxFetchTimeoutMs = 30_000;
+
 export interface JwtRule {
   readonly issuer: string;
   readonly audiences?: readonly string[];

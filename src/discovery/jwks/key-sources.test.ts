@@ -1,0 +1,61 @@
+import { describe, expect, it } from 'vitest';
+import type { Config } from '../../model/config/config.ts';
+import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
+import { atOnce } from '../../runtime/turns.ts';
+import { maxSourcesOfMesh, maxSourcesOfNamespace, selectKeySources } from './key-sources.ts';
+
+function naming(namespace: string, name: string, jwtRules: readonly JwtRule[]): Config<RequestAuthentication> {
+  return {
+    kind: 'RequestAuthentication',
+    apiVersion: 'security.istio.io/v1',
+    ...{ name, namespace, labels: {}, annotations: {}, resourceVersion: '1', creationTimestamp: 0 },
+    spec: { jwtRules },
+  };
+}
+
+const rules = (tenant: string, count: number): JwtRule[] =>
+  Array.from({ length: count }, (_, i) => ({ issuer: '', jwksUri: `https://${tenant}.test/${i}` }));
+const select = (...configs: Config<RequestAuthentication>[]) => atOnce(selectKeySources(configs));
+
+describe('key sets that are fetched', () => {
+  it('are the first ones of a namespace up to its limit, and objects with others are reported', () => {
+    const first = naming('mallory', 'first', rules('a', maxSourcesOfNamespace));
+    const second = naming('mallory', 'second', rules('b', 3));
+    const { sources, addresses, rejected } = select(first, second, naming('bank', 'jwt', rules('bank', 1)));
+    expect(sources).toHaveLength(maxSourcesOfNamespace + 1);
+    expect(sources.at(-1)).toMatchObject({ source: 'https://bank.test/0', users: ['RequestAuthentication/bank/jwt'] });
+    expect([...rejected.keys()]).toEqual(['RequestAuthentication/mallory/second']);
+    expect(rejected.get('RequestAuthentication/mallory/second')).toContain(`${maxSourcesOfNamespace} of its namespace`);
+    expect(addresses.has('https://b.test/0')).toBe(false);
+  });
+
+  it('are shared between namespaces in turns when the mesh has too many: who names few has all of them', () => {
+    const greedy = Array.from({ length: 20 }, (_, i) =>
+      naming(`mallory-${i}`, 'jwt', rules(`mallory-${i}`, maxSourcesOfNamespace)),
+    );
+    const { sources, rejected } = select(...greedy, naming('bank', 'jwt', rules('bank', 10)));
+    expect(sources).toHaveLength(maxSourcesOfMesh);
+    expect(sources.filter(({ source }) => source.startsWith('https://bank.test'))).toHaveLength(10);
+    expect(rejected.size).toBe(20);
+    expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} of the mesh`);
+  });
+
+  it('that a namespace shares with one beyond its limit are fetched', () => {
+    const greedy = naming('mallory', 'a', [...rules('a', maxSourcesOfNamespace), ...rules('shared', 1)]);
+    const { sources, rejected } = select(greedy, naming('bank', 'jwt', rules('shared', 1)));
+    expect(sources.map(({ source }) => source)).toContain('https://shared.test/0');
+    expect(rejected.size).toBe(0);
+  });
+
+  it('are waited for half a minute at most, whatever an object says', () => {
+    const [source] = select(naming('a', 'b', [{ ...rules('a', 1)[0]!, timeoutMs: 3_600_000 }])).sources;
+    expect(source?.timeoutMs).toBe(30_000);
+  });
+
+  it('are found in steps, with one for each rule', () => {
+    const steps = selectKeySources([naming('a', 'b', rules('a', 50))]);
+    let count = 0;
+    while (steps.next().done !== true) count++;
+    expect(count).toBeGreaterThanOrEqual(100);
+  });
+});

@@ -1,0 +1,116 @@
+/** Which key sets RequestAuthentications name, and which of them are fetched: what one namespace may name is limited. */
+import { createHash } from 'node:crypto';
+import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import {
+  type JwtRule,
+  maxFetchTimeoutMs,
+  type RequestAuthentication,
+} from '../../model/kinds/policies/request-authentication.ts';
+import type { Steps } from '../../runtime/turns.ts';
+import type { KeyAddress } from './fetch-key-set.ts';
+
+/** Key sets that the objects of one namespace may name. */
+export const maxSourcesOfNamespace = 200;
+/** Key sets of all namespaces together. Each has an actor and is fetched every 20 minutes. */
+export const maxSourcesOfMesh = 1_000;
+
+const defaultTimeoutMs = 5_000;
+
+export interface KeySourceSelection {
+  readonly sources: KeySource[];
+  readonly addresses: ReadonlyMap<string, KeyAddress>;
+  /** Objects with issuers beyond a limit, and what the limit is: their keys are not fetched, so that their tokens are rejected. */
+  readonly rejected: ReadonlyMap<string, string>;
+}
+
+interface Named {
+  readonly address: KeyAddress;
+  readonly users: Set<ReturnType<typeof configKeyText>>;
+  timeoutMs: number;
+}
+
+/**
+ * The key sets that these objects name, each once. A namespace has the first ones of its objects, in their order, and namespaces share
+ * the limit of the mesh in turns: one that names many takes no place from one that names few.
+ */
+export function* selectKeySources(configs: readonly Config<RequestAuthentication>[]): Steps<KeySourceSelection> {
+  const named = new Map<string, Named>();
+  const byNamespace = new Map<string, Set<string>>();
+  for (const config of configs) {
+    const user = configKeyText(configKeyOf(config));
+    for (const rule of config.spec.jwtRules) {
+      yield;
+      const source = keySourceOf(rule);
+      if (source === undefined) continue;
+      const known = named.get(source.name) ?? { address: source.address, users: new Set(), timeoutMs: 0 };
+      known.users.add(user);
+      // The longest timeout among its users counts.
+      known.timeoutMs = Math.max(known.timeoutMs, Math.min(rule.timeoutMs ?? defaultTimeoutMs, maxFetchTimeoutMs));
+      named.set(source.name, known);
+      const ofNamespace = byNamespace.get(config.namespace) ?? new Set();
+      byNamespace.set(config.namespace, ofNamespace.add(source.name));
+    }
+  }
+  const admitted = admit(byNamespace);
+  const sources: KeySource[] = [];
+  const addresses = new Map<string, KeyAddress>();
+  const rejected = new Map<string, string>();
+  for (const [source, { address, users, timeoutMs }] of named) {
+    yield;
+    if (admitted.has(source)) {
+      sources.push({ source, timeoutMs, users: [...users] });
+      addresses.set(source, address);
+      continue;
+    }
+    const isOfMesh = admitted.size >= maxSourcesOfMesh;
+    const limit = isOfMesh ? `${maxSourcesOfMesh} of the mesh` : `${maxSourcesOfNamespace} of its namespace`;
+    for (const user of users)
+      rejected.set(user, `names issuers beyond the limit of ${limit}: their tokens are rejected`);
+  }
+  return { sources, addresses, rejected };
+}
+
+function admit(byNamespace: ReadonlyMap<string, ReadonlySet<string>>): ReadonlySet<string> {
+  const admitted = new Set<string>();
+  const lists = [...byNamespace.values()].map((sources) => [...sources].slice(0, maxSourcesOfNamespace));
+  for (let round = 0; round < maxSourcesOfNamespace; round++) {
+    for (const list of lists) {
+      if (round < list.length && admitted.size < maxSourcesOfMesh) admitted.add(list[round]!);
+    }
+  }
+  return admitted;
+}
+
+export interface NamedKeySource {
+  readonly address: KeyAddress;
+  readonly name: string;
+}
+
+/** Objects are resolved for every push context, and their rules stay the same. */
+const sourcesOfRules = new WeakMap<JwtRule, NamedKeySource>();
+
+/** The key set that a rule names; `undefined` for a rule that contains its keys. */
+export function keySourceOf(rule: JwtRule): NamedKeySource | undefined {
+  const { jwks, jwksUri, issuer } = rule;
+  if (jwks !== undefined) return undefined;
+  const known = sourcesOfRules.get(rule);
+  if (known !== undefined) return known;
+  const address: KeyAddress = jwksUri !== undefined ? { kind: 'keys', url: jwksUri } : { kind: 'issuer', url: issuer };
+  const source = { address, name: nameOf(address) };
+  sourcesOfRules.set(rule, source);
+  return source;
+}
+
+/** What stands for an address in events and logs: without what may be secret in it, and yet one for each. */
+function nameOf({ kind, url }: KeyAddress): string {
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  const role = kind === 'issuer' ? 'issuer ' : '';
+  if (parsed === undefined) return `${role}${url}`;
+  const isPlain = parsed.username === '' && parsed.password === '' && parsed.search === '';
+  return isPlain ? `${role}${url}` : `${role}${parsed.origin}${parsed.pathname} (${hashOf(url).slice(0, 8)})`;
+}
+
+export function hashOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
+}

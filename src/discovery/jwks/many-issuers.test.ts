@@ -1,0 +1,93 @@
+/** Issue 33, item 3: one tenant names as many issuers as fit into its objects, beside a control plane that serves others. */
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { ControlPlane, serviceEntry, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { measuredTurns } from '../../../test/harness/longest-turn.ts';
+import { maxSourcesOfNamespace } from './key-sources.ts';
+
+const keys = '{"keys":[{"kty":"EC"}]}';
+let server: Server;
+/** Paths of all requests, and how many ran at the same time. */
+let seen: string[] = [];
+let running = 0;
+let mostRunning = 0;
+
+beforeEach(async () => {
+  seen = [];
+  running = 0;
+  mostRunning = 0;
+  server = createServer((request, response) => {
+    seen.push(request.url ?? '');
+    mostRunning = Math.max(mostRunning, ++running);
+    setImmediate(() => {
+      running--;
+      response.end(keys);
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+
+afterEach(async () => {
+  await stopControlPlanes();
+  server.closeAllConnections();
+  server.close();
+});
+
+function naming(name: string, namespace: string, from: number, to: number): string {
+  const { port } = server.address() as AddressInfo;
+  const rules = Array.from({ length: to - from }, (_, i) => {
+    return `{issuer: i${from + i}, jwksUri: "http://127.0.0.1:${port}/${namespace}/${from + i}"}`;
+  });
+  return `apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: ${name}, namespace: ${namespace}}
+spec: {jwtRules: [${rules.join()}]}
+`;
+}
+
+function start(files: Record<string, string>): ControlPlane {
+  const env = { ALLOWED_CIDRS_IN_JWKS_URIS: '127.0.0.0/8' };
+  return new ControlPlane({}, { 'cart.yaml': serviceEntry(), ...files }, () => {}, env);
+}
+
+test('an object with 9,000 issuers is rejected: none of them is asked, and others are served', async () => {
+  const plane = start({ 'many.yaml': naming('many', 'mallory', 0, 9_000) });
+  await plane.ready();
+  expect(plane.lines.join('\n')).toContain('LIMIT_EXCEEDED');
+  plane.write('bank.yaml', naming('jwt', 'bank', 0, 1));
+  await eventually('the bank has its keys', () => seen.includes('/bank/0'));
+  expect(seen).toEqual(['/bank/0']);
+});
+
+test('a namespace with 1,000 issuers in ten objects has its limit of them, two at a time, and the loop stays free', async () => {
+  const plane = start({});
+  await plane.ready();
+  const { stream } = await plane.subscribe();
+  // Code that runs for the first time is slow, whatever it works on.
+  plane.write('first.yaml', naming('first', 'warm', 0, 20));
+  plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82));
+  await stream.next();
+  await eventually('the first issuers are asked', () => new Set(seen).size === 20);
+  seen = [];
+  const { longestMs } = await measuredTurns(async () => {
+    for (let i = 0; i < 10; i++) plane.write(`many-${i}.yaml`, naming(`many-${i}`, 'mallory', 100 * i, 100 * (i + 1)));
+    await eventually('the first issuers are asked', () => seen.length > 0);
+    plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+    await stream.next();
+    await eventually('its share is fetched', () => new Set(seen).size === maxSourcesOfNamespace);
+  });
+  expect(mostRunning).toBeLessThanOrEqual(2);
+  expect(longestMs).toBeLessThan(50);
+  const { pilot_jwks_sources_rejected: rejected } = (await plane.get('/debug/push_status')).json() as Record<
+    string,
+    object
+  >;
+  expect(Object.keys(rejected ?? {})).toHaveLength(8);
+  expect(plane.lines.filter((line) => line.includes('issuers of a RequestAuthentication exceed a limit'))).not.toEqual(
+    [],
+  );
+  plane.write('bank.yaml', naming('jwt', 'bank', 0, 1));
+  await eventually('the bank has its keys', () => seen.includes('/bank/0'));
+});

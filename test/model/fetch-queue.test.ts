@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest';
+import {
+  emptyQueue,
+  enqueueFetches,
+  grantFetches,
+  maxFetches,
+  maxFetchesOfNamespace,
+  removeFetches,
+  type WaitingFetch,
+} from '../../machines/discovery/jwks/fetch-queue.ts';
+
+const fetchOf = (name: string, ...namespaces: string[]): WaitingFetch => ({ name, namespaces });
+const queueOf = (...fetches: WaitingFetch[]) => enqueueFetches(emptyQueue, fetches);
+const many = (namespace: string, count: number) =>
+  Array.from({ length: count }, (_, i) => fetchOf(`${namespace}-${i}`, namespace));
+
+describe('slots for fetches of key sets', () => {
+  it('are limited for each namespace, and in total', () => {
+    expect(grantFetches(queueOf(...many('a', 9))).granted).toEqual(['a-0', 'a-1']);
+    const { granted, queue } = grantFetches(queueOf(...'abcdefg'.split('').flatMap((name) => many(name, 3))));
+    expect(granted).toHaveLength(maxFetches);
+    expect(queue.running).toHaveLength(maxFetches);
+    for (const name of 'abcdefg') {
+      const ofNamespace = queue.running.filter(({ namespace }) => namespace === name);
+      expect(ofNamespace.length).toBeLessThanOrEqual(maxFetchesOfNamespace);
+      expect(ofNamespace.length).toBeGreaterThan(0);
+    }
+  });
+
+  it('go to namespaces in turns', () => {
+    let { queue } = grantFetches(queueOf(...many('a', 100), ...many('b', 100), fetchOf('c-0', 'c')));
+    const order: string[] = [];
+    for (let i = 0; i < 60; i++) {
+      const [first] = queue.running;
+      order.push(first!.namespace);
+      ({ queue } = grantFetches(removeFetches(queue, new Set([first!.name]))));
+    }
+    expect(order.indexOf('c')).toBeLessThan(6);
+    const counts = order.filter((name) => name === 'a').length - order.filter((name) => name === 'b').length;
+    expect(Math.abs(counts)).toBeLessThanOrEqual(2);
+  });
+
+  it('of a key set that several namespaces name come with the first turn of any of them', () => {
+    const { queue } = grantFetches(queueOf(...many('mallory', 100)));
+    expect(grantFetches(enqueueFetches(queue, [fetchOf('shared', 'mallory', 'bank')])).granted).toEqual(['shared']);
+  });
+
+  it('are given once to a fetch that is requested twice', () => {
+    const queue = enqueueFetches(grantFetches(queueOf(fetchOf('a', 'a'))).queue, [fetchOf('a', 'a')]);
+    expect(grantFetches(queue).granted).toEqual([]);
+  });
+
+  it('leave nothing behind when all fetches have ended', () => {
+    const { queue, granted } = grantFetches(queueOf(...many('a', 2), ...many('b', 2)));
+    expect(grantFetches(removeFetches(queue, new Set(granted))).queue).toEqual(emptyQueue);
+  });
+});
