@@ -13,6 +13,7 @@ import {
   TLSSocket,
 } from 'node:tls';
 import { messageOf } from '../../runtime/errors.ts';
+import { type KeyPair, privateKeyPem } from '../identity/key-pair.ts';
 import { GrpcError, statusOf } from './call-status.ts';
 import { FrameReader, frameHeadBytes, frameOf } from './grpc-frames.ts';
 
@@ -27,7 +28,7 @@ export interface GrpcTarget {
     readonly roots: string;
     /** What the server's certificate must have: a DNS name, an address or a SPIFFE id. */
     readonly serverName: string;
-    readonly certificate?: { readonly chain: string; readonly key: string };
+    readonly certificate?: KeyPair;
   };
 }
 
@@ -145,7 +146,7 @@ function openSocket({ address, tls }: GrpcTarget): Socket {
     noDelay: true,
     ca: roots,
     ALPNProtocols: ['h2'],
-    ...(certificate !== undefined && { cert: certificate.chain, key: certificate.key }),
+    ...(certificate !== undefined && { cert: certificate.chain, key: privateKeyPem(certificate.key) }),
     // Neither an address nor a URI may be asked for in a handshake (RFC 6066).
     servername: isDnsName(serverName) ? serverName : '',
     checkServerIdentity: (_: string, shown: PeerCertificate) => whyAnother(serverName, shown),

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process';
+import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -7,8 +8,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { ControlPlaneCredentials, type CredentialSources, type KeyPair } from './control-plane-credentials.ts';
+import { ControlPlaneCredentials, type CredentialSources } from './control-plane-credentials.ts';
 import { controlPlaneName, controlPlaneRootFile, findControlPlaneRootFile } from './control-plane-roots.ts';
+import { type KeyPair, privateKeyPem } from './key-pair.ts';
 import { certificatesIn } from './root-set.ts';
 import { ToldRoots } from './told-roots.ts';
 
@@ -31,7 +33,7 @@ afterEach(() => {
   rmSync(directory, { recursive: true });
 });
 
-function write(file: string, content: string): void {
+function write(file: string, content: string | Buffer): void {
   mkdirSync(join(directory, file, '..'), { recursive: true });
   writeFileSync(join(directory, file), content);
 }
@@ -45,7 +47,7 @@ function credentials(sources: Partial<CredentialSources> = {}): ControlPlaneCred
 
 function issued(): KeyPair {
   const { certificate, privateKey } = createAuthority().issue(['client']);
-  return { chain: certificate, key: privateKey };
+  return { chain: certificate, key: createPrivateKey(privateKey) };
 }
 
 test('the token is read for each connection anew, and what is told of it is no secret', async () => {
@@ -134,14 +136,14 @@ test('a provided certificate is shown instead of the token, as long as it is goo
   const read = (now = Date.now()) => credentials({ env, now: () => now }).read('xds', address);
   expect((await read()).headers).toEqual({ authorization: 'Bearer token' });
   write('prov/cert-chain.pem', pair.chain);
-  write('prov/key.pem', pair.key);
+  write('prov/key.pem', privateKeyPem(pair.key));
   const withCertificate = await read();
   expect(withCertificate.tls?.certificate).toEqual(pair);
   expect(withCertificate.headers).toEqual({});
   const afterItsEnd = await read(Date.now() + 100 * 365 * 86_400_000);
   expect(afterItsEnd.tls?.certificate).toBeUndefined();
   expect(afterItsEnd.headers).toEqual({ authorization: 'Bearer token' });
-  write('prov/key.pem', issued().key);
+  write('prov/key.pem', privateKeyPem(issued().key));
   expect((await read()).tls?.certificate).toBeUndefined();
   write('prov/key.pem', 'no key');
   expect((await read()).tls?.certificate).toBeUndefined();
@@ -150,7 +152,7 @@ test('a provided certificate is shown instead of the token, as long as it is goo
 test('files that the metadata names are shown where certificates are mounted', async () => {
   const pair = issued();
   write('c.pem', pair.chain);
-  write('k.pem', pair.key);
+  write('k.pem', privateKeyPem(pair.key));
   const proxyMetadata = { ISTIO_META_TLS_CLIENT_CERT_CHAIN: 'c.pem', ISTIO_META_TLS_CLIENT_KEY: 'k.pem' };
   const mounted = { config: { ...config, proxyMetadata }, env: { FILE_MOUNTED_CERTS: 'true' } };
   for (const FILE_MOUNTED_CERTS of ['1', 't', 'True', 'TRUE']) {

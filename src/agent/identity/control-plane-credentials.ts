@@ -11,13 +11,8 @@ import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { type ControlPlaneService, controlPlaneName, findControlPlaneRootFile } from './control-plane-roots.ts';
+import type { KeyPair } from './key-pair.ts';
 import type { ToldRoots } from './told-roots.ts';
-
-/** PEM texts. */
-export interface KeyPair {
-  readonly chain: string;
-  readonly key: string;
-}
 
 export interface ConnectionCredentials {
   /** Absent: plaintext, over which nothing is shown either. */
@@ -133,7 +128,7 @@ export class ControlPlaneCredentials {
       const leaf = new X509Certificate(chain);
       const now = this.#now();
       const isOfNow = leaf.validFromDate.getTime() <= now && now < leaf.validToDate.getTime();
-      return isOfNow && leaf.checkPrivateKey(createPrivateKey(key));
+      return isOfNow && leaf.checkPrivateKey(key);
     } catch {
       return false;
     }
@@ -209,7 +204,7 @@ async function readPair(files: { chain: string; key: string }): Promise<KeyPair 
   try {
     const chain = await readWhole(files.chain, mostBytes);
     const key = await readWhole(files.key, mostBytes);
-    return { chain: chain.text, key: key.text };
+    return { chain: chain.text, key: createPrivateKey(key.text) };
   } catch {
     return undefined;
   }

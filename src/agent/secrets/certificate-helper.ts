@@ -50,10 +50,7 @@ function checked(response: Uint8Array, at: Date): HelperAnswer {
   return {
     pair: {
       chain: [leaf, ...intermediates].map(({ pem }) => pem).join(''),
-      key: privateKey.export({
-        format: 'pem',
-        type: 'pkcs8',
-      }) as string,
+      key: privateKey,
     },
     roots: roots.roots.map(({ pem }) => pem),
     authorities: roots.hash,

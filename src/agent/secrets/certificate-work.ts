@@ -1,5 +1,5 @@
 /** What passes between an agent and the thread that makes a request for it. */
-import type { KeyPair } from '../identity/control-plane-credentials.ts';
+import type { KeyPair } from '../identity/key-pair.ts';
 
 export interface HelperWork {
   /** Who this workload says that it is; the authority knows better. */

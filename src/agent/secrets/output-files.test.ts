@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process';
+import { generateKeyPairSync } from 'node:crypto';
 import { lstatSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createActor } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { privateKeyPem } from '../identity/key-pair.ts';
 import { writeOutput } from './output-files.ts';
 import { SecretVault } from './secret-vault.ts';
 
@@ -24,7 +26,8 @@ test.each<[string, (file: string) => void]>([
   onTestFinished(() => rmSync(directory, { recursive: true }));
   make(join(directory, 'key.pem'));
   const vault = new SecretVault();
-  const certificate = vault.keepCertificate(identityName, { chain: 'chain', key: 'key' });
+  const { privateKey: key } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const certificate = vault.keepCertificate(identityName, { chain: 'chain', key });
   const roots = vault.keepRoots(rootsName, 'roots');
   const actor = createActor(writeOutput({ vault, directory, env: {} })).start();
   onTestFinished(() => void actor.stop());
@@ -32,5 +35,5 @@ test.each<[string, (file: string) => void]>([
   await eventuallyHolds(() => expect(readFileSync(join(directory, 'root-cert.pem'), 'utf8')).toBe('roots'));
   const names = ['key.pem', 'cert-chain.pem'].map((name) => join(directory, name));
   expect(names.map((name) => lstatSync(name).isFile() && lstatSync(name).mode & 0o777)).toEqual([0o600, 0o600]);
-  expect(names.map((name) => readFileSync(name, 'utf8'))).toEqual(['key', 'chain']);
+  expect(names.map((name) => readFileSync(name, 'utf8'))).toEqual([privateKeyPem(key).toString(), 'chain']);
 });

@@ -8,6 +8,7 @@ import type { OutputFailed, OutputWrite } from '../../../machines/agent/secrets-
 import { messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { readSmallFile } from '../certificates/certificate-reading.ts';
+import { privateKeyPem } from '../identity/key-pair.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputMeans {
@@ -33,7 +34,7 @@ export function writeOutput({ vault, directory, env }: OutputMeans) {
         const mode = env.KUBERNETES_SERVICE_HOST ? 0o644 : 0o600;
         try {
           makeFolder(directory);
-          await writeWhole(join(directory, 'key.pem'), pair.key, mode);
+          await writeWhole(join(directory, 'key.pem'), privateKeyPem(pair.key), mode);
           await writeWhole(join(directory, 'cert-chain.pem'), pair.chain, mode);
           await writeWhole(join(directory, 'root-cert.pem'), roots, mode);
         } catch (error) {
@@ -53,7 +54,7 @@ export function writeOutput({ vault, directory, env }: OutputMeans) {
 }
 
 /** A reader sees the old content or the new one; where nothing is new, nothing is written. What is there may be anything: others have the directory. */
-async function writeWhole(file: string, content: string, mode: number): Promise<void> {
+async function writeWhole(file: string, content: string | Buffer, mode: number): Promise<void> {
   const found = await readSmallFile(file);
   if (!('problem' in found) && found.equals(Buffer.from(content))) return;
   const beside = `${file}.${randomBytes(6).toString('hex')}.tmp`;

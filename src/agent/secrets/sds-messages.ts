@@ -6,6 +6,7 @@
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
 import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
+import { type KeyPair, privateKeyPem } from '../identity/key-pair.ts';
 
 /** What is read of a DiscoveryRequest. */
 export interface SecretRequest {
@@ -78,17 +79,17 @@ export function secretResponse(version: string, nonce: string, secret: Uint8Arra
 }
 
 /** A Secret with a certificate and its key, in PEM. */
-export function certificateSecret(name: string, { chain, key }: { chain: string; key: string }): Uint8Array {
+export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8Array {
   const certificate = new BinaryWriter();
-  certificate.tag(1, WireType.LengthDelimited).bytes(inline(chain));
-  certificate.tag(2, WireType.LengthDelimited).bytes(inline(key));
+  certificate.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(chain)));
+  certificate.tag(2, WireType.LengthDelimited).bytes(inline(privateKeyPem(key)));
   return secretOf(name, 2, certificate.finish());
 }
 
 /** A Secret with roots, in PEM. */
 export function rootsSecret(name: string, roots: string): Uint8Array {
   const validation = new BinaryWriter();
-  validation.tag(1, WireType.LengthDelimited).bytes(inline(roots));
+  validation.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(roots)));
   return secretOf(name, 4, validation.finish());
 }
 
@@ -100,6 +101,6 @@ function secretOf(name: string, field: 2 | 4, content: Uint8Array): Uint8Array {
 }
 
 /** A DataSource with the bytes in it. */
-function inline(text: string): Uint8Array {
-  return new BinaryWriter().tag(2, WireType.LengthDelimited).bytes(Buffer.from(text)).finish();
+function inline(bytes: Uint8Array): Uint8Array {
+  return new BinaryWriter().tag(2, WireType.LengthDelimited).bytes(bytes).finish();
 }

@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { AgentMetrics } from '../status/agent-metrics.ts';
@@ -26,11 +26,12 @@ test('§6.5 num_outgoing_requests, num_failed_outgoing_requests, num_outgoing_re
 
 test('§6.5 cert_expiry_seconds: of each certificate that is kept, whatever its name; what is no certificate has none', () => {
   const vault = new SecretVault();
-  const { certificate: chain, privateKey: key } = createAuthority('mesh').issue(['web']);
+  const { certificate: chain, privateKey } = createAuthority('mesh').issue(['web']);
+  const key = createPrivateKey(privateKey);
   const endsAtMs = Date.parse(new X509Certificate(chain).validTo);
   vault.keepCertificate('default', { chain, key });
   vault.keepCertificate('file-cert:a"\n~b', { chain, key });
-  vault.keepCertificate('none', { chain: 'x', key: 'y' });
+  vault.keepCertificate('none', { chain: 'x', key });
   const lines = new SecretCounts(vault, () => endsAtMs - 90_500).text().split('\n');
   expect(lines.filter((line) => line.startsWith('istio_agent_cert_expiry_seconds'))).toEqual([
     'istio_agent_cert_expiry_seconds{resource_name="default"} 90',

@@ -1,8 +1,8 @@
 /** Secrets that lie in files: checked, and as Envoy gets them (spec/agent.md §7.6). */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf } from '../../runtime/errors.ts';
 import { readSmallFile } from '../certificates/certificate-reading.ts';
-import type { KeyPair } from '../identity/control-plane-credentials.ts';
+import type { KeyPair } from '../identity/key-pair.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
@@ -27,19 +27,22 @@ export async function readPair({ certificate, key }: { certificate: string; key:
     throw new SecretFileError(`a certificate in ${certificate} is cut off`);
   if (keyBlock === undefined || !keyBlock.isWhole) throw new SecretFileError(`${key} holds no private key`);
   if (isEncrypted(keyBlock)) throw new SecretFileError(`${key} is encrypted, and nobody is asked for a passphrase`);
-  if (!fits(leaf.text, keyBlock.text)) throw new SecretFileError(`${key} is not the key of ${certificate}`);
-  return { chain: textOf(certificates), key: textOf([keyBlock]) };
+  const privateKey = keyOf(leaf.text, keyBlock.text);
+  if (privateKey === undefined) throw new SecretFileError(`${key} is not the key of ${certificate}`);
+  return { chain: textOf(certificates), key: privateKey };
 }
 
 function textOf(blocks: readonly PemBlock[]): string {
   return blocks.map(({ text }) => `${text}\n`).join('');
 }
 
-function fits(certificate: string, key: string): boolean {
+/** @returns `undefined` if it is not the certificate's */
+function keyOf(certificate: string, key: string): KeyObject | undefined {
   try {
-    return new X509Certificate(certificate).checkPrivateKey(createPrivateKey(key));
+    const privateKey = createPrivateKey(key);
+    return new X509Certificate(certificate).checkPrivateKey(privateKey) ? privateKey : undefined;
   } catch {
-    return false;
+    return undefined;
   }
 }
 

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
-import type { KeyPair } from '../identity/control-plane-credentials.ts';
+import type { KeyPair } from '../identity/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
 export interface KeptSecret {

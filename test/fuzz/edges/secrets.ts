@@ -2,6 +2,7 @@
  * The agent's secret server at its Unix socket, in this process: what clients send that speak its protocol badly. Nobody gets a
  * secret that they did not ask for, or one more often than asked; whoever leaves is forgotten; somebody who behaves is served as ever.
  */
+import { createPrivateKey } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import type { ClientHttp2Stream } from 'node:http2';
@@ -107,7 +108,8 @@ class SecretsSubject implements Subject {
 
   #serveAnew(): void {
     const { certificate, privateKey } = this.#authority.issue(['localhost']);
-    this.#serve('default', this.#vault.keepCertificate('default', { chain: certificate, key: privateKey }));
+    const pair = { chain: certificate, key: createPrivateKey(privateKey) };
+    this.#serve('default', this.#vault.keepCertificate('default', pair));
     this.#serve('ROOTCA', this.#vault.keepRoots('ROOTCA', this.#authority.certificate));
   }
 

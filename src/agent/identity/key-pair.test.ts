@@ -1,0 +1,44 @@
+/** Issue 33, item 2: what a heap snapshot of an agent holds of its private key. */
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+
+/** A process that serves a secret and takes a snapshot of itself. The key is sought as bytes, so that looking for it makes no text of it. */
+async function holdsKey(keep: string): Promise<boolean> {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const files = { certificate: join(folder.path, 'chain.pem'), key: join(folder.path, 'key.pem') };
+  const { certificate, privateKey } = createAuthority().issue(['web']);
+  writeFileSync(files.certificate, certificate);
+  writeFileSync(files.key, privateKey);
+  const source = (path: string): string => JSON.stringify(join(import.meta.dirname, '..', path));
+  const script = `
+    import { readFileSync } from 'node:fs';
+    import { getHeapSnapshot } from 'node:v8';
+    import { buffer } from 'node:stream/consumers';
+    const { readPair } = await import(${source('secrets/secret-files.ts')});
+    const { SecretVault } = await import(${source('secrets/secret-vault.ts')});
+    const { privateKeyPem } = await import(${source('identity/key-pair.ts')});
+    const files = ${JSON.stringify(files)};
+    globalThis.vault = new SecretVault();
+    globalThis.pair = await readPair(files);
+    globalThis.version = vault.keepCertificate('default', pair);
+    globalThis.pem = privateKeyPem(pair.key);
+    globalThis.kept = ${keep};
+    const line = readFileSync(files.key).subarray(40, 80);
+    console.log((await buffer(getHeapSnapshot())).includes(line));`;
+  const { stdout } = await execa(process.execPath, ['--input-type=module', '-e', script]);
+  return stdout === 'true';
+}
+
+test('a heap snapshot of an agent does not hold the private key of the secret that it serves', async () => {
+  expect(await holdsKey('undefined')).toBe(false);
+});
+
+test('a heap snapshot shows a key that is kept as text', async () => {
+  expect(await holdsKey("readFileSync(files.key, 'utf8')")).toBe(true);
+});
