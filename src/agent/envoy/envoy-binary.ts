@@ -192,7 +192,7 @@ async function pipInstall({ python, requirement, archive, target, env, progress 
     // A version manager's python3 reads files of the working directory as well.
     cwd: target,
     extendEnv: false,
-    env: { ...environmentFor(env), PIP_CONFIG_FILE: '/dev/null', PIP_ROOT_USER_ACTION: 'ignore' },
+    env: { ...environmentFor(env), PIP_CONFIG_FILE: '/dev/null' },
   });
   const startedAt = performance.now();
   const ticker = setInterval(
