@@ -207,6 +207,7 @@ export class ControlPlane {
     this.#state.onPublished((published) => {
       this.#resources.published(published);
       this.writes?.distribution.published(published);
+      this.cluster?.select(this.#state.mesh.discoverySelectors);
     });
     this.#remotes = new RemoteClusters({
       secrets: this.cluster?.remoteSecrets,

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import { type KindName, kinds } from '../model/kinds/index.ts';
+import type { LabelSelector } from '../model/kinds/label-selector.ts';
 import { credentialsReferencedBy } from '../networking/secrets/credential-references.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
@@ -10,6 +11,7 @@ import type { Logger } from '../runtime/output/log.ts';
 import { isAuthorityShared } from './authority/authority-settings.ts';
 import type { ConfigSource } from './config/config-source.ts';
 import { clusterConfig, clusterServices } from './config/config-sources.ts';
+import { DiscoveredNamespaces } from './discovered-namespaces.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import type { ClusterAccess } from './kubernetes/access/cluster-access.ts';
 import { inClusterAccess, isInCluster } from './kubernetes/access/in-cluster.ts';
@@ -119,6 +121,8 @@ export class FollowedCluster {
   readonly authoritySecrets?: AuthoritySecrets;
   /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
   readonly dnsSecrets?: DnsSecrets;
+  /** Namespaces that take part in the mesh. */
+  readonly discovered = new DiscoveredNamespaces(() => this.informers);
   /** Secrets and ConfigMaps that something refers to. */
   readonly referenced: ReferencedObjects;
   /** What is known of it. Readers are added before the chart is started. */
@@ -127,6 +131,7 @@ export class FollowedCluster {
   readonly identity: string;
   /** A connection for Leases alone: no other request holds up a renewal. */
   readonly leaseServer: Http2ApiServer;
+  readonly #isRegistry: boolean;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
   /** Why it does not answer; undefined: it does, or was not asked yet. */
@@ -135,6 +140,7 @@ export class FollowedCluster {
   constructor(options: FollowedClusterOptions) {
     const { access, isRegistry, settings, authoritySecret, signs = false, podName, log } = options;
     const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
+    this.#isRegistry = isRegistry;
     this.identity = `${podName || hostname()}_${randomUUID()}`;
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
@@ -160,7 +166,9 @@ export class FollowedCluster {
           : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
         { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
         ...rootConfigMaps,
-        ...[...own, ...(isRegistry ? registryKinds : [])].map((kind) => followedKind(kind, this.referenced)),
+        ...[...own, ...(isRegistry ? registryKinds : [])].map((kind) =>
+          followedKind(kind, this.referenced, this.discovered),
+        ),
       ],
       refused,
       draw: Math.random,
@@ -169,6 +177,7 @@ export class FollowedCluster {
       fault: faultOf(log),
     });
     this.referenced.follow(['Secret', 'ConfigMap']);
+    if (isRegistry) this.discovered.follow();
     this.registrations = new WorkloadRegistrations({
       server: this.server,
       groupOf: (...name) => this.#groupOf(settings.revision, ...name),
@@ -210,6 +219,11 @@ export class FollowedCluster {
     if (source === undefined) throw new Error(`nothing of the cluster is ${address}`);
     return source;
   };
+
+  /** `discoverySelectors` of the mesh configuration. */
+  select(selectors: readonly LabelSelector[]): void {
+    if (this.#isRegistry) this.discovered.select(selectors);
+  }
 
   /** Tells when settings of the mesh are others. @returns ends it */
   watchSettings(changed: () => void): () => void {
@@ -300,14 +314,16 @@ function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: str
   return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };
 }
 
-function followedKind(kind: KindName, referenced: ReferencedObjects): FollowedKind {
+function followedKind(kind: KindName, referenced: ReferencedObjects, discovered: DiscoveredNamespaces): FollowedKind {
   const resource = resourceOf(kind);
   const usual = { resource, selection: usualSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+  if (discovered.decides(kind)) return { ...usual, keeps: discovered.keeps };
   if (kind !== 'Secret' && kind !== 'ConfigMap') return usual;
   return {
     ...usual,
     selection: { ...usual.selection, metadataOnly: true },
     keeps: (key) => referenced.keeps(kind, key),
+    isOnDemand: true,
   };
 }
 

@@ -33,7 +33,7 @@ function given(kinds: readonly KindName[], maxBytes = 40_000) {
     ...{ informers: () => informers, fault: () => {}, refused: () => {} },
   });
   for (const kind of kinds) {
-    const keeps = kind === 'Secret' ? { keeps: (key: string) => objects.keeps('Secret', key) } : {};
+    const keeps = kind === 'Secret' ? { keeps: (key: string) => objects.keeps('Secret', key), isOnDemand: true } : {};
     stores.set(nameOf(resourceOf(kind)), new ObjectStore({ shares: shares.of(kind), ...keeps }));
   }
   objects.follow(['Secret']);

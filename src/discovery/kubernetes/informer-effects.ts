@@ -29,6 +29,8 @@ export interface FollowedKind {
   readonly otherVersions?: readonly string[];
   /** Which objects are kept, by their key; absent: all. */
   readonly keeps?: (key: ObjectKey) => boolean;
+  /** A reader reads the kept objects by itself, and may know one before its event comes. */
+  readonly isOnDemand?: boolean;
 }
 
 /** A kind that was not handed over yet. */
@@ -101,6 +103,7 @@ interface Followed {
 export class InformerEffects {
   readonly #options: InformerEffectsOptions;
   readonly #kinds: ReadonlyMap<ResourceName, Followed>;
+  readonly #refilledOf: ReadonlyMap<Followed, RefilledKind>;
   readonly #refills: Refills;
 
   constructor(options: InformerEffectsOptions) {
@@ -109,7 +112,20 @@ export class InformerEffects {
     this.#kinds = new Map(
       options.kinds.map((kind) => followed(kind, shares, refused)).map((kind) => [kind.name, kind]),
     );
-    this.#refills = new Refills([...this.#kinds.values()].map((kind) => this.#refilled(kind)));
+    this.#refilledOf = new Map([...this.#kinds.values()].map((kind) => [kind, this.#refilled(kind)]));
+    this.#refills = new Refills([...this.#refilledOf.values()]);
+  }
+
+  /** The objects of the namespace, of which `keeps` has said that they are not kept, are kept from now on. */
+  refill(resource: Resource | ResourceName, namespace: string): void {
+    this.#refills.request(this.#refilledOf.get(this.#kindOf(nameOf(resource)))!, namespace);
+  }
+
+  /** The objects of the namespace, of which `keeps` says that they are not kept, are forgotten. */
+  drop(resource: Resource | ResourceName, namespace: string): void {
+    const kind = this.#kindOf(nameOf(resource));
+    const changes = kind.store.drop(namespace);
+    if (changes.length > 0) this.#tellReaders(kind, changes);
   }
 
   #refilled(kind: Followed): RefilledKind {
@@ -349,7 +365,7 @@ export class InformerEffects {
 }
 
 function followed(
-  { resource, selection = {}, name = nameOf(resource), otherVersions = [], keeps }: FollowedKind,
+  { resource, selection = {}, name = nameOf(resource), otherVersions = [], keeps, isOnDemand }: FollowedKind,
   shares: SharesOfKinds,
   refused: InformerEffectsOptions['refused'],
 ): Followed {
@@ -359,6 +375,7 @@ function followed(
     ...(isLimited && { shares: shares.of(resource.kind) }),
     ...(refused && { refused: (key, reason) => refused(resource.kind, key, reason) }),
     ...(keeps && { keeps }),
+    ...(isOnDemand && { isOnDemand }),
   });
   return {
     ...{ name, selection, store, readers: [], isHandedOver: false, reason: undefined },

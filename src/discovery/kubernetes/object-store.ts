@@ -32,6 +32,8 @@ export interface ObjectStoreOptions {
   readonly refused?: (key: ObjectKey, reason: string) => void;
   /** Which objects are kept; absent: all. Of others nothing is told. */
   readonly keeps?: (key: ObjectKey) => boolean;
+  /** A reader may know an object that the store does not have: its deletion is told as well. */
+  readonly isOnDemand?: boolean;
 }
 
 /** Of what a namespace may take: above it, freed room is not worth a list of the namespace. */
@@ -132,6 +134,16 @@ export class ObjectStore {
     this.#put(this.#objects, key, { apiVersion, kind, metadata: known } as KubernetesObject);
   }
 
+  /** The objects of the namespace are kept no more. @returns what to tell */
+  drop(namespace: string): ObjectChange[] {
+    const changes: ObjectChange[] = [];
+    for (const [key, previous] of this.#objects.entries())
+      if (namespaceOf(key) === namespace) changes.push({ event: 'delete', key, previous });
+    for (const { key } of changes) this.#delete(key);
+    this.#objects.recountRefused(namespace);
+    return changes;
+  }
+
   /** Whether refused objects of the namespace may have room now: some of what it may take is free. */
   mayHaveRoom(namespace: string): boolean {
     const { shares } = this.#options;
@@ -162,8 +174,9 @@ export class ObjectStore {
       return [];
     if (type === 'DELETED') {
       this.#deletedInRefill?.add(key);
-      // Of one that has taken its place since, it says nothing. What is kept on demand may be known to a reader alone.
-      if (previous === undefined) return this.#options.keeps ? [{ event: 'delete', key, previous: object }] : [];
+      // Of one that has taken its place since, it says nothing.
+      if (previous === undefined)
+        return this.#options.isOnDemand === true ? [{ event: 'delete', key, previous: object }] : [];
       if (!isSame(previous, object)) return [];
       this.#delete(key);
       return [{ event: 'delete', key, previous }];

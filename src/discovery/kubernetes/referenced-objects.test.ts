@@ -39,7 +39,7 @@ function given({ held = false } = {}) {
     },
   };
   const refused: string[] = [];
-  const store = new ObjectStore({ keeps: (key) => referenced.keeps('Secret', key) });
+  const store = new ObjectStore({ keeps: (key) => referenced.keeps('Secret', key), isOnDemand: true });
   const informed: StoreReader[] = [];
   const referenced: ReferencedObjects = new ReferencedObjects({
     server,

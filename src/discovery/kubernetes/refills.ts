@@ -1,6 +1,7 @@
 /**
- * Objects that were refused because their namespace had no room are listed once more when it has some: somebody has deleted others. One list at a
- * time, and of one kind in one namespace one in half a minute, so that objects that come and go cost the API server little.
+ * Objects of a namespace are listed once more when they may be kept now: there is room for those that were refused, because somebody has deleted
+ * others, or the namespace has become part of the mesh. One list at a time, and of one kind in one namespace one in half a minute, so that objects that
+ * come and go cost the API server little.
  */
 import type { KubernetesObject } from './api-server.ts';
 import type { ObjectChange, ObjectStore } from './object-store.ts';
@@ -20,6 +21,8 @@ export class Refills {
   readonly #kinds: Iterable<RefilledKind>;
   /** Namespaces of a kind that rest, or are being listed. */
   readonly #resting = new Map<RefilledKind, Set<string>>();
+  /** Namespaces of a kind to be listed for another reason than room. */
+  readonly #requested = new Map<RefilledKind, Set<string>>();
   #isRunning = false;
 
   constructor(kinds: Iterable<RefilledKind>) {
@@ -31,6 +34,12 @@ export class Refills {
     if (!this.#isRunning) void this.#run();
   }
 
+  /** The namespace is listed whether or not objects were refused. */
+  request(kind: RefilledKind, namespace: string): void {
+    this.#requested.set(kind, (this.#requested.get(kind) ?? new Set()).add(namespace));
+    this.look();
+  }
+
   async #run(): Promise<void> {
     this.#isRunning = true;
     for (let next = this.#next(); next !== undefined; next = this.#next()) await this.#refill(...next);
@@ -39,10 +48,10 @@ export class Refills {
 
   #next(): [RefilledKind, string] | undefined {
     for (const kind of this.#kinds) {
-      for (const namespace of kind.store.refused.keys()) {
-        if (kind.store.mayHaveRoom(namespace) && this.#resting.get(kind)?.has(namespace) !== true)
-          return [kind, namespace];
-      }
+      const isRested = (namespace: string): boolean => this.#resting.get(kind)?.has(namespace) !== true;
+      for (const namespace of this.#requested.get(kind) ?? []) if (isRested(namespace)) return [kind, namespace];
+      for (const namespace of kind.store.refused.keys())
+        if (kind.store.mayHaveRoom(namespace) && isRested(namespace)) return [kind, namespace];
     }
     return undefined;
   }
@@ -56,12 +65,14 @@ export class Refills {
     };
     setTimeout(end, refillRestMs).unref();
     const take = kind.store.beginRefill(namespace);
+    const isRequested = this.#requested.get(kind)?.delete(namespace) === true;
     try {
       await kind.list(namespace, (object) => {
         const changes = take(object);
         if (changes.length > 0) kind.tell(changes);
       });
     } catch {
+      if (isRequested) this.#requested.get(kind)!.add(namespace);
       // After the rest, once more. Why, informers say: they ask the same server.
     }
   }
