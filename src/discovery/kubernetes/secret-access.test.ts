@@ -17,15 +17,17 @@ function given() {
 it('whose proxies ask for Secrets is asked about, for as long as they do', () => {
   const { access, told } = given();
   const [one, other] = [access.enter('shop/gateway'), access.enter('shop/gateway')];
-  expect([told.accounts, one.isAllowed]).toEqual([['shop/gateway'], false]);
+  expect([told.accounts, one.isAllowed, one.isAnswered]).toEqual([['shop/gateway'], false, false]);
   access.adopt('shop/gateway', true);
-  expect([one.isAllowed, other.isAllowed]).toEqual([true, true]);
+  expect([one.isAllowed, other.isAllowed, other.isAnswered]).toEqual([true, true, true]);
   one.leave();
   expect(other.isAllowed).toBe(true);
   other.leave();
   expect(told.accounts).toEqual([]);
   access.adopt('shop/gateway', true);
-  expect(access.enter('shop/gateway').isAllowed).toBe(false);
+  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isAnswered: false });
+  access.adopt('shop/gateway', false);
+  expect(access.enter('shop/gateway')).toMatchObject({ isAllowed: false, isAnswered: true });
 });
 
 it('who has made many accounts in a namespace keeps nobody of another from being asked about', () => {

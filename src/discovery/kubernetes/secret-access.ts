@@ -23,6 +23,8 @@ export class SecretAccess implements SecretReaders {
   /** Those that are asked about. */
   #wanted: ReadonlySet<string> = new Set();
   readonly #allowed = new Set<string>();
+  /** Those of which the API server has said whether they may. */
+  readonly #answered = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
 
   constructor({ server, warn }: { server: Pick<ApiServer, 'request'>; warn: (message: string) => void }) {
@@ -45,8 +47,11 @@ export class SecretAccess implements SecretReaders {
       }
       this.#tell();
     }
-    const allowed = this.#allowed;
+    const [allowed, answered] = [this.#allowed, this.#answered];
     return {
+      get isAnswered() {
+        return answered.has(account);
+      },
       get isAllowed() {
         return allowed.has(account);
       },
@@ -63,6 +68,7 @@ export class SecretAccess implements SecretReaders {
 
   /** What the API server has said of an account is in force. */
   adopt(account: string, allowed: boolean): void {
+    if (this.#wanted.has(account)) this.#answered.add(account);
     if (allowed && this.#wanted.has(account)) this.#allowed.add(account);
     else this.#allowed.delete(account);
   }
@@ -89,7 +95,8 @@ export class SecretAccess implements SecretReaders {
   #tell(): void {
     this.#wanted = new Set(fairly([...this.#proxies.values()].slice(0, mostAccounts)));
     // Of whom nobody is asked any more, what was said once does not hold for ever.
-    for (const account of this.#allowed) if (!this.#wanted.has(account)) this.#allowed.delete(account);
+    for (const accounts of [this.#allowed, this.#answered])
+      for (const account of accounts) if (!this.#wanted.has(account)) accounts.delete(account);
     for (const changed of this.#watchers) changed([...this.#wanted]);
   }
 

@@ -58,6 +58,8 @@ export interface SecretReaders {
 
 export interface SecretReader {
   readonly isAllowed: boolean;
+  /** It is known whether it is allowed: until then a response without Secrets would say that there are none. */
+  readonly isAnswered: boolean;
   /** The proxy is gone. */
   leave(): void;
 }
@@ -188,6 +190,8 @@ export class MeshNode implements NodeResources {
   }
 
   get(typeUrl: string, names: readonly string[] | '*'): ResourceSet | undefined {
+    // The answer of the API server is followed by a push.
+    if (typeUrl === secretType && names !== '*' && this.#awaitsAccess(names)) return undefined;
     return this.#getFrom(this.#context, typeUrl, this.#shape, names);
   }
 
@@ -209,9 +213,21 @@ export class MeshNode implements NodeResources {
 
   #permittedOf(typeUrl: string, names: readonly string[] | '*'): readonly string[] | '*' {
     if (names === '*') return names;
-    const permitted = this.permitted(typeUrl, names);
-    if (typeUrl === secretType) this.#wantCredentials(permitted);
-    return permitted;
+    if (typeUrl === secretType) this.#wantCredentials(this.#namesOfNamespace(names));
+    return this.permitted(typeUrl, names);
+  }
+
+  /** Of its own namespace, by what it has proven to be; whether its account may have Secrets is another question. */
+  #namesOfNamespace(names: readonly string[]): readonly string[] {
+    return permittedSecrets(names, this.#about.secretNamespace, this.proxy.configNamespace);
+  }
+
+  /** It asks for Secrets alone, and the API server has not yet said whether its account may have them. */
+  #awaitsAccess(names: readonly string[]): boolean {
+    this.#permittedOf(secretType, names);
+    const ofNamespace = this.#namesOfNamespace(names);
+    if (ofNamespace.length === 0 || withoutSecrets(ofNamespace).length > 0) return false;
+    return this.#reader !== undefined && !this.#reader.isAnswered;
   }
 
   /** The names that the client may ask for: the same list for the same list. */
@@ -229,13 +245,13 @@ export class MeshNode implements NodeResources {
   }
 
   /** A Secret is read from the cluster only while something needs it. */
-  #wantCredentials(permitted: readonly string[]): void {
+  #wantCredentials(wanted: readonly string[]): void {
     const { credentialsWanted } = this.#options;
-    if (credentialsWanted === undefined || this.#isClosed || permitted === this.#wantedCredentials) return;
-    this.#wantedCredentials = permitted;
+    if (credentialsWanted === undefined || this.#isClosed || wanted === this.#wantedCredentials) return;
+    this.#wantedCredentials = wanted;
     // A request may be about some of the names that the node watches.
-    const watched = this.permitted(secretType, this.#watches()[secretType]?.names ?? []);
-    const names = new Set([...permitted, ...watched]);
+    const watched = this.#namesOfNamespace(this.#watches()[secretType]?.names ?? []);
+    const names = new Set([...wanted, ...watched]);
     const { configNamespace } = this.proxy;
     credentialsWanted(
       this,
