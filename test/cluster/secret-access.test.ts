@@ -75,8 +75,8 @@ function securePlane(): ControlPlane {
   });
 }
 
-/** A gateway of the account asks for the Secret. @returns the names that it has been given so far */
-async function gateway(plane: ControlPlane, account: string): Promise<() => string[]> {
+/** A gateway of the account asks for the Secret. @returns how many resources each response had so far */
+async function gateway(plane: ControlPlane, account: string): Promise<() => number[]> {
   const token = await cluster.token(account, 'istio-ca');
   const calls = credentials.createFromMetadataGenerator((_, answer) => {
     const metadata = new Metadata();
@@ -88,9 +88,9 @@ async function gateway(plane: ControlPlane, account: string): Promise<() => stri
     calls,
   );
   const stream = plane.client(plane.port('ads.listening'), channel).sotw();
-  const given: string[] = [];
+  const given: number[] = [];
   stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
-    given.push(...resources.map(() => typeUrl));
+    given.push(resources.length);
     stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: ['kubernetes://web'] });
   };
   const id = `router~192.0.2.1~front.${cluster.namespace}~${cluster.namespace}.svc.cluster.local`;
@@ -105,7 +105,7 @@ it('a gateway gets a Secret once the API server has said that its account may; o
   const reader = await gateway(plane, await cluster.account({ namespace: [lists] }));
   const account = await cluster.account();
   const other = await gateway(plane, account);
-  await eventually('the gateway has it', () => reader().length > 0);
+  await eventually('the gateway has it', () => reader().includes(1));
   const reviewed = (allowed: boolean): boolean =>
     plane.records.some(
       (record) =>
@@ -113,6 +113,15 @@ it('a gateway gets a Secret once the API server has said that its account may; o
     );
   await eventually('the other was asked about', () => reviewed(false));
   expect(reviewed(true)).toBe(true);
-  expect(other()).toEqual([]);
+  expect(other()).not.toContain(1);
   expect(plane.departures()).toEqual([]);
+});
+
+it('a tenant with all rights in its namespace gets its Secret, which no object refers to', async () => {
+  const plane = securePlane();
+  await plane.ready();
+  const everything: Rule = { apiGroups: ['*'], resources: ['*'], verbs: ['*'] };
+  const tenant = await gateway(plane, await cluster.account({ namespace: [everything] }));
+  await eventually('the tenant has it', () => tenant().includes(1));
+  expect(tenant().at(-1)).toBe(1);
 });

@@ -170,6 +170,31 @@ describe('where an API server says who may have Secrets', () => {
     expect(wanted.splice(0)).toEqual([[]]);
   });
 
+  it('a request for Secrets alone is not answered before the API server has said whether the account may have them', () => {
+    const references: string[][] = [];
+    const credentialsWanted = (_: object, wanted: readonly { kind: string; name: string }[]): void =>
+      void references.push(wanted.map(({ kind, name }) => `${kind} ${name}`));
+    const waiting = new MeshResources({
+      ...{ context: () => world.state.context, cache: world.cache, secretAccess: access, credentialsWanted },
+    }).open({
+      ...{ id: 'router~10.9.0.1~front.edge~edge.svc.cluster.local', cluster: 'front', verifiedIdentity },
+      metadata: { NAMESPACE: 'edge' },
+    });
+    if ('error' in waiting) throw new Error(waiting.error);
+    const node = waiting.resources as MeshNode;
+    const names = ['kubernetes://one', 'kubernetes://other/one'];
+    expect(node.get(secretType, names)).toBeUndefined();
+    // It is read meanwhile: those of its own namespace alone.
+    expect(references).toEqual([['Secret one']]);
+    access.adopt('edge/front', false);
+    expect([...node.get(secretType, names)!.resources.keys()]).toEqual([]);
+    access.adopt('edge/front', true);
+    expect([...node.get(secretType, names)!.resources.keys()]).toEqual(['kubernetes://one']);
+    node.close();
+    expect(references).toEqual([['Secret one'], []]);
+    wanted.splice(0);
+  });
+
   it('an answer does not outlive the proxies of an account, nor comes one too late', () => {
     const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);
