@@ -68,6 +68,12 @@ function differsInDomains({ type, before, after }: Effect): boolean {
   return rest(before) === rest(after);
 }
 
+/** For `JSON.stringify`: lists without the filter that resolves dynamic names. */
+function withoutDynamicNames(_: string, value: unknown): unknown {
+  if (!Array.isArray(value)) return value;
+  return value.filter((item) => item?.name !== 'envoy.filters.http.dynamic_forward_proxy');
+}
+
 const isFront = ({ victim }: Effect): boolean => victim === 'ingress gateway';
 const http = (name: string, number = 80): object => ({ number, name, protocol: 'HTTP' });
 const istio = (kind: string, spec: object, name = 'attack'): object => ({
@@ -99,6 +105,17 @@ export const documentedCases: readonly DocumentedCase[] = [
     allows: (effect, causes) =>
       ofKind<KubernetesService>(causes, 'Service').some(({ spec }) => spec.spec.type === 'ExternalName') &&
       ((effect.type === 'Listener' && effect.part.includes('serverNames')) || differsInDomains(effect)),
+  },
+  {
+    title:
+      'adds the filter that resolves dynamic names to HTTP listeners, with a ServiceEntry of resolution DYNAMIC_DNS',
+    example: [
+      istio('ServiceEntry', { hosts: ['*.mine.example.org'], resolution: 'DYNAMIC_DNS', ports: [http('http', 4444)] }),
+    ],
+    allows: ({ type, before, after }, causes) =>
+      type === 'Listener' &&
+      ofKind<ServiceEntry>(causes, 'ServiceEntry').some(({ spec }) => spec.resolution === 'DYNAMIC_DNS') &&
+      JSON.stringify(before) === JSON.stringify(after, withoutDynamicNames),
   },
   {
     title: "claims a host of another namespace's ServiceEntry, or a short name of its Service",

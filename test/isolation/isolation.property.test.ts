@@ -13,7 +13,7 @@ import { changesBetween, sameServed, VictimMesh } from './victims.ts';
 
 /** Printed with each finding: the same number draws the same objects. */
 const baseSeed = Number(process.env.ISOLATION_SEED ?? 33);
-const objectCount = sized({ quick: 120, short: 300, full: 20_000 });
+const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ quick: 120, short: 300, full: 20_000 }));
 
 const timeoutMs = sized({ short: 60_000, full: 3_600_000 });
 
