@@ -2,9 +2,10 @@
  * Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account that may do that and nothing else. A server
  * of the file's own: control planes of other files would write them, too.
  */
+import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import type { ApiServer, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { ClusterSource } from '../../src/discovery/kubernetes/cluster-source.ts';
 import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects.ts';
 import { processMoment } from '../../src/discovery/leader/leader-term.ts';
@@ -40,15 +41,24 @@ const rights = (group: string, ...resources: string[]) => ({
   ...{ apiGroups: [group], resources: resources.map((name) => `${name}/status`), verbs: ['get', 'update'] },
 });
 
+interface Followed {
+  /** One, or all. */
+  readonly namespaces?: readonly string[];
+  /** How much longer each response of the API server to the duty takes. */
+  readonly answerMs?: number;
+}
+
 /** The file's namespace followed, and a duty that is done whenever it is due. */
 async function leading(
   derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation,
+  { namespaces = [cluster.namespace], answerMs = 0 }: Followed = {},
 ) {
+  const selection = namespaces.length === 1 ? { namespace: namespaces[0]! } : {};
   const informers = new InformerEffects({
     server: cluster.admin,
     kinds: followed.map((kind) => {
       const resource = resourceOf(kind);
-      return { resource, selection: resource.namespaced ? { namespace: cluster.namespace } : {} };
+      return { resource, selection: resource.namespaced ? selection : {} };
     }),
     ...{ draw: () => 0.5, now: () => performance.now() },
     fault: (error) => {
@@ -74,7 +84,7 @@ async function leading(
     },
     failed: () => {},
   });
-  const server = await cluster.clientWith({
+  const client = await cluster.clientWith({
     cluster: [
       rights(
         'gateway.networking.k8s.io',
@@ -88,6 +98,12 @@ async function leading(
       rights('networking.k8s.io', 'ingresses'),
     ],
   });
+  const server: Pick<ApiServer, 'request'> = {
+    request: async (...order) => {
+      if (answerMs > 0) await delay(answerMs);
+      return client.request(...order);
+    },
+  };
   const warnings: string[] = [];
   const duty = new DerivedStatusDuty({
     ...{ lease: 'test', server, resourceOf: (kind) => informers.served(resourceOf(kind as KindName)) },
@@ -299,6 +315,42 @@ it('a status that is full of what others say is told once, and nothing is lost o
   await eventually('it is told', () => warnings.length > 0);
   expect(warnings).toEqual([expect.stringMatching(/^status of HTTPRoute\/.*\/full cannot be written: .*32/)]);
   expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
+});
+
+it("a namespace with 300 routes delays the status of another namespace's Gateway by a part of theirs", async () => {
+  const mallory = `mallory-${crypto.randomUUID().slice(0, 8)}`;
+  const namespace = {
+    method: 'POST',
+    resource: resourceOf('Namespace'),
+    body: { metadata: { name: mallory } },
+  } as const;
+  await cluster.admin.request(namespace, never);
+  const own = `fair-${crypto.randomUUID().slice(0, 8)}`;
+  await cluster.create(classes, {
+    metadata: { name: own },
+    spec: { controllerName: 'istio.io/gateway-controller' },
+  });
+  const gateway = (name: string, of: string): ObjectToWrite => ({
+    metadata: { name, namespace: of },
+    spec: { gatewayClassName: own, listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
+  });
+  await cluster.create(gateways, gateway('flooded', mallory));
+  const flood = Array.from({ length: 300 }, (_, i) => i).values();
+  const creating = async (): Promise<void> => {
+    for (const i of flood) {
+      const { metadata, ...rest } = route(`flood-${i}`, 'nothing', 'flooded');
+      await cluster.create(routes, { metadata: { ...metadata, namespace: mallory }, ...rest });
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, creating));
+  const { duty } = await leading(ofGateways, { namespaces: [mallory, cluster.namespace], answerMs: 100 });
+  await eventually('statuses are being written', () => duty.counts.written > 8);
+  await cluster.create(gateways, gateway('bank', cluster.namespace));
+  await eventually('the other Gateway has its status', async () => {
+    const { status } = await read(gateways, 'bank');
+    return short(status?.conditions).some((one) => one.startsWith('Accepted True'));
+  });
+  expect(duty.counts.written).toBeLessThan(250);
 });
 
 describe('Ingresses', () => {
