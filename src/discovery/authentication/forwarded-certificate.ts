@@ -4,7 +4,10 @@
  * §5: elsewhere every name counts, and whoever is on the machine is anybody).
  */
 import { isIP } from 'node:net';
+import { readCertificates } from '../../identity/certificate.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { spiffeViolations } from '../../identity/x509-svid.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import { networkList } from '../../runtime/network-list.ts';
 import type { Authenticator } from '../ads/authentication.ts';
 
@@ -30,7 +33,10 @@ export function forwardedCertificate(networks: readonly string[], trustDomain: (
       const text = values[0]!;
       if (text.length > maxHeaderCharacters) return { failure: 'the forwarded certificate is too long' };
       // Each proxy on the way appends its element. Only the proxy that connects here is trusted.
-      const uris = urisOf(elementsOf(text).at(-1) ?? '');
+      const element = elementsOf(text).at(-1) ?? '';
+      const uris = valuesOf(element, 'uri');
+      const problem = certificateProblem(valuesOf(element, 'cert'), uris);
+      if (problem !== undefined) return { failure: `the forwarded certificate ${problem}` };
       // An X.509-SVID has one URI: of two, one of another trust domain, neither identifies the client.
       const isOfMesh = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
       return isOfMesh
@@ -50,11 +56,26 @@ function elementsOf(text: string): string[] {
   return splitOutsideQuotes(text, ',');
 }
 
-function urisOf(element: string): string[] {
+function valuesOf(element: string, key: string): string[] {
   return splitOutsideQuotes(element, ';').flatMap((pair) => {
     const [, name, value] = /^\s*([A-Za-z]+)=(.*?)\s*$/.exec(pair) ?? [];
-    return name?.toLowerCase() === 'uri' && value !== undefined ? value.replace(/^"(.*)"$/, '$1') : [];
+    return name?.toLowerCase() === key && value !== undefined ? value.replace(/^"(.*)"$/, '$1') : [];
   });
+}
+
+/** A proxy that forwards the certificate itself has verified its chain, and perhaps not that it is an X.509-SVID. */
+function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
+  const [first, ...more] = forwarded;
+  if (first === undefined) return undefined;
+  if (more.length > 0) return 'is there twice';
+  try {
+    const [leaf] = readCertificates(decodeURIComponent(first));
+    const violations = spiffeViolations(leaf!);
+    if (violations.length > 0) return `is no X.509-SVID: it ${violations.join(', ')}`;
+    return leaf!.alternativeNames!.uris[0] === uris[0] ? undefined : 'names another URI than the header';
+  } catch (error) {
+    return messageOf(error);
+  }
 }
 
 function splitOutsideQuotes(text: string, separator: string): string[] {

@@ -5,6 +5,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { exportJWK, SignJWT, UnsecuredJWT } from 'jose';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
 import type { Peer } from '../ads/authentication.ts';
 import { type BearerTokenOptions, bearerToken } from './bearer-token.ts';
 import { forwardedCertificate } from './forwarded-certificate.ts';
@@ -257,6 +258,23 @@ describe('a forwarded certificate', () => {
     expect(ask(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({ identities: [mine] });
     expect(ask(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
     expect(ask(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
+  });
+
+  it('must be an X.509-SVID of the forwarded URI, where the proxy forwards it as a whole', () => {
+    const authority = createAuthority();
+    const cert = (pem: string): string => `URI=${mine};Cert="${encodeURIComponent(pem)}"`;
+    const issued = authority.issue([mine]).certificate;
+    expect(ask(cert(issued))).toEqual({ identities: [mine] });
+    for (const [value, reason] of [
+      [cert(authority.certificate), 'authority'],
+      [cert(authority.issue([mine, 'spiffe://cluster.local/ns/a/sa/b']).certificate), 'has 2 URIs'],
+      [cert(authority.issue(['spiffe://cluster.local/ns/a/sa/b']).certificate), 'another URI'],
+      [`${cert(issued)};Cert="${encodeURIComponent(issued)}"`, 'twice'],
+      [cert('x'), 'no block CERTIFICATE'],
+      [`URI=${mine};Cert="%"`, 'URI malformed'],
+    ] as const) {
+      expect(ask(value)).toEqual({ failure: expect.stringContaining(reason) });
+    }
   });
 
   it.each<[string, string | string[], string?]>([

@@ -7,7 +7,7 @@ import { create, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import { extensionType } from '../../../machines/discovery/ads/ads-types.ts';
 import { NodeSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import { ClientConfigSchema, ConfigStatus } from '../../gen/envoy/service/status/v3/csds_pb.ts';
-import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import type { ConnectionView } from '../ads/ads-observer.ts';
@@ -76,7 +76,7 @@ export class XdsDebug {
   answer({ typeUrl, names, identities }: Asked): Promise<OneShotAnswer> | undefined {
     const answerOf = this.#answers.get(typeUrl);
     if (answerOf === undefined) return undefined;
-    const namespace = identities.map((identity) => workloadIdentityOf(identity)?.namespace).find(Boolean);
+    const namespace = oneWorkloadOf(identities)?.namespace;
     if (namespace === undefined) {
       const reason = `${typeUrl} is for clients who have shown who they are`;
       return Promise.resolve({ code: 'UNAUTHENTICATED', reason });

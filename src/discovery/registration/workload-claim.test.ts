@@ -50,10 +50,12 @@ describe('who has shown no identity of the namespace', () => {
     expect(code(node({}, shown))).toBe('PERMISSION_DENIED');
   });
 
-  it('also where identities are not checked, unless one of them is', () => {
-    const unchecked = { ...node({}, null), identities: ['spiffe://td/ns/other/sa/a', identity] };
+  it('also where identities are not checked, unless its only identity is', () => {
+    const unchecked = { ...node({}, null), identities: [identity] };
     expect(claim(unchecked).serviceAccount).toBe('vm');
     expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a'] })).toBe('PERMISSION_DENIED');
+    // A client that shows to be two workloads is neither.
+    expect(code({ ...unchecked, identities: ['spiffe://td/ns/other/sa/a', identity] })).toBe('PERMISSION_DENIED');
   });
 
   it('what a node says of its account is not looked at', () => {

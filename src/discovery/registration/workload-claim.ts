@@ -2,7 +2,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
-import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
 import { isObjectName } from '../../model/fields/names.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -89,8 +89,8 @@ export function entryName(group: string, address: string, network: string): stri
 
 /** The service account of the namespace that the client has shown to be; undefined: it has shown none. */
 function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespace: string): string | undefined {
-  const shown = verifiedIdentity === undefined ? identities : [verifiedIdentity];
-  return shown.map(workloadIdentityOf).find((one) => one?.namespace === namespace)?.serviceAccount;
+  const shown = oneWorkloadOf(verifiedIdentity === undefined ? identities : [verifiedIdentity]);
+  return shown?.namespace === namespace ? shown.serviceAccount : undefined;
 }
 
 /** An address that every host has, or that leads to one's own host, link or cloud, would send a client's requests there. */

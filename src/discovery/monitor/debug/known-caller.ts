@@ -1,12 +1,12 @@
 /** Who a caller of another host is, as the authenticators of xDS streams find out from its request. */
 
-import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
+import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { type Authenticator, authenticate } from '../../ads/authentication.ts';
 import type { HttpRequest } from '../http-server.ts';
 import type { DebugAccess } from './debug-access.ts';
 
 /**
- * The namespace of the first identity that is a workload's. HTTP is served without TLS, so there is no certificate to
+ * The namespace of the only workload among the caller's identities. HTTP is served without TLS, so there is no certificate to
  * show; a token is.
  */
 export function callerNamespace(authenticators: readonly Authenticator[]): NonNullable<DebugAccess['namespaceOf']> {
@@ -18,6 +18,6 @@ export function callerNamespace(authenticators: readonly Authenticator[]): NonNu
       certificate: undefined,
     });
     if ('failure' in answer) return undefined;
-    return answer.identities.map((identity) => workloadIdentityOf(identity)?.namespace).find(Boolean);
+    return oneWorkloadOf(answer.identities)?.namespace;
   };
 }
