@@ -90,6 +90,24 @@ test('a run directory that belongs to root and that the user may write, as an em
   await endsInOrder(await readyAgent(flags, { bare: true, uid: 1337, env: nobody, prepare }));
 });
 
+// Issue 33, item 13.
+test('a directory of another user at the usual name of the run directory prevents no start, and the log says so once', async () => {
+  const usual = '/run/tmp/chartpilot-1337';
+  const prepare = [
+    'mount -t tmpfs -o mode=755 none /run',
+    'mkdir -m 1777 /run/tmp',
+    `mkdir -m 777 ${usual}`,
+    `chown 65534 ${usual}`,
+  ];
+  const options = { bare: true, uid: 1337, env: { ...nobody, TMPDIR: '/run/tmp' }, prepare };
+  const agent = await readyAgent(['--customConfigFile', '$FOLDER/admin-only.json'], options);
+  const said = agent.container.program.lines.filter((line) => line.includes('cannot be used'));
+  expect(said).toEqual([
+    expect.stringMatching(`${usual} cannot be used: it belongs to another user .uid 65534.; using ${usual}-`),
+  ]);
+  await endsInOrder(agent);
+});
+
 describe('shared memory', () => {
   const problems: [string, string[], RegExp][] = [
     ['missing', ['mount -t tmpfs none /dev'], /\/dev\/shm.*ENOENT/],
