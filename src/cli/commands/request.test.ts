@@ -1,7 +1,11 @@
+import { mkdtempSync, rmSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { requestCommand } from './request.ts';
 
 async function asking(...args: string[]): Promise<{ printed: string; seen: string[] }> {
@@ -55,4 +59,35 @@ test('§11 request: nobody at the port is an error that says so', async () => {
   const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
   const asked = requestCommand(target, () => {}).parseAsync(['GET', '/'], { from: 'user' });
   await expect(asked).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:\d+\/: .*ECONNREFUSED/);
+});
+
+/** Issue 33, item 2: pages of the status port that need the debugger's token. */
+test('a page that needs the token of the debugger gets it, with the method and the body', async () => {
+  const temporary = mkdtempSync(join(tmpdir(), 'request-'));
+  vi.stubEnv('TMPDIR', temporary);
+  onTestFinished(() => {
+    vi.unstubAllEnvs();
+    rmSync(temporary, { recursive: true });
+  });
+  const access = new DebuggerAccess({ runDir: join(temporary, `chartpilot-${process.geteuid!()}`) });
+  const seen: string[] = [];
+  const server = createServer(async (request, response) => {
+    const { method = '', headers, socket } = request;
+    const refusal = access.refusalOf({ method, headers, peer: socket }, { methods: ['POST'] });
+    const body = await text(request);
+    if (refusal === undefined) seen.push(`${method} ${request.url} ${body}`);
+    response.writeHead(refusal?.status ?? 200, refusal?.headers).end(refusal?.body ?? 'OK');
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', () => resolve()));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as { port: number };
+  let printed = '';
+  const target = { what: 'a test', host: '127.0.0.1', defaultPort: port, allowedPorts: [], example: '', failed: 1 };
+  const ask = () =>
+    requestCommand(target, (answer) => (printed += answer)).parseAsync(['POST', '/upgrade', 'x'], { from: 'user' });
+  await expect(ask()).rejects.toThrow(/status 401 refused: send "Authorization: Bearer TOKEN"/);
+  access.opened(port);
+  onTestFinished(() => access.withdraw());
+  await ask();
+  expect([printed, seen]).toEqual(['OK', ['POST /upgrade x']]);
 });
