@@ -32,6 +32,28 @@ it('a service that a namespace does not see decides nothing about the short name
   expect(effects({ registries: [] }, entry('terse.bank.svc.cluster.local', '.'))).toEqual([]);
 });
 
+it('routes over a Service are for those who see the Service', () => {
+  const attack = [
+    {
+      ...{ apiVersion: 'v1', kind: 'Service' },
+      metadata: { name: 'mine', namespace: 'mallory', annotations: { 'networking.istio.io/exportTo': '.' } },
+      spec: { clusterIP: '10.66.1.1', ports: [{ name: 'http', port: 80 }] },
+    },
+    {
+      ...{ apiVersion: 'gateway.networking.k8s.io/v1', kind: 'HTTPRoute' },
+      metadata: { name: 'mine', namespace: 'mallory' },
+      spec: {
+        parentRefs: [{ kind: 'Service', group: '', name: 'mine' }],
+        rules: [{ backendRefs: [{ name: 'mine', port: 80 }] }],
+      },
+    },
+  ];
+  const text = attack.map((object) => JSON.stringify(object)).join('\n---\n');
+  const { configs } = readConfigFile('attack.yaml', text, { creationTimestamp: 0 });
+  expect(configs).toHaveLength(2);
+  expect(effects({}, configs)).toEqual([]);
+});
+
 it('the stand-in address of a ServiceEntry is not taken by an older one of a namespace that may not export', () => {
   const victim = 'shop/allocated.example.com';
   const addressOf = (names: readonly string[]): string => allocateAddresses(names).get(victim)!.ipv4;

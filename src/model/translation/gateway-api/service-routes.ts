@@ -6,6 +6,7 @@ import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
+import { exportAnnotation } from '../../services/kubernetes/convert-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
 import { type PlacedRoute, routesOf } from './http-route-rules.ts';
@@ -69,9 +70,15 @@ function virtualService(
       hosts: [around.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
       http: [...matches.map(({ http }) => http), ...others],
-      exportTo: [namespace === service.namespace ? '*' : '.'],
+      exportTo: namespace === service.namespace ? exportedLike(service) : ['.'],
     },
   });
+}
+
+/** Whoever sees the Service has its routes, and nobody else: a route alone would make its host known. */
+function exportedLike(service: Config<KubernetesService>): readonly string[] {
+  const exportTo = exportAnnotation(service);
+  return exportTo.length > 0 ? exportTo : ['*'];
 }
 
 function ofPort(placed: PlacedRoute, port: number): PlacedRoute {
