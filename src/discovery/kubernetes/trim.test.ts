@@ -76,7 +76,6 @@ describe('trimming', () => {
         name: 'reviews-1',
         namespace: 'shop',
         labels: { app: 'reviews' },
-        annotations: { 'istio.io/kept': 'yes' },
       },
       spec: {
         ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostNetwork: true, hostname: 'h', subdomain: 's' },

@@ -101,8 +101,6 @@ export function trimmed(
 ): KubernetesObject {
   const { apiVersion: _, kind: __, metadata, ...body } = object;
   const kept = keepsData ? undefined : keptOfKind.get(`${resource.group}/${resource.kind}`);
-  // Of these nothing but what is read of their data has a meaning here.
-  const isData = kept === secretFields || kept === configMapFields;
   const fields = metadataOnly ? {} : (kept?.(body, shared) ?? body);
   return {
     // Items of a list do not say it.
@@ -110,7 +108,7 @@ export function trimmed(
     kind: shared.of(resource.kind),
     metadata: keepsData
       ? wholeMetadata(metadata)
-      : trimmedMetadata(metadata, shared, isData ? noAnnotation : undefined),
+      : trimmedMetadata(metadata, shared, kept === undefined || kept === serviceFields),
     ...(digestsData ? digested(fields) : fields),
   };
 }
@@ -122,18 +120,17 @@ function wholeMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMe
   return metadata;
 }
 
-const isReadAnnotation = (key: string): boolean => readAnnotation.test(key);
-const noAnnotation = (): boolean => false;
-
-function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, isRead = isReadAnnotation): ObjectMeta {
+/** @param hasAnnotations false for kinds of which no annotation is read */
+function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, hasAnnotations: boolean): ObjectMeta {
   const { labels, annotations, namespace } = metadata;
   return {
     ...picked(metadata, readMetadata),
     ...(typeof namespace === 'string' && { namespace: shared.of(namespace) }),
     ...(isRecord(labels) && { labels: shared.same(sharedEntries(labels, shared)) }),
-    ...(isRecord(annotations) && {
-      annotations: shared.same(sharedEntries(annotations, shared, isRead)),
-    }),
+    ...(hasAnnotations &&
+      isRecord(annotations) && {
+        annotations: shared.same(sharedEntries(annotations, shared, (key) => readAnnotation.test(key))),
+      }),
   } as ObjectMeta;
 }
 
