@@ -10,6 +10,7 @@ import { resourceOf } from '../kubernetes/api-resource.ts';
 import { ClusterSource } from '../kubernetes/cluster-source.ts';
 import { Http2ApiServer } from '../kubernetes/http2-api-server.ts';
 import { InformerEffects, nameOf } from '../kubernetes/informer-effects.ts';
+import { RefusedObjectLog } from '../kubernetes/refused-object-log.ts';
 import { usualSelection } from '../kubernetes/usual-selection.ts';
 import { KubernetesRegistry } from '../registry/kubernetes-registry.ts';
 import type { Registry, RegistryEvents, XdsUpdater } from '../registry/registry.ts';
@@ -55,8 +56,10 @@ export class RemoteCluster {
     this.#fault = (error) => report(`a change of the remote cluster ${cluster} could not be handled`, error);
     // No other server's kind may have the name.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
+    const refusals = new RefusedObjectLog((message) => log.warn(`remote cluster ${cluster}: ${message}`));
     this.informers = new InformerEffects({
       server: this.api,
+      refused: (kind, key, reason) => refusals.refused(kind, key, reason),
       kinds: followedKinds.map((kind) => {
         const resource = resourceOf(kind);
         return { resource, name: name(kind), selection: usualSelection(resource) };
