@@ -85,8 +85,8 @@ interface ResourceSets {
   sweepAt: number;
   /** The list that was made last, by type and shape: a client that asks for a name more has the others. */
   readonly lists: WeakValues<ResourceMap>;
-  /** Nothing of the context before was taken over. */
-  readonly isFresh: boolean;
+  /** Little of the previous context was taken over: building a whole list would block the event loop. */
+  readonly makesAhead: boolean;
   /** What is made ahead of the first lists, by type and what of a proxy it depends on. */
   readonly ahead: Map<string, MakingAhead>;
   /** Lists that are being made, as long as somebody waits for them. */
@@ -95,6 +95,9 @@ interface ResourceSets {
 
 /** Types, namespaces of proxies, names of route configurations. */
 const mostAhead = 1_024;
+
+/** Changed objects, services among them, after which lists are built at once; after more they are built ahead, in pieces. */
+const maxChangesAtOnce = 64;
 
 /** Sets that are too few to be worth a look at which of them are of no use. */
 const fewSets = 1_000;
@@ -229,8 +232,8 @@ export class EncodedCache {
     shape: ProxyShape,
     names: readonly string[] | '*',
   ): MakingAhead | undefined {
-    const { isFresh, ahead } = this.#setsOf(context);
-    const generator = isFresh ? this.#generators.get(typeUrl) : undefined;
+    const { makesAhead, ahead } = this.#setsOf(context);
+    const generator = makesAhead ? this.#generators.get(typeUrl) : undefined;
     if (generator?.ahead === undefined || !this.#keeps(typeUrl)) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
     const projection = generator.projection?.(shape, context) ?? '';
@@ -283,7 +286,7 @@ export class EncodedCache {
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
     this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
-    const sets = this.#setsOf(context, forced || previous === undefined);
+    const sets = this.#setsOf(context, forced || previous === undefined || changed.size > maxChangesAtOnce);
     const old = previous === undefined ? undefined : this.#sets.get(previous);
     if (old === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
@@ -495,12 +498,12 @@ export class EncodedCache {
     return set;
   }
 
-  #setsOf(context: PushContext, isFresh = true): ResourceSets {
+  #setsOf(context: PushContext, makesAhead = true): ResourceSets {
     let sets = this.#sets.get(context);
     if (sets === undefined) {
       sets = {
         ...{ byKey: new Map(), sweepAt: fewSets, lists: new WeakValues(), makings: new WeakValues() },
-        ...{ isFresh, ahead: new Map() },
+        ...{ makesAhead, ahead: new Map() },
       };
       this.#sets.set(context, sets);
       this.#latest = new WeakRef(sets);
@@ -515,7 +518,8 @@ export class EncodedCache {
    */
   #encode(resource: Resource, before: EncodedResource | undefined): EncodedResource | undefined {
     const known = this.#encoded.get(resource);
-    if (known !== undefined) return known;
+    // Encoded ahead, without the one before at hand.
+    if (known !== undefined) return before?.version === known.version ? before : known;
     if (this.#unencodable.has(resource)) return undefined;
     let made: EncodedResource;
     try {
