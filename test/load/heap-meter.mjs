@@ -1,5 +1,5 @@
 /**
- * Loaded into a server before it starts: on SIGUSR2 it collects all garbage and says what is left, in MiB. What a process has
+ * Loaded into a server before it starts: on SIGUSR2 (or HEAP_METER_SIGNAL) it collects all garbage and says what is left, in MiB. What a process has
  * resident beside it is memory that its allocator keeps for the next time.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,7 +10,7 @@ setFlagsFromString('--expose-gc');
 const gc = runInNewContext('gc');
 const mib = (bytes) => (bytes / 1024 / 1024).toFixed(1);
 
-process.on('SIGUSR2', async () => {
+process.on(process.env.HEAP_METER_SIGNAL ?? 'SIGUSR2', async () => {
   // What is referred to weakly, and what is freed by what was freed, needs another one.
   for (let i = 0; i < 3; i++) {
     gc();

@@ -434,10 +434,10 @@ export const largestAccepted: { readonly [K in KindName]?: () => readonly LargeO
     spec('32 subsets of *.mallory.test', { host: '*.mallory.test', subsets: times(32, (i) => ({ name: `s${i}` })) }),
   ],
   ServiceEntry: () => [
-    spec('4,096 hosts x 1 port', { hosts: times(4_096, host), ports: ports(1, 'HTTP'), resolution: 'DNS' }),
-    spec('80 hosts x 50 ports', { hosts: times(80, host), ports: ports(50, 'HTTP'), resolution: 'DNS' }),
-    spec('8 hosts x 512 ports', { hosts: times(8, host), ports: ports(512, 'HTTP'), resolution: 'DNS' }),
-    spec('1,000 hosts x 4 TLS ports', { hosts: times(1_000, host), ports: ports(4, 'TLS'), resolution: 'DNS' }),
+    spec('2,048 hosts x 1 port', { hosts: times(2_048, host), ports: ports(1, 'HTTP'), resolution: 'DNS' }),
+    spec('40 hosts x 50 ports', { hosts: times(40, host), ports: ports(50, 'HTTP'), resolution: 'DNS' }),
+    spec('8 hosts x 256 ports', { hosts: times(8, host), ports: ports(256, 'HTTP'), resolution: 'DNS' }),
+    spec('1,000 hosts x 2 TLS ports', { hosts: times(1_000, host), ports: ports(2, 'TLS'), resolution: 'DNS' }),
     spec('25 TCP ports x 40 addresses', {
       hosts: ['vips.mallory.test'],
       ports: ports(25, 'TCP'),
@@ -445,10 +445,10 @@ export const largestAccepted: { readonly [K in KindName]?: () => readonly LargeO
       resolution: 'STATIC',
       endpoints: [{ address: '10.0.0.1' }],
     }),
-    spec('512 TCP ports x 2 addresses', {
+    spec('256 TCP ports x 4 addresses', {
       hosts: ['vips.mallory.test'],
-      ports: ports(512, 'TCP'),
-      addresses: times(2, vip),
+      ports: ports(256, 'TCP'),
+      addresses: times(4, vip),
       resolution: 'STATIC',
       endpoints: [{ address: '10.0.0.1' }],
     }),
@@ -464,9 +464,9 @@ export const largestAccepted: { readonly [K in KindName]?: () => readonly LargeO
       hosts: ['web0.mallory.test'],
       http: times(4_096, (i) => ({ match: [{ uri: { exact: `/${i}` } }], route })),
     }),
-    spec('1,000 hosts x 32 routes', {
+    spec('1,000 hosts x 8 routes', {
       hosts: times(1_000, host),
-      http: times(32, (i) => ({ match: [{ uri: { exact: `/${i}` } }], route })),
+      http: times(8, (i) => ({ match: [{ uri: { exact: `/${i}` } }], route })),
     }),
     spec('4,096 TCP routes', {
       hosts: ['web0.mallory.test'],

@@ -22,6 +22,9 @@ export interface AnswerReader {
   readonly isMidway: boolean;
 }
 
+/** Reading of one chunk, in milliseconds, after which everything else has its turn. */
+const maxReadMs = 5;
+
 /** As much of an error's body is read. */
 const maxErrorBytes = 64 * 1024;
 
@@ -101,10 +104,16 @@ export function exchange(
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
         else ended = true;
       } else {
+        const began = performance.now();
         try {
           reader.data(chunk);
         } catch (error) {
           return fail(error);
+        }
+        // One large object was parsed. The next one may have arrived already, and waits for the next turn.
+        if (performance.now() - began > maxReadMs) {
+          stream.pause();
+          setImmediate(() => stream.resume());
         }
       }
       if (errorBody !== undefined && ended) return fail(new ApiError(failureOf(errorBody)));

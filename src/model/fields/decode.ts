@@ -181,12 +181,13 @@ export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
       if (!isObject(value)) return fail(path, `must be a map, not ${described(value)}`);
-      const given = Object.entries(value);
+      // Of a map with 70,000 entries Object.entries takes three times as long.
+      const given = Object.keys(value);
       if (given.length > max) return E.left([limitError(path, given.length, max, 'entries')]);
       const errors: FieldError[] = [];
       const entries: [string, A][] = [];
-      for (const [key, element] of given) {
-        entries.push([key, taken(item(element, fieldPath(path, key)), errors)]);
+      for (const key of given) {
+        entries.push([key, taken(item(value[key], fieldPath(path, key)), errors)]);
       }
       // Not by assignment: a key named __proto__ must stay a key.
       return settled(errors, Object.fromEntries(entries));

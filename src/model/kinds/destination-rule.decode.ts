@@ -1,3 +1,4 @@
+import { isObject } from '../../runtime/json-object.ts';
 import {
   type Decoded,
   type Decoder,
@@ -10,14 +11,16 @@ import {
   refine,
   required,
   restricting,
+  settled,
   struct,
   withDefault,
 } from '../fields/decode.ts';
-import { inSchema } from '../fields/description.ts';
+import { describedAs, inSchema } from '../fields/description.ts';
 import { isWildcard } from '../fields/hostname.ts';
 import { limitErrors } from '../fields/limits.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { hostPattern, labelPattern } from '../fields/patterns.ts';
+import { missingPart } from '../fields/readable-part.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
 import { exportTo, hostText, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
 import { maxPortSettings, maxSubsets, maxWildcardSubsets } from './object-limits.ts';
@@ -45,14 +48,38 @@ const uniqueSubsets = {
   rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must have each name once' }],
 };
 
+/** What is rejected for its size is not decoded first: that alone would take long. */
+function withoutTooManySettings<A>(decoder: Decoder<A>): Decoder<A> {
+  return describedAs(
+    (value: unknown, path: string) => {
+      const errors = isObject(value) ? settingsErrors([value, ...listOf(value.subsets)].map(policyOf), path) : [];
+      return errors.length > 0 ? settled(errors, missingPart as A) : decoder(value, path);
+    },
+    { type: 'narrowed', of: decoder, by: {} },
+  );
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
+const policyOf = (value: unknown): unknown => (isObject(value) ? value.trafficPolicy : undefined);
+
+function settingsErrors(policies: readonly unknown[], path: string): FieldError[] {
+  const settings = policies.reduce<number>(
+    (sum, policy) => sum + (isObject(policy) ? listOf(policy.portLevelSettings).length : 0),
+    0,
+  );
+  return limitErrors(fieldPath(path, 'subsets'), settings, maxPortSettings, 'portLevelSettings in all policies');
+}
+
 export const destinationRule: Decoder<DestinationRule> = refine(
-  struct<DestinationRule>({
-    host: required(inSchema(hostText(anyHostMistake), { pattern: hostPattern })),
-    trafficPolicy: optional(trafficPolicy),
-    subsets: optional(inSchema(list(subset, maxSubsets), uniqueSubsets)),
-    exportTo: optional(exportTo),
-    workloadSelector: restricting(optional(selector)),
-  }),
+  withoutTooManySettings(
+    struct<DestinationRule>({
+      host: required(inSchema(hostText(anyHostMistake), { pattern: hostPattern })),
+      trafficPolicy: optional(trafficPolicy),
+      subsets: optional(inSchema(list(subset, maxSubsets), uniqueSubsets)),
+      exportTo: optional(exportTo),
+      workloadSelector: restricting(optional(selector)),
+    }),
+  ),
   sizeErrors,
   (rule, path) =>
     repetitions(
@@ -63,19 +90,10 @@ export const destinationRule: Decoder<DestinationRule> = refine(
     ),
 );
 
-/** What the object expands to: each subset is built for each port of each host. */
-function sizeErrors({ host, subsets = [], trafficPolicy: ofAll }: DestinationRule, path: string): FieldError[] {
-  const policies = [ofAll, ...subsets.map((item) => item.trafficPolicy)];
-  const settings = policies.reduce((sum, policy) => sum + (policy?.portLevelSettings?.length ?? 0), 0);
-  return [
-    ...limitErrors(
-      fieldPath(path, 'subsets'),
-      isWildcard(host) ? subsets.length : 0,
-      maxWildcardSubsets,
-      'subsets for a wildcard host',
-    ),
-    ...limitErrors(fieldPath(path, 'subsets'), settings, maxPortSettings, 'portLevelSettings in all policies'),
-  ];
+/** Each subset is built for each port of each host. */
+function sizeErrors({ host, subsets = [] }: DestinationRule, path: string): FieldError[] {
+  const count = isWildcard(host) ? subsets.length : 0;
+  return limitErrors(fieldPath(path, 'subsets'), count, maxWildcardSubsets, 'subsets for a wildcard host');
 }
 
 /** A DestinationRule's `spec`. */

@@ -5,10 +5,10 @@
  * docs/compatibility.md lists all of them.
  */
 
-/** ServiceEntry: clusters, which are hosts x ports. One object may list 4,096 hosts of one port. */
-export const maxServiceEntryClusters = 4_096;
-/** ServiceEntry: ports. Istio's own definition allows 256. */
-export const maxServiceEntryPorts = 512;
+/** ServiceEntry: clusters, which are hosts x ports. One object may list 2,048 hosts of one port. */
+export const maxServiceEntryClusters = 2_048;
+/** ServiceEntry: ports, as in Istio's own definition. */
+export const maxServiceEntryPorts = 256;
 /** ServiceEntry: listeners, which are ports x addresses, and services, which are hosts x addresses. */
 export const maxServiceEntryListeners = 1_024;
 /** ServiceEntry: endpoints in all clusters, which are hosts x ports x endpoints. */
@@ -35,7 +35,7 @@ export const maxPortSettings = 4_096;
 /** VirtualService: matches of all routes of a kind together; each becomes a route of Envoy. */
 export const maxRouteMatches = 4_096;
 /** VirtualService: hosts x matches of HTTP routes. */
-export const maxHostRoutes = 32_768;
+export const maxHostRoutes = 8_192;
 /** VirtualService: destinations of all routes of a kind together. */
 export const maxRouteDestinations = 8_192;
 
