@@ -73,6 +73,22 @@ spec: { host: own.test, ${selector}trafficPolicy: { connectionPool: { tcp: { max
     expect(target?.bind).toBe('10.0.0.9');
   });
 
+  it.each([
+    ['127.0.0.1:8080', 'fd00::9', '::1'],
+    ['[::1]:8080', 'fd00::9', '::1'],
+    ['0.0.0.0:8080', 'fd00::9', 'fd00::9'],
+    ['[::]:8080', 'fd00::9', 'fd00::9'],
+    ['[::1]:8080', '10.0.0.9', '127.0.0.1'],
+    ['[::]:8080', '10.0.0.9', '10.0.0.9'],
+    ['[::1]:8080', '10.0.0.9,fd00::9', '::1'],
+    ['127.0.0.1:8080', 'fd00::9,10.0.0.9', '127.0.0.1'],
+    ['[::]:8080', '10.0.0.9,fd00::9', 'fd00::9'],
+  ])('forwards %s of a workload with addresses %s to %s', (endpoint, addresses, address) => {
+    const { context } = givenMesh(ingress(`defaultEndpoint: "${endpoint}"`));
+    const node = { ip: addresses.split(',')[0]!, metadata: { INSTANCE_IPS: addresses } };
+    expect(inboundTargets(givenShape(node, context), context)[0]?.forwardTo).toEqual({ address, port: 8080 });
+  });
+
   it('is listened for by the proxy itself where nothing redirects', () => {
     const listener = 'defaultEndpoint: 127.0.0.1:8080, captureMode: NONE, bind: 10.0.0.9';
     expect(targets(ingress(listener), 'REDIRECT')[0]).toMatchObject({ hasOwnListener: true, bind: '10.0.0.9' });

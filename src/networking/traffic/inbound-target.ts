@@ -143,7 +143,10 @@ function behindTls(protocol: Protocol): Protocol {
   return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
 }
 
-/** `0.0.0.0:80` and `[::]:80` mean the workload's own address. */
+/**
+ * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback. The written family
+ * is preferred: a workload without addresses of that family is reached by the other one.
+ */
 function forwardAddress(endpoint: string | undefined, shape: ProxyShape): InboundTarget['forwardTo'] {
   if (!endpoint) return undefined;
   if (isUnixSocket(endpoint)) return { address: endpoint, port: 0 };
@@ -151,8 +154,9 @@ function forwardAddress(endpoint: string | undefined, shape: ProxyShape): Inboun
   const host = endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
   const port = Number(endpoint.slice(colon + 1));
   if (host === '') return { address: loopbackAddress(shape.ipFamily), port };
-  if (!isUnspecified(host)) return { address: host, port };
-  const family: IpFamily = host === '::' ? 'v6' : 'v4';
+  const written: IpFamily = host.includes(':') ? 'v6' : 'v4';
+  const family = shape.ipFamily === 'dual' || shape.ipFamily === written ? written : shape.ipFamily;
+  if (isLoopback(host)) return { address: loopbackAddress(family), port };
   const own = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
   return { address: own ?? loopbackAddress(family), port };
 }

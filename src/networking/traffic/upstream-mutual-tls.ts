@@ -4,8 +4,9 @@
  */
 import { peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
-import type { EffectivePolicy } from './traffic-policy.ts';
+import { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 
 /** The last answer for a list of endpoints, and which of them it is about. */
 const lastAnswers = new WeakMap<readonly Endpoint[], { refusing: string; endpoints: readonly Endpoint[] }>();
@@ -70,6 +71,24 @@ export function automaticMutualTls(
 export function isMutualTlsTried({ tls }: EffectivePolicy, { meshExternal }: Service, { mesh }: PushContext): boolean {
   if (tls?.mode !== undefined) return tls.mode === 'ISTIO_MUTUAL';
   return mesh.enableAutoMtls && !meshExternal;
+}
+
+/** Whether clients try mutual TLS in the cluster of a subset and port under a DestinationRule. */
+export function isMutualTlsTriedAt(
+  {
+    service,
+    rule,
+    subset,
+    port,
+  }: {
+    readonly service: Service;
+    readonly rule: MergedDestinationRule | undefined;
+    readonly subset: string;
+    readonly port: number;
+  },
+  push: PushContext,
+): boolean {
+  return isMutualTlsTried(effectivePolicy(rule?.config.spec, subset, port), service, push);
 }
 
 /** What clusters of a service depend on here, for the key under which they are kept. */
