@@ -14,6 +14,9 @@ import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import { hasNoProvider } from './authorization/custom.ts';
 import { buildEndpoints, hostOfAssignment, namesByAliases } from './endpoints/build.ts';
+import { explainEndpoints } from './endpoints/explain-endpoints.ts';
+import { hostNameEndpoints } from './endpoints/host-name-endpoints.ts';
+import { addressList } from './endpoints/omission.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
 import { type Encodable, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
@@ -39,9 +42,11 @@ import { buildSecrets } from './secrets/build.ts';
 import { subjectOfCredential } from './secrets/credential-name.ts';
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
+import { isMutualTlsTriedAt } from './traffic/upstream-mutual-tls.ts';
 import { type IsUntouched, untouchedClusters, untouchedEndpoints, untouchedListeners } from './untouched.ts';
 
 export {
+  addressList,
   buildClusters,
   buildEndpoints,
   buildExtensions,
@@ -51,8 +56,11 @@ export {
   buildSecrets,
   clusterType,
   endpointType,
+  explainEndpoints,
   extensionType,
   hasNoProvider,
+  hostNameEndpoints,
+  isMutualTlsTriedAt,
   listenerType,
   type Memory,
   nameTableType,

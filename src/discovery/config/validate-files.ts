@@ -13,6 +13,7 @@ import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { credentialProblems } from './credential-problems.ts';
 import { crossNamespaceProblems } from './cross-namespace-problems.ts';
 import { compareWalked, isYaml, walk } from './directory-walk.ts';
+import { endpointProblems } from './endpoint-problems.ts';
 
 export interface Validation {
   /** All of them, in the order of files and lines. */
@@ -63,7 +64,8 @@ export async function validateFiles(
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
     problems: [
-      ...[...problems, ...repetitions, ...credentialProblems(valid), ...crossNamespaceProblems(valid, settings)],
+      ...[...problems, ...repetitions, ...credentialProblems(valid), ...endpointProblems(valid)],
+      ...crossNamespaceProblems(valid, settings),
       ...standIns.map(closedProblem),
     ].sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
     files: given.length,

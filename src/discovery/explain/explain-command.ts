@@ -92,10 +92,13 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
   const { omitted, ...configuration } = dumpedConfiguration(await fetchJson(new URL(path, withScheme(from))));
   const mesh = files && (await readOfflineMesh(files));
-  const addressOf = (host: string): string | undefined => mesh && node && given(node, mesh.context).addressOf(host);
+  const fromMesh = mesh && node && given(node, mesh.context);
   return {
-    configuration,
-    addressOf,
+    configuration: {
+      ...configuration,
+      ...(fromMesh && { explainEndpoints: fromMesh.configuration.explainEndpoints! }),
+    },
+    addressOf: (host) => fromMesh?.addressOf(host),
     warnings: [...omitted.map((what) => `left out: ${what}`), ...(mesh?.warnings ?? [])],
     ...(mesh && { mesh }),
   };

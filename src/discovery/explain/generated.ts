@@ -8,7 +8,14 @@ import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
-import { buildClusters, buildEndpoints, buildListeners, buildRoutes, type Resource } from '../../networking/index.ts';
+import {
+  buildClusters,
+  buildEndpoints,
+  buildListeners,
+  buildRoutes,
+  explainEndpoints,
+  type Resource,
+} from '../../networking/index.ts';
 
 /** The messages are the very ones that were made: it is known where they come from. */
 export function generatedConfiguration(shape: ProxyShape, push: PushContext): ProxyConfiguration {
@@ -22,6 +29,7 @@ export function generatedConfiguration(shape: ProxyShape, push: PushContext): Pr
     clusters,
     routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
     endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(asked)])),
+    explainEndpoints: (cluster) => explainEndpoints(cluster, shape, push),
   };
 }
 

@@ -16,6 +16,8 @@ export interface Step {
   readonly name: string;
   /** Why this one, or what is in it. */
   readonly note?: string;
+  /** Why endpoints of a cluster's service are not in the cluster; absent if all are, or if this is unknown. */
+  readonly missingEndpoints?: readonly string[];
   /** What it came from, what decided most first. */
   readonly from: readonly Source[];
 }
@@ -60,6 +62,7 @@ export function tell(explanation: Explanation, sources: Sources): Told {
       what: 'cluster',
       name: target.name,
       note: targetText(target, whole),
+      ...(target.missingEndpoints && { missingEndpoints: target.missingEndpoints }),
       from: target.cluster ? from(target.cluster) : [],
     });
   return { steps, filters, outcome };
@@ -67,8 +70,9 @@ export function tell(explanation: Explanation, sources: Sources): Told {
 
 export function toldText(heading: string, { steps, filters, outcome }: Told): string {
   const lines = [heading];
-  for (const { what, name, note, from } of steps) {
+  for (const { what, name, note, missingEndpoints, from } of steps) {
     lines.push(`${what.padEnd(13)} ${name}${note === undefined ? '' : `  (${note})`}`);
+    for (const reason of missingEndpoints ?? []) lines.push(`${' '.repeat(14)}endpoints: ${reason}`);
     for (const source of from) lines.push(`${' '.repeat(14)}← ${sourceText(source)}`);
   }
   if (filters.length > 0) lines.push(`${'filters'.padEnd(13)} ${filters.join(', ')}`);

@@ -16,6 +16,7 @@ import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { sliceMs } from '../ads/turns/slices.ts';
 import { selectKeySources } from '../jwks/key-sources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
+import { findHostNameEndpoints, findPlaintextAcrossNetworks } from './endpoint-diagnostics.ts';
 import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 import { findRejectedServers, findUnservedCredentials } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
@@ -45,6 +46,8 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       }
     }
   },
+  pilot_host_name_endpoints: findHostNameEndpoints,
+  pilot_plaintext_across_networks: findPlaintextAcrossNetworks,
   pilot_no_ip: function* ({ proxies }, note) {
     for (const { proxy } of proxies) {
       yield;

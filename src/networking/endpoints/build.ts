@@ -5,20 +5,16 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { endpointsKey, type Service, serviceKey } from '../../model/services/service.ts';
-import { isAlias } from '../../model/services/service-alias.ts';
-import { servicesByHost } from '../../model/services/services-within.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { ruleText } from '../inputs/input-text.ts';
 import { Resource } from '../messages/resource.ts';
-import { namedBy, ownRuleOf } from '../traffic/alias.ts';
+import { namedBy } from '../traffic/alias.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
 import { endpointShapeKey } from '../traffic/shape-keys.ts';
-import { effectivePolicy, localityOrdering, subsetOf } from '../traffic/traffic-policy.ts';
-import { endpointsAsSecured, isMutualTlsTried } from '../traffic/upstream-mutual-tls.ts';
+import { localityOrdering } from '../traffic/traffic-policy.ts';
 import { loadAssignment } from './assignment.ts';
-import { healthSelection } from './health.ts';
+import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inputs.ts';
 import { reachableEndpoints } from './network-endpoints.ts';
 import { selectEndpoints } from './selection.ts';
 
@@ -41,40 +37,17 @@ function endpointsOfCluster(
   shape: ProxyShape,
   memory: Memory,
 ): Resource {
-  const parts = parseAssignmentName(clusterName);
-  const named = parts && reach.serviceByHostname(parts.target ?? parts.host);
-  if (named === undefined) return emptyAssignment(clusterName, []);
-  const service = withPort(named, parts!.port, reach);
-  const alias = parts!.target === undefined ? undefined : reach.serviceByHostname(parts!.host);
-  if (parts!.target !== undefined && !(alias && isAlias(alias))) {
-    return emptyAssignment(clusterName, [serviceKey(service)]);
-  }
+  const inputs = assignmentInputs(clusterName, push, reach);
+  if ('missing' in inputs) return emptyAssignment(clusterName, inputs.dependsOn);
+  const { service, alias, rule, endpoints, policy, dependsOn } = inputs;
   // What the name stood for is sent to until Envoy has warmed the cluster of what it stands for now.
   const kept = alias && namedBy(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
-  const rule = alias ? ownRuleOf(alias, reach) : reach.destinationRuleFor(service);
-  const port = service.ports.find((candidate) => candidate.number === parts!.port);
-  const subset = subsetOf(rule?.config.spec, parts!.subset);
-  if (port === undefined || (parts!.subset !== '' && subset === undefined)) {
-    return emptyAssignment(clusterName, [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])]);
-  }
-  const policy = effectivePolicy(rule?.config.spec, parts!.subset, parts!.port);
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
-  const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   const { network, clusterId } = shape;
   const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
   return kept.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
-    const chosen = selectEndpoints(endpoints, {
-      port,
-      health: healthSelection(service, policy.outlierDetection, push.features),
-      ...(subset?.labels && { labels: subset.labels }),
-      ...(service.attributes?.nodeLocal && { node: shape.nodeName }),
-      onlyMutualTls: parts!.sni,
-    });
-    const clusterLocal = push.isClusterLocal(service.hostname);
-    // Behind a gateway that passes it on TLS is the client's own.
-    const mutualTls = parts!.sni || isMutualTlsTried(policy, service, push);
-    const view = { network, clusterId, clusterLocal, gateways: push.networkGateways, mutualTls };
-    const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, view), {
+    const chosen = selectEndpoints(endpoints, selectionFor(inputs, shape, push));
+    const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, networkViewFor(inputs, shape, push)), {
       proxyLocality: shape.locality,
       proxyLabels: shape.labels,
       proxyNetwork: network,
@@ -82,18 +55,8 @@ function endpointsOfCluster(
       setting: ordering,
       outlierDetection: policy.outlierDetection !== undefined,
     });
-    const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
-    if (alias) dependsOn.push(serviceKey(alias));
     return new Resource(clusterName, ClusterLoadAssignmentSchema, assignment, dependsOn);
   });
-}
-
-/** The service that has the port, of a host that several objects of a namespace define, each with ports of its own. */
-function withPort(service: Service, number: number, { services }: Reach): Service {
-  const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
-  if (hasPort(service)) return service;
-  const others = servicesByHost(services)(service.hostname);
-  return others.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
 }
 
 /** Assignment for a name that means nothing. It is not remembered: there is no end of such names, and whoever asks chose them. */

@@ -57,7 +57,8 @@ export function asSent(
   }
 }
 
-function healthOf({ health, labels }: Endpoint, drainingLabel: string): Endpoint['health'] {
+/** An endpoint's health with its draining label taken into account. */
+export function healthOf({ health, labels }: Endpoint, drainingLabel: string): Endpoint['health'] {
   const drains = health === 'healthy' && (labels[drainingLabel] ?? '') !== '';
   return drains ? 'draining' : health;
 }

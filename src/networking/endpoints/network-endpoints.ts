@@ -4,6 +4,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { NetworkGateway, NetworkGateways } from '../../model/services/network-gateways.ts';
 import type { Endpoint } from '../../model/services/service.ts';
 import { weightOf } from './locality-groups.ts';
+import type { OmissionReason } from './omission.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
@@ -21,18 +22,51 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
  * stay whole numbers, all weights are multiplied where networks have several gateways.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
-  const { clusterId, network, gateways } = view;
-  const here =
-    view.clusterLocal && clusterId !== '' ? endpoints.filter((one) => one.clusterId === clusterId) : endpoints;
-  if (network === '' || gateways.all.length === 0) return here;
+  const here = view.clusterLocal ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view)) : endpoints;
+  if (view.network === '' || view.gateways.all.length === 0) return here;
   const waysTo = new Map<Endpoint, readonly NetworkGateway[]>();
   for (const endpoint of here) {
-    if (endpoint.network === '' || endpoint.network === network) continue;
-    const ways = gateways.to(endpoint.network, endpoint.clusterId);
+    const ways = gatewaysTo(endpoint, view);
     if (ways.length > 0) waysTo.set(endpoint, ways);
   }
   if (waysTo.size === 0) return here;
   return view.mutualTls ? throughGateways(here, waysTo) : here.filter((endpoint) => !waysTo.has(endpoint));
+}
+
+/** Why `reachableEndpoints` leaves an endpoint out; `undefined` if clients reach it, directly or through a gateway. */
+export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionReason | undefined {
+  if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
+  if (gatewaysTo(endpoint, view).length === 0) return undefined;
+  if (!view.mutualTls) return 'client without mutual TLS';
+  return notForwarded(endpoint);
+}
+
+/** Whether clients connect to an endpoint of a different network directly, because no gateway of that network is known. */
+export function lacksGateway(endpoint: Endpoint, view: NetworkView): boolean {
+  return isOfDifferentNetwork(endpoint, view) && gatewaysTo(endpoint, view).length === 0;
+}
+
+function isOfDifferentCluster(endpoint: Endpoint, { clusterLocal, clusterId }: NetworkView): boolean {
+  return clusterLocal && clusterId !== '' && endpoint.clusterId !== clusterId;
+}
+
+function isOfDifferentNetwork(endpoint: Endpoint, { network }: NetworkView): boolean {
+  return network !== '' && endpoint.network !== '' && endpoint.network !== network;
+}
+
+const noGateways: readonly NetworkGateway[] = [];
+
+/** The gateways in front of an endpoint; empty if it is reached directly. */
+function gatewaysTo(endpoint: Endpoint, view: NetworkView): readonly NetworkGateway[] {
+  const { gateways } = view;
+  if (gateways.all.length === 0 || !isOfDifferentNetwork(endpoint, view)) return noGateways;
+  return gateways.to(endpoint.network, endpoint.clusterId);
+}
+
+/** A gateway hides the health of the workloads behind it, so only healthy ones count. */
+function notForwarded({ tlsMode, health }: Endpoint): OmissionReason | undefined {
+  if (tlsMode !== 'istio') return 'remote workload without mutual TLS';
+  return health === 'healthy' ? undefined : 'remote workload not healthy';
 }
 
 function throughGateways(
@@ -45,8 +79,7 @@ function throughGateways(
   for (const endpoint of endpoints) {
     const ways = waysTo.get(endpoint);
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
-    // A gateway says nothing of those behind it: they are who could be sent to.
-    else if (endpoint.tlsMode === 'istio' && endpoint.health === 'healthy') {
+    else if (notForwarded(endpoint) === undefined) {
       for (const way of ways) {
         // What is behind a gateway keeps its place: failover between localities goes on to work.
         const id = `${way.address} ${way.port} ${endpoint.locality}`;

@@ -4,7 +4,8 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import { isSelected } from '../../model/services/label-match.ts';
 import type { Endpoint, Port } from '../../model/services/service.ts';
 import { isUnixSocket } from '../messages/address.ts';
-import { asSent, type HealthSelection } from './health.ts';
+import { asSent, type HealthSelection, healthOf } from './health.ts';
+import type { OmissionReason } from './omission.ts';
 
 export interface EndpointSelection {
   readonly port: Port;
@@ -21,16 +22,34 @@ export interface EndpointSelection {
 
 /** Endpoints of a port; ports are matched by name because numbers differ from workload to workload. */
 export function selectEndpoints(endpoints: readonly Endpoint[], selection: EndpointSelection): readonly Endpoint[] {
-  const { node } = selection;
-  return ofPort(endpoints, selection.port.name)
-    .filter(
-      (endpoint) =>
-        (node === undefined || endpoint.nodeName === node) &&
-        (!selection.onlyMutualTls || endpoint.tlsMode === 'istio') &&
-        (selection.allowNames || isUnixSocket(endpoint.address) || isIP(endpoint.address) !== 0) &&
-        isSelected(selection.labels ?? {}, endpoint.labels),
-    )
-    .flatMap((endpoint) => asSent(endpoint, selection.health) ?? []);
+  return ofPort(endpoints, selection.port.name).flatMap((endpoint) =>
+    unsuitable(endpoint, selection) === undefined ? (asSent(endpoint, selection.health) ?? []) : [],
+  );
+}
+
+/** Why `selectEndpoints` leaves an endpoint out; `undefined` if it selects the endpoint. */
+export function selectionOmission(endpoint: Endpoint, selection: EndpointSelection): OmissionReason | undefined {
+  if (endpoint.servicePortName !== selection.port.name) return 'different port';
+  const reason = unsuitable(endpoint, selection);
+  if (reason !== undefined || asSent(endpoint, selection.health) !== undefined) return reason;
+  const health = healthOf(endpoint, selection.health.drainingLabel);
+  return health === 'healthy' ? undefined : health;
+}
+
+/** Why an endpoint of the right port is not one of the cluster, whatever its health is. */
+function unsuitable(
+  endpoint: Endpoint,
+  { node, onlyMutualTls, allowNames, labels }: EndpointSelection,
+): OmissionReason | undefined {
+  if (node !== undefined && endpoint.nodeName !== node) return 'different node';
+  if (onlyMutualTls && endpoint.tlsMode !== 'istio') return 'plaintext behind SNI';
+  if (!allowNames && isHostName(endpoint)) return 'host name';
+  return isSelected(labels ?? {}, endpoint.labels) ? undefined : 'subset labels';
+}
+
+/** Whether the address must be resolved before a connection is opened. */
+export function isHostName({ address }: Pick<Endpoint, 'address'>): boolean {
+  return !isUnixSocket(address) && isIP(address) === 0;
 }
 
 /** Of fewer each is looked at. */

@@ -34,6 +34,8 @@ export interface ProxyConfiguration {
   readonly clusters: ReadonlyMap<string, Cluster>;
   /** Assignments by the name that the cluster asks for. */
   readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
+  /** Why endpoints of its service are not in a cluster, one sentence each; absent: the objects of the mesh are unknown. */
+  readonly explainEndpoints?: (cluster: string) => readonly string[];
 }
 
 export interface Explanation {
@@ -172,11 +174,17 @@ function routed(http: HttpQuestion, manager: HttpConnectionManager, endsTls: boo
   return { ...http, path, authority, scheme: endsTls ? 'https' : 'http' };
 }
 
-function targetOf(name: string, weight: number, { clusters, endpoints }: ProxyConfiguration): Target {
+function targetOf(name: string, weight: number, { clusters, endpoints, explainEndpoints }: ProxyConfiguration): Target {
   const cluster = clusters.get(name);
-  const assignment =
-    cluster && (endpoints.get(cluster.edsClusterConfig?.serviceName || name) ?? cluster.loadAssignment);
-  return { name, weight, ...(cluster && { cluster }), ...(assignment && { assignment }) };
+  const endpointsName = cluster?.edsClusterConfig?.serviceName || name;
+  const assignment = cluster && (endpoints.get(endpointsName) ?? cluster.loadAssignment);
+  const missingEndpoints = name.startsWith('outbound') ? (explainEndpoints?.(endpointsName) ?? []) : [];
+  return {
+    ...{ name, weight },
+    ...(cluster && { cluster }),
+    ...(assignment && { assignment }),
+    ...(missingEndpoints.length > 0 && { missingEndpoints }),
+  };
 }
 
 function lastOf<Desc extends DescMessage>(filters: readonly Filter[], schema: Desc): MessageShape<Desc> | undefined {

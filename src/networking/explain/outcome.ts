@@ -26,6 +26,8 @@ export interface Target {
   readonly cluster?: Cluster;
   /** Absent: the endpoints are not listed. */
   readonly assignment?: ClusterLoadAssignment;
+  /** Why endpoints of the service are not in the cluster. */
+  readonly missingEndpoints?: readonly string[];
 }
 
 interface Weighted {

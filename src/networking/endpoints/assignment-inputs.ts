@@ -1,0 +1,110 @@
+/** From what the endpoints of a cluster are selected: its service, port, subset and traffic policy. */
+import type { ConfigKey } from '../../model/config/config.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
+import { type Endpoint, endpointsKey, type Port, type Service, serviceKey } from '../../model/services/service.ts';
+import { isAlias } from '../../model/services/service-alias.ts';
+import { servicesByHost } from '../../model/services/services-within.ts';
+import { ownRuleOf } from '../traffic/alias.ts';
+import type { Reach } from '../traffic/reach.ts';
+import { parseAssignmentName } from '../traffic/resource-names.ts';
+import { type EffectivePolicy, effectivePolicy, subsetOf } from '../traffic/traffic-policy.ts';
+import { endpointsAsSecured, isMutualTlsTried } from '../traffic/upstream-mutual-tls.ts';
+import { healthSelection } from './health.ts';
+import type { NetworkView } from './network-endpoints.ts';
+import type { EndpointSelection } from './selection.ts';
+
+export interface AssignmentInputs {
+  readonly service: Service;
+  /** The ExternalName service that the cluster is named after. */
+  readonly alias?: Service;
+  readonly rule: MergedDestinationRule | undefined;
+  readonly port: Port;
+  /** Labels of the subset; absent: all endpoints. */
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly policy: EffectivePolicy;
+  /** All of the service, of every port. */
+  readonly endpoints: readonly Endpoint[];
+  /** The cluster of an AUTO_PASSTHROUGH gateway. */
+  readonly sni: boolean;
+  readonly dependsOn: readonly ConfigKey[];
+}
+
+/** A name that leads to no endpoints, and why. */
+interface MissingInputs {
+  readonly missing: string;
+  readonly dependsOn: readonly ConfigKey[];
+}
+
+export function assignmentInputs(
+  clusterName: string,
+  push: PushContext,
+  reach: Reach,
+): AssignmentInputs | MissingInputs {
+  const parts = parseAssignmentName(clusterName);
+  if (parts === undefined) return { missing: 'the name is not that of an outbound cluster', dependsOn: [] };
+  const named = reach.serviceByHostname(parts.target ?? parts.host);
+  if (named === undefined) {
+    return { missing: `no service ${parts.target ?? parts.host} is visible to this proxy`, dependsOn: [] };
+  }
+  const service = withPort(named, parts.port, reach);
+  const alias = parts.target === undefined ? undefined : reach.serviceByHostname(parts.host);
+  if (parts.target !== undefined && !(alias && isAlias(alias))) {
+    return { missing: `${parts.host} is not an ExternalName service`, dependsOn: [serviceKey(service)] };
+  }
+  const rule = alias ? ownRuleOf(alias, reach) : reach.destinationRuleFor(service);
+  const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
+  const port = service.ports.find((candidate) => candidate.number === parts.port);
+  if (port === undefined) return { missing: `${service.hostname} has no port ${parts.port}`, dependsOn };
+  const subset = subsetOf(rule?.config.spec, parts.subset);
+  if (parts.subset !== '' && subset === undefined) {
+    return { missing: `no DestinationRule of ${service.hostname} defines subset ${parts.subset}`, dependsOn };
+  }
+  return {
+    ...{ service, rule, port, sni: parts.sni, policy: effectivePolicy(rule?.config.spec, parts.subset, parts.port) },
+    ...(alias && { alias }),
+    ...(subset?.labels && { labels: subset.labels }),
+    endpoints: endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push),
+    dependsOn: alias ? [...dependsOn, serviceKey(alias)] : dependsOn,
+  };
+}
+
+/** Which endpoints EDS sends for a cluster. */
+export function selectionFor(
+  { service, port, labels, policy, sni }: AssignmentInputs,
+  shape: ProxyShape,
+  push: PushContext,
+): EndpointSelection {
+  return {
+    port,
+    health: healthSelection(service, policy.outlierDetection, push.features),
+    ...(labels && { labels }),
+    ...(service.attributes?.nodeLocal && { node: shape.nodeName }),
+    onlyMutualTls: sni,
+  };
+}
+
+/** How a proxy reaches the endpoints of a cluster. */
+export function networkViewFor(
+  { service, policy, sni }: AssignmentInputs,
+  { network, clusterId }: ProxyShape,
+  push: PushContext,
+): NetworkView {
+  return {
+    network,
+    clusterId,
+    clusterLocal: push.isClusterLocal(service.hostname),
+    gateways: push.networkGateways,
+    // A gateway that passes TLS through forwards the client's own mutual TLS.
+    mutualTls: sni || isMutualTlsTried(policy, service, push),
+  };
+}
+
+/** The service that has the port, of a host that several objects of a namespace define, each with ports of its own. */
+function withPort(service: Service, number: number, { services }: Reach): Service {
+  const hasPort = ({ ports }: Service): boolean => ports.some((port) => port.number === number);
+  if (hasPort(service)) return service;
+  const others = servicesByHost(services)(service.hostname);
+  return others.find((one) => one.namespace === service.namespace && hasPort(one)) ?? service;
+}

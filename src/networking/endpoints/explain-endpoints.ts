@@ -1,0 +1,56 @@
+/** Which endpoints of its service a cluster lacks, and why. */
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Endpoint } from '../../model/services/service.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { assignmentInputs, networkViewFor, selectionFor } from './assignment-inputs.ts';
+import { lacksGateway, reachOmission } from './network-endpoints.ts';
+import { addressList, type OmissionReason, omissionText } from './omission.ts';
+import { selectionOmission } from './selection.ts';
+
+/**
+ * One sentence for each reason why endpoints of the cluster's service are not in the cluster, and for endpoints of a
+ * different network that have no gateway. Empty if the cluster has all endpoints of its port.
+ *
+ * @param clusterName an outbound cluster, or the name under which it asks for its endpoints
+ */
+export function explainEndpoints(clusterName: string, shape: ProxyShape, push: PushContext): readonly string[] {
+  const inputs = assignmentInputs(clusterName, push, reachOf(shape, push));
+  if ('missing' in inputs) return [inputs.missing];
+  const { endpoints, service } = inputs;
+  const resolvesNames = service.resolution === 'DNSLB' || service.resolution === 'DNSRoundRobinLB';
+  if (!resolvesNames && service.resolution !== 'ClientSideLB') return [];
+  if (endpoints.length === 0)
+    return [`${service.hostname} has no endpoints: ${sourceOfEndpoints(service.origin.kind)}`];
+  // Clusters whose names Envoy resolves know neither nodes nor networks.
+  const { node, ...common } = selectionFor(inputs, shape, push);
+  const selection = { ...common, ...(resolvesNames ? { allowNames: true } : node !== undefined && { node }) };
+  const view = networkViewFor(inputs, shape, push);
+  const omitted = new Map<OmissionReason, Endpoint[]>();
+  const included: Endpoint[] = [];
+  for (const endpoint of endpoints) {
+    const reason =
+      selectionOmission(endpoint, selection) ?? (resolvesNames ? undefined : reachOmission(endpoint, view));
+    if (reason === undefined) included.push(endpoint);
+    // The service's other ports have endpoints of their own.
+    else if (reason !== 'different port') omitted.set(reason, [...(omitted.get(reason) ?? []), endpoint]);
+  }
+  const ofPort = included.length + [...omitted.values()].flat().length;
+  if (ofPort === 0)
+    return [`no endpoint of ${service.hostname} serves port ${inputs.port.number} (${inputs.port.name})`];
+  const unhealthy = included.filter(({ health }) => health !== 'healthy');
+  const direct = resolvesNames ? [] : included.filter((endpoint) => lacksGateway(endpoint, view));
+  const text = (some: readonly Endpoint[], what: string): string[] =>
+    some.length === 0 ? [] : [`${some.length} of ${ofPort} ${what}: ${addressList(some)}`];
+  return [
+    ...[...omitted].flatMap(([reason, some]) => text(some, omissionText[reason])),
+    ...text(unhealthy, 'are in the cluster, but not ready, so that Envoy sends them no requests'),
+    ...text(direct, 'are reached directly, because no gateway of their network is known'),
+  ];
+}
+
+function sourceOfEndpoints(kind: string): string {
+  return kind === 'ServiceEntry'
+    ? 'spec.endpoints is empty, or no WorkloadEntry or pod matches spec.workloadSelector'
+    : 'no EndpointSlice lists an address for it';
+}

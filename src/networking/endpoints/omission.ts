@@ -1,0 +1,47 @@
+/** Why an endpoint of a service is not among those of a cluster. */
+import type { Endpoint } from '../../model/services/service.ts';
+
+export type OmissionReason =
+  | 'different port'
+  | 'different node'
+  | 'plaintext behind SNI'
+  | 'host name'
+  | 'subset labels'
+  | 'unhealthy'
+  | 'draining'
+  | 'terminating'
+  | 'different cluster'
+  | 'client without mutual TLS'
+  | 'remote workload without mutual TLS'
+  | 'remote workload not healthy';
+
+/** What the endpoints do or are, for a sentence that begins with their number. */
+export const omissionText: Readonly<Record<OmissionReason, string>> = {
+  'different port': 'do not serve this port',
+  'different node': 'run on a different node (internalTrafficPolicy is Local)',
+  'plaintext behind SNI': 'do not accept mutual TLS, which this cluster passes through',
+  'host name': 'are host names, which only resolution DNS resolves',
+  'subset labels': 'do not have the labels of the subset',
+  unhealthy: 'are not ready',
+  draining: 'are draining',
+  terminating: 'are terminating',
+  'different cluster': 'run in a different Kubernetes cluster (the service is cluster-local)',
+  'client without mutual TLS':
+    'are behind gateways of a different network, which accept only mutual TLS; clients of this service do not use it (trafficPolicy.tls, enableAutoMtls or meshExternal)',
+  'remote workload without mutual TLS':
+    'are behind gateways of a different network, which accept only mutual TLS; these workloads do not accept it',
+  'remote workload not healthy': 'are behind gateways of a different network and not healthy',
+};
+
+/** Longer lists of addresses are cut. */
+const maxAddresses = 3;
+
+/** The first addresses and how many more there are. */
+export function addressList(endpoints: readonly Endpoint[]): string {
+  const shown = endpoints.slice(0, maxAddresses).map(({ address, port, network }) => {
+    const place = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+    return network === '' ? place : `${place} of network ${network}`;
+  });
+  const more = endpoints.length - shown.length;
+  return `${shown.join(', ')}${more === 0 ? '' : ` and ${more} more`}`;
+}
