@@ -40,6 +40,7 @@ const longest = [
   'test/cluster/chart',
   'test/cluster/same-as-files',
   'test/e2e/istio-iptables',
+  'test/e2e/iptables-cleanup',
   'test/e2e/debugger-large',
   'test/e2e/generated',
   'test/e2e/debugger-accessible',

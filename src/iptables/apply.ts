@@ -1,185 +1,171 @@
-/** Applies the rules, and takes them away: runs iptables and ip, one program after the other (spec/agent.md §10.4, §10.6). */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { execa } from 'execa';
+/** Applies the rules: runs iptables or nft, and ip (spec/agent.md §10.4). */
+import { writeFileSync } from 'node:fs';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
-import { cleanupCommands } from './cleanup.ts';
-import type { Interception, IpFamily } from './interception.ts';
+import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { InterceptionOrder } from './interception-settings.ts';
-import { routeCommands, routeRemovals } from './ip-routes.ts';
-import { type CommandLine, commandText, isBuiltIn, programOf, restoreText, ruleCommands } from './rule-list.ts';
+import { addRoutes, removePassthroughAddress, removeRoutes } from './ip-routes.ts';
+import { isMarker, markersFor } from './markers.ts';
+import { applyNft, nftTableText, presentNftTables, removeNftTables } from './nft-tables.ts';
+import { nftText } from './nftables.ts';
+import { isPresent, presentRedirection } from './present-redirection.ts';
+import { isRedirected, presentIn, removeAllRules, savedRules, savedText, type Terminal } from './remove.ts';
+import { isBuiltIn, ofFamily, type Rule } from './rule.ts';
+import { type CommandLine, checkText, commandText, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
+import { requireNetAdmin, run, runOrThrow, within, withTextFile } from './run-command.ts';
 
-export interface Finished {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-export interface Terminal {
-  /** What a dry run shows. */
-  readonly print: (text: string) => void;
-  /** What was done, for the log. */
-  readonly tell: (line: string, details?: object) => void;
-}
-
-/** None of them waits for anything but the lock, which has limits of its own. */
-const commandLimitMs = 30_000;
-const lockLimitMs = 10_000;
-const firstPauseMs = 100;
-const longestPauseMs = 2_000;
-/** Of iptables: somebody else held the lock. */
-const lockedExitCode = 4;
-/** What `ip` says of an address, a rule or a route; of addresses newer kernels have words of their own. */
-const isThereAlready = /File exists|address already assigned/i;
-/** As a shell has it: there is no such program. */
-const absentExitCode = 127;
-
-/** What `--dry-run` prints: what iptables-restore reads, or the commands. */
+/** What `--dry-run` prints: the input of iptables-restore or nft, or the commands. */
 export function dryRunText(order: InterceptionOrder): string {
   const { interception, restoreFormat, networkNamespace } = order;
   const shown = (command: CommandLine): string => commandText(within(networkNamespace, command));
-  if (order.cleanupOnly) return [...removals(interception).map(shown), ''].join('\n');
+  if (order.nativeNftables) return nftText(interception);
   return familiesOf(interception)
     .flatMap((family) => {
-      const rules = interceptionRules(interception, family);
+      const rules = rulesOf(interception, family);
       if (!restoreFormat) return ruleCommands(family, rules).map((command) => `${shown(command)}\n`);
       return [`# ${shown(restoreCommand(family))}\n`, restoreText(rules)];
     })
     .join('');
 }
 
-/** @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its words */
+/**
+ * Applies the rules of an order. Running it again with the same flags changes nothing.
+ *
+ * @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its error output
+ */
 export async function applyInterception(order: InterceptionOrder, { print, tell }: Terminal): Promise<void> {
   const { interception, networkNamespace, outputPath } = order;
-  if (outputPath !== undefined) writeRules(outputPath, allRestoreText(interception));
+  if (outputPath !== undefined) writeRules(outputPath, order);
   if (order.dryRun) {
     print(dryRunText(order));
     return;
   }
   requireNetAdmin();
-  const looksFirst = interception.generation === 'g4' && !order.forceApply;
-  const present = looksFirst ? await presentInterception(order) : 'none';
-  if (present === 'all') {
-    tell('traffic is redirected already, just so');
-    return;
-  }
+  const present = order.forceApply ? 'none' : await presentInterception(order);
   if (present === 'some' && !order.reconcile) {
-    throw new ChartpilotError('IPTABLES_FAILED', 'rules that were made with other flags are there', {
-      hint: 'Say --reconcile to replace them, or take them away with pilot-agent istio-clean-iptables.',
+    throw new ChartpilotError('IPTABLES_FAILED', 'rules that were made with other flags are present', {
+      hint: 'Replace them with --reconcile, or remove them with pilot-agent istio-clean-iptables.',
     });
   }
-  for (const command of routeCommands(interception)) {
-    await runOrThrow(within(networkNamespace, command), isThereAlready);
+  if (present === 'none') await addAll(order);
+  else {
+    await addRoutes(interception, networkNamespace);
+    if (present === 'some') await replaceRules(order, tell);
   }
-  if (present === 'some') await replaceRules(order, tell);
-  else await makeRules(order);
-  tell('traffic is redirected', { rules: await savedRules(order) });
+  if (present === 'all') tell('traffic is already redirected by the same rules');
+  else tell('traffic is redirected', { rules: await appliedRules(order) });
 }
 
-async function makeRules({ interception, restoreFormat, networkNamespace }: InterceptionOrder): Promise<void> {
-  const run = (command: CommandLine): Promise<Finished> => runOrThrow(within(networkNamespace, command));
-  for (const family of familiesOf(interception)) {
-    const rules = interceptionRules(interception, family);
-    if (restoreFormat) await inRulesFile(restoreText(rules), (file) => run(restoreCommand(family, file)));
-    else for (const command of ruleCommands(family, rules)) await run(command);
-  }
-}
-
-/**
- * Without the old rules and without the new ones all traffic would go around the proxy: where the new ones cannot be made,
- * everything is put back as it was.
- */
-async function replaceRules(order: InterceptionOrder, tell: Terminal['tell']): Promise<void> {
-  const before = await Promise.all((['v4', 'v6'] as const).map((family) => tablesOf(order, family)));
-  await passOver(order, cleanupCommands(order.interception));
+/** A step that fails must not leave the others. With `--force-apply` earlier rules may be present: they stay. */
+async function addAll(order: InterceptionOrder): Promise<void> {
+  const { interception, networkNamespace, nativeNftables } = order;
   try {
-    await makeRules(order);
+    await addRoutes(interception, networkNamespace);
+    if (nativeNftables) await applyNft(nftText(interception), networkNamespace);
+    else await addFamilies(order);
   } catch (error) {
-    // In tables that nobody had looked into before, too.
-    await passOver(order, cleanupCommands(order.interception));
-    for (const [program, text] of before) {
-      if (text === '') continue;
-      await inRulesFile(text, (file) => runOrThrow(within(order.networkNamespace, { program, args: [file] })));
+    if (!order.forceApply) {
+      await removeAllRules(order).catch(() => {});
+      await removeRoutes([interception.tproxyMark], interception.tproxyRouteTable, networkNamespace);
+      await removePassthroughAddress(networkNamespace);
     }
-    tell('the rules that were there are in force as before');
     throw error;
   }
 }
 
-/** Everybody's rules of a family, and what puts them back; none where there is no program for IPv6. */
-async function tablesOf(
-  { interception, networkNamespace }: InterceptionOrder,
-  family: IpFamily,
-): Promise<[program: string, text: string]> {
-  const program = programOf(family);
-  const save = within(networkNamespace, { program: `${program}-save`, args: [] });
-  const finished = await withoutLock(save);
-  if (finished.exitCode !== 0 && familiesOf(interception).includes(family)) throw failed(save, finished);
-  return [`${program}-restore`, finished.exitCode === 0 ? `${finished.stdout}\n` : ''];
+async function addFamilies({ interception, restoreFormat, networkNamespace }: InterceptionOrder): Promise<void> {
+  const runWithin = (command: CommandLine): Promise<unknown> => runOrThrow(within(networkNamespace, command));
+  for (const family of familiesOf(interception)) {
+    const rules = rulesOf(interception, family);
+    for (const marker of markersFor(interception)) {
+      await runWithin({ program: programOf(family), args: ['-t', 'nat', '-N', marker] });
+    }
+    if (restoreFormat) await withTextFile(restoreText(rules), (file) => runWithin(restoreCommand(family, file)));
+    else for (const command of ruleCommands(family, rules)) await runWithin(command);
+  }
 }
 
-/** An init container that is run again finds what it made. */
+/**
+ * Without any rules all traffic would bypass the proxy: if the new rules cannot be applied, the previous ones are restored.
+ * nft applies its rules in one step.
+ */
+async function replaceRules(order: InterceptionOrder, tell: Terminal['tell']): Promise<void> {
+  const { interception, networkNamespace, nativeNftables } = order;
+  const previous = await presentIn(order);
+  if (nativeNftables) {
+    await applyNft(nftText(interception), networkNamespace);
+    await removeAllRules(order);
+  } else {
+    const saved = await Promise.all(ipFamilies.map((family) => savedText(order, family)));
+    try {
+      await removeAllRules(order);
+      await addFamilies(order);
+    } catch (error) {
+      // Tables that did not exist before are not among the saved ones.
+      await removeAllRules(order).catch(() => {});
+      for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, saved[i]!);
+      tell('the previous rules are in effect again');
+      throw error;
+    }
+    await removeNftTables(previous.nftTables, networkNamespace);
+  }
+  const { mode, tproxyMark } = interception;
+  const unused = previous.marks.filter((mark) => mode !== 'TPROXY' || mark !== tproxyMark);
+  await removeRoutes(unused, undefined, networkNamespace);
+  if (!interception.ipv6) await removePassthroughAddress(networkNamespace);
+}
+
+async function restoreTables({ networkNamespace }: InterceptionOrder, family: IpFamily, saved: string): Promise<void> {
+  if (saved === '') return;
+  const program = `${programOf(family)}-restore`;
+  await withTextFile(`${saved}\n`, (file) => runOrThrow(within(networkNamespace, { program, args: [file] })));
+}
+
+/** A restarted init container finds the rules that it made. nft replaces its own tables, so only those of iptables count. */
 async function presentInterception(order: InterceptionOrder): Promise<'all' | 'some' | 'none'> {
-  const found = await Promise.all(familiesOf(order.interception).map((family) => presentRules(order, family)));
-  return found.find((present) => found.every((other) => other === present)) ?? 'some';
+  const { interception, networkNamespace, nativeNftables } = order;
+  if (nativeNftables) return isRedirected(await presentIn(order)) ? 'some' : 'none';
+  if ((await presentNftTables(networkNamespace)).length > 0) return 'some';
+  const wanted = familiesOf(interception);
+  const found = await Promise.all(ipFamilies.map((family) => presentRules(order, family)));
+  if (ipFamilies.some((family, i) => !wanted.includes(family) && found[i] !== 'none')) return 'some';
+  const ofWanted = found.slice(0, wanted.length);
+  return ofWanted.every((one) => one === ofWanted[0]) ? ofWanted[0]! : 'some';
 }
 
-/** Whether each of these rules is there, and in our chains no other. */
+/** Whether each of these rules is present, and no other of a redirection. */
 async function presentRules(order: InterceptionOrder, family: IpFamily): Promise<'all' | 'some' | 'none'> {
   const { interception, networkNamespace } = order;
-  const program = programOf(family);
-  const { stdout } = await finish(within(networkNamespace, { program: `${program}-save`, args: [] }));
-  if (!/^:ISTIO_/m.test(stdout)) return 'none';
-  const rules = interceptionRules(interception, family);
-  const inChains = rules.filter(({ chain }) => !isBuiltIn(chain)).length;
-  if ([...stdout.matchAll(/^-A ISTIO_/gm)].length !== inChains) return 'some';
-  for (const { table, chain, words } of rules) {
-    const check = { program, args: ['-t', table, '-C', chain, ...words] };
-    if ((await withoutLock(within(networkNamespace, check))).exitCode !== 0) return 'some';
-  }
-  return 'all';
-}
-
-/** Takes away what is there, and passes over what is not. @throws ChartpilotError IPTABLES_FAILED without iptables */
-export async function removeInterception(order: InterceptionOrder, { print, tell }: Terminal): Promise<void> {
-  if (order.dryRun) {
-    print(dryRunText({ ...order, cleanupOnly: true }));
-    return;
-  }
-  requireNetAdmin();
-  await passOver(order, removals(order.interception));
-  tell('traffic is no longer redirected', { rules: await savedRules(order) });
-}
-
-/** Runs them all, whatever becomes of each. @throws ChartpilotError IPTABLES_FAILED without iptables */
-async function passOver(order: InterceptionOrder, commands: readonly CommandLine[]): Promise<void> {
-  for (const command of commands) {
-    const placed = within(order.networkNamespace, command);
-    const { exitCode, stderr } = await withoutLock(placed);
-    if (exitCode === absentExitCode && command.program === 'iptables') throw failed(placed, { exitCode, stderr });
-  }
-}
-
-function removals(interception: Interception): CommandLine[] {
-  return [...cleanupCommands(interception), ...routeRemovals(interception)];
+  const saved = await savedRules(order, family);
+  const present = presentRedirection(saved, { tproxyMark: interception.tproxyMark });
+  if (!isPresent({ ...present, references: [] })) return 'none';
+  const rules = rulesOf(interception, family);
+  const markers = present.chains.filter(({ chain }) => isMarker(chain)).map(({ chain }) => chain);
+  const inOurChains = saved.rules.filter((rule) =>
+    present.chains.some(({ table, chain }) => table === rule.table && chain === rule.chain),
+  );
+  const isSameSize =
+    `${markers.sort()}` === `${markersFor(interception).sort()}` &&
+    present.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
+    inOurChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
+  if (!isSameSize) return 'some';
+  let isComplete = false;
+  await withTextFile(checkText(rules), async (file) => {
+    isComplete = (await run(within(networkNamespace, restoreCommand(family, file)))).exitCode === 0;
+  });
+  return isComplete ? 'all' : 'some';
 }
 
 function familiesOf({ ipv6 }: Interception): readonly IpFamily[] {
-  return ipv6 ? ['v4', 'v6'] : ['v4'];
+  return ipv6 ? ipFamilies : ['v4'];
 }
 
-function allRestoreText(interception: Interception): string {
-  return familiesOf(interception)
-    .map(
-      (family) => `# ${commandText(restoreCommand(family))}\n${restoreText(interceptionRules(interception, family))}`,
-    )
-    .join('');
+function rulesOf(interception: Interception, family: IpFamily): Rule[] {
+  return ofFamily(interceptionRules(interception), family);
 }
 
-function writeRules(path: string, text: string): void {
+function writeRules(path: string, order: InterceptionOrder): void {
+  const text = dryRunText({ ...order, restoreFormat: true, networkNamespace: undefined });
   try {
     writeFileSync(path, text);
   } catch (error) {
@@ -191,80 +177,11 @@ function restoreCommand(family: IpFamily, ...file: string[]): CommandLine {
   return { program: `${programOf(family)}-restore`, args: ['--noflush', ...file] };
 }
 
-/** In the network of another process, with the programs of this one. */
-function within(networkNamespace: string | undefined, command: CommandLine): CommandLine {
-  if (networkNamespace === undefined) return command;
-  return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
-}
-
-/** In a folder that nobody else could have made, or put a link into. */
-async function inRulesFile(text: string, use: (file: string) => Promise<unknown>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
-  try {
-    const file = join(folder, `iptables-rules-${process.hrtime.bigint()}.txt`);
-    writeFileSync(file, text, { mode: 0o600 });
-    await use(file);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
-/** For the log, as far as it can be had. */
-async function savedRules({ interception, networkNamespace }: InterceptionOrder): Promise<string> {
-  const saved = await Promise.all(
-    familiesOf(interception).map((family) =>
-      finish(within(networkNamespace, { program: `${programOf(family)}-save`, args: [] })),
-    ),
-  );
-  return saved.map(({ stdout }) => stdout).join('\n');
-}
-
-async function runOrThrow(command: CommandLine, known?: RegExp): Promise<Finished> {
-  const finished = await withoutLock(command);
-  if (finished.exitCode === 0 || known?.test(finished.stderr)) return finished;
-  throw failed(command, finished);
-}
-
-/** Others change rules too: they hold the lock for moments. */
-async function withoutLock(command: CommandLine): Promise<Finished> {
-  const begin = performance.now();
-  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, longestPauseMs)) {
-    const finished = await finish(command);
-    const isLocked = finished.exitCode === lockedExitCode && finished.stderr.includes('xtables lock');
-    if (!isLocked || performance.now() - begin + pauseMs > lockLimitMs) return finished;
-    await sleep(pauseMs);
-  }
-}
-
-async function finish({ program, args }: CommandLine): Promise<Finished> {
-  const { exitCode, stdout, stderr, shortMessage, code } = await execa(program, args, {
-    reject: false,
-    timeout: commandLimitMs,
-    stdin: 'ignore',
-  });
-  if (code === 'ENOENT') return { exitCode: absentExitCode, stdout: '', stderr: `there is no ${program} in PATH` };
-  return exitCode === undefined ? { exitCode: 1, stdout, stderr: shortMessage ?? '' } : { exitCode, stdout, stderr };
-}
-
-function failed(command: CommandLine, { exitCode, stderr }: Pick<Finished, 'exitCode' | 'stderr'>): ChartpilotError {
-  const said = stderr.trim() || 'it said nothing';
-  return new ChartpilotError('IPTABLES_FAILED', `${commandText(command)}: exit code ${exitCode}: ${said}`, {
-    hint:
-      exitCode === absentExitCode
-        ? 'Install it: on Debian apt-get install iptables iproute2.'
-        : 'Rules that are there already are taken away with pilot-agent istio-clean-iptables.',
-  });
-}
-
-const netAdmin = 1n << 12n;
-
-/** Being root is not asked for: a container may have the capability alone, and root may lack it. */
-function requireNetAdmin(): void {
-  const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
-  if ((BigInt(`0x${capabilities}`) & netAdmin) !== 0n) return;
-  throw new ChartpilotError(
-    'IPTABLES_FAILED',
-    `the capability NET_ADMIN is needed, and this process (uid ${process.getuid?.()}) does not have it`,
-    { hint: 'Run it as root; in a container with the capabilities NET_ADMIN and NET_RAW. --dry-run needs none.' },
-  );
+/** For the log. */
+async function appliedRules(order: InterceptionOrder): Promise<string> {
+  const { interception, networkNamespace, nativeNftables } = order;
+  const texts = nativeNftables
+    ? (await presentNftTables(networkNamespace)).map((table) => nftTableText(table, networkNamespace))
+    : familiesOf(interception).map((family) => savedText(order, family));
+  return (await Promise.all(texts)).join('\n');
 }

@@ -23,9 +23,11 @@ export interface InterceptionOrder {
   readonly interception: Interception;
   readonly dryRun: boolean;
   readonly restoreFormat: boolean;
+  /** Rules of nft instead of iptables. */
+  readonly nativeNftables: boolean;
   readonly skipRuleApply: boolean;
   readonly cleanupOnly: boolean;
-  /** Rules that were made with other flags are replaced; else they are a mistake. */
+  /** Rules that were made with other flags are replaced; otherwise they are an error. */
   readonly reconcile: boolean;
   /** Made without looking at what is there. */
   readonly forceApply: boolean;
@@ -50,12 +52,15 @@ export function resolveInterception(
 ): InterceptionOrder {
   const said = new SaidValues(flags, env);
   const { errors, warnings } = said;
-  const redirectDns = said.switch('redirectDns');
   const captureAllDns = said.switch('captureAllDns');
+  const dnsServers =
+    said.switch('redirectDns') && !captureAllDns
+      ? nameServers(said.text('resolvConf'), surroundings, warnings)
+      : { v4: [], v6: [] };
   const networkNamespace = said.text('networkNamespace') || undefined;
   const proxyUids = said.owners('proxyUid') ?? [defaultUid(env, surroundings)];
   const interception: Interception = {
-    generation: said.word('generation', ['g3', 'g4']) as Generation,
+    generation: said.generation(),
     proxyPort: said.port('envoyPort'),
     inboundCapturePort: said.port('inboundCapturePort'),
     inboundTunnelPort: said.port('inboundTunnelPort'),
@@ -71,13 +76,13 @@ export function resolveInterception(
     outboundPorts: said.ports('outboundPorts'),
     outboundPortsExclude: said.ports('outboundPortsExclude'),
     ownerGroups: said.ownerGroups(env),
+    loopbackRange: said.loopbackRange(env),
     tproxyMark: said.number('tproxyMark', { least: 1, most: 0xffff_ffff, not: 1338 }),
     tproxyRouteTable: said.number('tproxyRouteTable', { least: 1, most: 0xffff_ffff }),
     dropInvalid: said.switch('dropInvalid'),
-    redirectDns,
+    redirectDns: said.switch('redirectDns') && (captureAllDns || dnsServers.v4.length + dnsServers.v6.length > 0),
     captureAllDns,
-    dnsServers:
-      redirectDns && !captureAllDns ? nameServers(said.text('resolvConf'), surroundings, warnings) : { v4: [], v6: [] },
+    dnsServers,
     traceLogging: said.switch('traceLogging'),
     ipv6: wantsIpv6(said, networkNamespace, surroundings),
   };
@@ -85,6 +90,7 @@ export function resolveInterception(
     interception,
     dryRun: said.switch('dryRun'),
     restoreFormat: said.switch('restoreFormat'),
+    nativeNftables: said.switch('nativeNftables'),
     skipRuleApply: said.switch('skipRuleApply'),
     cleanupOnly: said.switch('cleanupOnly'),
     reconcile: said.switch('reconcile'),
@@ -143,6 +149,27 @@ class SaidValues {
     const value = this.text(name);
     if (!words.includes(value)) this.#wrong(name, `must be ${words.join(' or ')}`);
     return value;
+  }
+
+  /** Native nftables has the rules of G4 only, which are its default. */
+  generation(): Generation {
+    if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as Generation;
+    const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
+    if (isNamed && this.word('generation', ['g3', 'g4']) === 'g3') {
+      this.errors.flag(`${this.#place('generation')} must be g4 with --native-nftables, not "g3"`);
+    }
+    return 'g4';
+  }
+
+  /** One IPv4 range, from its variable alone: the reference has no flag for it. */
+  loopbackRange(env: NodeJS.ProcessEnv): string {
+    const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
+    if (!isCidr(range) || !isIPv4(addressOf(range))) {
+      this.errors.flag(
+        `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR must be an IPv4 range such as 127.0.0.1/32, not ${JSON.stringify(range)}`,
+      );
+    }
+    return range;
   }
 
   port(name: FlagName): number {

@@ -1,6 +1,7 @@
 /** What a pod's redirection is to be: flags and environment of `istio-iptables`, checked (spec/agent.md §10.1). */
 
 export type IpFamily = 'v4' | 'v6';
+export const ipFamilies: readonly IpFamily[] = ['v4', 'v6'];
 
 /** Which Istio the rules are those of: 1.16 (`g3`), or today's (`g4`). */
 export type Generation = 'g3' | 'g4';
@@ -41,6 +42,8 @@ export interface Interception {
   readonly outboundPorts: readonly number[];
   readonly outboundPortsExclude: readonly number[];
   readonly ownerGroups: OwnerGroups;
+  /** IPv4 range of the application's own traffic on loopback (`ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR`); `::1/128` in IPv6. */
+  readonly loopbackRange: string;
   readonly tproxyMark: number;
   readonly tproxyRouteTable: number;
   readonly dropInvalid: boolean;

@@ -1,35 +1,103 @@
-/** Addresses and routes besides the rules (spec/agent.md §10.4). */
-import type { Interception } from './interception.ts';
+/** Addresses and routes besides the rules (spec/agent.md §10.4). Each is added once, however often the command runs. */
+import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { CommandLine } from './rule-list.ts';
+import { run, runOrThrow, within } from './run-command.ts';
 
-/** Where Envoy's inbound side connects from with IPv6; all of 127.0.0.0/8 is there by itself. */
+/** Envoy's inbound side connects from it with IPv6; IPv4 has all of 127.0.0.0/8 by default. */
 const passthroughAddress = ['::6/128', 'dev', 'lo'];
+/** Error output of `ip` for an existing address, rule or route; newer kernels describe addresses differently. */
+const isPresentAlready = /File exists|address already assigned/i;
 
-/** In order; what is there already is no mistake. */
-export function routeCommands(wanted: Interception): CommandLine[] {
-  return [...addressCommands(wanted, 'add'), ...tproxyCommands(wanted, 'add')];
+/** A policy rule that looks up a table for marked packets. */
+interface MarkRule {
+  readonly mark: number;
+  readonly table: number;
 }
 
-export function routeRemovals(wanted: Interception): CommandLine[] {
-  return [...tproxyCommands(wanted, 'del'), ...addressCommands(wanted, 'del')];
+type Network = string | undefined;
+
+/** @throws ChartpilotError IPTABLES_FAILED with the command that failed */
+export async function addRoutes(wanted: Interception, network: Network): Promise<void> {
+  const { mode, ipv6, tproxyMark: mark, tproxyRouteTable: table } = wanted;
+  const add = (command: CommandLine): Promise<unknown> =>
+    runOrThrow(within(network, command), { harmless: isPresentAlready });
+  if (ipv6) await add(ip('v6', 'addr', 'add', ...passthroughAddress));
+  if (mode !== 'TPROXY') return;
+  for (const family of ipv6 ? ipFamilies : (['v4'] as const)) {
+    // Older kernels accept a second equal rule.
+    const isPresent = (await markRules(family, network)).some((rule) => rule.mark === mark && rule.table === table);
+    if (!isPresent) await add(ip(family, 'rule', 'add', ...markRuleWords({ mark, table })));
+    await add(ip(family, 'route', 'add', ...localRoute(table)));
+  }
 }
 
-function addressCommands({ ipv6 }: Interception, verb: 'add' | 'del'): CommandLine[] {
-  return ipv6 ? [{ program: 'ip', args: ['-6', 'addr', verb, ...passthroughAddress] }] : [];
+/**
+ * Removes the routes of TPROXY's packets, as often as they are present, and `::6/128`. A rule is ours if its mark is, and
+ * its table has no other route.
+ *
+ * @param marks of the redirection that is removed
+ * @param table of this call's flags: its route is removed even if no rule looks it up any more
+ */
+export async function removeRoutes(
+  marks: readonly number[],
+  table: number | undefined,
+  network: Network,
+): Promise<void> {
+  const remove = (command: CommandLine): Promise<unknown> => run(within(network, command));
+  for (const family of ipFamilies) {
+    for (const rule of await ourMarkRules(family, marks, network)) {
+      await remove(ip(family, 'rule', 'del', ...markRuleWords(rule)));
+      await remove(ip(family, 'route', 'del', ...localRoute(rule.table)));
+    }
+    const isUsed = (await markRules(family, network)).some((rule) => rule.table === table);
+    if (table !== undefined && !isUsed) await remove(ip(family, 'route', 'del', ...localRoute(table)));
+  }
 }
 
-/** Marked packets are for this host, whatever their destination: only then are they given to a socket of it. */
-function tproxyCommands(
-  { mode, ipv6, tproxyMark, tproxyRouteTable }: Interception,
-  verb: 'add' | 'del',
-): CommandLine[] {
-  if (mode !== 'TPROXY') return [];
-  const families = ipv6 ? [[], ['-6']] : [[]];
-  return families.flatMap((family) => [
-    { program: 'ip', args: [...family, 'rule', verb, 'fwmark', `${tproxyMark}`, 'lookup', `${tproxyRouteTable}`] },
-    {
-      program: 'ip',
-      args: [...family, 'route', verb, 'local', 'default', 'dev', 'lo', 'table', `${tproxyRouteTable}`],
-    },
-  ]);
+export async function removePassthroughAddress(network: Network): Promise<void> {
+  await run(within(network, ip('v6', 'addr', 'del', ...passthroughAddress)));
+}
+
+/** The policy rules that are still there, as `ip` prints them. */
+export async function remainingRoutes(marks: readonly number[], network: Network): Promise<string[]> {
+  const remaining = await Promise.all(ipFamilies.map((family) => ourMarkRules(family, marks, network)));
+  return ipFamilies.flatMap((family, i) =>
+    remaining[i]!.map((rule) => `ip ${family === 'v6' ? '-6 ' : ''}rule ${markRuleWords(rule).join(' ')}`),
+  );
+}
+
+async function ourMarkRules(family: IpFamily, marks: readonly number[], network: Network): Promise<MarkRule[]> {
+  const marked = (await markRules(family, network)).filter(({ mark }) => marks.includes(mark));
+  const areOurs = await Promise.all(marked.map(({ table }) => hasLocalRouteOnly(family, table, network)));
+  return marked.filter((_, i) => areOurs[i]);
+}
+
+/** Rules by a whole mark. Nothing if `ip` cannot list them, such as without IPv6 in the kernel. */
+async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
+  return (await listed(family, ['-N', 'rule', 'show'], network)).flatMap(({ fwmark, fwmask, table }) =>
+    typeof fwmark === 'string' && fwmask === undefined ? [{ mark: Number(fwmark), table: Number(table) }] : [],
+  );
+}
+
+async function hasLocalRouteOnly(family: IpFamily, table: number, network: Network): Promise<boolean> {
+  const routes = await listed(family, ['route', 'show', 'table', `${table}`], network);
+  return routes.every(({ type, dst, dev }) => type === 'local' && dst === 'default' && dev === 'lo');
+}
+
+async function listed(family: IpFamily, words: string[], network: Network): Promise<Record<string, unknown>[]> {
+  const { exitCode, stdout } = await run(within(network, ip(family, '-j', ...words)));
+  return exitCode === 0 && stdout.trim() !== '' ? (JSON.parse(stdout) as Record<string, unknown>[]) : [];
+}
+
+function ip(family: IpFamily, ...args: string[]): CommandLine {
+  return { program: 'ip', args: family === 'v6' ? ['-6', ...args] : args };
+}
+
+function markRuleWords({ mark, table }: MarkRule): string[] {
+  return ['fwmark', `${mark}`, 'lookup', `${table}`];
+}
+
+/** Marked packets are local, whatever their destination: only then does a socket of this host receive them. */
+function localRoute(table: number): string[] {
+  return ['local', 'default', 'dev', 'lo', 'table', `${table}`];
 }

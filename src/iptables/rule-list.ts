@@ -1,18 +1,6 @@
-/** Rules of iptables as words, and their two written forms: lines of iptables-restore, and a command for each. */
+/** Renders rules for iptables: lines of iptables-restore, or one command for each rule. */
 import type { IpFamily } from './interception.ts';
-
-/** In the order in which they are applied. */
-export const tables = ['mangle', 'nat', 'raw'] as const;
-export type Table = (typeof tables)[number];
-
-export interface Rule {
-  readonly table: Table;
-  readonly chain: string;
-  /** Inserted there, and not appended. */
-  readonly position?: number;
-  /** What follows the chain's name. */
-  readonly words: readonly string[];
-}
+import { type Action, chainsOf, type Match, type Rule, tables } from './rule.ts';
 
 /** A program with its arguments: never given to a shell. */
 export interface CommandLine {
@@ -20,30 +8,24 @@ export interface CommandLine {
   readonly args: readonly string[];
 }
 
-const builtInChains: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
-
-/** Whether the kernel has the chain by itself: it is never made, flushed or deleted. */
-export function isBuiltIn(chain: string): boolean {
-  return builtInChains.has(chain);
-}
-
-/** The chains that rules are in and that have to be made, each once, in the order of first use. */
-export function chainsOf(rules: readonly Rule[]): readonly Pick<Rule, 'table' | 'chain'>[] {
-  const made = new Map<string, Pick<Rule, 'table' | 'chain'>>();
-  for (const { table, chain } of rules) {
-    if (!isBuiltIn(chain)) made.set(`${table} ${chain}`, made.get(`${table} ${chain}`) ?? { table, chain });
-  }
-  return [...made.values()];
-}
-
-/** What `iptables-restore --noflush` reads; empty without rules. */
+/** Input of `iptables-restore --noflush`; empty without rules. */
 export function restoreText(rules: readonly Rule[]): string {
+  return textOf(rules, (ofTable) => [
+    ...chainsOf(ofTable).map(({ chain }) => `-N ${chain}`),
+    ...ofTable.map((rule) => addWords(rule).join(' ')),
+  ]);
+}
+
+/** Input of `iptables-restore --noflush` that changes nothing, and fails unless each of the rules is present. */
+export function checkText(rules: readonly Rule[]): string {
+  return textOf(rules, (ofTable) => ofTable.map((rule) => ['-C', rule.chain, ...ruleWords(rule)].join(' ')));
+}
+
+function textOf(rules: readonly Rule[], linesOf: (rulesOfTable: readonly Rule[]) => readonly string[]): string {
   return tables
     .flatMap((table) => {
-      const own = rules.filter((rule) => rule.table === table);
-      if (own.length === 0) return [];
-      const chains = chainsOf(own).map(({ chain }) => `-N ${chain}`);
-      return [`* ${table}`, ...chains, ...own.map((rule) => addWords(rule).join(' ')), 'COMMIT'];
+      const ofTable = rules.filter((rule) => rule.table === table);
+      return ofTable.length === 0 ? [] : [`* ${table}`, ...linesOf(ofTable), 'COMMIT'];
     })
     .map((line) => `${line}\n`)
     .join('');
@@ -58,10 +40,92 @@ export function ruleCommands(family: IpFamily, rules: readonly Rule[]): CommandL
   ];
 }
 
-/** Appends a rule, or inserts it. */
-function addWords({ chain, position, words }: Rule): string[] {
-  return position === undefined ? ['-A', chain, ...words] : ['-I', chain, `${position}`, ...words];
+/** The words of a rule after its chain's name. */
+export function ruleWords({ matches, action }: Rule): string[] {
+  return [...matches.flatMap(matchWords), ...actionWords(action, matches)];
 }
+
+/** Appends a rule, or inserts it. */
+function addWords(rule: Rule): string[] {
+  const { chain, position } = rule;
+  return position === undefined ? ['-A', chain, ...ruleWords(rule)] : ['-I', chain, `${position}`, ...ruleWords(rule)];
+}
+
+function matchWords(match: Match): string[] {
+  const not = 'not' in match && match.not ? ['!'] : [];
+  switch (match.kind) {
+    case 'protocol':
+      return ['-p', match.protocol];
+    case 'port':
+      return match.ports.length === 1
+        ? [...not, `--${match.side}port`, `${match.ports[0]}`]
+        : ['-m', 'multiport', ...not, `--${match.side}ports`, match.ports.join(',')];
+    case 'address':
+      return [...not, `-${match.side}`, match.range];
+    case 'interface':
+      return [`-${match.direction}`, match.name];
+    case 'owner':
+      return ['-m', 'owner', ...not, `--${match.owner}-owner`, match.id];
+    case 'mark':
+      return ['-m', 'mark', ...not, '--mark', `${match.mark}`];
+    case 'connectionMark':
+      return ['-m', 'connmark', '--mark', `${match.mark}`];
+    case 'connectionState':
+      return ['-m', 'conntrack', '--ctstate', match.states.join(',')];
+  }
+}
+
+/** The target's name, as iptables spells it. */
+export function targetOf(action: Action): string {
+  switch (action.kind) {
+    case 'jump':
+      return action.chain;
+    case 'saveMark':
+    case 'restoreMark':
+      return 'CONNMARK';
+    case 'setMark':
+      return 'MARK';
+    case 'zone':
+      return 'CT';
+    case 'log':
+      return 'NFLOG';
+    default:
+      return action.kind.toUpperCase();
+  }
+}
+
+function actionWords(action: Action, matches: readonly Match[]): string[] {
+  return ['-j', targetOf(action), ...targetOptions(action, matches)];
+}
+
+function targetOptions(action: Action, matches: readonly Match[]): string[] {
+  switch (action.kind) {
+    case 'redirect': {
+      // iptables accepts both spellings; the reference uses one for each protocol.
+      const isUdp = matches.some((match) => match.kind === 'protocol' && match.protocol === 'udp');
+      return [isUdp ? '--to-port' : '--to-ports', `${action.port}`];
+    }
+    case 'tproxy':
+      return ['--tproxy-mark', `${action.mark}/0xffffffff`, '--on-port', `${action.port}`];
+    case 'setMark':
+      return ['--set-mark', `${action.mark}`];
+    case 'saveMark':
+      return ['--save-mark'];
+    case 'restoreMark':
+      return ['--restore-mark'];
+    case 'zone':
+      return ['--zone', `${action.zone}`];
+    case 'log':
+      return ['--nflog-prefix', action.prefix, '--nflog-group', `${logGroup}`, '--nflog-size', `${logBytes}`];
+    default:
+      return [];
+  }
+}
+
+/** Netfilter log group of `--iptables-trace-logging`. */
+export const logGroup = 1337;
+/** Bytes of each logged packet: an IPv4 header. */
+export const logBytes = 20;
 
 export function programOf(family: IpFamily): string {
   return family === 'v4' ? 'iptables' : 'ip6tables';

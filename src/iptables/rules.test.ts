@@ -243,28 +243,93 @@ test('commands: chains first, each with its table, those of IPv6 by ip6tables', 
   expect(new Set(chains).size).toBe(chains.length);
 });
 
-test('cleanup: jumps, then chains, each before those that it jumps to (§10.6)', () => {
-  const lines = rulesOf({ cleanupOnly: true });
-  expect(lines.slice(0, lines.length / 2)).toEqual([
-    'iptables -t nat -D PREROUTING -p tcp -j ISTIO_INBOUND',
-    'iptables -t mangle -D PREROUTING -p tcp -j ISTIO_INBOUND',
-    'iptables -t nat -D OUTPUT -p tcp -j ISTIO_OUTPUT',
-    'iptables -t nat -D OUTPUT -j ISTIO_OUTPUT',
-    ...[
-      ...[
-        'nat ISTIO_OUTPUT',
-        'nat ISTIO_INBOUND',
-        'mangle ISTIO_INBOUND',
-        'mangle ISTIO_DIVERT',
-        'mangle ISTIO_TPROXY',
-      ],
-      ...['nat ISTIO_REDIRECT', 'nat ISTIO_IN_REDIRECT'],
-    ].flatMap((chain) => {
-      const [table, name] = chain.split(' ');
-      return [`iptables -t ${table} -F ${name}`, `iptables -t ${table} -X ${name}`];
-    }),
+test('G4 with DNS: neither DNS nor HBONE is sent back (§10.2 rows 11, 12)', () => {
+  const nat = section(rulesOf({ generation: 'g4', redirectDns: true, captureAllDns: true }), 'nat');
+  for (const owner of ['uid', 'gid']) {
+    expect(nat).toContain(
+      `-A ISTIO_OUTPUT -o lo ! -d 127.0.0.1/32 -p tcp -m multiport ! --dports 53,15008 -m owner --${owner}-owner 1337 -j ISTIO_IN_REDIRECT`,
+    );
+  }
+});
+
+test('G4 with DNS: TCP and UDP are captured in ISTIO_OUTPUT_DNS, after the owners (§10.2 rows 14, 19)', () => {
+  const lines = rulesOf({ generation: 'g4', redirectDns: true, forceIpv6: 'true' });
+  const nat = section(lines, 'nat');
+  const jump = nat.indexOf('-A ISTIO_OUTPUT -j ISTIO_OUTPUT_DNS');
+  expect(jump).toBeGreaterThan(nat.indexOf('-A ISTIO_OUTPUT -m owner --gid-owner 1337 -j RETURN'));
+  expect(nat.slice(jump)).toEqual([
+    '-A ISTIO_OUTPUT -j ISTIO_OUTPUT_DNS',
+    '-A ISTIO_OUTPUT_DNS -p tcp --dport 53 -d 10.0.0.10/32 -j REDIRECT --to-ports 15053',
+    '-A ISTIO_OUTPUT_DNS -p udp --dport 53 -d 10.0.0.10/32 -j REDIRECT --to-port 15053',
+    '-A ISTIO_OUTPUT -d 127.0.0.1/32 -j RETURN',
   ]);
-  expect(lines.slice(lines.length / 2)).toEqual(
-    lines.slice(0, lines.length / 2).map((line) => line.replace('iptables', 'ip6tables')),
+  expect(section(lines, 'raw')).toEqual([
+    '-N ISTIO_OUTPUT_DNS',
+    '-N ISTIO_INBOUND',
+    '-A OUTPUT -j ISTIO_OUTPUT_DNS',
+    '-A ISTIO_OUTPUT_DNS -p udp --dport 53 -m owner --uid-owner 1337 -j CT --zone 1',
+    '-A ISTIO_OUTPUT_DNS -p udp --sport 15053 -m owner --uid-owner 1337 -j CT --zone 2',
+    '-A ISTIO_OUTPUT_DNS -p udp --dport 53 -m owner --gid-owner 1337 -j CT --zone 1',
+    '-A ISTIO_OUTPUT_DNS -p udp --sport 15053 -m owner --gid-owner 1337 -j CT --zone 2',
+    '-A ISTIO_OUTPUT_DNS -p udp --dport 53 -d 10.0.0.10/32 -j CT --zone 2',
+    '-A PREROUTING -j ISTIO_INBOUND',
+    '-A ISTIO_INBOUND -p udp --sport 53 -s 10.0.0.10/32 -j CT --zone 1',
+  ]);
+});
+
+test('G4: excluded outbound ports are excluded for UDP too, and invalid packets are dropped in a chain of ours (rows 3, 9)', () => {
+  const lines = rulesOf({ generation: 'g4', outboundPortsExclude: '53', dropInvalid: true });
+  expect(section(lines, 'nat')).toContain('-A ISTIO_OUTPUT -p udp --dport 53 -j RETURN');
+  expect(section(lines, 'mangle')).toEqual([
+    '-N ISTIO_DROP',
+    '-A PREROUTING -m conntrack --ctstate INVALID -j ISTIO_DROP',
+    '-A ISTIO_DROP -j DROP',
+  ]);
+});
+
+test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in every IPv4 rule, and in no other', () => {
+  const flags: SaidFlags = { mode: 'TPROXY', inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
+  const byDefault = rulesOf(flags);
+  const lines = rulesOf(flags, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
+  expect(lines.filter((line) => line.includes('127.0.0.0/8')).length).toBe(6);
+  expect(lines).toEqual(byDefault.map((line) => line.replace('127.0.0.1/32', '127.0.0.0/8')));
+  for (const wrong of ['127.0.0.1', '::1/128', '127.0.0.1/33', '*']) {
+    expect(() => rulesOf({}, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: wrong })).toThrow(
+      `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR must be an IPv4 range such as 127.0.0.1/32, not "${wrong}"`,
+    );
+  }
+});
+
+test('native nftables has the rules of G4, of both families in one table', () => {
+  const flags: SaidFlags = { nativeNftables: true, inboundPorts: '*', outboundRanges: '*', forceIpv6: 'true' };
+  const lines = rulesOf({ ...flags, kubevirtInterfaces: 'vnet+' }).map((line) => line.trim());
+  const chain = (name: string): string[] =>
+    lines.slice(lines.indexOf(`chain ${name} {`) + 1, lines.indexOf('}', lines.indexOf(`chain ${name} {`)));
+  expect(lines.filter((line) => line.startsWith('table'))).toEqual(['table inet istio-proxy-nat {']);
+  expect(chain('prerouting')).toEqual([
+    'type nat hook prerouting priority -100; policy accept;',
+    'iifname "vnet*" counter jump istio-redirect',
+    'iifname "vnet*" counter return',
+    'meta l4proto tcp counter jump istio-inbound',
+  ]);
+  expect(chain('istio-output').slice(0, 6)).toEqual([
+    'oifname "lo" ip saddr 127.0.0.6/32 counter return',
+    'oifname "lo" ip6 saddr ::6/128 counter return',
+    'oifname "lo" ip daddr != 127.0.0.1/32 meta l4proto tcp tcp dport != 15008 meta skuid 1337 counter jump istio-in-redirect',
+    'oifname "lo" ip6 daddr != ::1/128 meta l4proto tcp tcp dport != 15008 meta skuid 1337 counter jump istio-in-redirect',
+    'oifname "lo" meta skuid != 1337 counter return',
+    'meta skuid 1337 counter return',
+  ]);
+  // Without IPv6 its packets enter none of our chains.
+  const v4 = rulesOf({ ...flags, forceIpv6: 'false' });
+  expect(v4.filter((line) => /hook|nfproto/.test(line)).map((line) => line.trim())).toEqual([
+    'type nat hook prerouting priority -100; policy accept;',
+    'meta nfproto ipv4 meta l4proto tcp counter jump istio-inbound',
+    'type nat hook output priority -100; policy accept;',
+    'meta nfproto ipv4 counter jump istio-output',
+  ]);
+  expect(v4.join('\n')).not.toMatch(/ip6/);
+  expect(() => rulesOf({ nativeNftables: true, generation: 'g3' })).toThrow(
+    '--generation must be g4 with --native-nftables, not "g3"',
   );
 });

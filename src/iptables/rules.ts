@@ -1,129 +1,158 @@
 /**
  * The rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (numbers of rows in brackets).
- * The kernel takes the first rule that matches: the order is what they mean.
+ * The kernel applies the first rule that matches: the order is their meaning.
  */
 import { isLoopback } from '../runtime/loopback.ts';
-import { dnsCapturePort, type Interception, type IpFamily } from './interception.ts';
-import type { Rule, Table } from './rule-list.ts';
+import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
+import type { Action, Match, OwnerKind, Rule, Table } from './rule.ts';
+import { targetOf } from './rule-list.ts';
 
 const inbound = 'ISTIO_INBOUND';
 const output = 'ISTIO_OUTPUT';
+const outputDns = 'ISTIO_OUTPUT_DNS';
 const redirect = 'ISTIO_REDIRECT';
 const inboundRedirect = 'ISTIO_IN_REDIRECT';
 const divert = 'ISTIO_DIVERT';
 const tproxy = 'ISTIO_TPROXY';
+const drop = 'ISTIO_DROP';
 
-/** Of packets from Envoy's outbound side to its inbound side, within TPROXY. */
-const outboundMark = 1338;
+/** Mark of packets from Envoy's outbound side to its inbound side, within TPROXY. */
+export const outboundMark = 1338;
 
-/** `localhost` is the application's own; `passthrough` is where Envoy's inbound side connects from. */
-const addresses: Readonly<Record<IpFamily, { localhost: string; passthrough: string; hostBits: number }>> = {
-  v4: { localhost: '127.0.0.1/32', passthrough: '127.0.0.6/32', hostBits: 32 },
-  v6: { localhost: '::1/128', passthrough: '::6/128', hostBits: 128 },
-};
+/** The source of connections from Envoy's inbound side. */
+const passthrough: Readonly<Record<IpFamily, string>> = { v4: '127.0.0.6/32', v6: '::6/128' };
+const hostBits: Readonly<Record<IpFamily, number>> = { v4: 32, v6: 128 };
 
-const tcp = ['-p', 'tcp'];
-const udp = ['-p', 'udp'];
-const dport = (port: number): string[] => ['--dport', `${port}`];
-const sport = (port: number): string[] => ['--sport', `${port}`];
-const to = (address: string): string[] => ['-d', address];
-const notTo = (address: string): string[] => ['!', '-d', address];
-const jump = (target: string): string[] => ['-j', target];
-const owner = (kind: OwnerKind, id: string): string[] => ['-m', 'owner', `--${kind}-owner`, id];
-const notOwner = (kind: OwnerKind, id: string): string[] => ['-m', 'owner', '!', `--${kind}-owner`, id];
-const marked = (mark: number): string[] => ['-m', 'mark', '--mark', `${mark}`];
-const connectionZone = (zone: number): string[] => ['-j', 'CT', '--zone', `${zone}`];
-const established = ['-m', 'conntrack', '--ctstate', 'RELATED,ESTABLISHED'];
-const viaLoopback = ['-o', 'lo'];
+const tcp: Match = { kind: 'protocol', protocol: 'tcp' };
+const udp: Match = { kind: 'protocol', protocol: 'udp' };
+const viaLoopback: Match = { kind: 'interface', direction: 'o', name: 'lo' };
+const fromLoopback: Match = { kind: 'interface', direction: 'i', name: 'lo' };
+const established: Match = { kind: 'connectionState', states: ['RELATED', 'ESTABLISHED'] };
+const dport = (...ports: number[]): Match => ({ kind: 'port', side: 'd', ports });
+const notDport = (...ports: number[]): Match => ({ kind: 'port', side: 'd', ports, not: true });
+const sport = (port: number): Match => ({ kind: 'port', side: 's', ports: [port] });
+const to = (range: string): Match => ({ kind: 'address', side: 'd', range });
+const notTo = (range: string): Match => ({ kind: 'address', side: 'd', range, not: true });
+const from = (range: string): Match => ({ kind: 'address', side: 's', range });
+const fromInterface = (name: string): Match => ({ kind: 'interface', direction: 'i', name });
+const ownedBy = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id });
+const notOwnedBy = ({ kind, id }: Owner): Match => ({ kind: 'owner', owner: kind, id, not: true });
+const marked = (mark: number): Match => ({ kind: 'mark', mark });
 
-type OwnerKind = 'uid' | 'gid';
+const returns: Action = { kind: 'return' };
+const jump = (chain: string): Action => ({ kind: 'jump', chain });
+const redirectTo = (port: number): Action => ({ kind: 'redirect', port });
+const inZone = (zone: number): Action => ({ kind: 'zone', zone });
 
+/** A uid or gid of the proxy. */
 interface Owner {
   readonly kind: OwnerKind;
   readonly id: string;
 }
 
-const nat = (chain: string, ...words: string[]): Rule => ({ table: 'nat', chain, words });
-const mangle = (chain: string, ...words: string[]): Rule => ({ table: 'mangle', chain, words });
-const raw = (chain: string, ...words: string[]): Rule => ({ table: 'raw', chain, words });
+type RuleOfTable = (chain: string, matches: readonly Match[], action: Action) => Rule;
+const ruleIn =
+  (table: Table): RuleOfTable =>
+  (chain, matches, action) => ({ table, chain, matches, action });
+const nat = ruleIn('nat');
+const mangle = ruleIn('mangle');
+const raw = ruleIn('raw');
 const inserted = (position: number, rule: Rule): Rule => ({ ...rule, position });
 
-/** All rules of one family. Those of IPv6 are made also where they are not applied: whoever applies them decides. */
-export function interceptionRules(wanted: Interception, family: IpFamily): Rule[] {
+/** The rules of each family, one family after the other. */
+function perFamily(rulesOf: (family: IpFamily) => Rule | readonly Rule[]): Rule[] {
+  return ipFamilies.flatMap((family) => [rulesOf(family)].flat().map((rule): Rule => ({ ...rule, family })));
+}
+
+/** The rules of both families; `ofFamily` selects those of one. IPv6 rules are included even if `ipv6` is off. */
+export function interceptionRules(wanted: Interception): Rule[] {
+  const { generation, kubevirtInterfaces, outboundPortsExclude } = wanted;
+  const localhost = localhostOf(wanted);
   const rules = [
     ...excludedInterfaces(wanted), // 1
-    ...wanted.kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', '-i', nic, ...jump('RETURN')))), // 2
-    ...(wanted.dropInvalid ? [dropInvalid] : []), // 3
+    ...kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', [fromInterface(nic)], returns))), // 2
+    ...dropInvalid(wanted), // 3
     ...redirectChains(wanted), // 4
-    ...inboundRules(wanted, family), // 5, 6, 7
-    nat('OUTPUT', ...(wanted.generation === 'g3' ? tcp : []), ...jump(output)), // 8
-    ...wanted.outboundPortsExclude.map((port) => nat(output, ...tcp, ...dport(port), ...jump('RETURN'))), // 9
-    nat(output, ...viaLoopback, '-s', addresses[family].passthrough, ...jump('RETURN')), // 10
-    ...owners(wanted).flatMap((one) => ownTraffic(wanted, one, family)), // 11, 12
-    ...ownerGroupRules(wanted).map((words) => nat(output, ...words)), // 13
-    ...dnsTargets(wanted, family).map((target) => nat(output, ...tcp, ...dport(53), ...target, ...redirectTo('tcp'))), // 14
-    nat(output, ...to(addresses[family].localhost), ...jump('RETURN')), // 15
-    ...wanted.outboundRangesExclude[family].map((range) => nat(output, ...to(range), ...jump('RETURN'))), // 16
-    ...wanted.outboundPorts.map((port) => nat(output, ...tcp, ...dport(port), ...jump(redirect))), // 17
-    ...outboundRanges(wanted, family), // 18
-    ...(wanted.redirectDns ? dnsOverUdp(wanted, family) : []), // 19
-    ...(wanted.mode === 'TPROXY' ? tproxyMarks(wanted, family) : []), // 20
+    ...inboundRules(wanted), // 5, 6, 7
+    nat('OUTPUT', generation === 'g3' ? [tcp] : [], jump(output)), // 8
+    ...outboundPortsExclude.flatMap((port) => protocolsOf(wanted).map((p) => nat(output, [p, dport(port)], returns))), // 9
+    ...perFamily((family) => nat(output, [viaLoopback, from(passthrough[family])], returns)), // 10
+    ...owners(wanted).flatMap((owner) => proxyTraffic(wanted, owner)), // 11, 12
+    ...ownerGroupMatches(wanted).map((matches) => nat(output, matches, returns)), // 13
+    ...(wanted.redirectDns ? dnsRules(wanted) : []), // 14, 19 of G4
+    ...perFamily((family) => nat(output, [to(localhost[family])], returns)), // 15
+    ...perFamily((family) => wanted.outboundRangesExclude[family].map((range) => nat(output, [to(range)], returns))), // 16
+    ...wanted.outboundPorts.map((port) => nat(output, [tcp, dport(port)], jump(redirect))), // 17
+    ...outboundRanges(wanted), // 18
+    ...(wanted.redirectDns && generation === 'g3' ? dnsOverUdp(wanted) : []), // 19
+    ...(wanted.mode === 'TPROXY' ? tproxyMarks(wanted) : []), // 20
   ];
   return wanted.traceLogging ? rules.flatMap(traced) : rules;
 }
 
+/** The addresses of an application's own traffic: not redirected, and never a proxy's call to its own pod. */
+function localhostOf({ loopbackRange }: Interception): Readonly<Record<IpFamily, string>> {
+  return { v4: loopbackRange, v6: '::1/128' };
+}
+
+/** G4 sends all protocols through ISTIO_OUTPUT, UDP because of DNS. */
+function protocolsOf({ generation }: Interception): Match[] {
+  return generation === 'g3' ? [tcp] : [tcp, udp];
+}
+
 function excludedInterfaces({ excludeInterfaces, mode }: Interception): Rule[] {
   const within = (table: Table): Rule[] =>
-    excludeInterfaces.flatMap((nic) => [
-      { table, chain: 'PREROUTING', words: ['-i', nic, ...jump('RETURN')] },
-      { table, chain: 'OUTPUT', words: ['-o', nic, ...jump('RETURN')] },
+    excludeInterfaces.flatMap((name) => [
+      ruleIn(table)('PREROUTING', [fromInterface(name)], returns),
+      ruleIn(table)('OUTPUT', [{ kind: 'interface', direction: 'o', name }], returns),
     ]);
   return mode === 'TPROXY' ? [...within('nat'), ...within('mangle')] : within('nat');
 }
 
-/** Packets outside of the window would be answered by a reset of the application's connection. */
-const dropInvalid = mangle('PREROUTING', '-m', 'conntrack', '--ctstate', 'INVALID', ...jump('DROP'));
+/** The kernel would respond to packets outside of the window with a reset of the application's connection. */
+function dropInvalid({ dropInvalid: isWanted, generation }: Interception): Rule[] {
+  if (!isWanted) return [];
+  const invalid: Match = { kind: 'connectionState', states: ['INVALID'] };
+  if (generation === 'g3') return [mangle('PREROUTING', [invalid], { kind: 'drop' })];
+  return [mangle('PREROUTING', [invalid], jump(drop)), mangle(drop, [], { kind: 'drop' })];
+}
 
 function redirectChains({ inboundTunnelPort, proxyPort, inboundCapturePort }: Interception): Rule[] {
-  const ports = (port: number): string[] => [...jump('REDIRECT'), '--to-ports', `${port}`];
   return [
-    nat(inbound, ...tcp, ...dport(inboundTunnelPort), ...jump('RETURN')),
-    nat(redirect, ...tcp, ...ports(proxyPort)),
-    nat(inboundRedirect, ...tcp, ...ports(inboundCapturePort)),
+    nat(inbound, [tcp, dport(inboundTunnelPort)], returns),
+    nat(redirect, [tcp], redirectTo(proxyPort)),
+    nat(inboundRedirect, [tcp], redirectTo(inboundCapturePort)),
   ];
 }
 
-function inboundRules(wanted: Interception, family: IpFamily): Rule[] {
+function inboundRules(wanted: Interception): Rule[] {
   const { mode, inboundPorts, inboundPortsExclude } = wanted;
   if (inboundPorts.length === 0) return [];
   const into = mode === 'TPROXY' ? mangle : nat;
-  // What is known of a connection is in its socket already: only its first packet needs the proxy's port.
-  const capture = (port: readonly string[]): Rule[] =>
+  // An established connection already has its socket: only its first packet needs the proxy's port.
+  const capture = (...port: Match[]): Rule[] =>
     mode === 'TPROXY'
-      ? [
-          mangle(inbound, ...tcp, ...port, ...established, ...jump(divert)),
-          mangle(inbound, ...tcp, ...port, ...jump(tproxy)),
-        ]
-      : [nat(inbound, ...tcp, ...port, ...jump(inboundRedirect))];
+      ? [mangle(inbound, [tcp, ...port, established], jump(divert)), mangle(inbound, [tcp, ...port], jump(tproxy))]
+      : [nat(inbound, [tcp, ...port], jump(inboundRedirect))];
   return [
-    ...(mode === 'TPROXY' ? tproxyChains(wanted, family) : []),
-    into('PREROUTING', ...tcp, ...jump(inbound)),
+    ...(mode === 'TPROXY' ? tproxyChains(wanted) : []),
+    into('PREROUTING', [tcp], jump(inbound)),
     ...(inboundPorts === '*'
-      ? [...inboundPortsExclude.map((port) => into(inbound, ...tcp, ...dport(port), ...jump('RETURN'))), ...capture([])]
+      ? [...inboundPortsExclude.map((port) => into(inbound, [tcp, dport(port)], returns)), ...capture()]
       : inboundPorts.flatMap((port) => capture(dport(port)))),
   ];
 }
 
-function tproxyChains({ tproxyMark, inboundCapturePort }: Interception, family: IpFamily): Rule[] {
-  const target = ['--tproxy-mark', `${tproxyMark}/0xffffffff`, '--on-port', `${inboundCapturePort}`];
+function tproxyChains(wanted: Interception): Rule[] {
+  const { tproxyMark: mark, inboundCapturePort: port } = wanted;
   return [
-    mangle(divert, ...jump('MARK'), '--set-mark', `${tproxyMark}`),
-    mangle(divert, ...jump('ACCEPT')),
-    mangle(tproxy, ...notTo(addresses[family].localhost), ...tcp, ...jump('TPROXY'), ...target),
+    mangle(divert, [], { kind: 'setMark', mark }),
+    mangle(divert, [], { kind: 'accept' }),
+    ...perFamily((family) => mangle(tproxy, [notTo(localhostOf(wanted)[family]), tcp], { kind: 'tproxy', port, mark })),
   ];
 }
 
-/** Users first, then groups: as whom the proxy runs. */
+/** The proxy's uids, then its gids. */
 function owners({ proxyUids, proxyGids }: Interception): Owner[] {
   return [
     ...proxyUids.map((id): Owner => ({ kind: 'uid', id })),
@@ -132,125 +161,152 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
 }
 
 /**
- * What goes through loopback, and what the proxy itself sends: a call of the application to itself by its service's
- * address comes back through the proxy's inbound side; one by localhost or its own address does not, and nothing of the
- * proxy's is redirected to it again.
+ * Loopback traffic and the proxy's own: a call of the application to itself by its service's address returns through the
+ * proxy's inbound side; a call by localhost or its own address does not. The proxy's own connections are not redirected to
+ * it again.
  */
-function ownTraffic(wanted: Interception, { kind, id }: Owner, family: IpFamily): Rule[] {
+function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = wanted;
-  const notDns = [...tcp, '!', ...dport(53)];
-  const toLoopback = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(leadsToLoopback));
+  const hasLoopbackRange = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(isLoopbackRange));
+  const notDns = redirectDns ? [tcp, notDport(53)] : [];
   return [
-    nat(
-      output,
-      ...[...viaLoopback, ...notTo(addresses[family].localhost), ...backToSelf(wanted, kind)],
-      ...[...owner(kind, id), ...jump(inboundRedirect)],
+    ...perFamily((family) =>
+      nat(
+        output,
+        [viaLoopback, notTo(localhostOf(wanted)[family]), ...backToSelf(wanted, owner.kind), ownedBy(owner)],
+        jump(inboundRedirect),
+      ),
     ),
-    // A name server on loopback is asked through the agent like any other.
-    ...(toLoopback
-      ? []
-      : [nat(output, ...viaLoopback, ...(redirectDns ? notDns : []), ...notOwner(kind, id), ...jump('RETURN'))]),
-    nat(output, ...owner(kind, id), ...jump('RETURN')),
+    // Queries to a name server on loopback go through the agent like any other.
+    ...(hasLoopbackRange ? [] : [nat(output, [viaLoopback, ...notDns, notOwnedBy(owner)], returns)]),
+    nat(output, [ownedBy(owner)], returns),
   ];
 }
 
-/** The agent's questions to a name server of this pod do not go through Envoy; groups have no such exception in G3. */
-function backToSelf({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): string[] {
-  if (redirectDns && (kind === 'uid' || generation === 'g4')) return [...tcp, '!', ...dport(53)];
-  return generation === 'g4' ? [...tcp, '!', ...dport(inboundTunnelPort)] : [];
+/** The agent's queries to a name server of this pod do not go through Envoy; G3 has no such exception for groups. */
+function backToSelf({ generation, redirectDns, inboundTunnelPort }: Interception, kind: OwnerKind): Match[] {
+  if (generation === 'g4') return [tcp, notDport(...(redirectDns ? [53] : []), inboundTunnelPort)];
+  return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
 }
 
-function leadsToLoopback(range: string): boolean {
+function isLoopbackRange(range: string): boolean {
   return isLoopback(range.slice(0, range.indexOf('/')));
 }
 
-/** The words of the rules that leave groups out. */
-function ownerGroupRules(
-  { ownerGroups: { captured, groups } }: Interception,
-  match: readonly string[] = [],
-): string[][] {
-  if (captured === 'all-but') return groups.map((group) => [...match, ...owner('gid', group), ...jump('RETURN')]);
-  return [[...match, ...groups.flatMap((group) => notOwner('gid', group)), ...jump('RETURN')]];
+/** The conditions of the rules that leave groups out. */
+function ownerGroupMatches({ ownerGroups: { captured, groups } }: Interception): Match[][] {
+  if (captured === 'all-but') return groups.map((id) => [ownedBy({ kind: 'gid', id })]);
+  return [groups.map((id) => notOwnedBy({ kind: 'gid', id }))];
 }
 
-/** For each name server that is captured, how its packets are known. */
-function dnsTargets(wanted: Interception, family: IpFamily, direction: '-d' | '-s' = '-d'): string[][] {
-  if (!wanted.redirectDns) return [];
-  if (wanted.captureAllDns) return [[]];
-  return wanted.dnsServers[family].map((server) => [direction, `${server}/${addresses[family].hostBits}`]);
+/** Appends, for each captured name server, a rule that matches its packets; a single rule matches those of all servers. */
+function perServer(wanted: Interception, rulesOf: (toServer: Match[], fromServer: Match[]) => readonly Rule[]): Rule[] {
+  if (wanted.captureAllDns) return [...rulesOf([], [])];
+  return perFamily((family) =>
+    wanted.dnsServers[family].flatMap((server) => {
+      const range = `${server}/${hostBits[family]}`;
+      return rulesOf([to(range)], [from(range)]);
+    }),
+  );
 }
 
-/** iptables takes both spellings; the reference has one for each protocol. */
-function redirectTo(protocol: 'tcp' | 'udp'): string[] {
-  return [...jump('REDIRECT'), protocol === 'tcp' ? '--to-ports' : '--to-port', `${dnsCapturePort}`];
-}
+const overTcp = [tcp, dport(53)];
+const overUdp = [udp, dport(53)];
 
-function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Interception, family: IpFamily): Rule[] {
-  const fromVirtualMachines = (...range: string[]): Rule[] =>
-    kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', '-i', nic, ...range, ...jump(redirect))));
-  const wanted = ranges[family];
-  if (wanted === '*') return [nat(output, ...jump(redirect)), ...fromVirtualMachines()];
-  if (wanted.length === 0) return [];
+/** G3 captures DNS over TCP in ISTIO_OUTPUT, and over UDP in OUTPUT; G4 captures both in a chain of their own. */
+function dnsRules(wanted: Interception): Rule[] {
+  const redirection = redirectTo(dnsCapturePort);
+  const capture = (chain: string, query: readonly Match[]): Rule[] =>
+    perServer(wanted, (server) => [nat(chain, [...query, ...server], redirection)]);
+  if (wanted.generation === 'g3') return capture(output, overTcp);
   return [
-    ...wanted.flatMap((range) => [...fromVirtualMachines(...to(range)), nat(output, ...to(range), ...jump(redirect))]),
-    nat(output, ...jump('RETURN')),
+    ...ifServers(wanted, nat(output, [], jump(outputDns))),
+    ...capture(outputDns, overTcp),
+    ...capture(outputDns, overUdp),
+    raw('OUTPUT', [], jump(outputDns)),
+    ...connectionZones(wanted, outputDns),
+    ...ifServers(wanted, raw('PREROUTING', [], jump(inbound))),
+    ...perServer(wanted, (_, server) => [raw(inbound, [udp, sport(53), ...server], inZone(1))]),
+  ];
+}
+
+/** A jump to a chain that has no rules would fail in a family without name servers. */
+function ifServers(wanted: Interception, rule: Rule): Rule[] {
+  if (wanted.captureAllDns) return [rule];
+  return perFamily((family) => (wanted.dnsServers[family].length === 0 ? [] : rule));
+}
+
+/** The agent's own queries leave unchanged. */
+function dnsOverUdp(wanted: Interception): Rule[] {
+  return [
+    ...owners(wanted).map((owner) => nat('OUTPUT', [...overUdp, ownedBy(owner)], returns)),
+    ...ownerGroupMatches(wanted).map((matches) => nat('OUTPUT', [...overUdp, ...matches], returns)),
+    ...perServer(wanted, (server) => [nat('OUTPUT', [...overUdp, ...server], redirectTo(dnsCapturePort))]),
+    ...connectionZones(wanted, 'OUTPUT', (server) => [raw('PREROUTING', [udp, sport(53), ...server], inZone(1))]),
   ];
 }
 
 /**
- * The agent's own questions leave as they are. Questions and answers of the two sides have the same addresses and ports:
- * without zones connection tracking would take them for one conversation, and answers would be lost.
+ * Queries and responses of the two sides have the same addresses and ports: without zones connection tracking would
+ * consider them one conversation, and responses would be lost.
  */
-function dnsOverUdp(wanted: Interception, family: IpFamily): Rule[] {
-  const question = [...udp, ...dport(53)];
-  const own = owners(wanted);
-  const [targets, sources] = [dnsTargets(wanted, family), dnsTargets(wanted, family, '-s')];
+function connectionZones(
+  wanted: Interception,
+  chain: string,
+  responses: (fromServer: Match[]) => readonly Rule[] = () => [],
+): Rule[] {
   return [
-    ...own.map(({ kind, id }) => nat('OUTPUT', ...question, ...owner(kind, id), ...jump('RETURN'))),
-    ...ownerGroupRules(wanted, question).map((words) => nat('OUTPUT', ...words)),
-    ...targets.map((target) => nat('OUTPUT', ...question, ...target, ...redirectTo('udp'))),
-    ...own.flatMap(({ kind, id }) => [
-      raw('OUTPUT', ...question, ...owner(kind, id), ...connectionZone(1)),
-      raw('OUTPUT', ...udp, ...sport(dnsCapturePort), ...owner(kind, id), ...connectionZone(2)),
+    ...owners(wanted).flatMap((owner) => [
+      raw(chain, [...overUdp, ownedBy(owner)], inZone(1)),
+      raw(chain, [udp, sport(dnsCapturePort), ownedBy(owner)], inZone(2)),
     ]),
-    ...targets.flatMap((target, i) => [
-      raw('OUTPUT', ...question, ...target, ...connectionZone(2)),
-      raw('PREROUTING', ...udp, ...sport(53), ...sources[i]!, ...connectionZone(1)),
+    ...perServer(wanted, (server, fromServer) => [
+      raw(chain, [...overUdp, ...server], inZone(2)),
+      ...responses(fromServer),
     ]),
   ];
 }
 
-function tproxyMarks(wanted: Interception, family: IpFamily): Rule[] {
+function outboundRanges({ outboundRanges: ranges, kubevirtInterfaces }: Interception): Rule[] {
+  const fromVirtualMachines = (...range: Match[]): Rule[] =>
+    kubevirtInterfaces.map((nic) => inserted(1, nat('PREROUTING', [fromInterface(nic), ...range], jump(redirect))));
+  if (ranges.v4 === '*' && ranges.v6 === '*') return [nat(output, [], jump(redirect)), ...fromVirtualMachines()];
+  return perFamily((family) => {
+    const listed = ranges[family];
+    if (listed === '*' || listed.length === 0) return [];
+    return [
+      ...listed.flatMap((range) => [...fromVirtualMachines(to(range)), nat(output, [to(range)], jump(redirect))]),
+      nat(output, [], returns),
+    ];
+  });
+}
+
+function tproxyMarks(wanted: Interception): Rule[] {
   const { tproxyMark: mark } = wanted;
-  const { localhost, passthrough } = addresses[family];
-  const fromLoopback = ['-i', 'lo'];
+  const localhost = localhostOf(wanted);
+  const notOutbound: Match = { kind: 'mark', mark: outboundMark, not: true };
   return [
-    // What Envoy marked when it connected with the client's address: answers find the way back to it.
-    mangle('PREROUTING', ...tcp, ...marked(mark), ...jump('CONNMARK'), '--save-mark'),
-    mangle('OUTPUT', ...tcp, ...viaLoopback, ...marked(mark), ...jump('RETURN')),
-    ...owners(wanted).map(({ kind, id }) =>
-      mangle(
-        'OUTPUT',
-        ...[...notTo(localhost), ...tcp, ...viaLoopback, ...owner(kind, id)],
-        ...[...jump('MARK'), '--set-mark', `${outboundMark}`],
+    // Envoy marked these when it connected from the client's address: responses return to it.
+    mangle('PREROUTING', [tcp, marked(mark)], { kind: 'saveMark' }),
+    mangle('OUTPUT', [tcp, viaLoopback, marked(mark)], returns),
+    ...owners(wanted).flatMap((owner) =>
+      perFamily((family) =>
+        mangle('OUTPUT', [notTo(localhost[family]), tcp, viaLoopback, ownedBy(owner)], {
+          kind: 'setMark',
+          mark: outboundMark,
+        }),
       ),
     ),
-    mangle('OUTPUT', ...tcp, '-m', 'connmark', '--mark', `${mark}`, ...jump('CONNMARK'), '--restore-mark'),
-    inserted(1, mangle(inbound, ...tcp, ...marked(mark), ...jump('RETURN'))),
-    inserted(2, mangle(inbound, ...tcp, '-s', passthrough, ...fromLoopback, ...jump('RETURN'))),
-    inserted(
-      3,
-      mangle(inbound, ...tcp, ...fromLoopback, '-m', 'mark', '!', '--mark', `${outboundMark}`, ...jump('RETURN')),
-    ),
+    mangle('OUTPUT', [tcp, { kind: 'connectionMark', mark }], { kind: 'restoreMark' }),
+    inserted(1, mangle(inbound, [tcp, marked(mark)], returns)),
+    ...perFamily((family) => inserted(2, mangle(inbound, [tcp, from(passthrough[family]), fromLoopback], returns))),
+    inserted(3, mangle(inbound, [tcp, fromLoopback, notOutbound], returns)),
   ];
 }
 
-/** Who listens to netfilter's log group is told of each packet that a rule matches, under the rule's chain and target. */
+/** Logs each packet that the rule matches to netfilter's log group, under the rule's chain and target. */
 function traced(rule: Rule): Rule[] {
-  const at = rule.words.indexOf('-j');
-  // Positions are those of rules among themselves: what is inserted is not reported.
+  // Positions count the rules among themselves: inserted rules are not logged.
   if (rule.position !== undefined) return [rule];
-  const target = ['NFLOG', '--nflog-prefix', `${rule.chain}>${rule.words[at + 1]}`];
-  const words = [...rule.words.slice(0, at), ...jump(target[0]!), ...target.slice(1), '--nflog-group', '1337'];
-  return [{ ...rule, words: [...words, '--nflog-size', '20'] }, rule];
+  return [{ ...rule, action: { kind: 'log', prefix: `${rule.chain}>${targetOf(rule.action)}` } }, rule];
 }

@@ -27,6 +27,8 @@ export const errorTable = {
   REQUEST_FAILED: 'a request failed',
   IPTABLES_FAILED: 'the rules that redirect traffic cannot be changed',
   REDIRECTION_ABSENT: 'traffic is not redirected',
+  REDIRECTION_REMAINS: 'parts of the redirection could not be removed',
+  REDIRECTION_LOOP: 'the connections of this agent would be redirected to itself',
 } as const;
 
 export type ErrorCode = keyof typeof errorTable;

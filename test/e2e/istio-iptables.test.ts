@@ -6,49 +6,29 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { packageRoot } from '../../src/runtime/package-root.ts';
 import { findIptables, requireIptables } from '../harness/iptables.ts';
+import { type CommandResult, type NetworkSide, PodNetwork } from '../harness/pod-network.ts';
+import { programFile } from '../harness/program-files.ts';
 import {
-  addresses,
-  type CommandResult,
-  type Destination,
-  type NetworkSide,
-  PodNetwork,
-} from '../harness/pod-network.ts';
+  application,
+  elsewhere,
+  expectAnswers,
+  other,
+  ownAddress,
+  podNetwork,
+  proxy,
+  stateOf,
+} from '../harness/redirected-pod.ts';
 import { sized } from '../harness/size-of-run.ts';
 
-const proxy = 1337;
-const application = 1000;
-const { pod: ownAddress, neighbour: other } = addresses;
-/** Another address of the neighbour, in a range of its own. */
-const elsewhere = '10.88.0.1';
-
 beforeAll(() => requireIptables());
-
-async function podNetwork(): Promise<PodNetwork> {
-  const network = await PodNetwork.start();
-  onTestFinished(() => network.end());
-  const { pod, neighbour } = network;
-  await neighbour.configure([`addr add ${elsewhere}/32 dev lo`]);
-  await Promise.all([
-    neighbour.listen({
-      ports: ['tcp 80', 'tcp 443', 'tcp 7777', 'tcp 53', `udp 53 ${other.v4} ${other.v6} ${elsewhere}`],
-    }),
-    pod.listen({
-      ports: ['tcp 15001', 'tcp 15006', 'tcp 15008', 'tcp 15053', 'udp 15053 127.0.0.1 ::1'],
-      uid: proxy,
-    }),
-    pod.listen({ ports: ['tcp 8080', 'tcp 9999'], uid: application }),
-  ]);
-  return network;
-}
 
 function agent(
   side: NetworkSide,
   args: readonly string[],
   { uid, env = {}, command = 'istio-iptables' }: { uid?: number; env?: NodeJS.ProcessEnv; command?: string } = {},
 ): Promise<CommandResult> {
-  const program = [process.execPath, join(packageRoot(), 'dist/pilot-agent.mjs'), command, ...args];
+  const program = [process.execPath, programFile('pilot-agent'), command, ...args];
   return side.run(program, { env, ...(uid !== undefined && { uid }) });
 }
 
@@ -56,29 +36,6 @@ async function redirect(side: NetworkSide, ...args: string[]): Promise<void> {
   const { exitCode, stderr } = await agent(side, args);
   expect(stderr).toBe('');
   expect(exitCode).toBe(0);
-}
-
-/** What each is asked for, and who is to answer. */
-async function expectAnswers(side: NetworkSide, uid: number, expected: Record<Destination, string>): Promise<void> {
-  const destinations = Object.keys(expected) as Destination[];
-  const answers = await side.ask(destinations, uid);
-  expect(Object.fromEntries(destinations.map((destination, i) => [destination, answers[i]]))).toEqual(expected);
-}
-
-/** Everything that a redirection may change, without counters and dates. */
-async function stateOf(side: NetworkSide): Promise<string> {
-  const commands = [
-    'iptables-save',
-    'ip6tables-save',
-    'ip rule',
-    'ip -6 rule',
-    'ip route show table all',
-    'ip -6 addr show dev lo',
-  ];
-  const { stdout } = await side.run(['sh', '-c', commands.join(';')]);
-  // A table that was looked into is there, with its empty chains; a link's own address comes when the link is up.
-  const told = stdout.split('\n').filter((line) => !/^($|#|\*|COMMIT|:[A-Z]+ ACCEPT)|fe80:/.test(line));
-  return told.join('\n');
 }
 
 const everything = ['-b', '*', '-d', '15090,9999', '-i', '*', '-x', '10.88.0.0/16', '-o', '7777', '--force-ipv6=true'];
@@ -277,19 +234,19 @@ test('G4, run again: left as it is; with other flags refused, or replaced where 
   await redirect(pod, ...g4);
   const first = await stateOf(pod);
   const again = await agent(pod, g4);
-  expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('redirected already') });
+  expect(again).toMatchObject({ exitCode: 0, stdout: expect.stringContaining('already redirected') });
   expect(await stateOf(pod)).toBe(first);
   const others = [...g4, '-o', '25'];
   expect(await agent(pod, others)).toMatchObject({
     exitCode: 255,
-    stderr: expect.stringMatching(/made with other flags are there\n.*--reconcile/),
+    stderr: expect.stringMatching(/made with other flags are present\n.*--reconcile/),
   });
   expect(await agent(pod, [...g4, '--force-apply'])).toMatchObject({ exitCode: 255 });
   expect(await stateOf(pod)).toBe(first);
   await redirect(pod, ...others, '--reconcile');
   const replaced = await stateOf(pod);
   expect(replaced).toContain('--dport 25 -j RETURN');
-  expect(replaced.split('\n').length).toBe(first.split('\n').length + 2);
+  expect(replaced.split('\n').length).toBe(first.split('\n').length + 4);
   // There is one more than these flags make; then one that somebody has put another one in the place of.
   expect(await agent(pod, g4)).toMatchObject({ exitCode: 255 });
   await pod.run(['iptables', '-t', 'nat', '-R', 'ISTIO_OUTPUT', '1', '-d', '1.2.3.4', '-j', 'RETURN']);
@@ -321,7 +278,7 @@ test('G4 in the place of G3: replaced where that is said; where it cannot be, al
   const half = [...g4, '--redirect-dns', '--capture-all-dns', '--drop-invalid'];
   expect(await agent(pod, half, { env })).toMatchObject({
     exitCode: 255,
-    stdout: expect.stringContaining('in force as before'),
+    stdout: expect.stringContaining('in effect again'),
     stderr: expect.stringContaining('exit code 3'),
   });
   expect(await stateOf(pod)).toBe(first);
@@ -405,10 +362,10 @@ describe('what cannot be done is said', () => {
     expect(await agent(pod, ['--dry-run'], { uid: 65534 })).toMatchObject({ exitCode: 0 });
     expect(await agent(pod, [], { env: { PATH: '/nowhere' } })).toMatchObject({
       exitCode: 255,
-      stderr: expect.stringMatching(/there is no iptables-restore in PATH\n.*apt-get install iptables/),
+      stderr: expect.stringMatching(/there is no iptables-save in PATH\n.*apt-get install iptables/),
     });
     await redirect(pod);
-    expect(await agent(pod, [])).toMatchObject({
+    expect(await agent(pod, ['--force-apply'])).toMatchObject({
       exitCode: 255,
       stderr: expect.stringMatching(/iptables-restore --noflush \S+: exit code \d+: .*\n.*istio-clean-iptables/s),
     });

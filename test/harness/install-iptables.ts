@@ -1,4 +1,4 @@
-/** `npm run iptables`: sees to it that there are iptables and ip on this machine. */
+/** `npm run iptables`: installs iptables, nft and ip on this machine unless they are present. */
 import { explainError } from '../../src/runtime/errors.ts';
 import { installPackages } from './install-packages.ts';
 import { findIptables, installIptables } from './iptables.ts';
@@ -9,7 +9,7 @@ try {
   else {
     installPackages({
       name: 'iptables',
-      packages: ['iptables', 'iproute2'],
+      packages: ['iptables', 'nftables', 'iproute2'],
       hint: `Run: ${installIptables}`,
       find: () => findIptables(process.env),
     });

@@ -3,11 +3,20 @@ import { delimiter, join } from 'node:path';
 import { ChartpilotError } from '../../src/runtime/errors.ts';
 import { isExecutable } from '../../src/runtime/files/executable.ts';
 
-const programs = ['iptables-restore', 'ip6tables-restore', 'iptables-save', 'ip', 'nsenter', 'unshare', 'setpriv'];
+const programs = [
+  'iptables-restore',
+  'ip6tables-restore',
+  'iptables-save',
+  'nft',
+  'ip',
+  'nsenter',
+  'unshare',
+  'setpriv',
+];
 
 /** What a person runs where we may not. */
 export const installIptables =
-  'sudo apt-get update && sudo apt-get install -y --no-install-recommends iptables iproute2';
+  'sudo apt-get update && sudo apt-get install -y --no-install-recommends iptables nftables iproute2';
 
 /** Where iptables is; undefined unless all that the tests need is there. */
 export function findIptables({ PATH = '' }: NodeJS.ProcessEnv): string | undefined {

@@ -1,11 +1,12 @@
-/** `istio-iptables`, `istio-clean-iptables`: redirects a pod's traffic to Envoy, and no longer (spec/agent.md §10). */
+/** `istio-iptables`, `istio-clean-iptables`: add and remove the redirection of a pod's traffic to Envoy (spec/agent.md §10). */
 import { readFileSync } from 'node:fs';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { Command, Option } from 'commander';
 import { execa, execaSync } from 'execa';
-import { applyInterception, removeInterception, type Terminal } from '../../iptables/apply.ts';
+import { applyInterception } from '../../iptables/apply.ts';
 import { type FlagName, type InterceptionFlag, interceptionFlags, type SaidFlags } from '../../iptables/flags.ts';
 import { type InterceptionOrder, resolveInterception } from '../../iptables/interception-settings.ts';
+import { removeInterception, type Terminal } from '../../iptables/remove.ts';
 import { validateInterception } from '../../iptables/validation.ts';
 import { ChartpilotError, explainError, messageOf } from '../../runtime/errors.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
@@ -20,7 +21,7 @@ const nsenterLimitMs = 30_000;
 export function istioIptablesCommand(): Command {
   return interceptionCommand('istio-iptables', 'redirect traffic of this pod to Envoy')
     .description(
-      'Makes the rules of iptables that redirect the traffic of this network namespace to Envoy. Needs NET_ADMIN.\n\n' +
+      'Redirects the traffic of this network namespace to Envoy, by iptables or nft. Needs NET_ADMIN.\n\n' +
         'Exit code: 0, 1 something is wrong, 126 the trial failed, 255 a program failed.',
     )
     .addHelpText(
@@ -28,14 +29,15 @@ export function istioIptablesCommand(): Command {
       `\nEnvironment: each flag's name in capitals with _ (ENVOY_PORT), but ISTIO_META_DNS_CAPTURE for --redirect-dns,
   INVALID_DROP for --drop-invalid, ISTIO_DUAL_STACK for --dual-stack. Besides:
   ISTIO_OUTBOUND_OWNER_GROUPS, …_EXCLUDE   groups whose outbound connections are captured (*), and which are not
+  ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR        IPv4 destinations on loopback that are never captured (127.0.0.1/32)
 \nExample:\n  pilot-agent istio-iptables -b '*' -d 15090,15021,15020 -i '*' --dry-run`,
     );
 }
 
 export function istioCleanIptablesCommand(): Command {
-  return interceptionCommand('istio-clean-iptables', 'take the redirection away again').description(
-    'Takes away what istio-iptables made: say the same flags. What is not there is passed over. Needs NET_ADMIN.\n\n' +
-      'Exit code: 0, 1 something is wrong, 255 there is no iptables.',
+  return interceptionCommand('istio-clean-iptables', 'remove the redirection').description(
+    'Removes what istio-iptables made, whatever its flags were, and lists what remains. Needs NET_ADMIN.\n\n' +
+      'Exit code: 0, 1 something remains or is wrong, 255 rules cannot be read.',
   );
 }
 

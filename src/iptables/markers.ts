@@ -1,0 +1,44 @@
+/**
+ * Empty chains that record rules which look like those of any other program: with them `istio-clean-iptables` removes these
+ * rules without the flags that they were made with, and leaves equal rules of others.
+ */
+import type { Interception } from './interception.ts';
+import type { SavedChain } from './saved-rules.ts';
+
+const excludedPrefix = 'ISTIO_NIC_';
+const virtualMachinePrefix = 'ISTIO_VM_';
+const dropInvalidChain = 'ISTIO_DROP_INVALID';
+
+/** Rules that no name, port or mark identifies. */
+export interface MarkedRules {
+  readonly excludedInterfaces: readonly string[];
+  readonly kubevirtInterfaces: readonly string[];
+  readonly dropInvalid: boolean;
+}
+
+/** The chains of table `nat` that record these rules. A chain's name has at most 28 characters, an interface's 15. */
+export function markersFor({ excludeInterfaces, kubevirtInterfaces, dropInvalid, generation }: Interception): string[] {
+  return [
+    ...new Set([
+      ...excludeInterfaces.map((name) => `${excludedPrefix}${name}`),
+      ...kubevirtInterfaces.map((name) => `${virtualMachinePrefix}${name}`),
+      ...(dropInvalid && generation === 'g3' ? [dropInvalidChain] : []),
+    ]),
+  ];
+}
+
+/** @returns whether a chain is one of these records */
+export function isMarker(chain: string): boolean {
+  return chain === dropInvalidChain || chain.startsWith(excludedPrefix) || chain.startsWith(virtualMachinePrefix);
+}
+
+export function markedRules(chains: readonly SavedChain[]): MarkedRules {
+  const names = chains.map(({ chain }) => chain);
+  const withPrefix = (prefix: string): string[] =>
+    names.filter((name) => name.startsWith(prefix)).map((name) => name.slice(prefix.length));
+  return {
+    excludedInterfaces: withPrefix(excludedPrefix),
+    kubevirtInterfaces: withPrefix(virtualMachinePrefix),
+    dropInvalid: names.includes(dropInvalidChain),
+  };
+}

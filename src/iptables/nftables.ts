@@ -1,0 +1,143 @@
+/**
+ * Renders rules for `nft -f -` (`--native-nftables`, Istio 1.27 and later): tables `istio-proxy-nat`, `-mangle` and `-raw` of
+ * family `inet`, chains in lower case with hyphens. One transaction replaces all tables, so traffic is never redirected by
+ * half of the rules, and a second run changes nothing.
+ */
+import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
+import { type Action, isBuiltIn, type Match, ofFamily, type Rule, type Table, tables } from './rule.ts';
+import { logBytes, logGroup } from './rule-list.ts';
+import { interceptionRules } from './rules.ts';
+
+export const nftTables: readonly string[] = tables.map(nftTable);
+
+/** Type and priority of the base chains. A changed mark routes a packet anew only in a chain of type `route`. */
+const hooks: Readonly<Record<Table, Readonly<Record<string, { type: string; priority: number }>>>> = {
+  mangle: { PREROUTING: { type: 'filter', priority: -150 }, OUTPUT: { type: 'route', priority: -150 } },
+  nat: { PREROUTING: { type: 'nat', priority: -100 }, OUTPUT: { type: 'nat', priority: -100 } },
+  raw: { PREROUTING: { type: 'filter', priority: -300 }, OUTPUT: { type: 'filter', priority: -300 } },
+};
+
+/** Input of `nft -f -` that replaces whatever the tables contain. */
+export function nftText(wanted: Interception): string {
+  const rules = interceptionRules(wanted).filter(({ family }) => family !== 'v6' || wanted.ipv6);
+  return removalOf(nftTables) + tables.map((table) => tableText(table, rules, wanted)).join('');
+}
+
+/** Input of `nft -f -` that removes these tables of family `inet`, whether they exist or not. */
+export function removalOf(names: readonly string[]): string {
+  return names.map((name) => `add table inet ${name}\ndelete table inet ${name}\n`).join('');
+}
+
+function tableText(table: Table, all: readonly Rule[], wanted: Interception): string {
+  const rules = all.filter((rule) => rule.table === table);
+  if (rules.length === 0) return '';
+  const chains = [...new Set(rules.map(({ chain }) => chain))];
+  const texts = chains.map((name) => chainText(name, inOrder(rules.filter(({ chain }) => chain === name)), wanted));
+  return `table inet ${nftTable(table)} {\n${texts.join('')}}\n`;
+}
+
+function hookText(table: Table, chain: string): string {
+  const hook = hooks[table][chain];
+  if (hook === undefined) return '';
+  return `    type ${hook.type} hook ${nftChain(chain)} priority ${hook.priority}; policy accept;\n`;
+}
+
+function chainText(chain: string, rules: readonly Rule[], wanted: Interception): string {
+  const lines = rules.map((rule) => `    ${ruleText(rule, isBuiltIn(chain) && !wanted.ipv6)}\n`);
+  return `  chain ${nftChain(chain)} {\n${hookText(rules[0]!.table, chain)}${lines.join('')}  }\n`;
+}
+
+/** Puts inserted rules where iptables would: a position counts the rules of each family that the rule applies to. */
+function inOrder(rules: readonly Rule[]): Rule[] {
+  const ordered: Rule[] = [];
+  for (const rule of rules) {
+    if (rule.position === undefined) ordered.push(rule);
+    else ordered.splice(indexOf(ordered, rule, rule.position - 1), 0, rule);
+  }
+  return ordered;
+}
+
+/** The first index that has enough rules of each of the rule's families before it. */
+function indexOf(ordered: readonly Rule[], { family }: Rule, preceding: number): number {
+  const families = family === undefined ? ipFamilies : [family];
+  const ends = families.map((one) => {
+    const last = ofFamily(ordered, one)[preceding - 1];
+    return last === undefined ? 0 : ordered.indexOf(last) + 1;
+  });
+  return Math.max(...ends);
+}
+
+/** @param v4Only whether IPv6 must not enter: in base chains without IPv6, so that its packets leave unchanged */
+function ruleText({ family, matches, action }: Rule, v4Only: boolean): string {
+  const hasAddress = matches.some(({ kind }) => kind === 'address');
+  const restricted: IpFamily | undefined = v4Only ? 'v4' : family;
+  const protocol = matches.find((match) => match.kind === 'protocol')?.protocol;
+  return [
+    ...(restricted === undefined || hasAddress ? [] : [`meta nfproto ${restricted === 'v4' ? 'ipv4' : 'ipv6'}`]),
+    ...matches.map((match) => matchText(match, family, protocol)),
+    'counter',
+    actionText(action, family),
+  ].join(' ');
+}
+
+function matchText(match: Match, family: IpFamily | undefined, protocol: string | undefined): string {
+  const not = 'not' in match && match.not ? '!= ' : '';
+  switch (match.kind) {
+    case 'protocol':
+      return `meta l4proto ${match.protocol}`;
+    case 'port':
+      return `${protocol} ${match.side}port ${not}${setOf(match.ports)}`;
+    case 'address':
+      return `${addressFamily(family)} ${match.side}addr ${not}${match.range}`;
+    case 'interface':
+      return `${match.direction}ifname ${not}"${match.name.replace(/\+$/, '*')}"`;
+    case 'owner':
+      return `meta sk${match.owner} ${not}${/^\d+$/.test(match.id) ? match.id : `"${match.id}"`}`;
+    case 'mark':
+      return `meta mark ${not}${match.mark}`;
+    case 'connectionMark':
+      return `ct mark ${match.mark}`;
+    case 'connectionState':
+      return `ct state ${match.states.join(',').toLowerCase()}`;
+  }
+}
+
+function actionText(action: Action, family: IpFamily | undefined): string {
+  switch (action.kind) {
+    case 'jump':
+      return `jump ${nftChain(action.chain)}`;
+    case 'redirect':
+      return `redirect to :${action.port}`;
+    case 'tproxy':
+      return `tproxy ${addressFamily(family)} to :${action.port} meta mark set ${action.mark} accept`;
+    case 'setMark':
+      return `meta mark set ${action.mark}`;
+    case 'saveMark':
+      return 'ct mark set meta mark';
+    case 'restoreMark':
+      return 'meta mark set ct mark';
+    case 'zone':
+      return `ct zone set ${action.zone}`;
+    case 'log':
+      return `log prefix "${action.prefix}" group ${logGroup} snaplen ${logBytes}`;
+    default:
+      return action.kind;
+  }
+}
+
+function setOf(ports: readonly number[]): string {
+  return ports.length === 1 ? `${ports[0]}` : `{ ${[...new Set(ports)].join(', ')} }`;
+}
+
+function addressFamily(family: IpFamily | undefined): string {
+  return family === 'v6' ? 'ip6' : 'ip';
+}
+
+function nftTable(table: Table): string {
+  return `istio-proxy-${table}`;
+}
+
+/** `ISTIO_OUTPUT_DNS` → `istio-output-dns`, `PREROUTING` → `prerouting`. */
+function nftChain(chain: string): string {
+  return chain.toLowerCase().replaceAll('_', '-');
+}

@@ -1,0 +1,188 @@
+/**
+ * Which of a family's rules redirect a pod's traffic to Envoy, whatever flags and whichever generation of Istio made them:
+ * recognized by chain, port, mark and by `markers.ts`, never by shape alone. Everything else belongs to other programs.
+ */
+import { dnsCapturePort } from './interception.ts';
+import { isMarker, type MarkedRules, markedRules } from './markers.ts';
+import { isBuiltIn } from './rule.ts';
+import { logGroup } from './rule-list.ts';
+import { outboundMark } from './rules.ts';
+import type { SavedChain, SavedRule, SavedRules } from './saved-rules.ts';
+
+export interface PresentRedirection {
+  readonly chains: readonly SavedChain[];
+  /** Rules of the kernel's chains. */
+  readonly rules: readonly SavedRule[];
+  /** Rules in chains of other programs that jump to ours. */
+  readonly references: readonly SavedRule[];
+  /** Marks of TPROXY's packets. */
+  readonly tproxyMarks: readonly number[];
+}
+
+/** What the flags of this call name, besides what can be recognized. */
+export interface NamedRedirection {
+  readonly tproxyMark: number;
+  /** Removed next to chains without records, which Istio itself made. */
+  readonly unrecorded?: MarkedRules;
+}
+
+const chainNames: ReadonlySet<string> = new Set([
+  ...['ISTIO_INBOUND', 'ISTIO_OUTPUT', 'ISTIO_OUTPUT_DNS', 'ISTIO_REDIRECT', 'ISTIO_IN_REDIRECT'],
+  ...['ISTIO_DIVERT', 'ISTIO_TPROXY', 'ISTIO_DROP'],
+]);
+
+export function presentRedirection(saved: SavedRules, named: NamedRedirection): PresentRedirection {
+  const chains = saved.chains.filter(({ chain }) => isOurs(chain));
+  const tproxyMarks = [...new Set([named.tproxyMark, ...marksOf(saved)])];
+  const inBuiltIn = saved.rules.filter(({ chain }) => isBuiltIn(chain));
+  const recognized = new Set([
+    ...inBuiltIn.filter((rule) => isOurs(targetOf(rule)) || isLog(rule)),
+    ...dnsRules(saved),
+    ...inBuiltIn.filter((rule) => isTproxyRule(rule, tproxyMarks)),
+  ]);
+  for (const rule of markedRulesOf(saved, named)) recognized.add(rule);
+  return {
+    chains,
+    rules: inBuiltIn.filter((rule) => recognized.has(rule)),
+    references: saved.rules.filter((rule) => !isBuiltIn(rule.chain) && !isOurs(rule.chain) && isOurs(targetOf(rule))),
+    tproxyMarks,
+  };
+}
+
+export function isPresent({ chains, rules, references }: PresentRedirection): boolean {
+  return chains.length + rules.length + references.length > 0;
+}
+
+function isOurs(chain: string): boolean {
+  return chainNames.has(chain) || isMarker(chain);
+}
+
+function targetOf({ text }: SavedRule): string {
+  return /(?:^| )-[jg] (\S+)/.exec(text)?.[1] ?? '';
+}
+
+/** Without the matches that iptables-save adds to a port. */
+function plain({ text }: SavedRule): string {
+  return text.replaceAll(/ -m (udp|tcp)(?= )/g, '');
+}
+
+function within({ rules }: SavedRules, table: string, chain: string): SavedRule[] {
+  return rules.filter((rule) => rule.table === table && rule.chain === chain);
+}
+
+/** `--iptables-trace-logging`: a prefix with the chain's name, in a group of its own. */
+function isLog({ chain, text }: SavedRule): boolean {
+  return text.includes(`-j NFLOG --nflog-prefix "${chain}>`) && text.includes(`--nflog-group ${logGroup}`);
+}
+
+const owner = '((?:-m owner (?:! )?--[ug]id-owner \\S+ ?)+)';
+const ownerReturn = new RegExp(`^${owner}-j RETURN$`);
+const queryReturn = new RegExp(`^-p udp --dport 53 ${owner}-j RETURN$`);
+const queryRedirect = new RegExp(`^(?:-d \\S+ )?-p udp --dport 53 -j REDIRECT --to-ports ${dnsCapturePort}$`);
+const agentResponseZone = new RegExp(`^-p udp --sport ${dnsCapturePort} ${owner}-j CT --zone 2$`);
+const agentQueryZone = new RegExp(`^-p udp --dport 53 ${owner}-j CT --zone 1$`);
+const serverQueryZone = /^(?:-d (\S+) )?-p udp --dport 53 -j CT --zone 2$/;
+const serverResponseZone = /^(?:-s (\S+) )?-p udp --sport 53 -j CT --zone 1$/;
+
+/** DNS over UDP of G3, whose rules are in the kernel's chains. */
+function dnsRules(saved: SavedRules): SavedRule[] {
+  const rawOutput = within(saved, 'raw', 'OUTPUT');
+  const rawPrerouting = within(saved, 'raw', 'PREROUTING');
+  const responses = rawOutput.filter((rule) => agentResponseZone.test(plain(rule)));
+  const proxies = new Set(responses.map((rule) => agentResponseZone.exec(plain(rule))![1]!));
+  const queries = rawOutput.filter((rule) => proxies.has(agentQueryZone.exec(plain(rule))?.[1] ?? ''));
+  return [...natDnsRules(saved, proxies), ...responses, ...queries, ...serverZones(rawOutput, rawPrerouting, proxies)];
+}
+
+/** The zones of a server's queries and responses: pairs, next to those of the agent. */
+function serverZones(output: SavedRule[], prerouting: SavedRule[], proxies: ReadonlySet<string>): SavedRule[] {
+  if (proxies.size === 0) return [];
+  const servers = (rules: SavedRule[], zone: RegExp): Map<string, SavedRule> =>
+    new Map(rules.flatMap((rule) => (zone.test(plain(rule)) ? [[zone.exec(plain(rule))![1] ?? 'any', rule]] : [])));
+  const queries = servers(output, serverQueryZone);
+  const responses = servers(prerouting, serverResponseZone);
+  return [...queries].flatMap(([server, query]) => {
+    const response = responses.get(server);
+    return response === undefined ? [] : [query, response];
+  });
+}
+
+/**
+ * The owners of the agent's queries are those of ISTIO_OUTPUT and of the zones. An earlier cleanup may have removed
+ * ISTIO_OUTPUT alone: then the rules directly before the redirection of queries are part of it.
+ */
+function natDnsRules(saved: SavedRules, proxies: ReadonlySet<string>): SavedRule[] {
+  const output = within(saved, 'nat', 'OUTPUT');
+  const isIncomplete = !saved.chains.some(({ table, chain }) => table === 'nat' && chain === 'ISTIO_OUTPUT');
+  const owners = new Set([
+    ...proxies,
+    ...within(saved, 'nat', 'ISTIO_OUTPUT').map((rule) => ownerReturn.exec(plain(rule))?.[1] ?? ''),
+  ]);
+  const found: SavedRule[] = [];
+  for (const [i, rule] of [...output.entries()].reverse()) {
+    const ofOwner = queryReturn.exec(plain(rule))?.[1];
+    const next = output.slice(i + 1).find((one) => !isLog(one));
+    const isBeforeOurs = isIncomplete && next !== undefined && found.includes(next);
+    if (queryRedirect.test(plain(rule)) || (ofOwner !== undefined && (owners.has(ofOwner) || isBeforeOurs))) {
+      found.push(rule);
+    }
+  }
+  return found;
+}
+
+function marksOf(saved: SavedRules): number[] {
+  return within(saved, 'mangle', 'ISTIO_DIVERT').flatMap(({ text }) => {
+    const mark = /^-j MARK --set-xmark (0x[\da-f]+)/.exec(text)?.[1];
+    return mark === undefined ? [] : [Number(mark)];
+  });
+}
+
+const hex = (mark: number): string => `0x${mark.toString(16)}`;
+
+function isTproxyRule(rule: SavedRule, marks: readonly number[]): boolean {
+  const { table, chain } = rule;
+  const text = plain(rule);
+  if (table !== 'mangle') return false;
+  if (chain === 'PREROUTING') {
+    return marks.some((mark) => text.startsWith(`-p tcp -m mark --mark ${hex(mark)} -j CONNMARK --save-mark`));
+  }
+  if (chain !== 'OUTPUT') return false;
+  return (
+    (text.startsWith('! -d ') &&
+      text.includes(` -o lo -p tcp -m owner `) &&
+      text.includes(` -j MARK --set-xmark ${hex(outboundMark)}/`)) ||
+    marks.some(
+      (mark) =>
+        text === `-o lo -p tcp -m mark --mark ${hex(mark)} -j RETURN` ||
+        text.startsWith(`-p tcp -m connmark --mark ${hex(mark)} -j CONNMARK --restore-mark`),
+    )
+  );
+}
+
+/** One rule for each record: an equal rule of another program stays. */
+function markedRulesOf(saved: SavedRules, { unrecorded }: NamedRedirection): SavedRule[] {
+  const hasRecords = saved.chains.some(({ chain }) => isMarker(chain));
+  const isUnrecorded = !hasRecords && saved.chains.some(({ chain }) => chainNames.has(chain));
+  const { excludedInterfaces, kubevirtInterfaces, dropInvalid } =
+    isUnrecorded && unrecorded !== undefined ? unrecorded : markedRules(saved.chains);
+  const found: SavedRule[] = [];
+  // Of equal rules ours is the last, because it was appended.
+  const take = (table: string, chain: string, text: string): void => {
+    const rule = within(saved, table, chain).findLast((one) => one.text === text && !found.includes(one));
+    if (rule !== undefined) found.push(rule);
+  };
+  const hasTproxy = saved.chains.some(({ table, chain }) => table === 'mangle' && chain === 'ISTIO_INBOUND');
+  for (const name of excludedInterfaces) {
+    for (const table of hasTproxy ? ['nat', 'mangle'] : ['nat']) {
+      take(table, 'PREROUTING', `-i ${name} -j RETURN`);
+      take(table, 'OUTPUT', `-o ${name} -j RETURN`);
+    }
+  }
+  for (const name of kubevirtInterfaces) {
+    // Inserted: the first.
+    const rule = within(saved, 'nat', 'PREROUTING').find(({ text }) => text === `-i ${name} -j RETURN`);
+    if (rule !== undefined) found.push(rule);
+  }
+  if (dropInvalid) take('mangle', 'PREROUTING', '-m conntrack --ctstate INVALID -j DROP');
+  return found;
+}

@@ -1,0 +1,32 @@
+/** Removes a redirection that is present (spec/agent.md §10.6). */
+import type { PresentRedirection } from './present-redirection.ts';
+import type { SavedChain, SavedRule } from './saved-rules.ts';
+
+/** Input of `iptables-restore --noflush`, which applies each table in one step; empty if nothing is to be removed. */
+export function removalText({ chains, rules, references }: PresentRedirection): string {
+  const tables = [...new Set([...rules, ...chains].map(({ table }) => table))];
+  const isReferenced = ({ table, chain }: SavedChain): boolean =>
+    references.some((rule) => rule.table === table && rule.text.split(' ').includes(chain));
+  return tables
+    .flatMap((table) => {
+      const chainsOfTable = chains.filter((one) => one.table === table);
+      return [
+        `* ${table}`,
+        ...deletions(rules.filter((rule) => rule.table === table)),
+        ...chainsOfTable.map(({ chain }) => `-F ${chain}`),
+        ...chainsOfTable.filter((one) => !isReferenced(one)).map(({ chain }) => `-X ${chain}`),
+        'COMMIT',
+      ];
+    })
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+/** By its words a rule is found wherever it is; by them, of equal rules the first is deleted, which may be another program's. */
+function deletions(rules: readonly SavedRule[]): string[] {
+  const repeated = rules.filter(({ isRepeated }) => isRepeated).sort((one, other) => other.number - one.number);
+  return [
+    ...repeated.map(({ chain, number }) => `-D ${chain} ${number}`),
+    ...rules.filter(({ isRepeated }) => !isRepeated).map(({ chain, text }) => `-D ${chain} ${text}`),
+  ];
+}

@@ -1,0 +1,165 @@
+/** Removes a redirection from the rules that are present, whatever flags it was made with (spec/agent.md §10.6). */
+import { ChartpilotError } from '../runtime/errors.ts';
+import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
+import type { InterceptionOrder } from './interception-settings.ts';
+import { remainingRoutes, removePassthroughAddress, removeRoutes } from './ip-routes.ts';
+import { presentNftMarks, presentNftTables, removeNftTables } from './nft-tables.ts';
+import {
+  isPresent,
+  type NamedRedirection,
+  type PresentRedirection,
+  presentRedirection,
+} from './present-redirection.ts';
+import { removalText } from './removal.ts';
+import { programOf } from './rule-list.ts';
+import {
+  type Finished,
+  failed,
+  isAbsent,
+  requireNetAdmin,
+  run,
+  runOrThrow,
+  within,
+  withTextFile,
+} from './run-command.ts';
+import { parseSavedRules, type SavedRules } from './saved-rules.ts';
+
+export interface Terminal {
+  /** Prints what a dry run shows. */
+  readonly print: (text: string) => void;
+  /** Logs what was done. */
+  readonly tell: (line: string, details?: object) => void;
+}
+
+type Place = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
+
+/**
+ * Removes what is present, then reads the rules again.
+ *
+ * @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with what is still present
+ */
+export async function removeInterception(order: InterceptionOrder, { print, tell }: Terminal): Promise<void> {
+  if (order.dryRun) {
+    print(await removalPlan(order));
+    return;
+  }
+  requireNetAdmin();
+  const before = await presentIn(order);
+  const errors = await sweep(order, before);
+  await removePassthroughAddress(order.networkNamespace);
+  const after = await presentIn(order);
+  const remaining = [...descriptionOf(after), ...(await remainingRoutes(before.marks, order.networkNamespace))];
+  if (remaining.length > 0) {
+    throw new ChartpilotError('REDIRECTION_REMAINS', [...remaining, ...errors].join('\n'), {
+      hint: 'Remove rules of other programs that jump to these chains, then run pilot-agent istio-clean-iptables again.',
+    });
+  }
+  const removed = descriptionOf(before);
+  if (removed.length === 0) tell('no redirection was present');
+  else tell('redirection removed', { removed: removed.join('\n') });
+}
+
+/** A redirection as it is in the kernel. */
+export interface PresentState {
+  readonly families: Readonly<Record<IpFamily, PresentRedirection>>;
+  /** `inet istio-proxy-nat`. */
+  readonly nftTables: readonly string[];
+  /** Of TPROXY's packets. */
+  readonly marks: readonly number[];
+}
+
+/** @throws ChartpilotError IPTABLES_FAILED if the rules cannot be read */
+export async function presentIn(place: Place): Promise<PresentState> {
+  const nftTables = await presentNftTables(place.networkNamespace);
+  const [v4, v6] = await Promise.all(
+    ipFamilies.map(async (family) => presentRedirection(await savedRules(place, family), namedBy(place.interception))),
+  );
+  const nftMarks = await presentNftMarks(nftTables, place.networkNamespace);
+  return { families: { v4: v4!, v6: v6! }, nftTables, marks: [...v4!.tproxyMarks, ...v6!.tproxyMarks, ...nftMarks] };
+}
+
+export function isRedirected({ families }: PresentState): boolean {
+  return ipFamilies.some((family) => isPresent(families[family]));
+}
+
+function namedBy(interception: Interception): NamedRedirection {
+  const { excludeInterfaces: excludedInterfaces, kubevirtInterfaces, generation, tproxyMark } = interception;
+  const dropInvalid = interception.dropInvalid && generation === 'g3';
+  return { tproxyMark, unrecorded: { excludedInterfaces, kubevirtInterfaces, dropInvalid } };
+}
+
+/**
+ * The rules of one family. None if only the other program is installed (a host of nft alone, or without ip6tables), or if
+ * the kernel has no IPv6.
+ *
+ * @throws ChartpilotError IPTABLES_FAILED if the rules of IPv4 cannot be read
+ */
+export async function savedRules(place: Place, family: IpFamily): Promise<SavedRules> {
+  return parseSavedRules(await savedText(place, family));
+}
+
+export async function savedText({ networkNamespace }: Place, family: IpFamily): Promise<string> {
+  const command = within(networkNamespace, { program: `${programOf(family)}-save`, args: [] });
+  const finished = await run(command);
+  if (finished.exitCode === 0) return finished.stdout;
+  if (family === 'v6' || (isAbsent(finished) && (await hasNft(networkNamespace)))) return '';
+  throw failed(command, finished);
+}
+
+async function hasNft(networkNamespace: string | undefined): Promise<boolean> {
+  const version: Finished = await run(within(networkNamespace, { program: 'nft', args: ['--version'] }));
+  return !isAbsent(version);
+}
+
+/** Removes rules, tables and routes; a failure does not stop the rest. @returns the failures */
+async function sweep(order: InterceptionOrder, present: PresentState): Promise<string[]> {
+  const { networkNamespace, interception } = order;
+  const steps = [
+    ...ipFamilies.map((family) => () => removeRules(order, family, present.families[family])),
+    () => removeNftTables(present.nftTables, networkNamespace),
+    () => removeRoutes(present.marks, interception.tproxyRouteTable, networkNamespace),
+  ];
+  const errors: string[] = [];
+  for (const step of steps) await step().catch((error: Error) => errors.push(error.message));
+  return errors;
+}
+
+/** Removes the rules of iptables in both families. @throws ChartpilotError IPTABLES_FAILED with the first failure, after both */
+export async function removeAllRules(place: Place): Promise<void> {
+  const { families } = await presentIn(place);
+  const results = await Promise.allSettled(ipFamilies.map((family) => removeRules(place, family, families[family])));
+  for (const result of results) if (result.status === 'rejected') throw result.reason;
+}
+
+async function removeRules({ networkNamespace }: Place, family: IpFamily, present: PresentRedirection): Promise<void> {
+  const text = removalText(present);
+  if (text === '') return;
+  const program = `${programOf(family)}-restore`;
+  await withTextFile(text, (file) => runOrThrow(within(networkNamespace, { program, args: ['--noflush', file] })));
+}
+
+/** Input of iptables-restore for each family, and the tables of nft. */
+async function removalPlan(order: InterceptionOrder): Promise<string> {
+  const { families, nftTables } = await presentIn(order);
+  return [
+    ...ipFamilies.flatMap((family) => {
+      const text = removalText(families[family]);
+      return text === '' ? [] : [`# ${programOf(family)}-restore --noflush\n`, text];
+    }),
+    ...nftTables.map((table) => `nft delete table ${table}\n`),
+  ].join('');
+}
+
+function descriptionOf({ families, nftTables }: PresentState): string[] {
+  return [
+    ...ipFamilies.flatMap((family) => {
+      const { chains, rules, references } = families[family];
+      const program = programOf(family);
+      return [
+        ...[...rules, ...references].map(({ table, chain, text }) => `${program} -t ${table} -A ${chain} ${text}`),
+        ...chains.map(({ table, chain }) => `${program} -t ${table} -N ${chain}`),
+      ];
+    }),
+    ...nftTables.map((table) => `nft table ${table}`),
+  ];
+}

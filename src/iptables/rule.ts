@@ -1,0 +1,68 @@
+/**
+ * A redirection rule, independent of the program that applies it: `rule-list.ts` renders it for iptables, `nftables.ts` for
+ * nft.
+ */
+import type { IpFamily } from './interception.ts';
+
+/** In the order in which iptables applies them. */
+export const tables = ['mangle', 'nat', 'raw'] as const;
+export type Table = (typeof tables)[number];
+
+export type Protocol = 'tcp' | 'udp';
+export type OwnerKind = 'uid' | 'gid';
+
+/** A condition. All conditions of a rule must hold. `not` inverts it. */
+export type Match =
+  | { readonly kind: 'protocol'; readonly protocol: Protocol }
+  /** Requires a protocol match before it. Several ports match if any of them does. */
+  | { readonly kind: 'port'; readonly side: 'd' | 's'; readonly ports: readonly number[]; readonly not?: boolean }
+  /** A CIDR range of the rule's family. */
+  | { readonly kind: 'address'; readonly side: 'd' | 's'; readonly range: string; readonly not?: boolean }
+  /** A name that ends in `+` matches every interface that starts with it. */
+  | { readonly kind: 'interface'; readonly direction: 'i' | 'o'; readonly name: string }
+  /** The owner of the sending socket, by id or name. */
+  | { readonly kind: 'owner'; readonly owner: OwnerKind; readonly id: string; readonly not?: boolean }
+  | { readonly kind: 'mark'; readonly mark: number; readonly not?: boolean }
+  | { readonly kind: 'connectionMark'; readonly mark: number }
+  | { readonly kind: 'connectionState'; readonly states: readonly string[] };
+
+export type Action =
+  | { readonly kind: 'return' | 'accept' | 'drop' | 'saveMark' | 'restoreMark' }
+  | { readonly kind: 'jump'; readonly chain: string }
+  | { readonly kind: 'redirect'; readonly port: number }
+  | { readonly kind: 'tproxy'; readonly port: number; readonly mark: number }
+  | { readonly kind: 'setMark'; readonly mark: number }
+  | { readonly kind: 'zone'; readonly zone: number }
+  | { readonly kind: 'log'; readonly prefix: string };
+
+export interface Rule {
+  readonly table: Table;
+  readonly chain: string;
+  /** 1-based position at which the rule is inserted; appended if absent. */
+  readonly position?: number;
+  /** The only family that the rule applies to; both if absent. */
+  readonly family?: IpFamily;
+  readonly matches: readonly Match[];
+  readonly action: Action;
+}
+
+/** The rules that apply to one family, in order. */
+export function ofFamily(rules: readonly Rule[], family: IpFamily): Rule[] {
+  return rules.filter((rule) => rule.family === undefined || rule.family === family);
+}
+
+const builtInChains: ReadonlySet<string> = new Set(['PREROUTING', 'INPUT', 'FORWARD', 'OUTPUT', 'POSTROUTING']);
+
+/** Whether the kernel provides the chain: it is never created, flushed or deleted. */
+export function isBuiltIn(chain: string): boolean {
+  return builtInChains.has(chain);
+}
+
+/** The chains of these rules that must be created, each once, in the order of first use. */
+export function chainsOf(rules: readonly Rule[]): readonly Pick<Rule, 'table' | 'chain'>[] {
+  const created = new Map<string, Pick<Rule, 'table' | 'chain'>>();
+  for (const { table, chain } of rules) {
+    if (!isBuiltIn(chain)) created.set(`${table} ${chain}`, created.get(`${table} ${chain}`) ?? { table, chain });
+  }
+  return [...created.values()];
+}

@@ -1,0 +1,108 @@
+/** Runs iptables, nft and ip: one program after the other, never through a shell (spec/agent.md §10.4). */
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { execa } from 'execa';
+import { ChartpilotError } from '../runtime/errors.ts';
+import { type CommandLine, commandText } from './rule-list.ts';
+
+export interface Finished {
+  readonly exitCode: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** The programs wait for nothing but the lock, which has limits of its own. */
+const maxCommandMs = 30_000;
+const maxLockMs = 10_000;
+const firstPauseMs = 100;
+const maxPauseMs = 2_000;
+/** Exit code of iptables if another process holds the lock. */
+const lockedExitCode = 4;
+/** Exit code of a shell for a program that does not exist. */
+const absentExitCode = 127;
+
+/** Runs a command in the network namespace of a file, with the programs of this one. */
+export function within(networkNamespace: string | undefined, command: CommandLine): CommandLine {
+  if (networkNamespace === undefined) return command;
+  return { program: 'nsenter', args: [`--net=${networkNamespace}`, '--', command.program, ...command.args] };
+}
+
+/** @returns whether the program, or the one that nsenter was to run, is not installed */
+export function isAbsent({ exitCode, stderr }: Finished): boolean {
+  return exitCode === absentExitCode || /failed to execute .*: No such file/.test(stderr);
+}
+
+/** @throws ChartpilotError IPTABLES_FAILED unless the command succeeds or its error output matches `harmless` */
+export async function runOrThrow(command: CommandLine, { harmless, input }: RunOptions = {}): Promise<Finished> {
+  const finished = await run(command, input);
+  if (finished.exitCode === 0 || harmless?.test(finished.stderr)) return finished;
+  throw failed(command, finished);
+}
+
+interface RunOptions {
+  readonly harmless?: RegExp;
+  readonly input?: string;
+}
+
+/** Runs a command to its end, whatever its exit code; waits while another process holds the lock of iptables. */
+export async function run(command: CommandLine, input?: string): Promise<Finished> {
+  const begin = performance.now();
+  for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(2 * pauseMs, maxPauseMs)) {
+    const finished = await runOnce(command, input);
+    const isLocked = finished.exitCode === lockedExitCode && finished.stderr.includes('xtables lock');
+    if (!isLocked || performance.now() - begin + pauseMs > maxLockMs) return finished;
+    await sleep(pauseMs);
+  }
+}
+
+async function runOnce({ program, args }: CommandLine, input: string | undefined): Promise<Finished> {
+  const { exitCode, stdout, stderr, shortMessage, code } = await execa(program, args, {
+    reject: false,
+    timeout: maxCommandMs,
+    ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
+  });
+  if (code === 'ENOENT') return { exitCode: absentExitCode, stdout: '', stderr: `there is no ${program} in PATH` };
+  return exitCode === undefined ? { exitCode: 1, stdout, stderr: shortMessage ?? '' } : { exitCode, stdout, stderr };
+}
+
+export function failed(command: CommandLine, finished: Finished): ChartpilotError {
+  const { exitCode, stderr } = finished;
+  const output = stderr.trim() || 'no error output';
+  return new ChartpilotError('IPTABLES_FAILED', `${commandText(command)}: exit code ${exitCode}: ${output}`, {
+    hint: isAbsent(finished)
+      ? 'Install it: on Debian apt-get install iptables iproute2 (nftables for --native-nftables).'
+      : 'Remove rules that are already present with pilot-agent istio-clean-iptables.',
+  });
+}
+
+/** Writes text to a file in a folder that no other user can have created or linked, and removes it afterwards. */
+export async function withTextFile(text: string, use: (file: string) => Promise<unknown>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
+  try {
+    const file = join(folder, `iptables-rules-${process.hrtime.bigint()}.txt`);
+    writeFileSync(file, text, { mode: 0o600 });
+    await use(file);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+const netAdmin = 1n << 12n;
+
+/** A container may have the capability without being root, and root may lack it. */
+export function hasNetAdmin(): boolean {
+  const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
+  return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
+}
+
+/** @throws ChartpilotError IPTABLES_FAILED without the capability */
+export function requireNetAdmin(): void {
+  if (hasNetAdmin()) return;
+  throw new ChartpilotError(
+    'IPTABLES_FAILED',
+    `the capability NET_ADMIN is needed, and this process (uid ${process.getuid?.()}) does not have it`,
+    { hint: 'Run it as root; in a container with the capabilities NET_ADMIN and NET_RAW. --dry-run needs none.' },
+  );
+}

@@ -1,0 +1,45 @@
+/** What `iptables-save` prints, read back. */
+
+export interface SavedChain {
+  readonly table: string;
+  readonly chain: string;
+}
+
+export interface SavedRule extends SavedChain {
+  /** What follows the chain's name, exactly as printed: iptables-restore reads it again. */
+  readonly text: string;
+  /** 1-based position in its chain. */
+  readonly number: number;
+  /** Whether the chain has another rule of this text. */
+  readonly isRepeated: boolean;
+}
+
+export interface SavedRules {
+  readonly chains: readonly SavedChain[];
+  /** In the order in which the kernel applies the rules of a chain. */
+  readonly rules: readonly SavedRule[];
+}
+
+export function parseSavedRules(saved: string): SavedRules {
+  const chains: SavedChain[] = [];
+  const lines: Pick<SavedRule, 'table' | 'chain' | 'text' | 'number'>[] = [];
+  const lengths = new Map<string, number>();
+  const copies = new Map<string, number>();
+  const count = (counts: Map<string, number>, key: string): number => {
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+    return counts.get(key)!;
+  };
+  let table = '';
+  for (const line of saved.split('\n')) {
+    const [, ofTable, chain, appendedTo, text = ''] = /^(?:\*\s*(\S+)|:(\S+) .*|-A (\S+) ?(.*))$/.exec(line) ?? [];
+    if (ofTable !== undefined) table = ofTable;
+    else if (chain !== undefined) chains.push({ table, chain });
+    else if (appendedTo !== undefined) {
+      lines.push({ table, chain: appendedTo, text, number: count(lengths, `${table} ${appendedTo}`) });
+      count(copies, `${table} ${appendedTo} ${text}`);
+    }
+  }
+  const isRepeated = (line: Omit<SavedRule, 'isRepeated'>): boolean =>
+    copies.get(`${line.table} ${line.chain} ${line.text}`)! > 1;
+  return { chains, rules: lines.map((line) => ({ ...line, isRepeated: isRepeated(line) })) };
+}

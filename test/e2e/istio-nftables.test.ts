@@ -1,0 +1,191 @@
+/**
+ * The rules of `istio-iptables --generation g4` and `--native-nftables`, judged by where connections arrive: both renderers
+ * of one rule list redirect alike (spec/agent.md §10.2).
+ */
+import { beforeAll, describe, expect, test } from 'vitest';
+import type { SaidFlags } from '../../src/iptables/flags.ts';
+import { requireIptables } from '../harness/iptables.ts';
+import {
+  application,
+  applyIn,
+  elsewhere,
+  emptyPodNetwork,
+  expectAnswers,
+  other,
+  ownAddress,
+  podNetwork,
+  proxy,
+} from '../harness/redirected-pod.ts';
+import { sized } from '../harness/size-of-run.ts';
+
+beforeAll(() => requireIptables());
+
+const nft: SaidFlags = { nativeNftables: true };
+const renderers = sized<readonly (readonly [string, SaidFlags])[]>({
+  short: [['nftables', nft]],
+  full: [
+    ['iptables', { generation: 'g4' }],
+    ['nftables', nft],
+  ],
+});
+
+describe.each(renderers)('%s', (_, renderer) => {
+  test('redirects all inbound and outbound connections except excluded, local and the proxy’s own ones', async () => {
+    const { pod, neighbour } = await podNetwork();
+    await applyIn(pod, {
+      ...renderer,
+      ...{ inboundPorts: '*', inboundPortsExclude: '15090,9999', outboundRanges: '*', forceIpv6: 'true' },
+      ...{ outboundRangesExclude: '10.88.0.0/16', outboundPortsExclude: '7777' },
+    });
+    for (const family of ['v4', 'v6'] as const) {
+      const own = ownAddress[family];
+      const far = other[family];
+      await expectAnswers(neighbour, application, {
+        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+        [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
+        [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+      });
+      await expectAnswers(pod, application, {
+        [`tcp ${far} 80`]: `15001 for ${far}:80`,
+        [`tcp ${far} 7777`]: `7777 for ${far}:7777`,
+        [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+      });
+      await expectAnswers(pod, proxy, {
+        [`tcp ${far} 80`]: `80 for ${far}:80`,
+        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+        [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+      });
+    }
+    await expectAnswers(pod, application, {
+      [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80`,
+      'tcp 127.0.0.1 8080': '8080 for 127.0.0.1:8080',
+      'tcp ::1 8080': '8080 for ::1:8080',
+    });
+  });
+
+  test('redirects what lists name, of the owners that are included, and nothing of IPv6 if that is off', async () => {
+    const { pod, neighbour } = await podNetwork();
+    const lists: SaidFlags = { inboundPorts: '8080', outboundRanges: '10.88.0.0/16', outboundPorts: '443' };
+    const env = { ISTIO_OUTBOUND_OWNER_GROUPS: `${application},2000` };
+    await applyIn(pod, { ...renderer, ...lists, forceIpv6: 'false' }, env);
+    await expectAnswers(neighbour, application, {
+      [`tcp ${ownAddress.v4} 8080`]: `15006 for ${ownAddress.v4}:8080`,
+      [`tcp ${ownAddress.v4} 9999`]: `9999 for ${ownAddress.v4}:9999`,
+      [`tcp ${ownAddress.v6} 8080`]: `8080 for ${ownAddress.v6}:8080`,
+    });
+    await expectAnswers(pod, application, {
+      [`tcp ${elsewhere} 80`]: `15001 for ${elsewhere}:80`,
+      [`tcp ${other.v4} 443`]: `15001 for ${other.v4}:443`,
+      [`tcp ${other.v6} 443`]: `443 for ${other.v6}:443`,
+      [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80`,
+    });
+    await expectAnswers(pod, 3000, { [`tcp ${elsewhere} 80`]: `80 for ${elsewhere}:80` });
+  });
+
+  test('leaves an excluded interface alone', async () => {
+    const { pod, neighbour } = await podNetwork();
+    await applyIn(pod, { ...renderer, inboundPorts: '*', outboundRanges: '*', excludeInterfaces: 'eth+' });
+    await expectAnswers(neighbour, application, { [`tcp ${ownAddress.v4} 8080`]: `8080 for ${ownAddress.v4}:8080` });
+    await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
+  });
+
+  test('sends DNS over UDP and TCP to the agent, but not the agent’s own, nor calls to HBONE back into Envoy', async () => {
+    const { pod } = await podNetwork();
+    await applyIn(pod, { ...renderer, outboundRanges: '*', redirectDns: true, forceIpv6: 'true' });
+    for (const [family, port] of [
+      ['v4', 5555],
+      ['v6', 5556],
+    ] as const) {
+      const server = other[family];
+      const own = ownAddress[family];
+      await expectAnswers(pod, application, {
+        [`udp ${server} 53`]: '15053',
+        [`tcp ${server} 53`]: `15053 for ${server}:53`,
+      });
+      await expectAnswers(pod, proxy, {
+        [`udp ${server} 53`]: '53',
+        [`tcp ${server} 53`]: `53 for ${server}:53`,
+        [`tcp ${own} 15008`]: `15008 for ${own}:15008`,
+        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+      });
+      // Queries of the application and of the agent from one port each get their own response.
+      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+      await expectAnswers(pod, proxy, { [`udp ${server} 53 ${port}`]: '53' });
+      await expectAnswers(pod, application, { [`udp ${server} 53 ${port}`]: '15053' });
+    }
+    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '53' });
+    await applyIn(pod, {
+      ...{ ...renderer, outboundRanges: '*', redirectDns: true, captureAllDns: true, forceIpv6: 'true' },
+      ...{ reconcile: true },
+    });
+    await expectAnswers(pod, application, { [`udp ${elsewhere} 53`]: '15053', [`udp ${other.v4} 53`]: '15053' });
+  });
+
+  test('leaves excluded port 53 to the name server, over UDP too', async () => {
+    const { pod } = await podNetwork();
+    const flags: SaidFlags = {
+      outboundRanges: '*',
+      redirectDns: true,
+      captureAllDns: true,
+      outboundPortsExclude: '53',
+    };
+    await applyIn(pod, { ...renderer, ...flags });
+    await expectAnswers(pod, application, {
+      [`udp ${other.v4} 53`]: '53',
+      [`tcp ${other.v4} 53`]: `53 for ${other.v4}:53`,
+    });
+  });
+
+  test('TPROXY: inbound connections reach Envoy with their destination and both addresses unchanged', async () => {
+    const network = await emptyPodNetwork();
+    const { pod, neighbour } = network;
+    await pod.listen({ ports: ['tproxy 15006', 'tcp 8080', 'tcp 9999'] });
+    await pod.listen({ ports: ['tcp 15001'], uid: proxy });
+    await neighbour.listen({ ports: ['tcp 80'] });
+    const flags: SaidFlags = { mode: 'TPROXY', inboundPorts: '*', inboundPortsExclude: '9999', outboundRanges: '*' };
+    await applyIn(pod, { ...renderer, ...flags, forceIpv6: 'true' });
+    for (const family of ['v4', 'v6'] as const) {
+      const own = ownAddress[family];
+      await expectAnswers(neighbour, application, {
+        [`tcp ${own} 8080`]: `15006 for ${own}:8080`,
+        [`tcp ${own} 9999`]: `9999 for ${own}:9999`,
+      });
+      await expectAnswers(pod, application, {
+        [`tcp ${other[family]} 80`]: `15001 for ${other[family]}:80`,
+        [`tcp ${own} 8080`]: `8080 for ${own}:8080`,
+      });
+      const loopback = family === 'v4' ? '127.0.0.1' : '::1';
+      await expectAnswers(pod, proxy, {
+        [`tcp ${other[family]} 80`]: `80 for ${other[family]}:80`,
+        // Redirected, which rewrites the destination.
+        [`tcp ${own} 8080`]: `15006 for ${loopback}:15006`,
+      });
+    }
+  });
+});
+
+test.each(['g3', 'g4'])(
+  '%s: a wider ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR keeps calls to all of its addresses local',
+  async (generation) => {
+    const { pod } = await podNetwork();
+    const flags: SaidFlags = { generation, outboundRanges: '127.0.0.0/8,10.0.0.0/8' };
+    await applyIn(pod, flags);
+    await expectAnswers(pod, application, { 'tcp 127.0.0.2 8080': '15001 for 127.0.0.2:8080' });
+    await expectAnswers(pod, proxy, { 'tcp 127.0.0.2 8080': '15006 for 127.0.0.2:8080' });
+    await applyIn(pod, { ...flags, reconcile: true }, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: '127.0.0.0/8' });
+    for (const uid of [application, proxy]) {
+      await expectAnswers(pod, uid, { 'tcp 127.0.0.2 8080': '8080 for 127.0.0.2:8080' });
+    }
+    await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `15001 for ${other.v4}:80` });
+  },
+);
+
+test('nftables applies all rules or none', async () => {
+  const { pod } = await emptyPodNetwork();
+  const wrongName: SaidFlags = { ...nft, outboundRanges: '*', proxyUid: 'no-such-user' };
+  await expect(applyIn(pod, wrongName)).rejects.toMatchObject({
+    code: 'IPTABLES_FAILED',
+    message: expect.stringMatching(/nft -f -: exit code 1: .*no-such-user/s),
+  });
+  expect(await pod.mustRun('nft', 'list', 'ruleset')).toBe('');
+});
