@@ -1,4 +1,6 @@
 /** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
@@ -32,6 +34,16 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
         }
       }
     }
+  }
+};
+
+/** Revocation lists of Secrets that cannot be used, are missing for an authority, or expire soon. */
+export const findRevocationListProblems: FindDiagnostics = function* ({ context }, note) {
+  const now = new Date();
+  for (const { config, lists } of context.credentials.withRevocationLists()) {
+    yield;
+    const warnings = listWarnings(lists, now);
+    if (warnings.length > 0) note(configKeyText(configKeyOf(config)), warnings.join('; '));
   }
 };
 

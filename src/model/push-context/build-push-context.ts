@@ -120,7 +120,9 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
   const gateways =
     kept(['Gateway'], (old) => old.gateways) ??
     new GatewayIndex(configs.Gateway, { ownNamespaceOnly: features.gatewaysOfOwnNamespace, rule: mesh });
-  const credentials = kept(['Secret', 'ConfigMap'], (old) => old.credentials) ?? new CredentialIndex(configs);
+  const credentials =
+    kept(['Secret', 'ConfigMap'], (old) => old.credentials) ??
+    new CredentialIndex(configs, before?.context.credentials);
   yield;
   const sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
   return { serviceIndex, hostNames, virtualServices, destinationRules, gateways, credentials, sidecars };

@@ -1,6 +1,8 @@
 /** Secrets and ConfigMaps by name: what gateways' credentials are made from (spec/discovery.md §4.2, §8.7). */
+import type { RevocationLists } from '../../identity/revocation-list.ts';
 import type { Config } from '../config/config.ts';
 import type { ConfigMap } from '../kinds/kubernetes/config-map.ts';
+import { revocationListsOf } from '../kinds/kubernetes/credential.ts';
 import type { Secret } from '../kinds/kubernetes/secret.ts';
 
 /** Immutable. */
@@ -8,12 +10,31 @@ export class CredentialIndex {
   private readonly secrets: ReadonlyMap<string, Config<Secret>>;
   private readonly configMaps: ReadonlyMap<string, Config<ConfigMap>>;
 
-  constructor(objects: {
-    readonly Secret: readonly Config<Secret>[];
-    readonly ConfigMap: readonly Config<ConfigMap>[];
-  }) {
+  /** Of each Secret that has an entry `ca.crl`. */
+  private readonly lists: ReadonlyMap<string, CheckedLists>;
+
+  /** @param previous the index before: its revocation lists stay where a Secret has none any more that can be used */
+  constructor(
+    objects: {
+      readonly Secret: readonly Config<Secret>[];
+      readonly ConfigMap: readonly Config<ConfigMap>[];
+    },
+    previous?: CredentialIndex,
+    now = new Date(),
+  ) {
     this.secrets = byName(objects.Secret);
     this.configMaps = byName(objects.ConfigMap);
+    this.lists = checkedLists(this.secrets, previous?.lists ?? new Map(), now);
+  }
+
+  /** `null` if the Secret has no revocation lists. */
+  revocationLists({ namespace, name }: Config<Secret>): RevocationLists | null {
+    return this.lists.get(`${namespace}/${name}`)?.lists ?? null;
+  }
+
+  /** Every Secret with revocation lists. */
+  *withRevocationLists(): Iterable<CheckedLists> {
+    yield* this.lists.values();
   }
 
   secret(namespace: string, name: string): Config<Secret> | undefined {
@@ -23,6 +44,29 @@ export class CredentialIndex {
   configMap(namespace: string, name: string): Config<ConfigMap> | undefined {
     return this.configMaps.get(`${namespace}/${name}`);
   }
+}
+
+interface CheckedLists {
+  readonly config: Config<Secret>;
+  readonly lists: RevocationLists;
+}
+
+function checkedLists(
+  secrets: ReadonlyMap<string, Config<Secret>>,
+  previous: ReadonlyMap<string, CheckedLists>,
+  now: Date,
+): ReadonlyMap<string, CheckedLists> {
+  const checked = new Map<string, CheckedLists>();
+  for (const [name, config] of secrets) {
+    const before = previous.get(name);
+    // A list that is not valid yet becomes so without a change of the Secret.
+    if (before?.config === config && before.lists.problems.length === 0) checked.set(name, before);
+    else {
+      const lists = revocationListsOf(config.spec, now, before?.lists);
+      if (lists !== undefined) checked.set(name, { config, lists });
+    }
+  }
+  return checked;
 }
 
 function byName<Spec>(configs: readonly Config<Spec>[]): ReadonlyMap<string, Config<Spec>> {

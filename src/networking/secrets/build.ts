@@ -5,6 +5,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Either, isLeft, map } from 'fp-ts/lib/Either.js';
 import { SecretSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import type { RevocationLists } from '../../identity/revocation-list.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import {
   type ServerCertificate,
@@ -35,7 +36,8 @@ export function buildSecrets(
     const found = objectOf(asked, push);
     if (found === undefined) return [];
     // The namespace is in the key: the same name is another secret in another namespace.
-    return memory.recall('SDS', `${asked.namespace} ${name}`, [found.config], () => made(name, found)).resources;
+    const inputs = [found.config, found.lists];
+    return memory.recall('SDS', `${asked.namespace} ${name}`, inputs, () => made(name, found)).resources;
   });
 }
 
@@ -54,12 +56,13 @@ export function unservedCredential(
   return mistake === undefined ? undefined : `${found.config.kind} ${namespace}/${found.config.name} ${mistake}`;
 }
 
-const mistakes = new WeakMap<Config, Map<boolean, string | undefined>>();
+const mistakes = new WeakMap<object, Map<boolean, string | undefined>>();
 
 /** Certificates take long to read: each object is read once for what it is asked for. */
-function mistakeIn({ config, read }: Found, roots: boolean): string | undefined {
-  const known = mistakes.get(config) ?? new Map<boolean, string | undefined>();
-  mistakes.set(config, known);
+function mistakeIn({ config, lists, read }: Found, roots: boolean): string | undefined {
+  const key = lists ?? config;
+  const known = mistakes.get(key) ?? new Map<boolean, string | undefined>();
+  mistakes.set(key, known);
   if (!known.has(roots)) {
     const result = read();
     known.set(roots, isLeft(result) ? result.left : undefined);
@@ -70,6 +73,8 @@ function mistakeIn({ config, read }: Found, roots: boolean): string | undefined 
 /** An object, and how it is read. */
 interface Found {
   readonly config: Config;
+  /** Checked revocation lists of a Secret's roots. */
+  readonly lists: RevocationLists | null;
   readonly read: () => Either<string, SecretInit['type']>;
 }
 
@@ -80,14 +85,18 @@ function objectOf(
 ): Found | undefined {
   if (kind === 'ConfigMap') {
     const config = push.credentials.configMap(namespace, name);
-    return roots && config ? { config, read: () => asRoots(trustedRootsOfConfigMap(config.spec)) } : undefined;
+    return roots && config
+      ? { config, lists: null, read: () => asRoots(trustedRootsOfConfigMap(config.spec)) }
+      : undefined;
   }
   const own = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
   const config = own ?? push.credentials.secret(namespace, name);
   if (config === undefined) return undefined;
+  const lists = roots ? push.credentials.revocationLists(config) : null;
   return {
     config,
-    read: () => (roots ? asRoots(trustedRootsOf(config.spec)) : asCertificate(serverCertificateOf(config.spec))),
+    lists,
+    read: () => (roots ? asRoots(trustedRootsOf(config.spec, lists)) : asCertificate(serverCertificateOf(config.spec))),
   };
 }
 

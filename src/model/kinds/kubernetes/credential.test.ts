@@ -1,7 +1,9 @@
-import { generateKeyPairSync } from 'node:crypto';
+import { createPrivateKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { isLeft, isRight } from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../../test/certs/authority.ts';
+import { readCertificate } from '../../../identity/certificate.ts';
+import { issueRevocationList } from '../../../identity/issue.ts';
 import { credentialWarnings, serverCertificateOf, trustedRootsOf, trustedRootsOfConfigMap } from './credential.ts';
 import type { Secret } from './secret.ts';
 
@@ -86,9 +88,24 @@ describe('certificates of authorities', () => {
     expect(isRight(read) && read.right.crl).toBeUndefined();
   });
 
-  it('come with what they revoked', () => {
-    const read = trustedRootsOf(secret({ 'ca.crt': roots, 'ca.crl': 'list' }));
-    expect(isRight(read) && text(read.right.crl!)).toBe('list');
+  it('come with their revocation lists', () => {
+    const certificate = readCertificate(new X509Certificate(roots).raw);
+    const issuer = { certificate, privateKey: createPrivateKey(authority.privateKey) };
+    const life = { thisUpdate: new Date(Date.now() - 60_000), nextUpdate: new Date(Date.now() + 86_400_000) };
+    const list = issueRevocationList(issuer, { ...life, number: 1, revoked: [] });
+    const given = secret({ 'ca.crt': roots, 'ca.crl': list });
+    const read = trustedRootsOf(given);
+    expect(isRight(read) && text(read.right.crl!)).toBe(list);
+    expect(credentialWarnings(given)).toEqual([
+      { path: 'stringData', message: expect.stringMatching(/^ca\.crl: the certificate revocation list expires on /) },
+    ]);
+  });
+
+  it.each(['list', ''])('are not read without usable revocation lists: %j', (list) => {
+    const given = secret({ 'ca.crt': roots, 'ca.crl': list });
+    const read = trustedRootsOf(given);
+    expect(isLeft(read) && read.left).toMatch(/^ca\.crl: has no PEM block "X509 CRL"/);
+    expect(credentialWarnings(given)).toMatchObject([{ message: expect.stringContaining('ca.crl: has no PEM block') }]);
   });
 
   it('are read of a ConfigMap, as text or as bytes', () => {

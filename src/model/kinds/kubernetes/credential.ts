@@ -4,6 +4,8 @@
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type Either, isLeft, left, right } from 'fp-ts/lib/Either.js';
+import { type Certificate, readCertificates } from '../../../identity/certificate.ts';
+import { checkRevocationLists, expiryWarning, type RevocationLists } from '../../../identity/revocation-list.ts';
 import type { FieldError } from '../../fields/decode.ts';
 import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
@@ -28,6 +30,7 @@ const pairs = [
   ['tls.crt', 'tls.key'],
 ] as const;
 const rootKeys = ['cacert', 'ca.crt'] as const;
+const crlKey = 'ca.crl';
 
 /** Envoy takes no shorter RSA key, and these curves only (its page on TLS, "certificate selection"). */
 const shortestRsaBits = 2048;
@@ -45,13 +48,44 @@ export function serverCertificateOf(secret: Secret): Either<string, ServerCertif
   return right({ chain, privateKey, ...(ocspStaple?.length && { ocspStaple }) });
 }
 
-/** @returns why the Secret has no usable certificates of authorities, or these */
-export function trustedRootsOf(secret: Secret): Either<string, TrustedRoots> {
+/**
+ * @param lists the Secret's revocation lists, if they were checked before, `null` if it has none; those that an earlier version of the Secret had may be among them
+ * @returns why the Secret has no usable certificates of authorities, or these. Without a usable revocation list, roots of a Secret that
+ *   has any would accept revoked clients: there are none then.
+ */
+export function trustedRootsOf(
+  secret: Secret,
+  lists: RevocationLists | null = revocationListsOf(secret, new Date()) ?? null,
+): Either<string, TrustedRoots> {
   const key = rootKeys.find((candidate) => secretBytes(secret, candidate) !== undefined);
   if (key === undefined) return left('has neither ca.crt nor cacert');
   const certificates = secretBytes(secret, key)!;
-  const crl = secretBytes(secret, 'ca.crl');
-  return checkedRoots(key, { certificates, ...(crl?.length && { crl }) });
+  const roots = checkedRoots(key, { certificates });
+  if (isLeft(roots) || lists === null) return roots;
+  if (lists.usable.length === 0) return left(`${crlKey}: ${lists.problems.join('; ')}`);
+  return right({ certificates, crl: Buffer.from(lists.usable.map(({ pem }) => pem).join('')) });
+}
+
+/**
+ * The revocation lists of a Secret, checked against its certificates of authorities.
+ *
+ * @param previous lists of an earlier version of the Secret
+ * @returns `undefined` if the Secret has no entry `ca.crl`; an empty entry is a problem, as it may be a list that was lost
+ */
+export function revocationListsOf(secret: Secret, at: Date, previous?: RevocationLists): RevocationLists | undefined {
+  const crl = secretBytes(secret, crlKey);
+  if (crl === undefined) return undefined;
+  const key = rootKeys.find((candidate) => secretBytes(secret, candidate) !== undefined);
+  const authorities = key === undefined ? [] : authoritiesOf(secretBytes(secret, key)!);
+  return checkRevocationLists(Buffer.from(crl).toString('latin1'), authorities, at, previous?.usable);
+}
+
+function authoritiesOf(pem: Uint8Array): readonly Certificate[] {
+  try {
+    return readCertificates(Buffer.from(pem).toString('latin1'));
+  } catch {
+    return [];
+  }
 }
 
 /** The same of a ConfigMap: these certificates are no secret. */
@@ -68,9 +102,20 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   const keys = [...Object.keys(secret.data), ...Object.keys(secret.stringData)];
   const isPair = pairs.some((pair) => pair.every((key) => keys.includes(key)));
   const hasRoots = rootKeys.some((key) => keys.includes(key));
-  const read = [...(isPair ? [serverCertificateOf(secret)] : []), ...(hasRoots ? [trustedRootsOf(secret)] : [])];
-  const path = Object.keys(secret.data).length > 0 ? 'data' : 'stringData';
-  return read.flatMap((one) => (isLeft(one) ? [{ path, message: `is no use as a credential: ${one.left}` }] : []));
+  const [path, now] = [Object.keys(secret.data).length > 0 ? 'data' : 'stringData', new Date()];
+  const lists = hasRoots ? revocationListsOf(secret, now) : undefined;
+  const roots = hasRoots ? [trustedRootsOf(secret, lists ?? null)] : [];
+  const read = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
+  return [
+    ...read.flatMap((one) => (isLeft(one) ? [{ path, message: `is no use as a credential: ${one.left}` }] : [])),
+    ...(lists?.usable.length ? listWarnings(lists, now) : []).map((message) => ({ path, message })),
+  ];
+}
+
+/** What is wrong with revocation lists that are in use, or will be soon. */
+export function listWarnings({ problems, usable }: RevocationLists, now: Date): readonly string[] {
+  const expiry = expiryWarning(usable, now);
+  return [...problems, ...(expiry === undefined ? [] : [expiry])].map((problem) => `${crlKey}: ${problem}`);
 }
 
 function checkedRoots(key: string, roots: TrustedRoots): Either<string, TrustedRoots> {

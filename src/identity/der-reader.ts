@@ -1,0 +1,32 @@
+/** Elements of DER (X.690) as they lie in a buffer, without looking into them: for structures that are too long for a schema. */
+
+export interface DerElement {
+  readonly tag: number;
+  /** Tag, length and content. */
+  readonly raw: Uint8Array;
+  readonly content: Uint8Array;
+}
+
+const maxLengthBytes = 4;
+
+/** @throws RangeError if no element is at the beginning, or it is cut off */
+export function firstDerElement(bytes: Uint8Array): DerElement {
+  const [tag, first] = bytes;
+  if (tag === undefined || first === undefined) throw new RangeError('the element is cut off');
+  const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
+  if (first === 0x80 || lengthBytes > maxLengthBytes) throw new RangeError('the length is not DER');
+  let length = lengthBytes === 0 ? first : 0;
+  for (const byte of bytes.subarray(2, 2 + lengthBytes)) length = length * 256 + byte;
+  const end = 2 + lengthBytes + length;
+  if (end > bytes.length) throw new RangeError('the element is cut off');
+  return { tag, raw: bytes.subarray(0, end), content: bytes.subarray(2 + lengthBytes, end) };
+}
+
+/** @throws RangeError if the bytes are not whole elements */
+export function derElements(bytes: Uint8Array): readonly DerElement[] {
+  const elements: DerElement[] = [];
+  for (let rest = bytes; rest.length > 0; rest = rest.subarray(elements.at(-1)!.raw.length)) {
+    elements.push(firstDerElement(rest));
+  }
+  return elements;
+}

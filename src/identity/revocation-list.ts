@@ -1,0 +1,239 @@
+/**
+ * Certificate revocation lists that a user provides (RFC 5280 §5), checked before a proxy gets them: as soon as Envoy has any list, it
+ * refuses every client for whose chain a usable list of each authority is missing.
+ */
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '@peculiar/asn1-x509';
+import { messageOf } from '../runtime/errors.ts';
+import type { Certificate } from './certificate.ts';
+import { nameOf } from './certificate-path.ts';
+import { type DerElement, derElements, firstDerElement } from './der-reader.ts';
+import { pemBlocks, pemOf } from './pem.ts';
+import { isSignature } from './signature-algorithm.ts';
+
+/** A list that is usable: well-formed, signed by its authority, and valid at the time of the check. */
+export interface RevocationList {
+  readonly pem: string;
+  /** SHA-256 of the certificate of the authority that signed it. */
+  readonly authority: string;
+  readonly thisUpdate: Date;
+  /** Envoy refuses every client from this time on; `undefined` if the list does not expire. */
+  readonly nextUpdate: Date | undefined;
+}
+
+export interface RevocationLists {
+  /** One for each authority that has any; empty if Envoy would refuse every client with them. */
+  readonly usable: readonly RevocationList[];
+  /** One sentence for each list that cannot be used, and for each authority without a usable list. */
+  readonly problems: readonly string[];
+}
+
+/** Days before its expiry from which on a list is reported as expiring. */
+export const crlExpiryWarningDays = 7;
+
+const dayMs = 24 * 60 * 60 * 1_000;
+const crlLabel = 'X509 CRL';
+const issuingDistributionPoint = '2.5.29.28';
+const tags = { integer: 0x02, bitString: 0x03, sequence: 0x30, utcTime: 0x17, generalizedTime: 0x18, extensions: 0xa0 };
+
+/**
+ * Checks the lists of a PEM text against the authorities that they are configured with.
+ *
+ * @param authorities every certificate of the configured CA file or Secret entry
+ * @param previous usable lists of an earlier text: where the text has no usable list of an authority, the one from here stays, if it is
+ *   still usable
+ */
+export function checkRevocationLists(
+  text: string,
+  authorities: readonly Certificate[],
+  at: Date,
+  previous: readonly RevocationList[] = [],
+): RevocationLists {
+  const problems: string[] = [];
+  const found = listsIn(text, authorities, at, problems);
+  const kept = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
+  const usable = new Map<string, RevocationList>();
+  for (const list of [...kept, ...found]) {
+    // Of one authority's new lists the newest counts, and any of them before a previous one.
+    const other = usable.get(list.authority);
+    if (other === undefined || !found.includes(other) || list.thisUpdate >= other.thisUpdate) {
+      usable.set(list.authority, list);
+    }
+  }
+  const gaps = authorities.map((authority) => gapAt(authority, { authorities, found, usable: [...usable.values()] }));
+  problems.push(...gaps.flatMap((gap) => gap?.problem ?? []));
+  const isComplete = (authority: Certificate): boolean =>
+    chainOf(authority, authorities).every((one) => gaps[authorities.indexOf(one)]?.refusesClients !== true);
+  const serves = authorities.filter((one) => !authorities.some((other) => isIssuedBy(other, one))).some(isComplete);
+  return { usable: serves ? [...usable.values()] : [], problems };
+}
+
+/** When the first of the lists expires, if that is less than {@link crlExpiryWarningDays} away, as a sentence. */
+export function expiryWarning(lists: readonly RevocationList[], at: Date): string | undefined {
+  const [first] = lists
+    .flatMap(({ nextUpdate }) => nextUpdate ?? [])
+    .sort((one, other) => one.getTime() - other.getTime());
+  if (first === undefined || first.getTime() - at.getTime() > crlExpiryWarningDays * dayMs) return undefined;
+  const verb = first <= at ? 'expired' : 'expires';
+  return `the certificate revocation list ${verb} on ${first.toISOString()}: Envoy refuses every client from then on; provide a newer list`;
+}
+
+function listsIn(
+  text: string,
+  authorities: readonly Certificate[],
+  at: Date,
+  problems: string[],
+): readonly RevocationList[] {
+  const blocks = blocksIn(text, problems);
+  return blocks.flatMap(({ label, der }, index) => {
+    const where = `PEM block ${index + 1}`;
+    if (label !== crlLabel) {
+      problems.push(`${where} must be "${crlLabel}", got "${label}"`);
+      return [];
+    }
+    try {
+      const list = readList(der);
+      return [{ pem: pemOf(crlLabel, der), ...datesOf(list, at), authority: signerOf(list, authorities).sha256 }];
+    } catch (error) {
+      problems.push(`${where} (${crlLabel}) ${messageOf(error)}`);
+      return [];
+    }
+  });
+}
+
+function blocksIn(text: string, problems: string[]): ReturnType<typeof pemBlocks> {
+  try {
+    const blocks = pemBlocks(text);
+    if (blocks.length === 0) problems.push(`has no PEM block "${crlLabel}"`);
+    return blocks;
+  } catch (error) {
+    problems.push(`is not readable as PEM: ${messageOf(error)}`);
+    return [];
+  }
+}
+
+interface Gap {
+  readonly problem: string;
+  readonly refusesClients: boolean;
+}
+
+interface Checked {
+  readonly authorities: readonly Certificate[];
+  readonly found: readonly RevocationList[];
+  readonly usable: readonly RevocationList[];
+}
+
+/** What an authority lacks. Envoy checks the whole chain (`X509_V_FLAG_CRL_CHECK_ALL`), the root included. */
+function gapAt(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
+  const name = nameOf(authority);
+  if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
+    const problem = `the CA certificates lack the issuer of ${name}: Envoy checks revocation lists up to the root`;
+    return { problem, refusesClients: true };
+  }
+  // Two certificates of one authority share its lists.
+  const same = authorities.filter((one) => isSameAuthority(one, authority)).map(({ sha256 }) => sha256);
+  const hasListIn = (lists: readonly RevocationList[]): boolean => lists.some((list) => same.includes(list.authority));
+  if (hasListIn(found)) return undefined;
+  const refusesClients = !hasListIn(usable);
+  const effect = refusesClients ? 'Envoy would refuse its clients' : 'its previous list stays in use';
+  return { problem: `has no usable list of ${name}: ${effect}`, refusesClients };
+}
+
+/** An authority with every other one above it. */
+function chainOf(authority: Certificate, authorities: readonly Certificate[]): readonly Certificate[] {
+  const chain = [authority];
+  for (const one of chain) {
+    chain.push(...authorities.filter((other) => !chain.includes(other) && isIssuedBy(one, other)));
+  }
+  return chain;
+}
+
+function isRoot(certificate: Certificate): boolean {
+  return certificate.x509.checkIssued(certificate.x509);
+}
+
+/** By another one: a root does not count as issued. */
+function isIssuedBy(certificate: Certificate, issuer: Certificate): boolean {
+  return certificate !== issuer && !isRoot(certificate) && certificate.x509.checkIssued(issuer.x509);
+}
+
+function isSameAuthority(one: Certificate, other: Certificate): boolean {
+  return Buffer.compare(one.subject, other.subject) === 0 && one.publicKey.equals(other.publicKey);
+}
+
+interface ParsedList {
+  /** The bytes that are signed. */
+  readonly signed: Uint8Array;
+  readonly issuer: Uint8Array;
+  readonly thisUpdate: Date;
+  readonly nextUpdate: Date | undefined;
+  readonly algorithm: string;
+  readonly signature: Uint8Array;
+}
+
+/** The entries are passed over: a schema of ASN.1 refuses lists of some thousands of them. */
+function readList(der: Uint8Array): ParsedList {
+  let parts: readonly DerElement[];
+  let fields: readonly DerElement[];
+  try {
+    const outer = firstDerElement(der);
+    if (outer.raw.length !== der.length) throw new Error('has bytes after its end');
+    parts = derElements(outer.content);
+    fields = derElements(parts[0]!.content);
+  } catch (error) {
+    throw new Error('is not a certificate revocation list', { cause: error });
+  }
+  // version is optional (version 1 has none)
+  const [, issuer, thisUpdate, next, ...rest] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
+  const isTime = (one: DerElement | undefined): boolean =>
+    one?.tag === tags.utcTime || one?.tag === tags.generalizedTime;
+  const [, algorithm, signature] = parts;
+  if (issuer?.tag !== tags.sequence || !isTime(thisUpdate) || signature?.tag !== tags.bitString) {
+    throw new Error('is not a certificate revocation list');
+  }
+  refuseCritical([...(isTime(next) ? [] : next ? [next] : []), ...rest].find(({ tag }) => tag === tags.extensions));
+  return {
+    signed: parts[0]!.raw,
+    issuer: issuer.raw,
+    thisUpdate: timeOf(thisUpdate!),
+    nextUpdate: isTime(next) ? timeOf(next!) : undefined,
+    algorithm: AsnConvert.parse(algorithm!.raw, AlgorithmIdentifier).algorithm,
+    signature: signature.content.subarray(1),
+  };
+}
+
+function timeOf({ raw }: DerElement): Date {
+  return AsnConvert.parse(raw, Time).getTime();
+}
+
+/** A delta, or a list on behalf of other authorities, does not say what a full list of its issuer says. */
+function refuseCritical(extensions: DerElement | undefined): void {
+  if (extensions === undefined) return;
+  for (const { raw } of derElements(firstDerElement(extensions.content).content)) {
+    const { extnID, critical, extnValue } = AsnConvert.parse(raw, Extension);
+    if (!critical) continue;
+    if (extnID !== issuingDistributionPoint)
+      throw new Error(`has the critical extension ${extnID}, which is not supported`);
+    const { indirectCRL } = AsnConvert.parse(extnValue.buffer, IssuingDistributionPoint);
+    if (indirectCRL) throw new Error('is an indirect list, which is not supported');
+  }
+}
+
+function datesOf({ thisUpdate, nextUpdate }: ParsedList, at: Date): Pick<RevocationList, 'thisUpdate' | 'nextUpdate'> {
+  if (at < thisUpdate) throw new Error(`is not valid before ${thisUpdate.toISOString()}`);
+  if (nextUpdate !== undefined && at >= nextUpdate) throw new Error(`expired on ${nextUpdate.toISOString()}`);
+  return { thisUpdate, nextUpdate };
+}
+
+function signerOf(list: ParsedList, authorities: readonly Certificate[]): Certificate {
+  const named = authorities.filter(({ subject }) => Buffer.compare(subject, list.issuer) === 0);
+  if (named.length === 0) throw new Error('is of an issuer that is none of the CA certificates');
+  const signer = named.find(({ publicKey }) => isSignature(list.signed, list.algorithm, publicKey, list.signature));
+  if (signer === undefined) throw new Error(`is not signed by ${nameOf(named[0]!)}`);
+  if (signer.keyUsage !== undefined && !signer.keyUsage.flags.has('cRLSign')) {
+    throw new Error(
+      `is signed by ${nameOf(signer)}, which must not sign revocation lists (key usage cRLSign is missing)`,
+    );
+  }
+  return signer;
+}

@@ -1,0 +1,128 @@
+/** Revocation lists of a MUTUAL server, with a real Envoy: a list that cannot be used refuses no client that the last usable one accepts. */
+import { generateKeyPairSync } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { readCertificate } from '../../../src/identity/certificate.ts';
+import {
+  type Issuer,
+  issueIntermediate,
+  issueLeaf,
+  issueRevocationList,
+  issueRoot,
+} from '../../../src/identity/issue.ts';
+import type { HttpBackend } from './harness/backends.ts';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { all, routed, secret } from './harness/gateway-objects.ts';
+import { gateway } from './harness/objects.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: { edge: { type: 'router', labels: { istio: 'edge' } } },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+const now = new Date(Math.floor(Date.now() / 1000) * 1000);
+const hours = (count: number): Date => new Date(now.getTime() + count * 3_600_000);
+const life = { notBefore: hours(-2), notAfter: hours(1_000) };
+
+function rootOf(commonName: string): Issuer {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  return {
+    privateKey,
+    certificate: readCertificate(issueRoot(privateKey, { organization: 'test', commonName }, life)),
+  };
+}
+
+function below(issuer: Issuer): Issuer {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const der = issueIntermediate(issuer, publicKey, { organization: 'test', commonName: 'intermediate' }, life);
+  return { privateKey, certificate: readCertificate(der) };
+}
+
+function clientOf(issuer: Issuer): { cert: string; key: string; serialNumber: string } {
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const leaf = readCertificate(issueLeaf(issuer, publicKey, { uris: [], dns: ['client.test'], ips: [] }, life));
+  const key = privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+  return { cert: leaf.pem, key, serialNumber: leaf.serialNumber };
+}
+
+function listOf(issuer: Issuer, revoked: readonly string[] = [], to = hours(900)): string {
+  const entries = revoked.map((serialNumber) => ({ serialNumber, at: hours(-1) }));
+  return issueRevocationList(issuer, { number: 1, thisUpdate: hours(-1.5), nextUpdate: to, revoked: entries });
+}
+
+const root = rootOf('root one');
+const intermediate = below(root);
+const authorities = `${intermediate.certificate.pem}${root.certificate.pem}`;
+const [good, revoked, laterRevoked] = [clientOf(intermediate), clientOf(intermediate), clientOf(intermediate)];
+const usable = `${listOf(root)}${listOf(intermediate, [revoked.serialNumber])}`;
+
+describe('revocation lists of a MUTUAL server', () => {
+  let port: number;
+  let backend: HttpBackend;
+  let name = 'web';
+  const apply = async (crl: string | undefined, ca = authorities): Promise<void> => {
+    const roots = { 'ca.crt': ca, ...(crl !== undefined && { 'ca.crl': crl }) };
+    const tls = { mode: 'MUTUAL', credentialName: name };
+    const objects = [
+      gateway('front', { istio: 'edge' }, [{ port, protocol: 'HTTPS', hosts: ['web.test'], tls }]),
+      routed('web.test', backend, ['front']),
+      secret(name, mesh.authority.issue(['web.test']), roots),
+    ];
+    await mesh.apply(all(...objects));
+  };
+  const asks = async ({ cert, key }: { cert: string; key: string }): Promise<string> => {
+    const tls = { servername: 'web.test', ca: mesh.authority.certificate, cert, key };
+    return mesh.request('edge', { port, host: 'web.test', tls }).then(
+      ({ status }) => `${status}`,
+      () => 'refused',
+    );
+  };
+
+  test.each([
+    ['text', 'garbage', /ca\.crl: has no PEM block/],
+    ['an empty entry', '', /ca\.crl: has no PEM block/],
+    ['a certificate', root.certificate.pem, /must be .*X509 CRL/],
+    ['the list of another authority', listOf(rootOf('another')), /is of an issuer that is none of the CA certificates/],
+    ['an expired list', `${listOf(root)}${listOf(intermediate, [], hours(-1))}`, /expired on/],
+    ['the root’s list without the intermediate’s', listOf(root), /no usable list of CN=intermediate/],
+  ])('that become %s leave the last usable one in use', async (_, bad, reported) => {
+    [port, backend] = [await mesh.port(), await mesh.http('web')];
+    await apply(usable);
+    expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+    await apply(bad);
+    expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+    expect(await mesh.page('/debug/push_status')).toMatch(reported);
+    expect(await mesh.page('/metrics')).toMatch(/^pilot_revocation_list_problems 1$/m);
+    await apply(`${listOf(root)}${listOf(intermediate, [laterRevoked.serialNumber])}`);
+    expect([await asks(revoked), await asks(laterRevoked)]).toEqual(['200', 'refused']);
+  });
+
+  test.each([
+    ['text', 'garbage'],
+    ['the root’s list without the intermediate’s', listOf(root)],
+  ])('that were never usable let in no client, and take no access away: %s', async (kind, bad) => {
+    [port, backend] = [await mesh.port(), await mesh.http('web')];
+    name = `never-${kind.length}`;
+    await apply(bad);
+    expect([await asks(good), await asks(revoked)]).toEqual(['refused', 'refused']);
+    await apply(undefined);
+    expect(await asks(good)).toBe('200');
+    await apply(bad);
+    expect(await asks(good)).toBe('200');
+    await apply(usable);
+    expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+  });
+
+  test('with an intermediate authority alone are usable for no client, as Envoy judges', async () => {
+    [port, backend] = [await mesh.port(), await mesh.http('web')];
+    name = 'intermediate';
+    await apply(listOf(intermediate), intermediate.certificate.pem);
+    expect(await asks(good)).toBe('refused');
+    expect(await mesh.page('/debug/push_status')).toContain('lack the issuer of CN=intermediate');
+  });
+});
