@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
+import { switchedMount } from '../../test/harness/switched-mount.ts';
 import type { ServerCertificateFiles } from './secure-port.ts';
 import { readServerCertificate } from './server-certificates.ts';
 
@@ -43,6 +44,26 @@ it.each(['caFile', 'certificateFile', 'keyFile'] as const)('waits for nobody who
 it('must have its own key', () => {
   writeFileSync(files.keyFile, authority.privateKey);
   expect(() => readServerCertificate(files, now)).toThrow(`is not the key of the certificate in`);
+});
+
+it('is of one version while Kubernetes switches the directory of its files', async () => {
+  const versions = Array.from({ length: 6 }, (_, number) => {
+    const from = createAuthority(`authority ${number}`);
+    const { certificate, privateKey } = from.issue(['istiod.istio-system.svc']);
+    return { 'ca.crt': from.certificate, 'tls.crt': certificate, 'tls.key': privateKey };
+  });
+  const folder = join(root, 'mounted');
+  mkdirSync(folder);
+  const mount = await switchedMount(folder, versions, 2);
+  try {
+    const [caFile, certificateFile, keyFile] = ['ca.crt', 'tls.crt', 'tls.key'].map((name) => join(folder, name));
+    const mounted = { caFile: caFile!, certificateFile: certificateFile!, keyFile: keyFile! };
+    const seen = new Set<string>();
+    for (let i = 0; i < 1_000; i++) seen.add(readServerCertificate(mounted, now).serialNumber);
+    expect(seen.size).toBe(versions.length);
+  } finally {
+    await mount.stop();
+  }
 });
 
 it('must be valid now', () => {

@@ -6,6 +6,7 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import { type Certificate, readCertificate, readCertificates, rootKeyOf } from '../identity/certificate.ts';
 import { findPath } from '../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
+import { readTogetherSync } from '../runtime/files/read-together.ts';
 import { readBoundedText } from './config/bounded-file.ts';
 import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
 
@@ -28,9 +29,11 @@ export interface ServerCertificate {
  * @throws ChartpilotError FILE_UNREADABLE or CONFIG_INVALID
  */
 export function readServerCertificate(files: ServerCertificateFiles, now: Date): ServerCertificate {
-  const ca = read('--caCertFile', files.caFile);
-  const chain = read('--tlsCertFile', files.certificateFile);
-  const key = read('--tlsKeyFile', files.keyFile);
+  const { ca, chain, key } = readTogetherSync((at) => ({
+    ca: read('--caCertFile', files.caFile, at),
+    chain: read('--tlsCertFile', files.certificateFile, at),
+    key: read('--tlsKeyFile', files.keyFile, at),
+  }));
   parsed('--caCertFile', files.caFile, () => new X509Certificate(ca));
   const certificate = parsed('--tlsCertFile', files.certificateFile, () => new X509Certificate(chain));
   const privateKey = parsed('--tlsKeyFile', files.keyFile, () => createPrivateKey(key));
@@ -175,9 +178,9 @@ function contextOptions(
   return { ca, cert: chain, key, minVersion, ...(cipherSuites.length > 0 && { ciphers: cipherSuites.join(':') }) };
 }
 
-function read(flag: string, file: string): Buffer {
+function read(flag: string, file: string, at: (path: string) => string): Buffer {
   try {
-    return Buffer.from(readBoundedText(file, mostFileBytes));
+    return Buffer.from(readBoundedText(at(file), mostFileBytes));
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${flag} ${file}: ${messageOf(error)}`, { cause: error });
   }

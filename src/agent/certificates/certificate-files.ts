@@ -7,6 +7,7 @@ import { fromCallback, fromPromise } from 'xstate';
 import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
+import { readTogether } from '../../runtime/files/read-together.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { type CertificateSet, describeCertificates, inspectCertificates } from './certificate-problems.ts';
 import { readSmallFile } from './certificate-reading.ts';
@@ -52,7 +53,7 @@ export async function digestDirectories(
   const problems: string[] = [];
   const sets: CertificateSet[] = [];
   for (const directory of new Set(directories)) {
-    const { contents, unreadable } = await readDirectory(directory, signal);
+    const { contents, unreadable } = await readTogether((at) => readDirectory(directory, at, signal));
     for (const [name, content] of contents) {
       hash.update(content);
       all.set(join(directory, name), content);
@@ -71,6 +72,7 @@ function below(directory: string, set: CertificateSet): CertificateSet {
 
 async function readDirectory(
   directory: string,
+  at: (path: string) => Promise<string>,
   signal: AbortSignal | undefined,
 ): Promise<{ contents: Map<string, Buffer>; unreadable: readonly string[] }> {
   const contents = new Map<string, Buffer>();
@@ -80,7 +82,7 @@ async function readDirectory(
   let bytes = 0;
   for (const name of listed.names.slice(0, mostFiles)) {
     signal?.throwIfAborted();
-    const content = await readSmallFile(join(directory, name));
+    const content = await readSmallFile(await at(join(directory, name)));
     if ('problem' in content) unreadable.push(`${name} ${content.problem}`);
     else {
       contents.set(name, content);

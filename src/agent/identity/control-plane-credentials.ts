@@ -10,6 +10,7 @@ import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
+import { readTogether } from '../../runtime/files/read-together.ts';
 import { type ControlPlaneService, controlPlaneName, findControlPlaneRootFile } from './control-plane-roots.ts';
 import type { KeyPair } from './key-pair.ts';
 import type { ToldRoots } from './told-roots.ts';
@@ -45,6 +46,9 @@ export interface CredentialSources {
 /** `token`: the token or a provided certificate, else the workload's own; `certificate`: the workload's own before the token. */
 export type Preference = 'token' | 'certificate';
 
+/** Where a file is, without links, so that all files of a connection are of one version. */
+type Locate = (path: string) => Promise<string>;
+
 /** Limit of a file of certificates. */
 const mostBytes = 1024 * 1024;
 const mostTokenBytes = 64 * 1024;
@@ -77,35 +81,35 @@ export class ControlPlaneCredentials {
     if (isPlaintext(this.#sources.config, address)) {
       return { headers: {}, shown: 'nothing: the connection is plaintext' };
     }
-    return this.#turns.ask(() => this.#readFiles(service, address, preference), signal);
+    return this.#turns.ask(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
   }
 
   /** One file after the other: each holds a thread. */
   async #readFiles(
     service: ControlPlaneService,
     address: string,
-    preference: Preference,
+    { preference, at }: { preference: Preference; at: Locate },
   ): Promise<ConnectionCredentials> {
     const { config, env } = this.#sources;
     const file = await findControlPlaneRootFile(service, { env, proxyMetadata: config.proxyMetadata }, isThere);
-    const roots = await readRoots(file);
+    const roots = await readRoots(file, at);
     const { told } = this.#sources;
     const tls = { roots: told?.beside(roots) ?? roots, serverName: controlPlaneName(address, env) };
-    const provided = await this.#provided();
+    const provided = await this.#provided(at);
     if (provided !== undefined)
       return { tls: { ...tls, certificate: provided.pair }, headers: {}, shown: provided.shown };
     const own = this.#own();
     if (own !== undefined && preference === 'certificate') return withOwn(tls, own);
-    const { token, shown } = await this.#token();
+    const { token, shown } = await this.#token(at);
     if (token !== undefined) return { tls, headers: { authorization: `Bearer ${token}` }, shown };
     return own === undefined ? { tls, headers: {}, shown } : withOwn(tls, own);
   }
 
   /** The certificate of PROV_CERT, or of files that the proxy's metadata names, as long as it is good. */
-  async #provided(): Promise<{ pair: KeyPair; shown: string } | undefined> {
+  async #provided(at: Locate): Promise<{ pair: KeyPair; shown: string } | undefined> {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
-    const pair = await readPair(files);
+    const pair = await readPair(files, at);
     return pair !== undefined && this.#isGood(pair) ? { pair, shown: `the certificate ${files.chain}` } : undefined;
   }
 
@@ -134,11 +138,11 @@ export class ControlPlaneCredentials {
     }
   }
 
-  async #token(): Promise<{ token?: string; shown: string }> {
+  async #token(at: Locate): Promise<{ token?: string; shown: string }> {
     const file = tokenFile(this.#sources.env);
     if (file === undefined) return { shown: 'nothing: JWT_POLICY names no token file' };
     try {
-      const { text, modifiedMs } = await readWhole(file, mostTokenBytes);
+      const { text, modifiedMs } = await readWhole(await at(file), mostTokenBytes);
       const token = text.trim();
       if (!isToken(token)) return { shown: `nothing: ${file} holds no token` };
       return { token, shown: `the token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
@@ -183,9 +187,9 @@ function describeToken(token: string, modifiedMs: number, now: number): string {
   }
 }
 
-async function readRoots(file: string): Promise<string> {
+async function readRoots(file: string, at: Locate): Promise<string> {
   try {
-    const { text } = await readWhole(file, mostBytes);
+    const { text } = await readWhole(await at(file), mostBytes);
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
     throw new Error('no certificate is in it');
   } catch (error) {
@@ -200,10 +204,10 @@ async function readRoots(file: string): Promise<string> {
   }
 }
 
-async function readPair(files: { chain: string; key: string }): Promise<KeyPair | undefined> {
+async function readPair(files: { chain: string; key: string }, at: Locate): Promise<KeyPair | undefined> {
   try {
-    const chain = await readWhole(files.chain, mostBytes);
-    const key = await readWhole(files.key, mostBytes);
+    const chain = await readWhole(await at(files.chain), mostBytes);
+    const key = await readWhole(await at(files.key), mostBytes);
     return { chain: chain.text, key: createPrivateKey(key.text) };
   } catch {
     return undefined;

@@ -1,6 +1,7 @@
 /** Secrets that lie in files: checked, and as Envoy gets them (spec/agent.md §7.6). */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { messageOf } from '../../runtime/errors.ts';
+import { readTogether } from '../../runtime/files/read-together.ts';
 import { readSmallFile } from '../certificates/certificate-reading.ts';
 import type { KeyPair } from '../identity/key-pair.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
@@ -16,9 +17,18 @@ class SecretFileError extends Error {
  *
  * @throws SecretFileError for what Envoy could not use: a key of another certificate above all
  */
-export async function readPair({ certificate, key }: { certificate: string; key: string }): Promise<KeyPair> {
-  const chain = await contentOf(certificate);
-  const keyContent = await contentOf(key);
+export function readPair(files: { certificate: string; key: string }): Promise<KeyPair> {
+  return readTogether(async (at) => {
+    const chain = await contentOf(files.certificate, await at(files.certificate));
+    return pairOf(files, chain, await contentOf(files.key, await at(files.key)));
+  });
+}
+
+function pairOf(
+  { certificate, key }: { certificate: string; key: string },
+  chain: Buffer,
+  keyContent: Buffer,
+): KeyPair {
   const certificates = pemBlocks(chain).filter(isCertificate);
   const [leaf] = certificates;
   const keyBlock = pemBlocks(keyContent).find(isPrivateKey);
@@ -53,8 +63,9 @@ export async function readRoots(file: string): Promise<string[]> {
   return roots;
 }
 
-async function contentOf(file: string): Promise<Buffer> {
-  const content = await readSmallFile(file).catch((error: unknown) => ({ problem: messageOf(error) }));
+/** @param at where the file is, without links */
+async function contentOf(file: string, at = file): Promise<Buffer> {
+  const content = await readSmallFile(at).catch((error: unknown) => ({ problem: messageOf(error) }));
   if ('problem' in content) throw new SecretFileError(`${file} ${content.problem}`);
   return content;
 }

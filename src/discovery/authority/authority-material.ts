@@ -8,6 +8,7 @@ import { endOf, findPath, issuerProblem, nameOf } from '../../identity/certifica
 import type { Issuer } from '../../identity/issue.ts';
 import { keyProblem } from '../../identity/signature-algorithm.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { readTogetherSync } from '../../runtime/files/read-together.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 
 export interface AuthorityMaterial {
@@ -72,8 +73,11 @@ export function isPluggedIn(directory: string): boolean {
  */
 export function readPluggedIn(directory: string, now: Date): AuthorityMaterial {
   const placeOf = (name: string): string => join(directory, name);
-  return pluggedInOf({ has: (name) => existsSync(placeOf(name)), text: (name) => textOf(placeOf(name)), placeOf }, now)
-    .material;
+  return readTogetherSync((at) => {
+    const placed = (name: string): string => at(placeOf(name));
+    const has = (name: string): boolean => existsSync(placed(name));
+    return pluggedInOf({ has, text: (name) => textOf(placed(name)), placeOf }, now).material;
+  });
 }
 
 /** An authority, and the roots that lie beside it, one of which is its own. */

@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync 
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { switchedMount } from '../../../test/harness/switched-mount.ts';
 import { ConfigDirectory, type DirectoryReading } from './config-directory.ts';
 
 let root: string;
@@ -163,6 +164,27 @@ describe('ConfigDirectory', () => {
     symlinkSync('..v2', join(root, '..tmp'));
     renameSync(join(root, '..tmp'), join(root, '..data'));
     expect((await read()).changes).toEqual([{ key: 'VirtualService/shop/a', event: 'update' }]);
+  });
+
+  it('has the objects of one version while Kubernetes switches the mount', async () => {
+    const names = Array.from({ length: 20 }, (_, number) => `a${number}`);
+    const versions = ['one.test', 'two.test', 'three.test'].map((host) =>
+      Object.fromEntries(names.map((name) => [`${name}.yaml`, route(name, host)])),
+    );
+    const mount = await switchedMount(root, versions, 60);
+    const seen = new Set<string>();
+    try {
+      for (let i = 0; i < 60; i++) {
+        await directory.read();
+        const specs = [...directory.snapshot.byKey.values()].map(({ spec }) => JSON.stringify(spec));
+        const hosts = new Set(specs.map((spec) => /\w+\.test/.exec(spec)?.[0]));
+        expect(hosts.size).toBe(1);
+        seen.add([...hosts].join());
+      }
+      expect(seen.size).toBeGreaterThan(1);
+    } finally {
+      await mount.stop();
+    }
   });
 
   it('is not led in circles by links', async () => {

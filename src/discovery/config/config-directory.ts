@@ -1,12 +1,13 @@
 /** A directory of YAML files as a source of configuration (spec/discovery.md §4.3). */
 import { lstatSync } from 'node:fs';
-import { basename, dirname, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import type { ConfigReading } from '../../../machines/discovery/config/config-controller.machine.ts';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { compareText } from '../../model/config/config.ts';
 import { type ConfigFile, readingConfigFile } from '../../model/config/config-file.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { linkTarget } from '../../runtime/files/read-together.ts';
 import { type Steps, Turns } from '../../runtime/turns.ts';
 import { FileTooLarge, readBoundedText } from './bounded-file.ts';
 import { ConfigDefinitions } from './config-definitions.ts';
@@ -51,6 +52,9 @@ const mostTriedAgain = 16;
  */
 const unknownAge = 0;
 
+/** Readings until one counts during which Kubernetes switched a mounted directory. */
+const maxReadings = 10;
+
 /** More files than this changed together: looking at all of them is no dearer, and misses nothing. */
 const mostSingleFiles = 256;
 
@@ -72,6 +76,8 @@ export class ConfigDirectory implements ConfigSource {
   /** Directories that were refused: they are looked at again when everything is inspected. */
   readonly #refused = new RefusedTrees();
   #hasLinks = false;
+  /** Targets of Kubernetes' links when the files behind them were read last. */
+  #versions: ReadonlyMap<string, string> = new Map();
   /** What is known of the files is complete: no reading broke off. */
   #isComplete = false;
   /** Text of each known problem → its file. */
@@ -111,11 +117,11 @@ export class ConfigDirectory implements ConfigSource {
    * @param paths where something happened; none: everywhere
    */
   async read(paths: readonly string[] = []): Promise<DirectoryReading> {
-    const singly = this.#filesToRead(paths);
+    const singly = this.#isSwitched() ? undefined : this.#filesToRead(paths);
     const turns = new Turns();
     this.#isComplete = false;
     if (singly === undefined) {
-      const missing = await this.#readAll(turns);
+      const missing = await this.#readOneVersion(turns);
       if (missing !== undefined) return missing;
     } else for (const path of singly) await this.#readOne(path, turns);
     const reading = await turns.through(this.#conclude());
@@ -152,6 +158,33 @@ export class ConfigDirectory implements ConfigSource {
       .slice(this.path.length + 1)
       .split('/')
       .some(isHidden);
+  }
+
+  /** Kubernetes may switch a mounted ConfigMap while its files are read: half of the old one and half of the new one is no configuration. */
+  async #readOneVersion(turns: Turns): Promise<DirectoryReading | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      this.#versions = this.#mountedVersions();
+      const missing = await this.#readAll(turns);
+      if (missing !== undefined || attempt === maxReadings || !this.#isSwitched()) return missing;
+    }
+  }
+
+  /** Whether a mounted ConfigMap is another one than when its files were read last. */
+  #isSwitched(): boolean {
+    const now = this.#mountedVersions();
+    return now.size !== this.#versions.size || [...now].some(([link, target]) => this.#versions.get(link) !== target);
+  }
+
+  /** Targets of the links `..data` by their paths. A mounted directory has links to its files. */
+  #mountedVersions(): ReadonlyMap<string, string> {
+    const directories = this.#hasLinks ? new Set([this.path, ...this.#directories]) : [this.path];
+    const versions = new Map<string, string>();
+    for (const directory of directories) {
+      const link = join(directory, '..data');
+      const target = linkTarget(link);
+      if (target !== undefined) versions.set(link, target);
+    }
+    return versions;
   }
 
   async #readAll(turns: Turns): Promise<DirectoryReading | undefined> {

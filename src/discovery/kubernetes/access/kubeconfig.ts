@@ -4,6 +4,7 @@
  */
 import { dirname, resolve } from 'node:path';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
+import { readTogetherSync } from '../../../runtime/files/read-together.ts';
 import { isRecord } from '../trim.ts';
 import type { ClusterAccess, TlsMaterial } from './cluster-access.ts';
 import { headerText, noCredentials, readCredentialFile, TokenFile } from './credential-file.ts';
@@ -20,6 +21,9 @@ export interface KubeconfigOptions {
    */
   readonly isTrusted: boolean;
 }
+
+/** Where a file is, without links. */
+type Locate = (path: string) => string;
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -73,8 +77,7 @@ class Reading {
     return {
       server,
       tls: async () => ({
-        ...this.#serverTls(cluster),
-        ...this.#clientTls(user),
+        ...readTogetherSync((at) => ({ ...this.#serverTls(cluster, at), ...this.#clientTls(user, at) })),
         ...keyPair(await exec?.credential()),
       }),
       headers: async () => {
@@ -113,10 +116,10 @@ class Reading {
     return server;
   }
 
-  #serverTls(cluster: Fields): TlsMaterial {
+  #serverTls(cluster: Fields, at: Locate): TlsMaterial {
     const servername = this.#text(cluster, 'tls-server-name', 'cluster');
     const named = servername !== undefined && { servername };
-    const ca = this.#pem(cluster, 'certificate-authority', 'cluster');
+    const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at });
     if (cluster['insecure-skip-tls-verify'] === true) {
       if (ca !== undefined)
         throw this.#mistake('cluster: insecure-skip-tls-verify and a certificate authority exclude each other');
@@ -125,20 +128,20 @@ class Reading {
     return { ...named, ...(ca !== undefined && { ca }) };
   }
 
-  #clientTls(user: Fields): TlsMaterial {
-    const cert = this.#pem(user, 'client-certificate', 'user');
-    const key = this.#pem(user, 'client-key', 'user');
+  #clientTls(user: Fields, at: Locate): TlsMaterial {
+    const cert = this.#pem(user, 'client-certificate', { part: 'user', at });
+    const key = this.#pem(user, 'client-key', { part: 'user', at });
     if ((cert === undefined) !== (key === undefined))
       throw this.#mistake('user: a client certificate and its key go together');
     return cert === undefined || key === undefined ? {} : { cert, key };
   }
 
   /** Inline, which wins, or of a file that is read at each connection. */
-  #pem(fields: Fields, name: string, part: string): string | undefined {
+  #pem(fields: Fields, name: string, { part, at }: { part: string; at: Locate }): string | undefined {
     const inline = this.#text(fields, `${name}-data`, part);
     if (inline !== undefined) return Buffer.from(inline, 'base64').toString('utf8');
     const file = this.#text(fields, name, part);
-    return file === undefined ? undefined : readCredentialFile(this.#beside(file));
+    return file === undefined ? undefined : readCredentialFile(at(this.#beside(file)));
   }
 
   /** A file wins: it is kept new. */
@@ -177,7 +180,7 @@ class Reading {
   #clusterInfo(cluster: Fields): Fields {
     const extensions = this.#list(cluster.extensions, 'extensions');
     const config = extensions.find((one) => isRecord(one) && one.name === 'client.authentication.k8s.io/exec');
-    const { ca } = this.#serverTls(cluster);
+    const { ca } = this.#serverTls(cluster, (path) => path);
     return {
       server: cluster.server,
       ...(ca !== undefined && { 'certificate-authority-data': Buffer.from(ca).toString('base64') }),

@@ -1,0 +1,54 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { type SwitchedMount, switchedMount } from '../../../test/harness/switched-mount.ts';
+import { digestDirectories } from '../certificates/certificate-files.ts';
+import { ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
+import { readPair } from './secret-files.ts';
+
+const authority = createAuthority();
+const versions = Array.from({ length: 6 }, (_, number) => {
+  const { certificate, privateKey } = authority.issue([`v${number}.test`]);
+  const files = { 'tls.crt': certificate, 'tls.key': privateKey };
+  return { ...files, 'cert-chain.pem': certificate, 'key.pem': privateKey, 'root-cert.pem': authority.certificate };
+});
+/** Ten files are read in less, beside other processes too. */
+const paceMs = 40;
+const times = 100;
+
+let folder: string;
+let mount: SwitchedMount;
+
+beforeEach(async () => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-switched-'));
+  mount = await switchedMount(folder, versions, paceMs);
+});
+
+afterEach(async () => {
+  await mount.stop();
+  rmSync(folder, { recursive: true });
+});
+
+it('a certificate and its key belong together while Kubernetes switches their directory', async () => {
+  const seen = new Set<string>();
+  const files = { certificate: join(folder, 'tls.crt'), key: join(folder, 'tls.key') };
+  for (let i = 0; i < times; i++) seen.add((await readPair(files)).chain);
+  expect(seen.size).toBe(versions.length);
+});
+
+it('the files of a certificate directory belong together while Kubernetes switches it', async () => {
+  for (let i = 0; i < times; i++) expect((await digestDirectories([folder])).problems).toEqual([]);
+});
+
+it('the certificate that is shown to the control plane has its own key while Kubernetes switches its directory', async () => {
+  const credentials = new ControlPlaneCredentials({
+    config: { controlPlaneAuthPolicy: 'MUTUAL_TLS', discoveryAddress: 'istiod:15012', proxyMetadata: {} },
+    env: { PROV_CERT: folder },
+  });
+  for (let i = 0; i < times; i++) {
+    const { shown } = await credentials.read('xds', 'istiod.istio-system.svc:15012');
+    expect(shown).toBe(`the certificate ${folder}/cert-chain.pem`);
+  }
+});

@@ -1,0 +1,82 @@
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type SwitchedMount, switchedMount } from '../../../test/harness/switched-mount.ts';
+import { readTogether, readTogetherSync } from './read-together.ts';
+
+let folder: string;
+let mount: SwitchedMount | undefined;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'chartpilot-together-'));
+});
+
+afterEach(async () => {
+  await mount?.stop();
+  mount = undefined;
+  rmSync(folder, { recursive: true });
+});
+
+const versions = Array.from({ length: 50 }, (_, version) => ({ a: `${version}`, b: `${version}` }));
+
+const files = (): [string, string] => [join(folder, 'a'), join(folder, 'b')];
+
+describe('files that are read together', () => {
+  it('are of one version while Kubernetes switches them thousands of times', async () => {
+    mount = await switchedMount(folder, versions);
+    const [a, b] = files();
+    const seen = new Set<string>();
+    for (let i = 0; i < 2_000; i++) {
+      const [first, second] = readTogetherSync((at) => [readFileSync(at(a), 'utf8'), readFileSync(at(b), 'utf8')]);
+      expect(second).toBe(first);
+      seen.add(first);
+    }
+    expect(seen.size).toBeGreaterThan(20);
+  }, 60_000);
+
+  it('are of one version for readers that wait in between', async () => {
+    mount = await switchedMount(folder, versions);
+    const [a, b] = files();
+    for (let i = 0; i < 50; i++) {
+      const read = readTogether(async (at) => [
+        await readFile(await at(a), 'utf8'),
+        await readFile(await at(b), 'utf8'),
+      ]);
+      const [first, second] = await read.catch((error: NodeJS.ErrnoException) => [error.code, error.code]);
+      expect(second).toBe(first);
+    }
+  }, 60_000);
+
+  it('are those behind links of any kind, and the error of a missing one is the file system’s', async () => {
+    mkdirSync(join(folder, 'x/y'), { recursive: true });
+    writeFileSync(join(folder, 'x/y/file'), 'content');
+    symlinkSync(join(folder, 'x'), join(folder, 'absolute'));
+    symlinkSync('absolute/y/../y/./file', join(folder, 'link'));
+    symlinkSync('loop', join(folder, 'loop'));
+    const path = join(folder, 'link');
+    expect(readTogetherSync((at) => readFileSync(at(path), 'utf8'))).toBe('content');
+    expect(await readTogether(async (at) => readFile(await at(path), 'utf8'))).toBe('content');
+    expect(() => readTogetherSync((at) => readFileSync(at(join(folder, 'none'))))).toThrow('ENOENT');
+    expect(() => readTogetherSync((at) => readFileSync(at(join(folder, 'loop'))))).toThrow('ELOOP');
+    expect(readTogetherSync((at) => at('/proc/self/exe'))).toBe('/proc/self/exe');
+  });
+
+  it('are read again when a link changes meanwhile, until it no longer does', () => {
+    let version = 0;
+    const change = (): void => {
+      symlinkSync(`${++version}`, join(folder, 'new'));
+      renameSync(join(folder, 'new'), join(folder, 'link'));
+    };
+    change();
+    const reads: string[] = [];
+    const last = readTogetherSync((at) => {
+      reads.push(at(join(folder, 'link')));
+      if (version < 4) change();
+      return reads.at(-1);
+    });
+    expect(reads).toEqual(['1', '2', '3', '4'].map((name) => join(folder, name)));
+    expect(last).toBe(join(folder, '4'));
+  });
+});

@@ -1,0 +1,105 @@
+/**
+ * Reads files that belong together, such as a certificate and its key, as of one moment. Kubernetes replaces the files of a mounted
+ * Secret or ConfigMap at once, by switching one symbolic link (`tls.crt → ..data/tls.crt`, `..data → ..2026_11_28`): if that link is
+ * followed for each file by itself, one file may be of the old version and the next one of the new version.
+ */
+import { readlinkSync } from 'node:fs';
+import { readlink } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** Attempts until what was read last counts, although links keep changing. Kubernetes switches at most every few seconds. */
+const maxAttempts = 10;
+/** As in the kernel (`MAXSYMLINKS`). */
+const maxLinks = 40;
+
+/** Targets of symbolic links as they were read first; `undefined` for a path that is no link. */
+type Links = Map<string, string | undefined>;
+
+/**
+ * Calls `read` until no symbolic link on the way to its files changed meanwhile, at most {@link maxAttempts} times.
+ *
+ * @param read reads each file at `at(path)`: within one call each link is followed as it was read first, so that files behind one link are
+ *   of one version. Called again after an error, too, if a link has changed: the old version may be deleted already.
+ * @throws what `read` throws
+ */
+export async function readTogether<T>(read: (at: (path: string) => Promise<string>) => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    const links: Links = new Map();
+    const at = async (path: string): Promise<string> => {
+      const steps = resolving(path, links);
+      let step = steps.next();
+      while (!step.done) step = steps.next(await targetOf(step.value));
+      return step.value;
+    };
+    try {
+      const result = await read(at);
+      if (attempt === maxAttempts || (await areUnchanged(links))) return result;
+    } catch (error) {
+      if (attempt === maxAttempts || (await areUnchanged(links))) throw error;
+    }
+  }
+}
+
+/** The same for callers that do not wait. */
+export function readTogetherSync<T>(read: (at: (path: string) => string) => T): T {
+  for (let attempt = 1; ; attempt++) {
+    const links: Links = new Map();
+    const at = (path: string): string => {
+      const steps = resolving(path, links);
+      let step = steps.next();
+      while (!step.done) step = steps.next(linkTarget(step.value));
+      return step.value;
+    };
+    const isLast = (): boolean =>
+      attempt === maxAttempts || [...links].every(([path, target]) => linkTarget(path) === target);
+    try {
+      const result = read(at);
+      if (isLast()) return result;
+    } catch (error) {
+      if (isLast()) throw error;
+    }
+  }
+}
+
+/** Yields each path whose link must be read, and returns the path without links. */
+function* resolving(path: string, links: Links): Generator<string, string, string | undefined> {
+  const rest = (path.startsWith('/') ? path : join(process.cwd(), path)).split('/').reverse();
+  let at = '/';
+  let followed = 0;
+  while (rest.length > 0) {
+    const name = rest.pop()!;
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      at = dirname(at);
+      continue;
+    }
+    const next = join(at, name);
+    // Links of the kernel lead to more than their text says.
+    if (!links.has(next)) links.set(next, next.startsWith('/proc/') ? undefined : yield next);
+    const target = links.get(next);
+    if (target === undefined) at = next;
+    else if (++followed > maxLinks) return path;
+    else {
+      rest.push(...target.split('/').reverse());
+      if (target.startsWith('/')) at = '/';
+    }
+  }
+  return at;
+}
+
+async function areUnchanged(links: Links): Promise<boolean> {
+  for (const [path, target] of links) if (!path.startsWith('/proc/') && (await targetOf(path)) !== target) return false;
+  return true;
+}
+
+/** Also `undefined` where nothing can be looked at: whoever opens the file gets the reason. */
+const targetOf = (path: string): Promise<string | undefined> => readlink(path).catch(() => undefined);
+
+/** Where a symbolic link leads; `undefined` for what is no link, or cannot be looked at. */
+export function linkTarget(path: string): string | undefined {
+  try {
+    return path.startsWith('/proc/') ? undefined : readlinkSync(path);
+  } catch {
+    return undefined;
+  }
+}

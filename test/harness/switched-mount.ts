@@ -1,0 +1,52 @@
+/** A directory as the kubelet mounts a Secret or ConfigMap, which another process replaces again and again, in one step each time. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+
+/** Contents by file name. */
+export type MountedFiles = Readonly<Record<string, string>>;
+
+export interface SwitchedMount {
+  /** Resolves when the process has ended. */
+  stop(): Promise<void>;
+}
+
+/** A new directory, one rename of the link, and the directory before it goes. */
+const kubelet = `
+  const { mkdirSync, writeFileSync, symlinkSync, renameSync, rmSync } = require('node:fs');
+  const { folder, versions, paceMs } = JSON.parse(require('node:fs').readFileSync(0, 'utf8'));
+  const pause = new Int32Array(new SharedArrayBuffer(4));
+  for (let count = 1; ; count++) {
+    const files = versions[count % versions.length];
+    mkdirSync(folder + '/..' + count);
+    for (const [name, content] of Object.entries(files)) writeFileSync(folder + '/..' + count + '/' + name, content);
+    symlinkSync('..' + count, folder + '/..data_tmp');
+    renameSync(folder + '/..data_tmp', folder + '/..data');
+    if (count === 1) for (const name of Object.keys(files)) symlinkSync('..data/' + name, folder + '/' + name);
+    else rmSync(folder + '/..' + (count - 1), { recursive: true });
+    if (count === 2) process.stdout.write('switching');
+    if (paceMs > 0) Atomics.wait(pause, 0, 0, paceMs);
+  }
+`;
+
+/**
+ * Resolves when the files are there and are being switched.
+ *
+ * @param versions of the same files, in turns
+ * @param paceMs between two switches; 0: as many as possible
+ */
+export async function switchedMount(
+  folder: string,
+  versions: readonly MountedFiles[],
+  paceMs = 0,
+): Promise<SwitchedMount> {
+  const child = spawn(process.execPath, ['-e', kubelet], { stdio: ['pipe', 'pipe', 'inherit'] });
+  child.stdin.end(JSON.stringify({ folder, versions, paceMs }));
+  await once(child.stdout, 'data');
+  return {
+    async stop() {
+      if (child.exitCode !== null) return;
+      child.kill('SIGKILL');
+      await once(child, 'exit');
+    },
+  };
+}
