@@ -2,35 +2,61 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
-import { type ActorGroup, type ActorNode, actorRows, filterGroup, isGroup } from '../model/actor-tree.ts';
+import {
+  type ActorGroup,
+  type ActorNode,
+  type ActorTree,
+  actorTree,
+  filterGroup,
+  findActors,
+  isGroup,
+} from '../model/actor-tree.ts';
 import { departed } from '../model/departed.ts';
 import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
 import { storyActors, storyAnchor } from '../model/story.ts';
 import { durationInWords, regionsOf, stateInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
+import { moreInWords } from '../parts/more.ts';
 
 /** An actor that came so lately is marked. */
 const newForMs = 1_500;
 /** Members of a group that are listed; more than that nobody reads, the filter finds them. */
 const listed = 60;
+/** Of one actor: effects and timers that are listed. */
+const maxMarks = 24;
+/** Of a group: states that are counted. */
+const maxStates = 8;
+/** A longer state is cut instead of being told in its parts. */
+const maxStateChars = 400;
+/** Levels by which a row is set in. */
+const maxIndent = 6;
 
+/** What is looked for in a list that leaves actors out. */
+const searched = signal('');
 const openGroups = signal<ReadonlySet<string>>(new Set());
 const filters = signal<Readonly<Record<string, string>>>({});
 
 /** Who lives at the place that is looked at, and in which state. */
 export function Actors(): JSX.Element {
   const open = recording.value;
-  const rows = actorRows(state.value?.actors ?? new Map());
+  const living = state.value?.actors ?? new Map<string, ActorSnapshot>();
+  const whole = actorTree(living);
+  const isCut = whole.leftOut > 0 || whole.rows.some((row) => !isGroup(row) && row.effects.length > maxMarks);
+  // A list that has become short is shown as a whole again.
+  const text = isCut ? searched.value : '';
+  const { rows, leftOut } = text.trim() === '' ? whole : findActors(living.values(), text);
+  const chosen = isCut ? unlisted(rows, living.get(chosenActor.value ?? '')) : undefined;
   const gone = open === undefined ? [] : departed(open, place.value);
   return (
     <section class="pane actors" aria-labelledby="actors-heading">
       <header class="pane-head">
         <h2 id="actors-heading">Actors</h2>
-        <span class="muted">{state.value?.actors.size ?? 0} alive</span>
+        <span class="muted">{living.size} alive</span>
         <span class="grow" />
         <LargeButton pane="actors" />
       </header>
+      {isCut && <Filter />}
       <div class="scroll">
         <ul class="actor-list">
           {rows.map((row) =>
@@ -40,6 +66,7 @@ export function Actors(): JSX.Element {
               <Actor key={`${row.actor.actor} ${row.actor.spawned}`} node={row} />
             ),
           )}
+          {chosen !== undefined && <Actor key="chosen" node={{ actor: chosen, depth: 0, effects: [] }} />}
           {gone.map(({ actor, status }) => (
             <li class="actor gone" key={`gone ${actor}`}>
               <span class="actor-name">{actor}</span>
@@ -47,7 +74,9 @@ export function Actors(): JSX.Element {
             </li>
           ))}
         </ul>
-        {rows.length === 0 && gone.length === 0 && open !== undefined && (
+        {leftOut > 0 && <p class="muted actors-more">{moreInWords(leftOut, 'type in the filter')}</p>}
+        {rows.length === 0 && text !== '' && <p class="empty">No actor matches the filter.</p>}
+        {living.size === 0 && gone.length === 0 && open !== undefined && (
           <p class="empty">{place.value < 0 ? 'Nothing has happened yet.' : 'Nobody lives any more.'}</p>
         )}
       </div>
@@ -55,20 +84,51 @@ export function Actors(): JSX.Element {
   );
 }
 
-function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }): JSX.Element {
+/** The chosen actor, if the list leaves it out. */
+function unlisted(rows: ActorTree['rows'], chosen: ActorSnapshot | undefined): ActorSnapshot | undefined {
+  const isListed =
+    chosen === undefined || rows.some((row) => (isGroup(row) ? row.actors.includes(chosen) : row.actor === chosen));
+  return isListed ? undefined : chosen;
+}
+
+/** Finds the actors that the list leaves out. */
+function Filter(): JSX.Element {
   return (
-    <li class="actor" style={{ '--depth': depth }} data-new={isNew(actor) || undefined}>
+    <div class="actors-filter">
+      <input
+        type="search"
+        aria-label="Filter the actors by name, state or machine"
+        placeholder="name, state or machine"
+        value={searched.value}
+        onInput={({ currentTarget }) => {
+          searched.value = currentTarget.value;
+        }}
+      />
+    </div>
+  );
+}
+
+function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }): JSX.Element {
+  const timers = actor.timers ?? [];
+  return (
+    <li class="actor" style={{ '--depth': Math.min(depth, maxIndent) }} data-new={isNew(actor) || undefined}>
       <ActorButton actor={actor} />
-      {(actor.timers ?? []).map((timer) => (
+      {timers.slice(0, maxMarks).map((timer) => (
         <Timer key={`${timer.timer} ${timer.state}`} timer={timer} />
       ))}
+      {timers.length > maxMarks && (
+        <p class="muted actors-more">{moreInWords(timers.length - maxMarks, 'search for kind:timer-started')}</p>
+      )}
       {effects.length > 0 && (
         <ul class="effects" aria-label={`Effects of ${actor.actor}`}>
-          {effects.map((effect) => (
+          {effects.slice(0, maxMarks).map((effect) => (
             <li key={effect} class="effect" title={`${actor.actor}/${effect}, an effect that works for ${actor.actor}`}>
               {effect}
             </li>
           ))}
+          {effects.length > maxMarks && (
+            <li class="muted">{moreInWords(effects.length - maxMarks, 'type in the filter')}</li>
+          )}
         </ul>
       )}
     </li>
@@ -90,7 +150,7 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
       <span class="lamp" data-phase={recording.value?.lanes.phaseOf(actor)} />
       <span class="actor-name">
         {actor.actor}
-        <StoryCount actors={[actor.actor]} />
+        <StoryCount actors={[actor]} />
       </span>
       <span class="actor-time" title="How long it has been in this state">
         {since === undefined ? '' : durationInWords(Math.max(0, now.value - since))}
@@ -101,9 +161,9 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
 }
 
 /** How many records of the whole story that is shown are about somebody, or about those that are folded here. */
-function StoryCount({ actors }: { readonly actors: readonly string[] }): JSX.Element | null {
+function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): JSX.Element | null {
   if (storyAnchor.value === undefined) return null;
-  const count = actors.reduce((sum, actor) => sum + (storyActors.value.get(actor) ?? 0), 0);
+  const count = actors.reduce((sum, { actor }) => sum + (storyActors.value.get(actor) ?? 0), 0);
   if (count === 0) return null;
   return (
     <span class="story-count" title={`${count} records of the story`}>
@@ -117,6 +177,7 @@ function StoryCount({ actors }: { readonly actors: readonly string[] }): JSX.Ele
 function State({ of }: { readonly of: ActorSnapshot }): JSX.Element {
   if (of.state === '')
     return <span class="state-name muted">{of.machine === undefined ? 'an effect' : 'not begun'}</span>;
+  if (of.state.length > maxStateChars) return <span class="state-name">{`${of.state.slice(0, maxStateChars)}…`}</span>;
   return (
     <span class="state-name">
       {regionsOf(of.state).map((path) => (
@@ -156,20 +217,23 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
   const isOpen = openGroups.value.has(group.name);
   const chosen = group.actors.find(({ actor }) => actor === chosenActor.value);
   return (
-    <li class="actor group" style={{ '--depth': group.depth }} data-group={group.name}>
+    <li class="actor group" style={{ '--depth': Math.min(group.depth, maxIndent) }} data-group={group.name}>
       <button type="button" class="actor-button" aria-expanded={isOpen} onClick={() => toggle(group.name)}>
         <Icon name={isOpen ? 'opened' : 'closed'} />
         <span class="actor-name">
           {group.name}
-          <StoryCount actors={group.actors.map(({ actor }) => actor)} />
+          <StoryCount actors={group.actors} />
         </span>
         <span class="badge">{group.actors.length}</span>
         <span class="state-name">
-          {group.counts.map(({ state: name, n }) => (
+          {group.counts.slice(0, maxStates).map(({ state: name, n }) => (
             <span class="region" key={name}>
               <span class="count">{n}</span> {stateInWords(name) || 'not begun'}
             </span>
           ))}
+          {group.counts.length > maxStates && (
+            <span class="region muted">{moreInWords(group.counts.length - maxStates, 'open the group')}</span>
+          )}
         </span>
       </button>
       {isOpen && <Members group={group} />}
@@ -181,6 +245,9 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
 function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
   const filter = ownValue(filters.value, group.name) ?? '';
   const found = filterGroup(group, filter);
+  const shown = found.slice(0, listed);
+  // The chosen one stays in the list, wherever it is.
+  const chosen = found.slice(listed).find(({ actor }) => actor === chosenActor.value);
   return (
     <div class="members">
       <input
@@ -193,13 +260,13 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
         }}
       />
       <ul>
-        {found.slice(0, listed).map((actor) => (
+        {[...shown, ...(chosen === undefined ? [] : [chosen])].map((actor) => (
           <li key={`${actor.actor} ${actor.spawned}`}>
             <ActorButton actor={actor} />
           </li>
         ))}
       </ul>
-      {found.length > listed && <p class="muted">… and {found.length - listed} more</p>}
+      {found.length > listed && <p class="muted">{moreInWords(found.length - listed, 'type in the filter')}</p>}
       {found.length === 0 && <p class="muted">None of them.</p>}
     </div>
   );

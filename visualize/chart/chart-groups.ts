@@ -15,35 +15,68 @@ export interface ChartGroup {
 /** A family with more actors than this is drawn as one. */
 const maxApart = 4;
 
-/** The charts of the living, in the order of their spawns. Effects have none. */
-export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroup[] {
-  const families = new Map<string, ActorSnapshot[]>();
-  for (const actor of actors) {
-    if (actor.machine === undefined) continue;
-    const key = `${actor.machine} ${familyOf(actor.actor)}`;
-    const members = families.get(key);
-    if (members === undefined) families.set(key, [actor]);
-    else members.push(actor);
+/** More families than this are put together by machine, whatever the names of their actors are. */
+export const maxFamilies = 150;
+/** Groups that are drawn. The actors of the others are counted. */
+export const maxChartGroups = 150;
+
+export interface ChartGroups {
+  /** In the order of the spawns. */
+  readonly groups: readonly ChartGroup[];
+  /** Actors with a chart that are in none of them. */
+  readonly leftOut: number;
+}
+
+/** The charts of the living. Effects have none. */
+export function chartGroups(actors: Iterable<ActorSnapshot>): ChartGroups {
+  const withChart = [...actors].filter(({ machine }) => machine !== undefined);
+  const families = membersBy(withChart, (actor) => `${actor.machine} ${familyOf(actor.actor)}`, maxFamilies);
+  const all = (families ?? membersBy(withChart, ({ machine }) => machine!)!).flatMap((members) =>
+    groupsOf(members, families === undefined),
+  );
+  const groups = all.slice(0, maxChartGroups);
+  return { groups, leftOut: all.slice(maxChartGroups).reduce((sum, group) => sum + group.actors.length, 0) };
+}
+
+function groupsOf(members: readonly ActorSnapshot[], areByMachine: boolean): ChartGroup[] {
+  const machine = members[0]!.machine!;
+  if (members.length > maxApart) {
+    const name = areByMachine ? machine : familyOf(members[0]!.actor);
+    return [{ name, machine, actors: members, together: true }];
   }
-  return [...families.values()].flatMap((members): ChartGroup[] => {
-    const machine = members[0]!.machine!;
-    if (members.length > maxApart) {
-      return [{ name: familyOf(members[0]!.actor), machine, actors: members, together: true }];
-    }
-    return members.map((actor) => ({ name: actor.actor, machine, actors: [actor], together: false }));
-  });
+  return members.map((actor) => ({ name: actor.actor, machine, actors: [actor], together: false }));
+}
+
+/** @returns `undefined` if there are more keys than `maxKeys` */
+function membersBy(
+  actors: readonly ActorSnapshot[],
+  keyOf: (actor: ActorSnapshot) => string,
+  maxKeys = Number.POSITIVE_INFINITY,
+): ActorSnapshot[][] | undefined {
+  const found = new Map<string, ActorSnapshot[]>();
+  for (const actor of actors) {
+    const key = keyOf(actor);
+    const members = found.get(key);
+    if (members !== undefined) members.push(actor);
+    else if (found.size === maxKeys) return undefined;
+    else found.set(key, [actor]);
+  }
+  return [...found.values()];
 }
 
 /** How many actors are in each state, by its path; a state has the counts of those inside it. */
 export function countsByState(actors: Iterable<ActorSnapshot>): Map<string, number> {
+  // Many actors are in few states: each state is taken apart once.
+  const whole = new Map<string, number>();
+  for (const { state } of actors) whole.set(state, (whole.get(state) ?? 0) + 1);
   const counts = new Map<string, number>();
-  for (const { state } of actors) {
+  for (const [state, count] of whole) {
     const paths = new Set<string>();
     for (const leaf of state === '' ? [] : state.split(' | ')) {
       const names = leaf.split('.');
       for (let depth = 1; depth <= names.length; depth++) paths.add(names.slice(0, depth).join('.'));
     }
-    for (const path of paths) counts.set(path, (counts.get(path) ?? 0) + 1);
+    for (const path of paths) counts.set(path, (counts.get(path) ?? 0) + count);
   }
   return counts;
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Statechart } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
-import { chartGroups, countsByState } from './chart-groups.ts';
+import { chartGroups, countsByState, maxChartGroups, maxFamilies } from './chart-groups.ts';
 import { activeLeaves, activeStates, chartInWords, countdownsAt, leftInWords, nextInWords } from './chart-lights.ts';
 
 /** m: off, on.(slow, fast) */
@@ -76,13 +76,30 @@ test('a chart in words tells its state, since when, its timers and what may be n
 test('few of a kind have a chart each, many share one; effects have none', () => {
   const few = [actor('lamp', 'off'), actor('epoch-0', 'on.slow'), actor('epoch-1', 'off')];
   const { machine: _, ...effect } = actor('lamp/bulb', '');
-  expect(chartGroups([...few, effect]).map(({ name, together }) => [name, together])).toEqual([
+  expect(chartGroups([...few, effect]).groups.map(({ name, together }) => [name, together])).toEqual([
     ['lamp', false],
     ['epoch-0', false],
     ['epoch-1', false],
   ]);
   const many = Array.from({ length: 200 }, (_, i) => actor(`ads-connection-${i}`, 'off'));
-  expect(chartGroups([...few, ...many]).at(-1)).toMatchObject({ name: 'ads-connection-N', together: true });
+  expect(chartGroups([...few, ...many]).groups.at(-1)).toMatchObject({ name: 'ads-connection-N', together: true });
+});
+
+test('too many families are put together by machine, and the actors of too many groups are counted', () => {
+  const strangers = (count: number, machineOf: (i: number) => string): ActorSnapshot[] =>
+    Array.from({ length: count }, (_, i) => ({
+      ...actor(`x${i.toString(26).replaceAll(/\d/g, (digit) => 'qrstuvwxyz'[Number(digit)]!)}`, 'off'),
+      machine: machineOf(i),
+    }));
+  const few = chartGroups(strangers(maxFamilies, () => 'm'));
+  expect([few.groups.length, few.leftOut]).toEqual([maxFamilies, 0]);
+  const one = chartGroups([actor('lamp', 'off'), ...strangers(5_000, () => 'worker')]);
+  expect(one.groups.map(({ name, actors }) => [name, actors.length])).toEqual([
+    ['lamp', 1],
+    ['worker', 5_000],
+  ]);
+  const many = chartGroups(strangers(5_000, (i) => `machine ${i}`));
+  expect([many.groups.length, many.leftOut]).toEqual([maxChartGroups, 5_000 - maxChartGroups]);
 });
 
 test('a group counts its actors in each state and in the states around it', () => {

@@ -5,6 +5,7 @@ import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { place, recording, session, state } from '../model/place.ts';
 import { actorOf, stateInWords } from '../model/words.ts';
+import { moreInWords } from '../parts/more.ts';
 import { definitionOf, takenNow } from './chart-current.ts';
 import { whyNoPicture } from './chart-folding.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
@@ -12,18 +13,26 @@ import { activeLeaves, activeStates } from './chart-lights.ts';
 import { type Box, type Picture, pictureOf } from './chart-picture.ts';
 import { ChartScene } from './chart-scene.ts';
 
+/** Charts that are drawn: each is a copy of a picture. */
+const maxDrawn = 60;
+/** Actors of a group that can be chosen from its card. */
+const maxOptions = 200;
+
 interface Props {
   groups: readonly ChartGroup[];
+  /** Actors that no group has. */
+  leftOut: number;
   show: (actor: string) => void;
 }
 
 /** The charts of all who live, small, side by side; many of a kind are one chart with counts. */
-export function ChartOverview({ groups, show }: Props): JSX.Element {
+export function ChartOverview({ groups, leftOut, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
+  const notDrawn = groups.slice(maxDrawn).reduce((sum, { actors }) => sum + actors.length, leftOut);
   return (
     <ul class="chart-overview" aria-label="All charts">
-      {groups.map((group) => (
+      {groups.slice(0, maxDrawn).map((group) => (
         <li
           key={group.name}
           data-actor={group.name}
@@ -36,6 +45,7 @@ export function ChartOverview({ groups, show }: Props): JSX.Element {
           )}
         </li>
       ))}
+      {notDrawn > 0 && <li class="muted">{moreInWords(notDrawn, 'choose one in the list of actors')}</li>}
     </ul>
   );
 }
@@ -87,11 +97,19 @@ function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) =
         onChange={(event) => show((event.currentTarget as HTMLSelectElement).value)}
       >
         <option value="">show one…</option>
-        {group.actors.map(({ actor, state: where }) => (
+        {group.actors.slice(0, maxOptions).map(({ actor, state: where }) => (
           <option key={actor} value={actor}>
             {actor}: {stateInWords(where)}
           </option>
         ))}
+        {group.actors.length > maxOptions && (
+          <option disabled>
+            {moreInWords(
+              group.actors.length - maxOptions,
+              'open the group in the list of actors and type in its filter',
+            )}
+          </option>
+        )}
       </select>
       {text !== undefined && <HeatMap group={group} text={text} />}
     </div>

@@ -3,17 +3,20 @@ import type { JSX } from 'preact';
 import { place, recording } from '../model/place.ts';
 import { storyActors, storyAnchor } from '../model/story.ts';
 import { actorOf, stateInWords } from '../model/words.ts';
+import { moreInWords } from '../parts/more.ts';
 import { shownActor } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 
 interface Props {
   groups: readonly ChartGroup[];
+  /** Actors that no group has. */
+  leftOut: number;
   all: Signal<boolean>;
   show: (actor: string) => void;
 }
 
 /** All who have a chart, each with its state: the chosen one is below it. */
-export function ChartStrip({ groups, all, show }: Props): JSX.Element {
+export function ChartStrip({ groups, leftOut, all, show }: Props): JSX.Element {
   const record = recording.value?.recordAt(place.value);
   const moved = record === undefined ? undefined : actorOf(record);
   return (
@@ -24,6 +27,7 @@ export function ChartStrip({ groups, all, show }: Props): JSX.Element {
       {groups.map((group) => (
         <Chip key={group.name} group={group} moved={moved} all={all} show={show} />
       ))}
+      {leftOut > 0 && <span class="muted chart-more">{moreInWords(leftOut, 'choose one in the list of actors')}</span>}
     </nav>
   );
 }
@@ -33,7 +37,7 @@ function Chip({
   moved,
   all,
   show,
-}: Omit<Props, 'groups'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
+}: Omit<Props, 'groups' | 'leftOut'> & { group: ChartGroup; moved: string | undefined }): JSX.Element {
   const { name, actors, together } = group;
   const isShown = !all.value && actors.some(({ actor }) => actor === shownActor.value);
   const inStory = storyAnchor.value !== undefined && actors.some(({ actor }) => storyActors.value.has(actor));
@@ -56,11 +60,11 @@ function Chip({
   );
 }
 
-/** `streaming 480, draining 32`. */
+/** `streaming 480, draining 32`: the most frequent states, but not those around them. */
 function mostly({ actors }: ChartGroup): string {
-  const leaves = new Set(actors.flatMap(({ state }) => (state === '' ? [] : state.split(' | '))));
+  const leaves = new Set(actors.map(({ state }) => state));
   const counts = countsByState(actors);
-  return [...leaves]
+  return [...new Set([...leaves].flatMap((state) => (state === '' ? [] : state.split(' | '))))]
     .sort((a, b) => counts.get(b)! - counts.get(a)!)
     .slice(0, 3)
     .map((leaf) => `${stateInWords(leaf)} ${counts.get(leaf)}`)

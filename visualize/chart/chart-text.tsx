@@ -1,11 +1,22 @@
 import type { JSX } from 'preact';
 import { now, recording } from '../model/place.ts';
+import { moreInWords } from '../parts/more.ts';
 import { definitionOf, shownActor, shownSnapshot, sinceIndex } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
 import { chartInWords } from './chart-lights.ts';
 
+/** States of a group that are told. */
+const maxStates = 20;
+
 /** The charts as text, for screen readers: where each actor stands, since when, what may be next. */
-export function ChartText({ groups }: { groups: readonly ChartGroup[] }): JSX.Element {
+export function ChartText({
+  groups,
+  leftOut,
+}: {
+  groups: readonly ChartGroup[];
+  /** Actors that no group has. */
+  leftOut: number;
+}): JSX.Element {
   return (
     <div class="chart-text">
       <p aria-live="polite">{`${shownActor.value ?? 'nobody'}: ${shownSnapshot.value?.state ?? 'does not live here'}`}</p>
@@ -15,6 +26,7 @@ export function ChartText({ groups }: { groups: readonly ChartGroup[] }): JSX.El
             {group.together ? countsInWords(group) : actorInWords(group)}
           </li>
         ))}
+        {leftOut > 0 && <li>{moreInWords(leftOut, 'choose one in the list of actors')}</li>}
       </ul>
     </div>
   );
@@ -28,6 +40,8 @@ function actorInWords({ actors, machine }: ChartGroup): string {
 }
 
 function countsInWords({ name, actors }: ChartGroup): string {
-  const counts = [...countsByState(actors)].map(([state, count]) => `${count} in ${state}`);
-  return `${actors.length} ${name}: ${counts.join(', ')}`;
+  const counts = [...countsByState(actors)];
+  const told = counts.slice(0, maxStates).map(([state, count]) => `${count} in ${state}`);
+  const more = counts.length > maxStates ? [moreInWords(counts.length - maxStates, '')] : [];
+  return `${actors.length} ${name}: ${[...told, ...more].join(', ')}`;
 }

@@ -22,12 +22,12 @@ import { ChartViewport } from './chart-viewport.tsx';
 
 /** Every actor as a statechart: one as large as it can be read, all of them at a glance. */
 export function ChartView(): JSX.Element {
-  const groups = chartGroups(state.value?.actors.values() ?? []);
+  const { groups, leftOut } = chartGroups(state.value?.actors.values() ?? []);
   return (
     <section class="chart-view" aria-label="Statecharts">
-      <ChartStrip groups={groups} all={showsAll} show={choose} />
-      {showsAll.value ? <ChartOverview groups={groups} show={choose} /> : <ChosenChart />}
-      <ChartText groups={groups} />
+      <ChartStrip groups={groups} leftOut={leftOut} all={showsAll} show={choose} />
+      {showsAll.value ? <ChartOverview groups={groups} leftOut={leftOut} show={choose} /> : <ChosenChart />}
+      <ChartText groups={groups} leftOut={leftOut} />
     </section>
   );
 }

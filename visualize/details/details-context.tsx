@@ -3,16 +3,20 @@ import type { ContextChange } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { changesOf, shortPair } from '../model/context-change.ts';
 import type { Moment } from '../model/moment.ts';
+import { moreInWords } from '../parts/more.ts';
 import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Json } from './json.tsx';
+
+/** Changes that are listed and marked. */
+const maxChanges = 100;
 
 /** What the chart remembers, before and after, with the change marked. */
 export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
   const { actor, before, after } = moment;
   const context = after?.context ?? before?.context;
   const changes = context === undefined ? [] : changesOf(moment);
-  const marked = new Map(changes.map(({ path }) => [path, valueAt(before?.context, path)]));
+  const marked = new Map(changes.slice(0, maxChanges).map(({ path }) => [path, valueAt(before?.context, path)]));
   return (
     <Column label="Context" part="context">
       <h3 class="column-head">
@@ -41,7 +45,7 @@ function Changes({
   if (changes.length === 0) return <p class="muted">No change.</p>;
   return (
     <ul class="changes" aria-label="Changes">
-      {changes.map((change) => {
+      {changes.slice(0, maxChanges).map((change) => {
         const [old, now] = shortPair(valueAt(before, change.path) ?? 'nothing', change.value);
         return (
           <li key={change.path} data-path={change.path}>
@@ -52,6 +56,9 @@ function Changes({
           </li>
         );
       })}
+      {changes.length > maxChanges && (
+        <li class="muted">{moreInWords(changes.length - maxChanges, 'copying gives the whole context')}</li>
+      )}
     </ul>
   );
 }

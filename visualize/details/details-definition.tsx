@@ -1,6 +1,10 @@
 import type { JSX } from 'preact';
 import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { Moment } from '../model/moment.ts';
+import { moreInWords } from '../parts/more.ts';
+
+/** Transitions and descriptions that are listed. */
+const maxListed = 50;
 
 /** What the machine's author wrote about the states and transitions of this moment. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
@@ -11,14 +15,15 @@ export function Definition({ moment }: { readonly moment: Moment }): JSX.Element
       {machine === undefined && <p class="muted">An effect: it has no chart.</p>}
       {machine !== undefined && taken.length > 0 && (
         <ul class="taken" aria-label="Transitions taken">
-          {taken.map((transition, i) => (
+          {taken.slice(0, maxListed).map((transition, i) => (
             <Taken key={i} machine={machine} transition={transition} />
           ))}
+          {taken.length > maxListed && <li class="muted">{moreInWords(taken.length - maxListed, '')}</li>}
         </ul>
       )}
       {described.length > 0 && (
         <dl class="descriptions">
-          {described.map(({ path, description }) => (
+          {described.slice(0, maxListed).map(({ path, description }) => (
             <div key={path}>
               <dt>{path === '' ? machine?.id : path.split('.').at(-1)}</dt>
               <dd>{description}</dd>
@@ -26,6 +31,7 @@ export function Definition({ moment }: { readonly moment: Moment }): JSX.Element
           ))}
         </dl>
       )}
+      {described.length > maxListed && <p class="muted">{moreInWords(described.length - maxListed, '')}</p>}
     </div>
   );
 }

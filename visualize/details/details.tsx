@@ -13,6 +13,7 @@ import {
   wallClockText,
 } from '../model/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
+import { moreInWords } from '../parts/more.ts';
 import { Column } from './column.tsx';
 import { CopyButton } from './copy-button.tsx';
 import { Causes } from './details-causes.tsx';
@@ -26,6 +27,9 @@ import { Json } from './json.tsx';
 const shown = signal(-1);
 /** Nobody reads faster, and to draw all of it for each step would cost the steps their pace. */
 const atMostEveryMs = 140;
+
+/** Of a record that many steps answered: so many are told. */
+const maxAnswers = 20;
 
 /** From now on the details follow the place. */
 export function keepDetails(): void {
@@ -122,7 +126,9 @@ function ActorLink({ actor }: { readonly actor: string }): JSX.Element {
 function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JSX.Element {
   const open = recording.value!;
   const answers =
-    record.kind === 'transition' || record.kind === 'step' ? [] : steps.map((index) => open.recordAt(index)!);
+    record.kind === 'transition' || record.kind === 'step'
+      ? []
+      : steps.slice(0, maxAnswers).map((index) => open.recordAt(index)!);
   const { title, value } = payloadOf(record);
   return (
     <>
@@ -167,6 +173,7 @@ function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JS
                 : 'stays',
             )
             .join(', ')}
+          {steps.length > maxAnswers && ` ${moreInWords(steps.length - maxAnswers, '')}`}
         </p>
       )}
     </>

@@ -1,45 +1,50 @@
 import type { JSX } from 'preact';
+import { useState } from 'preact/hooks';
 import { shortPair } from '../model/context-change.ts';
+import {
+  entryCount,
+  type Marked,
+  maxJsonEntries,
+  openedAtFirst,
+  pointerTo,
+  shownEntries,
+} from '../model/opened-json.ts';
+import { moreInWords } from '../parts/more.ts';
 
-/** Longer lists and objects begin closed. */
-const openUpTo = 12;
 /** Texts are cut here; copying gives all of them. */
 const shownChars = 600;
 
 /** Plain data as a tree that opens and closes. `marked`: JSON Pointers of what is new. */
 export function Json({ value, path = '', marked }: JsonProps): JSX.Element {
-  if (typeof value === 'object' && value !== null) return <Fields value={value} path={path} marked={marked} />;
-  return <Leaf value={value} />;
+  if (typeof value !== 'object' || value === null) return <Leaf value={value} />;
+  return <Fields value={value} path={path} marked={marked} opened={openedAtFirst(value, path, marked)} />;
 }
 
 interface JsonProps {
   readonly value: unknown;
   readonly path?: string;
-  readonly marked?: ReadonlyMap<string, unknown> | undefined;
+  readonly marked?: Marked | undefined;
 }
 
-function Fields({
-  value,
-  path,
-  marked,
-}: {
-  readonly value: object;
+interface Inner {
   readonly path: string;
-  readonly marked: JsonProps['marked'];
-}): JSX.Element {
-  const entries = Object.entries(value);
-  if (entries.length === 0) return <span class="json-empty">{Array.isArray(value) ? '[ ]' : '{ }'}</span>;
+  readonly marked: Marked | undefined;
+  /** Pointers of what is open at first. */
+  readonly opened: ReadonlySet<string>;
+}
+
+function Fields({ value, path, marked, opened }: Inner & { readonly value: object }): JSX.Element {
+  const entries = shownEntries(value);
+  const count = entryCount(value);
+  if (count === 0) return <span class="json-empty">{Array.isArray(value) ? '[ ]' : '{ }'}</span>;
   return (
     <ul class="json">
       {entries.map(([key, field]) => (
-        <Field
-          key={key}
-          name={key}
-          value={field}
-          path={`${path}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`}
-          marked={marked}
-        />
+        <Field key={key} name={key} value={field} path={pointerTo(path, key)} marked={marked} opened={opened} />
       ))}
+      {count > maxJsonEntries && (
+        <li class="muted">{moreInWords(count - maxJsonEntries, 'copying gives all of them')}</li>
+      )}
     </ul>
   );
 }
@@ -49,15 +54,12 @@ function Field({
   value,
   path,
   marked,
-}: {
-  readonly name: string;
-  readonly value: unknown;
-  readonly path: string;
-  readonly marked: JsonProps['marked'];
-}): JSX.Element {
+  opened,
+}: Inner & { readonly name: string; readonly value: unknown }): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
   const isNew = marked?.has(path) ?? false;
   const before = marked?.get(path);
-  if (typeof value !== 'object' || value === null || Object.keys(value).length === 0) {
+  if (typeof value !== 'object' || value === null || entryCount(value) === 0) {
     return (
       <li data-changed={isNew || undefined}>
         <span class="key">{name}</span>
@@ -66,16 +68,21 @@ function Field({
       </li>
     );
   }
-  const hasNew = marked !== undefined && [...marked.keys()].some((pointer) => pointer.startsWith(`${path}/`));
-  const entries = Object.keys(value).length;
+  const opensAtFirst = opened.has(path);
+  const entries = entryCount(value);
   return (
     <li data-changed={isNew || undefined}>
-      <details open={isNew || hasNew || entries <= openUpTo}>
+      <details open={opensAtFirst} onToggle={({ currentTarget }) => setOpen(currentTarget.open)}>
         <summary>
           <span class="key">{name}</span>
           <span class="muted">{Array.isArray(value) ? `[${entries}]` : `{${entries}}`}</span>
         </summary>
-        <Fields value={value} path={path} marked={marked} />
+        {opensAtFirst ? (
+          <Fields value={value} path={path} marked={marked} opened={opened} />
+        ) : (
+          // What nobody has opened is not in the page.
+          isOpen && <Json value={value} path={path} marked={marked} />
+        )}
       </details>
     </li>
   );

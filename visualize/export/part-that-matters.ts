@@ -25,7 +25,9 @@ export function partThatMatters(
   const told = verdicts
     .filter(({ range: [first, last] }) => first <= index && index <= last)
     .flatMap(({ range, root }) => [...range, ...(root === undefined ? [] : [root])]);
-  const all = [index, ...causes, ...told, ...(record === undefined ? [] : open.ledTo(record.seq))];
+  const led = record === undefined ? [] : open.ledTo(record.seq);
+  // They are in order, and may be a million: their ends are enough.
+  const all = [index, ...causes, ...told, ...led.slice(0, 1), ...led.slice(-1)];
   const last = Math.min(Math.max(...all) + air, open.length - 1, index + mostAway);
   const first = Math.max(0, Math.min(...all) - air, index - mostAway);
   return { first: Math.min(first, last), last };

@@ -3,6 +3,9 @@
 /** More than that nobody sets by hand. */
 export const mostMarks = 100;
 
+/** Characters of an actor's name: an address with a longer one is none that browsers take or mails carry. */
+const maxActorChars = 2_000;
+
 export interface Address {
   readonly source?: number;
   /** `seq` of the record. */
@@ -36,7 +39,9 @@ export function formatAddress({ source, record, actor, range, marks = [] }: Addr
   const fields = [
     ...(source === undefined ? [] : [`source=${source}`]),
     ...(record === undefined ? [] : [`record=${record}`]),
-    ...(actor === undefined ? [] : [`actor=${encodeURIComponent(actor).replaceAll('%2F', '/')}`]),
+    ...(actor === undefined || actor.length > maxActorChars
+      ? []
+      : [`actor=${encodeURIComponent(actor).replaceAll('%2F', '/')}`]),
     ...(range === undefined ? [] : [`range=${range[0]}-${range[1]}`]),
     ...(marks.length === 0 ? [] : [`marks=${marks.join(',')}`]),
   ];

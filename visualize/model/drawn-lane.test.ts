@@ -1,5 +1,15 @@
 import { expect, test } from 'vitest';
-import { barsOf, clustersOf, clusterTitle, labelsOf, lanesIn, stepsOf } from './drawn-lane.ts';
+import {
+  barsOf,
+  clustersOf,
+  clusterTitle,
+  drawnLanes,
+  labelsOf,
+  lanesIn,
+  maxBars,
+  maxDrawnLanes,
+  stepsOf,
+} from './drawn-lane.ts';
 import type { Lane, Mark, Span } from './lanes.ts';
 import { FoldedClock, TimeAxis } from './time-axis.ts';
 
@@ -27,13 +37,14 @@ test('a bar is as long as its phase, and is cut at the ends of the view', () => 
   ]);
 });
 
-test('there are never more bars than pixels, and a pixel has the colour of most of it', () => {
+test('there are never more bars than a lane may have, they leave no gap, and each has the colour of most of it', () => {
   const spans = Array.from({ length: 50_000 }, (_, i): Span => {
     const from = Math.floor(i / 2) * 0.04 + (i % 2) * 0.01;
     return { from, to: i % 2 === 0 ? from + 0.01 : from + 0.03, phase: i % 2 === 0 ? 'starting' : 'live', index: i };
   });
   const bars = barsOf(lane({ spans }), axis, 1_000);
-  expect(bars.length).toBeLessThanOrEqual(501);
+  expect(bars.length).toBeLessThanOrEqual(maxBars);
+  for (const [i, bar] of bars.slice(1).entries()) expect(bar.x - (bars[i]!.x + bars[i]!.width)).toBeLessThan(0.1);
   expect(bars.every(({ phase }) => phase === 'live')).toBe(true);
   expect(bars.reduce((sum, { merged }) => sum + merged, 0)).toBe(50_000);
 });
@@ -81,6 +92,20 @@ test('of a hundred epochs those are shown that have something in the view; of a 
   const marked = lane({ name: 'signals', marks: [{ t: 1_100, index: 1, kind: 'signal', title: 'SIGHUP' }] });
   expect(names(lanesIn([...epochs, marked], { from: 1_090, to: 1_120 }))).toContain('signals');
   expect(names(lanesIn([...epochs, marked], { from: 1_110, to: 1_120 }))).not.toContain('signals');
+});
+
+test('of too many lanes in the view the chosen one, those with bad marks and the first ones are drawn', () => {
+  const failed = (t: number): Mark => ({ t, index: 1, kind: 'failure', title: 'broke' });
+  const epochs = Array.from({ length: 5_000 }, (_, i) =>
+    lane({ name: `epoch-${i}`, marks: i % 1_000 === 999 ? [failed(i)] : [] }),
+  );
+  const { lanes, leftOut } = drawnLanes(epochs, { from: 500, to: 3_500 }, 'epoch-4321');
+  const names = lanes.map(({ name }) => name);
+  expect([names.length, leftOut]).toEqual([maxDrawnLanes, 5_000 - maxDrawnLanes]);
+  expect(names.slice(-4)).toEqual(['epoch-999', 'epoch-1999', 'epoch-2999', 'epoch-4321']);
+  expect(names[0]).toBe('epoch-0');
+  const few = epochs.slice(0, maxDrawnLanes);
+  expect(drawnLanes(few, { from: 0, to: 1 }, undefined)).toEqual({ lanes: few, leftOut: 0 });
 });
 
 test('a mark has its words beside it where they fit: not on the next mark, not on a bar, never cut', () => {

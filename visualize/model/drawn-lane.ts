@@ -1,6 +1,7 @@
 /** What of a lane is drawn: never more than its pixels, however long the trace is. */
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { View } from './axis.ts';
+import { badBetween } from './lane-at.ts';
 import type { Lane, Mark, MarkKind, Phase } from './lanes.ts';
 import { firstAfter } from './sorted.ts';
 import type { TimeAxis } from './time-axis.ts';
@@ -50,10 +51,41 @@ export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly La
   });
 }
 
+/** Lanes that are drawn; the others are counted. */
+export const maxDrawnLanes = 300;
+
+/**
+ * Of too many lanes those that are drawn: the chosen actor's, then those with a bad mark in the view, then the first ones. They
+ * stay in their order.
+ */
+export function drawnLanes(
+  lanes: readonly Lane[],
+  { from, to }: View,
+  chosen: string | undefined,
+): { readonly lanes: readonly Lane[]; readonly leftOut: number } {
+  if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
+  const drawn = new Set(lanes.filter(({ name }) => name === chosen));
+  for (const isWanted of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
+    for (let at = 0; at < lanes.length && drawn.size < maxDrawnLanes; at++)
+      if (isWanted(lanes[at]!)) drawn.add(lanes[at]!);
+  }
+  return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
+}
+
+/** Bars of one lane: where a bar a pixel would be more, thin bars are drawn together further. */
+export const maxBars = 400;
+
 /**
  * @param end time at which what still goes on is cut off: the last record's
  */
-export function barsOf({ spans }: Lane, axis: TimeAxis, end: number): Bar[] {
+export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
+  const bars = barsFrom(lane, axis, end, 1);
+  if (bars.length <= maxBars) return bars;
+  return barsFrom(lane, axis, end, Math.ceil((2 * axis.width) / maxBars));
+}
+
+/** @param thin pixels: bars that are thinner become one, up to that width */
+function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
   const bars: Bar[] = [];
   /** How long the phases of the last bar were, when it is one of merged ones. */
   let lengths = new Map<Phase, number>();
@@ -65,9 +97,10 @@ export function barsOf({ spans }: Lane, axis: TimeAxis, end: number): Bar[] {
     const length = (to ?? end) - from;
     const last = bars.at(-1);
     // A bar that is thinner than a pixel goes into the thin one before it: no more bars than pixels, in the colour of most of it.
-    if (last !== undefined && right - x < 1 && last.width <= 1 && x - last.x < 1) {
+    if (last !== undefined && right - x < thin && last.width <= thin && x - last.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
-      bars[bars.length - 1] = { ...last, phase: longest(lengths), merged: last.merged + 1, to };
+      const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
+      bars[bars.length - 1] = { ...last, width, phase: longest(lengths), merged: last.merged + 1, to };
       continue;
     }
     bars.push({ x, width: Math.max(right - x, 1), phase, merged: 1, from, to, index });

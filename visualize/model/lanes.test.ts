@@ -6,7 +6,7 @@ import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts'
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { type Lane, Lanes } from './lanes.ts';
+import { type Lane, Lanes, maxActorLanes, maxUnknownMachines } from './lanes.ts';
 
 const header = headerWith({ program: 'pilot-agent', machines: machinesOf(agentMachine).map(statechartOf) });
 const controlPlane: TraceHeader = {
@@ -204,6 +204,23 @@ test('of ten thousand actors of such a machine the first have lanes, the others 
   const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')], { ...header, machines: [lock] });
   expect(lanes.lanes).toHaveLength(25);
   expect(named(lanes, 'more lock').counts.at(-1)?.n).toBe(10_000 - 24 - 1);
+});
+
+test('actors of machines that the header does not define have a bounded number of lanes, the others are counted', () => {
+  const bodies = Array.from({ length: 10_000 }, (_, i) => spawn(`lock-${i}`, `machine ${i}`));
+  const lanes = lanesOf([...bodies, stop('lock-9999'), stop('lock-0')]);
+  const lanesOfOthers = 24;
+  const withLane = maxUnknownMachines + lanesOfOthers;
+  expect(lanes.lanes.filter(({ spans, counts }) => spans.length + counts.length === 0)).toHaveLength(withLane);
+  expect(named(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
+});
+
+test('of a machine that wants a lane for each actor, the actors beyond the limit are counted', () => {
+  const bodies = Array.from({ length: maxActorLanes + 10 }, (_, i) => spawn(`epoch-${i}`, 'epoch'));
+  const last = `epoch-${maxActorLanes + 9}`;
+  const lanes = lanesOf([...bodies, enters(last, 'running.live'), stop(last), stop('epoch-0')]);
+  expect(lanes.lanes.filter(({ spans }) => spans.length > 0)).toHaveLength(maxActorLanes);
+  expect(named(lanes, 'more epoch').counts.map(({ n }) => n)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 9]);
 });
 
 test('what a machine says of marks is in its header: no program is known by name', () => {

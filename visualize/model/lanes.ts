@@ -41,12 +41,18 @@ export interface Lane {
 
 /** Of a machine that says nothing of lanes: so many of its actors have one, the others are counted. */
 const mostLanesByDefault = 24;
+/** Machines that the header does not define and that are told apart; the actors of others are shown as those of one machine. */
+export const maxUnknownMachines = 100;
+/** Lanes of actors: further ones are counted, also those of machines that want a lane for each. */
+export const maxActorLanes = 50_000;
 const program = 'program';
 /** Colours for states that no tag says anything of. */
 const tones = 6;
 
 /** How the actors of one machine are shown. */
 interface Shown {
+  /** The machine's id. */
+  readonly name: string;
   readonly place: number;
   readonly timeline: Timeline;
   /** Its states have tags for phases of a life. */
@@ -55,6 +61,11 @@ interface Shown {
   readonly byDefault: Set<string>;
   /** How many lanes its actors have. */
   lanes: number;
+}
+
+interface ActorLane {
+  readonly lane: Lane;
+  readonly place: number;
 }
 
 /** Follows a trace record by record. */
@@ -68,11 +79,17 @@ export class Lanes {
   readonly #departures = lane('departures', 'departures');
   /** Those with a name of their own, in the order in which they are shown. */
   readonly #named = new Map<string, Lane>();
-  readonly #actors = new Map<string, { readonly lane: Lane; readonly place: number }>();
+  readonly #actors = new Map<string, ActorLane>();
+  /** Those in their order, as long as none was added. */
+  #sorted: readonly ActorLane[] = [];
   readonly #machines = new Map<string, string | undefined>();
   readonly #tags: StateTags;
   readonly #shown = new Map<string, Shown>();
-  readonly #rules = new Map<string, readonly MarkRule[]>();
+  /** Machines that the header does not define. */
+  readonly #unknown = new Set<string>();
+  /** All further ones. */
+  readonly #others = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
+  readonly #rules = new Map<string, MarkRule[]>();
   readonly #lastSeen = new Map<MarkRule, unknown>();
   /** Items that are as a rule says, by the rule and the actor: one is marked once. */
   readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
@@ -81,17 +98,23 @@ export class Lanes {
     this.#tags = new StateTags(header.machines);
     for (const [place, { id, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
-      this.#shown.set(id, { place, timeline, hasLife, byDefault: new Set(), lanes: 0 });
+      this.#shown.set(id, { name: id, place, timeline, hasLife, byDefault: new Set(), lanes: 0 });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
       }
       for (const rule of timeline.marks ?? []) {
         if (rule.event === undefined || rule.event === '*' || !isKnown(rule)) continue;
-        this.#rules.set(rule.event, [...(this.#rules.get(rule.event) ?? []), rule]);
+        const known = this.#rules.get(rule.event);
+        if (known === undefined) this.#rules.set(rule.event, [rule]);
+        else known.push(rule);
       }
     }
     if (!this.#named.has(program)) this.#named.set(program, lane(program, program));
-    const begin = header.actors?.length ? Math.max(...header.actors.map(({ spawnedAt }) => spawnedAt)) : 0;
+    // Not with the arguments of a function: there may be a million.
+    const begin = (header.actors ?? []).reduce(
+      (last, { spawnedAt }) => Math.max(last, spawnedAt),
+      Number.NEGATIVE_INFINITY,
+    );
     for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
       this.#machines.set(actor, machine);
       this.#began(actor, machine, state, state === '' ? spawnedAt : begin, begin, -1);
@@ -100,12 +123,14 @@ export class Lanes {
 
   /** Those that have something to show, or that are there from the beginning; then those of actors, machine by machine. */
   get lanes(): readonly Lane[] {
-    const ofActors = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
+    if (this.#sorted.length !== this.#actors.size) {
+      this.#sorted = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
+    }
     const happenings = this.#named.get(program)!;
     return [
       ...[this.#departures, happenings].filter((found) => !isEmpty(found)),
       ...[...this.#named.values()].filter((found) => found !== happenings),
-      ...ofActors.map((found) => found.lane),
+      ...this.#sorted.map((found) => found.lane),
     ];
   }
 
@@ -253,7 +278,9 @@ export class Lanes {
     if (machine === undefined) return undefined;
     const known = this.#shown.get(machine);
     if (known !== undefined) return known;
-    const made = { place: this.#shown.size, timeline: {}, hasLife: false, byDefault: new Set<string>(), lanes: 0 };
+    if (this.#unknown.size === maxUnknownMachines) return this.#others;
+    const made = unknownMachine(machine, this.#shown.size);
+    this.#unknown.add(machine);
     this.#shown.set(machine, made);
     return made;
   }
@@ -264,7 +291,8 @@ export class Lanes {
 
   #hasLane(actor: string): boolean {
     const shown = this.#shownOf(this.#machines.get(actor));
-    return shown !== undefined && (shown.timeline.lane === 'each' || shown.byDefault.has(actor));
+    if (shown === undefined || (shown.timeline.lane !== 'each' && !shown.byDefault.has(actor))) return false;
+    return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
   }
 
   /** Tells of the bars that an effect is while it lives. */
@@ -322,9 +350,11 @@ export class Lanes {
   }
 
   #count(machine: string | undefined, change: 1 | -1, t: number): void {
-    const wanted = this.#shownOf(machine)?.timeline.lane;
-    if (machine === undefined || wanted === 'none' || wanted === 'each') return;
-    const [name, title] = wanted === undefined ? [`more ${machine}`, `more ${machine}`] : [wanted.count, wanted.count];
+    const shown = this.#shownOf(machine);
+    const wanted = shown?.timeline.lane;
+    if (shown === undefined || wanted === 'none') return;
+    const more = `more ${shown.name}`;
+    const [name, title] = typeof wanted === 'object' ? [wanted.count, wanted.count] : [more, more];
     const on = this.#named.get(name) ?? lane(name, title);
     this.#named.set(name, on);
     const { counts } = on;
@@ -334,6 +364,10 @@ export class Lanes {
     counts.push({ t, n });
     this.version++;
   }
+}
+
+function unknownMachine(name: string, place: number): Shown {
+  return { name, place, timeline: {}, hasLife: false, byDefault: new Set(), lanes: 0 };
 }
 
 function isLifePhase(phase: Phase): boolean {
@@ -358,6 +392,8 @@ function isEmpty({ spans, marks }: Lane): boolean {
 }
 
 /** epoch-2 before epoch-10, and epoch-1b behind epoch-1. */
+const names = new Intl.Collator('en', { numeric: true });
+
 function byNumber(a: Lane, b: Lane): number {
-  return a.name.localeCompare(b.name, 'en', { numeric: true });
+  return names.compare(a.name, b.name);
 }

@@ -81,8 +81,9 @@ function isStep(record: TraceRecord): record is StepRecord {
 function stepsOf(recording: Recording, record: TraceRecord, index: number, actor: string): number[] {
   if (isStep(record)) return [index];
   if (record.kind !== 'event' && record.kind !== 'timer' && record.kind !== 'spawn') return [];
+  // By the columns: one record may have led to a million others, of which none is parsed for that.
   return recording.ledTo(record.seq).filter((at) => {
-    const led = recording.recordAt(at)!;
-    return isStep(led) && led.actor === actor;
+    const kind = recording.kindAt(at);
+    return (kind === 'transition' || kind === 'step') && recording.aboutAt(at) === actor;
   });
 }

@@ -17,6 +17,18 @@ const nowhere = -1;
 
 const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
 
+/** Places in order; a single one as a number: of a million names most have one or two, and a list that grows has room for many. */
+type Places = number | readonly number[];
+
+const none: Places = [];
+
+function withPlace(places: Places, index: number): Places {
+  if (typeof places === 'number') return [places, index];
+  if (places === none) return index;
+  (places as number[]).push(index);
+  return places;
+}
+
 /** Grows at its end. A place is an index. */
 export class RecordStore implements RecordList {
   #length = 0;
@@ -39,9 +51,9 @@ export class RecordStore implements RecordList {
   readonly #names: string[] = [];
   readonly #numbers = new Map<string, number>();
   /** By the number of a name: places of the records about it, in order. */
-  readonly #about: number[][] = [];
+  readonly #about: Places[] = [];
   /** Of them those with which it came to be, or into another state: a chart may take a million steps in one. */
-  readonly #changes: number[][] = [];
+  readonly #changes: Places[] = [];
   readonly #messages: MessageReader;
   /** By a cause that is not in the trace, or not before its effect. */
   readonly #oddlyLed = new Map<number, number[]>();
@@ -79,8 +91,8 @@ export class RecordStore implements RecordList {
     if (record.kind === 'event') record.from = this.#names[this.#others[index]]!;
     const type = typeOf(record);
     this.#types[index] = type === undefined ? nowhere : this.#numberOf(type);
-    this.#about[about]!.push(index);
-    if (isChange(record.kind)) this.#changes[about]!.push(index);
+    this.#about[about] = withPlace(this.#about[about]!, index);
+    if (isChange(record.kind)) this.#changes[about] = withPlace(this.#changes[about]!, index);
     this.#firstLed[index] = nowhere;
     this.#nextLed[index] = nowhere;
     this.#length++;
@@ -180,7 +192,8 @@ export class RecordStore implements RecordList {
   #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
     const number = this.#numbers.get(actor);
     if (number === undefined) return [];
-    return (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
+    const places = (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
+    return typeof places === 'number' ? [places] : places;
   }
 
   #numberOf(name: string): number {
@@ -188,8 +201,8 @@ export class RecordStore implements RecordList {
     if (known !== undefined) return known;
     const number = this.#names.push(name) - 1;
     this.#numbers.set(name, number);
-    this.#about.push([]);
-    this.#changes.push([]);
+    this.#about.push(none);
+    this.#changes.push(none);
     return number;
   }
 

@@ -167,6 +167,20 @@ test('what is kept of states has no more entries than the trace has records, how
   applied.mockRestore();
 });
 
+test('of steps back far from a state that is kept only the first replays all that lies between', () => {
+  const recording = new Recording(header);
+  recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
+  const applied = vi.spyOn(TraceState.prototype, 'apply');
+  const cost = (place: number): number => {
+    applied.mockClear();
+    expect(recording.stateAt(place).actors.size).toBe(place + 1);
+    return applied.mock.calls.length;
+  };
+  expect(cost(50_000)).toBeGreaterThan(5_000);
+  for (let place = 49_999; place > 49_980; place--) expect(cost(place)).toBeLessThanOrEqual(1_000);
+  applied.mockRestore();
+});
+
 test('what it comes to is found while it is read', () => {
   const recording = recordingOf([
     spawn('agent'),

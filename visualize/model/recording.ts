@@ -17,6 +17,9 @@ const leastBetweenCheckpoints = 500;
 /** The views ask for a few states of each place: before it, at it, after what it led to. */
 const keptStates = 6;
 
+/** Where more records than this are replayed for a state, one so far before it is kept as well: the next place is often behind it. */
+const keptBefore = 1_000;
+
 /** With these an actor comes to be, or into another state. */
 const changing = ['spawn', 'transition'] as const;
 
@@ -59,6 +62,9 @@ export class Recording implements RecordList {
   readonly #gaps: Gap[] = [];
   /** States that were asked for last: the next one is asked for near them. */
   readonly #asked: { readonly index: number; readonly state: TraceState }[] = [];
+
+  /** A state a little before one that was far from all that are kept. */
+  #near: { readonly index: number; readonly state: TraceState } | undefined;
 
   constructor(header: TraceHeader, diagrams: readonly Diagram[] = []) {
     this.header = header;
@@ -152,7 +158,7 @@ export class Recording implements RecordList {
     this.#records.append(record, line);
     this.#newest.apply(record);
     const since = index - this.#checkpoints.at(-1)!.index;
-    if (since >= Math.max(leastBetweenCheckpoints, this.#newest.actors.size)) {
+    if (since >= Math.max(leastBetweenCheckpoints, this.#newest.size)) {
       this.#checkpoints.push({ index, state: this.#newest.copy() });
     }
     const drawn = this.lanes.version;
@@ -235,11 +241,15 @@ export class Recording implements RecordList {
   #replayTo(index: number): TraceState {
     const next = firstAfter(this.#checkpoints, (checkpoint) => checkpoint.index > index);
     let { index: from, state: begin } = this.#checkpoints[next - 1]!;
-    for (const asked of this.#asked) {
-      if (asked.index <= index && asked.index > from) ({ index: from, state: begin } = asked);
+    for (const known of this.#near === undefined ? this.#asked : [...this.#asked, this.#near]) {
+      if (known.index <= index && known.index > from) ({ index: from, state: begin } = known);
     }
     const state = begin.copy();
-    for (let at = from + 1; at <= index; at++) state.apply(this.#records.recordAt(at)!);
+    const near = index - from > 2 * keptBefore ? index - keptBefore : undefined;
+    for (let at = from + 1; at <= index; at++) {
+      state.apply(this.#records.recordAt(at)!);
+      if (at === near) this.#near = { index: at, state: state.copy() };
+    }
     return state;
   }
 }

@@ -3,7 +3,7 @@ import { computed, signal } from '@preact/signals';
 import { chosenActor, recording, size } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { ContractPlaces } from './sequence-contract.ts';
-import { type Columns, columnsOf, participantOrder } from './sequence-lifelines.ts';
+import { type Columns, columnsOf, maxColumns, participantOrder } from './sequence-lifelines.ts';
 import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
 /** Whether only the chosen actor's messages are shown. */
@@ -51,7 +51,9 @@ export const shownRows = computed<{ rows: SequenceRows; length: number } | undef
   return { rows, length: rows.length };
 });
 
-let columns: { rows: SequenceRows; lifelines: number; folds: boolean; columns: Columns } | undefined;
+let columns:
+  | { rows: SequenceRows; lifelines: number; folds: boolean; actor: string | undefined; columns: Columns }
+  | undefined;
 
 /** The columns of the rows: made anew only when a lifeline came to them. */
 export const shownColumns = computed<Columns>(() => {
@@ -59,13 +61,20 @@ export const shownColumns = computed<Columns>(() => {
   if (shown === undefined) return { list: [], of: () => undefined };
   const { rows } = shown;
   const folds = foldsEffects.value;
-  const same = columns?.rows === rows && columns.lifelines === rows.lifelines.size && columns.folds === folds;
+  // Fewer lifelines than there may be columns have all of them, whoever is chosen.
+  const actor = rows.lifelines.size > maxColumns ? chosenActor.value : undefined;
+  const same =
+    columns?.rows === rows &&
+    columns.lifelines === rows.lifelines.size &&
+    columns.folds === folds &&
+    columns.actor === actor;
   if (!same) {
     columns = {
       rows,
       folds,
+      actor,
       lifelines: rows.lifelines.size,
-      columns: columnsOf(rows.lifelines, knownOf(rows.index.recording).order, { foldEffects: folds }),
+      columns: columnsOf(rows.lifelines, knownOf(rows.index.recording).order, { foldEffects: folds, actor }),
     };
   }
   return columns!.columns;

@@ -5,6 +5,11 @@ import { columnFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';
 
 export const rowHeight = 26;
+/**
+ * Rows of a trace that are in the page at a time. Browsers lay out no element of more than some 33 million pixels, and beyond 16
+ * million they place what is in it to two pixels.
+ */
+export const maxBodyRows = 500_000;
 export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
@@ -77,6 +82,22 @@ export function wordsBeside(
   if (width <= right.most || roomBefore <= right.most) return right;
   const most = Math.min(width, roomBefore);
   return { left: x - beforeLoop - most, most };
+}
+
+/**
+ * The first of the rows that are in the page: 0 where all of them are, else such that the row of the place is among them.
+ *
+ * @param before the last result: it stays as long as it may
+ */
+export function firstBodyRow(length: number, here: number, before: number): number {
+  const last = Math.max(0, length - maxBodyRows);
+  const isAmong = here < 0 || (here >= before && here < before + maxBodyRows);
+  return Math.max(0, Math.min(isAmong ? before : here - maxBodyRows / 2, last));
+}
+
+/** Top of a row, in pixels. @param base the first row in the page */
+export function topOf(row: number, base: number): number {
+  return (row - base) * rowHeight;
 }
 
 /** A length for a style. */

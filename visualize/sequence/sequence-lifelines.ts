@@ -29,6 +29,10 @@ export interface Lifeline {
 
 /** A family with more lifelines than this is drawn as one lifeline. */
 export const maxLifelines = 6;
+/** Columns of a diagram: the lifelines of further families share the last one. */
+export const maxColumns = 100;
+/** Levels of owners that a name is taken apart into: `a/b/c` is an effect of `a/b`. */
+const maxOwners = 32;
 
 /** Gives actors their lifelines, as they come and go. */
 export class Lifelines {
@@ -66,8 +70,8 @@ export class Lifelines {
   }
 
   #freeLifeline(actor: string, index: number): Lifeline {
-    const slash = actor.lastIndexOf('/');
-    const owner = slash === -1 ? undefined : this.of(actor.slice(0, slash), index);
+    const ownerName = ownerOf(actor);
+    const owner = ownerName === undefined ? undefined : this.of(ownerName, index);
     const family = familyOf(actor);
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
@@ -98,6 +102,13 @@ export class Lifelines {
   }
 }
 
+/** The name before the last `/`; of a name with too many of them the one before the first. */
+function ownerOf(actor: string): string | undefined {
+  const names = actor.split('/', maxOwners + 2).length;
+  if (names === 1) return undefined;
+  return actor.slice(0, names > maxOwners + 1 ? actor.indexOf('/') : actor.lastIndexOf('/'));
+}
+
 function isFree({ lives }: Lifeline, index: number): boolean {
   return (lives.at(-1)?.end ?? 0) <= index;
 }
@@ -106,6 +117,8 @@ export interface Column {
   /** The lifelines whose lives it shows; more than one when a family is drawn as one. */
   readonly lifelines: readonly Lifeline[];
   readonly family: string;
+  /** Its lifelines are those of all families that have no column, because there are too many. */
+  readonly isRest?: boolean;
 }
 
 export interface Columns {
@@ -114,16 +127,30 @@ export interface Columns {
   of(lifeline: Lifeline): number | undefined;
 }
 
-/** Columns in the order of the diagrams' participants; who is in none follows, in the order of appearance. */
+export interface ColumnOptions {
+  /** Effects are drawn on the lifeline of the actor that they work for. */
+  readonly foldEffects: boolean;
+  /** This actor has a column, however many families there are. */
+  readonly actor?: string | undefined;
+}
+
+/**
+ * Columns in the order of the diagrams' participants; those that are in none follow in the order of appearance. At most
+ * {@link maxColumns}.
+ */
 export function columnsOf(
   lifelines: Iterable<Lifeline>,
   order: ReadonlyMap<string, number>,
-  options: { foldEffects: boolean },
+  { foldEffects, actor }: ColumnOptions,
 ): Columns {
   const shown = new Set<Lifeline>();
-  for (const lifeline of lifelines) shown.add(options.foldEffects ? rootOf(lifeline) : lifeline);
-  const sorted = [...shown].sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
-  const families = Map.groupBy(sorted, ({ family }) => family);
+  for (const lifeline of lifelines) shown.add(foldEffects ? rootOf(lifeline) : lifeline);
+  const families = Map.groupBy(shown, ({ family }) => family);
+  const chosen = actor === undefined ? undefined : familyOf(foldEffects ? actor.split('/', 1)[0]! : actor);
+  const rest = restOf(families, order, chosen);
+  const sorted = [...shown]
+    .filter(({ family }) => !rest.has(family))
+    .sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
   const list: Column[] = [];
   const place = new Map<Lifeline, number>();
   for (const lifeline of sorted) {
@@ -133,7 +160,40 @@ export function columnsOf(
     for (const one of together) place.set(one, list.length);
     list.push({ lifelines: together, family: lifeline.family });
   }
-  return { list, of: (lifeline) => place.get(options.foldEffects ? rootOf(lifeline) : lifeline) };
+  if (rest.size > 0) {
+    const together = [...rest].flatMap((family) => families.get(family)!);
+    for (const one of together) place.set(one, list.length);
+    list.push({ lifelines: together, family: 'others', isRest: true });
+  }
+  return { list, of: (lifeline) => place.get(foldEffects ? rootOf(lifeline) : lifeline) };
+}
+
+/**
+ * Families that have no column of their own, because there are too many: the diagrams' participants and the chosen actor's come
+ * first, then those that appeared first.
+ */
+function restOf(
+  families: ReadonlyMap<string, readonly Lifeline[]>,
+  order: ReadonlyMap<string, number>,
+  chosen: string | undefined,
+): ReadonlySet<string> {
+  const columns = (family: string): number => {
+    const lifelines = families.get(family)!.length;
+    return lifelines > maxLifelines ? 1 : lifelines;
+  };
+  const rest = new Set<string>();
+  let used = 0;
+  for (const family of families.keys()) used += columns(family);
+  if (used <= maxColumns) return rest;
+  const isNamed = (family: string): boolean => family === outside || family === chosen || order.has(family);
+  const all = [...families.keys()];
+  // One is that of the others.
+  let room = maxColumns - 1;
+  for (const family of [...all.filter(isNamed), ...all.filter((one) => !isNamed(one))]) {
+    room -= columns(family);
+    if (room < 0) rest.add(family);
+  }
+  return rest;
 }
 
 /** Those of the columns that some of these lifelines are in. */
@@ -152,7 +212,9 @@ export function columnsWith(columns: Columns, lifelines: Iterable<Lifeline>): Co
 }
 
 /** Who a column shows at a place: the actor that lives there, or the one before it. */
-export function titleOf({ lifelines, family }: Column, index: number): string {
+export function titleOf({ lifelines, family, isRest }: Column, index: number): string {
+  // How many of them live would take a look at each, in each step.
+  if (isRest === true) return `${lifelines.length.toLocaleString('en')} ${family}`;
   if (lifelines.length > 1) {
     const living = lifelines.filter((lifeline) => lifeAt(lifeline, index) !== undefined).length;
     return `${family} (${living})`;

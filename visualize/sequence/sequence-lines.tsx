@@ -23,8 +23,9 @@ export function SequenceHead({ columns, layout }: { columns: Columns; layout: La
 
 function HeadName({ column, x, width }: { column: Column; x: number; width: number }): JSX.Element {
   const name = titleOf(column, place.value);
-  const lives = column.lifelines.some((lifeline) => lifeAt(lifeline, place.value) !== undefined);
-  const isOne = column.lifelines.length === 1;
+  const { isRest = false } = column;
+  const lives = isRest || column.lifelines.some((lifeline) => lifeAt(lifeline, place.value) !== undefined);
+  const isOne = column.lifelines.length === 1 && !isRest;
   const classes = ['sequence-name', lives ? 'lives' : '', isOne && name === chosenActor.value ? 'chosen' : ''];
   return (
     <button
@@ -32,7 +33,13 @@ function HeadName({ column, x, width }: { column: Column; x: number; width: numb
       class={classes.filter(Boolean).join(' ')}
       style={{ left: px(x - width / 2 + 2), width: px(width - 4) }}
       aria-label={name}
-      title={lives ? name : `${name} does not live here`}
+      title={
+        isRest
+          ? `${name}: too many for a line each; choose an actor to give it one`
+          : lives
+            ? name
+            : `${name} does not live here`
+      }
       tabIndex={-1}
       disabled={!isOne}
       onClick={() => choose(name)}
@@ -48,12 +55,14 @@ interface LinesProps {
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
+  /** The first row in the page; the first one that is drawn, and the one behind the last. */
+  base: number;
   first: number;
   end: number;
 }
 
 /** From the spawn of an actor to its end, as far as rows are drawn. */
-export function SequenceLifelines({ rows, columns, layout, first, end }: LinesProps): JSX.Element | null {
+export function SequenceLifelines({ rows, columns, layout, base, first, end }: LinesProps): JSX.Element | null {
   if (end <= first) return null;
   const firstIndex = rows.row(first).entry.index;
   const lastIndex = rows.row(end - 1).entry.index;
@@ -65,7 +74,7 @@ export function SequenceLifelines({ rows, columns, layout, first, end }: LinesPr
             <div
               key={from}
               class="sequence-lifeline"
-              style={{ left: px(xOf(at, layout)), ...stretch(from, to, first, end) }}
+              style={{ left: px(xOf(at, layout)), ...stretch(from - base, to - base, first - base, end - base) }}
             />
           ))}
         </div>
@@ -84,7 +93,11 @@ function stretch(from: number, to: number, first: number, end: number): { top: s
 /** Rows from which to which somebody lives on it. Many actors on one line are one life. */
 function parts(column: Column, rows: SequenceRows, first: number, last: number): (readonly [number, number])[] {
   if (column.lifelines.length > 1) {
-    const begin = Math.min(...column.lifelines.map(({ lives }) => lives[0]!.begin));
+    // Not with the arguments of a function: there may be a million.
+    const begin = column.lifelines.reduce(
+      (first, { lives }) => Math.min(first, lives[0]!.begin),
+      Number.POSITIVE_INFINITY,
+    );
     return [[begin < 0 ? 0 : rows.rowsBefore(begin), rows.length]];
   }
   return livesWithin(column.lifelines[0]!, first, last).map(

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
-import { layoutOf, noteMiddle, widthFor, wordsAt, wordsBeside } from './sequence-layout.ts';
+import { cpuMs } from '../../test/harness/cpu-time.ts';
+import { firstBodyRow, layoutOf, maxBodyRows, noteMiddle, widthFor, wordsAt, wordsBeside } from './sequence-layout.ts';
 import { columnFor, nameLines } from './sequence-name.ts';
 
 test.each([
@@ -20,6 +21,13 @@ test('a name that is too long for its box loses its middle, never its ends', () 
   expect(first!.startsWith('an-')).toBe(true);
   expect(last!.endsWith('17')).toBe(true);
   expect(`${first}${last}`).toContain('…');
+});
+
+test('a name of a million characters is not measured at length', () => {
+  const long = `an-${'exceedingly-long-'.repeat(60_000)}name-17`;
+  expect(cpuMs(() => nameLines(long, 78))).toBeLessThan(200);
+  expect(nameLines(long, 78).at(-1)!.endsWith('17')).toBe(true);
+  expect(cpuMs(() => columnFor([long]))).toBeLessThan(200);
 });
 
 test('the width that is asked for grows with the lifelines', () => {
@@ -55,4 +63,18 @@ test('columns are as wide as names of several programs need, and no wider than t
   const width = columnFor(['agent', 'gateway:restart-status']);
   expect(nameLines('gateway:restart-status', width - 12).join('')).toBe('gateway:restart-status');
   expect(columnFor(['an-exceedingly-long-name-of-an-actor-17-of-many-others'])).toBe(132);
+});
+
+test('of more rows than a browser lays out a part is in the page: the one with the row of the place', () => {
+  const rows = 3 * maxBodyRows;
+  expect(firstBodyRow(maxBodyRows, maxBodyRows - 1, 0)).toBe(0);
+  expect(firstBodyRow(rows, 10, 0)).toBe(0);
+  const middle = firstBodyRow(rows, 1.5 * maxBodyRows, 0);
+  expect(middle).toBe(maxBodyRows);
+  // Another row of the same part leaves it; no place leaves it as well.
+  expect(firstBodyRow(rows, 2 * maxBodyRows - 1, middle)).toBe(middle);
+  expect(firstBodyRow(rows, -1, middle)).toBe(middle);
+  expect(firstBodyRow(rows, rows - 1, middle)).toBe(2 * maxBodyRows);
+  // A filter that leaves few rows.
+  expect(firstBodyRow(5, 3, middle)).toBe(0);
 });

@@ -3,9 +3,12 @@ import { type Font, textWidth } from '../../src/debugger/statechart/text-width.t
 
 const font: Font = { size: 11, bold: true };
 const mostLines = 2;
+/** More of a name has no room in any box: what is longer is not measured. */
+const maxChars = 120;
 
 /** The lines of a name in a box of some pixels. Both of its ends are always there. */
-export function nameLines(name: string, width: number): string[] {
+export function nameLines(whole: string, width: number): string[] {
+  const name = shortened(whole, maxChars);
   for (let kept = name.length; kept > 2; kept--) {
     const lines = linesOf(shortened(name, kept), width);
     if (lines !== undefined) return lines;
@@ -21,7 +24,8 @@ export const aroundName = 12;
 /** How wide columns are to be so that none of some names is shortened, unless that is too much. */
 export function columnFor(names: Iterable<string>): number {
   let { least: width } = widths;
-  for (const name of names) {
+  for (const whole of names) {
+    const name = shortened(whole, maxChars);
     while (width < widths.most && linesOf(name, width - aroundName) === undefined) width += widths.step;
   }
   return width;

@@ -16,6 +16,7 @@ import {
   noteWidth,
   px,
   rowHeight,
+  topOf,
   wordsAt,
   wordsBeside,
   xOf,
@@ -26,6 +27,8 @@ import { labelOf, payloadOf, sentenceOf, typeOf, whoOf } from './sequence-text.t
 
 interface Props {
   at: number;
+  /** The first row in the page. */
+  base: number;
   rows: SequenceRows;
   columns: Columns;
   layout: Layout;
@@ -35,12 +38,12 @@ interface Props {
   inStory: boolean;
 }
 
-export function SequenceRow({ at, rows, columns, layout, here, inStory }: Props): JSX.Element {
+export function SequenceRow({ at, base, rows, columns, layout, here, inStory }: Props): JSX.Element {
   const { entry, line } = rows.row(at);
   const { recording } = rows.index;
   const record = recording.recordAt(entry.index)!;
   const departures = recording.departureAt(entry.index);
-  const style = { top: px(at * rowHeight), height: px(rowHeight) };
+  const style = { top: px(topOf(at, base)), height: px(rowHeight) };
   if (line > 0) {
     const found = departureOfLine(departures, line);
     return (
@@ -82,10 +85,11 @@ export function SequenceRow({ at, rows, columns, layout, here, inStory }: Props)
 /** Number and time of a row. They stand beside the rows, where scrolling to the side leaves them. */
 export function SequenceStamp({
   at,
+  base,
   rows,
   here,
   inStory,
-}: Pick<Props, 'at' | 'rows' | 'here' | 'inStory'>): JSX.Element | null {
+}: Pick<Props, 'at' | 'base' | 'rows' | 'here' | 'inStory'>): JSX.Element | null {
   const { entry, line } = rows.row(at);
   if (line > 0) return null;
   const { recording } = rows.index;
@@ -97,7 +101,7 @@ export function SequenceStamp({
     // biome-ignore lint/a11y/useKeyWithClickEvents: the list box has the keys
     <div
       class={classes.filter(Boolean).join(' ')}
-      style={{ top: px(at * rowHeight), height: px(rowHeight) }}
+      style={{ top: px(topOf(at, base)), height: px(rowHeight) }}
       onClick={() => goTo(entry.index)}
     >
       {departs && <span class="sequence-alarm">⚠</span>}

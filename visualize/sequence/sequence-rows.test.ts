@@ -6,7 +6,15 @@ import { bestOf } from '../../test/harness/best-of.ts';
 import { cpuMs } from '../../test/harness/cpu-time.ts';
 import { growthOf } from '../../test/harness/growth.ts';
 import { Recording } from '../model/recording.ts';
-import { columnsOf, lifeAt, livesWithin, maxLifelines, participantOrder, titleOf } from './sequence-lifelines.ts';
+import {
+  columnsOf,
+  lifeAt,
+  livesWithin,
+  maxColumns,
+  maxLifelines,
+  participantOrder,
+  titleOf,
+} from './sequence-lifelines.ts';
 import { departureOfLine, departureText, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
 const all = { states: true, internal: true };
@@ -213,6 +221,33 @@ test('a family of many is one column that tells how many of them live', () => {
   expect(columns).toHaveLength(1);
   expect(titleOf(columns[0]!, 299)).toBe('ads-connection-N (300)');
   expect(titleOf(columns[0]!, 300)).toBe('ads-connection-N (299)');
+});
+
+test('families without room for a column share the last one; the chosen actor and those of the diagrams keep theirs', () => {
+  const name = (i: number): string => `x${String.fromCharCode(97 + (i % 26), 97 + Math.floor(i / 26))}`;
+  const rows = rowsOf([
+    ...Array.from({ length: 600 }, (_, i): TraceBody => ({ kind: 'spawn', actor: name(i) })),
+    { kind: 'spawn', actor: 'supervisor' },
+    { kind: 'spawn', actor: `${name(599)}/process`, parent: name(599) },
+  ]);
+  const { list, of } = columnsOf(rows.lifelines, new Map([['supervisor', 0]]), {
+    foldEffects: true,
+    actor: `${name(599)}/process`,
+  });
+  expect(list).toHaveLength(maxColumns);
+  expect(list[0]!.family).toBe('supervisor');
+  expect(list.slice(1, 4).map(({ family }) => family)).toEqual(['xaa', 'xba', 'xca']);
+  expect(list.at(-2)!.family).toBe(name(599));
+  expect(titleOf(list.at(-1)!, 600)).toBe(`${601 - (maxColumns - 1)} others`);
+  // What is in the shared column is drawn there.
+  expect(of(rows.index.entry(400).to)).toBe(maxColumns - 1);
+  const all = columnsOf([...rows.lifelines].slice(0, maxColumns), new Map(), { foldEffects: true });
+  expect(all.list.map(({ isRest }) => isRest)).toEqual(Array.from({ length: maxColumns }, () => undefined));
+});
+
+test('a name of a million owners has a lifeline', () => {
+  const rows = rowsOf([{ kind: 'spawn', actor: 'a/'.repeat(1_000_000) }]);
+  expect(rows.index.lifelines.length).toBeLessThan(5);
 });
 
 test('columns stand in the order of the diagrams participants, those of several diagrams merged', () => {

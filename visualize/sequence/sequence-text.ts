@@ -1,5 +1,5 @@
 /** What the sequence view writes on its arrows. */
-import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import type { TracedEvent, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { clockText, stateInWords } from '../model/words.ts';
 import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
@@ -36,10 +36,8 @@ export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
 /** What goes with it, short enough for a line. @param most characters */
 export function payloadOf(record: TraceRecord, most = maxPayload): string {
   switch (record.kind) {
-    case 'event': {
-      const { type: _, ...payload } = record.event;
-      return fieldsOf(payload, most);
-    }
+    case 'event':
+      return fieldsOf(record.event, most);
     case 'effect':
       return valueOf(record.params, most);
     case 'stop':
@@ -84,10 +82,14 @@ function lastName(effect: string): string {
   return effect.slice(effect.lastIndexOf('/') + 1);
 }
 
-function fieldsOf(payload: Readonly<Record<string, unknown>>, most: number): string {
-  const text = Object.entries(payload)
-    .map(([field, value]) => `${field}: ${valueOf(value, most)}`)
-    .join(', ');
+/** All fields but the type, as far as there is room: of a million only those that are read. */
+function fieldsOf(event: TracedEvent, most: number): string {
+  let text = '';
+  for (const field in event) {
+    if (field === 'type') continue;
+    text += `${text === '' ? '' : ', '}${field}: ${valueOf(event[field], most)}`;
+    if (text.length > most) break;
+  }
   return shortened(text, most);
 }
 

@@ -4,7 +4,18 @@ import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
 import { follows, goTo, place, size } from '../model/place.ts';
 import { isInStory } from '../model/story.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
-import { drawn as drawnForm, gutter, headHeight, type Layout, layoutFor, px, rowHeight } from './sequence-layout.ts';
+import {
+  drawn as drawnForm,
+  firstBodyRow,
+  gutter,
+  headHeight,
+  type Layout,
+  layoutFor,
+  maxBodyRows,
+  px,
+  rowHeight,
+  topOf,
+} from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import { SequenceHead, SequenceLifelines } from './sequence-lines.tsx';
 import { SequenceRow, SequenceStamp } from './sequence-row.tsx';
@@ -26,11 +37,13 @@ export function SequenceView(): JSX.Element {
   const columns = shownColumns.value;
   const layout = layoutFor(columns, box.value.width);
   const length = shown?.length ?? 0;
-  const first = Math.max(0, Math.floor(top.value / rowHeight) - spare);
-  const end = Math.min(length, Math.ceil((top.value + box.value.height) / rowHeight) + spare);
   const here = shown?.rows.rowOf(place.value) ?? -1;
-  usePlaceInView(scroller, here, shown?.rows, `${box.value.width} ${box.value.height} ${columns.list.length}`);
-  const drawn = useDrawnRows(columns, layout)(shown?.rows, first, end, here);
+  const base = useBase(length, here);
+  const inPage = Math.min(length - base, maxBodyRows);
+  const first = base + Math.max(0, Math.floor(top.value / rowHeight) - spare);
+  const end = base + Math.min(inPage, Math.ceil((top.value + box.value.height) / rowHeight) + spare);
+  usePlaceInView(scroller, here, base, shown?.rows, `${box.value.width} ${box.value.height} ${columns.list.length}`);
+  const drawn = useDrawnRows(columns, layout, base)(shown?.rows, first, end, here);
   return (
     <section class="sequence-view" aria-label="Messages">
       <SequenceTools />
@@ -48,7 +61,7 @@ export function SequenceView(): JSX.Element {
           <SequenceHead columns={columns} layout={layout} />
           <div
             class="sequence-body"
-            style={{ height: px(length * rowHeight) }}
+            style={{ height: px(inPage * rowHeight) }}
             tabIndex={0}
             role="listbox"
             aria-label="Messages between actors, oldest first"
@@ -56,7 +69,14 @@ export function SequenceView(): JSX.Element {
             onKeyDown={onKey}
           >
             {shown !== undefined && (
-              <SequenceLifelines rows={shown.rows} columns={columns} layout={layout} first={first} end={end} />
+              <SequenceLifelines
+                rows={shown.rows}
+                columns={columns}
+                layout={layout}
+                base={base}
+                first={first}
+                end={end}
+              />
             )}
             {drawn.rows}
             <div class="sequence-stamps" aria-hidden="true">
@@ -65,11 +85,24 @@ export function SequenceView(): JSX.Element {
           </div>
         </div>
       </div>
+      {inPage < length && (
+        <p class="sequence-more muted">
+          {maxBodyRows.toLocaleString('en')} of {length.toLocaleString('en')} rows: step on, or go elsewhere by the
+          slider, to see the others
+        </p>
+      )}
       {length === 0 && (
         <p class="sequence-none">{size.value === 0 ? 'No message yet.' : 'No message passes this filter.'}</p>
       )}
     </section>
   );
+}
+
+/** The first row in the page, which moves where the place is no longer among those that are. */
+function useBase(length: number, here: number): number {
+  const base = useRef(0);
+  base.current = firstBodyRow(length, here, base.current);
+  return base.current;
 }
 
 interface DrawnRows {
@@ -81,6 +114,7 @@ interface DrawnRows {
 function useDrawnRows(
   columns: Columns,
   layout: Layout,
+  base: number,
 ): (rows: SequenceRows | undefined, first: number, end: number, here: number) => DrawnRows {
   const kept = useRef<{ by: unknown[]; nodes: Map<string, readonly [JSX.Element, JSX.Element]> }>({
     by: [],
@@ -88,7 +122,7 @@ function useDrawnRows(
   });
   return (rows, first, end, here) => {
     if (rows === undefined) return { rows: [], stamps: [] };
-    const by = [rows, columns, layout.columnWidth, layout.width, layout.hasNotes];
+    const by = [rows, columns, base, layout.columnWidth, layout.width, layout.hasNotes];
     const isSame = by.every((value, i) => value === kept.current.by[i]);
     const before: typeof kept.current.nodes = isSame ? kept.current.nodes : new Map();
     const nodes: typeof before = new Map();
@@ -98,8 +132,17 @@ function useDrawnRows(
       const inStory = line === 0 && isInStory(entry.index);
       const key = `${at} ${mark} ${inStory}`;
       const node = before.get(key) ?? [
-        <SequenceRow key={at} at={at} rows={rows} columns={columns} layout={layout} here={mark} inStory={inStory} />,
-        <SequenceStamp key={at} at={at} rows={rows} here={mark} inStory={inStory} />,
+        <SequenceRow
+          key={at}
+          at={at}
+          base={base}
+          rows={rows}
+          columns={columns}
+          layout={layout}
+          here={mark}
+          inStory={inStory}
+        />,
+        <SequenceStamp key={at} at={at} base={base} rows={rows} here={mark} inStory={inStory} />,
       ];
       nodes.set(key, node);
     }
@@ -130,6 +173,7 @@ function onKey(event: KeyboardEvent): void {
 function usePlaceInView(
   scroller: { readonly current: HTMLDivElement | null },
   row: number,
+  base: number,
   rows: unknown,
   room: string,
 ): void {
@@ -141,16 +185,16 @@ function usePlaceInView(
     if (element === null || row === -1) return;
     const top = element.scrollTop;
     const seen = element.clientHeight - headHeight;
-    const isSeen = (at: number): boolean => at * rowHeight >= top && (at + 1) * rowHeight <= top + seen;
+    const isSeen = (at: number): boolean => topOf(at, base) >= top && topOf(at + 1, base) <= top + seen;
     if (follows.peek() && was !== -1 && was !== row && !isSeen(was)) return;
     showSideways(element, row);
     if (isSeen(row)) return;
-    const isNear = Math.abs(row * rowHeight - (top + seen / 2)) < seen;
+    const isNear = Math.abs(topOf(row, base) - (top + seen / 2)) < seen;
     const margin = 3 * rowHeight;
-    const isBelow = row * rowHeight >= top;
+    const isBelow = topOf(row, base) >= top;
     // From far away it comes near the top, where also a window that ends within the view has it.
-    element.scrollTop = isNear && isBelow ? (row + 1) * rowHeight - seen + margin : row * rowHeight - margin;
-  }, [row, rows, room]);
+    element.scrollTop = isNear && isBelow ? topOf(row + 1, base) - seen + margin : topOf(row, base) - margin;
+  }, [row, base, rows, room]);
 }
 
 /** Scrolls to the side when a row's arrow is not seen there. */

@@ -5,6 +5,10 @@ import { connection, notice, source, sources } from '../model/connection.ts';
 import { openSource, reopen } from '../model/load.ts';
 import { jumpTo, recording, session, size } from '../model/place.ts';
 import { Icon } from '../parts/icon.tsx';
+import { moreInWords } from '../parts/more.ts';
+
+/** Numbers of lines that are told. */
+const maxLines = 20;
 
 /** What the person must know of where the trace comes from. Nothing when all is well. */
 export function Banners(): JSX.Element {
@@ -73,8 +77,9 @@ function ConnectionBanner(): JSX.Element | null {
       return (
         <p class="banner note">
           <span>
-            {how.cutOff.length === 1 ? 'Line' : 'Lines'} {how.cutOff.join(', ')}: only half written, as a crash or a
-            full disk leaves it, and left out.
+            {how.cutOff.length === 1 ? 'Line' : 'Lines'} {how.cutOff.slice(0, maxLines).join(', ')}
+            {how.cutOff.length > maxLines && ` ${moreInWords(how.cutOff.length - maxLines, '')}`}: only half written, as
+            a crash or a full disk leaves it, and left out.
           </span>
         </p>
       );

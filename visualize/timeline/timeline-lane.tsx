@@ -68,6 +68,11 @@ export const LaneRow = memo(function LaneRow({ lane }: LaneRowProps): JSX.Elemen
   );
 });
 
+/** The place of a lane that is not in view: of hundreds only those that are seen have bars and marks in the page. */
+export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
+  return <svg class="lane" data-lane={name} width={width.value} height={laneHeight} aria-hidden="true" />;
+}
+
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
   const { x, width: wide, phase, from, to, merged, index } = bar;
   const length = to === undefined ? 'goes on' : durationInWords(to - from);

@@ -13,6 +13,22 @@ export const axisHeight = 30;
 /** What of the lanes is seen, in pixels from the first lane's top. */
 const seen = signal({ top: 0, bottom: Number.POSITIVE_INFINITY });
 
+/** Up to so many lanes all have their bars and marks in the page, seen or not. */
+const maxWholeLanes = 30;
+/** Of more lanes: so many above and below those that are seen have them as well. */
+const spareLanes = 6;
+/** Rows that are seen before the timeline knows how high it is. */
+const maxFirstSeen = 24;
+
+/** Which rows have their bars and marks in the page. */
+export function rowsInView(lanes: number): { readonly first: number; readonly end: number } {
+  if (lanes <= maxWholeLanes) return { first: 0, end: lanes };
+  const { top, bottom } = seen.value;
+  const first = Math.floor(top / laneHeight) - spareLanes;
+  const last = Number.isFinite(bottom) ? Math.ceil(bottom / laneHeight) : maxFirstSeen;
+  return { first, end: last + spareLanes };
+}
+
 type Scroller = { readonly current: HTMLDivElement | null };
 
 /** Keeps the lanes of the place in view, and knows which are. */

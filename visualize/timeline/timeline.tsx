@@ -2,20 +2,21 @@ import { useComputed } from '@preact/signals';
 import type { JSX, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { lifePhases } from '../../machines/timeline.ts';
-import { lanesIn } from '../model/drawn-lane.ts';
+import { drawnLanes, lanesIn } from '../model/drawn-lane.ts';
 import type { Lane, MarkKind } from '../model/lanes.ts';
-import { range, recording, size } from '../model/place.ts';
+import { chosenActor, range, recording, size } from '../model/place.ts';
 import { durationInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
+import { moreInWords } from '../parts/more.ts';
 import { Flags } from './timeline-flags.tsx';
 import { Folds, IdleSwitch } from './timeline-folds.tsx';
 import { onLaneKey } from './timeline-keys.ts';
-import { Axis, LaneRow } from './timeline-lane.tsx';
+import { Axis, EmptyLaneRow, LaneRow } from './timeline-lane.tsx';
 import { scrubTo, selectBetween } from './timeline-place.ts';
 import { Playhead, RangeShade } from './timeline-range.tsx';
-import { HiddenLanes, useLanesInView } from './timeline-scroll.tsx';
+import { HiddenLanes, rowsInView, useLanesInView } from './timeline-scroll.tsx';
 import { StoryPath } from './timeline-story.tsx';
 import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, zoomBy } from './timeline-view.ts';
 
@@ -23,7 +24,8 @@ import { axis, end, fit, isZoomed, pan, pointerX, timeOf, view, width, zoomAt, z
 export function Timeline(): JSX.Element {
   const track = useRef<HTMLDivElement>(null);
   const scroller = useRef<HTMLDivElement>(null);
-  const lanes = useLanes();
+  const drawn = useLanes();
+  const lanes = useComputed(() => drawn.value.lanes);
   const onScroll = useLanesInView(scroller, lanes);
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => {
@@ -45,7 +47,7 @@ export function Timeline(): JSX.Element {
         <LargeButton pane="timeline" />
       </header>
       <div class="lanes scroll" ref={scroller} onScroll={onScroll}>
-        <Names lanes={lanes.value} />
+        <Names lanes={lanes.value} leftOut={drawn.value.leftOut} />
         <div class="track" ref={track} {...trackGestures()}>
           <Axis />
           <Folds />
@@ -109,19 +111,26 @@ function isOverAxis(event: MouseEvent, track: HTMLElement): boolean {
   return event.clientY <= (track.querySelector('.axis')?.getBoundingClientRect().bottom ?? 0);
 }
 
-function Names({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
+function Names({ lanes, leftOut }: ReturnType<typeof drawnLanes>): JSX.Element {
+  const more = moreInWords(leftOut, 'zoom in, or choose an actor');
   return (
     <ul class="lane-names" aria-label="Lanes">
       <li class="axis-name">time</li>
       {lanes.map(({ name, title }) => (
         <li key={name}>{title}</li>
       ))}
+      {leftOut > 0 && (
+        <li class="lanes-more" title={more}>
+          {more}
+        </li>
+      )}
     </ul>
   );
 }
 
 function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
   size.value;
+  const { first, end } = rowsInView(lanes.length);
   return (
     // biome-ignore lint/a11y/useSemanticElements: lanes are no form's group
     <div
@@ -132,18 +141,22 @@ function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
       aria-label="Phases and marks; arrows go from one to the next, Enter goes to its record"
       onKeyDown={onLaneKey}
     >
-      {lanes.map((lane) => (
-        <LaneRow key={lane.name} lane={lane} version={recording.value?.lanes.version ?? 0} />
-      ))}
+      {lanes.map((lane, row) =>
+        row >= first && row < end ? (
+          <LaneRow key={lane.name} lane={lane} version={recording.value?.lanes.version ?? 0} />
+        ) : (
+          <EmptyLaneRow key={lane.name} name={lane.name} />
+        ),
+      )}
     </div>
   );
 }
 
-function useLanes(): { readonly value: readonly Lane[] } {
+function useLanes(): { readonly value: ReturnType<typeof drawnLanes> } {
   return useComputed(() => {
     // Lanes grow in place: the size of the trace tells that there may be more of them.
     size.value;
-    return lanesIn(recording.value?.lanes.lanes ?? [], axis.value);
+    return drawnLanes(lanesIn(recording.value?.lanes.lanes ?? [], axis.value), axis.value, chosenActor.value);
   });
 }
 
@@ -161,12 +174,15 @@ function Legend(): JSX.Element | null {
   size.value;
   const lanes = recording.value?.lanes;
   if (lanes === undefined) return null;
-  const phases = [
-    ...phasesInOrder.filter((phase) => lanes.phases.has(phase)),
-    ...[...lanes.phases].filter((phase) => !phasesInOrder.includes(phase)),
-  ].slice(0, mostInLegend);
+  const phases = phasesInOrder.filter((phase) => lanes.phases.has(phase));
+  for (const phase of lanes.phases) {
+    if (phases.length === mostInLegend) break;
+    if (!phasesInOrder.includes(phase)) phases.push(phase);
+  }
+  const leftOut = lanes.phases.size - phases.length;
   const kinds = (Object.keys(markNames) as MarkKind[]).filter((kind) => lanes.kinds.has(kind));
   if (phases.length + kinds.length === 0) return null;
+  // The states of the others stand on their bars.
   return (
     <ul class="legend" aria-label="Legend">
       {phases.map((phase) => (
@@ -175,6 +191,7 @@ function Legend(): JSX.Element | null {
           {phase}
         </li>
       ))}
+      {leftOut > 0 && <li>{moreInWords(leftOut, '')}</li>}
       {kinds.map((kind) => (
         <li key={kind}>
           <MarkSign kind={kind} />

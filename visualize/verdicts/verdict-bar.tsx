@@ -115,6 +115,7 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
       </summary>
       {isOpen.value && (
         <ol class="popup">
+          {first > 0 && <li class="muted">{first} before these</li>}
           {all.slice(first, first + mostListed).map((verdict, i) => (
             <li key={`${verdict.rule} ${verdict.index}`}>
               <button
@@ -133,6 +134,7 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
               </button>
             </li>
           ))}
+          {first + mostListed < all.length && <li class="muted">{all.length - first - mostListed} after these</li>}
         </ol>
       )}
     </details>

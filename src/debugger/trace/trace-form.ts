@@ -12,6 +12,11 @@ const text: Form = (value) => typeof value === 'string';
 const number: Form = Number.isFinite;
 const anything: Form = () => true;
 
+/** Levels of a JSON Pointer: what is deeper no recursion could walk through, and no program writes (runtime/trace/redact.ts). */
+const maxPointerLevels = 500;
+const pointer: Form = (value) =>
+  typeof value === 'string' && value.split('/', maxPointerLevels + 2).length <= maxPointerLevels + 1;
+
 function optional(form: Form): Form {
   return (value) => value === undefined || form(value);
 }
@@ -118,7 +123,7 @@ const step: Fields = {
   actor: text,
   on: text,
   taken: optional(list(number)),
-  change: optional(list(record({ path: text, value: anything }))),
+  change: optional(list(record({ path: pointer, value: anything }))),
 };
 
 /** What a header's `machines` must be. */

@@ -1,8 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { header, randomRecords, recordsOf } from '../../../test/fixtures/random-records.ts';
-import type { TraceBody, TraceRecord } from './trace.ts';
-import { applyChanges, changesOf, isActive, TraceState } from './trace-state.ts';
+import { cpuMs } from '../../../test/harness/cpu-time.ts';
+import type { ContextChange, TraceBody, TraceRecord } from './trace.ts';
+import { applyChanges, changesOf, isActive, maxRunningTimers, TraceState } from './trace-state.ts';
 
 function stateAfter(...bodies: TraceBody[]): TraceState {
   const state = TraceState.of({});
@@ -124,3 +125,29 @@ function foldAll(from: Parameters<typeof TraceState.of>[0], records: readonly Tr
   for (const record of records) state.apply(record);
   return state;
 }
+
+test('a context of many fields costs the same for each change of one, and a state that was taken before stays as it was', () => {
+  const fields = 20_000;
+  const wide = Array.from({ length: fields }, (_, i) => ({ path: `/k${i}`, value: 0 }));
+  const state = stateAfter(spawn('epoch-0'));
+  const change = (changes: ContextChange[]): void =>
+    state.apply({ seq: 1, t: 1, kind: 'step', actor: 'epoch-0', on: 'e', change: changes });
+  const cost = cpuMs(() => {
+    change(wide);
+    for (let i = 0; i < fields; i++) change([{ path: `/k${i}`, value: { n: 1 } }]);
+  });
+  expect(cost).toBeLessThan(2_000);
+  const taken = state.actors.get('epoch-0');
+  const copy = state.copy();
+  change([{ path: '/k7/n', value: 2 }]);
+  copy.apply({ seq: 1, t: 1, kind: 'step', actor: 'epoch-0', on: 'e', change: [{ path: '/k7/n', value: 3 }] });
+  const n = (of: TraceState) => (of.actors.get('epoch-0')?.context as Record<string, { n: number }>).k7!.n;
+  expect([(taken?.context as Record<string, { n: number }>).k7!.n, n(state), n(copy)]).toEqual([1, 2, 3]);
+});
+
+test('of the timers of one actor a bounded number is known to run: the last ones that started', () => {
+  const names = Array.from({ length: maxRunningTimers + 5 }, (_, i) => `timer ${i}`);
+  const state = stateAfter(spawn('epoch-0'), ...names.map((name) => start(name, 'live')));
+  const timers = state.actors.get('epoch-0')?.timers?.map(({ timer }) => timer);
+  expect(timers).toEqual(names.slice(5));
+});

@@ -2,9 +2,18 @@
 import { escapedPointer, ownValue } from '../json-object.ts';
 import type { ActorSnapshot, ContextChange, RunningTimer, TraceHeader, TraceRecord } from './trace.ts';
 
+/**
+ * Timers of one actor that are known to run; of more the first ones are forgotten. A chart has a timer for each of its delayed
+ * transitions, which are far fewer.
+ */
+export const maxRunningTimers = 500;
+
 /** Actors are replaced, never changed: a copy of the state costs one map. */
 export class TraceState {
   readonly #actors: Map<string, ActorSnapshot>;
+  /** Objects of contexts that only this state refers to: they are changed in place. A copy of each for each change of one field
+   * would cost as much as the context has fields. */
+  #owned = new WeakSet<object>();
 
   private constructor(actors: Iterable<readonly [string, ActorSnapshot]>) {
     this.#actors = new Map(actors);
@@ -17,10 +26,17 @@ export class TraceState {
 
   /** Living actors by their names, in the order of their spawns. */
   get actors(): ReadonlyMap<string, ActorSnapshot> {
+    this.#owned = new WeakSet();
     return this.#actors;
   }
 
+  /** How many actors live. */
+  get size(): number {
+    return this.#actors.size;
+  }
+
   copy(): TraceState {
+    this.#owned = new WeakSet();
     return new TraceState(this.#actors);
   }
 
@@ -33,13 +49,13 @@ export class TraceState {
         this.#change(record.actor, (actor) => ({
           ...actor,
           state: record.to,
-          ...changedContext(actor, record.change),
+          ...changedContext(actor, record.change, this.#owned),
           ...withTimers((actor.timers ?? []).filter(({ state }) => isActive(state, record.to))),
         }));
         break;
       case 'step':
         if (record.change !== undefined) {
-          this.#change(record.actor, (actor) => ({ ...actor, ...changedContext(actor, record.change) }));
+          this.#change(record.actor, (actor) => ({ ...actor, ...changedContext(actor, record.change, this.#owned) }));
         }
         break;
       case 'timer-started':
@@ -76,7 +92,7 @@ export class TraceState {
       timers: [
         ...(snapshot.timers ?? []).filter((other) => other.timer !== timer || other.state !== state),
         { timer, state, ms, startedAt: t },
-      ],
+      ].slice(-maxRunningTimers),
     }));
   }
 
@@ -101,23 +117,49 @@ export function valueAt(whole: unknown, pointer: string): unknown {
   );
 }
 
-/** A context with changes made to it. */
+/** A context with changes made to it; the context itself stays as it was. */
 export function applyChanges(context: unknown, changes: readonly ContextChange[]): unknown {
-  return changes.reduce((whole, { path, ...rest }) => withValue(whole, keysOf(path), rest), context);
+  return changed(context, changes, new WeakSet());
 }
 
-function withValue(whole: unknown, [key, ...rest]: readonly string[], change: { value?: unknown }): unknown {
+/** @param owned objects that may be changed in place; those that are made are added */
+function changed(context: unknown, changes: readonly ContextChange[], owned: WeakSet<object>): unknown {
+  return changes.reduce((whole, { path, ...rest }) => withValue(whole, keysOf(path), rest, owned), context);
+}
+
+function withValue(
+  whole: unknown,
+  [key, ...rest]: readonly string[],
+  change: { value?: unknown },
+  owned: WeakSet<object>,
+): unknown {
   if (key === undefined) return change.value;
-  const fields = typeof whole === 'object' && whole !== null ? (whole as Record<string, unknown>) : {};
-  // A computed key of a literal creates a field even if it is `__proto__`, where an assignment would set the prototype.
-  if (rest.length > 0) return { ...fields, [key]: withValue(ownValue(fields, key), rest, change) };
-  if ('value' in change) return { ...fields, [key]: change.value };
-  const { [key]: _, ...others } = fields;
-  return others;
+  const fields = ownFields(whole, owned);
+  if (rest.length > 0) setField(fields, key, withValue(ownValue(fields, key), rest, change, owned));
+  else if ('value' in change) setField(fields, key, change.value);
+  else delete fields[key];
+  return fields;
 }
 
-function changedContext(actor: ActorSnapshot, change: readonly ContextChange[] | undefined): { context?: unknown } {
-  return change === undefined ? {} : { context: applyChanges(actor.context, change) };
+function ownFields(whole: unknown, owned: WeakSet<object>): Record<string, unknown> {
+  if (typeof whole === 'object' && whole !== null && owned.has(whole)) return whole as Record<string, unknown>;
+  const fields = typeof whole === 'object' && whole !== null ? { ...whole } : {};
+  owned.add(fields);
+  return fields as Record<string, unknown>;
+}
+
+/** An assignment to `__proto__` would set the prototype instead of a field. */
+function setField(fields: Record<string, unknown>, key: string, value: unknown): void {
+  if (key !== '__proto__') fields[key] = value;
+  else Object.defineProperty(fields, key, { value, writable: true, enumerable: true, configurable: true });
+}
+
+function changedContext(
+  actor: ActorSnapshot,
+  change: readonly ContextChange[] | undefined,
+  owned: WeakSet<object>,
+): { context?: unknown } {
+  return change === undefined ? {} : { context: changed(actor.context, change, owned) };
 }
 
 function withTimers(timers: readonly RunningTimer[]): { timers: readonly RunningTimer[] } {

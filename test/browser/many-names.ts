@@ -1,0 +1,78 @@
+/** Traces in which nearly every name occurs once: what a page lists by name must not grow with them. */
+import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
+import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
+import { formatTraceLine, type TraceRecord, traceVersion } from '../../src/runtime/trace/trace.ts';
+
+/** What differs from actor to actor beside its name. */
+export interface ManyNames {
+  readonly actors: number;
+  /** Each has a machine of its own, which the header does not define. */
+  readonly machines?: boolean;
+  /** Each is in a state, got an event and performed an effect of a name of its own. */
+  readonly words?: boolean;
+  /** Each is started by the one before it. */
+  readonly chain?: boolean;
+  /** Each is an effect of the first actor. */
+  readonly effects?: boolean;
+  /** There is one actor, and what the others would do it does. */
+  readonly one?: boolean;
+}
+
+/** A name of letters only: it belongs to no series (`ads-connection-17`). */
+export function nameOf(number: number): string {
+  let name = '';
+  for (let rest = number; ; rest = Math.floor(rest / 26) - 1) {
+    name = String.fromCharCode(97 + (rest % 26)) + name;
+    if (rest < 26) return `actor-${name}`;
+  }
+}
+
+/** Its lines, header first: two records an actor, five with words of its own. */
+export function* manyNamesLines(many: ManyNames): Generator<string> {
+  yield formatTraceLine({
+    kind: 'header',
+    version: traceVersion,
+    program: 'pilot-discovery',
+    pid: 1,
+    startedAt: '2026-11-21T03:12:00.000Z',
+    level: 'standard',
+    machines: machinesOf(discoveryMachine, adsConnectionMachine).map(statechartOf),
+  });
+  let seq = 0;
+  const line = (record: object): string => {
+    seq++;
+    return formatTraceLine({ ...record, seq, t: seq } as TraceRecord);
+  };
+  yield line({ kind: 'spawn', actor: 'discovery', machine: discoveryMachine.id });
+  yield line({ kind: 'transition', actor: 'discovery', from: '', to: 'running', on: 'xstate.init', cause: seq });
+  for (let number = 0; number < many.actors; number++) {
+    const name = nameOf(number);
+    if (many.one && number > 0) {
+      const from = `state of ${nameOf(number - 1)}`;
+      yield* wordsOf(nameOf(0), from, name, line);
+      continue;
+    }
+    const actor = many.effects ? `discovery/${name}` : name;
+    const parent = many.chain && number > 0 ? nameOf(number - 1) : 'discovery';
+    const machine = many.machines ? `machine of ${name}` : adsConnectionMachine.id;
+    yield line({ kind: 'spawn', actor, parent, ...(many.effects !== true && { machine }) });
+    if (many.words || many.one) yield* wordsOf(actor, '', name, line);
+    else if (many.effects !== true) {
+      yield line({ kind: 'transition', actor, from: '', to: 'awaiting node', on: 'xstate.init' });
+    }
+  }
+}
+
+/** An actor gets an event, is in a state, performs an effect and starts a timer of a name. */
+function* wordsOf(actor: string, from: string, name: string, line: (record: object) => string): Generator<string> {
+  const state = `state of ${name}`;
+  yield line({ kind: 'event', from: 'discovery', to: actor, event: { type: `event of ${name}` } });
+  yield line({ kind: 'transition', actor, from, to: state, on: `event of ${name}` });
+  yield line({ kind: 'effect', actor, effect: `effect of ${name}` });
+  yield line({ kind: 'timer-started', actor, timer: `timer of ${name}`, state, ms: 1 });
+}
+
+export function manyNamesTrace(many: ManyNames): string {
+  return [...manyNamesLines(many)].join('');
+}

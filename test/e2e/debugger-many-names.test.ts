@@ -1,0 +1,169 @@
+/**
+ * Nearly every name of a trace occurs once: the page draws a bounded part of them, says how many it leaves out, and shows each of
+ * them when it is looked for.
+ */
+import { Readable } from 'node:stream';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
+import type { PageSource } from '../../src/debugger/visualize/page-source.ts';
+import { type ManyNames, manyNamesLines, manyNamesTrace, nameOf } from '../browser/many-names.ts';
+import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.ts';
+import { atRest, countWork, heldBytes, mainThreadMs, opened, slownessOf } from '../browser/page-state.ts';
+import { sized } from '../harness/size-of-run.ts';
+
+const actors = 20_000;
+/** Elements of the page, whatever is in the trace. */
+const maxElements = 8_000;
+/** Processor time of the page's main thread: for an empty page, and for each record. */
+const maxMs = { page: 2_000, record: 0.025 };
+/** Bytes of the page's JavaScript for each record, the columns and texts of the records included. */
+const maxBytes = { page: 30e6, record: 1_200 };
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+/** A trace that is too long for one string. */
+function longSource(many: ManyNames): PageSource {
+  const first = manyNamesLines(many).next().value as string;
+  return {
+    ...memorySource('names.trace', first),
+    read: async () => Readable.from(pieces(many), { objectMode: false }),
+  };
+}
+
+function* pieces(many: ManyNames): Generator<string> {
+  let lines: string[] = [];
+  for (const line of manyNamesLines(many)) {
+    if (lines.push(line) < 1_000) continue;
+    yield lines.join('');
+    lines = [];
+  }
+  yield lines.join('');
+}
+
+const elements = (page: Page): Promise<number> => page.locator('*').count();
+const records = (page: Page): Promise<number> =>
+  page.evaluate(
+    () => (globalThis as unknown as { chartpilot: { recording(): { length: number } } }).chartpilot.recording().length,
+  );
+
+async function openMany(names: Omit<ManyNames, 'actors'>, hash = ''): Promise<OpenedPage> {
+  const open = await openPage(browser, [memorySource('names.trace', manyNamesTrace({ actors, ...names }))], { hash });
+  await opened(open.page);
+  await atRest(open.page);
+  return open;
+}
+
+test.each<[string, ManyNames]>([
+  ['actors of one machine', { actors }],
+  [
+    'actors, each with a machine, a state, an event, an effect and a timer of its own',
+    { actors, machines: true, words: true },
+  ],
+  ['actors, each started by the one before it', { actors, chain: true }],
+  ['effects of one actor', { actors, effects: true }],
+  ['states, events, effects and timers of one actor', { actors, machines: true, one: true }],
+  ...sized<[string, ManyNames][]>({ short: [], full: [['actors: a million', { actors: 1_000_000 }]] }),
+])(
+  'many %s: the page opens in bounded time, memory and elements',
+  async (_, many) => {
+    const open = await openPage(browser, [longSource(many)], { prepare: countWork });
+    const { page } = open;
+    await page.waitForFunction(
+      () => (globalThis as unknown as { chartpilot?: { opened?: number } }).chartpilot?.opened !== undefined,
+      undefined,
+      { timeout: 500_000 },
+    );
+    await atRest(page);
+    const count = await records(page);
+    const workedMs = (await mainThreadMs(page)) / (await slownessOf(page));
+    const bytes = await heldBytes(page);
+    const drawn = await elements(page);
+    console.log(`${count} records: ${Math.round(workedMs)} ms, ${Math.round(bytes / 1e6)} MB, ${drawn} elements`);
+    expect(count).toBeGreaterThan(many.actors);
+    expect(drawn).toBeLessThan(maxElements);
+    // The page is there.
+    expect(drawn).toBeGreaterThan(300);
+    expect(workedMs).toBeLessThan(maxMs.page + count * maxMs.record);
+    expect(bytes).toBeLessThan(maxBytes.page + count * maxBytes.record);
+    await open.close();
+  },
+  600_000,
+);
+
+test('the list says how many actors it leaves out, and the filter finds each of them', async () => {
+  const open = await openMany({ machines: true });
+  const { page } = open;
+  const list = page.locator('.actors');
+  expect(await list.innerText()).toMatch(/… and 19,751 more: type in the filter/);
+  const last = nameOf(actors - 1);
+  expect(await list.locator(`[data-actor="${last}"]`).count()).toBe(0);
+  await list.getByRole('searchbox').fill(last.toUpperCase());
+  await list.locator(`[data-actor="${last}"]`).click();
+  expect(await page.locator('.chart-head').innerText()).toContain(last);
+  // Its name belongs to a column of its own.
+  await page.locator('.sequence-name.chosen', { hasText: last }).waitFor();
+  // It stays in the list when that is whole again.
+  await list.getByRole('searchbox').fill('');
+  expect(await list.locator(`[data-actor="${last}"][aria-pressed="true"]`).count()).toBe(1);
+  expect(await page.locator('.chart-strip').innerText()).toMatch(/… and 19,851 more: choose one in the list of actors/);
+  expect(await page.locator('.sequence-head').innerText()).toMatch(/19,9\d\d\s+others/);
+  await open.close();
+});
+
+test('a link to an actor shows it, though the list leaves it out', async () => {
+  const actor = nameOf(12_345);
+  const open = await openMany({ chain: true }, `#actor=${actor}`);
+  const { page } = open;
+  expect(await page.locator(`.actors [data-actor="${actor}"][aria-pressed="true"]`).count()).toBe(1);
+  expect(await page.locator('.chart-head').innerText()).toContain(actor);
+  await open.close();
+});
+
+test('in a group of many the chosen actor is listed, wherever it is', async () => {
+  const actor = nameOf(12_345);
+  const open = await openMany({}, `#actor=${actor}`);
+  const { page } = open;
+  const group = page.locator('[data-group="ads-connection"]');
+  await group.getByRole('button').first().click();
+  expect(await group.innerText()).toMatch(/… and 19,940 more: type in the filter/);
+  expect(await group.locator(`[data-actor="${actor}"][aria-pressed="true"]`).count()).toBe(1);
+  await open.close();
+});
+
+test('a payload of very many fields, on one level or on several, is shown in part', async () => {
+  const wide = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`field ${i}`, i]));
+  let nested: unknown = 'innermost';
+  for (let level = 0; level < 4; level++)
+    nested = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`n${i}`, nested]));
+  const [header, ...rest] = [...manyNamesLines({ actors: 1 })];
+  const seq = rest.length + 1;
+  const event = { type: 'x', wide, nested, ...wide };
+  const line = { kind: 'event', seq, t: seq, from: 'discovery', to: nameOf(0), event };
+  const change = Object.keys(wide).map((key) => ({ path: `/${key}`, value: 1 }));
+  const step = { kind: 'step', seq: seq + 1, t: seq, actor: nameOf(0), on: 'x', cause: seq, change };
+  const trace = [header, ...rest, `${JSON.stringify(line)}\n`, `${JSON.stringify(step)}\n`].join('');
+  const open = await openPage(browser, [memorySource('wide.trace', trace)], { hash: `#record=${seq}` });
+  const { page } = open;
+  await opened(page);
+  await atRest(page);
+  expect(await elements(page)).toBeLessThan(maxElements);
+  const payload = page.locator('.record-column .json').first();
+  expect(await payload.innerText()).toMatch(/… and 19,802 more: copying gives all of them/);
+  // What is opened by hand is bounded as well.
+  await payload.locator('summary', { hasText: 'wide' }).click();
+  await payload.getByText('… and 19,800 more').waitFor();
+  expect(await elements(page)).toBeLessThan(maxElements);
+  await page.keyboard.press('ArrowRight');
+  await atRest(page);
+  expect(await elements(page)).toBeLessThan(maxElements);
+  await open.close();
+});

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { maxJsonEntries, maxOpenedFields, openedAtFirst, shownEntries } from './opened-json.ts';
+
+const fields = (count: number, value: unknown): Record<string, unknown> =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, value]));
+
+test('short lists and objects are open at first, long ones are not, unless something in them is new', () => {
+  const value = { short: { a: [1] }, long: fields(13, { b: 1 }), 'a/b': {} };
+  expect([...openedAtFirst(value, '', undefined)]).toEqual(['/short', '/a~1b', '/short/a']);
+  const marked = new Map([['/long/k3/b', 0]]);
+  expect([...openedAtFirst(value, '', marked)].filter((pointer) => pointer.startsWith('/long'))).toEqual(
+    [
+      '/long',
+      '/long/k3',
+      ...Array.from({ length: 13 }, (_, i) => `/long/k${i}`).filter((pointer) => pointer !== '/long/k3'),
+    ].sort((a, b) => Number(a.slice(7)) - Number(b.slice(7))),
+  );
+});
+
+test('of a payload that is wide on each of its levels only so many fields are open, those near the top first', () => {
+  let value: unknown = 1;
+  for (let level = 0; level < 6; level++) value = fields(12, value);
+  const opened = [...openedAtFirst(value as object, '', undefined)];
+  expect(opened.length * 12).toBeLessThanOrEqual(maxOpenedFields);
+  expect(opened.slice(0, 12)).toEqual(Array.from({ length: 12 }, (_, i) => `/k${i}`));
+});
+
+test('of a million entries the first are shown', () => {
+  expect(shownEntries(fields(1_000_000, 0)).length).toBe(maxJsonEntries);
+  expect(shownEntries(Array.from({ length: 1_000_000 }, () => 7)).at(-1)).toEqual([String(maxJsonEntries - 1), 7]);
+});
