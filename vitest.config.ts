@@ -62,6 +62,7 @@ const longest = [
   'test/e2e/first-process',
   'test/e2e/features/restrictions',
   'test/e2e/debugger-layout',
+  'test/e2e/debugger-many-names',
   'test/e2e/debugger-causes',
   'test/e2e/features/gateway-tls',
   'test/e2e/debugger-case',

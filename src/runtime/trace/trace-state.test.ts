@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { header, randomRecords, recordsOf } from '../../../test/fixtures/random-records.ts';
 import { cpuMs } from '../../../test/harness/cpu-time.ts';
-import type { ContextChange, TraceBody, TraceRecord } from './trace.ts';
-import { applyChanges, changesOf, isActive, maxRunningTimers, TraceState } from './trace-state.ts';
+import type { ActorSnapshot, ContextChange, TraceBody, TraceRecord } from './trace.ts';
+import { applyChanges, changesOf, isActive, maxRunningTimers, TraceState, valueAt } from './trace-state.ts';
 
 function stateAfter(...bodies: TraceBody[]): TraceState {
   const state = TraceState.of({});
@@ -141,8 +141,8 @@ test('a context of many fields costs the same for each change of one, and a stat
   const copy = state.copy();
   change([{ path: '/k7/n', value: 2 }]);
   copy.apply({ seq: 1, t: 1, kind: 'step', actor: 'epoch-0', on: 'e', change: [{ path: '/k7/n', value: 3 }] });
-  const n = (of: TraceState) => (of.actors.get('epoch-0')?.context as Record<string, { n: number }>).k7!.n;
-  expect([(taken?.context as Record<string, { n: number }>).k7!.n, n(state), n(copy)]).toEqual([1, 2, 3]);
+  const n = (snapshot: ActorSnapshot | undefined): unknown => valueAt(snapshot?.context, '/k7/n');
+  expect([taken, state.actors.get('epoch-0'), copy.actors.get('epoch-0')].map(n)).toEqual([1, 2, 3]);
 });
 
 test('of the timers of one actor a bounded number is known to run: the last ones that started', () => {
