@@ -19,7 +19,7 @@ const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags'];
 
 export interface GoProgram {
   /** Its folder in `test/cluster/`, and the name of the binary. */
-  readonly name: 'api-server' | 'helm';
+  readonly name: 'api-server' | 'helm' | 'go-template';
   /** For people. */
   readonly title: string;
   /** Of two cores that do nothing else. */
@@ -36,6 +36,12 @@ export const apiServer: GoProgram = {
 /** What people install charts with; its sources here are names and sums of modules alone. */
 export const helm: GoProgram = {
   ...{ name: 'helm', title: 'Helm', takes: 'a minute and a half', package: 'helm.sh/helm/v4/cmd/helm' },
+  flags: [...flags, '-s -w'],
+};
+
+/** Executes templates with Go's text/template, of the standard library alone. */
+export const goTemplate: GoProgram = {
+  ...{ name: 'go-template', title: "Go's text/template", takes: 'ten seconds', package: '.' },
   flags: [...flags, '-s -w'],
 };
 

@@ -676,10 +676,11 @@ describe('§4.2 templates', () => {
   });
 
   test.each([
-    ['{{ if }', /t\.json, line 1: an action is not closed/],
-    ['{"a": {{ .none }}}', /t\.json: what comes of it is no JSON/],
-    ['[]', /t\.json: what comes of it is no object/],
-  ])('§4.2 mistakes of a template are told: %s', (template, told) => {
+    ['{{ if }', /t\.json:1:7: unexpected character "}"/],
+    ['{"a": {{ .none }}}', /t\.json:1:10: unknown field "none" of the values of a bootstrap/],
+    ['{"a": {{ .zone }}}', /t\.json: its output is not JSON/],
+    ['[]', /t\.json: its output is not an object/],
+  ])('§4.2 reports an error of a template: %s', (template, told) => {
     expect(() => made(template)).toThrow(told);
   });
 });

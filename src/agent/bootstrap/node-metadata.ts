@@ -54,7 +54,7 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
   const { interceptionMode, meshId } = facts.config;
   const typed: Record<string, unknown> = {
     // As every variable of JSON; what the control plane has a meaning for is not for a label to say.
-    ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedKeys.includes(key))),
+    ...Object.fromEntries(Object.entries(labels ?? {}).filter(([key]) => !typedMetadataKeys.includes(key))),
     // What a pod's own environment says of the proxy wins over what the mesh says of all.
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
@@ -104,7 +104,7 @@ export function nodeIdOf({
 }
 
 /** Keys that the control plane knows; they come first. */
-const typedKeys = [
+export const typedMetadataKeys = [
   ...['PROXY_CONFIG', 'ISTIO_VERSION', 'ISTIO_REVISION', 'LABELS', 'STATIC_LABELS', 'ANNOTATIONS', 'INSTANCE_IPS'],
   ...['NAMESPACE', 'WORKLOAD_NAME', 'INTERCEPTION_MODE', 'SERVICE_ACCOUNT', 'HTTP_PROXY_PORT', 'MESH_ID'],
   ...['CLUSTER_ID', 'NETWORK', 'REQUESTED_NETWORK_VIEW', 'POD_PORTS'],
@@ -118,8 +118,8 @@ const typedKeys = [
 ];
 
 function typedFirst(metadata: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const known = typedKeys.filter((key) => metadata[key] !== undefined);
-  const others = Object.keys(metadata).filter((key) => !typedKeys.includes(key));
+  const known = typedMetadataKeys.filter((key) => metadata[key] !== undefined);
+  const others = Object.keys(metadata).filter((key) => !typedMetadataKeys.includes(key));
   return Object.fromEntries([...known, ...others].map((key) => [key, metadata[key]]));
 }
 

@@ -197,7 +197,8 @@ export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
 }
 
-const written: ReadonlySet<string> = new Set(
+/** Names of all fields, as configurations write them. */
+export const proxyConfigNames: ReadonlySet<string> = new Set(
   Object.entries(fields).map(([property, field]) => (field as { from?: string }).from ?? property),
 );
 
@@ -206,7 +207,7 @@ export function withJsonNames(value: unknown): unknown {
   if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, element]) => {
-      const name = written.has(jsonName(key)) ? jsonName(key) : key;
+      const name = proxyConfigNames.has(jsonName(key)) ? jsonName(key) : key;
       return [name, mergedPerField.has(name) && name !== 'proxyMetadata' ? withinMessage(element) : element];
     }),
   );

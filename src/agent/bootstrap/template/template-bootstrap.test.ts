@@ -74,8 +74,66 @@ test("§4.2 the values of Istio's own template have their names here, and come t
   expect(warnings).toEqual([]);
 });
 
-test('§4.2 what is not reported is left out; what nobody knows is empty, and told', () => {
-  const { bootstrap, warnings } = made(`{{ $v := $.novelty }}${istios}{{ .other.deep }}{{ .config.none }}`);
+test('§4.2 a value that is not set is left out', () => {
+  const { bootstrap, warnings } = made(istios);
   expect(Object.keys(bootstrap)).toEqual(['layered_runtime', 'stats_config', 'admin']);
-  expect(warnings).toEqual([expect.stringMatching(/template asks for what is not known here, .*: novelty, other$/)]);
+  expect(warnings).toEqual([]);
+});
+
+test.each([
+  [
+    'a value that does not exist',
+    '{"a": "{{ .novelty }}"}',
+    /template:1:11: unknown field "novelty" of the values of a bootstrap/,
+  ],
+  [
+    'a field of the configuration',
+    '{\n  "a": {{ .config.ProxyAdminPrt }}\n}',
+    /template:2:11: unknown field "ProxyAdminPrt" of config/,
+  ],
+  ['a field of the metadata', '{{ .metadata.Namespac }}', /template:1:4: unknown field "Namespac" of metadata/],
+  ['a function', '{\n"a": {{ toYaml . }}}', /template:2:9: there is no function "toYaml"/],
+  ['a block without end', '{{ if .sts }}', /template:1:4: \{\{if\}\} is not closed/],
+])('§4.2 refuses %s with its line and column', (_, template, message) => {
+  expect(() => made(template)).toThrow(message);
+});
+
+test('§4.2 warns of an unknown value in a condition, and takes it as false', () => {
+  const { bootstrap, warnings } = made('{"a": {{ if or .novelty (eq .other "b") }}1{{ else }}2{{ end }}}');
+  expect(bootstrap).toEqual({ a: 2 });
+  expect(warnings).toEqual([
+    expect.stringMatching(/template:1:16: unknown value "novelty" in a condition, taken as false/),
+    expect.stringMatching(/template:1:29: unknown value "other" in a condition, taken as false/),
+  ]);
+});
+
+test('§4.2 evaluates functions with adjacent arguments', () => {
+  const { bootstrap } = made(
+    `{
+    {{- /* Istio 1.16 tests a setting in this way. */ -}}
+    {{- if eq (or .config.ProxyMetadata.STRIP "") "false" }}
+    "stripped": false,
+    {{- end }}
+    {{- if or .region .zone .cluster }}
+    "located": {{ printf "%q" (or .region .cluster) }},
+    {{- end }}
+    {{- with $port := .config.ProxyAdminPort }}
+    "port": {{ printf "%d" $port }}, "next": {{ len $.inclusionRegexps | printf "%03d" | printf "%q" }},
+    {{- end }}
+    "labels": { {{- range $index, $key := list "a" "b" }}{{ if $index }}, {{ end }}"{{ $key }}": "{{ js (index $.config.ProxyMetadata $key) }}"{{ end -}} },
+    "namespace": "{{ .metadata.NAMESPACE }}{{ .metadata.Namespace }}",
+    "node": {{ toJSON .bootstrap.node }}
+  }`,
+    { PROXY_CONFIG: 'proxyMetadata: {STRIP: "false", a: "x<y"}' },
+  );
+  const { node, ...others } = bootstrap;
+  expect(others).toEqual({
+    stripped: false,
+    located: expect.any(String),
+    port: 15000,
+    next: '001',
+    labels: { a: 'x<y', b: '' },
+    namespace: '',
+  });
+  expect(node).toMatchObject({ id: expect.stringMatching(/^sidecar~10\.1\.2\.3/) });
 });

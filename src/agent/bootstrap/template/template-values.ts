@@ -1,9 +1,12 @@
-/** What a template of a bootstrap may ask for, by the names of Istio's own template (spec/agent.md §4.2). Pure. */
-import { proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
+/** The values of a bootstrap template, by the names of Istio's own template (spec/agent.md §4.2, §5). Pure. */
+import { parseHostAndPort, proxyConfigNames, proxyConfigToJson } from '../../../model/mesh/proxy-config.ts';
+import type { Position } from '../../../runtime/go-template/template-error.ts';
+import { GoMap, GoStruct, type GoValue, goValueOf } from '../../../runtime/go-template/values.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { OptionErrors } from '../../../runtime/option-errors.ts';
 import { type BootstrapFacts, lookupFamily } from '../bootstrap.ts';
 import { statsChoices } from '../bootstrap-stats.ts';
+import { typedMetadataKeys } from '../node-metadata.ts';
 
 type Json = Record<string, unknown>;
 
@@ -14,6 +17,7 @@ interface BuiltIn {
   readonly stats_sinks?: readonly { readonly name: string; readonly typed_config: Json }[];
   readonly stats_flush_interval?: string;
   readonly stats_eviction_interval?: string;
+  readonly stats_config?: { readonly histogram_bucket_settings?: readonly Json[] };
 }
 
 interface Cluster {
@@ -27,9 +31,18 @@ interface Endpoint {
   readonly endpoint: { readonly address: { readonly socket_address?: Json } };
 }
 
-/** Values by the names that templates of Istio's bootstrap use; `bootstrap` is what would be written without a template, and most others are parts of it. */
-export function templateValues(facts: BootstrapFacts, builtIn: object): Record<string, unknown> {
-  return {
+/**
+ * `bootstrap` is what would be written without a template, and most others are parts of it. A value that is not set is none,
+ * which conditions take as false.
+ *
+ * @param onUnknownInCondition gets each name that a condition asks for and that does not exist
+ */
+export function templateValues(
+  facts: BootstrapFacts,
+  builtIn: object,
+  onUnknownInCondition: (name: string, at: Position) => void,
+): GoStruct {
+  const values = {
     bootstrap: builtIn,
     ...ofProxy(facts),
     ...ofStats(facts),
@@ -37,6 +50,20 @@ export function templateValues(facts: BootstrapFacts, builtIn: object): Record<s
     ...ofTelemetry(builtIn),
     ...off,
   };
+  return struct('the values of a bootstrap', values, onUnknownInCondition);
+}
+
+function struct(name: string, values: Json, onUnknownInCondition?: (name: string, at: Position) => void): GoStruct {
+  const fields = Object.entries(values).map(([field, value]): [string, GoValue] => [
+    field,
+    value === undefined ? undefined : goValueOf(value),
+  ]);
+  return new GoStruct(name, fields, onUnknownInCondition);
+}
+
+/** `index` gives an empty text for a key that is missing, as in Go. */
+function textMap(texts: unknown): GoMap {
+  return new GoMap(Object.entries((texts ?? {}) as Record<string, string>), '');
 }
 
 /** Of the node and its configuration. */
@@ -52,11 +79,12 @@ function ofProxy(facts: BootstrapFacts): Json {
     zone: locality.zone ?? '',
     sub_zone: locality.sub_zone ?? '',
     meta_json_str: JSON.stringify(node.metadata),
-    metadata: node.metadata,
-    config: withGoNames(proxyConfigToJson(config)),
-    pilot_SAN: node.metadata.PILOT_SAN,
+    metadata: metadataStruct(node.metadata),
+    config: configStruct(proxyConfigToJson(config)),
+    pilot_SAN: JSON.stringify(sanMatchers(node.metadata.PILOT_SAN)),
     discovery_address: config.discoveryAddress,
-    pilot_grpc_address: config.discoveryAddress,
+    discovery_host: config.discoveryAddress.split(':')[0],
+    pilot_grpc_address: addressJson(config.discoveryAddress),
     connect_timeout: `${facts.connectTimeoutMs / 1000}s`,
     localhost: local.localhost,
     wildcard: local.wildcard,
@@ -72,18 +100,70 @@ function ofProxy(facts: BootstrapFacts): Json {
     sds_socket: facts.secretSocket,
     workload_identity_socket_file: facts.secretSocket.split('/').at(-1),
     xds_type: facts.delta ? 'DELTA_GRPC' : 'GRPC',
-    env: { HOST_IP: facts.hostIp },
+    env: struct('env', { HOST_IP: facts.hostIp }),
   };
 }
 
-/** Fields of a message in Go begin with a capital; people write them with a small letter. */
-function withGoNames(config: Json): Json {
+/** Fields of a message in Go begin with a capital; configurations write them with a small letter. Both are known. */
+function bothNames(values: Json): Json {
   return Object.fromEntries(
-    Object.entries(config).flatMap(([field, value]) => [
+    Object.entries(values).flatMap(([field, value]) => [
       [field, value],
       [field.charAt(0).toUpperCase() + field.slice(1), value],
     ]),
   );
+}
+
+/** Maps of texts; other objects of the configuration are messages. */
+const textMaps: ReadonlySet<string> = new Set(['proxyMetadata', 'runtimeValues']);
+
+/** A field that is not set is empty. */
+function configStruct(config: Json): GoStruct {
+  const values = Object.fromEntries(
+    [...proxyConfigNames].map((name) => [
+      name,
+      textMaps.has(name) ? textMap(config[name]) : ofMessages(config[name] ?? ''),
+    ]),
+  );
+  return struct('config', bothNames(values));
+}
+
+function ofMessages(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(ofMessages);
+  if (!isObject(value)) return value;
+  return bothNames(Object.fromEntries(Object.entries(value).map(([field, element]) => [field, ofMessages(element)])));
+}
+
+/** By the names of JSON and by those of Go's struct: `NAMESPACE` and `Namespace`. */
+function metadataStruct(metadata: Json): GoStruct {
+  const names = new Set([...typedMetadataKeys, ...Object.keys(metadata)]);
+  const values = [...names].flatMap((name): [string, unknown][] => {
+    const value = isObject(metadata[name]) && labels.has(name) ? textMap(metadata[name]) : (metadata[name] ?? '');
+    return [
+      [name, value],
+      [goName(name), value],
+    ];
+  });
+  return struct('metadata', Object.fromEntries(values));
+}
+
+const labels: ReadonlySet<string> = new Set(['LABELS', 'STATIC_LABELS', 'ANNOTATIONS', 'PLATFORM_METADATA']);
+
+function goName(name: string): string {
+  return name
+    .split('_')
+    .map((word) => (['ID', 'DNS', 'SAN', 'HTTP'].includes(word) ? word : word.charAt(0) + word.slice(1).toLowerCase()))
+    .join('')
+    .replace(/Ips$/, 'IPs');
+}
+
+function sanMatchers(names: unknown): object[] {
+  return Array.isArray(names) ? names.map((exact: string) => ({ exact })) : [];
+}
+
+function addressJson(hostAndPort: string): string | undefined {
+  const parsed = parseHostAndPort(hostAndPort);
+  return parsed && JSON.stringify({ address: parsed.host, port_value: parsed.port });
 }
 
 /** What is the same in every bootstrap stands in the template itself. */
@@ -103,6 +183,7 @@ function ofBuiltIn({ layered_runtime, ...rest }: BuiltIn): Json {
     runtime_flags: JSON.stringify(layered_runtime?.layers[0]?.static_layer ?? {}),
     stats_flush_interval: rest.stats_flush_interval,
     stats_eviction_interval: rest.stats_eviction_interval,
+    histogram_buckets: rest.stats_config?.histogram_bucket_settings,
   };
 }
 
@@ -131,11 +212,14 @@ function ofTelemetry({ static_resources, stats_sinks = [] }: BuiltIn): Json {
   };
 }
 
-/** What Istio's agent has beside, and this one has not: a template's part of it is left out. */
+/** Values of Istio's agent that this one does not have: their parts of a template are left out. */
 const off: Json = Object.fromEntries(
   [
-    ...['sts', 'gcp_project_id', 'gcp_project_number', 'stackdriver', 'openCensusAgent', 'lightstepToken'],
-    ...['metadata_discovery', 'log_json', 'custom_file_path', 'load_stats_config_json_str', 'histogram_buckets'],
-    ...['stats_compression', 'metrics_localhost_access_only', 'discovery_host'],
+    ...['sts', 'gcp_project_id', 'gcp_project_number', 'stackdriver', 'stackdriverProjectID', 'stackdriverDebug'],
+    ...['stackdriverMaxAnnotations', 'stackdriverMaxAttributes', 'stackdriverMaxEvents', 'openCensusAgent'],
+    ...['openCensusAgentContexts', 'lightstepToken', 'xds_root_cert', 'metadata_discovery', 'log_json'],
+    ...['custom_file_path', 'load_stats_config_json_str', 'stats_compression'],
+    ...['metrics_localhost_access_only', 'delimited_stats_tags_enabled', 'deferred_cluster_creation'],
+    ...['deferred_stats_creation', 'bypass_overload_manager', 'envoy_status_port_enable_proxy_protocol'],
   ].map((name) => [name, undefined]),
 );

@@ -1,0 +1,132 @@
+/**
+ * Functions of bootstrap templates beside those of Go: Istio's `toJSON`, and what templates commonly use of the sprig library,
+ * which Istio's agent offers as a whole.
+ */
+import { sprint } from '../../../runtime/go-template/format.ts';
+import type { TemplateFunction } from '../../../runtime/go-template/functions.ts';
+import { FunctionError } from '../../../runtime/go-template/template-error.ts';
+import {
+  GoMap,
+  type GoValue,
+  goValueOf,
+  isList,
+  isTrue,
+  toJson,
+  typeName,
+} from '../../../runtime/go-template/values.ts';
+
+const text = (value: GoValue): string => {
+  if (typeof value === 'string') return value;
+  throw new FunctionError(`expected a string, got ${typeName(value)}`);
+};
+
+/** As sprig writes values into texts. */
+const shown = (value: GoValue): string => (typeof value === 'string' ? value : sprint([value]));
+const isNil = (value: GoValue): boolean => value === null || value === undefined;
+
+function ofText(call: (...texts: string[]) => GoValue, count: number): TemplateFunction {
+  return { min: count, max: count, call: (args) => call(...args.map(text)) };
+}
+
+function list(value: GoValue): readonly GoValue[] {
+  if (isList(value)) return value;
+  throw new FunctionError(`expected a list, got ${typeName(value)}`);
+}
+
+function map(value: GoValue): GoMap {
+  if (value instanceof GoMap) return value;
+  throw new FunctionError(`expected a map, got ${typeName(value)}`);
+}
+
+/** As `strconv.Atoi` and casts of sprig do; what is no number is 0. */
+function integer(value: GoValue): bigint {
+  if (typeof value === 'bigint') return value;
+  if (typeof value === 'number') return BigInt(Math.trunc(value));
+  if (typeof value === 'boolean') return value ? 1n : 0n;
+  return typeof value === 'string' && /^[+-]?\d{1,18}$/.test(value) ? BigInt(value) : 0n;
+}
+
+const json: TemplateFunction = { min: 1, max: 1, call: ([value]) => toJson(value) };
+
+export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<string, TemplateFunction>([
+  ['toJSON', { min: 1, max: 1, call: ([value]) => (isNil(value) ? '{}' : toJson(value)) }],
+  ['toJson', json],
+  ['json', json],
+  ['fromJson', { min: 1, max: 1, call: ([value]) => parsed(text(value)) }],
+  ['default', { min: 1, max: 2, call: ([fallback, value]) => (isTrue(value) ? value : fallback) }],
+  ['empty', { min: 1, max: 1, call: ([value]) => !isTrue(value) }],
+  ['coalesce', { min: 0, call: (args) => args.find(isTrue) ?? null }],
+  ['ternary', { min: 3, max: 3, call: ([yes, no, condition]) => (condition === true ? yes : no) }],
+  [
+    'quote',
+    {
+      min: 0,
+      call: (args) =>
+        args
+          .filter((arg) => !isNil(arg))
+          .map((arg) => JSON.stringify(shown(arg)))
+          .join(' '),
+    },
+  ],
+  [
+    'squote',
+    {
+      min: 0,
+      call: (args) =>
+        args
+          .filter((arg) => !isNil(arg))
+          .map((arg) => `'${shown(arg)}'`)
+          .join(' '),
+    },
+  ],
+  ['join', { min: 2, max: 2, call: joined }],
+  ['splitList', ofText((separator, value) => value!.split(separator!), 2)],
+  ['upper', ofText((value) => value!.toUpperCase(), 1)],
+  ['lower', ofText((value) => value!.toLowerCase(), 1)],
+  ['trim', ofText((value) => value!.trim(), 1)],
+  ['trimPrefix', ofText((prefix, value) => (value!.startsWith(prefix!) ? value!.slice(prefix!.length) : value!), 2)],
+  [
+    'trimSuffix',
+    ofText((suffix, value) => (value!.endsWith(suffix!) ? value!.slice(0, value!.length - suffix!.length) : value!), 2),
+  ],
+  ['replace', ofText((from, to, value) => value!.split(from!).join(to), 3)],
+  ['contains', ofText((part, value) => value!.includes(part!), 2)],
+  ['hasPrefix', ofText((prefix, value) => value!.startsWith(prefix!), 2)],
+  ['hasSuffix', ofText((suffix, value) => value!.endsWith(suffix!), 2)],
+  ['list', { min: 0, call: (args) => args }],
+  ['first', { min: 1, max: 1, call: ([value]) => list(value)[0] ?? null }],
+  ['last', { min: 1, max: 1, call: ([value]) => list(value).at(-1) ?? null }],
+  ['append', { min: 2, max: 2, call: ([values, value]) => [...list(values), value] }],
+  ['has', { min: 2, max: 2, call: ([value, values]) => !isNil(values) && list(values).includes(value) }],
+  ['dict', { min: 0, call: dictionary }],
+  ['hasKey', { min: 2, max: 2, call: ([values, key]) => map(values).has(text(key)) }],
+  ['get', { min: 2, max: 2, call: ([values, key]) => map(values).get(text(key)) ?? '' }],
+  ['toString', { min: 1, max: 1, call: ([value]) => shown(value) }],
+  ['int', { min: 1, max: 1, call: ([value]) => integer(value) }],
+  ['add', { min: 0, call: (args) => args.map(integer).reduce((sum, value) => sum + value, 0n) }],
+  ['sub', { min: 2, max: 2, call: ([a, b]) => integer(a) - integer(b) }],
+]);
+
+function joined([separator, values]: readonly GoValue[]): string {
+  // Templates for earlier versions of this agent name the list first.
+  if (isList(separator)) return joined([values, separator]);
+  const items = isList(values) ? values : isNil(values) ? [] : [values];
+  return items
+    .filter((item) => !isNil(item))
+    .map(shown)
+    .join(text(separator));
+}
+
+function dictionary(args: readonly GoValue[]): GoMap {
+  const entries: [string, GoValue][] = [];
+  for (let index = 0; index < args.length; index += 2) entries.push([shown(args[index]), args[index + 1] ?? '']);
+  return new GoMap(entries);
+}
+
+function parsed(value: string): GoValue {
+  try {
+    return goValueOf(JSON.parse(value));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,311 @@
+/** Executes the tree of a template. */
+
+import { sprint } from './format.ts';
+import type { TemplateFunction } from './functions.ts';
+import type { BranchNode, CommandNode, Node, OperandNode, PipeNode, TemplateSet } from './nodes.ts';
+import { mainTemplate } from './parser.ts';
+import { FunctionError, type Position, TemplateError } from './template-error.ts';
+import { GoMap, GoStruct, type GoValue, isList, isTrue, typeName } from './values.ts';
+
+/** Characters of the output; a bootstrap has some kilobytes. */
+const maxOutput = 4 * 1024 * 1024;
+/** Nodes that are executed, those of loops once an iteration. */
+const maxSteps = 1_000_000;
+/** Templates that call one another. */
+const maxCalls = 200;
+
+interface Variable {
+  readonly name: string;
+  value: GoValue;
+}
+
+/** What ends the innermost loop, or one turn of it. */
+type Interruption = 'break' | 'continue' | undefined;
+
+/** No value comes from an earlier command of the pipeline: other than a value that is nil. */
+const none = Symbol('none');
+type Final = GoValue | typeof none;
+
+export class Execution {
+  readonly #templates: TemplateSet;
+  readonly #functions: ReadonlyMap<string, TemplateFunction>;
+  readonly #output: string[] = [];
+  #length = 0;
+  #steps = 0;
+  #calls = 0;
+  #variables: Variable[] = [];
+  #isInCondition = false;
+
+  constructor(templates: TemplateSet, functions: ReadonlyMap<string, TemplateFunction>) {
+    this.#templates = templates;
+    this.#functions = functions;
+  }
+
+  /** @throws TemplateError */
+  run(data: GoValue): string {
+    this.#variables = [{ name: '$', value: data }];
+    this.#walk(data, this.#templates.get(mainTemplate) ?? []);
+    return this.#output.join('');
+  }
+
+  #write(text: string, at: Position): void {
+    this.#length += text.length;
+    if (this.#length > maxOutput) throw new TemplateError(at, `the output has more than ${maxOutput} characters`);
+    this.#output.push(text);
+  }
+
+  #step(at: Position): void {
+    if (++this.#steps > maxSteps) throw new TemplateError(at, `more than ${maxSteps} steps`);
+  }
+
+  #walk(dot: GoValue, nodes: readonly Node[]): Interruption {
+    let at: Position = { line: 1, column: 1 };
+    for (const node of nodes) {
+      if (node.is === 'text') {
+        this.#write(node.text, at);
+        continue;
+      }
+      at = node;
+      this.#step(node);
+      const interruption = this.#execute(dot, node);
+      if (interruption !== undefined) return interruption;
+    }
+    return undefined;
+  }
+
+  #execute(dot: GoValue, node: Exclude<Node, { is: 'text' }>): Interruption {
+    switch (node.is) {
+      case 'action': {
+        const value = this.#pipeline(dot, node.pipe);
+        if (node.pipe.variables.length === 0) this.#write(value === undefined ? '<no value>' : sprint([value]), node);
+        return undefined;
+      }
+      case 'template':
+        this.#call(dot, node);
+        return undefined;
+      case 'break':
+      case 'continue':
+        return node.is;
+      case 'range':
+        return this.#scoped(() => this.#range(dot, node));
+      default:
+        return this.#scoped(() => {
+          const value = this.#condition(dot, node.pipe);
+          const inner = node.is === 'with' && isTrue(value) ? value : dot;
+          return this.#walk(inner, isTrue(value) ? node.then : node.otherwise);
+        });
+    }
+  }
+
+  #condition(dot: GoValue, pipe: PipeNode): GoValue {
+    this.#isInCondition = true;
+    const value = this.#pipeline(dot, pipe);
+    this.#isInCondition = false;
+    return value;
+  }
+
+  /** Variables that it declares end with it. */
+  #scoped(task: () => Interruption): Interruption {
+    const scope = this.#variables.length;
+    const interruption = task();
+    this.#variables.length = scope;
+    return interruption;
+  }
+
+  #call(dot: GoValue, node: Node & { is: 'template' }): void {
+    const nodes = this.#templates.get(node.name);
+    if (nodes === undefined) throw new TemplateError(node, `template ${JSON.stringify(node.name)} is not defined`);
+    if (++this.#calls > maxCalls) throw new TemplateError(node, `more than ${maxCalls} templates call one another`);
+    const value = node.pipe === undefined ? undefined : this.#pipeline(dot, node.pipe);
+    const variables = this.#variables;
+    this.#variables = [{ name: '$', value }];
+    this.#walk(value, nodes);
+    this.#variables = variables;
+    this.#calls--;
+  }
+
+  #range(dot: GoValue, node: BranchNode): Interruption {
+    const value = this.#pipeline(dot, node.pipe);
+    const entries = this.#entries(value, node);
+    const scope = this.#variables.length;
+    let isEmpty = true;
+    for (const [key, element] of entries) {
+      isEmpty = false;
+      this.#step(node);
+      this.#setLoopVariables(node.pipe, key, element);
+      const interruption = this.#walk(element, node.then);
+      this.#variables.length = scope;
+      if (interruption === 'break') break;
+    }
+    const interruption = isEmpty ? this.#walk(dot, node.otherwise) : undefined;
+    // As in Go, `break` in the `else` of a loop ends that loop, and `continue` belongs to the loop around it.
+    return interruption === 'break' ? undefined : interruption;
+  }
+
+  #entries(value: GoValue, { pipe }: BranchNode): Iterable<readonly [GoValue, GoValue]> {
+    if (value === undefined || value === null) return [];
+    if (isList(value)) return value.map((element, index) => [BigInt(index), element] as const);
+    if (value instanceof GoMap) return value.sorted();
+    if (typeof value === 'bigint') {
+      if (pipe.variables.length > 1)
+        throw new TemplateError(pipe, `can't use ${value} to iterate over more than one variable`);
+      return integersBelow(value);
+    }
+    throw new TemplateError(pipe, `range can't iterate over a value of type ${typeName(value)}`);
+  }
+
+  #setLoopVariables({ variables, assigns }: PipeNode, key: GoValue, element: GoValue): void {
+    const values = variables.length > 1 ? [key, element] : [element];
+    for (const [index, name] of variables.entries()) {
+      // Declared ones are the innermost.
+      const variable = assigns
+        ? this.#variables.findLast((candidate) => candidate.name === name)
+        : this.#variables.at(index - variables.length);
+      variable!.value = values[index];
+    }
+  }
+
+  #pipeline(dot: GoValue, pipe: PipeNode): GoValue {
+    let value: Final = none;
+    // A nil that a pipeline evaluates to is no value.
+    for (const command of pipe.commands) value = this.#command(dot, command, value) ?? undefined;
+    const result = value === none ? undefined : value;
+    for (const name of pipe.variables) {
+      if (pipe.assigns) this.#variable(name, pipe).value = result;
+      else this.#variables.push({ name, value: result });
+    }
+    return result;
+  }
+
+  #variable(name: string, at: Position): Variable {
+    const variable = this.#variables.findLast((candidate) => candidate.name === name);
+    if (variable === undefined) throw new TemplateError(at, `undefined variable ${JSON.stringify(name)}`);
+    return variable;
+  }
+
+  #command(dot: GoValue, { operands }: CommandNode, final: Final): GoValue {
+    const [first] = operands;
+    const hasArguments = operands.length > 1 || final !== none;
+    switch (first.is) {
+      case 'function':
+        return this.#function(dot, first, operands.slice(1), final);
+      case 'field':
+      case 'chain':
+        return this.#operand(dot, first, hasArguments);
+      case 'variable':
+        if (first.fields.length > 0) return this.#operand(dot, first, hasArguments);
+        break;
+      case 'nil':
+        throw new TemplateError(first, 'nil is not a command');
+    }
+    if (hasArguments) throw new TemplateError(first, `${nameOf(first)} is not a function and takes no arguments`);
+    return this.#operand(dot, first);
+  }
+
+  #operand(dot: GoValue, operand: OperandNode, hasArguments = false): GoValue {
+    switch (operand.is) {
+      case 'dot':
+        return dot;
+      case 'nil':
+        return null;
+      case 'literal':
+        return operand.value;
+      case 'function':
+        return this.#function(dot, operand, [], none);
+      case 'pipe':
+        return this.#pipeline(dot, operand);
+      case 'field':
+        return this.#fieldOf(dot, operand, hasArguments);
+      case 'variable':
+        return this.#fieldOf(this.#variable(operand.name, operand).value, operand, hasArguments);
+      case 'chain':
+        return this.#fieldOf(this.#operand(dot, operand.of), operand, hasArguments);
+    }
+  }
+
+  #fieldOf(receiver: GoValue, { fields, line, column }: WithFields, hasArguments: boolean): GoValue {
+    let value = receiver;
+    for (const [index, name] of fields.entries()) {
+      if (value === undefined) return undefined;
+      const isCalled = hasArguments && index === fields.length - 1;
+      const at = { line, column };
+      if (this.#isInCondition && value instanceof GoStruct && !value.fields.has(name) && value.onUnknownInCondition) {
+        value.onUnknownInCondition(name, at);
+        return undefined;
+      }
+      value = field(value, name, isCalled, at);
+    }
+    return value;
+  }
+
+  #function(
+    dot: GoValue,
+    at: OperandNode & { is: 'function' },
+    operands: readonly OperandNode[],
+    final: Final,
+  ): GoValue {
+    const { name } = at;
+    const called = this.#functions.get(name)!;
+    const count = operands.length + (final === none ? 0 : 1);
+    checkCount(at, called, count);
+    if (name === 'and' || name === 'or') return this.#shortCircuit(dot, name, operands, final);
+    const values = operands.map((operand) => this.#operand(dot, operand));
+    if (final !== none) values.push(final);
+    if (called.takesText && typeof values[0] !== 'string') {
+      throw new TemplateError(operands[0] ?? at, `${name} needs a string, got ${typeName(values[0])}`);
+    }
+    try {
+      return called.call(values);
+    } catch (error) {
+      if (!(error instanceof FunctionError)) throw error;
+      throw new TemplateError(at, `${name}: ${error.message}`);
+    }
+  }
+
+  #shortCircuit(dot: GoValue, name: 'and' | 'or', operands: readonly OperandNode[], final: Final): GoValue {
+    let value: GoValue;
+    for (const operand of operands) {
+      value = this.#operand(dot, operand);
+      if (isTrue(value) === (name === 'or')) return value;
+    }
+    return final === none ? value : final;
+  }
+}
+
+function checkCount(at: OperandNode & { is: 'function' }, { min, max }: TemplateFunction, count: number): void {
+  if (count >= min && count <= (max ?? count)) return;
+  const expected = max === undefined ? `at least ${min}` : max === min ? `${min}` : `${min} to ${max}`;
+  throw new TemplateError(at, `wrong number of arguments for ${at.name}: expected ${expected}, got ${count}`);
+}
+
+interface WithFields extends Position {
+  readonly fields: readonly string[];
+}
+
+function field(value: GoValue, name: string, isCalled: boolean, at: Position): GoValue {
+  if (value instanceof GoMap || (value instanceof GoStruct && value.fields.has(name))) {
+    if (isCalled) throw new TemplateError(at, `.${name} is not a function and takes no arguments`);
+    return value instanceof GoMap ? value.get(name) : value.fields.get(name);
+  }
+  if (value instanceof GoStruct)
+    throw new TemplateError(at, `unknown field ${JSON.stringify(name)} of ${value.typeName}`);
+  if (value === null) throw new TemplateError(at, `field ${JSON.stringify(name)} of nil`);
+  throw new TemplateError(at, `field ${JSON.stringify(name)} of a value of type ${typeName(value)}`);
+}
+
+function nameOf(operand: OperandNode): string {
+  switch (operand.is) {
+    case 'literal':
+      return operand.text;
+    case 'variable':
+      return operand.name;
+    case 'dot':
+      return '.';
+    default:
+      return 'a pipeline in parentheses';
+  }
+}
+
+function* integersBelow(limit: bigint): Generator<readonly [undefined, bigint]> {
+  for (let integer = 0n; integer < limit; integer++) yield [undefined, integer];
+}

@@ -1,0 +1,198 @@
+/** Numbers and texts as Go's fmt and strconv write them. */
+import { FunctionError } from './template-error.ts';
+
+export interface Flags {
+  minus?: boolean;
+  plus?: boolean;
+  sharp?: boolean;
+  space?: boolean;
+  zero?: boolean;
+  /** `%+v`: fields have their names. */
+  names?: boolean;
+  /** `%#v`. */
+  goSyntax?: boolean;
+  /** Characters. */
+  width?: number | undefined;
+  precision?: number | undefined;
+}
+
+export const noFlags: Flags = {};
+
+/** To the width of the flags, with spaces; numbers with zeros where a flag says so. */
+export function pad(text: string, { width = 0, minus, zero }: Flags): string {
+  const missing = width - [...text].length;
+  if (missing <= 0) return text;
+  if (minus) return text + ' '.repeat(missing);
+  return (zero ? '0' : ' ').repeat(missing) + text;
+}
+
+const bases: Readonly<Record<string, readonly [radix: number, prefix: string]>> = {
+  ...{ v: [10, ''], d: [10, ''], b: [2, '0b'], o: [8, '0'], O: [8, '0o'], x: [16, '0x'], X: [16, '0X'] },
+};
+
+/** @returns `undefined` if an int has no such verb */
+export function formatInteger(value: bigint, verb: string, flags: Flags): string | undefined {
+  if (verb === 'c' || verb === 'q' || verb === 'U') return formatCharacter(value, verb, flags);
+  const base = bases[verb];
+  if (base === undefined) return undefined;
+  const [radix, prefix] = base;
+  const { precision, width = 0, minus, zero, sharp } = flags;
+  const sign = value < 0n ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
+  if (precision === 0 && value === 0n) return pad('', { ...flags, zero: false });
+  let digits = (value < 0n ? -value : value).toString(radix);
+  if (verb === 'X') digits = digits.toUpperCase();
+  const zeroWidth = zero && !minus && width > 0 ? width - sign.length : 0;
+  digits = digits.padStart(precision ?? zeroWidth, '0');
+  // The leading zero of an octal number is one of its digits.
+  const marked =
+    verb === 'O' || (sharp && prefix !== '' && !(verb === 'o' && digits.startsWith('0'))) ? prefix + digits : digits;
+  return pad(sign + marked, { ...flags, zero: false });
+}
+
+function formatCharacter(value: bigint, verb: 'c' | 'q' | 'U', flags: Flags): string {
+  const isPoint = value >= 0n && value <= 0x10ffffn && !(value >= 0xd800n && value <= 0xdfffn);
+  const character = isPoint ? String.fromCodePoint(Number(value)) : '\ufffd';
+  if (verb === 'c') return pad(character, flags);
+  if (verb === 'q') return pad(quoteCharacter(character, flags), flags);
+  const code = BigInt.asUintN(64, value)
+    .toString(16)
+    .toUpperCase()
+    .padStart(Math.max(4, flags.precision ?? 4), '0');
+  const shown = flags.sharp && isPoint && isPrintable(character) ? ` '${character}'` : '';
+  return pad(`U+${code}${shown}`, { ...flags, zero: false });
+}
+
+/** @returns `undefined` if a float64 has no such verb */
+export function formatFloat(value: number, verb: string, flags: Flags): string | undefined {
+  const digits = floatDigits(Math.abs(value), verb, flags);
+  if (digits === undefined) return undefined;
+  const isNegative = value < 0 || Object.is(value, -0);
+  const sign = isNegative ? '-' : flags.plus ? '+' : flags.space ? ' ' : '';
+  if (Number.isNaN(value)) return pad(`${sign}NaN`, { ...flags, zero: false });
+  if (!Number.isFinite(value)) return pad(`${sign || '+'}Inf`, { ...flags, zero: false });
+  const shown = flags.sharp ? withPoint(digits, verb, flags.precision) : digits;
+  if (flags.zero && !flags.minus && flags.width !== undefined)
+    return sign + shown.padStart(flags.width - sign.length, '0');
+  return pad(sign + shown, { ...flags, zero: false });
+}
+
+function floatDigits(magnitude: number, verb: string, { precision }: Flags): string | undefined {
+  if ('xXb'.includes(verb)) throw new FunctionError(`%${verb} of a float64 is not supported`);
+  if (!'vgGeEfF'.includes(verb)) return undefined;
+  if (!Number.isFinite(magnitude)) return '';
+  const lower = verb.toLowerCase();
+  const text =
+    lower === 'e'
+      ? exponential(magnitude, precision ?? 6)
+      : lower === 'f'
+        ? fixed(magnitude, precision ?? 6)
+        : general(magnitude, precision);
+  return verb === 'E' || verb === 'G' ? text.toUpperCase() : text;
+}
+
+/** `#`: there is a decimal point, and `%g` keeps its zeros. */
+function withPoint(text: string, verb: string, precision: number | undefined): string {
+  const [, digits = '', power = ''] = /^([^eE]*)(.*)$/.exec(text)!;
+  const pointed = digits.includes('.') ? digits : `${digits}.`;
+  if (!'vgG'.includes(verb)) return pointed + power;
+  const significant = digits === '0' ? 1 : digits.replace('.', '').replace(/^0+/, '').length;
+  return pointed + '0'.repeat(Math.max(0, (precision ?? 6) - significant)) + power;
+}
+
+/** From this power of ten on, the shortest form has an exponent. */
+const shortestLimit = 6;
+
+/** `%g`: the shortest text that reads as the same number, or as many significant digits as asked for. */
+function general(magnitude: number, precision: number | undefined): string {
+  const digits = precision === undefined ? undefined : Math.min(Math.max(precision, 1), maxPrecision);
+  const text = digits === undefined ? magnitude.toExponential() : exponential(magnitude, digits - 1);
+  const [mantissa = '', power = ''] = text.split('e');
+  const exponent = Number(power);
+  const significant = mantissa.replace('.', '').replace(/0+$/, '') || '0';
+  const isWhole = significant.length >= exponent + 1;
+  const limit = digits === undefined ? shortestLimit : isWhole ? Math.min(digits, significant.length) : digits;
+  if (exponent < -4 || exponent >= limit) {
+    const rest = significant.slice(1);
+    return `${significant[0]}${rest === '' ? '' : `.${rest}`}e${signedPower(exponent)}`;
+  }
+  if (exponent < 0) return `0.${'0'.repeat(-exponent - 1)}${significant}`;
+  const whole = significant.slice(0, exponent + 1).padEnd(exponent + 1, '0');
+  const fraction = significant.slice(exponent + 1);
+  return fraction === '' ? whole : `${whole}.${fraction}`;
+}
+
+function exponential(magnitude: number, precision: number): string {
+  const places = Math.min(precision, maxPrecision);
+  let exponent = Number(magnitude.toExponential().split('e')[1]);
+  let digits = scaled(magnitude, places - exponent).toString();
+  if (digits.length > places + 1) {
+    exponent++;
+    digits = digits.slice(0, -1);
+  }
+  const shown = digits.padEnd(places + 1, '0');
+  return `${shown[0]}${places > 0 ? `.${shown.slice(1)}` : ''}e${signedPower(exponent)}`;
+}
+
+function fixed(magnitude: number, precision: number): string {
+  const places = Math.min(precision, maxPrecision);
+  const digits = scaled(magnitude, places)
+    .toString()
+    .padStart(places + 1, '0');
+  return places === 0 ? digits : `${digits.slice(0, -places)}.${digits.slice(-places)}`;
+}
+
+/** Digits of a float64, which has fewer than 1,100 in all. */
+const maxPrecision = 1_100;
+
+/** The number times a power of ten, exactly, rounded to the nearest integer, and to the even one of two: as Go rounds. */
+function scaled(magnitude: number, power: number): bigint {
+  const bits = new DataView(new ArrayBuffer(8));
+  bits.setFloat64(0, magnitude);
+  const raw = bits.getBigUint64(0);
+  const biased = raw >> 52n;
+  const fraction = raw & ((1n << 52n) - 1n);
+  const shift = (biased === 0n ? 1n : biased) - 1075n;
+  let numerator = biased === 0n ? fraction : fraction | (1n << 52n);
+  let denominator = 1n;
+  if (shift > 0n) numerator <<= shift;
+  else denominator <<= -shift;
+  if (power > 0) numerator *= 10n ** BigInt(power);
+  else denominator *= 10n ** BigInt(-power);
+  const whole = numerator / denominator;
+  const rest = (numerator % denominator) * 2n;
+  const roundsUp = rest > denominator || (rest === denominator && whole % 2n === 1n);
+  return roundsUp ? whole + 1n : whole;
+}
+
+function signedPower(exponent: number): string {
+  return `${exponent < 0 ? '-' : '+'}${String(Math.abs(exponent)).padStart(2, '0')}`;
+}
+
+const quotedSigns: Readonly<Record<string, string>> = {
+  ...{ '\x07': '\\a', '\b': '\\b', '\f': '\\f', '\n': '\\n', '\r': '\\r', '\t': '\\t', '\v': '\\v', '\\': '\\\\' },
+};
+
+/** A literal of Go; with `#` a raw one where that is possible, with `+` of ASCII alone. */
+export function quote(text: string, { sharp, plus }: Flags): string {
+  if (sharp && !/[`\ufeff]|(?!\t)\p{Cc}/u.test(text)) return `\`${text}\``;
+  return `"${[...text].map((character) => escaped(character, '"', plus === true)).join('')}"`;
+}
+
+export function quoteCharacter(character: string, { plus }: Flags): string {
+  return `'${escaped(character, "'", plus === true)}'`;
+}
+
+function escaped(character: string, quoteSign: string, onlyAscii: boolean): string {
+  if (character === quoteSign) return `\\${character}`;
+  const known = quotedSigns[character];
+  if (known !== undefined) return known;
+  const code = character.codePointAt(0)!;
+  if (isPrintable(character) && !(onlyAscii && code > 126)) return character;
+  if (code < 0x20 || code === 0x7f) return `\\x${code.toString(16).padStart(2, '0')}`;
+  return code > 0xffff ? `\\U${code.toString(16).padStart(8, '0')}` : `\\u${code.toString(16).padStart(4, '0')}`;
+}
+
+/** Letters, marks, numbers, punctuation, symbols, and the ASCII space. */
+export function isPrintable(character: string): boolean {
+  return character === ' ' || /^[\p{L}\p{M}\p{N}\p{P}\p{S}]$/u.test(character);
+}

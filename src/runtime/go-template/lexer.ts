@@ -1,0 +1,190 @@
+/** Splits a template into text and the tokens of its actions, by the rules of Go's text/template. */
+import { type Position, TemplateError } from './template-error.ts';
+
+export type TokenKind =
+  | 'text'
+  | 'open'
+  | 'close'
+  | 'space'
+  | 'identifier'
+  | 'keyword'
+  | 'bool'
+  | 'dot'
+  | 'field'
+  | 'variable'
+  | 'number'
+  | 'char'
+  | 'string'
+  | 'rawString'
+  | 'declare'
+  | 'assign'
+  | 'pipe'
+  | 'paren('
+  | 'paren)'
+  | 'comma'
+  | 'end';
+
+export interface Token extends Position {
+  readonly kind: TokenKind;
+  readonly text: string;
+}
+
+const keywords = new Set([
+  ...['break', 'continue', 'block', 'define', 'else', 'end', 'if', 'nil', 'range', 'template', 'with'],
+]);
+
+const opening = '{{';
+/** Only these are trimmed: other white space of Unicode is text. */
+const spaceAtEnd = /[ \t\r\n]+$/;
+const spaceAtBegin = /^[ \t\r\n]+/;
+const closing = /(?:[ \t\r\n]-)?\}\}/y;
+/** What may follow a word, a field or a variable. */
+const wordEnd = /(?=[ \t\r\n.,|:()]|\}\}|$)/y;
+
+const rules: readonly (readonly [TokenKind | 'word', RegExp])[] = [
+  ['space', /(?:[ \t\r\n](?!-\}\}))+/y],
+  ['declare', /:=/y],
+  ['assign', /=/y],
+  ['pipe', /\|/y],
+  ['comma', /,/y],
+  ['paren(', /\(/y],
+  ['paren)', /\)/y],
+  ['string', /"(?:[^"\\\n]|\\[^\n])*"/y],
+  ['rawString', /`[^`]*`/y],
+  ['char', /'(?:[^'\\\n]|\\[^\n])*'/y],
+  ['field', /\.[\p{L}_][\p{L}\p{Nd}_]*/uy],
+  [
+    'number',
+    /[+-]?(?=\.?\d)(?:0[xX][\da-fA-F_]*(?:\.[\da-fA-F_]*)?(?:[pP][+-]?[\d_]+)?|[\d_]*\.?[\d_]*(?:[eE][+-]?[\d_]+)?(?:[bBoO][\d_]+)?)/y,
+  ],
+  ['dot', /\./y],
+  ['variable', /\$[\p{L}\p{Nd}_]*/uy],
+  ['word', /[\p{L}_][\p{L}\p{Nd}_]*/uy],
+];
+
+const needsWordEnd: ReadonlySet<TokenKind | 'word'> = new Set(['field', 'dot', 'variable', 'word'] as const);
+
+/** @throws TemplateError */
+export function tokenize(template: string): Token[] {
+  return new Lexer(template).run();
+}
+
+class Lexer {
+  readonly #input: string;
+  readonly #tokens: Token[] = [];
+  readonly #lineStarts: readonly number[];
+  #at = 0;
+
+  constructor(input: string) {
+    this.#input = input;
+    const starts = [0];
+    for (let next = input.indexOf('\n'); next >= 0; next = input.indexOf('\n', next + 1)) starts.push(next + 1);
+    this.#lineStarts = starts;
+  }
+
+  run(): Token[] {
+    let trims = false;
+    for (;;) {
+      const open = this.#input.indexOf(opening, this.#at);
+      const raw = this.#input.slice(this.#at, open < 0 ? undefined : open);
+      const text = trims ? raw.replace(spaceAtBegin, '') : raw;
+      const trimsBefore = open >= 0 && /^-[ \t\r\n]/.test(this.#input.slice(open + 2, open + 4));
+      const shown = trimsBefore ? text.replace(spaceAtEnd, '') : text;
+      if (shown !== '') this.#push('text', shown, this.#at);
+      if (open < 0) break;
+      this.#at = open + 2 + (trimsBefore ? 2 : 0);
+      trims = this.#input.startsWith('/*', this.#at) ? this.#comment(open) : this.#action(open);
+    }
+    this.#push('end', '', this.#input.length);
+    return this.#tokens;
+  }
+
+  /** @returns whether the text after it is trimmed */
+  #comment(open: number): boolean {
+    const end = this.#input.indexOf('*/', this.#at + 2);
+    if (end < 0) throw this.#error(open, 'a comment is not closed with */');
+    this.#at = end + 2;
+    const close = this.#match(closing);
+    if (close === undefined) throw this.#error(this.#at, 'a comment must end right before }}');
+    this.#at += close.length;
+    return close.length > 2;
+  }
+
+  /** @returns whether the text after it is trimmed */
+  #action(open: number): boolean {
+    this.#push('open', opening, open);
+    const parens: number[] = [];
+    for (;;) {
+      const close = this.#match(closing);
+      if (close !== undefined) {
+        const unclosed = parens.at(-1);
+        if (unclosed !== undefined) throw this.#error(unclosed, 'a ( is not closed');
+        this.#push('close', close, this.#at);
+        this.#at += close.length;
+        return close.length > 2;
+      }
+      const token = this.#token(open);
+      if (token.kind === 'paren(') parens.push(this.#at - 1);
+      if (token.kind === 'paren)' && parens.pop() === undefined) throw this.#error(this.#at - 1, 'unexpected )');
+    }
+  }
+
+  #token(open: number): Token {
+    if (this.#at >= this.#input.length) throw this.#error(open, 'an action is not closed with }}');
+    for (const [kind, rule] of rules) {
+      const text = this.#match(rule);
+      if (text === undefined) continue;
+      const begin = this.#at;
+      this.#at += text.length;
+      const mustEnd = needsWordEnd.has(kind) || kind === 'number';
+      if (mustEnd && this.#match(kind === 'number' ? numberEnd : wordEnd) === undefined) {
+        const what = kind === 'number' ? 'number' : 'name';
+        throw this.#error(begin, `bad character in a ${what}: ${quoted(this.#input.slice(begin, this.#at + 1))}`);
+      }
+      return this.#push(kind === 'word' ? wordKind(text) : kind, text, begin);
+    }
+    const sign = this.#input[this.#at]!;
+    const unclosed = {
+      '"': 'a string is not closed',
+      '`': 'a raw string is not closed',
+      "'": 'a character is not closed',
+    };
+    throw this.#error(this.#at, unclosed[sign as '"'] ?? `unexpected character ${quoted(sign)}`);
+  }
+
+  #match(rule: RegExp): string | undefined {
+    rule.lastIndex = this.#at;
+    return rule.exec(this.#input)?.[0];
+  }
+
+  #push(kind: TokenKind, text: string, at: number): Token {
+    const token = { kind, text, ...this.#position(at) };
+    this.#tokens.push(token);
+    return token;
+  }
+
+  #position(at: number): Position {
+    let [low, high] = [0, this.#lineStarts.length];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.#lineStarts[middle]! <= at) low = middle;
+      else high = middle;
+    }
+    return { line: low + 1, column: at - this.#lineStarts[low]! + 1 };
+  }
+
+  #error(at: number, what: string): TemplateError {
+    return new TemplateError(this.#position(at), what);
+  }
+}
+
+const numberEnd = /(?![\p{L}\p{Nd}_])/uy;
+
+function wordKind(text: string): TokenKind {
+  if (text === 'true' || text === 'false') return 'bool';
+  return keywords.has(text) ? 'keyword' : 'identifier';
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text);
+}

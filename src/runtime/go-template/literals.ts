@@ -1,0 +1,83 @@
+/** Values of literals, by the rules of Go's lexical syntax. */
+import type { Token } from './lexer.ts';
+import { TemplateError } from './template-error.ts';
+
+const minInt = -(2n ** 63n);
+const maxInt = 2n ** 63n - 1n;
+
+/** @throws TemplateError */
+export function literalOf(token: Token): bigint | number | string | boolean {
+  const { kind, text } = token;
+  switch (kind) {
+    case 'bool':
+      return text === 'true';
+    case 'rawString':
+      return text.slice(1, -1).replaceAll('\r', '');
+    case 'string':
+      return unescape(token, '"');
+    case 'char': {
+      const content = unescape(token, "'");
+      if ([...content].length !== 1) throw new TemplateError(token, `${text} must be one character`);
+      return BigInt(content.codePointAt(0)!);
+    }
+    default:
+      return numberOf(token);
+  }
+}
+
+function numberOf(token: Token): bigint | number {
+  const { text } = token;
+  const negative = text.startsWith('-');
+  const digits = text.replace(/^[+-]/, '');
+  const isSeparated = /^(?:0[xXbBoO]_?|)[\da-fA-F]+(?:_[\da-fA-F]+)*$/.test(digits) || !digits.includes('_');
+  const plain = digits.replaceAll('_', '');
+  if (/^(?:0[xX][\da-fA-F]+|0[bB][01]+|0[oO]?[0-7]+|0|[1-9]\d*)$/.test(plain) && isSeparated) {
+    const octal = /^0[0-7]+$/.test(plain) ? `0o${plain.slice(1)}` : plain;
+    const magnitude = BigInt(octal);
+    const value = negative ? -magnitude : magnitude;
+    if (value < minInt || value > maxInt) throw new TemplateError(token, `${text} is too large for an int`);
+    return value;
+  }
+  if (/^(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$/.test(plain) && /[.eE]/.test(plain) && isSeparated) {
+    const value = Number(plain);
+    if (!Number.isFinite(value)) throw new TemplateError(token, `${text} is too large for a float64`);
+    return negative ? -value : value;
+  }
+  throw new TemplateError(token, `${text} is not a number`);
+}
+
+const simpleEscapes: Readonly<Record<string, string>> = {
+  ...{ a: '\x07', b: '\b', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v', '\\': '\\' },
+};
+const escape = /\\(?:x([\da-fA-F]{2})|u([\da-fA-F]{4})|U([\da-fA-F]{8})|([0-7]{3})|(["'abfnrtv\\])|(.?))/gs;
+
+/** Bytes that `\x` and octal escapes name are read as UTF-8, together with their neighbours. */
+function unescape(token: Token, quote: '"' | "'"): string {
+  const bytes: Buffer[] = [];
+  const content = token.text.slice(1, -1);
+  let at = 0;
+  for (const match of content.matchAll(escape)) {
+    bytes.push(Buffer.from(content.slice(at, match.index)));
+    bytes.push(escaped(token, quote, match));
+    at = match.index + match[0].length;
+  }
+  return Buffer.concat([...bytes, Buffer.from(content.slice(at))]).toString();
+}
+
+function escaped(token: Token, quote: string, match: RegExpMatchArray): Buffer {
+  const [whole, byte, short, long, octal, simple] = match;
+  if (byte !== undefined || octal !== undefined) {
+    const value = byte === undefined ? Number.parseInt(octal!, 8) : Number.parseInt(byte, 16);
+    // In a character literal it is a code point.
+    if (value <= 255) return quote === "'" ? Buffer.from(String.fromCodePoint(value)) : Buffer.from([value]);
+  }
+  const code = short ?? long;
+  if (code !== undefined) {
+    const point = Number.parseInt(code, 16);
+    if (point <= 0x10ffff && (point < 0xd800 || point > 0xdfff)) return Buffer.from(String.fromCodePoint(point));
+  }
+  if (simple === quote) return Buffer.from(quote);
+  const known = simple === undefined ? undefined : simpleEscapes[simple];
+  if (known === undefined) throw new TemplateError(token, `${token.text}: ${whole} is no escape sequence`);
+  return Buffer.from(known);
+}

@@ -1,0 +1,62 @@
+/** The tree of a template. */
+import type { Position } from './template-error.ts';
+
+export interface TextNode {
+  readonly is: 'text';
+  readonly text: string;
+}
+
+export interface ActionNode extends Position {
+  readonly is: 'action';
+  readonly pipe: PipeNode;
+}
+
+/** `if`, `with` and `range`. */
+export interface BranchNode extends Position {
+  readonly is: 'if' | 'with' | 'range';
+  readonly pipe: PipeNode;
+  readonly then: readonly Node[];
+  readonly otherwise: readonly Node[];
+}
+
+export interface TemplateNode extends Position {
+  readonly is: 'template';
+  readonly name: string;
+  readonly pipe?: PipeNode;
+}
+
+export interface LoopControlNode extends Position {
+  readonly is: 'break' | 'continue';
+}
+
+export type Node = TextNode | ActionNode | BranchNode | TemplateNode | LoopControlNode;
+
+/** Commands whose value is passed on, and the variables that get the last one. */
+export interface PipeNode extends Position {
+  readonly is: 'pipe';
+  readonly variables: readonly string[];
+  /** `=` instead of `:=`. */
+  readonly assigns: boolean;
+  readonly commands: readonly CommandNode[];
+}
+
+/** The first operand, called with the others if there are any. */
+export interface CommandNode extends Position {
+  readonly operands: readonly [OperandNode, ...OperandNode[]];
+}
+
+export type OperandNode = Position &
+  (
+    | { readonly is: 'dot' }
+    | { readonly is: 'nil' }
+    | { readonly is: 'literal'; readonly value: bigint | number | string | boolean; readonly text: string }
+    | { readonly is: 'function'; readonly name: string }
+    | { readonly is: 'field'; readonly fields: readonly string[] }
+    | { readonly is: 'variable'; readonly name: string; readonly fields: readonly string[] }
+    /** Fields of what an operand in parentheses, or a function, evaluates to. */
+    | { readonly is: 'chain'; readonly of: OperandNode; readonly fields: readonly string[] }
+    | PipeNode
+  );
+
+/** Templates by name, all that one text defines. */
+export type TemplateSet = ReadonlyMap<string, readonly Node[]>;

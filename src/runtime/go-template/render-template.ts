@@ -1,0 +1,20 @@
+/** Renders a template of Go's text/template. Pure. */
+import { Execution } from './evaluate.ts';
+import { goFunctions, type TemplateFunction } from './functions.ts';
+import { parseTemplate } from './parser.ts';
+import type { GoValue } from './values.ts';
+
+/**
+ * @param data what `.` and `$` stand for
+ * @param functions by name, beside those of Go
+ * @throws TemplateError with line and column
+ */
+export function renderTemplate(
+  template: string,
+  data: GoValue,
+  functions: ReadonlyMap<string, TemplateFunction> = new Map(),
+): string {
+  const known = new Map([...goFunctions, ...functions]);
+  const templates = parseTemplate(template, (name) => known.has(name));
+  return new Execution(templates, known).run(data);
+}

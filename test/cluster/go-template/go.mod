@@ -1,0 +1,3 @@
+module chartpilot.example/go-template
+
+go 1.26

@@ -1,0 +1,25 @@
+/** What Go's text/template makes of templates. */
+import { spawnSync } from 'node:child_process';
+import { findOrBuild, goTemplate } from '../cluster/go-program.ts';
+
+export interface TemplateCase {
+  readonly template: string;
+  /** Integers are of Go's type int; `{$struct: {…}}` is a struct. */
+  readonly data: unknown;
+}
+
+/** The output, or the error that Go reports. */
+export type Rendered = { readonly output: string } | { readonly error: string };
+
+export async function renderWithGo(cases: readonly TemplateCase[]): Promise<Rendered[]> {
+  const binary = await findOrBuild(goTemplate, () => {});
+  const input = cases.map((one) => `${JSON.stringify(one)}\n`).join('');
+  const { status, stdout, stderr } = spawnSync(binary, { input, encoding: 'utf8', maxBuffer: 256 * 1024 * 1024 });
+  if (status !== 0) throw new Error(`the Go program failed: ${stderr}`);
+  const lines = stdout.trimEnd().split('\n');
+  if (lines.length !== cases.length) throw new Error(`${cases.length} templates, ${lines.length} results`);
+  return lines.map((line) => {
+    const { output, error } = JSON.parse(line) as { output: string | null; error?: string };
+    return error === undefined ? { output: Buffer.from(output ?? '', 'base64').toString() } : { error };
+  });
+}

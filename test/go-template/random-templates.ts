@@ -1,0 +1,316 @@
+/** Random templates from a seeded grammar, over data as bootstraps have them: most are right, some are not. */
+import type { TemplateCase } from './go-oracle.ts';
+import { comparable, data, formats, literals, paths, ranges, type Type, types } from './template-vocabulary.ts';
+
+/** Nested as deep as bootstraps are, and one more. */
+const maxDepth = 4;
+
+/** @param seed the same one gives the same templates */
+export function randomTemplates(count: number, seed: number): TemplateCase[] {
+  return Array.from({ length: count }, (_, index) => ({
+    template: new Grammar(seed * 100_003 + index).template(),
+    data,
+  }));
+}
+
+class Grammar {
+  #state: number;
+  #variables: { readonly name: string; readonly type: Type }[] = [];
+  #names = 0;
+  #loops = 0;
+  #templates: string[] = [];
+  /** What `.` may be asked for: `$` always has the data. */
+  #isDotData = true;
+
+  constructor(seed: number) {
+    this.#state = seed;
+  }
+
+  template(): string {
+    const definitions = this.#chance(0.25) ? this.#definition() : '';
+    return definitions + this.#statements(0);
+  }
+
+  #definition(): string {
+    const name = `t${this.#names++}`;
+    const body = this.#isolated(() => this.#statements(2));
+    this.#templates.push(name);
+    return this.#open(`define "${name}"`) + body + this.#open('end');
+  }
+
+  #isolated(make: () => string): string {
+    const [variables, loops, isDotData] = [this.#variables, this.#loops, this.#isDotData];
+    this.#variables = [];
+    this.#loops = 0;
+    this.#isDotData = false;
+    const made = make();
+    this.#variables = variables;
+    this.#loops = loops;
+    this.#isDotData = isDotData;
+    return made;
+  }
+
+  #statements(depth: number): string {
+    const declared = this.#variables.length;
+    const text = Array.from({ length: 1 + this.#below(4) }, () => this.#statement(depth)).join('');
+    this.#variables.length = declared;
+    return text;
+  }
+
+  #statement(depth: number): string {
+    const kinds = ['text', 'text', 'print', 'print', 'print', 'print', 'comment', 'set', 'call'];
+    if (depth < maxDepth) kinds.push('if', 'if', 'with', 'range', 'range', 'block');
+    if (this.#loops > 0) kinds.push('leave');
+    switch (this.#pick(kinds)) {
+      case 'text':
+        return this.#pick(['{"a": 1}', ' \n  ', '\n', ',', '"key": ', ' } ', 'é', '\t', '}}', '{ { ']);
+      case 'comment':
+        return this.#pick(['{{/* {{ none }} */}}', '{{- /* a\nb */ -}}', '{{/**/ -}}']);
+      case 'set':
+        return this.#set();
+      case 'call':
+        return this.#templates.length === 0
+          ? this.#open('.')
+          : this.#open(
+              `template "${this.#pick(this.#templates)}"${this.#chance(0.7) ? ` ${this.#pipeline(this.#type(), 1)}` : ''}`,
+            );
+      case 'if':
+        return this.#branch('if', this.#condition(depth), depth);
+      case 'with':
+        return this.#with(depth);
+      case 'range':
+        return this.#range(depth);
+      case 'block':
+        return this.#block(depth);
+      case 'leave':
+        return (
+          this.#open(`if ${this.#condition(depth)}`) + this.#open(this.#pick(['break', 'continue'])) + this.#open('end')
+        );
+      default:
+        return this.#open(this.#pipeline(this.#type(), depth));
+    }
+  }
+
+  #block(depth: number): string {
+    const name = `b${this.#names++}`;
+    const head = `block "${name}" ${this.#pipeline(this.#type(), depth)}`;
+    return this.#open(head) + this.#isolated(() => this.#statements(depth + 1)) + this.#open('end');
+  }
+
+  #set(): string {
+    if (this.#variables.length > 0 && this.#chance(0.4)) {
+      const { name, type } = this.#pick(this.#variables);
+      return this.#open(`${name} = ${this.#value(type, 1)}`);
+    }
+    const [name, type] = [`$v${this.#names++}`, this.#type()];
+    const action = this.#open(`${name} := ${this.#chance(0.5) ? this.#value(type, 1) : this.#call(type, 1)}`);
+    this.#variables.push({ name, type });
+    return action;
+  }
+
+  #branch(word: string, pipe: string, depth: number): string {
+    let text = this.#open(`${word} ${pipe}`) + this.#statements(depth + 1);
+    while (this.#chance(0.25)) text += this.#open(`else if ${this.#condition(depth)}`) + this.#statements(depth + 1);
+    if (this.#chance(0.5)) text += this.#open('else') + this.#statements(depth + 1);
+    return text + this.#open('end');
+  }
+
+  #with(depth: number): string {
+    const declared = this.#variables.length;
+    const name = `$w${this.#names++}`;
+    const declares = this.#chance(0.4);
+    const type = this.#type();
+    const pipe = this.#value(type, depth);
+    if (declares) this.#variables.push({ name, type });
+    let text = this.#open(`with ${declares ? `${name} := ` : ''}${pipe}`) + this.#asOther(depth);
+    if (this.#chance(0.2))
+      text += this.#open(`else with ${this.#pipeline(this.#type(), depth)}`) + this.#asOther(depth);
+    if (this.#chance(0.4)) text += this.#open('else') + this.#statements(depth + 1);
+    this.#variables.length = declared;
+    return text + this.#open('end');
+  }
+
+  #asOther(depth: number): string {
+    const isDotData = this.#isDotData;
+    this.#isDotData = false;
+    const text = this.#statements(depth + 1);
+    this.#isDotData = isDotData;
+    return text;
+  }
+
+  #range(depth: number): string {
+    const declared = this.#variables.length;
+    const names = this.#pick([[], [`$e${this.#names++}`], [`$i${this.#names++}`, `$e${this.#names++}`]]);
+    const over = this.#pick(
+      this.#chance(0.03) ? ['$.nothing', '$.missing', '$.cluster'] : ranges[names.length < 2 ? 'one' : 'two'],
+    );
+    const element = over.includes('numbers') || over === '3' ? 'int' : 'text';
+    this.#variables.push(
+      ...names.map((name, index) => {
+        const isIndex = names.length === 2 && index === 0;
+        return { name, type: isIndex ? (over.includes('LABELS') ? 'text' : 'int') : element } as const;
+      }),
+    );
+    this.#loops++;
+    let text = this.#open(`range ${names.length > 0 ? `${names.join(', ')} := ` : ''}${over}`);
+    text += this.#asOther(depth);
+    this.#loops--;
+    if (this.#chance(0.4)) text += this.#open('else') + this.#statements(depth + 1);
+    this.#variables.length = declared;
+    return text + this.#open('end');
+  }
+
+  #condition(depth: number): string {
+    return this.#chance(0.3) ? this.#pipeline(this.#type(), depth) : this.#call('bool', depth);
+  }
+
+  #pipeline(type: Type, depth: number): string {
+    const first = this.#chance(0.5) ? this.#value(type, depth) : this.#call(type, depth);
+    if (!this.#chance(0.25)) return first;
+    const bar = this.#pick([' | ', '|', ' |', '| ']);
+    const next = [
+      'printf "%v"',
+      'print',
+      'html',
+      'js',
+      'urlquery',
+      'printf "%s-%v" "a"',
+      'not',
+      'or ""',
+      'and true',
+      'println',
+      'printf "%q"',
+    ];
+    if (type === 'text') next.push('len', 'eq "a" "web.shop"', 'printf "%.3s"', 'html | js');
+    if (type === 'int') next.push('eq 1', 'lt 7', 'printf "%04d"', 'printf "%d-%d" 1');
+    return first + bar + this.#pick(this.#chance(0.02) ? ['.cluster', '"a"', '$', 'len', 'none', 'eq 1'] : next);
+  }
+
+  /** A call that gives the type, with arguments in any number: they stand beside one another. */
+  #call(type: Type, depth: number): string {
+    const value = (wanted: Type): string => this.#value(wanted, depth + 1);
+    switch (type) {
+      case 'bool': {
+        const kind = this.#pick(this.#chance(0.05) ? types : comparable);
+        const ordered = this.#pick(['int', 'text', 'float'] as const);
+        return this.#pick([
+          () => `eq ${value(kind)} ${value(kind)}`,
+          () => `eq ${value(kind)} ${value(kind)} ${value(kind)}`,
+          () => `ne ${value(kind)} ${value(kind)}`,
+          () => `${this.#pick(['lt', 'le', 'gt', 'ge'])} ${value(ordered)} ${value(ordered)}`,
+          () => `${this.#pick(['lt', 'le', 'gt', 'ge'])} ${value('int')} ${value('int')}`,
+          () => `not ${value(this.#type())}`,
+          () => `and ${value(kind)} ${value('bool')}`,
+          () => `or ${value(kind)} ${value(this.#type())} ${value('bool')}`,
+          () => `eq ${value('text')} nil`,
+        ])();
+      }
+      case 'int':
+        return this.#pick([
+          () => `len ${value(this.#pick(['text', 'list', 'map']))}`,
+          () => 'len (slice $.cluster 2)',
+          () => `index $.numbers ${this.#below(this.#chance(0.03) ? 5 : 3)}`,
+          () => `or ${value('int')} ${value('int')}`,
+          () => `and ${value('int')} ${value('int')}`,
+        ])();
+      case 'list':
+        return this.#pick([
+          () => `slice $.numbers ${this.#below(4)}`,
+          () => `slice $.mixed 1 ${1 + this.#below(4)}`,
+          () => `or ${value('list')} ${value('list')}`,
+        ])();
+      case 'map':
+        return this.#pick([() => `index $.metadata "LABELS"`, () => `or ${value('map')} ${value('map')}`])();
+      case 'text':
+        return this.#text(depth);
+      default:
+        return `or ${value(type)} ${value(type)}`;
+    }
+  }
+
+  #text(depth: number): string {
+    const value = (wanted: Type): string => this.#value(wanted, depth + 1);
+    const some = (): string => Array.from({ length: 1 + this.#below(4) }, () => value(this.#type())).join(' ');
+    return this.#pick([
+      () => `print ${some()}`,
+      () => `println ${some()}`,
+      () => `html ${some()}`,
+      () => `js ${some()}`,
+      () => `urlquery ${some()}`,
+      () => `or ${value('text')} ${value('text')}`,
+      () => `and ${value('text')} ${value('text')}`,
+      () => `slice ${this.#chance(0.04) ? value('text') : '$.nodeID'} ${this.#below(3)} ${3 + this.#below(5)}`,
+      () => `index $.metadata.LABELS ${this.#pick(['"app"', '"none"', '"a/b"'])}`,
+      () => `index $.extraStatTags ${this.#below(3)}`,
+      () => this.#printf(depth),
+      () => this.#printf(depth),
+      () => this.#printf(depth),
+    ])();
+  }
+
+  #printf(depth: number): string {
+    const [format, wanted] = this.#pick(formats);
+    return `printf ${JSON.stringify(`<${format}>`)}${wanted.map((type) => ` ${this.#value(type, depth + 1)}`).join('')}`;
+  }
+
+  /** An operand: it stands beside others. */
+  #value(type: Type, depth: number): string {
+    if (this.#chance(0.015)) return this.#path(this.#pick(paths.odd));
+    if (type === 'odd') return this.#path(this.#pick(paths.odd));
+    const known = this.#variables.filter((variable) => variable.type === type || this.#chance(0.02));
+    if (known.length > 0 && this.#chance(0.4)) return this.#pick(known).name + (this.#chance(0.01) ? '.app' : '');
+    if (!this.#isDotData && this.#chance(0.02)) return '.';
+    if (depth < maxDepth && this.#chance(0.15))
+      return `(${this.#spaces()}${this.#call(type, depth + 1)}${this.#spaces()})`;
+    if (type === 'text' && this.#chance(0.1))
+      return this.#pick([
+        '($.metadata).NAMESPACE',
+        '(index $.metadata "LABELS").app',
+        '($.config).ConfigPath',
+        '$.metadata.LABELS.version',
+      ]);
+    const texts = type in literals ? literals[type as 'int'] : undefined;
+    if (texts !== undefined && this.#chance(0.35)) return this.#pick(texts);
+    return this.#path(this.#pick(paths[type]));
+  }
+
+  #path(path: string): string {
+    return this.#isDotData && this.#chance(0.7) ? `.${path}` : `$.${path}`;
+  }
+
+  #type(): Type {
+    return this.#pick(types);
+  }
+
+  #open(content: string): string {
+    const left = this.#pick(['{{', '{{', '{{ ', '{{- ', '{{-\n ']);
+    const right = this.#pick(['}}', '}}', ' }}', ' -}}', '\n-}}']);
+    return left + content + right;
+  }
+
+  #spaces(): string {
+    return this.#pick(['', '', '', ' ', '\n']);
+  }
+
+  #pick<T>(of: readonly T[]): T {
+    return of[this.#below(of.length)]!;
+  }
+
+  #chance(probability: number): boolean {
+    return this.#random() < probability;
+  }
+
+  #below(limit: number): number {
+    return Math.floor(this.#random() * limit);
+  }
+
+  /** A small generator with 32 bits of state. */
+  #random(): number {
+    this.#state = (this.#state + 0x9e3779b9) | 0;
+    let mixed = this.#state ^ (this.#state >>> 16);
+    mixed = Math.imul(mixed, 0x21f0aaad);
+    mixed ^= mixed >>> 15;
+    mixed = Math.imul(mixed, 0x735a2d97);
+    return ((mixed ^ (mixed >>> 15)) >>> 0) / 4_294_967_296;
+  }
+}
