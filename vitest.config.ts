@@ -41,6 +41,7 @@ const longest = [
   'test/cluster/same-as-files',
   'test/e2e/istio-iptables',
   'test/e2e/iptables-cleanup',
+  'test/e2e/virtual-machine',
   'test/e2e/debugger-large',
   'test/e2e/generated',
   'test/e2e/debugger-accessible',

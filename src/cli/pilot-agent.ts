@@ -23,6 +23,7 @@ import { requestCommand } from './commands/request.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './commands/trace-flags.ts';
 import { versionCommand, versionLine } from './commands/version.ts';
 import { waitCommand } from './commands/wait.ts';
+import { refuseRedirectionLoop } from './refuse-redirection-loop.ts';
 import { runProgram } from './run-program.ts';
 
 /** A set-up that cannot work. The reference's −1. */
@@ -123,6 +124,7 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   const unknown = args.filter((arg) => arg.startsWith('-'));
   if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
 
+  await refuseRedirectionLoop(log, role);
   const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
   const { runDir } = options;
   // The older agent writes on into its own.

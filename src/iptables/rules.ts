@@ -167,7 +167,7 @@ function owners({ proxyUids, proxyGids }: Interception): Owner[] {
  */
 function proxyTraffic(wanted: Interception, owner: Owner): Rule[] {
   const { redirectDns, outboundRanges: ranges } = wanted;
-  const hasLoopbackRange = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(isLoopbackRange));
+  const hasLoopbackRange = [ranges.v4, ranges.v6].some((range) => range !== '*' && range.some(leadsToLoopback));
   const notDns = redirectDns ? [tcp, notDport(53)] : [];
   return [
     ...perFamily((family) =>
@@ -189,7 +189,7 @@ function backToSelf({ generation, redirectDns, inboundTunnelPort }: Interception
   return redirectDns && kind === 'uid' ? [tcp, notDport(53)] : [];
 }
 
-function isLoopbackRange(range: string): boolean {
+function leadsToLoopback(range: string): boolean {
   return isLoopback(range.slice(0, range.indexOf('/')));
 }
 

@@ -1,0 +1,44 @@
+/** Before an agent starts Envoy: its user must be one whose connections are not redirected to Envoy. */
+import { type OwnRedirection, ownRedirection, type Sender } from '../iptables/own-redirection.ts';
+import { hasNetAdmin } from '../iptables/run-command.ts';
+import { ChartpilotError } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/output/log.ts';
+
+/** The proxy's user and group by default of `istio-iptables`. */
+const defaultProxy = 1337;
+
+const advice =
+  'run the agent as the user and group that istio-iptables excludes (1337 by default; User= and Group= of its systemd ' +
+  'unit), or pass its user to istio-iptables as --proxy-uid';
+
+/**
+ * Warns an agent that runs as root, and one whose redirection cannot be read.
+ *
+ * @throws ChartpilotError REDIRECTION_LOOP if rules of this network namespace would redirect Envoy's connections to Envoy
+ */
+export async function refuseRedirectionLoop(log: Logger, role: string): Promise<void> {
+  const sender: Sender = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
+  const redirection = await readableRedirection(sender);
+  if (redirection.kind === 'loop') throw loopError(sender, redirection.excluded);
+  const reason = redirection.kind === 'unknown' ? { reason: redirection.reason } : {};
+  const isExcludedByDefault = sender.uid === defaultProxy || sender.gid === defaultProxy;
+  if (sender.uid === 0) {
+    log.warn(`running as root: if traffic of this host is redirected, ${advice}`, { ...sender, ...reason });
+  } else if (redirection.kind === 'unknown' && role === 'sidecar' && !isExcludedByDefault) {
+    log.warn(`redirection unknown: if traffic of this host is redirected, ${advice}`, { ...sender, ...reason });
+  }
+}
+
+async function readableRedirection(sender: Sender): Promise<OwnRedirection> {
+  if (!hasNetAdmin()) return { kind: 'unknown', reason: 'rules can be read with the capability NET_ADMIN only' };
+  return ownRedirection(sender);
+}
+
+function loopError({ uid, gid }: Sender, excluded: readonly string[]): ChartpilotError {
+  const owners = excluded.length === 0 ? 'no owner is excluded' : `excluded are ${excluded.join(', ')}`;
+  return new ChartpilotError(
+    'REDIRECTION_LOOP',
+    `rules of this network namespace redirect connections of uid ${uid}, gid ${gid}; ${owners}`,
+    { hint: `${advice[0]!.toUpperCase()}${advice.slice(1)}. See docs/virtual-machines.md.` },
+  );
+}

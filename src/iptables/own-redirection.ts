@@ -1,0 +1,150 @@
+/**
+ * Whether the connections of this process would be redirected to its own Envoy. Such a connection arrives at Envoy, which
+ * opens it again, which is redirected again: until Envoy has no file descriptor left.
+ */
+import type { OwnerKind } from './rule.ts';
+import { isAbsent, run } from './run-command.ts';
+import { parseSavedRules } from './saved-rules.ts';
+
+export interface Sender {
+  readonly uid: number;
+  readonly gid: number;
+}
+
+export type OwnRedirection =
+  | { readonly kind: 'none' }
+  /** With the owners whose connections are not redirected: `uid 1337`. */
+  | { readonly kind: 'loop'; readonly excluded: readonly string[] }
+  | { readonly kind: 'unknown'; readonly reason: string };
+
+/** Whether a condition holds for TCP connections of the sender to another host: for each, for some, for none. */
+type Holds = 'always' | 'sometimes' | 'never';
+
+/** A rule as far as it concerns one sender. */
+interface SenderRule {
+  readonly chain: string;
+  readonly holds: Holds;
+  /** `return`, `accept`, `drop`, `redirect`, or a chain. */
+  readonly target: string;
+  /** The owner that the rule is about, if that is its only condition. */
+  readonly owner: string | undefined;
+}
+
+/** Reads the rules of this network namespace, which needs NET_ADMIN. */
+export async function ownRedirection(sender: Sender): Promise<OwnRedirection> {
+  const [v4, v6, nft] = await Promise.all([
+    run({ program: 'iptables-save', args: ['-t', 'nat'] }),
+    run({ program: 'ip6tables-save', args: ['-t', 'nat'] }),
+    run({ program: 'nft', args: ['-s', 'list', 'table', 'inet', 'istio-proxy-nat'] }),
+  ]);
+  if (v4.exitCode !== 0 && isAbsent(nft)) return { kind: 'unknown', reason: v4.stderr.trim() };
+  const rulesOfPrograms = [
+    ...[v4, v6].filter(({ exitCode }) => exitCode === 0).map(({ stdout }) => iptablesRules(stdout, sender)),
+    ...(nft.exitCode === 0 ? [nftRules(nft.stdout, sender)] : []),
+  ];
+  return redirectionOf(rulesOfPrograms);
+}
+
+/** @param rulesOfPrograms each list is a rule set of its own, of one family or program */
+export function redirectionOf(rulesOfPrograms: readonly (readonly SenderRule[])[]): OwnRedirection {
+  const redirecting = rulesOfPrograms.filter((rules) => outcomeOf('output', rules) === 'redirected');
+  if (redirecting.length === 0) return { kind: 'none' };
+  const excluded = redirecting.flat().flatMap(({ owner, target }) => (target === 'return' && owner ? [owner] : []));
+  return { kind: 'loop', excluded: [...new Set(excluded)] };
+}
+
+/** Follows the rules as a packet would; a rule that holds sometimes may be passed or applied. */
+function outcomeOf(chain: string, rules: readonly SenderRule[]): 'redirected' | 'decided' | 'undecided' {
+  for (const { holds, target } of rules.filter((rule) => rule.chain === chain && rule.holds !== 'never')) {
+    if (target === 'redirect') {
+      if (chain.startsWith('istio')) return 'redirected';
+    } else if (target === 'return' || target === 'accept' || target === 'drop') {
+      if (holds === 'always') return target === 'return' ? 'undecided' : 'decided';
+    } else {
+      const outcome = outcomeOf(target, rules);
+      if (outcome === 'redirected' || (outcome === 'decided' && holds === 'always')) return outcome;
+    }
+  }
+  return 'undecided';
+}
+
+/** Of table nat, as iptables-save prints it. */
+export function iptablesRules(saved: string, sender: Sender): SenderRule[] {
+  return parseSavedRules(saved)
+    .rules.filter(({ table }) => table === 'nat')
+    .map(({ chain, text }) => {
+      const [conditions = '', target = ''] = text.split(/(?:^| )-[jg] /);
+      const words = conditions.split(/ (?=!|-)(?<!! )/).filter((word) => word !== '' && !/^-m \w+$/.test(word));
+      return {
+        chain: commonName(chain),
+        holds: all(words.map((word) => iptablesCondition(word, sender))),
+        target: commonName(target.split(' ')[0]!),
+        owner: /^-m owner --([ug]id)-owner (\S+)$/.exec(conditions)?.slice(1).join(' '),
+      };
+    });
+}
+
+function iptablesCondition(word: string, sender: Sender): Holds {
+  const [, not, option, value = ''] = /^(! )?(-\S+) ?(.*)$/.exec(word) ?? [];
+  if (option === '-p') return inverted(value === 'tcp' ? 'always' : 'never', not);
+  if (option === '-o' && value === 'lo') return inverted('never', not);
+  const kind = /^--([ug]id)-owner$/.exec(option ?? '')?.[1];
+  if (kind !== undefined) return inverted(isOwner(value, kind as OwnerKind, sender), not);
+  return 'sometimes';
+}
+
+/** As `nft list table` prints it. */
+export function nftRules(listed: string, sender: Sender): SenderRule[] {
+  const rules: SenderRule[] = [];
+  let chain = '';
+  for (const line of listed.split('\n').map((one) => one.trim())) {
+    chain = /^chain (\S+) \{$/.exec(line)?.[1] ?? chain;
+    if (line.startsWith('type ')) continue;
+    const [, conditions = '', verdict, next] =
+      /^(.*?) ?(?:counter )?(?:(return|accept|drop|redirect)\b.*|jump (\S+))$/.exec(line) ?? [];
+    const target = next ?? verdict;
+    if (target === undefined) continue;
+    const words = conditions.split(/ (?=(?:meta|[oi]ifname|(?:tcp|udp) [ds]port|ip6? [ds]addr|ct) )/).filter(Boolean);
+    rules.push({
+      chain,
+      holds: all(words.map((word) => nftCondition(word, sender))),
+      target,
+      owner: /^meta sk([ug]id) (\d+)$/.exec(conditions)?.slice(1).join(' '),
+    });
+  }
+  return rules;
+}
+
+function nftCondition(word: string, sender: Sender): Holds {
+  const not = word.includes(' != ') ? '!' : undefined;
+  const value = word.split(' ').at(-1)!;
+  if (/^meta l4proto /.test(word)) return inverted(value === 'tcp' ? 'always' : 'never', not);
+  if (/^udp /.test(word)) return 'never';
+  if (/^oifname /.test(word) && value === '"lo"') return inverted('never', not);
+  const kind = /^meta sk([ug]id) /.exec(word)?.[1];
+  if (kind !== undefined) return inverted(isOwner(value, kind as OwnerKind, sender), not);
+  return 'sometimes';
+}
+
+/** @param value an id, or a range of ids; of a name it is not known whose it is */
+function isOwner(value: string, kind: OwnerKind, sender: Sender): Holds {
+  const [first, last] = /^(\d+)(?:-(\d+))?$/.exec(value)?.slice(1) ?? [];
+  if (first === undefined) return 'sometimes';
+  const id = sender[kind];
+  return id >= Number(first) && id <= Number(last ?? first) ? 'always' : 'never';
+}
+
+function inverted(holds: Holds, not: string | undefined): Holds {
+  if (not === undefined || holds === 'sometimes') return holds;
+  return holds === 'always' ? 'never' : 'always';
+}
+
+function all(conditions: readonly Holds[]): Holds {
+  if (conditions.includes('never')) return 'never';
+  return conditions.includes('sometimes') ? 'sometimes' : 'always';
+}
+
+/** `ISTIO_OUTPUT` and `istio-output` are one chain of the two programs. */
+function commonName(name: string): string {
+  return name.toLowerCase().replaceAll('_', '-');
+}
