@@ -28,8 +28,9 @@ import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { problemLine, toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from './config-source.ts';
-import { ExportBudget, type ExportBudgetSettings, type LimitedObject } from './export-budget.ts';
+import type { ExportBudgetSettings, LimitedObject } from './export-budget.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
+import { NamespaceBudgets } from './namespace-budgets.ts';
 
 type MeshSettings = IngressSettings & ExportBudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
 
@@ -76,8 +77,8 @@ export class MeshConfigs {
   /** Objects that are made of Ingresses. */
   #made: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
-  readonly #budget: ExportBudget;
-  /** Objects beyond what their namespaces may export, by key. */
+  readonly #budgets: NamespaceBudgets;
+  /** Objects beyond a limit of their namespaces, by key. */
   #limited: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
   #settings: IngressSettings | undefined;
@@ -92,7 +93,7 @@ export class MeshConfigs {
     this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
-    this.#budget = new ExportBudget((limits ?? defaultConfigLimits).maxExportedPerNamespace);
+    this.#budgets = new NamespaceBudgets((limits ?? defaultConfigLimits).maxExportedPerNamespace);
   }
 
   /** The objects in force. */
@@ -118,12 +119,12 @@ export class MeshConfigs {
     this.#listeners.push(listener);
   }
 
-  /** How many objects are beyond what their namespaces may export. */
+  /** Number of objects beyond a limit of their namespaces. */
   get limitedCount(): number {
     return this.#limited.size;
   }
 
-  /** Called with each object that is beyond what its namespace may export, and with each that no longer is. */
+  /** Called with each object that is beyond a limit of its namespace, and with each that no longer is. */
   onLimited(listener: LimitListener): void {
     this.#limitListeners.push(listener);
   }
@@ -327,7 +328,7 @@ export class MeshConfigs {
     }
     const given = (key: string): Config | undefined =>
       now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
-    const { limited, changed } = this.#budget.limit(touched, given, this.#mesh(), this.#limited);
+    const { limited, changed } = this.#budgets.limit(touched, given, this.#mesh(), this.#limited);
     for (const key of changed) touched.add(key);
     let snapshot = now;
     if (made.size + gatewayApi.objects.size + limited.size > 0) {

@@ -36,6 +36,11 @@ export const maxPortSettings = 4_096;
 export const maxRouteMatches = 4_096;
 /** VirtualService: hosts x matches of HTTP routes. */
 export const maxHostRoutes = 8_192;
+/**
+ * VirtualServices of one namespace: hosts x matches x matches of delegates. Delegates of other namespaces may add as many again. One
+ * object may have {@link maxHostRoutes} of either.
+ */
+export const maxDelegatedRoutes = 32_768;
 /** VirtualService: destinations of all routes of a kind together. */
 export const maxRouteDestinations = 8_192;
 
