@@ -224,6 +224,7 @@ describe('metrics that are looked up', () => {
       'pilot_no_ip 0',
       'pilot_vservice_dup_domain 1',
       'pilot_destrule_subsets 1',
+      'pilot_destrule_subsets_beyond_limit 0',
     ]);
   });
 });

@@ -20,6 +20,7 @@ import { findHostNameEndpoints, findPlaintextAcrossNetworks } from './endpoint-d
 import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 import { findRejectedServers, findRevocationListProblems, findUnservedCredentials } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
+import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
 import { findUnheldPolicies } from './unheld-policies.ts';
 
 /** What was found, by the name of the metric that counts it and by what it is about. */
@@ -89,6 +90,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   },
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
+  pilot_destrule_subsets_beyond_limit: findSubsetsBeyondLimit,
   pilot_duplicate_envoy_clusters: function* ({ context }, note) {
     const origins = new Map<string, string>();
     for (const { hostname, namespace, ports, origin } of context.services) {

@@ -6,6 +6,7 @@ import { sameItems } from '../collections/same-items.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import { type HostNames, isShortName, isWildcard, keysAround, mostSpecific } from '../fields/hostname.ts';
 import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
+import { maxSubsets, maxWildcardSubsets } from '../kinds/object-limits.ts';
 import type { LocalityLoadBalancerSetting } from '../kinds/traffic-policy.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { SelectingList } from '../services/label-match.ts';
@@ -314,14 +315,20 @@ function merged(rules: readonly Exported[]): MergedDestinationRule {
   return result;
 }
 
-/** The oldest is the base; subsets of later ones are added (a name that is taken is dropped); the first traffic policy holds. */
+/**
+ * The oldest is the base; subsets of later ones are added (a name that is taken is dropped), up to the limit of one object; the first
+ * traffic policy holds.
+ */
 function mergeRules(rules: readonly Exported[]): MergedDestinationRule {
   const base = rules[0]!.config;
   const origins = rules.map(({ config }) => configKeyOf(config));
   if (rules.length === 1) return { config: base, origins };
   const subsets = new Map<string, Subset>();
+  const max = isWildcard(base.spec.host) ? maxWildcardSubsets : maxSubsets;
   for (const { config } of rules) {
-    for (const subset of config.spec.subsets ?? []) if (!subsets.has(subset.name)) subsets.set(subset.name, subset);
+    for (const subset of config.spec.subsets ?? []) {
+      if (subsets.size < max && !subsets.has(subset.name)) subsets.set(subset.name, subset);
+    }
   }
   const trafficPolicy = rules.find(({ config }) => config.spec.trafficPolicy !== undefined)?.config.spec.trafficPolicy;
   const spec = { ...base.spec, subsets: [...subsets.values()], ...(trafficPolicy && { trafficPolicy }) };

@@ -3,6 +3,7 @@
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { limitedSubsets } from '../../model/services/limited-subsets.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { servicesByHost } from '../../model/services/services-within.ts';
@@ -103,7 +104,7 @@ function gatewayClusters(shape: ProxyShape, push: PushContext, reach: Reach): Re
   for (const service of reach.services) {
     if (service.meshExternal) continue;
     const rule = reach.destinationRuleFor(service);
-    const subsets = ['', ...(rule?.config.spec.subsets ?? []).map((subset) => subset.name)];
+    const subsets = ['', ...limitedSubsets(service, rule?.config.spec).map((subset) => subset.name)];
     for (const port of service.ports.filter(({ protocol }) => protocol !== 'UDP')) {
       for (const subset of subsets) {
         const cluster = sniCluster({ service, port, subset, rule }, shape, push);

@@ -5,6 +5,7 @@ import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/c
 import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
+import { limitedSubsets } from '../../model/services/limited-subsets.ts';
 import { type Endpoint, type Port, type Service, serviceKey } from '../../model/services/service.ts';
 import { loadAssignment } from '../endpoints/assignment.ts';
 import { healthSelection } from '../endpoints/health.ts';
@@ -51,7 +52,7 @@ export function outboundClusters(
   alias?: Service,
 ): Resource[] {
   const dependsOn = [serviceKey(service), ...(alias ? [serviceKey(alias)] : []), ...(rule?.origins ?? [])];
-  const subsets = ['', ...(rule?.config.spec.subsets ?? []).map((subset) => subset.name)];
+  const subsets = ['', ...limitedSubsets(service, rule?.config.spec).map((subset) => subset.name)];
   return service.ports
     .filter((port) => port.protocol !== 'UDP')
     .flatMap((port) => subsets.map((subset) => outboundCluster({ service, port, subset, rule, alias }, shape, push)))

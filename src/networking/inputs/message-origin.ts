@@ -37,8 +37,9 @@ export const ruleOrigins = memoized((rule: MergedDestinationRule): readonly Orig
 
 /** The subset that a cluster is for, where one object says it; else the rules. */
 export function subsetOrigins(rule: MergedDestinationRule | undefined, subset: string): readonly Origin[] {
-  const index = rule?.config.spec.subsets?.findIndex(({ name }) => name === subset) ?? -1;
-  if (rule?.origins.length !== 1 || index === -1) return ruleOrigins(rule);
+  if (rule?.origins.length !== 1) return ruleOrigins(rule);
+  const index = rule.config.spec.subsets?.findIndex(({ name }) => name === subset) ?? -1;
+  if (index === -1) return ruleOrigins(rule);
   return [{ key: rule.origins[0]!, path: ['spec', 'subsets', index] }];
 }
 

@@ -1,6 +1,12 @@
 /** Which traffic policy holds for one port of one subset (spec/discovery.md §8.2, DestinationRule). */
+import { onceFor } from '../../model/collections/once-for.ts';
 import type { DestinationRule, Subset } from '../../model/kinds/destination-rule.ts';
-import type { LocalityLoadBalancerSetting, PortPolicy, TrafficPolicy } from '../../model/kinds/traffic-policy.ts';
+import type {
+  LocalityLoadBalancerSetting,
+  PortPolicy,
+  PortTrafficPolicy,
+  TrafficPolicy,
+} from '../../model/kinds/traffic-policy.ts';
 import type { Service, TrafficDistribution } from '../../model/services/service.ts';
 
 /** A policy without port levels: they are applied. */
@@ -18,14 +24,24 @@ export function effectivePolicy(rule: DestinationRule | undefined, subset: strin
 }
 
 export function subsetOf(rule: DestinationRule | undefined, name: string): Subset | undefined {
-  return name === '' ? undefined : rule?.subsets?.find((subset) => subset.name === name);
+  return name === '' || rule?.subsets === undefined ? undefined : subsetsByName(rule.subsets).get(name);
+}
+
+/** Looked up for each port of each subset. Of several with one name the first applies. */
+const subsetsByName = onceFor((subsets: readonly Subset[]) => firstBy(subsets, ({ name }) => name));
+const levelsByPort = onceFor((levels: readonly PortTrafficPolicy[]) => firstBy(levels, ({ port }) => port.number));
+
+function firstBy<Key, Item>(items: readonly Item[], keyOf: (item: Item) => Key): ReadonlyMap<Key, Item> {
+  const byKey = new Map<Key, Item>();
+  for (const item of items) if (!byKey.has(keyOf(item))) byKey.set(keyOf(item), item);
+  return byKey;
 }
 
 function override(parent: EffectivePolicy, policy: TrafficPolicy | undefined, port: number): EffectivePolicy {
   if (policy === undefined) return parent;
   const { portLevelSettings, ...own } = policy;
   const merged = { ...parent, ...own };
-  const level = portLevelSettings?.find((setting) => setting.port.number === port);
+  const level = portLevelSettings && levelsByPort(portLevelSettings).get(port);
   if (level === undefined) return merged;
   const { loadBalancer: _1, connectionPool: _2, outlierDetection: _3, tls: _4, ...withoutPortFields } = merged;
   const { port: _5, ...portFields } = level;
