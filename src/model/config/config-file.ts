@@ -21,6 +21,7 @@ import {
 import { deepestNesting } from '../yaml/yaml-fast.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
 import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope } from './envelope.ts';
+import { isForeignDocument } from './foreign-document.ts';
 import { cutAtLevel, isNestedDeeper } from './nesting.ts';
 import type { Problem } from './problem.ts';
 import { identityOf, standInFor } from './refused.ts';
@@ -122,11 +123,14 @@ function* readingDocument(file: string, part: TextPart, options: ReadOptions): S
   const document = parseYamlDocument(part);
   yield;
   const reader = new DocumentReader(file, document, options);
+  if (document.isTooLong && isForeignDocument(part.text)) return { ...noObjects, line: part.line };
   if (document.errors.length > 0) reader.refuseSyntax();
   else if (document.value !== null && document.value !== undefined) yield* reader.readingObjects(document.value, '');
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
   return { line: part.line, configs: reader.configs, problems, standIns: reader.standIns };
 }
+
+const noObjects = { configs: [], problems: [], standIns: [] };
 
 /** The table pairs each kind's decoder with its own rules. */
 type AboutSpec = (spec: unknown, annotations: Readonly<Record<string, string>>) => readonly FieldError[];

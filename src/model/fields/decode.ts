@@ -118,17 +118,21 @@ export const durationMs: Decoder<number> = describedAs(
   { type: 'narrowed', of: text, by: { pattern: durationPattern } },
 );
 
-/** A duration of at least `minMs`. */
+/** A duration of at least `minMs`, in whole milliseconds as Istio requires. */
 export function durationAtLeast(minMs: number): Decoder<number> {
-  const decoder = refine(durationMs, (ms, path) =>
-    ms >= minMs ? [] : [{ path, message: `must be at least ${minMs}ms` }],
-  );
+  const decoder = refine(durationMs, (ms, path) => {
+    if (ms < minMs) return [{ path, message: `must be at least ${minMs}ms` }];
+    return Number.isInteger(ms) ? [] : [{ path, message: `must be whole milliseconds, not ${ms}ms` }];
+  });
   return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
 
-/** `0s` switches something off; any other is a millisecond at least, Envoy's shortest time. */
+/** `0s` switches something off; any other is whole milliseconds, at least one: Envoy's shortest time. */
 export const durationOrZero: Decoder<number> = inSchema(
-  refine(durationMs, (ms, path) => (ms === 0 || ms >= 1 ? [] : [{ path, message: 'must be 0s, or at least 1ms' }])),
+  refine(durationMs, (ms, path) => {
+    if (ms < 0 || (ms > 0 && ms < 1)) return [{ path, message: 'must be 0s, or at least 1ms' }];
+    return Number.isInteger(ms) ? [] : [{ path, message: `must be whole milliseconds, not ${ms}ms` }];
+  }),
   { allOf: [{ pattern: notBelowZero }] },
 );
 

@@ -17,9 +17,9 @@ const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
 /** What is wrong with an expression; undefined when nothing is. */
-export function re2Mistake(regex: string): string | undefined {
+export function re2Mistake(regex: string, maxCharacters = maxLength): string | undefined {
   if (regex === '') return 'must not be empty';
-  if (regex.length > maxLength) return `must have at most ${maxLength} characters, not ${regex.length}`;
+  if (regex.length > maxCharacters) return `must have at most ${maxCharacters} characters, not ${regex.length}`;
   return plain.test(regex) ? undefined : composedRe2Mistake(regex);
 }
 

@@ -61,11 +61,6 @@ const gatewayCases: Case[] = [
   ],
   [
     'Gateway',
-    'servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a, caCrl: b, serverCertificate: c}}]',
-    ['servers[0].tls.caCrl', 'must be in the Secret'],
-  ],
-  [
-    'Gateway',
     'servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: a}}]',
     ['servers[0].tls', 'must not be given with protocol HTTP'],
   ],

@@ -13,7 +13,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
-import { exportTargetMistake, isCidr, isIpAddress } from '../fields/names.ts';
+import { exportTargetMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
 import { exportTargetPattern } from '../fields/patterns.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 
@@ -74,7 +74,22 @@ export function scopedHostText(mistakeOf: (text: string) => string | undefined):
 /** The same, whatever it is: an API server has looked at it, or nobody looks at more than its case. */
 export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
-export const labels: Decoder<Readonly<Record<string, string>>> = dictionary(text);
+/** Labels of workloads, as Kubernetes allows them. */
+export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), (map, path) =>
+  Object.entries(map).flatMap(([key, value]) => mistakeAt(fieldPath(path, key), labelMistake(key, value))),
+);
+
+const labelName = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
+
+function labelMistake(key: string, value: string): string | undefined {
+  const slash = key.lastIndexOf('/');
+  const prefix = slash < 0 ? undefined : key.slice(0, slash);
+  if (!labelName.test(key.slice(slash + 1)) || (prefix !== undefined && !isHostname(prefix))) {
+    return `must have a label key such as app or example.com/app, not ${JSON.stringify(key)}`;
+  }
+  if (value === '' || labelName.test(value)) return undefined;
+  return `must be a label value (letters, digits, "-", "_" and ".", a letter or digit at both ends), not ${JSON.stringify(value)}`;
+}
 
 const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
 

@@ -244,7 +244,6 @@ describe('what other control planes take', () => {
       ['hosts[0]: *x is for every name that ends so, in other domains too: probably *. is meant'],
     ],
     ['DestinationRule', 'host: "*-x.test"', [expect.stringContaining('host: *-x.test is for every name')]],
-    ['Sidecar', 'egress: [{hosts: ["./*x"]}]', [expect.stringContaining('egress[0].hosts[0]: *x is for every')]],
     ['ProxyConfig', 'image: {imageType: anything-2}', []],
     [
       'EnvoyFilter',

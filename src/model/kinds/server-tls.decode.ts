@@ -123,9 +123,6 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   const errors = mistakeAt(path, exclusive.length > 1 ? `must have only one of ${exclusive.join(', ')}` : undefined);
   if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
   const fromSecret = isFromSecret(tls);
-  if (fromSecret && tls.caCrl !== undefined) {
-    errors.push({ path: fieldPath(path, 'caCrl'), message: 'must be in the Secret when credentialName is given' });
-  }
   if (tls.mode === 'SIMPLE' && tls.caCrl !== undefined && !fromSecret) {
     errors.push({ path: fieldPath(path, 'caCrl'), message: 'must not be given with mode SIMPLE: use MUTUAL' });
   }
@@ -194,7 +191,11 @@ const ofServer = [
 
 function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
   const goesThrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
-  const unused = goesThrough ? [...ofServer, ...ofClients] : tls.mode === 'SIMPLE' ? ofClients : [];
+  const unused = goesThrough
+    ? [...ofServer, ...ofClients]
+    : tls.mode === 'SIMPLE'
+      ? [...ofClients, 'caCrl' as const]
+      : [];
   const inVain = goesThrough
     ? `has no effect with mode ${tls.mode}, in which TLS does not end here`
     : 'restricts nobody with mode SIMPLE, in which clients show no certificates: use MUTUAL';

@@ -18,7 +18,7 @@ import {
 import { inSchema } from '../fields/description.ts';
 import { isWildcard } from '../fields/hostname.ts';
 import { limitErrors } from '../fields/limits.ts';
-import { hostMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
+import { anyHostMistake, isCidr, isHostname, isIpAddress, partialWildcardWarning } from '../fields/names.ts';
 import { hostPattern, subnetPattern } from '../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../fields/protocol.ts';
 import {
@@ -87,6 +87,7 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
     repetitionErrors,
     addressErrors,
     resolutionErrors,
+    partialHostErrors,
     endpointPortErrors,
   ),
   {
@@ -114,7 +115,20 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
 );
 
 function serviceHostMistake(host: string): string | undefined {
-  return host === '*' ? 'must not be *: it would take all traffic of the mesh' : hostMistake(host);
+  return host === '*' ? 'must not be *: it would take all traffic of the mesh' : anyHostMistake(host);
+}
+
+/** Envoy matches an SNI by no such host, and resolves none. */
+function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: string): FieldError[] {
+  const isTlsPort = ports.some(({ protocol }) => isTls(protocol));
+  if (!isTlsPort && resolution !== 'DYNAMIC_DNS') return [];
+  const why = isTlsPort ? 'on a port with TLS, because an SNI is matched by no other' : 'with resolution DYNAMIC_DNS';
+  return hosts.flatMap((host, index) =>
+    mistakeAt(
+      `${fieldPath(path, 'hosts')}[${index}]`,
+      partialWildcardWarning(host) && `must be *. and a domain, or a host name, ${why}`,
+    ),
+  );
 }
 
 const endpointsPath = (path: string, index: number): string => `${fieldPath(path, 'endpoints')}[${index}]`;
@@ -295,6 +309,7 @@ export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
     spec.resolution === 'STATIC' && spec.workloadSelector === undefined && (spec.endpoints?.length ?? 0) === 0;
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
+    ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
     ...mistakeAt('hosts', blurred ? 'several hosts on TCP ports without addresses cannot be told apart' : undefined),
     ...mistakeAt(
       'workloadSelector',

@@ -18,7 +18,7 @@ import {
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
 import { limitErrors } from '../fields/limits.ts';
-import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { hostMistake, isDnsLabel } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
 import { isTcp, isTls, protocolOf } from '../fields/protocol.ts';
 import {
@@ -163,7 +163,7 @@ export const sidecar: Decoder<Sidecar> = inSchema(
 );
 
 function defaultEndpointMistake(endpoint: string): string | undefined {
-  if (endpoint.startsWith('unix:///') && isUnixAddress(endpoint)) return undefined;
+  if (isUnixAddress(endpoint)) return undefined;
   const port = /^(?:127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\])?:(\d{1,5})$/.exec(endpoint)?.[1];
   if (port !== undefined && Number(port) >= 1 && Number(port) <= 65535) return undefined;
   return `must be 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH, not ${JSON.stringify(endpoint)}`;
@@ -177,7 +177,7 @@ function egressHostMistake(text: string): string | undefined {
   if (namespace !== '*' && namespace !== '.' && namespace !== '~' && !isDnsLabel(namespace!)) {
     return `must have a namespace, "*", "." or "~" before the slash, not ${JSON.stringify(namespace)}`;
   }
-  return anyHostMistake(host);
+  return hostMistake(host);
 }
 
 function egressErrors(listener: EgressListener, path: string): FieldError[] {
@@ -242,11 +242,6 @@ export function sidecarWarnings(spec: Sidecar): FieldError[] {
       mistakeAt(
         `egress[${index}].hosts`,
         listener.hosts.includes('*/*') && listener.hosts.length > 1 ? '"*/*" includes the others' : undefined,
-      ),
-    ),
-    ...(spec.egress ?? []).flatMap(({ hosts }, index) =>
-      hosts.flatMap((host, place) =>
-        mistakeAt(`egress[${index}].hosts[${place}]`, partialWildcardWarning(host.slice(host.indexOf('/') + 1))),
       ),
     ),
     ...mistakeAt(

@@ -106,8 +106,7 @@ export interface HttpSettings {
 
 /** PING frames on connections of HTTP/2; one that is not answered in time ends its connection. */
 export interface Http2KeepAlive {
-  /** Absent: none are sent. */
-  readonly intervalMs?: number;
+  readonly intervalMs: number;
   readonly timeoutMs?: number;
 }
 

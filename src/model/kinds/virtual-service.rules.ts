@@ -304,7 +304,31 @@ export const virtualServiceErrors = [
     spec.hosts.length === 0 ? delegateErrors(spec, path) : hostErrors(spec, path),
   tlsErrors,
   tcpErrors,
+  claimErrors,
 ];
+
+/** Only gateways route by the claims of a token. A delegate takes the gateways of the object that refers to it. */
+function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
+  const reachesGateway = spec.hosts.length === 0 || spec.gateways?.some((gateway) => gateway !== 'mesh') === true;
+  if (reachesGateway) return [];
+  return claimMatches(spec).map((field) => ({
+    path: path === '' ? field : `${path}.${field}`,
+    message: 'must not match claims of a token without a gateway in spec.gateways: only gateways know them',
+  }));
+}
+
+/** Places of the matches on claims of a token. */
+export function claimMatches({ http = [] }: V.VirtualService): string[] {
+  return http.flatMap(({ match = [] }, index) =>
+    match.flatMap((one, matchIndex) =>
+      (['headers', 'withoutHeaders'] as const).flatMap((field) =>
+        Object.keys(one[field] ?? {})
+          .filter((key) => isClaimKey(key) && claimPath(key) !== undefined)
+          .map((key) => `http[${index}].match[${matchIndex}].${field}["${key}"]`),
+      ),
+    ),
+  );
+}
 
 /** Without hosts an object can only be a delegate. */
 function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {

@@ -1,10 +1,10 @@
 /** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
 
-import { isClaimKey } from '../fields/claim-key.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { partialWildcardWarning } from '../fields/names.ts';
 import { re2Expression } from '../fields/re2.ts';
 import { mistakeAt } from './field-rules.ts';
+import { claimMatches } from './virtual-service.rules.ts';
 import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
@@ -79,20 +79,12 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
 }
 
 /** A sidecar verifies the tokens of requests that it takes, not of those that it sends. */
-function claimsInMesh({ gateways, http = [] }: V.VirtualService): FieldError[] {
-  if (gateways !== undefined && gateways.length > 0 && !gateways.includes('mesh')) return [];
-  return http.flatMap(({ match = [] }, index) =>
-    match.flatMap((one, matchIndex) =>
-      (['headers', 'withoutHeaders'] as const).flatMap((field) =>
-        Object.keys(one[field] ?? {})
-          .filter(isClaimKey)
-          .map((key) => ({
-            path: `http[${index}].match[${matchIndex}].${field}["${key}"]`,
-            message: 'is known at gateways only: in the mesh it never matches',
-          })),
-      ),
-    ),
-  );
+function claimsInMesh(spec: V.VirtualService): FieldError[] {
+  if (!spec.gateways?.includes('mesh')) return [];
+  return claimMatches(spec).map((path) => ({
+    path,
+    message: 'is known at gateways only: in the mesh it never matches',
+  }));
 }
 
 /** RE2 leaves a path as it is when the substitution refers to a group that the expression does not have. */

@@ -91,7 +91,7 @@ defaultConfig: {proxyAdminPort: x}
 `;
     expect(errorsOf(yaml)).toEqual([
       'mesh.yaml:2:1: error: proxyListenPort: must be from 1 to 65535, not 70000',
-      'mesh.yaml:3:1: error: connectTimeout: must be whole milliseconds from 1ms to 1h',
+      'mesh.yaml:3:1: error: connectTimeout: must be at most 1h',
       'mesh.yaml:4:1: error: trustDomain: must be a domain name, not "bad domain"',
       'mesh.yaml:6:25: error: outboundTrafficPolicy.mode: must be one of REGISTRY_ONLY, ALLOW_ANY, ALLOW_ANY_DYNAMIC_DNS, not the text "REGISTRY"',
       'mesh.yaml:5:44: error: extensionProviders[2].name: must not be empty',

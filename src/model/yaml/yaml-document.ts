@@ -17,6 +17,8 @@ export interface YamlDocument {
   /** As far as it could be read, when there are mistakes. */
   readonly value: unknown;
   readonly errors: readonly (Position & { readonly message: string })[];
+  /** Set if it may be valid, but is longer than what the parser of documents that are not plain accepts. */
+  readonly isTooLong?: true;
   /** Where a field is (`spec.http[0].name`), or the deepest part of its path that is there. */
   positionOf(path: string): Position;
 }
@@ -98,7 +100,10 @@ export function parseYamlDocument(part: TextPart): YamlDocument {
   const read = readPlainDocument(part.text, { takesTabs: isLong });
   if (!('why' in read)) return plainYamlDocument(part, read);
   if (read.why === 'too deep') return refusedDocument(part, `nested deeper than ${deepestNesting} levels`, read.offset);
-  if (isLong) return refusedDocument(part, whyNotExplained(read), read.why === 'odd' ? 0 : read.offset);
+  if (isLong) {
+    const refused = refusedDocument(part, whyNotExplained(read), read.why === 'odd' ? 0 : read.offset);
+    return read.why === 'odd' ? { ...refused, isTooLong: true } : refused;
+  }
   const aliases = read.why === 'odd' ? read.aliases : part.text.match(seemingAlias)?.length;
   if ((aliases ?? 0) > mostAliases) return refusedDocument(part, `more than ${mostAliases} aliases in one document`, 0);
   return explainYamlDocument(part);

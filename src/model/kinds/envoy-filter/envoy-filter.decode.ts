@@ -26,6 +26,9 @@ import { scopeAliases, scopeFields } from '../policies/policy-target.decode.ts';
 import { patchErrors } from './envoy-filter.rules.ts';
 import type * as F from './envoy-filter.ts';
 
+/** Of `proxyVersion`: Istio has no limit, and Envoy never sees the expression. */
+const maxVersionCharacters = 16_384;
+
 const targets = [
   ...(['LISTENER', 'FILTER_CHAIN', 'LISTENER_FILTER', 'NETWORK_FILTER', 'HTTP_FILTER', 'ROUTE_CONFIGURATION'] as const),
   ...(['VIRTUAL_HOST', 'HTTP_ROUTE', 'CLUSTER', 'EXTENSION_CONFIG', 'BOOTSTRAP'] as const),
@@ -98,7 +101,9 @@ const match = struct<F.PatchMatch>({
   proxy: optional(
     struct<NonNullable<F.PatchMatch['proxy']>>({
       proxyVersion: optional(
-        refine(text, (regex, path) => mistakeAt(path, regex === '' ? undefined : re2Mistake(regex))),
+        refine(text, (regex, path) =>
+          mistakeAt(path, regex === '' ? undefined : re2Mistake(regex, maxVersionCharacters)),
+        ),
       ),
       metadata: optional(dictionary(text)),
     }),

@@ -123,9 +123,9 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
       targetRefs.flatMap((reference, index) =>
         mistakeAt(
           `${path(index)}.namespace`,
-          reference.namespace !== undefined && reference.namespace !== namespace
-            ? `must be the object's own (${namespace}), or left out: no policy reaches into another namespace`
-            : undefined,
+          reference.namespace === undefined
+            ? undefined
+            : `must not be given: the target is in the object's own namespace (${namespace})`,
         ),
       ),
   )(spec, '');

@@ -46,15 +46,17 @@ describe.each(names)('a target of %s', (kind) => {
     ]);
   });
 
-  it('is refused when it is of another namespace, or has no name', () => {
+  it("is refused when it has a namespace, even the object's own, or no name", () => {
     expect(errorsOf(kind, { targetRef: { ...api, namespace: 'other' } })).toEqual([
-      expect.stringMatching('^targetRef.namespace: must be the object.s own \\(shop\\)'),
+      expect.stringMatching('^targetRef.namespace: must not be given: .*own namespace \\(shop\\)'),
     ]);
     expect(errorsOf(kind, { targetRefs: [api, { ...api, namespace: 'other' }] })).toEqual([
       expect.stringMatching('^targetRefs\\[1\\].namespace: '),
     ]);
     expect(errorsOf(kind, { targetRef: { ...api, name: '' } })).toEqual(['targetRef.name: must not be empty']);
-    expect(errorsOf(kind, { targetRef: { ...api, namespace: 'shop' } })).toEqual([]);
+    expect(errorsOf(kind, { targetRef: { ...api, namespace: 'shop' } })).toEqual([
+      expect.stringMatching('^targetRef.namespace: must not be given'),
+    ]);
   });
 
   it('is refused in both spellings at once, of which one would be forgotten', () => {

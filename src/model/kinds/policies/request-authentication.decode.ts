@@ -37,6 +37,18 @@ const headerName = inSchema(
 
 const claimHeader = refine(name, (header, path) => mistakeAt(path, claimHeaderMistake(header)));
 
+/** Istio allows fewer characters here than in `outputPayloadToHeader`. */
+const claimHeaderName = inSchema(
+  refine(name, (header, path) =>
+    mistakeAt(
+      path,
+      claimHeaderMistake(header) ??
+        (/^[-_A-Za-z0-9]+$/.test(header) ? undefined : 'must have only letters, digits, "-" and "_"'),
+    ),
+  ),
+  { pattern: '^[-_A-Za-z0-9]+$' },
+);
+
 const prefixOfValue = refine(text, (prefix, path) => mistakeAt(path, lineMistake(prefix)));
 
 /** Fields of a rule. */
@@ -55,7 +67,7 @@ export const jwtRuleFields = restrictions({
   fromCookies: optional(list(name)),
   outputPayloadToHeader: optional(claimHeader),
   outputClaimToHeaders: optional(
-    list(struct<{ header: string; claim: string }>({ header: required(claimHeader), claim: required(name) })),
+    list(struct<{ header: string; claim: string }>({ header: required(claimHeaderName), claim: required(name) })),
   ),
   forwardOriginalToken: optional(boolean),
   timeoutMs: optional(durationAtLeast(1), 'timeout'),

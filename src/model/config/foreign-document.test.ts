@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { readConfigFile } from './config-file.ts';
+import { isForeignDocument } from './foreign-document.ts';
+
+/** Longer than what the parser of documents that are not plain accepts, and not plain: it has an anchor. */
+const long = (
+  head: string,
+  data: string,
+) => `${head}\nmetadata: { name: a, namespace: shop, labels: &l { app: x } }\n${data}
+  filler: |
+${'    {"panels": [{"title": "requests", "type": "graph"}]},\n'.repeat(3_000)}`;
+const messages = (text: string) =>
+  readConfigFile('a.yaml', text, { creationTimestamp: 0 }).problems.map(({ message }) => message);
+const tooLong = [expect.stringContaining('more than 131072 characters must be plain')];
+
+it('a long document of dashboards that is not plain is skipped', () => {
+  expect(messages(long('apiVersion: v1\nkind: ConfigMap', 'data:\n  mesh.json: x'))).toEqual([]);
+  expect(messages(long('apiVersion: apps/v1\nkind: "Deployment"', 'spec:'))).toEqual([]);
+});
+
+it.each([
+  ['an object that restricts access', long('apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy', 'spec:')],
+  ['a ConfigMap with an authority', long('apiVersion: v1\nkind: ConfigMap', 'data:\n  ca.crt: x')],
+  ['a list of objects', long('apiVersion: v1\nkind: List', 'items:')],
+  ['two kinds', long('apiVersion: v1\nkind: Deployment\nkind: Gateway', 'spec:')],
+  ['no kind', long('apiVersion: v1', 'spec:')],
+])('a long document that is not plain is refused if it has %s', (_, text) => {
+  expect(isForeignDocument(text)).toBe(false);
+  expect(messages(text)[0]).toEqual(tooLong[0]);
+});

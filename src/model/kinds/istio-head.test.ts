@@ -1,0 +1,83 @@
+/** What Istio's head accepts and rejects, and earlier versions of this program did not. */
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { type KindName, kinds } from './index.ts';
+
+function errorsOf(kind: KindName, yaml: string): string[] {
+  const result = kinds[kind].decode(parse(yaml), 'shop');
+  return E.isLeft(result) ? result.left.map(({ path, message }) => `${path}: ${message}`) : [];
+}
+const route = 'route: [{destination: {host: a.test}}]';
+const claims = (gateways: string) =>
+  `{hosts: [a.test], ${gateways}http: [{match: [{withoutHeaders: {"@request.auth.claims.x": {exact: a}}}], ${route}}]}`;
+const pool = (http: string) => `{host: a.test, trafficPolicy: {connectionPool: {http: {${http}}}}}`;
+const subset = (labels: string) => `{host: a.test, subsets: [{name: x, labels: {${labels}}}]}`;
+const entry = (host: string, protocol: string) =>
+  `{hosts: ["${host}"], resolution: NONE, ports: [{number: 80, name: a, protocol: ${protocol}}]}`;
+const target = (more: string) => `{kind: Gateway, group: gateway.networking.k8s.io, name: x${more}}`;
+
+const rejected: readonly [KindName, spec: string, error: RegExp][] = [
+  [
+    'VirtualService',
+    `{hosts: [a.test], http: [{timeout: 1500us, ${route}}]}`,
+    /^http\[0\].timeout: .*whole milliseconds/,
+  ],
+  [
+    'VirtualService',
+    `{hosts: [a.test], http: [{retries: {attempts: 1, perTryTimeout: 1.5ms}, ${route}}]}`,
+    /perTryTimeout: .*whole milliseconds/,
+  ],
+  ['DestinationRule', pool('idleTimeout: 1500us'), /idleTimeout: .*whole milliseconds/],
+  ['DestinationRule', '{host: a.test, trafficPolicy: {outlierDetection: {interval: 1500us}}}', /interval: .*whole/],
+  ['DestinationRule', pool('http2KeepAlive: {timeout: 5s}'), /http2KeepAlive.interval: is required/],
+  ['AuthorizationPolicy', `{targetRef: ${target(', namespace: shop')}}`, /^targetRef.namespace: must not be given/],
+  ['AuthorizationPolicy', `{targetRefs: [${target(', namespace: b')}]}`, /targetRefs\[0\].namespace: must not be/],
+  ['VirtualService', claims(''), /^http\[0\].match\[0\].withoutHeaders\["@request.auth.claims.x"\]: must not match/],
+  ['VirtualService', claims('gateways: [mesh], '), /must not match claims/],
+  ['Sidecar', '{egress: [{hosts: ["test/*a.com"]}]}', /egress\[0\].hosts\[0\]: must be \*, or \*\. and a domain/],
+  ['DestinationRule', subset('app: "."'), /labels.app: must be a label value/],
+  ['DestinationRule', subset('".": a'), /must have a label key/],
+  ['WorkloadEntry', '{address: 10.0.0.1, labels: {app: "."}}', /labels.app: must be a label value/],
+  [
+    'RequestAuthentication',
+    '{jwtRules: [{issuer: a, outputClaimToHeaders: [{header: x.y, claim: a}]}]}',
+    /only letters/,
+  ],
+  [
+    'ServiceEntry',
+    entry('*post.test', 'TLS'),
+    /hosts\[0\]: must be \*\. and a domain, or a host name, on a port with TLS/,
+  ],
+];
+
+const accepted: readonly [KindName, spec: string][] = [
+  [
+    'Gateway',
+    '{selector: {app: a}, servers: [{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: MUTUAL, credentialName: a, caCrl: /x}}]}',
+  ],
+  ['VirtualService', claims('gateways: [mesh, front], ')],
+  ['DestinationRule', pool('http2KeepAlive: {interval: 5s}')],
+  ['DestinationRule', subset('app.kubernetes.io/name: "", a: b.c_d-1')],
+  ['RequestAuthentication', '{jwtRules: [{issuer: a, outputClaimToHeaders: [{header: x_Y-1, claim: a}]}]}'],
+  ['ServiceEntry', entry('*washingtonpost.com', 'HTTP')],
+  ['Sidecar', '{ingress: [{port: {number: 90, name: a, protocol: HTTP}, defaultEndpoint: "unix://@x"}]}'],
+  [
+    'VirtualService',
+    '{hosts: ["*"], gateways: [g], tls: [{match: [{sniHosts: ["1.1.1.1"]}], route: [{destination: {host: a}}]}]}',
+  ],
+  [
+    'EnvoyFilter',
+    `{configPatches: [{applyTo: CLUSTER, match: {proxy: {proxyVersion: "${'a'.repeat(1025)}"}}, patch: {operation: REMOVE}}]}`,
+  ],
+];
+
+describe('validation against the head of Istio', () => {
+  it.each(rejected)('rejects a %s such as %s', (kind, spec, error) => {
+    expect(errorsOf(kind, spec)).toEqual([expect.stringMatching(error)]);
+  });
+
+  it.each(accepted)('accepts a %s such as %s', (kind, spec) => {
+    expect(errorsOf(kind, spec)).toEqual([]);
+  });
+});
