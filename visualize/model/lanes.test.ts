@@ -215,6 +215,18 @@ test('actors of machines that the header does not define have a bounded number o
   expect(named(lanes, 'more actors').counts.at(-1)?.n).toBe(10_000 - withLane - 1);
 });
 
+test('a header tells of more actors than a function has arguments', () => {
+  const actors = Array.from({ length: 300_000 }, (_, i) => ({
+    actor: `lock-${i}`,
+    machine: 'lock',
+    state: 'locked',
+    spawned: i + 1,
+    spawnedAt: i,
+  }));
+  const lanes = new Lanes({ ...header, actors });
+  expect(named(lanes, 'more lock').counts).toEqual([{ t: 299_999, n: 300_000 - 24 }]);
+});
+
 test('of a machine that wants a lane for each actor, the actors beyond the limit are counted', () => {
   const bodies = Array.from({ length: maxActorLanes + 10 }, (_, i) => spawn(`epoch-${i}`, 'epoch'));
   const last = `epoch-${maxActorLanes + 9}`;

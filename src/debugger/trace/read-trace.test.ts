@@ -226,6 +226,25 @@ describe('a trace file', () => {
   });
 });
 
+test('a change whose path has more levels than a recursion could walk through is refused', async () => {
+  const record = (levels: number): string =>
+    JSON.stringify({
+      seq: 1,
+      t: 1,
+      kind: 'step',
+      actor: 'a',
+      on: 'e',
+      change: [{ path: '/a'.repeat(levels), value: 1 }],
+    });
+  const path = file('deep-path.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));
+  await expect(read(path)).rejects.toThrow(/deep-path\.trace:2: field 'change' of the step record is /);
+  expect(await read(file('flat-path.trace', `${headerLine}\n${record(500)}\n`.replaceAll('\n\n', '\n')))).toMatchObject(
+    {
+      seqs: [1],
+    },
+  );
+});
+
 test.each([
   ['lists', (depth: number) => '['.repeat(depth) + ']'.repeat(depth)],
   ['objects', (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`],
