@@ -3,7 +3,9 @@
 # $no_inspector: until a program has a handler for SIGUSR1, Node opens its inspector on that signal, at 127.0.0.1:9229 without a
 # password: any local user could read its memory and run code in it. At this address, which is for documentation (RFC 5737) and no
 # host has, it cannot be opened. --disable-sigusr1 is of no use: it blocks the signal for the program's own handler too.
+# Whoever asks for an inspector in NODE_OPTIONS gets it there: an argument would override the address.
 no_inspector=--inspect-port=192.0.2.1:9229
+case " $NODE_OPTIONS" in *' --inspect'*) no_inspector= ;; esac
 # The Node that was installed along with this package comes first: below it in a checkout or a global installation, beside
 # it where npm put it there. Its system loader must be there, too: that Node does not start on a system with another libc
 # (Alpine). Otherwise it is the Node in PATH; node-version.cjs tells people whose Node is too old.

@@ -104,6 +104,18 @@ describe.each(programs)('%s is run', (program) => {
     expect(said).not.toContain('Debugger listening');
   });
 
+  test('with the inspector that NODE_OPTIONS asks for', () => {
+    const root = packageIn(join(emptyFolder(), 'chartpilot'));
+    const tools = join(emptyFolder(), 'tools');
+    nodeIn(tools, 'in PATH');
+    const { stdout } = spawnSync('/bin/sh', [join(root, 'bin', program)], {
+      encoding: 'utf8',
+      env: { PATH: `${tools}:/usr/bin:/bin`, NODE_OPTIONS: '--trace-warnings --inspect=127.0.0.1:0' },
+    });
+    expect(stdout).toMatch(/^in PATH: /);
+    expect(stdout).not.toContain('--inspect-port');
+  });
+
   test('without programs of the working directory, whatever PATH says', () => {
     const parent = emptyFolder();
     packageIn(join(parent, 'chartpilot'));
