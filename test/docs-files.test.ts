@@ -89,3 +89,11 @@ describe('every file that is named is there', () => {
     expect(filesNamedIn('docs/state-machines.md')).toContain('docs/pictures/supervisor.svg');
   });
 });
+
+test('SECURITY.md names a test in each row of its guarantees', () => {
+  const text = readFileSync(join(root, 'SECURITY.md'), 'utf8');
+  const guarantees = text.slice(text.indexOf('\n## Guarantees'), text.indexOf('\n### Workloads that register'));
+  const rows = guarantees.split('\n').filter((line) => line.startsWith('| ') && !line.startsWith('| Guarantee |'));
+  expect(rows.length).toBeGreaterThan(40);
+  expect(rows.filter((row) => !/`(src|test)\/[^`]+\.test\.ts`/.test(row))).toEqual([]);
+});
