@@ -210,6 +210,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'spawn', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'spawn', from: 'secret-N', to: 'secret-N/obtain', diagram: 'secret', seeds: [] },
   { type: 'spawn', from: 'secret-N', to: 'secret-N/clock', diagram: 'secret', seeds: [] },
+  { type: 'spawn', from: 'secret-N', to: 'secret-N/step', diagram: 'secret', seeds: [] },
   { type: 'spawn', from: 'secret-N', to: 'secret-files-N', diagram: 'secret', seeds: [] },
   { type: 'secret.taint', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },
   { type: 'secret.refresh', from: 'secrets', to: 'secret-N', diagram: 'secret', seeds: [] },

@@ -394,13 +394,13 @@ export type RefusedListener = { readonly name: string; readonly why: string };
  */
 export type ListenersRefused = { type: 'listeners.refused'; listeners: readonly RefusedListener[] };
 /**
- * status/http → status. What Envoy answered. `unserved`: why none of the ports that the application was said to have is served;
+ * status/http → status. What Envoy answered; `by` the agent: Envoy is live, and this proxy is not ready all the same. `unserved`: why none of the ports that the application was said to have is served;
  * empty where one is, where it was said to have none, and where no live admin interface could be asked.
  */
 export type EnvoyAnswered = {
   type: 'envoy.answered';
   request: number;
-  by: 'admin' | 'port';
+  by: 'admin' | 'port' | 'agent';
   live: boolean;
   detail: string;
   unserved: string;

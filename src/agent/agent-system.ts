@@ -41,6 +41,7 @@ import { localAddresses } from './options/addresses.ts';
 import type { ProxyOptions } from './options/options.ts';
 import { requireFolders } from './options/requirements.ts';
 import { SafetyNet } from './safety-net.ts';
+import { certificateDateProblem } from './secrets/certificate-dates.ts';
 import { SecretCounts } from './secrets/secret-counts.ts';
 import { SecretVault } from './secrets/secret-vault.ts';
 import { workloadSecrets } from './secrets/workload-secrets.ts';
@@ -244,6 +245,7 @@ async function agentWithEffects(
             profiling: options.status.profiling,
             heapSnapshots: options.status.heapSnapshots,
             metricsForThisHost: options.status.metricsForThisHost,
+            certificateProblem: () => certificateDateProblem(vault, Date.now()),
             application: { ports: options.status.applicationPorts, addresses: options.addresses },
             ...(names && { names: () => names.names }),
             log: log.scope('status'),

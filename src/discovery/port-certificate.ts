@@ -1,6 +1,7 @@
 /** What the port with TLS shows, and by which roots it judges its clients: the effects of the chart `server-certificate`. */
 import type { CertificateReading } from '../../machines/discovery/authority/server-certificate.machine.ts';
 import type { TrustPools } from '../identity/trust-pools.ts';
+import { watchClockSteps } from '../runtime/clock-steps.ts';
 import { explainInOneLine } from '../runtime/errors.ts';
 import type { AuthorityInForce } from './authority/authority.ts';
 import { isOwnCertificateDue, issueOwnCertificate, type OwnCertificate } from './authority/own-certificate.ts';
@@ -76,6 +77,7 @@ export class PortCertificate {
   watch(handlers: WatchHandlers): StopWatching {
     const { files } = this.#options.port;
     const stops = Object.values(files ?? {}).map((file: string) => watchFile(file, handlers));
+    stops.push(watchClockSteps(() => handlers.changed('the clock')));
     return () => {
       for (const stop of stops) stop();
     };

@@ -440,6 +440,7 @@ export class IdentityWorld implements World {
                 if (this.#state.workloads[index]!.call === self) this.#change(index, { call: undefined });
               },
             ),
+            awaitClockStep: scriptedPromise<void, undefined>(() => {}),
             // It is looked at when half of a life is over.
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
               settle(self, { value: { atMs: endsAtMs } }),

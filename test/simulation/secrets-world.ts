@@ -66,6 +66,8 @@ export class SecretsWorld {
   #pending: { call: AnyActorRef; value: ObtainAnswer } | undefined;
   #rootOf = new Map<string, string>();
   #endOf = new Map<string, number>();
+  readonly #stepWatchers = new Set<AnyActorRef>();
+  #wallOffsetMs = 0;
   #takenRoots = '';
   #rootsSince = 0;
   #signed = 0;
@@ -129,6 +131,19 @@ export class SecretsWorld {
 
   get now(): number {
     return this.clock.now();
+  }
+
+  /** By the wall clock, which may be set. */
+  get wall(): number {
+    return this.clock.now() + this.#wallOffsetMs;
+  }
+
+  /** Sets the wall clock, as `awaitClockStep` reports it. */
+  stepClock(byMs: number): void {
+    this.#wallOffsetMs += byMs;
+    const watchers = [...this.#stepWatchers];
+    this.#stepWatchers.clear();
+    for (const watcher of watchers) settle(watcher, { value: undefined });
   }
 
   pass(ms: number): void {
@@ -221,8 +236,12 @@ export class SecretsWorld {
         secret: machines.secret.provide({
           actors: {
             obtain: scriptedPromise<ObtainAnswer, ObtainOrder>(({ self, input }) => this.#obtain(self, input)),
+            awaitClockStep: scriptedPromise<void, undefined>(
+              ({ self }) => void this.#stepWatchers.add(self),
+              ({ self }) => void this.#stepWatchers.delete(self),
+            ),
             readClock: scriptedPromise<{ atMs: number }, undefined>(({ self }) =>
-              settle(self, { value: { atMs: this.now } }),
+              settle(self, { value: { atMs: this.wall } }),
             ),
           },
         }),
@@ -231,7 +250,7 @@ export class SecretsWorld {
   }
 
   #obtain(call: AnyActorRef, { source, shown, version, parts }: ObtainOrder): void {
-    const told = { atMs: this.now, draw: this.#draw() };
+    const told = { atMs: this.wall, draw: this.#draw() };
     if (source === 'roots') {
       const made = `${parts.authorities}+${parts.bundle}`;
       if (this.composes)
@@ -250,7 +269,7 @@ export class SecretsWorld {
     }
     this.tries.push({ atMs: this.now, shown });
     const end = this.#endOf.get(version);
-    if (shown === 'certificate' && (end === undefined || end <= this.now)) {
+    if (shown === 'certificate' && (end === undefined || end <= this.wall)) {
       this.violations.push(`the certificate ${version} has ended, and is shown`);
     }
     const value = this.#answer(told, this.word(shown));
@@ -267,7 +286,7 @@ export class SecretsWorld {
     }
     const version = `certificate-${++this.#signed}`;
     this.#rootOf.set(version, this.root);
-    this.#endOf.set(version, this.now + this.lifeMs);
+    this.#endOf.set(version, this.wall + this.lifeMs);
     return {
       ...told,
       outcome: 'obtained',
@@ -275,7 +294,7 @@ export class SecretsWorld {
       authorities: this.root,
       root: this.root,
       serialNumber: version,
-      endsAtMs: this.now + this.lifeMs,
+      endsAtMs: this.wall + this.lifeMs,
     };
   }
 
@@ -299,7 +318,7 @@ export class SecretsWorld {
     } else if (this.wantsRoots && this.#takenRoots !== roots && this.now < this.#rootsSince + trustLimitMs) {
       this.violations.push(`${version} of ${root} is handed out before Envoy trusts ${roots}`);
     }
-    if ((this.#endOf.get(version) ?? 0) <= this.now) this.violations.push(`${version} has ended, and is handed out`);
+    if ((this.#endOf.get(version) ?? 0) <= this.wall) this.violations.push(`${version} has ended, and is handed out`);
     const before = Number(this.served.get(identityName)?.split('-')[1] ?? 0);
     if (Number(version.split('-')[1]) < before)
       this.violations.push(`${version} is handed out after certificate-${before}`);

@@ -40,6 +40,8 @@ interface SecretContext extends SecretInput {
   version: string;
   /** When what is in force ends; null: it does not end. */
   endsAtMs: number | null;
+  /** When what is in force was obtained, by the wall clock of then. */
+  obtainedAtMs: number;
   renewAtMs: number;
   /** Hash of the root that what is in force leads to; empty: none is known. */
   root: string;
@@ -88,6 +90,8 @@ const obtainLimitMs = 30_000;
 /** Files are replaced one by one (FILE_DEBOUNCE_DURATION). */
 const settleMs = 100;
 const clockLimitMs = 10_000;
+/** Authorities date certificates two minutes back. */
+const toleratedClockStepMs = 120_000;
 
 const secretSetup = setup({
   types: {
@@ -97,6 +101,7 @@ const secretSetup = setup({
     children: {} as {
       obtain: 'obtain';
       clock: 'readClock';
+      step: 'awaitClockStep';
       [files: `secret-files-${number}`]: 'directory';
     },
   },
@@ -107,6 +112,8 @@ const secretSetup = setup({
      */
     obtain: promiseEffect<ObtainAnswer, ObtainOrder>('obtain'),
     readClock: promiseEffect<{ atMs: number }, undefined>('readClock'),
+    /** Ends after a step of the wall clock, in either direction: dates come sooner or later than timers were set for. */
+    awaitClockStep: promiseEffect<void, undefined>('awaitClockStep'),
     directory: directoryWatchMachine,
   },
   delays: {
@@ -131,7 +138,9 @@ const secretSetup = setup({
       context.endsAtMs !== null &&
       context.endsAtMs > answer.atMs,
     hasEndedMeanwhile: ({ context: { endsAtMs } }, { atMs }: ObtainAnswer) => endsAtMs !== null && endsAtMs <= atMs,
-    isDue: ({ context }, { atMs }: { atMs: number }) => atMs >= context.renewAtMs,
+    /** Its time has come, or the clock was set back to before it was obtained: by this clock it may not be valid yet. */
+    isDue: ({ context: { renewAtMs, obtainedAtMs } }, { atMs }: { atMs: number }) =>
+      atMs >= renewAtMs || atMs < obtainedAtMs - toleratedClockStepMs,
     hasEnd: ({ context }) => context.endsAtMs !== null,
     isTainted: ({ context: { root, tainted } }) => tainted.includes(root),
     isTaintedBy: ({ context: { root } }, { roots }: SecretTaint) => roots.includes(root),
@@ -148,6 +157,7 @@ const secretSetup = setup({
       draw,
       endsAtMs,
       nowMs: atMs,
+      obtainedAtMs: atMs,
       renewAtMs: endsAtMs === null ? 0 : renewalAtMs({ fromMs: atMs, endsAtMs }, context.grace, draw),
       failures: 0,
       pauseMs: 0,
@@ -213,6 +223,7 @@ export const secretMachine = secretSetup.createMachine({
     ...input,
     version: '',
     endsAtMs: null,
+    obtainedAtMs: 0,
     renewAtMs: 0,
     root: '',
     tainted: [],
@@ -327,7 +338,13 @@ export const secretMachine = secretSetup.createMachine({
         },
         resting: { meta: { waitsFor: 'a change of what it is made of: this is the work' } },
         waiting: {
-          description: 'It is not due to be renewed. A machine may sleep meanwhile: the clock is looked at each hour.',
+          description: 'It is not due to be renewed. The clock is looked at each hour, and when it was set.',
+          invoke: {
+            id: 'step',
+            src: 'awaitClockStep',
+            onDone: 'looking at the clock',
+            onError: { description: 'The clock is looked at each hour all the same.' },
+          },
           after: { untilLook: 'looking at the clock' },
         },
         'waiting for its turn': {
@@ -355,6 +372,15 @@ export const secretMachine = secretSetup.createMachine({
     },
     'backing off': {
       description: 'The last try failed. What was in force before stays so.',
+      invoke: {
+        id: 'step',
+        src: 'awaitClockStep',
+        onDone: {
+          target: 'asking',
+          description: 'What made the last try fail, or the time that is left, may have changed.',
+        },
+        onError: { description: 'The pause ends all the same.' },
+      },
       after: { pause: 'asking' },
     },
   },

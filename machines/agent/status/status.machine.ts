@@ -105,7 +105,8 @@ const statusSetup = setup({
       enqueue.raise({ type: 'readiness.settled' });
     }),
     answerAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
-      const reason = live ? '' : `Envoy's ${by === 'admin' ? 'admin interface' : 'port'} says: ${detail}`;
+      const source = by === 'admin' ? 'admin interface' : 'port';
+      const reason = live ? '' : by === 'agent' ? detail : `Envoy's ${source} says: ${detail}`;
       // A port says nothing of what comes next: there, somebody is about to take over.
       const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notHeld;
       enqueue.sendTo('http', { type: 'readiness.answer', request, ready: live, reason, ...held });

@@ -3,12 +3,14 @@ import { fromPromise } from 'xstate';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
 import { secretsMachine } from '../../../machines/agent/secrets/secrets.machine.ts';
+import type { Clocks } from '../../runtime/clock-steps.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { ProxyOptions } from '../options/options.ts';
+import { awaitClockStep } from './clock-step.ts';
 import { issueCertificate } from './issue-certificate.ts';
 import { lookForServer } from './look-for-server.ts';
 import { obtainSecret } from './obtain-secret.ts';
@@ -33,6 +35,8 @@ export interface WorkloadSecretsOptions extends Pick<ProxyOptions, 'identity' | 
   readonly ownership?: Ownership;
   /** Milliseconds since 1970. */
   readonly now?: () => number;
+  /** For tests; by default those of this process. */
+  readonly clocks?: Clocks;
   /** Draws a number from 0 to 1: randomness for the charts. */
   readonly draw?: () => number;
 }
@@ -50,6 +54,7 @@ export function workloadSecrets({
   told,
   ownership,
   now = Date.now,
+  clocks,
   draw = Math.random,
 }: WorkloadSecretsOptions) {
   const { mounted, outputDirectory } = identity;
@@ -64,6 +69,7 @@ export function workloadSecrets({
         actors: {
           obtain: obtainSecret({ vault, turns, mounted, issue, now, draw, ...(counts && { counts }) }),
           readClock: fromPromise<{ atMs: number }, undefined>(async () => ({ atMs: now() })),
+          awaitClockStep: awaitClockStep(log, clocks),
           directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
         },
       }),

@@ -63,6 +63,8 @@ export interface StatusServerEnvironment {
   readonly metricsForThisHost: boolean;
   /** What Envoy must serve of the workload before this proxy is ready. */
   readonly application: ApplicationPorts;
+  /** Why peers refuse the workload's certificate by its dates; `undefined` if they do not, or there is none. Absent: no secrets here. */
+  readonly certificateProblem?: () => string | undefined;
   /** Absent: the trace is not offered. */
   readonly trace?: TraceEndpoint;
   /** Has the agent that is installed by now started in this one's place. Absent: nobody could start it. */
@@ -280,7 +282,9 @@ class StatusEndpoint {
     const { by, live, detail } = await askServingEnvoy(at, this.#admin, asked, this.#environment.ports);
     await this.#firstLook;
     if (looks && by === 'admin' && live) await this.#lookAtListeners();
-    return this.#serving === asked ? { by, live, detail } : undefined;
+    if (this.#serving !== asked) return undefined;
+    const problem = live ? this.#environment.certificateProblem?.() : undefined;
+    return problem === undefined ? { by, live, detail } : { by: 'agent', live: false, detail: problem };
   }
 
   async #whyUnserved(): Promise<string> {

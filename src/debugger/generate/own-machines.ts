@@ -533,6 +533,7 @@ const secretSamples: Samples = {
       { error: 'a fault' },
     ],
     clock: [{ output: { atMs: 11_000 } }, { output: { atMs: 16_000 } }, { error: 'a fault' }],
+    step: [{ output: undefined }, { error: 'a fault' }],
   },
   relevant: ({ version, endsAtMs, shown, parts: made, tainted }) => [version, endsAtMs, shown, made, tainted],
 };

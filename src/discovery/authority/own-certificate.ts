@@ -14,6 +14,8 @@ export interface OwnCertificate extends ServerCertificate {
 /** Whether there should be another: its authority is not to be trusted any more, or most of its life is over. */
 export function isOwnCertificateDue(own: OwnCertificate, { roots, ofServer }: AuthorityInForce, now: Date): boolean {
   if (!roots.includes(own.issuer)) return true;
+  // The clock was set back: no client with the right time would mind, but one of this host refuses it.
+  if (now < own.notBefore) return true;
   const life = own.notAfter.getTime() - own.notBefore.getTime();
   const left = own.notAfter.getTime() - now.getTime();
   // Another that ends with the same authority would be no better.

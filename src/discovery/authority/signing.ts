@@ -12,6 +12,7 @@ import type { Certificate } from '../../identity/certificate.ts';
 import { nameOf } from '../../identity/certificate-path.ts';
 import { TrustPools } from '../../identity/trust-pools.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
+import { clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { UnaryService } from '../ads/ads-ports.ts';
@@ -271,7 +272,11 @@ export class Signing {
         workloadLedger: ledger.effect(),
         watchAuthority: watchEffect<undefined>(
           (_, handlers) => {
-            const stops = [watchDirectory(pluggedInDirectory, handlers), this.#watchRevoked(handlers)];
+            const clock = watchClockSteps((byMs) => {
+              logger.warn('wall clock stepped, checking certificates', { step: clockStepText(byMs) });
+              handlers.changed('the clock');
+            });
+            const stops = [watchDirectory(pluggedInDirectory, handlers), this.#watchRevoked(handlers), clock];
             return () => {
               for (const stop of stops) stop();
             };

@@ -4,6 +4,7 @@ import { type Certificate, readCertificate, readCertificates } from '../../ident
 import { makeRequestFor } from '../../identity/certificate-request.ts';
 import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
 import type { DnsCertificate } from '../../model/mesh/mesh-config.ts';
+import { watchClockSteps } from '../../runtime/clock-steps.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { AuthorityInForce } from '../authority/authority.ts';
 import type { Registrar } from '../authority/registrar.ts';
@@ -76,8 +77,10 @@ export class DnsCertificates implements Duty {
     const stop = this.#due.watch(due);
     const timer = setInterval(() => this.look(), lookMs);
     timer.unref();
+    const stopClock = watchClockSteps(() => this.look());
     return () => {
       clearInterval(timer);
+      stopClock();
       stop();
     };
   }

@@ -36,6 +36,61 @@ function busiestSecond(times: readonly number[]): number {
   return Math.max(0, ...perSecond.values());
 }
 
+describe('a step of the wall clock', () => {
+  const begun = (): SecretsWorld => {
+    const world = new SecretsWorld();
+    world.pass(hourMs);
+    expect(world.tries).toHaveLength(1);
+    return world;
+  };
+
+  test.each([
+    ['forward, past the end of the certificate', 30 * hourMs],
+    ['back, to before the certificate was obtained', -30 * hourMs],
+  ])('%s, has it renewed at once', (_, byMs) => {
+    const world = begun();
+    world.stepClock(byMs);
+    world.pass(1);
+    expect(world.tries).toHaveLength(2);
+    expect(world.served.get(identityName)).toBe('certificate-2');
+    world.pass(11 * hourMs);
+    expect(world.tries).toHaveLength(2);
+    expectToConform(world);
+  });
+
+  test.each([minuteMs, -minuteMs, hourMs])('by %i ms does not, as the certificate has time', (byMs) => {
+    const world = begun();
+    world.stepClock(byMs);
+    world.pass(minuteMs);
+    expect(world.tries).toHaveLength(1);
+    expectToConform(world);
+  });
+
+  test('past the end, without an authority, withdraws the certificate until there is one', () => {
+    const world = begun();
+    world.word = () => 'away';
+    world.stepClock(30 * hourMs);
+    world.pass(1);
+    expect(world.served.has(identityName)).toBe(false);
+    world.word = () => 'signs';
+    world.pass(2 * minuteMs);
+    expect(world.served.get(identityName)).toBe('certificate-2');
+    expectToConform(world);
+  });
+
+  test('during a pause after a failure ends the pause', () => {
+    const world = begun();
+    world.word = () => 'away';
+    world.renew();
+    world.pass(20 * minuteMs);
+    const tries = world.tries.length;
+    world.stepClock(10 * hourMs);
+    world.pass(1);
+    expect(world.tries).toHaveLength(tries + 1);
+    expectToConform(world);
+  });
+});
+
 describe('renewal', () => {
   test.each([
     ['half of an hour', 0.5, 0, 30],

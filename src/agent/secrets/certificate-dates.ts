@@ -1,0 +1,18 @@
+/** Whether the workload's certificate is valid by its dates. Envoy goes on showing one that has expired, and peers refuse it. */
+import { X509Certificate } from 'node:crypto';
+import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
+import type { SecretVault } from './secret-vault.ts';
+
+/**
+ * @param nowMs since 1970
+ * @returns what is wrong, in words; `undefined` if nothing is, or there is no certificate
+ */
+export function certificateDateProblem(vault: Pick<SecretVault, 'newestPair'>, nowMs: number): string | undefined {
+  const pair = vault.newestPair(identityName);
+  if (pair === undefined) return undefined;
+  const { validFromDate, validToDate } = new X509Certificate(pair.chain);
+  if (nowMs >= validToDate.getTime()) return `the workload certificate expired on ${validToDate.toISOString()}`;
+  if (nowMs < validFromDate.getTime())
+    return `the workload certificate is not valid before ${validFromDate.toISOString()}`;
+  return undefined;
+}

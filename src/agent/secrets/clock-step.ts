@@ -1,0 +1,19 @@
+/** The effect by which a secret learns that the wall clock was set, or that the machine was suspended. */
+import { fromPromise } from 'xstate';
+import { type Clocks, clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+
+/** Resolves after the next step; never, if its actor is stopped before. */
+export function awaitClockStep(log: Logger, clocks?: Clocks) {
+  return fromPromise<void, undefined>(
+    ({ signal }) =>
+      new Promise((resolve) => {
+        const stop = watchClockSteps((byMs) => {
+          stop();
+          log.warn('wall clock stepped, checking the certificate', { step: clockStepText(byMs) });
+          resolve();
+        }, clocks);
+        signal.addEventListener('abort', stop, { once: true });
+      }),
+  );
+}

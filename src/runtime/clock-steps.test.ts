@@ -1,0 +1,61 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { clockCheckMs, clockStepText, watchClockSteps } from './clock-steps.ts';
+
+const hourMs = 3_600_000;
+
+describe('steps of the wall clock', () => {
+  let monotonicMs: number;
+  let offsetMs: number;
+  let steps: number[];
+  let stop: () => void;
+
+  beforeEach(() => {
+    vi.useFakeTimers();
+    [monotonicMs, offsetMs, steps] = [0, 1_000_000, []];
+    const clocks = { wall: () => monotonicMs + offsetMs, monotonic: () => monotonicMs };
+    stop = watchClockSteps((byMs) => steps.push(byMs), clocks);
+  });
+
+  afterEach(() => {
+    stop();
+    vi.useRealTimers();
+  });
+
+  function pass(ms: number): void {
+    monotonicMs += ms;
+    vi.advanceTimersByTime(ms);
+  }
+
+  it('are reported once each, within ten seconds, forward and back', () => {
+    expect(clockCheckMs).toBeLessThan(10_000);
+    pass(20_000);
+    offsetMs += 30 * hourMs;
+    pass(clockCheckMs);
+    expect(steps).toEqual([30 * hourMs]);
+    pass(60_000);
+    offsetMs -= 60 * hourMs;
+    pass(clockCheckMs);
+    expect(steps).toEqual([30 * hourMs, -60 * hourMs]);
+  });
+
+  it('are not the corrections of a clock that is slewed, nor a process that was busy', () => {
+    for (let i = 0; i < 1_000; i++) {
+      offsetMs += 3;
+      pass(clockCheckMs);
+    }
+    monotonicMs += 60_000;
+    pass(clockCheckMs);
+    expect(steps).toEqual([]);
+  });
+
+  it('are no longer reported when the watch has ended', () => {
+    stop();
+    offsetMs += hourMs;
+    pass(clockCheckMs);
+    expect(steps).toEqual([]);
+  });
+
+  it('have a size that a person can read', () => {
+    expect([30 * hourMs, -90_000].map(clockStepText)).toEqual(['30 h forward', '90 s back']);
+  });
+});

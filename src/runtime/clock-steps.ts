@@ -1,0 +1,47 @@
+/**
+ * Steps of the wall clock: somebody sets it, or the machine was suspended. Certificates, tokens and lists end by the wall clock, timers
+ * follow the monotonic one: after a step, whatever waits for a date has to look at the clock again.
+ */
+
+/** A difference that is a step, in milliseconds. NTP slews by 0.5 ms a second. */
+export const minClockStepMs = 5_000;
+/** How often the clocks are compared: a step is seen within this time. */
+export const clockCheckMs = 5_000;
+
+export interface Clocks {
+  /** Milliseconds since 1970. */
+  readonly wall: () => number;
+  /** Milliseconds of any beginning. */
+  readonly monotonic: () => number;
+}
+
+const clocksOfThisProcess: Clocks = { wall: () => Date.now(), monotonic: () => performance.now() };
+
+/**
+ * Calls `stepped` after each step, with its size in milliseconds; negative: the wall clock was set back. Does not keep the process alive.
+ *
+ * @returns ends it
+ */
+export function watchClockSteps(
+  stepped: (byMs: number) => void,
+  { wall, monotonic }: Clocks = clocksOfThisProcess,
+  checkMs = clockCheckMs,
+): () => void {
+  const difference = (): number => wall() - monotonic();
+  let last = difference();
+  const timer = setInterval(() => {
+    const now = difference();
+    const byMs = Math.round(now - last);
+    last = now;
+    if (Math.abs(byMs) >= minClockStepMs) stepped(byMs);
+  }, checkMs);
+  timer.unref();
+  return () => clearInterval(timer);
+}
+
+/** `30 h forward` */
+export function clockStepText(byMs: number): string {
+  const seconds = Math.round(Math.abs(byMs) / 1_000);
+  const [amount, unit] = seconds < 7_200 ? [seconds, 's'] : [Math.round(seconds / 3_600), 'h'];
+  return `${amount} ${unit} ${byMs < 0 ? 'back' : 'forward'}`;
+}
