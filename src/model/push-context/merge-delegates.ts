@@ -1,5 +1,6 @@
 /** A root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"). Names are resolved. */
 
+import { onceFor } from '../collections/once-for.ts';
 import type { StringMatch, ValueMatch } from '../kinds/string-match.ts';
 import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service.ts';
 
@@ -92,21 +93,28 @@ const conditions: { readonly [F in keyof HttpMatchRequest]-?: Condition<NonNulla
   never: restrictsNothing,
 };
 
-const fields = Object.keys(conditions) as (keyof HttpMatchRequest)[];
-
+/** Made for each match of the root with each of the delegate: only fields that the delegate's has can differ from the root's. */
 function mergeMatch(root: HttpMatchRequest, leaf: HttpMatchRequest): HttpMatchRequest {
-  const merged = (field: keyof HttpMatchRequest): unknown => conditionOf(field).merged(root[field], leaf[field]);
-  return Object.fromEntries(fields.map((field) => [field, merged(field)]).filter(([, value]) => value !== undefined));
+  const merged: Record<string, unknown> = { ...root };
+  for (const field of fieldsOf(leaf)) {
+    const value = conditionOf(field).merged(root[field], leaf[field]);
+    if (value !== undefined) merged[field] = value;
+  }
+  return merged as HttpMatchRequest;
 }
 
 function joinedName(root: string | undefined, leaf: string | undefined): string | undefined {
   return root !== undefined && leaf !== undefined ? `${root}-${leaf}` : (leaf ?? root);
 }
 
-/** Whether a delegate's match reaches outside of the root's. */
+/** Whether a delegate's match reaches outside of the root's. A field that it does not have reaches as far as the root's, but for letter case. */
 function conflicts(root: HttpMatchRequest, leaf: HttpMatchRequest): boolean {
-  return fields.some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
+  if (conditions.ignoreUriCase.reachesOutside(root.ignoreUriCase, leaf.ignoreUriCase)) return true;
+  return fieldsOf(leaf).some((field) => conditionOf(field).reachesOutside(root[field], leaf[field]));
 }
+
+/** Listed once for each match of a delegate. */
+const fieldsOf = onceFor((match: HttpMatchRequest) => Object.keys(match) as (keyof HttpMatchRequest)[]);
 
 /** What joins both matches' values of a field. */
 function conditionOf(field: keyof HttpMatchRequest): Condition<unknown> {
