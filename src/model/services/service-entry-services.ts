@@ -44,7 +44,11 @@ export function servicesOfEntry(
   });
   const common = {
     namespace: entry.namespace,
-    ports: spec.ports.map(({ name, number, protocol }) => ({ name, number, protocol })),
+    ports: spec.ports.map(({ name, number, protocol, targetPort }) => ({
+      ...{ name, number, protocol },
+      // With endpoints the target port is theirs.
+      ...(spec.resolution === 'NONE' && targetPort !== undefined && { forwardedPort: targetPort }),
+    })),
     resolution: resolutions[spec.resolution],
     meshExternal: spec.location === 'MESH_EXTERNAL',
     serviceAccounts: spec.subjectAltNames ?? [],

@@ -6,6 +6,8 @@ export interface Port {
   readonly name: string;
   readonly number: number;
   readonly protocol: Protocol;
+  /** Where connections to this port are forwarded at the address that the client chose (resolution NONE); absent: to `number`. */
+  readonly forwardedPort?: number;
 }
 
 /** How Envoy finds the addresses behind a service. */

@@ -70,6 +70,15 @@ export const originalDestinationFields: ClusterInit = {
   lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED,
 };
 
+/** @param port replaces the port of the original destination; absent: it is kept */
+export function originalDestination(port?: number): ClusterInit {
+  if (port === undefined) return originalDestinationFields;
+  return {
+    ...originalDestinationFields,
+    lbConfig: { case: 'originalDstLbConfig', value: { upstreamPortOverride: port } },
+  };
+}
+
 export function dnsFields(
   type: 'STRICT_DNS' | 'LOGICAL_DNS',
   loadAssignment: NonNullable<ClusterInit['loadAssignment']>,

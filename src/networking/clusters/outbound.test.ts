@@ -210,3 +210,22 @@ it('gives every proxy a place for traffic that goes nowhere, and a sidecar one f
   expect([...clusters('').keys()]).toEqual(['BlackHoleCluster', 'PassthroughCluster', 'InboundPassthroughCluster']);
   expect([...clusters('', { type: 'router' }).keys()]).toEqual(['BlackHoleCluster']);
 });
+
+it('forwards connections of a ServiceEntry without resolution to its target port, and others to the port they came to', () => {
+  const entry = (more: string) => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: a }
+spec:
+  hosts: [a.test]
+  addresses: [10.1.1.1]
+  resolution: NONE
+  ports: [{ number: 80, name: tcp, protocol: TCP${more} }]
+`;
+  const configOf = (yaml: string) => clusters(yaml).get('outbound|80||a.test')?.lbConfig;
+  expect(configOf(entry(', targetPort: 8080'))).toMatchObject({
+    case: 'originalDstLbConfig',
+    value: { upstreamPortOverride: 8080 },
+  });
+  expect(configOf(entry(''))).toEqual({ case: undefined });
+});

@@ -22,7 +22,7 @@ import { type ClusterShape, hasWorkloadCertificates } from '../traffic/shape-key
 import { type EffectivePolicy, effectivePolicy, localityOrdering, subsetOf } from '../traffic/traffic-policy.ts';
 import { automaticMutualTls, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
-import { type Discovery, discoveryOf, dnsFields, edsFields, originalDestinationFields } from './discovery-type.ts';
+import { type Discovery, discoveryOf, dnsFields, edsFields, originalDestination } from './discovery-type.ts';
 import { dnsResolver, withDnsJitter } from './dns-lookup.ts';
 import { commonLbConfig, loadBalancing } from './load-balancing.ts';
 import { outlierDetection } from './outlier-detection.ts';
@@ -142,7 +142,7 @@ function discoveryFields(
   if (discovery === 'EDS') {
     return edsFields(target.alias ? aliasAssignmentName(name, target.service.hostname) : name);
   }
-  if (discovery === 'ORIGINAL_DST') return originalDestinationFields;
+  if (discovery === 'ORIGINAL_DST') return originalDestination(target.port.forwardedPort);
   if (discovery === 'DYNAMIC_DNS') return dynamicDnsFields(shape, push.mesh);
   const endpoints = dnsEndpoints(target, policy, push);
   if (endpoints.length === 0) return undefined;
