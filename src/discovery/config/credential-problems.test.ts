@@ -40,3 +40,30 @@ it('nothing is told of what is there, is not needed, or may be elsewhere', async
   expect(await told(gateway('SIMPLE', 'web'), secret('web'))).toEqual([]);
   expect(await told(gateway('MUTUAL', 'absent'))).toEqual([]);
 });
+
+const egressRule = (more = '') =>
+  `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: out, namespace: shop }
+spec: { host: out.test, ${more}trafficPolicy: { portLevelSettings: [{ port: { number: 443 }, tls: { mode: SIMPLE, credentialName: web } }] } }
+`;
+const route = (gateways: string, host: string) =>
+  `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: out, namespace: shop }
+spec: { hosts: [out.test], gateways: [${gateways}], http: [{ route: [{ destination: { host: ${host} } }] }] }
+`;
+
+it('warns of a credentialName that only gateways are given where no gateway routes to the host', async () => {
+  const warned = [
+    'a.yaml:1: warning: DestinationRule shop/out: spec.trafficPolicy.portLevelSettings[0].tls.credentialName: is for gateways only: sidecars are given it by a rule with a workloadSelector',
+  ];
+  expect(await told(egressRule())).toEqual(warned);
+  expect(await told(egressRule(), route('mesh', 'out.test'))).toEqual(warned);
+  expect(await told(egressRule(), route('egress', 'other.test'))).toEqual(warned);
+});
+
+it('accepts a credentialName for the host that an egress gateway routes to, and for chosen workloads', async () => {
+  expect(await told(egressRule(), route('mesh, egress', 'out.test'))).toEqual([]);
+  expect(await told(egressRule('workloadSelector: { matchLabels: { app: a } }, '))).toEqual([]);
+});

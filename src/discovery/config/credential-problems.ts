@@ -1,9 +1,13 @@
 /** Credentials of Gateway objects that are in the same files, and that no server could do with (spec/discovery.md §8.7). */
 import type { Config } from '../../model/config/config.ts';
 import type { Problem } from '../../model/config/problem.ts';
+import { isHostWithin } from '../../model/fields/hostname.ts';
+import { credentialWarnings } from '../../model/kinds/destination-rule.decode.ts';
+import type { DestinationRule } from '../../model/kinds/destination-rule.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
 import type { ConfigMap } from '../../model/kinds/kubernetes/config-map.ts';
 import type { Secret } from '../../model/kinds/kubernetes/secret.ts';
+import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
@@ -38,4 +42,32 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
       }),
     ),
   );
+}
+
+/** Warnings: sidecars are not given the Secret of a DestinationRule for all workloads, and no gateway in the files routes to its host. */
+export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
+  const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
+  const routed = new Set(ofKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
+  return ofKind<DestinationRule>('DestinationRule').flatMap(({ namespace, name, spec, source }) => {
+    const reachesGateway = [...routed].some((host) => isHostWithin(host, fullName(spec.host, namespace)));
+    return (reachesGateway ? [] : credentialWarnings(spec)).map(
+      ({ path, message }): Problem => ({
+        ...{ severity: 'warning', file: source?.file ?? '', line: source?.line ?? 1 },
+        ...{ object: `DestinationRule ${namespace}/${name}`, key: { kind: 'DestinationRule', namespace, name } },
+        ...{ field: `spec.${path}`, message },
+      }),
+    );
+  });
+}
+
+/** Where the routes of a VirtualService lead that is bound to a gateway. */
+function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly string[] {
+  if (spec.gateways?.some((gateway) => gateway !== 'mesh') !== true) return [];
+  const routes = [...(spec.http ?? []), ...(spec.tls ?? []), ...(spec.tcp ?? [])];
+  return routes.flatMap(({ route = [] }) => route.map(({ destination }) => fullName(destination.host, namespace)));
+}
+
+/** A short name is a service of the object's namespace; its domain does not matter when both sides lack it. */
+function fullName(host: string, namespace: string): string {
+  return host.includes('.') || host.startsWith('*') ? host : `${host}.${namespace}.svc.cluster.local`;
 }

@@ -10,7 +10,7 @@ import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { readBoundedText } from './bounded-file.ts';
 import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
-import { credentialProblems } from './credential-problems.ts';
+import { clientCredentialProblems, credentialProblems } from './credential-problems.ts';
 import { crossNamespaceProblems } from './cross-namespace-problems.ts';
 import { compareWalked, isYaml, walk } from './directory-walk.ts';
 import { endpointProblems } from './endpoint-problems.ts';
@@ -64,7 +64,13 @@ export async function validateFiles(
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
     problems: [
-      ...[...problems, ...repetitions, ...credentialProblems(valid), ...endpointProblems(valid)],
+      ...[
+        ...problems,
+        ...repetitions,
+        ...credentialProblems(valid),
+        ...clientCredentialProblems(valid),
+        ...endpointProblems(valid),
+      ],
       ...crossNamespaceProblems(valid, settings),
       ...standIns.map(closedProblem),
     ].sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),

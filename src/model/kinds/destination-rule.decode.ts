@@ -115,7 +115,6 @@ function selectorReachErrors(rule: DestinationRule, namespace: string): FieldErr
 export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   return [
     ...mistakeAt('host', partialWildcardWarning(rule.host)),
-    ...(rule.workloadSelector === undefined ? credentialWarnings(rule) : []),
     ...localityWarnings(rule.trafficPolicy, 'trafficPolicy'),
     ...(rule.subsets ?? []).flatMap((item, index) =>
       localityWarnings(item.trafficPolicy, `subsets[${index}].trafficPolicy`, rule.trafficPolicy),
@@ -131,8 +130,9 @@ function localityWarnings(policy: TrafficPolicy | undefined, path: string, paren
   return [{ path: `${path}.loadBalancer.localityLbSetting`, message: 'has no effect without outlierDetection' }];
 }
 
-/** A Secret is for chosen workloads: sidecars that a rule for all holds for are not given it. */
-function credentialWarnings(rule: DestinationRule): FieldError[] {
+/** A rule without a workloadSelector gives its Secret to gateways only: a warning where no gateway routes to the host. */
+export function credentialWarnings(rule: DestinationRule): FieldError[] {
+  if (rule.workloadSelector !== undefined) return [];
   const policies = [
     { path: 'trafficPolicy', policy: rule.trafficPolicy },
     ...(rule.subsets ?? []).map((item, index) => ({

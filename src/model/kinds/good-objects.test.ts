@@ -2,6 +2,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { credentialWarnings } from './destination-rule.decode.ts';
 import { type KindName, kinds, type SpecOfKind } from './index.ts';
 
 function decoded<K extends KindName>(kind: K, yaml: string): SpecOfKind[K] {
@@ -113,17 +114,19 @@ trafficPolicy:
     expect(decoded('DestinationRule', yaml).trafficPolicy).toEqual({ loadBalancer: {} });
   });
 
-  it('warns of a Secret that no sidecar is given, unless the rule is for chosen ones', () => {
+  it('names the Secrets that no sidecar is given, unless the rule is for chosen ones', () => {
+    const texts = (yaml: string) =>
+      credentialWarnings(decoded('DestinationRule', yaml)).map(({ path, message }) => `${path}: ${message}`);
     const tls = 'tls: {mode: SIMPLE, credentialName: web}';
     const yaml = `host: a.b
 trafficPolicy: {${tls}}
 subsets: [{name: v1, trafficPolicy: {portLevelSettings: [{port: {number: 1}, ${tls}}]}}]`;
     const what = 'is for gateways only: sidecars are given it by a rule with a workloadSelector';
-    expect(warnings('DestinationRule', yaml)).toEqual([
+    expect(texts(yaml)).toEqual([
       `trafficPolicy.tls.credentialName: ${what}`,
       `subsets[0].trafficPolicy.portLevelSettings[0].tls.credentialName: ${what}`,
     ]);
-    expect(warnings('DestinationRule', `${yaml}\nworkloadSelector: {matchLabels: {app: web}}`)).toEqual([]);
+    expect(texts(`${yaml}\nworkloadSelector: {matchLabels: {app: web}}`)).toEqual([]);
   });
 
   it('warns of failover that nobody triggers', () => {
