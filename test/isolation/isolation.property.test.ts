@@ -15,7 +15,7 @@ import { changesBetween, sameServed, VictimMesh } from './victims.ts';
 const baseSeed = Number(process.env.ISOLATION_SEED ?? 33);
 const objectCount = Number(process.env.ISOLATION_OBJECTS ?? sized({ quick: 120, short: 300, full: 20_000 }));
 
-const timeoutMs = sized({ short: 60_000, full: 3_600_000 });
+const timeoutMs = sized({ short: 180_000, full: 3_600_000 });
 
 /** Nothing of the tenant's namespace may affect others. */
 const closed = { meshConfig: 'exportingNamespaces: [bank, shop]', allowedRoutes: 'Same' } as const;
