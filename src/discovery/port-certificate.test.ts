@@ -195,6 +195,7 @@ describe('another is due', () => {
     ['not while its root is trusted', false, inForce(long, long, short), 0],
     ['when a third of its life is left', true, inForce(long, long, short), 7],
     ['not when another would end as early', false, inForce(short, short), 7],
+    ['when the clock was set back to before it began', true, inForce(short, short), -30],
   ])('%s', (_, isDue, authority, hours) => {
     expect(isOwnCertificateDue(own, authority, new Date(now + hours * hour))).toBe(isDue);
   });
