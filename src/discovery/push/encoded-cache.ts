@@ -54,6 +54,8 @@ export interface EncodedCacheOptions {
   /** PILOT_ENABLE_CDS_CACHE, PILOT_ENABLE_RDS_CACHE: true when absent. */
   readonly keepsClusters?: boolean;
   readonly keepsRoutes?: boolean;
+  /** A test may build everything ahead. */
+  readonly maxChangesAtOnce?: number;
 }
 
 /** What one shape has of a type (or of it under some names) in one context, or in all contexts that share the set. */
@@ -97,7 +99,7 @@ interface ResourceSets {
 const mostAhead = 1_024;
 
 /** Changed objects, services among them, after which lists are built at once; after more they are built ahead, in pieces. */
-const maxChangesAtOnce = 64;
+const defaultMaxChangesAtOnce = 64;
 
 /** Sets that are too few to be worth a look at which of them are of no use. */
 const fewSets = 1_000;
@@ -286,6 +288,7 @@ export class EncodedCache {
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
     this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
+    const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
     const sets = this.#setsOf(context, forced || previous === undefined || changed.size > maxChangesAtOnce);
     const old = previous === undefined ? undefined : this.#sets.get(previous);
     if (old === undefined || previous === undefined || forced) return;
