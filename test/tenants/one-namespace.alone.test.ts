@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { KindName } from '../../src/model/kinds/index.ts';
 import { kinds } from '../../src/model/kinds/index.ts';
 import { eventually } from '../harness/eventually.ts';
+import { sized } from '../harness/size-of-run.ts';
 import { slowness } from '../harness/slowness.ts';
 import { AttackedMesh } from './attacked-mesh.ts';
 import { largestObjects } from './largest-objects.ts';
@@ -24,21 +25,29 @@ const kindsWithMaps: readonly KindName[] = [
   'WorkloadEntry',
   'WorkloadGroup',
 ];
-/** A push beside the attack may take so many times as long as without it. */
+/**
+ * A push beside the attack may take so many times as long as without it. A busy machine lengthens the time, and what is read of the attack
+ * meanwhile the processor time; what really delays pushes lengthens both, so the lesser one counts.
+ */
 const maxPushFactor = 3;
+/** Turns below one millisecond are not counted: a push costs no less than this. */
+const minIdleMs = 5;
 /** Memory that may be left of all attacks together: what garbage collection and caches of the runtime vary by. */
 const maxLeftMib = 15;
 /** A busy machine is slow at times; what really takes longer does so each time. */
 const tries = 4;
 
+/** One for each mechanism: products of lists, maps, ports of a Service, listeners, the log in place of a status. */
+const shortKinds: readonly KindName[] = ['ServiceEntry', 'DestinationRule', 'Service', 'Sidecar', 'HTTPRoute'];
+const attackedKinds = sized({ short: shortKinds, full: Object.keys(kinds) as KindName[] });
+
 const exportLimit = 500;
 let mesh: AttackedMesh;
-let idleMs: number;
 
 beforeAll(async () => {
   mesh = await AttackedMesh.start({ PILOT_MAX_EXPORTED_PER_NAMESPACE: `${exportLimit}` });
   // Compiled code is not what is measured.
-  for (let round = 0; round < 20; round++) await mesh.pushMs();
+  for (let round = 0; round < sized({ short: 8, full: 20 }); round++) await mesh.pushMs();
 });
 
 afterAll(() => mesh.stop());
@@ -47,7 +56,11 @@ interface Cost {
   readonly stretchMs: number;
   readonly pushFactor: number;
   readonly bytes: number;
+  /** Time of a push without the attack. */
+  readonly idleMs: number;
 }
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 const nameOf = (kind: KindName, index: number) => ({
   metadata: { name: `large-${index}`, ...(kinds[kind].scope === 'Namespaced' && { namespace: 'mallory' }) },
@@ -56,21 +69,21 @@ const nameOf = (kind: KindName, index: number) => ({
 /** All objects of the kind are written at once, one of the victim's own after them, and all are removed again. */
 async function attack(kind: KindName): Promise<Cost> {
   const objects = largestObjects[kind]();
-  const idle: number[] = [];
-  for (let round = 0; round < 3; round++) idle.push(await mesh.pushMs());
-  idleMs = idle.sort((a, b) => a - b)[1]!;
-  await mesh.turns();
+  const idle = [await mesh.pushCost(), await mesh.pushCost(), await mesh.pushCost()];
+  const idleMs = median(idle.map(({ ms }) => ms));
+  const idleCpuMs = Math.max(minIdleMs, median(idle.map(({ sumMs }) => sumMs)));
   const before = mesh.receivedBytes;
   for (const [index, { what: _, isText: __, body, labels }] of objects.entries()) {
     const { metadata } = nameOf(kind, index);
     mesh.attack(kind, { ...body, metadata: { ...metadata, ...(labels && { labels }) } });
   }
-  // The API server is in this process, and writes megabytes.
-  const began = await mesh.pushMs();
-  const push = Math.min(began, await mesh.pushMs());
-  const bytes = mesh.receivedBytes - before;
+  // Reads the attack itself; what comes after it costs what is left of it.
+  await mesh.pushMs();
   const { longestMs } = await mesh.turns();
-  return { stretchMs: longestMs, pushFactor: push / idleMs, bytes };
+  const push = await mesh.pushCost();
+  const bytes = mesh.receivedBytes - before;
+  const pushFactor = Math.min(push.ms / idleMs, push.sumMs / idleCpuMs);
+  return { stretchMs: Math.max(longestMs, push.longestMs), pushFactor, bytes, idleMs };
 }
 
 function removeAll(kind: KindName): void {
@@ -94,10 +107,7 @@ function isReportedInStatus(kind: KindName): boolean {
 }
 
 describe('one megabyte of the largest lists of every kind', () => {
-  // Seen in 4 of about 2,000 pushes: a push is logged and reaches the victim only with the next one. Not explained yet.
-  it('blocks the event loop for at most 50 ms, delays no push, reaches no other namespace, and leaves no memory behind', {
-    retry: 1,
-  }, async () => {
+  it('blocks the event loop for at most 50 ms, delays no push, reaches no other namespace, and leaves no memory behind', async () => {
     const rows: string[] = [];
     const failures: string[] = [];
     // The first attack may compile code and grow caches.
@@ -105,7 +115,7 @@ describe('one megabyte of the largest lists of every kind', () => {
     removeAll('ServiceEntry');
     await mesh.pushMs();
     const memoryBefore = await mesh.memoryMib();
-    for (const kind of Object.keys(kinds) as KindName[]) {
+    for (const kind of attackedKinds) {
       let best: Cost | undefined;
       const limitMs = kindsWithMaps.includes(kind) ? maxStretchOfMapsMs : maxStretchMs;
       let factor = 1;
@@ -124,7 +134,7 @@ describe('one megabyte of the largest lists of every kind', () => {
         await mesh.pushMs();
         if (best.stretchMs <= limitMs * factor && best.pushFactor <= maxPushFactor) break;
       }
-      const { stretchMs, pushFactor, bytes } = best!;
+      const { stretchMs, pushFactor, bytes, idleMs } = best!;
       rows.push(
         `${kind.padEnd(22)} stretch ${stretchMs.toFixed(0)} ms (machine x${factor.toFixed(1)}), push x${pushFactor.toFixed(1)} of ${idleMs.toFixed(0)} ms, ${(bytes / 1024).toFixed(0)} KiB`,
       );
@@ -143,6 +153,7 @@ function lesser(one: Cost, other: Cost): Cost {
     stretchMs: Math.min(one.stretchMs, other.stretchMs),
     pushFactor: Math.min(one.pushFactor, other.pushFactor),
     bytes: Math.min(one.bytes, other.bytes),
+    idleMs: Math.max(one.idleMs, other.idleMs),
   };
 }
 
