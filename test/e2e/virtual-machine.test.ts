@@ -116,7 +116,8 @@ describe('an agent whose connections would be redirected to itself refuses to st
   ])('%s', async (_, flags, [uid, gid], excluded) => {
     const { pod } = await redirectedHost(flags);
     const { folder, program } = startAgent(pod, [uid, gid]);
-    expect(await program.exited).toEqual({ code: 255, signal: null });
+    const started = program.line(/epoch-0 is live/).catch(() => 'not started');
+    expect(await Promise.race([program.exited, started])).toEqual({ code: 255, signal: null });
     expect(program.output()).toContain(
       'the connections of this agent would be redirected to itself: rules of this network namespace redirect connections ' +
         `of uid ${uid}, gid ${gid}; excluded are ${excluded}\n  → Run the agent as the user and group`,
