@@ -177,7 +177,7 @@ const proxyConfig = some({
   readinessProbe: mostly(some({ periodSeconds: mostly(fc.nat(9), number) })),
   image: mostly(map),
   connectionSettings: mostly(
-    some({ globalDownstreamMaxConnections: mostly(fc.integer({ min: 1, max: 1e6 }), number) }),
+    some({ globalDownstreamConnectionLimit: mostly(fc.integer({ min: 1, max: 1e6 }), number) }),
   ),
   proxyHeaders: mostly(map),
   caCertificatesPem: mostly(texts(plainText)),

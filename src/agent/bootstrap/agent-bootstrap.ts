@@ -10,7 +10,7 @@ import { localAddresses } from '../options/addresses.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import { envoyHeader } from '../xds/xds-server.ts';
 import { xdsSocketPath } from '../xds/xds-streams.ts';
-import { buildBootstrap } from './bootstrap.ts';
+import { buildBootstrap, connectionWarnings } from './bootstrap.ts';
 import { telemetryWarnings } from './bootstrap-telemetry.ts';
 import { buildNode } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
@@ -62,5 +62,6 @@ export function agentBootstrap(
   const bootstrap =
     template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, { errors, warnings });
   errors.throwIfAny();
-  return { bootstrap, warnings: [...warnings, ...telemetryWarnings(options.config)] };
+  const { config } = options;
+  return { bootstrap, warnings: [...warnings, ...telemetryWarnings(config), ...connectionWarnings(config)] };
 }

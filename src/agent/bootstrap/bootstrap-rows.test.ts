@@ -239,7 +239,7 @@ describe('§5.2 static content', () => {
       {
         env: {
           ISTIO_META_GLOBAL_DOWNSTREAM_MAX_CONNECTIONS: '2',
-          PROXY_CONFIG: 'connectionSettings: {globalDownstreamMaxConnections: 1}',
+          PROXY_CONFIG: 'connectionSettings: {globalDownstreamConnectionLimit: 1}',
         },
       },
       1,

@@ -153,11 +153,18 @@ function overloadManager({ config, node }: BootstrapFacts): Json {
 /** The proxy's configuration, else the node's metadata, else the older flag: the first that is a count above 0. */
 function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { metadata }: EnvoyNode): number {
   const said = [
-    connectionSettings?.globalDownstreamMaxConnections,
+    connectionSettings?.globalDownstreamConnectionLimit,
     metadata.GLOBAL_DOWNSTREAM_MAX_CONNECTIONS,
     runtimeValues[connectionLimitFlag],
   ];
   return said.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= noLimit) ?? noLimit;
+}
+
+/** What `connectionSettings` says that has no effect. */
+export function connectionWarnings({ connectionSettings = {} }: Pick<ProxyConfig, 'connectionSettings'>): string[] {
+  return Object.keys(connectionSettings)
+    .filter((name) => name !== 'globalDownstreamConnectionLimit')
+    .map((name) => `connectionSettings.${name} has no effect: only globalDownstreamConnectionLimit is supported`);
 }
 
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
@@ -327,6 +334,7 @@ function forwardingListener(
     ...(dualStack && { additional_addresses: [{ address: socketAddress(otherFamily, port) }] }),
     // Probes and scrapes must get through whatever the traffic does.
     ignore_global_conn_limit: true,
+    bypass_overload_manager: true,
     filter_chains: [
       {
         filters: [{ name: 'envoy.filters.network.http_connection_manager', typed_config: manager }],

@@ -107,13 +107,14 @@ const tracing = struct<Tracing>({
   enableIstioTags: optional(boolean),
 });
 
-/** What else is in it is read by whoever makes listeners and clusters. */
+/** Connections. */
 const connectionLimit = optional(integer(1, 2 ** 31 - 1));
 
+/** Other fields are settings of listeners and clusters: the agent warns that they have no effect. */
 function connectionSettings(value: unknown, path: string): Decoded<unknown> {
-  const { globalDownstreamMaxConnections } = value as { globalDownstreamMaxConnections?: unknown };
-  return struct<{ globalDownstreamMaxConnections?: number }>({ globalDownstreamMaxConnections: connectionLimit })(
-    globalDownstreamMaxConnections === undefined ? {} : { globalDownstreamMaxConnections },
+  const { globalDownstreamConnectionLimit } = value as { globalDownstreamConnectionLimit?: unknown };
+  return struct<{ globalDownstreamConnectionLimit?: number }>({ globalDownstreamConnectionLimit: connectionLimit })(
+    globalDownstreamConnectionLimit === undefined ? {} : { globalDownstreamConnectionLimit },
     path,
   );
 }
