@@ -6,6 +6,7 @@ import { http2Options, loadAssignment, secretInTime, socketAddress, statName } f
 import { statsConfig, statsIntervals } from './bootstrap-stats.ts';
 import { telemetryServices } from './bootstrap-telemetry.ts';
 import type { EnvoyNode } from './node-metadata.ts';
+import { statsCompressor } from './stats-compressor.ts';
 
 export interface BootstrapFacts {
   readonly node: EnvoyNode;
@@ -91,7 +92,10 @@ export function buildBootstrap(facts: BootstrapFacts, { errors, warnings }: Boot
       address: socketAddress(local.localhost, config.proxyAdminPort),
     },
     dynamic_resources: dynamicResources(facts),
-    static_resources: { clusters: [...clusters(facts), ...telemetry.clusters], listeners: listeners(facts) },
+    static_resources: {
+      clusters: [...clusters(facts), ...telemetry.clusters],
+      listeners: listeners(facts, statsCompressor(facts.annotations, { warnings })),
+    },
     ...(telemetry.tracing && { tracing: telemetry.tracing }),
     ...(sinks.length > 0 && { stats_sinks: sinks }),
     ...(outlierLogPath !== undefined && {
@@ -254,11 +258,11 @@ function localCluster(name: string, host: string, port: number): Json {
   };
 }
 
-function listeners(facts: BootstrapFacts): Json[] {
+function listeners(facts: BootstrapFacts, compressor: Json | undefined): Json[] {
   const { envoyPrometheusPort, envoyStatusPort, envoySecureMetricsPort, envoySecureMergedMetricsPort } = facts;
   const metrics = { prefix: '/stats/prometheus' };
   const forwarded: (Forwarding | false)[] = [
-    { ...metrics, port: envoyPrometheusPort, statPrefix: 'stats', cluster: adminCluster },
+    { ...metrics, port: envoyPrometheusPort, statPrefix: 'stats', cluster: adminCluster, compressor },
     hasStatusListener(facts) && {
       prefix: '/healthz/ready',
       port: envoyStatusPort,
@@ -302,6 +306,8 @@ interface Forwarding {
   readonly cluster: string;
   /** Only for clients with a certificate of the mesh. */
   readonly secure?: boolean;
+  /** Filter for responses. */
+  readonly compressor?: Json | undefined;
 }
 
 /** Readiness through Envoy also proves that Envoy forwards; without a status server there is nothing to ask. */
@@ -311,7 +317,7 @@ function hasStatusListener({ config, envoyStatusPort }: BootstrapFacts): boolean
 
 function forwardingListener(
   { local, dualStack }: BootstrapFacts,
-  { port, statPrefix, prefix, cluster, secure }: Forwarding,
+  { port, statPrefix, prefix, cluster, secure, compressor }: Forwarding,
 ): Json {
   const otherFamily = local.wildcard === '::' ? '0.0.0.0' : '::';
   const manager = {
@@ -322,6 +328,7 @@ function forwardingListener(
       virtual_hosts: [{ name: 'backend', domains: ['*'], routes: [{ match: { prefix }, route: { cluster } }] }],
     },
     http_filters: [
+      ...(compressor === undefined ? [] : [compressor]),
       {
         name: 'envoy.filters.http.router',
         typed_config: { '@type': 'type.googleapis.com/envoy.extensions.filters.http.router.v3.Router' },

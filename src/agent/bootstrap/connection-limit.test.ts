@@ -7,6 +7,7 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';
 
 const limit = 2;
+const maxCloseMs = 90_000;
 
 test('Envoy closes connections beyond connectionSettings.globalDownstreamConnectionLimit, other than those of probes', async () => {
   const [port, statusPort, prometheusPort] = [await freePort(), await freePort(), await freePort()];
@@ -28,7 +29,7 @@ test('Envoy closes connections beyond connectionSettings.globalDownstreamConnect
   await eventually('Envoy is live', async () => expect((await envoy.admin('/ready')).trim()).toBe('LIVE'));
   const accepted = [await echoing(port), await echoing(port)];
   const rejected = connected(port);
-  await once(rejected, 'close');
+  await once(rejected, 'close', { signal: AbortSignal.timeout(maxCloseMs) });
   expect(await envoy.admin('/stats?filter=downstream_global_cx_overflow')).toMatch(
     new RegExp(`listener.127.0.0.1_${port}.downstream_global_cx_overflow: 1`),
   );

@@ -1,0 +1,36 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { type Made, madeBootstrap } from '../../../test/fixtures/made-bootstrap.ts';
+import { freePort } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { startEnvoyWith } from '../../../test/networking/ads-envoy.ts';
+
+function annotated(compression: string, port = 15090): Made {
+  return madeBootstrap({
+    env: { ENVOY_PROMETHEUS_PORT: String(port), ENVOY_STATUS_PORT: '0' },
+    files: { 'etc/istio/pod/annotations': `sidecar.istio.io/statsCompression="${compression}"\n` },
+  });
+}
+
+test.each([
+  ['gzip', 'gzip'],
+  ['brotli', 'br'],
+  ['zstd', 'zstd'],
+])('Envoy compresses its metrics with %s if the annotation statsCompression says so', async (compression, encoding) => {
+  const port = await freePort();
+  const { node, static_resources } = annotated(compression, port).bootstrap;
+  const envoy = await startEnvoyWith({ node, static_resources });
+  onTestFinished(envoy.stop);
+  await eventually('Envoy is live', async () => expect((await envoy.admin('/ready')).trim()).toBe('LIVE'));
+  // Its admin interface has another port here, so the response is an error of Envoy: compressed as well.
+  const { headers, body } = await fetch(`http://127.0.0.1:${port}/stats/prometheus`, {
+    headers: { 'accept-encoding': encoding },
+  });
+  await body?.cancel();
+  expect(headers.get('content-encoding')).toBe(encoding);
+});
+
+test('warns of an unknown compression, and compresses nothing', () => {
+  const { bootstrap, warnings } = annotated('lz4');
+  expect(JSON.stringify(bootstrap.static_resources)).not.toContain('compressor');
+  expect(warnings).toEqual([expect.stringMatching(/statsCompression: must be one of gzip, brotli, zstd, got "lz4"/)]);
+});

@@ -1,0 +1,35 @@
+/** Compression of the metrics that Envoy serves. Pure. */
+
+type Json = Record<string, unknown>;
+
+const annotation = 'sidecar.istio.io/statsCompression';
+
+const libraries: ReadonlyMap<string, string> = new Map([
+  ['gzip', 'envoy.extensions.compression.gzip.compressor.v3.Gzip'],
+  ['brotli', 'envoy.extensions.compression.brotli.compressor.v3.Brotli'],
+  ['zstd', 'envoy.extensions.compression.zstd.compressor.v3.Zstd'],
+]);
+
+/** @returns the HTTP filter that the annotation asks for; `undefined` if it is not set or unknown, which is a warning */
+export function statsCompressor(
+  annotations: Readonly<Record<string, string>>,
+  { warnings }: { readonly warnings: string[] },
+): Json | undefined {
+  const value = annotations[annotation];
+  if (!value) return undefined;
+  const library = libraries.get(value);
+  if (library === undefined) {
+    const names = [...libraries.keys()].join(', ');
+    warnings.push(
+      `annotation ${annotation}: must be one of ${names}, got ${JSON.stringify(value.slice(0, 100))}: left out`,
+    );
+    return undefined;
+  }
+  return {
+    name: 'envoy.filters.http.compressor',
+    typed_config: {
+      '@type': 'type.googleapis.com/envoy.extensions.filters.http.compressor.v3.Compressor',
+      compressor_library: { name: value, typed_config: { '@type': `type.googleapis.com/${library}` } },
+    },
+  };
+}
