@@ -208,6 +208,7 @@ export class ControlPlane {
       this.#resources.published(published);
       this.writes?.distribution.published(published);
       this.cluster?.select(this.#state.mesh.discoverySelectors);
+      this.cluster?.readGranted(published);
     });
     this.#remotes = new RemoteClusters({
       secrets: this.cluster?.remoteSecrets,

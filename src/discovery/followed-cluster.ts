@@ -5,6 +5,7 @@ import type { ApiServerInput } from '../../machines/discovery/kubernetes/api-ser
 import { type KindName, kinds } from '../model/kinds/index.ts';
 import type { LabelSelector } from '../model/kinds/label-selector.ts';
 import { credentialsReferencedBy } from '../networking/secrets/credential-references.ts';
+import { grantedCredentials } from '../networking/secrets/granted-credentials.ts';
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -27,6 +28,7 @@ import { SecretAccess } from './kubernetes/secret-access.ts';
 import { usualSelection } from './kubernetes/usual-selection.ts';
 import { type DnsSecrets, dnsSecretType } from './leader/dns-certificates.ts';
 import { rootConfigMapsOf } from './leader/root-certificates.ts';
+import type { Publication } from './push/mesh-state.ts';
 import { type ReadGroup, readGroup } from './registration/group-entry.ts';
 import { WorkloadRegistrations } from './registration/workload-registrations.ts';
 import type { RemoteSecrets } from './remote/remote-clusters.ts';
@@ -223,6 +225,13 @@ export class FollowedCluster {
   /** `discoverySelectors` of the mesh configuration. */
   select(selectors: readonly LabelSelector[]): void {
     if (this.#isRegistry) this.discovered.select(selectors);
+  }
+
+  /** Reads Secrets that ReferenceGrants give to Gateways of other namespaces: the status of those Gateways depends on them. */
+  readGranted({ configs: { set }, context, forced, changed }: Publication): void {
+    const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
+    if (!forced && ![...changed].some(isAffected)) return;
+    this.referenced.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
   }
 
   /** Tells when settings of the mesh are others. @returns ends it */

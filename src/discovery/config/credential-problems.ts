@@ -5,10 +5,12 @@ import { isHostWithin } from '../../model/fields/hostname.ts';
 import { credentialWarnings } from '../../model/kinds/destination-rule.decode.ts';
 import type { DestinationRule } from '../../model/kinds/destination-rule.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
+import type { ReferenceGrant } from '../../model/kinds/gateway-api/reference-grant.ts';
 import type { ConfigMap } from '../../model/kinds/kubernetes/config-map.ts';
 import type { Secret } from '../../model/kinds/kubernetes/secret.ts';
 import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import { CredentialIndex } from '../../model/push-context/credential-index.ts';
+import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
 
@@ -22,10 +24,11 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
     Secret: ofKind<Secret>('Secret'),
     ConfigMap: ofKind<ConfigMap>('ConfigMap'),
   });
+  const referenceGrants = new ReferenceGrants(ofKind<ReferenceGrant>('ReferenceGrant'));
   return ofKind<Gateway>('Gateway').flatMap(({ namespace, name: gateway, spec, source }) =>
     spec.servers.flatMap(({ tls }, index) =>
       (tls ? credentialsOfServer(tls) : []).flatMap((name): Problem[] => {
-        const reason = unservedCredential(name, namespace, { credentials });
+        const reason = unservedCredential(name, namespace, { credentials, referenceGrants });
         // What is nowhere in the files is told where it is missed: at the gateway.
         if (reason === undefined || !/^(?:Secret|ConfigMap) /.test(reason)) return [];
         return [

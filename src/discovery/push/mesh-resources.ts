@@ -213,19 +213,24 @@ export class MeshNode implements NodeResources {
 
   #permittedOf(typeUrl: string, names: readonly string[] | '*'): readonly string[] | '*' {
     if (names === '*') return names;
-    if (typeUrl === secretType) this.#wantCredentials(this.#namesOfNamespace(names));
+    if (typeUrl === secretType) this.#wantCredentials(this.#permittedByNamespace(names));
     return this.permitted(typeUrl, names);
   }
 
-  /** Of its own namespace, by what it has proven to be; whether its account may have Secrets is another question. */
-  #namesOfNamespace(names: readonly string[]): readonly string[] {
-    return permittedSecrets(names, this.#about.secretNamespace, this.proxy.configNamespace);
+  /** Of its verified namespace, or granted to its Gateways; whether its account may read Secrets is checked separately. */
+  #permittedByNamespace(names: readonly string[]): readonly string[] {
+    const { type, configNamespace } = this.proxy;
+    return permittedSecrets(names, {
+      namespace: this.#about.secretNamespace,
+      ownNamespace: configNamespace,
+      ...(type === 'router' && { grants: this.#context.referenceGrants }),
+    });
   }
 
   /** It asks for Secrets alone, and the API server has not yet said whether its account may have them. */
   #awaitsAccess(names: readonly string[]): boolean {
     this.#permittedOf(secretType, names);
-    const ofNamespace = this.#namesOfNamespace(names);
+    const ofNamespace = this.#permittedByNamespace(names);
     if (ofNamespace.length === 0 || withoutSecrets(ofNamespace).length > 0) return false;
     return this.#reader !== undefined && !this.#reader.isAnswered;
   }
@@ -233,8 +238,8 @@ export class MeshNode implements NodeResources {
   /** The names that the client may ask for: the same list for the same list. */
   permitted(typeUrl: string, names: readonly string[]): readonly string[] {
     if (typeUrl !== secretType) return names;
-    const { secretNamespace, account } = this.#about;
-    const permitted = permittedSecrets(names, secretNamespace, this.proxy.configNamespace);
+    const { account } = this.#about;
+    const permitted = this.#permittedByNamespace(names);
     const { secretAccess } = this.#options;
     if (secretAccess === undefined || account === undefined) return permitted;
     const others = withoutSecrets(permitted);
@@ -250,7 +255,7 @@ export class MeshNode implements NodeResources {
     if (credentialsWanted === undefined || this.#isClosed || wanted === this.#wantedCredentials) return;
     this.#wantedCredentials = wanted;
     // A request may be about some of the names that the node watches.
-    const watched = this.#namesOfNamespace(this.#watches()[secretType]?.names ?? []);
+    const watched = this.#permittedByNamespace(this.#watches()[secretType]?.names ?? []);
     const names = new Set([...wanted, ...watched]);
     const { configNamespace } = this.proxy;
     credentialsWanted(

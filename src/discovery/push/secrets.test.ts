@@ -20,8 +20,8 @@ function secret(namespace: string, name: string): Config {
 
 const names = ['kubernetes://one', 'kubernetes://two', 'kubernetes://shop/one'];
 
-function served(node: MeshNode): Map<string, string> {
-  return new Map([...node.get(secretType, names)!.resources].map(([name, { version }]) => [name, version]));
+function served(node: MeshNode, asked: readonly string[] = names): Map<string, string> {
+  return new Map([...node.get(secretType, asked)!.resources].map(([name, { version }]) => [name, version]));
 }
 
 describe('secrets of a namespace', () => {
@@ -213,5 +213,64 @@ describe('where an API server says who may have Secrets', () => {
     gateway({ verifiedIdentity: 'spiffe://cluster.local/ns/edge/sa/quiet' }).get(secretType, ['configmap://ca-cacert']);
     expect(namesOf(gateway({ secretsUnverified: true }))).toEqual(asked);
     expect(wanted).toEqual([]);
+  });
+});
+
+describe('a Secret of another namespace', () => {
+  const name = 'kubernetes://certs/web';
+  const grant = (to: object = {}): Config =>
+    givenObject('ReferenceGrant', 'certs', 'grant', {
+      from: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'edge' }],
+      to: [{ group: '', kind: 'Secret', ...to }],
+    });
+  const withdrawn = { 'ReferenceGrant/certs/grant': undefined };
+  const about = { namespace: 'edge', type: 'router', secrets: true } as const;
+  const namesOf = (node: MeshNode, asked: readonly string[] = [name]): string[] => [
+    ...node.get(secretType, asked)!.resources.keys(),
+  ];
+
+  it('is served to a gateway while a ReferenceGrant gives it to the Gateways of its namespace', () => {
+    const world = new GivenWorld([secret('certs', 'web')]);
+    const edge = world.connect('10.9.0.1', about);
+    const asked = [name];
+    expect(namesOf(edge, asked)).toEqual([]);
+    expect(edge.typesToPush(world.put(grant()), [clusterType, secretType])).toEqual([secretType]);
+    expect(namesOf(edge, asked)).toEqual([name]);
+    expect(edge.typesToPush(world.change(withdrawn), [clusterType, secretType])).toEqual([secretType]);
+    expect(namesOf(edge, asked)).toEqual([]);
+  });
+
+  it('is pushed to a gateway that it is granted to when it changes, and to no other', () => {
+    const world = new GivenWorld([secret('certs', 'web'), grant({ name: 'web' })]);
+    const edge = world.connect('10.9.0.1', about);
+    const shop = world.connect('10.9.0.2', { ...about, namespace: 'shop' });
+    const before = served(edge, [name]).get(name);
+    expect(namesOf(shop)).toEqual([]);
+    const change = world.put(secret('certs', 'web'));
+    expect(shop.typesToPush(change, [secretType])).toEqual([]);
+    expect(edge.typesToPush(change, [secretType])).toEqual([secretType]);
+    expect(served(edge, [name]).get(name)).not.toBe(before);
+  });
+
+  it('is served to no sidecar, and to no gateway of another namespace', () => {
+    const world = new GivenWorld([secret('certs', 'web'), grant()]);
+    expect(namesOf(world.connect('10.9.0.1', { ...about, type: 'sidecar' }))).toEqual([]);
+    expect(namesOf(world.connect('10.9.0.2', { ...about, namespace: 'shop' }))).toEqual([]);
+    expect(namesOf(world.connect('10.9.0.3', { ...about, secrets: false }))).toEqual([]);
+  });
+
+  it('serves the authorities of an object of their own only if the grant covers that object', () => {
+    const roots = (object: string): Config =>
+      givenObject('Secret', 'certs', object, {
+        ...{ type: 'Opaque', data: {}, stringData: { 'ca.crt': authority.certificate } },
+      });
+    const asked = ['kubernetes://certs/web-cacert'];
+    const world = new GivenWorld([roots('web'), grant({ name: 'web' })]);
+    const edge = world.connect('10.9.0.1', about);
+    expect(namesOf(edge, asked)).toEqual(asked);
+    expect(edge.typesToPush(world.put(roots('web-cacert')), [secretType])).toEqual([secretType]);
+    expect(namesOf(edge, asked)).toEqual([]);
+    expect(edge.typesToPush(world.put(grant()), [secretType])).toEqual([secretType]);
+    expect(namesOf(edge, asked)).toEqual(asked);
   });
 });

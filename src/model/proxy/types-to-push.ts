@@ -59,28 +59,33 @@ const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', Read
   CDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
     ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
+    'ReferenceGrant',
   ]),
   EDS: new Set([
     ...['Gateway', 'VirtualService', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret'],
     ...['Telemetry', 'WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Sidecar', 'Address', 'ConfigMap'],
+    'ReferenceGrant',
   ]),
   LDS: new Set([
     ...['WorkloadGroup', 'WorkloadEntry', 'Secret', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
+    'ReferenceGrant',
   ]),
   RDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication'],
     ...['Secret', 'WasmPlugin', 'TrafficExtension', 'Telemetry', 'ProxyConfig', 'DNSName', 'Endpoints', 'ConfigMap'],
+    'ReferenceGrant',
   ]),
   NDS: new Set([
     ...['Gateway', 'VirtualService', 'DestinationRule', 'Secret', 'Telemetry', 'EnvoyFilter', 'WorkloadEntry'],
     ...['WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'WasmPlugin'],
     ...['TrafficExtension', 'ProxyConfig', 'MeshConfig', 'Endpoints', 'ConfigMap'],
+    'ReferenceGrant',
   ]),
 };
 
 /** Types that only these kinds change. */
 const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<string>>> = {
-  SDS: new Set(['Secret', 'ConfigMap']),
+  SDS: new Set(['Secret', 'ConfigMap', 'ReferenceGrant']),
   ECDS: new Set([
     ...['EnvoyFilter', 'TrafficExtension', 'WasmPlugin', 'Secret'],
     // What is in reach, because code is fetched from services.
@@ -96,7 +101,7 @@ const onlyBy: Readonly<Record<'SDS' | 'ECDS' | 'PCDS' | 'BDS', ReadonlySet<strin
  */
 const namedOtherwise: ReadonlySet<string> = new Set([
   ...['EndpointSlice', 'Pod', 'Node', 'Namespace', 'Ingress', 'IngressClass', 'Proxy'],
-  ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute', 'ReferenceGrant'],
+  ...['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'],
 ]);
 
 /** Kinds that hold for a namespace, or from the root namespace for all. */
@@ -135,8 +140,7 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
       kept.some((key) => {
         // A gateway's own namespace says which clients its listener lets in; clusters, and so endpoints, heed all others.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
-        // Credentials are those of the proxy's own namespace.
-        if (pushed === 'SDS' && key.namespace !== configNamespace) return false;
+        if (pushed === 'SDS' && !concernsSecrets(key, now, before)) return false;
         return changes(key.kind, pushed, type);
       }),
     ),
@@ -144,6 +148,15 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
   // What makes the proxy another proxy changes all that is made for it.
   if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
+}
+
+/** Credentials are those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
+function concernsSecrets({ kind, namespace }: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
+  const { type, configNamespace } = now.shape;
+  if (kind !== 'ReferenceGrant' && namespace === configNamespace) return true;
+  if (type !== 'router' || kind === 'ConfigMap') return false;
+  // Whatever its name: a Secret `web-cacert` changes what is served of `web`.
+  return [now, before].some(({ context }) => context.referenceGrants.concernsGateways(configNamespace, namespace));
 }
 
 /** A policy of the root namespace, or one that stands in for an object whose namespace cannot be read. */

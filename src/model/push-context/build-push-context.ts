@@ -22,6 +22,7 @@ import { GatewayIndex, type GatewaySubject } from './gateway-index.ts';
 import { disables, type PeerModes, peerModes } from './mutual-tls-mode.ts';
 import { envoyFilterIndex, PolicyIndex } from './policy-index.ts';
 import type { PushContext } from './push-context.ts';
+import { ReferenceGrants } from './reference-grants.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { RuleRevision } from './rule-revision.ts';
 import { SidecarIndex, SidecarScopes } from './sidecar-index.ts';
@@ -97,6 +98,7 @@ interface Indexes {
   readonly destinationRules: DestinationRuleIndex;
   readonly gateways: GatewayIndex;
   readonly credentials: CredentialIndex;
+  readonly referenceGrants: ReferenceGrants;
   readonly sidecars: SidecarIndex;
 }
 
@@ -123,9 +125,20 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
   const credentials =
     kept(['Secret', 'ConfigMap'], (old) => old.credentials) ??
     new CredentialIndex(configs, before?.context.credentials);
+  const referenceGrants =
+    kept(['ReferenceGrant'], (old) => old.referenceGrants) ?? new ReferenceGrants(configs.ReferenceGrant);
   yield;
   const sidecars = kept(['Sidecar'], (old) => old.sidecars) ?? new SidecarIndex(configs.Sidecar, mesh.rootNamespace);
-  return { serviceIndex, hostNames, virtualServices, destinationRules, gateways, credentials, sidecars };
+  return {
+    serviceIndex,
+    hostNames,
+    virtualServices,
+    destinationRules,
+    gateways,
+    credentials,
+    referenceGrants,
+    sidecars,
+  };
 }
 
 class IndexedPushContext implements PushContext {
@@ -141,6 +154,7 @@ class IndexedPushContext implements PushContext {
   readonly destinationRules: DestinationRuleIndex;
   readonly gateways: GatewayIndex;
   readonly credentials: CredentialIndex;
+  readonly referenceGrants: ReferenceGrants;
   readonly sidecars: SidecarIndex;
   private readonly policies: WorkloadPolicyIndex;
   readonly disablesMutualTls: boolean;
@@ -165,6 +179,7 @@ class IndexedPushContext implements PushContext {
     this.destinationRules = indexes.destinationRules;
     this.gateways = indexes.gateways;
     this.credentials = indexes.credentials;
+    this.referenceGrants = indexes.referenceGrants;
     this.sidecars = indexes.sidecars;
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'Sidecar'], (old) => old.scopes) ??

@@ -14,6 +14,7 @@ import type { Endpoint, Service, ServiceTarget } from '../services/service.ts';
 import type { CredentialIndex } from './credential-index.ts';
 import type { GatewaySubject } from './gateway-index.ts';
 import type { PeerModes } from './mutual-tls-mode.ts';
+import type { ReferenceGrants } from './reference-grants.ts';
 import type { MergedDestinationRule, ResolvedVirtualService } from './resolved-rules.ts';
 import type { RuleRevision } from './rule-revision.ts';
 import type { SidecarScope } from './sidecar-scope.ts';
@@ -81,6 +82,8 @@ export interface PushContext {
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
   /** Certificates and keys that gateways are told by name (§8.7). */
   readonly credentials: CredentialIndex;
+  /** Which objects may refer to objects of other namespaces. */
+  readonly referenceGrants: ReferenceGrants;
   /** Policies that hold for a workload: the same object as in another context while the very same objects hold. */
   policiesFor(workload: WorkloadSubject): WorkloadPolicies;
   /**

@@ -23,7 +23,9 @@ import { type CredentialName, parseCredentialName, rootsObjectName } from './cre
 
 type SecretInit = Init<typeof SecretSchema>;
 
-/** One for each name of a usable credential in the proxy's own namespace; other names are left out. */
+type Credentials = Pick<PushContext, 'credentials' | 'referenceGrants'>;
+
+/** One for each name of a usable credential of the proxy's own namespace, or granted to its Gateways; other names are left out. */
 export function buildSecrets(
   shape: ProxyShape,
   push: PushContext,
@@ -32,8 +34,8 @@ export function buildSecrets(
 ): Resource[] {
   return names.flatMap((name) => {
     const asked = parseCredentialName(name, shape.configNamespace);
-    if (asked === undefined || asked.namespace !== shape.configNamespace) return [];
-    const found = objectOf(asked, push);
+    if (asked === undefined || !mayServe(asked, shape.configNamespace, push)) return [];
+    const found = objectOf(asked, push, shape.configNamespace);
     if (found === undefined) return [];
     // The namespace is in the key: the same name is another secret in another namespace.
     const inputs = [found.config, found.lists];
@@ -42,18 +44,16 @@ export function buildSecrets(
 }
 
 /** Why a name is not answered for proxies of a namespace, as a sentence for people; undefined when it is. */
-export function unservedCredential(
-  name: string,
-  namespace: string,
-  push: Pick<PushContext, 'credentials'>,
-): string | undefined {
+export function unservedCredential(name: string, namespace: string, push: Credentials): string | undefined {
   const asked = parseCredentialName(name, namespace);
   if (asked === undefined) return 'is not the name of a credential: kubernetes://NAME or configmap://NAME';
-  if (asked.namespace !== namespace) return `is of namespace ${asked.namespace}, and the gateway of ${namespace}`;
-  const found = objectOf(asked, push);
+  if (!mayServe(asked, namespace, push)) {
+    return `is of namespace ${asked.namespace}, which grants it to no Gateway of ${namespace} (ReferenceGrant)`;
+  }
+  const found = objectOf(asked, push, namespace);
   if (found === undefined) return `there is no ${asked.kind} ${asked.namespace}/${asked.name}`;
   const mistake = mistakeIn(found, asked.roots);
-  return mistake === undefined ? undefined : `${found.config.kind} ${namespace}/${found.config.name} ${mistake}`;
+  return mistake === undefined ? undefined : `${found.config.kind} ${asked.namespace}/${found.config.name} ${mistake}`;
 }
 
 const mistakes = new WeakMap<object, Map<boolean, string | undefined>>();
@@ -78,10 +78,17 @@ interface Found {
   readonly read: () => Either<string, SecretInit['type']>;
 }
 
+/** A Secret of another namespace needs a grant; no grant covers ConfigMaps. */
+function mayServe({ kind, namespace, name }: CredentialName, proxyNamespace: string, push: Credentials): boolean {
+  if (namespace === proxyNamespace) return true;
+  return kind === 'Secret' && push.referenceGrants.allowsSecret(proxyNamespace, namespace, name);
+}
+
 /** Roots may lie in an object of their own, which then counts, or in one with the server's certificate. */
 function objectOf(
   { kind, namespace, name, roots }: CredentialName,
-  push: Pick<PushContext, 'credentials'>,
+  push: Credentials,
+  proxyNamespace: string,
 ): Found | undefined {
   if (kind === 'ConfigMap') {
     const config = push.credentials.configMap(namespace, name);
@@ -90,6 +97,8 @@ function objectOf(
       : undefined;
   }
   const own = roots ? push.credentials.secret(namespace, rootsObjectName(name)) : undefined;
+  // A grant by name covers no other object: the authorities of the certificate must not replace those of a hidden Secret.
+  if (own !== undefined && !push.referenceGrants.allowsSecret(proxyNamespace, namespace, own.name)) return undefined;
   const config = own ?? push.credentials.secret(namespace, name);
   if (config === undefined) return undefined;
   const lists = roots ? push.credentials.revocationLists(config) : null;

@@ -12,6 +12,7 @@ import {
   to,
 } from './harness/gateway-api-objects.ts';
 import { all, frontAddress, secret } from './harness/gateway-objects.ts';
+import { object } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
 let [v1, v2]: HttpBackend[] = [];
@@ -41,6 +42,11 @@ async function serve(rules: readonly object[], listener: object = {}): Promise<n
   await mesh.apply(all(services, kubernetesGateway([{ port, ...listener }]), httpRoute(rules)));
   return port;
 }
+
+const grantToGateways = object('gateway.networking.k8s.io/v1', 'ReferenceGrant', 'certs', 'gateways', {
+  from: [{ group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop' }],
+  to: [{ group: '', kind: 'Secret', name: 'web' }],
+});
 
 const filters = (type: string, field: string, value: object): object => ({ filters: [{ type, [field]: value }] });
 
@@ -401,6 +407,25 @@ describe('routes of connections', () => {
 });
 
 describe('a Gateway', () => {
+  test('ends TLS with a Secret of another namespace while a ReferenceGrant covers it', async () => {
+    const port = await mesh.port();
+    const certificate = mesh.authority.issue(['a.test']);
+    const tls = { certificateRefs: [{ name: 'web', namespace: 'certs' }] };
+    const objects = all(
+      services,
+      kubernetesGateway([{ port, protocol: 'HTTPS', tls }]),
+      httpRoute([{ backendRefs: [to('v1')] }]),
+    );
+    const cert = secret('web', certificate).replace('shop', 'certs');
+    const request = { port, host: 'a.test', tls: { servername: 'a.test', ca: mesh.authority.certificate } };
+    await mesh.apply({ 'objects.yaml': objects, 'cert.yaml': cert, 'grant.yaml': grantToGateways });
+    expect((await mesh.request('edge', request)).seen.backend).toBe('v1');
+    await mesh.apply({ 'objects.yaml': objects, 'cert.yaml': cert });
+    await expect(mesh.request('edge', request)).rejects.toThrow();
+    await mesh.apply({ 'objects.yaml': objects, 'cert.yaml': cert, 'grant.yaml': grantToGateways });
+    expect((await mesh.request('edge', request)).seen.backend).toBe('v1');
+  });
+
   test('ends TLS with the Secrets that its listeners name', async () => {
     const port = await mesh.port();
     const [ofA, ofB] = [mesh.authority.issue(['a.test']), mesh.authority.issue(['*.b.test'])];

@@ -149,14 +149,7 @@ function tlsOf(
         'RefNotPermitted',
       );
     }
-    if (namespace !== gateway.namespace) {
-      return refuse(
-        field,
-        `a gateway is served the Secrets of its own namespace, and this one is of ${namespace}`,
-        bad,
-      );
-    }
-    names.push(`kubernetes://${name}`);
+    names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }
   if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret', bad);
   const option = tls.options[terminateModeOption] ?? 'SIMPLE';

@@ -152,8 +152,8 @@ function resolvedRefs(
   const { kinds = [] } = listener.allowedRoutes;
   const other = kinds.find((one) => !isSupported(one, listener));
   if (served !== undefined && other !== undefined) return no('InvalidRouteKinds', `${other.kind} is not served here`);
-  for (const { name } of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
-    const key = `${served!.gateway.namespace}/${name}`;
+  for (const ref of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
+    const key = `${ref.namespace ?? served!.gateway.namespace}/${ref.name}`;
     const secret = secrets.get(key);
     const mistake = secret === undefined ? 'is not there' : certificateMistake(secret.spec);
     if (mistake !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${mistake}`);

@@ -263,6 +263,21 @@ describe('a listener', () => {
     expect(listenerOf(gateway(secure('{name: web}')) + secret(data)).conditions).toEqual(fine);
   });
 
+  it('whose certificate of another namespace is there and granted is in force', () => {
+    const { certificate, privateKey } = createAuthority().issue(['shop.test']);
+    const data = JSON.stringify({ 'tls.crt': btoa(certificate), 'tls.key': btoa(privateKey) });
+    const grant = document(
+      'ReferenceGrant',
+      'g',
+      '{from: [{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop}], to: [{group: "", kind: Secret}]}',
+      { namespace: 'far' },
+    );
+    const listener = secure('{name: web, namespace: far}');
+    const granted = gateway(listener) + grant;
+    expect(listenerOf(granted + secret(data).replace('shop', 'far')).conditions).toEqual(fine);
+    expect(listenerOf(granted + secret(data)).conditions).toEqual(broken('InvalidCertificateRef'));
+  });
+
   it('at a port that is of another protocol is in its way', () => {
     const yaml = gateway(
       '{name: b, port: 80, protocol: HTTP}, {name: a, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}',

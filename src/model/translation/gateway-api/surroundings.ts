@@ -3,11 +3,10 @@
 import { type Config, configKeyOf, configKeyText } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
 import { type Problem, problemText } from '../../config/problem.ts';
-import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { AllowedRoutes } from '../../kinds/gateway-api/kubernetes-gateway.ts';
-import type { ReferenceGrant } from '../../kinds/gateway-api/reference-grant.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
+import { ReferenceGrants, type ReferenceSource, type ReferenceTarget } from '../../push-context/reference-grants.ts';
 import { isDiscovered } from '../../services/kubernetes/discovery-namespaces.ts';
 
 /** Kinds of routes. */
@@ -44,14 +43,14 @@ export class Surroundings {
   readonly #services: ReadonlyMap<string, Config<KubernetesService>>;
   readonly #namespaces: ReadonlyMap<string, Config>;
   readonly #classes: ReadonlyMap<string, string>;
-  readonly #grants: ReadonlyMap<string, readonly Config<ReferenceGrant>[]>;
+  readonly #grants: ReferenceGrants;
 
   constructor(sources: Sources, domain: string) {
     this.domain = domain;
     this.#services = new Map(sources.Service.map((service) => [`${service.namespace}/${service.name}`, service]));
     this.#namespaces = new Map(sources.Namespace.map((namespace) => [namespace.name, namespace]));
     this.#classes = new Map(sources.GatewayClass.map(({ name, spec }) => [name, spec.controllerName]));
-    this.#grants = Map.groupBy(sources.ReferenceGrant, ({ namespace }) => namespace);
+    this.#grants = new ReferenceGrants(sources.ReferenceGrant);
   }
 
   service(namespace: string, name: string): Config<KubernetesService> | undefined {
@@ -90,19 +89,8 @@ export class Surroundings {
   }
 
   /** Whether an object may refer to one of another namespace. */
-  isGranted(
-    from: { readonly kind: string; readonly namespace: string },
-    to: { readonly group: string; readonly kind: string; readonly namespace: string; readonly name: string },
-  ): boolean {
-    if (from.namespace === to.namespace) return true;
-    return (this.#grants.get(to.namespace) ?? []).some(
-      ({ spec }) =>
-        spec.from.some(
-          ({ group, kind, namespace }) =>
-            group === gatewayApiGroup && kind === from.kind && namespace === from.namespace,
-        ) &&
-        spec.to.some(({ group, kind, name = to.name }) => group === to.group && kind === to.kind && name === to.name),
-    );
+  isGranted(from: ReferenceSource, to: ReferenceTarget): boolean {
+    return this.#grants.allows(from, to);
   }
 
   /** Something of an object is not in force. Told once for each version of the object. */

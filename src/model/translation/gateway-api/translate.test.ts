@@ -99,7 +99,7 @@ describe('a Gateway', () => {
     expect(told).toEqual([expect.stringContaining(expected)]);
   });
 
-  it('may be granted a Secret of another namespace, which nobody serves', () => {
+  it('uses a Secret of another namespace by its ReferenceGrant', () => {
     const grant = document(
       'ReferenceGrant',
       'g',
@@ -107,7 +107,9 @@ describe('a Gateway', () => {
       { namespace: 'other' },
     );
     const listener = secure('tls: {certificateRefs: [{name: a, namespace: other}]}');
-    expect(translated(grant + gateway(listener)).told).toEqual([expect.stringContaining('of its own namespace')]);
+    const { gateways, told } = translated(grant + gateway(listener));
+    expect(told).toEqual([]);
+    expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ mode: 'SIMPLE', credentialName: 'kubernetes://other/a' });
   });
 });
 

@@ -1,0 +1,55 @@
+/** Which objects may refer to objects of other namespaces (the Gateway API's ReferenceGrant). */
+import type { Config } from '../config/config.ts';
+import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
+import type { ReferenceGrant } from '../kinds/gateway-api/reference-grant.ts';
+
+export interface ReferenceSource {
+  /** Of the Gateway API's group. */
+  readonly kind: string;
+  readonly namespace: string;
+}
+
+export interface ReferenceTarget {
+  readonly group: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export class ReferenceGrants {
+  static readonly none = new ReferenceGrants([]);
+  readonly #byNamespace: ReadonlyMap<string, readonly Config<ReferenceGrant>[]>;
+
+  constructor(grants: readonly Config<ReferenceGrant>[]) {
+    this.#byNamespace = Map.groupBy(grants, ({ namespace }) => namespace);
+  }
+
+  /** Whether the reference is permitted; within one namespace it always is. */
+  allows(from: ReferenceSource, to: ReferenceTarget): boolean {
+    if (from.namespace === to.namespace) return true;
+    return this.#grantsTo(from, to.namespace).some(({ spec }) =>
+      spec.to.some(({ group, kind, name = to.name }) => group === to.group && kind === to.kind && name === to.name),
+    );
+  }
+
+  /** Whether Gateways of a namespace may use a Secret of another namespace, or of their own. */
+  allowsSecret(gatewayNamespace: string, namespace: string, name: string): boolean {
+    return this.allows(
+      { kind: 'Gateway', namespace: gatewayNamespace },
+      { group: '', kind: 'Secret', namespace, name },
+    );
+  }
+
+  /** Whether Gateways of a namespace may use any object of another namespace. */
+  concernsGateways(gatewayNamespace: string, namespace: string): boolean {
+    return this.#grantsTo({ kind: 'Gateway', namespace: gatewayNamespace }, namespace).length > 0;
+  }
+
+  #grantsTo(from: ReferenceSource, namespace: string): readonly Config<ReferenceGrant>[] {
+    return (this.#byNamespace.get(namespace) ?? []).filter(({ spec }) =>
+      spec.from.some(
+        (one) => one.group === gatewayApiGroup && one.kind === from.kind && one.namespace === from.namespace,
+      ),
+    );
+  }
+}

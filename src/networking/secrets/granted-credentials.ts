@@ -1,0 +1,24 @@
+/** Secrets of other namespaces that ReferenceGrants give to Gateways of the Gateway API. */
+import type { Config } from '../../model/config/config.ts';
+import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
+import type { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
+import { type CredentialReference, referencesOfCredential } from './credential-references.ts';
+
+/**
+ * The Secrets to read for listeners that use one of another namespace. A reference without a grant is none: a tenant must not
+ * use up the references of another namespace.
+ */
+export function grantedCredentials(
+  gateways: readonly Config<KubernetesGateway>[],
+  grants: ReferenceGrants,
+): readonly CredentialReference[] {
+  return gateways.flatMap(({ namespace: ownNamespace, spec }) =>
+    spec.listeners
+      .flatMap(({ tls }) => tls?.certificateRefs ?? [])
+      .flatMap(({ group, kind, namespace = ownNamespace, name }) => {
+        if (group !== '' || kind !== 'Secret' || namespace === ownNamespace) return [];
+        if (!grants.allowsSecret(ownNamespace, namespace, name)) return [];
+        return referencesOfCredential(`kubernetes://${namespace}/${name}`, ownNamespace);
+      }),
+  );
+}
