@@ -122,12 +122,16 @@ function serverChains(server: GatewayServer, context: PortContext): PlannedChain
     port: port.number,
   };
   if (tls !== undefined && !isPassthrough(server.server)) {
-    return tcpRoutes(services, l4).map((route) => ({
+    // `tls` routes of VirtualServices are for TLS that passes through; a TLSRoute at this listener is for what was in it.
+    const ofTlsRoutes = services.filter(({ config }) => config.madeOf !== undefined);
+    const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
+    // Addresses that the route is for, and names of the server.
+    const byAddress = tcpRoutes(services, l4).map((route) => ({
       ...routeChain(route, server, context),
-      // Addresses that the route is for, and names of the server.
       match: { ...route, ...terminated },
-      tls: tlsParts(server, [], context),
     }));
+    const decrypted = tlsParts(server, [], context);
+    return [...byName, ...byAddress].map((chain) => ({ ...chain, tls: decrypted }));
   }
   const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
   const routes = isPlain ? tcpRoutes(services, l4) : tlsRoutes(services, hosts, l4);

@@ -393,6 +393,32 @@ describe('routes of connections', () => {
     expect(heard.text.trim()).toBe('plain');
   });
 
+  test('TLSRoutes at a listener where TLS ends send what was in it, by name, beside a listener that passes TLS on', async () => {
+    const port = await mesh.port();
+    const [one, two] = [await mesh.tcp('one'), await mesh.tcp('two')];
+    const own = mesh.authority.issue(['x.a.test']);
+    const encrypted = await mesh.tcp('encrypted', { tls: { cert: own.certificate, key: own.privateKey } });
+    await mesh.apply(
+      all(
+        ...[one, two, encrypted].map((backend) => serviceOf(backend)),
+        kubernetesGateway([
+          { port, protocol: 'TLS', hostname: '*.b.test', tls: { certificateRefs: [{ name: 'ended' }] } },
+          { port, protocol: 'TLS', hostname: 'x.a.test', tls: { mode: 'Passthrough' } },
+        ]),
+        tlsRoute([{ backendRefs: [to('one')] }], { name: 'one', hostnames: ['one.b.test'] }),
+        tlsRoute([{ backendRefs: [to('two')] }], { name: 'two', hostnames: ['two.b.test'] }),
+        tlsRoute([{ backendRefs: [to('encrypted')] }], { name: 'through', hostnames: ['x.a.test'] }),
+        secret('ended', mesh.authority.issue(['*.b.test'])),
+      ),
+    );
+    const connect = (servername: string) =>
+      mesh.connect('edge', { port, tls: { servername, ca: mesh.authority.certificate } });
+    expect((await connect('one.b.test')).text.trim()).toBe('one');
+    expect((await connect('two.b.test')).text.trim()).toBe('two');
+    expect((await connect('x.a.test')).text.trim()).toBe('encrypted');
+    await expect(connect('none.b.test')).rejects.toThrow();
+  });
+
   test('a TCPRoute over a Service is for its clients in the mesh', async () => {
     const port = await mesh.port();
     const [cart, other] = [await mesh.tcp('cart'), await mesh.tcp('other')];

@@ -55,7 +55,7 @@ function isServed(protocol: string): protocol is ServedProtocol {
 /** The kinds of routes that may be at a listener, by its protocol and where TLS ends. */
 export function routeKindsOf({ protocol, tls }: Listener): readonly string[] {
   if (!isServed(protocol)) return [];
-  if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TCPRoute'];
+  if (protocol === 'TLS') return tls?.mode === 'Passthrough' ? ['TLSRoute'] : ['TLSRoute', 'TCPRoute'];
   return protocol === 'TCP' ? ['TCPRoute'] : ofRequests;
 }
 

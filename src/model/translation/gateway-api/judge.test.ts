@@ -167,7 +167,7 @@ describe('routes of connections', () => {
     ['TCPRoute', tcp('raw', 'cart', 81), [good[0], 'ResolvedRefs False BackendNotFound']],
     ['TLSRoute', tls('through'), good],
     ['TLSRoute', tls('raw'), ['Accepted False NotAllowedByListeners', good[1]]],
-    ['TLSRoute', tls('ended'), ['Accepted False NotAllowedByListeners', good[1]]],
+    ['TLSRoute', tls('ended'), good],
   ] as const)('%s %#', (kind, yaml, expected) => {
     expect(statusOf(kind, yaml)).toEqual(expected);
   });
@@ -178,7 +178,7 @@ describe('routes of connections', () => {
     expect([raw, through, ended, web].map(kindsOf)).toEqual([
       ['TCPRoute'],
       ['TLSRoute'],
-      ['TCPRoute'],
+      ['TLSRoute', 'TCPRoute'],
       ['HTTPRoute', 'GRPCRoute'],
     ]);
     expect([raw, through, ended].map((one) => one!.attachedRoutes)).toEqual([1, 1, 0]);
