@@ -258,9 +258,15 @@ describe('rights', () => {
       { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['get', 'update'] },
       {
         apiGroups: ['gateway.networking.k8s.io'],
-        resources: ['gatewayclasses', 'gateways', 'grpcroutes', 'httproutes', 'tcproutes', 'tlsroutes'].map(
-          (plural) => `${plural}/status`,
-        ),
+        resources: [
+          'backendtlspolicies',
+          'gatewayclasses',
+          'gateways',
+          'grpcroutes',
+          'httproutes',
+          'tcproutes',
+          'tlsroutes',
+        ].map((plural) => `${plural}/status`),
         verbs: ['get', 'update'],
       },
       ...all.filter(isOfIstiosStatus),

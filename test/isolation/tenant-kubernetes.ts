@@ -202,6 +202,16 @@ export const kubernetesObjects = {
       status: { phase: 'Running', podIP: ip, podIPs: [{ ip }], conditions: [{ type: 'Ready', status: 'True' }] },
     };
   },
+  BackendTLSPolicy: (draw) => ({
+    targetRefs: [{ group: '', kind: 'Service', name: draw.pick(['ledger', 'web']) }],
+    validation: {
+      hostname: 'bank.example.com',
+      ...draw.one<object>(
+        () => ({ wellKnownCACertificates: 'System' }),
+        () => ({ caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] }),
+      ),
+    },
+  }),
   ReferenceGrant: (draw) => ({
     from: [
       { group: 'gateway.networking.k8s.io', kind: draw.pick(['Gateway', 'HTTPRoute']), namespace: of.namespace(draw) },

@@ -33,8 +33,23 @@ export function gatewayApi(world: World): readonly WrittenObject[] {
       ]);
       return made(kind, `route-${index}`, namespace, route(world, ports[0]!.port, kind, rules));
     }),
+    ...(draw.chance(0.3) ? [made('BackendTLSPolicy', 'secured', 'shop', backendTls(draw))] : []),
     ...(draw.chance(0.5) ? [made('ReferenceGrant', 'grant', 'shop', grant(draw), `${group}/v1beta1`)] : []),
   ];
+}
+
+function backendTls(draw: Draw): object {
+  const ca = { group: '', kind: draw.pick(['ConfigMap', 'Secret']), name: 'ca' };
+  return {
+    targetRefs: [
+      { group: '', kind: 'Service', name: draw.pick(services), ...draw.maybe('sectionName', 0.5, () => 'http') },
+    ],
+    validation: {
+      hostname: 'backend.test',
+      ...(draw.chance(0.5) ? { wellKnownCACertificates: 'System' } : { caCertificateRefs: [ca] }),
+      ...draw.maybe('subjectAltNames', 0.5, () => [{ type: 'URI', uri: 'spiffe://cluster.local/ns/shop/sa/web' }]),
+    },
+  };
 }
 
 function gateway({ draw, gatewayPorts }: World): object {

@@ -403,6 +403,12 @@ export const largestObjects: { readonly [K in KindName]: () => readonly LargeObj
       rules: filled((i) => ({ matches: [{ method: { service: `s${i}` } }], backendRefs: [{ name: 'web', port: 80 }] })),
     }),
   ],
+  BackendTLSPolicy: () => [
+    spec('targetRefs', {
+      targetRefs: filled((i) => ({ group: '', kind: 'Service', name: `s${i}` })),
+      validation: { hostname: 'a.test', wellKnownCACertificates: 'System' },
+    }),
+  ],
   TCPRoute: () => [
     spec('rules', {
       parentRefs: [{ name: 'edge' }],

@@ -58,28 +58,28 @@ export function changesType(kind: string, typeUrl: string, nodeType: NodeType): 
 const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', ReadonlySet<string>>> = {
   CDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret', 'Telemetry'],
-    ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
+    ...['WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address'],
     'ReferenceGrant',
   ]),
   EDS: new Set([
     ...['Gateway', 'VirtualService', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret'],
     ...['Telemetry', 'WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Sidecar', 'Address', 'ConfigMap'],
-    'ReferenceGrant',
+    ...['ReferenceGrant', 'BackendTLSPolicy'],
   ]),
   LDS: new Set([
     ...['WorkloadGroup', 'WorkloadEntry', 'Secret', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
-    'ReferenceGrant',
+    ...['ReferenceGrant', 'BackendTLSPolicy'],
   ]),
   RDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication'],
     ...['Secret', 'WasmPlugin', 'TrafficExtension', 'Telemetry', 'ProxyConfig', 'DNSName', 'Endpoints', 'ConfigMap'],
-    'ReferenceGrant',
+    ...['ReferenceGrant', 'BackendTLSPolicy'],
   ]),
   NDS: new Set([
     ...['Gateway', 'VirtualService', 'DestinationRule', 'Secret', 'Telemetry', 'EnvoyFilter', 'WorkloadEntry'],
     ...['WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication', 'WasmPlugin'],
     ...['TrafficExtension', 'ProxyConfig', 'MeshConfig', 'Endpoints', 'ConfigMap'],
-    'ReferenceGrant',
+    ...['ReferenceGrant', 'BackendTLSPolicy'],
   ]),
 };
 
@@ -140,6 +140,8 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
       kept.some((key) => {
         // A gateway's own namespace says which clients its listener lets in; clusters, and so endpoints, heed all others.
         if (pushed === 'LDS' && key.kind === 'PeerAuthentication' && !inForce(key)) return false;
+        if (pushed === 'CDS' && key.kind === 'ConfigMap' && ![now, before].some((seen) => trusts(seen, key)))
+          return false;
         if (pushed === 'SDS' && !concernsSecrets(key, now, before)) return false;
         return changes(key.kind, pushed, type);
       }),
@@ -148,6 +150,11 @@ export function typesToPush(change: Change, now: SeenProxy, before: SeenProxy | 
   // What makes the proxy another proxy changes all that is made for it.
   if (now.shape !== before.shape) for (const pushed of ofShape) types.add(pushed);
   return types;
+}
+
+/** Whether the authorities of a BackendTLSPolicy are in the ConfigMap. */
+function trusts({ context: { backendTls } }: SeenProxy, { namespace, name }: ConfigKey): boolean {
+  return backendTls.uses(namespace, name);
 }
 
 /** Credentials are those of the proxy's own namespace, and Secrets that are or were granted to its Gateways. */
@@ -181,6 +188,7 @@ function keysOfWorkload({ shape, context }: SeenProxy): string[] {
 function mayAffect(key: ConfigKey, now: SeenProxy, before: SeenProxy): boolean {
   const { shape } = now;
   const router = shape.type === 'router';
+  if (!router && key.kind === 'BackendTLSPolicy') return false;
   if (namedOtherwise.has(key.kind) || key.kind === (router ? 'Sidecar' : 'Gateway')) return false;
   if ((router ? scopedForRouters : scopedForSidecars).has(key.kind)) {
     const [here, there] = [now.context.sidecarScopeFor(shape), before.context.sidecarScopeFor(before.shape)];
@@ -209,6 +217,9 @@ function reaches({ shape, context }: SeenProxy, namespace: string): boolean {
   return namespaces.has(namespace);
 }
 
+/** Kinds that change the clusters of routers only. */
+const ofRoutersOnly: ReadonlySet<string> = new Set(['Gateway', 'BackendTLSPolicy', 'ConfigMap']);
+
 function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
   switch (type) {
     case 'SDS':
@@ -219,8 +230,7 @@ function changes(kind: string, type: PushedType, nodeType: NodeType): boolean {
       // Which router carries out a Gateway decides whom what is attached to it holds for.
       return onlyBy.ECDS.has(kind) || (kind === 'Gateway' && nodeType === 'router');
     case 'CDS':
-      // Of gateways, only routers have clusters.
-      return !withoutEffect.CDS.has(kind) && (kind !== 'Gateway' || nodeType === 'router');
+      return !withoutEffect.CDS.has(kind) && (!ofRoutersOnly.has(kind) || nodeType === 'router');
     case 'EDS':
     case 'LDS':
     case 'RDS':

@@ -16,6 +16,7 @@ import type { Endpoint, Service, ServiceTarget } from '../services/service.ts';
 import { ServiceIndex } from '../services/service-index.ts';
 import type { EndpointIndex } from '../services/service-registry.ts';
 import { serviceTargets } from '../services/service-targets.ts';
+import { BackendTlsIndex } from './backend-tls.ts';
 import { CredentialIndex } from './credential-index.ts';
 import { DestinationRuleIndex, hasPriorities } from './destination-rule-index.ts';
 import { GatewayIndex, type GatewaySubject } from './gateway-index.ts';
@@ -99,6 +100,7 @@ interface Indexes {
   readonly gateways: GatewayIndex;
   readonly credentials: CredentialIndex;
   readonly referenceGrants: ReferenceGrants;
+  readonly backendTls: BackendTlsIndex;
   readonly sidecars: SidecarIndex;
 }
 
@@ -125,6 +127,9 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
   const credentials =
     kept(['Secret', 'ConfigMap'], (old) => old.credentials) ??
     new CredentialIndex(configs, before?.context.credentials);
+  const backendTls =
+    kept(['BackendTLSPolicy', 'ConfigMap'], (old) => old.backendTls) ??
+    new BackendTlsIndex(configs.BackendTLSPolicy, credentials, before?.context.backendTls);
   const referenceGrants =
     kept(['ReferenceGrant'], (old) => old.referenceGrants) ?? new ReferenceGrants(configs.ReferenceGrant);
   yield;
@@ -137,6 +142,7 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
     gateways,
     credentials,
     referenceGrants,
+    backendTls,
     sidecars,
   };
 }
@@ -155,6 +161,7 @@ class IndexedPushContext implements PushContext {
   readonly gateways: GatewayIndex;
   readonly credentials: CredentialIndex;
   readonly referenceGrants: ReferenceGrants;
+  readonly backendTls: BackendTlsIndex;
   readonly sidecars: SidecarIndex;
   private readonly policies: WorkloadPolicyIndex;
   readonly disablesMutualTls: boolean;
@@ -180,6 +187,7 @@ class IndexedPushContext implements PushContext {
     this.gateways = indexes.gateways;
     this.credentials = indexes.credentials;
     this.referenceGrants = indexes.referenceGrants;
+    this.backendTls = indexes.backendTls;
     this.sidecars = indexes.sidecars;
     this.scopes =
       kept(['ServiceEntry', 'VirtualService', 'Sidecar'], (old) => old.scopes) ??

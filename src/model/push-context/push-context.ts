@@ -11,6 +11,7 @@ import type { Proxy } from '../node/proxy.ts';
 import type { NetworkGateways } from '../services/network-gateways.ts';
 import type { KnownWorkload, LookedUp } from '../services/proxy-lookup.ts';
 import type { Endpoint, Service, ServiceTarget } from '../services/service.ts';
+import type { BackendTlsIndex } from './backend-tls.ts';
 import type { CredentialIndex } from './credential-index.ts';
 import type { GatewaySubject } from './gateway-index.ts';
 import type { PeerModes } from './mutual-tls-mode.ts';
@@ -82,6 +83,8 @@ export interface PushContext {
   gatewaysFor(proxy: GatewaySubject): readonly Config<Gateway>[];
   /** Certificates and keys that gateways are told by name (§8.7). */
   readonly credentials: CredentialIndex;
+  /** How gateways secure connections to Services (BackendTLSPolicy). */
+  readonly backendTls: BackendTlsIndex;
   /** Which objects may refer to objects of other namespaces. */
   readonly referenceGrants: ReferenceGrants;
   /** Policies that hold for a workload: the same object as in another context while the very same objects hold. */

@@ -3,6 +3,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
+import type { BackendTls } from '../../model/push-context/backend-tls.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import { limitedSubsets } from '../../model/services/limited-subsets.ts';
@@ -29,7 +30,7 @@ import { outlierDetection } from './outlier-detection.ts';
 import { withProxyProtocol } from './proxy-protocol.ts';
 import { clusterStatName } from './stat-name.ts';
 import { httpProtocolOptionsKey, speaksHttp2, type UpstreamHttp, upstreamHttpOptions } from './upstream-http.ts';
-import { upstreamTls } from './upstream-tls.ts';
+import { backendTlsSocket, type UpstreamTlsTarget, upstreamTls } from './upstream-tls.ts';
 
 type ClusterInit = Init<typeof ClusterSchema>;
 
@@ -41,6 +42,16 @@ export interface OutboundTarget {
   readonly rule: MergedDestinationRule | undefined;
   /** Another name for the service, which the rule is for: the cluster is called by that name. */
   readonly alias?: Service | undefined;
+}
+
+/** Policies apply to gateways; sidecars secure connections as the mesh and DestinationRules say. */
+export function backendTlsFor(
+  service: Service,
+  port: Port,
+  { type }: ClusterShape,
+  { backendTls }: PushContext,
+): BackendTls | undefined {
+  return type === 'router' ? backendTls.for(service, port.name) : undefined;
 }
 
 /** All clusters of one service: everything that they depend on is in the arguments, so that a cache may keep them. */
@@ -201,7 +212,7 @@ function protocolFields(
   const hasCertificate = hasWorkloadCertificates(shape);
   const automatic = hasCertificate ? automaticMutualTls(service, discovery === 'ORIGINAL_DST', push) : 'never';
   const mutualTls = policy.tls?.mode === 'ISTIO_MUTUAL' || (policy.tls === undefined && automatic !== 'never');
-  const { autoSni, autoSanValidation, ...transport } = upstreamTls(policy.tls, {
+  const target: UpstreamTlsTarget = {
     service,
     // Gateways between networks know the service, and not what others call it.
     sniName: sniName(port.number, alias ? '' : subset, service.hostname),
@@ -211,7 +222,10 @@ function protocolFields(
     hasCertificate,
     takesCredentials: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,
     mesh: push.mesh,
-  });
+  };
+  const backendTls = backendTlsFor(service, port, shape, push);
+  const { autoSni, autoSanValidation, ...transport } =
+    backendTls === undefined ? upstreamTls(policy.tls, target) : backendTlsSocket(backendTls, target);
   const options = upstreamHttpOptions({ ...http, autoSni, autoSanValidation });
   return {
     ...announced(transport, policy.proxyProtocol),

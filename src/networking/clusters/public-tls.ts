@@ -26,6 +26,8 @@ export interface PublicTlsTarget {
    * all would have every sidecar of the namespace hold the key.
    */
   readonly takesCredentials: boolean;
+  /** PEM of the authorities to trust, instead of those that the settings name. */
+  readonly roots?: Uint8Array;
 }
 
 export interface PublicTls {
@@ -75,6 +77,10 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
   };
   // The control plane refuses it beside anything that would be checked.
   if (settings.insecureSkipVerify && !settings.caCertificates) return {};
+  if (target.roots !== undefined) {
+    const trustedCa = { specifier: { case: 'inlineBytes', value: target.roots } } as const;
+    return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };
+  }
   const credential = credentialOf(settings, target);
   if (credential !== undefined) return checkedBy(adsSecret(rootsResourceName(credential)), validation);
   if (target.hasAgent) return checkedBy(fileRootSecret(settings.caCertificates || systemRoots), validation);

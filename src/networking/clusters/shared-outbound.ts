@@ -8,7 +8,7 @@ import { identitiesText, ruleText, serviceText } from '../inputs/input-text.ts';
 import type { Resource } from '../messages/resource.ts';
 import { type ClusterShape, carriesEndpoints, clusterShapeKey } from '../traffic/shape-keys.ts';
 import { automaticMutualTlsText, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
-import { outboundClusters } from './outbound.ts';
+import { backendTlsFor, outboundClusters } from './outbound.ts';
 
 interface ClustersOfService {
   readonly clusters: readonly Resource[];
@@ -28,11 +28,17 @@ export function sharedOutboundClusters(
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Identities of endpoints are in the cluster even where the endpoints are not: mutual TLS expects them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
-  const inputs = [service, alias, rule, push.mesh, ofEndpoints];
+  const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push));
+  const inputs = [service, alias, rule, push.mesh, ofEndpoints, ...backendTls];
   return memory.recall('CDS', key, inputs, (): ClustersOfService => {
     return {
       clusters: outboundClusters(service, rule, shape, push, alias),
-      dependsOn: [serviceKey(service), ...(alias ? [serviceKey(alias)] : []), ...(rule?.origins ?? [])],
+      dependsOn: [
+        serviceKey(service),
+        ...(alias ? [serviceKey(alias)] : []),
+        ...(rule?.origins ?? []),
+        ...backendTls.flatMap((one) => one?.origins ?? []),
+      ],
     };
   }).clusters;
 }

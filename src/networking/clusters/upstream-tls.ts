@@ -4,6 +4,7 @@ import type { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';
 import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { BackendTls } from '../../model/push-context/backend-tls.ts';
 import type { Service } from '../../model/services/service.ts';
 import { type TypedExtension, typedExtension } from '../messages/any.ts';
 import { agentSecret } from '../messages/config-source-message.ts';
@@ -37,6 +38,13 @@ export interface UpstreamTlsTarget {
 }
 
 const plaintext: UpstreamTls = { autoSni: false, autoSanValidation: false };
+
+/** What a BackendTLSPolicy requires. One that cannot be honoured fails every connection: nothing is sent in plaintext. */
+export function backendTlsSocket({ hostname, names, roots }: BackendTls, target: UpstreamTlsTarget): UpstreamTls {
+  if (roots === undefined) return { ...plaintext, transportSocket: refusingSocket(hostname) };
+  const settings: ClientTlsSettings = { mode: 'SIMPLE', sni: hostname, subjectAltNames: names };
+  return publicTls(settings, { ...target, hasAgent: target.hasCertificate, ...(roots !== 'system' && { roots }) });
+}
 
 export function upstreamTls(settings: ClientTlsSettings | undefined, target: UpstreamTlsTarget): UpstreamTls {
   switch (settings?.mode) {

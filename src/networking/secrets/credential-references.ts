@@ -1,6 +1,7 @@
 /** Which Secrets and ConfigMaps an object refers to: no other ones are read of a cluster. */
 import type { Config } from '../../model/config/config.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
+import type { BackendTlsPolicy } from '../../model/kinds/gateway-api/backend-tls-policy.ts';
 import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
 import type { Ingress } from '../../model/kinds/kubernetes/ingress.ts';
 import { type CredentialName, credentialsOfServer, parseCredentialName, rootsObjectName } from './credential-name.ts';
@@ -24,6 +25,10 @@ export function credentialsReferencedBy(config: Config): readonly CredentialRefe
         .flatMap(({ tls }) => tls?.certificateRefs ?? [])
         .filter((ref) => ref.group === '' && ref.kind === 'Secret' && (ref.namespace ?? namespace) === namespace)
         .flatMap(({ name }) => referencesOfCredential(`kubernetes://${name}`, namespace));
+    case 'BackendTLSPolicy':
+      return (config as Config<BackendTlsPolicy>).spec.validation.caCertificateRefs
+        .filter((ref) => ref.group === '' && ref.kind === 'ConfigMap')
+        .map(({ name }) => ({ kind: 'ConfigMap', namespace, name }));
     case 'Ingress':
       return (config as Config<Ingress>).spec.spec.tls.flatMap(({ secretName }) =>
         secretName ? referencesOfCredential(`kubernetes://${secretName}`, namespace) : [],

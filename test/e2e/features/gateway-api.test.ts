@@ -1,5 +1,7 @@
 /** Kubernetes' Gateway API: Gateways and HTTPRoutes, through a gateway's Envoy and a sidecar's. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { stringify } from 'yaml';
+import { createAuthority } from '../../certs/authority.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import {
@@ -433,6 +435,37 @@ describe('routes of connections', () => {
 });
 
 describe('a Gateway', () => {
+  test('connects to a Service as its BackendTLSPolicy says, and never in plaintext', async () => {
+    const port = await mesh.port();
+    const own = mesh.authority.issue(['web.test']);
+    const secured = await mesh.http('secured', { tls: { cert: own.certificate, key: own.privateKey } });
+    const objects = all(
+      serviceOf(secured),
+      kubernetesGateway([{ port }]),
+      httpRoute([{ backendRefs: [to('secured')] }]),
+    );
+    const authorities = (certificate: string): string =>
+      stringify({
+        ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata: { name: 'ca', namespace: 'shop' } },
+        data: { 'ca.crt': certificate },
+      });
+    const policy = (hostname: string): string =>
+      object('gateway.networking.k8s.io/v1', 'BackendTLSPolicy', 'shop', 'secured', {
+        targetRefs: [{ group: '', kind: 'Service', name: 'secured' }],
+        validation: { hostname, caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] },
+      });
+    const status = async (...more: string[]): Promise<number> => {
+      await mesh.apply(all(objects, ...more));
+      return (await mesh.request('edge', { port, host: 'shop.test' })).status;
+    };
+    const ca = authorities(mesh.authority.certificate);
+    expect(await status(policy('web.test'), ca)).toBe(200);
+    expect(await status(policy('other.test'), ca)).toBe(503);
+    expect(await status(policy('web.test'), authorities(createAuthority('other').certificate))).toBe(503);
+    expect(await status(policy('web.test'))).toBe(503);
+    expect(await status(policy('web.test'), ca)).toBe(200);
+  });
+
   test('ends TLS with a Secret of another namespace while a ReferenceGrant covers it', async () => {
     const port = await mesh.port();
     const certificate = mesh.authority.issue(['a.test']);

@@ -43,9 +43,9 @@ export class GatewayApiDerivation implements StatusDerivation {
     const objects = this.#options.objects();
     // Without these nothing else is asked about.
     const routes = routeKinds.map((kind) => objects[kind]);
-    const asked = [objects.GatewayClass, objects.KubernetesGateway, ...routes];
+    const asked = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
     if (asked.every(({ length }) => length === 0)) return ['nothing'];
-    return [...asked, objects.ReferenceGrant, objects.Namespace, objects.Service, objects.Secret];
+    return [...asked, objects.ReferenceGrant, objects.Namespace, objects.Service, objects.Secret, objects.ConfigMap];
   }
 
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
@@ -71,6 +71,7 @@ export class GatewayApiDerivation implements StatusDerivation {
     put(objects.GatewayClass, status.GatewayClass, ofClass);
     put(objects.KubernetesGateway, status.KubernetesGateway, ofGateway);
     for (const kind of routeKinds) put(objects[kind], status[kind], ofRoute);
+    put(objects.BackendTLSPolicy, status.BackendTLSPolicy, ofPolicy);
     return all;
   }
 }
@@ -116,24 +117,39 @@ function listenerAfter(present: unknown, { name, ...own }: ListenerStatus, momen
 /** Said when it is so, and otherwise not at all. */
 const whenSo = ['PartiallyInvalid'];
 
-function ofRoute(status: RouteStatus, namespace: string): Derived {
+const ofRoute = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, routeFields);
+const ofPolicy = (status: RouteStatus, namespace: string): Derived => withParents(status, namespace, policyFields);
+
+/** Where a status has what it says for each parent, and which parent that is. */
+interface ParentFields {
+  readonly list: 'parents' | 'ancestors';
+  readonly reference: 'parentRef' | 'ancestorRef';
+}
+
+const routeFields: ParentFields = { list: 'parents', reference: 'parentRef' };
+const policyFields: ParentFields = { list: 'ancestors', reference: 'ancestorRef' };
+
+function withParents(status: RouteStatus, namespace: string, fields: ParentFields): Derived {
   return {
     ...aboutGeneration(status),
     facts: status.parents,
     next: (present, time) => {
-      const parents = parentsAfter(present.parents, status, namespace, momentOf(status, time));
-      return parents === undefined ? undefined : { ...present, parents };
+      const parents = parentsAfter(present[fields.list], status, { namespace, moment: momentOf(status, time), fields });
+      return parents === undefined ? undefined : { ...present, [fields.list]: parents };
     },
   };
 }
 
+interface ParentContext {
+  /** Of the object. */
+  readonly namespace: string;
+  readonly moment: ConditionMoment;
+  readonly fields: ParentFields;
+}
+
 /** Entries of others stay where they are; ours are those of the parents that are ours now. Undefined: there are none, and were none. */
-function parentsAfter(
-  present: unknown,
-  status: RouteStatus,
-  namespace: string,
-  moment: ConditionMoment,
-): readonly unknown[] | undefined {
+function parentsAfter(present: unknown, status: RouteStatus, context: ParentContext): readonly unknown[] | undefined {
+  const { namespace, moment, fields } = context;
   const left = new Map(status.parents.map((parent) => [parentKey(parent.parentRef, namespace), parent]));
   const before: readonly unknown[] = Array.isArray(present) ? present : [];
   const after: unknown[] = [];
@@ -142,25 +158,26 @@ function parentsAfter(
       after.push(one);
       continue;
     }
-    const key = isObject(one.parentRef) ? parentKey(one.parentRef, namespace) : '';
+    const reference = one[fields.reference];
+    const key = isObject(reference) ? parentKey(reference, namespace) : '';
     const wanted = left.get(key);
     left.delete(key);
-    if (wanted !== undefined) after.push(parentAfter(one, wanted, moment));
+    if (wanted !== undefined) after.push(parentAfter(one, wanted, context));
     // Whoever has said it knows a newer object.
     else if (hasLaterCondition(one.conditions, moment)) after.push(one);
   }
-  for (const wanted of left.values()) after.push(parentAfter({}, wanted, moment));
+  for (const wanted of left.values()) after.push(parentAfter({}, wanted, context));
   return after.length === 0 && before.length === 0 ? undefined : after;
 }
 
 function parentAfter(
   before: StatusFields,
   { parentRef, conditions }: RouteStatus['parents'][number],
-  moment: ConditionMoment,
+  { moment, fields: { reference } }: ParentContext,
 ): StatusFields {
   return {
     ...before,
-    parentRef: isObject(before.parentRef) ? before.parentRef : parentRef,
+    [reference]: isObject(before[reference]) ? before[reference] : parentRef,
     controllerName,
     conditions: withConditions(before.conditions, conditions, moment, whenSo),
   };

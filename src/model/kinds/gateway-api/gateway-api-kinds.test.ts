@@ -223,6 +223,22 @@ it.each([
   ['GatewayClass', '{controllerName: istio}', 'controllerName: must be a domain and a path'],
   ['ReferenceGrant', '{from: [], to: [{group: "", kind: Service}]}', 'from: must not be empty'],
   ['ReferenceGrant', '{from: [{group: a, kind: B, namespace: c}]}', 'to: is required'],
+  ['BackendTLSPolicy', '{targetRefs: [{group: "", kind: Service, name: a}]}', 'validation: is required'],
+  [
+    'BackendTLSPolicy',
+    '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: a.test}}',
+    'validation: must have either caCertificateRefs or wellKnownCACertificates',
+  ],
+  [
+    'BackendTLSPolicy',
+    '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: "*.test", wellKnownCACertificates: System}}',
+    'validation.hostname: ',
+  ],
+  [
+    'BackendTLSPolicy',
+    '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: a.test, wellKnownCACertificates: System, subjectAltNames: [{type: URI}]}}',
+    'uri belongs to type URI',
+  ],
   // What would let in more than was meant.
   [
     'ReferenceGrant',

@@ -2,6 +2,7 @@
 import type { Decoder, FieldError } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { decodeKnown, unknownFields } from '../unknown-fields.ts';
+import { type BackendTlsPolicy, backendTlsPolicy, backendTlsWarnings } from './backend-tls-policy.ts';
 import { gatewayApiGroup } from './fields.ts';
 import { type GatewayClass, gatewayClass } from './gateway-class.ts';
 import { grpcRouteObject } from './grpc-route.decode.ts';
@@ -13,6 +14,7 @@ import { l4RouteWarnings, tcpRouteObject, tlsRouteObject } from './l4-route.deco
 import { type ReferenceGrant, referenceGrant } from './reference-grant.ts';
 
 export interface SpecOfGatewayApiKind {
+  readonly BackendTLSPolicy: BackendTlsPolicy;
   readonly GatewayClass: GatewayClass;
   /** Decoded to the HTTPRoute that a GRPCRoute is to Envoy. */
   readonly GRPCRoute: RouteObject;
@@ -42,6 +44,10 @@ function row<Name extends string, Spec extends object>(
 }
 
 export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind<K, SpecOfGatewayApiKind[K]> } = {
+  BackendTLSPolicy: row('BackendTLSPolicy', 'backendtlspolicies', backendTlsPolicy, {
+    warnings: backendTlsWarnings,
+    versions: ['v1', 'v1alpha3'],
+  }),
   GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
   GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, {
     warnings: httpRouteWarnings,

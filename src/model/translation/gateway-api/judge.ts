@@ -7,16 +7,18 @@ import type { Config } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { attaching, type ParentOutcome } from './attachments.ts';
+import { backendTlsStatuses } from './backend-tls-status.ts';
 import { type KnownGateway, type KnownListener, knownGateway } from './gateway-listeners.ts';
 import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
 import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
 import { routeStatusOf } from './route-status.ts';
 import { controllerName, l4RoutesIn, type RouteKind, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
-export type JudgedSources = Sources & Pick<ConfigSet, 'Secret'>;
+export type JudgedSources = Sources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
 
 /** Of everything that is ours to tell, by `namespace/name`; of all routes: one that is at no parent of ours may have been. */
 export interface GatewayApiStatus extends Readonly<Record<RouteKind, ReadonlyMap<string, RouteStatus>>> {
+  readonly BackendTLSPolicy: ReadonlyMap<string, RouteStatus>;
   readonly GatewayClass: ReadonlyMap<string, ClassStatus>;
   readonly KubernetesGateway: ReadonlyMap<string, GatewayStatus>;
 }
@@ -71,7 +73,10 @@ export function* judgingGatewayApi(
     }
     return statuses;
   };
+  const configMaps = new Map(sources.ConfigMap.map((one) => [keyOf(one), one]));
+  const configMap = (namespace: string, name: string) => configMaps.get(`${namespace}/${name}`);
   return {
+    BackendTLSPolicy: backendTlsStatuses(sources.BackendTLSPolicy, toListeners, { configMap }),
     GatewayClass: classesOf(sources),
     KubernetesGateway: gateways,
     HTTPRoute: yield* statusesOf(sources.HTTPRoute),

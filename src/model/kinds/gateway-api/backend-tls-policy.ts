@@ -1,0 +1,131 @@
+/** `gateway.networking.k8s.io` BackendTLSPolicy: how gateways secure connections to Services (GEP-1897), with what the API's CRD refuses. */
+import {
+  type Decoder,
+  dictionary,
+  type FieldError,
+  fieldPath,
+  name,
+  oneOf,
+  optional,
+  refine,
+  required,
+  restrictions,
+  struct,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { mistakeAt } from '../field-rules.ts';
+import { group, hostname, kindName, listOf, objectName, preciseHostname } from './fields.ts';
+
+export interface BackendTlsPolicy {
+  readonly targetRefs: readonly BackendTlsTarget[];
+  readonly validation: BackendTlsValidation;
+  /** Decoded, without effect. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+/** An object of the policy's own namespace. */
+export interface BackendTlsTarget {
+  readonly group: string;
+  readonly kind: string;
+  readonly name: string;
+  /** Name of the Service's port; absent: all ports without a policy of their own. */
+  readonly sectionName?: string;
+}
+
+export interface BackendTlsValidation {
+  /** ConfigMaps of the policy's own namespace; other kinds are not supported. */
+  readonly caCertificateRefs: readonly { readonly group: string; readonly kind: string; readonly name: string }[];
+  /** `System` is supported. */
+  readonly wellKnownCACertificates?: string;
+  /** SNI, and the name of the certificate unless `subjectAltNames` has some. */
+  readonly hostname: string;
+  readonly subjectAltNames: readonly {
+    readonly type: 'Hostname' | 'URI';
+    readonly hostname?: string;
+    readonly uri?: string;
+  }[];
+}
+
+const alternativeName: Decoder<BackendTlsValidation['subjectAltNames'][number]> = refine(
+  struct<BackendTlsValidation['subjectAltNames'][number]>(
+    restrictions({
+      type: required(oneOf(['Hostname', 'URI'])),
+      hostname: optional(hostname),
+      uri: optional(name),
+    }),
+  ),
+  ({ type, hostname: ofHost, uri }, path): FieldError[] => [
+    ...mistakeAt(
+      path,
+      (type === 'Hostname') === (ofHost === undefined) ? `hostname belongs to type Hostname` : undefined,
+    ),
+    ...mistakeAt(path, (type === 'URI') === (uri === undefined) ? `uri belongs to type URI` : undefined),
+    ...mistakeAt(
+      fieldPath(path, 'uri'),
+      uri !== undefined && !/^[a-z][a-z0-9+.-]*:\/\/[^\s/]+/i.test(uri)
+        ? 'must be an absolute URI such as spiffe://a/b'
+        : undefined,
+    ),
+  ],
+);
+
+const validation: Decoder<BackendTlsValidation> = refine(
+  struct<BackendTlsValidation>(
+    restrictions({
+      caCertificateRefs: withDefault(
+        listOf(
+          struct<BackendTlsValidation['caCertificateRefs'][number]>({
+            group: required(group),
+            kind: required(kindName),
+            name: required(objectName),
+          }),
+          0,
+          8,
+        ),
+        [],
+      ),
+      wellKnownCACertificates: optional(name),
+      hostname: required(preciseHostname),
+      subjectAltNames: withDefault(listOf(alternativeName, 0, 5), []),
+    }),
+  ),
+  ({ caCertificateRefs, wellKnownCACertificates }, path) =>
+    mistakeAt(
+      path,
+      caCertificateRefs.length > 0 === (wellKnownCACertificates !== undefined)
+        ? 'must have either caCertificateRefs or wellKnownCACertificates'
+        : undefined,
+    ),
+);
+
+export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
+  targetRefs: required(
+    listOf(
+      struct<BackendTlsTarget>(
+        restrictions({
+          group: required(group),
+          kind: required(kindName),
+          name: required(objectName),
+          sectionName: optional(objectName),
+        }),
+      ),
+      1,
+      16,
+    ),
+  ),
+  validation: required(validation),
+  options: withDefault(dictionary(text), {}),
+});
+
+export function backendTlsWarnings({ options, targetRefs }: BackendTlsPolicy): FieldError[] {
+  return [
+    ...mistakeAt('options', Object.keys(options).length > 0 ? 'has no effect: no option is supported' : undefined),
+    ...targetRefs.flatMap(({ group: ofGroup, kind }, index) =>
+      mistakeAt(
+        `targetRefs[${index}]`,
+        ofGroup !== '' || kind !== 'Service' ? `has no effect: ${kind} is not supported, a Service is` : undefined,
+      ),
+    ),
+  ];
+}

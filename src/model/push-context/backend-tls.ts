@@ -1,0 +1,125 @@
+/** BackendTLSPolicies: how gateways secure connections to the ports of Services (GEP-1897). */
+import { isLeft } from 'fp-ts/lib/Either.js';
+import { type Config, type ConfigKey, compareText, configKeyOf } from '../config/config.ts';
+import type { BackendTlsPolicy } from '../kinds/gateway-api/backend-tls-policy.ts';
+import { trustedRootsOfConfigMap } from '../kinds/kubernetes/credential.ts';
+import type { Service } from '../services/service.ts';
+import type { CredentialIndex } from './credential-index.ts';
+
+type ConfigMaps = Pick<CredentialIndex, 'configMap'>;
+
+/** What a policy requires of connections. The same object while the policy and its ConfigMaps are the same. */
+export interface BackendTls {
+  /** The policy and its ConfigMaps. */
+  readonly origins: readonly ConfigKey[];
+  readonly hostname: string;
+  /** Any of these names must be in the certificate; at least one. */
+  readonly names: readonly string[];
+  /** PEM, or the roots of the proxy's system; absent: the policy cannot be honoured, and connections must fail. */
+  readonly roots?: Uint8Array | 'system';
+  /** References that are not used, and why the policy cannot be honoured. */
+  readonly problems: readonly BackendTlsProblem[];
+}
+
+export interface BackendTlsProblem {
+  /** Reasons of the Gateway API's conditions. */
+  readonly reason: 'InvalidCACertificateRef' | 'InvalidKind' | 'Invalid';
+  readonly message: string;
+}
+
+/** Reads what a policy refers to. Of several ConfigMaps the usable ones are trusted. */
+export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: ConfigMaps): BackendTls {
+  const { hostname, subjectAltNames, caCertificateRefs, wellKnownCACertificates } = policy.spec.validation;
+  const problems: BackendTlsProblem[] = [];
+  const origins: ConfigKey[] = [configKeyOf(policy)];
+  const bundles: Uint8Array[] = [];
+  for (const { group, kind, name } of caCertificateRefs) {
+    if (group !== '' || kind !== 'ConfigMap') {
+      problems.push({ reason: 'InvalidKind', message: `${kind} ${name} is not supported, a ConfigMap is` });
+      continue;
+    }
+    const { namespace } = policy;
+    origins.push({ kind, namespace, name });
+    const read = configMaps.configMap(namespace, name);
+    const roots = read && trustedRootsOfConfigMap(read.spec);
+    if (roots === undefined || isLeft(roots)) {
+      const why = roots === undefined ? 'does not exist' : roots.left;
+      problems.push({ reason: 'InvalidCACertificateRef', message: `ConfigMap ${namespace}/${name} ${why}` });
+    } else bundles.push(roots.right.certificates);
+  }
+  if (wellKnownCACertificates !== undefined && wellKnownCACertificates !== 'System') {
+    const message = `wellKnownCACertificates must be System, got ${JSON.stringify(wellKnownCACertificates)}`;
+    problems.push({ reason: 'Invalid', message });
+  }
+  const names = subjectAltNames.map(({ hostname: ofHost, uri }) => ofHost ?? uri!);
+  const roots = wellKnownCACertificates === 'System' ? 'system' : bundles.length > 0 ? joined(bundles) : undefined;
+  return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
+}
+
+/** PEM files may end without a line break. */
+function joined(bundles: readonly Uint8Array[]): Uint8Array {
+  return bundles.length === 1 ? bundles[0]! : Buffer.concat(bundles.flatMap((one) => [one, Buffer.from('\n')]));
+}
+
+/** The oldest policy first, then by name: of policies for the same port of the same Service the first applies. */
+export function byBackendTlsPrecedence(a: Config, b: Config): number {
+  return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
+}
+
+/** A Service, or one port of it by name. */
+export function backendTlsTargetKey(namespace: string, name: string, sectionName = ''): string {
+  return `${namespace}/${name}/${sectionName}`;
+}
+
+/** The policy of each target, by {@link backendTlsTargetKey}. */
+export function policiesByTarget(
+  policies: readonly Config<BackendTlsPolicy>[],
+): ReadonlyMap<string, Config<BackendTlsPolicy>> {
+  const byTarget = new Map<string, Config<BackendTlsPolicy>>();
+  for (const policy of policies.toSorted(byBackendTlsPrecedence)) {
+    for (const { group, kind, name, sectionName } of policy.spec.targetRefs) {
+      const key = backendTlsTargetKey(policy.namespace, name, sectionName);
+      if (group === '' && kind === 'Service' && !byTarget.has(key)) byTarget.set(key, policy);
+    }
+  }
+  return byTarget;
+}
+
+interface ReadPolicy {
+  readonly tls: BackendTls;
+  /** The ConfigMaps that it was read from. */
+  readonly configMaps: readonly (Config | undefined)[];
+}
+
+export class BackendTlsIndex {
+  readonly #byTarget: ReadonlyMap<string, Config<BackendTlsPolicy>>;
+  readonly #read = new Map<Config<BackendTlsPolicy>, ReadPolicy>();
+  readonly #configMaps: ReadonlySet<string>;
+
+  constructor(policies: readonly Config<BackendTlsPolicy>[], configMaps: ConfigMaps, previous?: BackendTlsIndex) {
+    this.#byTarget = policiesByTarget(policies);
+    const referenced = new Set<string>();
+    for (const policy of policies) {
+      const names = policy.spec.validation.caCertificateRefs.map(({ name }) => name);
+      for (const name of names) referenced.add(`${policy.namespace}/${name}`);
+      const used = names.map((name) => configMaps.configMap(policy.namespace, name));
+      const known = previous === undefined ? undefined : previous.#read.get(policy);
+      const isSame = known?.configMaps.every((one, index) => one === used[index]);
+      this.#read.set(policy, isSame ? known! : { tls: backendTlsOf(policy, configMaps), configMaps: used });
+    }
+    this.#configMaps = referenced;
+  }
+
+  /** What gateways must do for connections to a port; `undefined` if no policy applies. A policy for the port precedes one for the Service. */
+  for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
+    if (this.#byTarget.size === 0 || origin.kind !== 'Service') return undefined;
+    const find = (section?: string) => this.#byTarget.get(backendTlsTargetKey(origin.namespace, origin.name, section));
+    const policy = (portName === '' ? undefined : find(portName)) ?? find();
+    return policy && this.#read.get(policy)!.tls;
+  }
+
+  /** Whether a policy takes its authorities from the ConfigMap. */
+  uses(namespace: string, configMap: string): boolean {
+    return this.#configMaps.has(`${namespace}/${configMap}`);
+  }
+}

@@ -1,0 +1,80 @@
+/** What BackendTLSPolicies report, for each Gateway that sends to their Services. */
+import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { judgingGatewayApi } from './judge.ts';
+
+const gateway = (name: string): string =>
+  document('Gateway', name, '{gatewayClassName: istio, listeners: [{name: plain, port: 80, protocol: HTTP}]}');
+const route = (parent: string): string =>
+  document('HTTPRoute', 'cart', `{parentRefs: [{name: ${parent}}], rules: [{backendRefs: [{name: cart, port: 80}]}]}`);
+const policy = (validation: string, name = 'tls', about = {}): string =>
+  document(
+    'BackendTLSPolicy',
+    name,
+    `{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, ${validation}}}`,
+    about,
+  );
+const configMap = (certificate: string): string =>
+  `---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: ca, namespace: shop}\ndata: ${JSON.stringify({ 'ca.crt': certificate })}\n`;
+const mesh = gateway('front') + gateway('idle') + route('front') + service('cart');
+const system = 'wellKnownCACertificates: System';
+const ref = (kind: string, name = 'ca'): string => `{group: "", kind: ${kind}, name: ${name}}`;
+
+function statusOf(yaml: string, name = 'tls'): string[] {
+  const { BackendTLSPolicy: statuses } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+  return statuses.get(`shop/${name}`)!.parents.map(({ parentRef, conditions }) => {
+    const texts = conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
+    return [`${parentRef.kind} ${parentRef.namespace}/${parentRef.name}`, ...texts].join(', ');
+  });
+}
+
+const at = 'Gateway shop/front';
+const resolved = 'ResolvedRefs True ResolvedRefs';
+const { certificate } = createAuthority();
+
+describe('a BackendTLSPolicy', () => {
+  it('reports to each Gateway that sends to its Service, and to no other', () => {
+    expect(statusOf(mesh + policy(system))).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
+    expect(statusOf(gateway('front') + service('cart') + policy(system))).toEqual([]);
+  });
+
+  it.each<[string, string, string, string]>([
+    [`caCertificateRefs: [${ref('ConfigMap')}]`, configMap(certificate), 'Accepted True Accepted', resolved],
+    [
+      `caCertificateRefs: [${ref('ConfigMap')}, ${ref('ConfigMap', 'gone')}]`,
+      configMap(certificate),
+      'Accepted True Accepted',
+      'ResolvedRefs False InvalidCACertificateRef',
+    ],
+    [
+      `caCertificateRefs: [${ref('ConfigMap')}]`,
+      '',
+      'Accepted False NoValidCACertificate',
+      'ResolvedRefs False InvalidCACertificateRef',
+    ],
+    [
+      `caCertificateRefs: [${ref('ConfigMap')}]`,
+      configMap('nonsense'),
+      'Accepted False NoValidCACertificate',
+      'ResolvedRefs False InvalidCACertificateRef',
+    ],
+    [
+      `caCertificateRefs: [${ref('Secret')}]`,
+      '',
+      'Accepted False NoValidCACertificate',
+      'ResolvedRefs False InvalidKind',
+    ],
+    ['wellKnownCACertificates: example.com/other', '', 'Accepted False Invalid', resolved],
+  ])('with %s reports whether its authorities are usable %#', (validation, more, accepted, references) => {
+    expect(statusOf(mesh + more + policy(validation))).toEqual([`${at}, ${accepted}, ${references}`]);
+  });
+
+  it('is conflicted where an older policy has the same target', () => {
+    const young = policy(system, 'young', { created: '2024-02-01T00:00:00Z' });
+    const old = policy(system, 'zold', { created: '2024-01-01T00:00:00Z' });
+    expect(statusOf(mesh + young + old, 'young')).toEqual([`${at}, Accepted False Conflicted, ${resolved}`]);
+    expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
+  });
+});

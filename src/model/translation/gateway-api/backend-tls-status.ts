@@ -1,0 +1,88 @@
+/** Status of BackendTLSPolicies: one entry for each Gateway of ours that sends to a Service of the policy (the API's PolicyStatus). */
+import type { Config } from '../../config/config.ts';
+import type { BackendTlsPolicy } from '../../kinds/gateway-api/backend-tls-policy.ts';
+import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
+import {
+  type BackendTls,
+  backendTlsOf,
+  backendTlsTargetKey,
+  policiesByTarget,
+} from '../../push-context/backend-tls.ts';
+import type { CredentialIndex } from '../../push-context/credential-index.ts';
+import type { ListenerAttachment } from './attachments.ts';
+import { condition, type ObjectCondition, type RouteStatus } from './object-conditions.ts';
+
+/** Of the API. */
+const maxAncestors = 16;
+
+type GatewaysByService = ReadonlyMap<string, ReadonlySet<Config>>;
+
+/** By `namespace/name`; the ancestors are in the place of a route's parents. */
+export function backendTlsStatuses(
+  policies: readonly Config<BackendTlsPolicy>[],
+  attachments: readonly ListenerAttachment[],
+  configMaps: Pick<CredentialIndex, 'configMap'>,
+): ReadonlyMap<string, RouteStatus> {
+  if (policies.length === 0) return new Map();
+  const gateways = gatewaysByService(attachments);
+  const byTarget = policiesByTarget(policies);
+  return new Map(
+    policies.map((policy) => {
+      const ancestors = new Set(
+        servicesOf(policy).flatMap(({ name }) => [...(gateways.get(`${policy.namespace}/${name}`) ?? [])]),
+      );
+      const tls = backendTlsOf(policy, configMaps);
+      const parents = [...ancestors].slice(0, maxAncestors).map(({ namespace, name }) => ({
+        parentRef: { group: gatewayApiGroup, kind: 'Gateway', namespace, name },
+        conditions: [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)],
+      }));
+      const { generation } = policy;
+      return [`${policy.namespace}/${policy.name}`, { ...(generation !== undefined && { generation }), parents }];
+    }),
+  );
+}
+
+function servicesOf({ spec }: Config<BackendTlsPolicy>): BackendTlsPolicy['targetRefs'] {
+  return spec.targetRefs.filter(({ group, kind }) => group === '' && kind === 'Service');
+}
+
+function gatewaysByService(attachments: readonly ListenerAttachment[]): GatewaysByService {
+  const found = new Map<string, Set<Config>>();
+  for (const { route, listener } of attachments) {
+    for (const { backendRefs, filters } of route.spec.rules) {
+      const mirrors = filters.flatMap(({ requestMirror }) => requestMirror?.backendRef ?? []);
+      for (const { group, kind, name, namespace = route.namespace } of [...backendRefs, ...mirrors]) {
+        if (group !== '' || kind !== 'Service') continue;
+        const known = found.get(`${namespace}/${name}`) ?? new Set();
+        found.set(`${namespace}/${name}`, known.add(listener.gateway));
+      }
+    }
+  }
+  return found;
+}
+
+function acceptedOf(
+  policy: Config<BackendTlsPolicy>,
+  { roots, problems }: BackendTls,
+  byTarget: ReadonlyMap<string, Config>,
+): ObjectCondition {
+  for (const { name, sectionName } of servicesOf(policy)) {
+    const winner = byTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
+    if (winner === policy) continue;
+    const target = `Service ${name}${sectionName === undefined ? '' : ` port ${sectionName}`}`;
+    const message = `BackendTLSPolicy ${winner.namespace}/${winner.name} applies to ${target}: it is older or first by name`;
+    return condition('Accepted', false, 'Conflicted', message);
+  }
+  if (roots !== undefined) return condition('Accepted', true, 'Accepted', 'gateways secure connections by this policy');
+  const unsupported = problems.find(({ reason }) => reason === 'Invalid');
+  const effect = 'requests are answered with 503';
+  if (unsupported !== undefined) return condition('Accepted', false, 'Invalid', `${unsupported.message}: ${effect}`);
+  return condition('Accepted', false, 'NoValidCACertificate', `no reference has a usable certificate: ${effect}`);
+}
+
+function resolvedRefs({ problems }: BackendTls): ObjectCondition {
+  const unresolved = problems.filter(({ reason }) => reason !== 'Invalid');
+  if (unresolved.length === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
+  const message = unresolved.map((one) => one.message).join('; ');
+  return condition('ResolvedRefs', false, unresolved[0]!.reason, message);
+}

@@ -1,0 +1,151 @@
+/** BackendTLSPolicies in the clusters of gateways. */
+import { describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { Config } from '../../model/config/config.ts';
+import { clusterType } from '../index.ts';
+import { buildClusters } from './build.ts';
+
+const authority = createAuthority();
+const host = 'outbound|80||web.shop.svc.cluster.local';
+const service = givenObject('Service', 'shop', 'web', {
+  spec: {
+    type: 'ClusterIP',
+    clusterIP: '10.0.0.1',
+    clusterIPs: ['10.0.0.1'],
+    externalIPs: [],
+    ports: [
+      { name: 'http', port: 80, protocol: 'TCP' },
+      { name: 'admin', port: 81, protocol: 'TCP' },
+    ],
+  },
+  status: { loadBalancer: { ingress: [] } },
+});
+const configMap = (certificate: string, name = 'ca'): Config =>
+  givenObject('ConfigMap', 'shop', name, { data: { 'ca.crt': certificate }, binaryData: {} });
+
+interface Written {
+  readonly name?: string;
+  readonly age?: number;
+  readonly section?: string;
+  readonly validation?: object;
+}
+
+function policy({ name = 'tls', age = 0, section, validation = {} }: Written = {}): Config {
+  const target = { group: '', kind: 'Service', name: 'web', ...(section && { sectionName: section }) };
+  const spec = {
+    targetRefs: [target],
+    validation: {
+      ...{
+        hostname: 'web.test',
+        subjectAltNames: [],
+        caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }],
+      },
+      ...validation,
+    },
+    options: {},
+  };
+  return givenObject('BackendTLSPolicy', 'shop', name, spec, age);
+}
+
+function socketOf(
+  objects: readonly Config[],
+  { cluster = host, type = 'router' as 'router' | 'sidecar' } = {},
+): string {
+  const node = new GivenWorld([service, ...objects]).connect('10.9.0.1', { namespace: 'shop', type });
+  const found = buildClusters(node.shape, node.context).find(({ name }) => name === cluster)!;
+  const { transportSocket } = found.message as {
+    transportSocket?: { typedConfig: unknown; configType?: { value?: { value: Uint8Array } } };
+  };
+  if (transportSocket === undefined) return 'plaintext';
+  return Buffer.from(transportSocket.configType!.value!.value).toString('latin1');
+}
+
+const system = { wellKnownCACertificates: 'System', caCertificateRefs: [] };
+
+describe('a gateway connects to a Service with a BackendTLSPolicy', () => {
+  it('with TLS, the SNI and the authorities of the policy', () => {
+    const socket = socketOf([policy(), configMap(authority.certificate)]);
+    expect(socket).toContain('web.test');
+    expect(socket).toContain(authority.certificate);
+  });
+
+  it('with the roots of the system, and the names of the policy', () => {
+    const subjectAltNames = [{ type: 'URI', uri: 'spiffe://a/b' }];
+    const socket = socketOf([policy({ validation: { ...system, subjectAltNames } })]);
+    expect(socket).toContain('ca-certificates.crt');
+    expect(socket).toContain('spiffe://a/b');
+  });
+
+  const refused = '0'.repeat(64);
+  it.each<[string, readonly Config[]]>([
+    ['does not exist', [policy()]],
+    ['has no certificate', [policy(), configMap('nonsense')]],
+    [
+      'is of a kind that is not supported',
+      [policy({ validation: { caCertificateRefs: [{ group: '', kind: 'Secret', name: 'ca' }] } })],
+    ],
+    [
+      'is not supported',
+      [policy({ validation: { wellKnownCACertificates: 'example.com/other', caCertificateRefs: [] } })],
+    ],
+  ])('never in plaintext: no connection succeeds when its authority %s', (_, objects) => {
+    expect(socketOf(objects)).toContain(refused);
+  });
+
+  it('at the named port alone, where the policy names one; that policy precedes one for the Service', () => {
+    const other = 'outbound|81||web.shop.svc.cluster.local';
+    expect(socketOf([policy({ section: 'http', validation: system })], { cluster: other })).not.toContain('web.test');
+    const both = [
+      policy({ validation: system }),
+      policy({ name: 'p', age: 9, section: 'admin', validation: { ...system, hostname: 'admin.test' } }),
+    ];
+    expect(socketOf(both, { cluster: other })).toContain('admin.test');
+    expect(socketOf(both)).toContain('web.test');
+  });
+
+  it('by the oldest of several policies, then by the first name', () => {
+    const named = (name: string, age: number) =>
+      policy({ name, age, validation: { ...system, hostname: `${name}.test` } });
+    expect(socketOf([named('a', 5), named('b', 1)])).toContain('b.test');
+    expect(socketOf([named('b', 1), named('a', 1)])).toContain('a.test');
+  });
+
+  it('whatever TLS a DestinationRule says, and a sidecar as the rule says', () => {
+    const rule = givenObject('DestinationRule', 'shop', 'web', {
+      host: 'web.shop.svc.cluster.local',
+      trafficPolicy: { tls: { mode: 'DISABLE' } },
+    });
+    expect(socketOf([rule, policy({ validation: system })])).toContain('web.test');
+    expect(socketOf([rule, policy({ validation: system })], { type: 'sidecar' })).toBe('plaintext');
+  });
+});
+
+describe('clusters of a gateway follow a BackendTLSPolicy', () => {
+  const second = createAuthority('second');
+  const about = { namespace: 'shop', type: 'router' } as const;
+
+  it('and the ConfigMap that it names, and no other one', () => {
+    const world = new GivenWorld([service]);
+    const [gateway, sidecar] = [world.connect('10.9.0.1', about), world.connect('10.9.0.2', { namespace: 'shop' })];
+    const version = () => gateway.get(clusterType, '*')!.resources.get(host)!.version;
+    const versions = [version()];
+    const changes: [Config, readonly string[]][] = [
+      [policy(), [clusterType]],
+      [configMap(authority.certificate), [clusterType]],
+      [configMap(second.certificate), [clusterType]],
+    ];
+    for (const [object, types] of changes) {
+      const change = world.put(object);
+      expect(gateway.typesToPush(change, [clusterType])).toEqual(types);
+      expect(sidecar.typesToPush(change, [clusterType])).toEqual([]);
+      versions.push(version());
+    }
+    expect(new Set(versions).size).toBe(4);
+    expect(gateway.typesToPush(world.put(configMap('x', 'other')), [clusterType])).toEqual([]);
+    expect(gateway.typesToPush(world.change({ 'BackendTLSPolicy/shop/tls': undefined }), [clusterType])).toEqual([
+      clusterType,
+    ]);
+    expect(version()).toBe(versions[0]);
+  });
+});
