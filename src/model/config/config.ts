@@ -29,6 +29,11 @@ export interface Config<Spec = unknown> {
   readonly madeOf?: Readonly<Record<string, readonly Origin[]>>;
   /** Set where this object stands in force for one that is refused and has no earlier version (refused.ts). */
   readonly standsFor?: StandsFor;
+  /**
+   * The objects of its namespace select too many workloads (`maxSelectedEndpoints`): this one gets no endpoints by its selector. Set by the
+   * control plane, for a ServiceEntry or Service.
+   */
+  readonly isSelectionLimited?: true;
 }
 
 /** What a stand-in says of itself (refused.ts). */

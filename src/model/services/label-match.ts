@@ -35,15 +35,31 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     }
   }
 
+  get size(): number {
+    return this.all.size;
+  }
+
   /** Items that a selector selects, in no particular order. */
   selectedBy(selector: Labels): readonly T[] {
-    let candidates = this.all;
+    return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
+  }
+
+  /**
+   * Upper bound of the number of items that a selector selects, in time that depends on the selector alone: the number of items with the
+   * rarest of its labels. Exact for a selector with one label, or none.
+   */
+  maxSelectedBy(selector: Labels): number {
+    return this.candidates(selector).size;
+  }
+
+  private candidates(selector: Labels): ReadonlyMap<string, T> {
+    let candidates: ReadonlyMap<string, T> = this.all;
     for (const text of labelTexts(selector)) {
       const bucket = this.byLabel.get(text);
-      if (bucket === undefined) return [];
+      if (bucket === undefined) return new Map();
       if (bucket.size < candidates.size) candidates = bucket;
     }
-    return [...candidates.values()].filter((item) => isSelected(selector, item.labels));
+    return candidates;
   }
 }
 

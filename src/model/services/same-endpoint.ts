@@ -48,7 +48,9 @@ export function keptEndpoints(list: readonly Endpoint[], before: readonly Endpoi
     const same = places.get(endpointId(endpoint));
     return same !== undefined && sameEndpoint(same, endpoint) ? same : endpoint;
   });
-  return sameItems(kept, before) ? before : kept;
+  if (sameItems(kept, before)) return before;
+  // Lists that several services share stay one list.
+  return sameItems(kept, list) ? list : kept;
 }
 
 /** Which endpoint it is, whatever else it says (§5.2). */

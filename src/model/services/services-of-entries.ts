@@ -5,6 +5,7 @@
 
 import { isLoopback } from '../../runtime/loopback.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
+import { onceForPair } from '../collections/once-for.ts';
 import { sorting } from '../collections/sorting.ts';
 import { byAge, type Config } from '../config/config.ts';
 import type { ServiceEntry } from '../kinds/service-entry.ts';
@@ -44,6 +45,8 @@ interface Host {
 }
 
 type Change = ObjectChange<Config>;
+
+const noEndpoints: readonly Endpoint[] = [];
 
 export class ServiceEntryServices {
   readonly #options: ServiceEntryOptions;
@@ -99,7 +102,9 @@ export class ServiceEntryServices {
     }
     const own = yield* this.#takingWorkloads(changes);
     for (const event of [...own, ...(this.#options.selectPods ? pods : [])]) {
-      for (const { id, item } of this.#moved(event)) if (!dirty.has(id)) dirty.set(id, item);
+      for (const { id, item } of this.#moved(event)) {
+        if (!item.isSelectionLimited && !dirty.has(id)) dirty.set(id, item);
+      }
       yield;
     }
     if (allocates) yield* this.#allocating(dirty);
@@ -215,10 +220,15 @@ export class ServiceEntryServices {
     const allocated = (name: string): AllocatedAddresses | undefined => this.#allocated.get(name);
     const services = servicesOfEntry(entry, this.#options, allocated);
     const selector = entry.spec.workloadSelector?.labels;
-    const found = selector === undefined ? [] : (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []);
+    const isSelecting = selector !== undefined && !entry.isSelectionLimited;
+    const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
+    // Hosts of an entry mostly share one list, and still do afterwards.
+    const keep = onceForPair((list: readonly Endpoint[], previous: readonly Endpoint[]) =>
+      keptEndpoints(list, previous),
+    );
     const kept = [...endpoints].map(
-      ([host, list]) => [host, keptEndpoints(list, before?.endpoints.get(host))] as const,
+      ([host, list]) => [host, keep(list, before?.endpoints.get(host) ?? noEndpoints)] as const,
     );
     return { entry, services: keptServices(services, before?.services ?? []), endpoints: new Map(kept) };
   }
