@@ -121,7 +121,7 @@ export class MeshConfigs {
 
   /** Number of objects beyond a limit of their namespaces. */
   get limitedCount(): number {
-    return this.#limited.size;
+    return this.#limited.size + this.#gatewayApi.beyondLimit;
   }
 
   /** Called with each object that is beyond a limit of its namespace, and with each that no longer is. */

@@ -129,7 +129,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#gaugeOf('pilot_services', 'Services of all registries', () => state.context?.services.length ?? 0);
     this.#gaugeOf(
       'pilot_objects_beyond_export_limit',
-      'Objects that are not exported because their namespaces export too much (PILOT_MAX_EXPORTED_PER_NAMESPACE)',
+      'Objects that are not exported, or routes that are not attached, because of a limit of their namespaces',
       () => state.limitedCount ?? 0,
     );
     this.#gaugeOf('pilot_virt_services', 'Virtual services in force', () => state.configs.set.VirtualService.length);

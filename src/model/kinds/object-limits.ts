@@ -52,6 +52,11 @@ export const maxHostRoutes = 8_192;
  * object may have {@link maxHostRoutes} of either.
  */
 export const maxDelegatedRoutes = 32_768;
+/**
+ * Routes of the Gateway API of one namespace at the Gateways of one namespace, and at all Services: matches x hosts x listeners (or
+ * Services). Each is up to 1 kB of memory, and becomes a route of Envoy.
+ */
+export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a kind together. */
 export const maxRouteDestinations = 8_192;
 

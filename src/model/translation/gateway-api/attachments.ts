@@ -5,6 +5,7 @@ import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { ParentReference, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
+import { AttachmentBudget } from './attachment-budget.ts';
 import { isTakenByNarrower, type KnownGateway, type KnownListener, routeKindsOf } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -28,11 +29,13 @@ export interface ServiceAttachment {
 export interface Attachments {
   readonly toListeners: readonly ListenerAttachment[];
   readonly toServices: readonly ServiceAttachment[];
+  /** Routes that are not attached to all their parents because of the limit of their namespaces ({@link AttachmentBudget}). */
+  readonly beyondLimit: number;
 }
 
 /** Why a route is not at a parent: as the Gateway API's condition Accepted says it, and for people. */
 export interface ParentRefusal {
-  readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners';
+  readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
 }
 
@@ -51,6 +54,8 @@ export function* attaching(
 ): Steps<Attachments> {
   const toListeners: ListenerAttachment[] = [];
   const toServices: ServiceAttachment[] = [];
+  const budget = new AttachmentBudget();
+  const attached: { route: Config<RouteObject>; index: number; gatewayNamespace: string | undefined }[] = [];
   for (const route of routes) {
     yield;
     const { parentRefs } = route.spec;
@@ -59,28 +64,51 @@ export function* attaching(
     for (const [index, parent] of parentRefs.entries()) {
       const warn = (message: string): void => around.warn(route, `parentRefs[${index}]`, message);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
+        const gatewayNamespace = parent.namespace ?? route.namespace;
         const found = atGateway(route, parent, gateways, around);
-        if (found === 'no gateway') warn(`there is no Gateway ${parent.namespace ?? route.namespace}/${parent.name}`);
-        const isOurs = typeof found !== 'string';
-        if (isOurs && 'reason' in found) warn(found.message);
-        told?.(route, index, !isOurs ? 'not ours' : 'reason' in found ? found : 'attached');
-        for (const attachment of isOurs && !('reason' in found) ? found : []) {
-          if (known.has(attachment.listener)) continue;
-          known.add(attachment.listener);
-          toListeners.push(attachment);
+        if (found === 'no gateway') warn(`there is no Gateway ${gatewayNamespace}/${parent.name}`);
+        if (typeof found === 'string') told?.(route, index, 'not ours');
+        else if ('reason' in found) {
+          warn(found.message);
+          told?.(route, index, found);
+        } else {
+          attached.push({ route, index, gatewayNamespace });
+          for (const attachment of found) {
+            if (known.has(attachment.listener)) continue;
+            known.add(attachment.listener);
+            budget.add(route, gatewayNamespace, attachment.hosts.length);
+            toListeners.push(attachment);
+          }
         }
       } else if (parent.group === '' && parent.kind === 'Service') {
         const found = overService(route, parent, around);
-        told?.(route, index, 'reason' in found ? found : 'attached');
-        if ('reason' in found) warn(found.message);
-        else toServices.push(found);
+        if ('reason' in found) {
+          warn(found.message);
+          told?.(route, index, found);
+        } else {
+          attached.push({ route, index, gatewayNamespace: undefined });
+          budget.add(route, undefined, 1);
+          toServices.push(found);
+        }
       } else {
         warn(`${parent.kind} ${parent.name} is neither a Gateway nor a Service`);
         told?.(route, index, 'not ours');
       }
     }
   }
-  return { toListeners, toServices };
+  const beyond = budget.apply();
+  for (const { route, index, gatewayNamespace } of attached) {
+    const message = beyond.messageFor(route, gatewayNamespace);
+    if (message !== undefined) around.warn(route, `parentRefs[${index}]`, message);
+    told?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
+    yield;
+  }
+  if (beyond.size === 0) return { toListeners, toServices, beyondLimit: 0 };
+  return {
+    toListeners: toListeners.filter(({ route, listener }) => !beyond.has(route, listener.gateway.namespace)),
+    toServices: toServices.filter(({ route }) => !beyond.has(route, undefined)),
+    beyondLimit: beyond.size,
+  };
 }
 
 function atGateway(

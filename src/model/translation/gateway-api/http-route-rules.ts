@@ -51,6 +51,11 @@ export function routeNameOf({ kind, namespace, name }: Config): string {
   return kind === 'HTTPRoute' ? `${namespace}/${name}` : `${namespace}/${name} (${kind})`;
 }
 
+/** Whether a route is translated differently for another port or scheme of a Gateway: redirects name them. */
+export function dependsOnEntrance({ spec: { rules } }: Config<RouteObject>): boolean {
+  return rules.some(({ filters }) => filters.some(({ requestRedirect }) => requestRedirect !== undefined));
+}
+
 export function routesOf(route: Config<RouteObject>, entrance: Entrance, around: Surroundings): PlacedRoute[] {
   const routeName = routeNameOf(route);
   return route.spec.rules.flatMap((rule, ruleIndex) => {

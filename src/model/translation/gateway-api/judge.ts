@@ -31,11 +31,15 @@ export function* judgingGatewayApi(
 ): Steps<GatewayApiStatus> {
   const around = new Surroundings(sources, domain);
   const known = new Map<string, KnownGateway>();
+  const others = new Set<string>();
+  const isAtOthers = ({ namespace, spec }: Config<RouteObject>, index: number): boolean => {
+    const parent = spec.parentRefs[index]!;
+    return parent.kind === 'Gateway' && others.has(`${parent.namespace ?? namespace}/${parent.name}`);
+  };
   for (const gateway of sources.KubernetesGateway) {
-    known.set(
-      keyOf(gateway),
-      isOfOthers(gateway) ? { isOurs: false, listeners: [], written: [] } : knownGateway(gateway, around),
-    );
+    // Those of other revisions as well: the routes at them count towards the limit, as in the translation.
+    known.set(keyOf(gateway), knownGateway(gateway, around));
+    if (isOfOthers(gateway)) others.add(keyOf(gateway));
     yield;
   }
   const outcomes = new Map<Config, ParentOutcome[]>();
@@ -45,7 +49,7 @@ export function* judgingGatewayApi(
     around,
     (route, index, outcome) => {
       const ofRoute = outcomes.get(route) ?? [];
-      ofRoute[index] = outcome;
+      ofRoute[index] = isAtOthers(route, index) ? 'not ours' : outcome;
       outcomes.set(route, ofRoute);
     },
   );
@@ -59,7 +63,7 @@ export function* judgingGatewayApi(
   const gateways = new Map<string, GatewayStatus>();
   for (const gateway of sources.KubernetesGateway) {
     const { isOurs, listeners } = known.get(keyOf(gateway))!;
-    if (isOurs) {
+    if (isOurs && !others.has(keyOf(gateway))) {
       const attached = (listener: KnownListener): number => counts.get(listener) ?? 0;
       gateways.set(keyOf(gateway), gatewayStatusOf(gateway, listeners, attached, surroundings));
     }

@@ -12,7 +12,7 @@ import { byClients, type ClientsRoutes } from './service-routes.ts';
 import type { Surroundings } from './surroundings.ts';
 
 export function* l4VirtualServices(
-  { toListeners, toServices }: Attachments,
+  { toListeners, toServices }: Pick<Attachments, 'toListeners' | 'toServices'>,
   around: Surroundings,
 ): Steps<Config<VirtualService>[]> {
   const first = firstRoutes(toListeners);

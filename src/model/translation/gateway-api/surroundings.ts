@@ -29,6 +29,10 @@ export function l4RoutesIn({ TLSRoute, TCPRoute }: Sources): readonly Config<Rou
   return [...TLSRoute, ...TCPRoute];
 }
 
+export function isL4Kind(kind: string): boolean {
+  return kind === 'TLSRoute' || kind === 'TCPRoute';
+}
+
 /** A class with this controller's name is this control plane's. */
 export const controllerName = 'istio.io/gateway-controller';
 /** There without an object, as in the reference. */

@@ -8,7 +8,7 @@ import { gatewayOf, type KnownGateway, knownGateway, takesRequests } from './gat
 import { gatewayVirtualServices } from './gateway-routes.ts';
 import { l4VirtualServices } from './l4-routes.ts';
 import { serviceVirtualServices } from './service-routes.ts';
-import { l4RoutesIn, routeKinds, routesIn, type Sources, Surroundings } from './surroundings.ts';
+import { isL4Kind, l4RoutesIn, routeKinds, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export interface GatewayApiTranslation {
   /** Gateways and VirtualServices by key. */
@@ -17,9 +17,16 @@ export interface GatewayApiTranslation {
   readonly problems: ReadonlyMap<string, Problem>;
   /** Keys of Services and Namespaces that it depends on. */
   readonly lookedUp: ReadonlySet<string>;
+  /** Number of routes that are not attached because of the limit of their namespaces. */
+  readonly beyondLimit: number;
 }
 
-export const noTranslation: GatewayApiTranslation = { objects: new Map(), problems: new Map(), lookedUp: new Set() };
+export const noTranslation: GatewayApiTranslation = {
+  objects: new Map(),
+  problems: new Map(),
+  lookedUp: new Set(),
+  beyondLimit: 0,
+};
 
 const ownKinds: readonly string[] = ['GatewayClass', 'KubernetesGateway', ...routeKinds, 'ReferenceGrant'];
 
@@ -59,8 +66,11 @@ export function* translatingGatewayApi(
     gateways.set(`${gateway.namespace}/${gateway.name}`, knownGateway(gateway, around));
     yield;
   }
-  const { toListeners, toServices } = yield* attaching(routes, gateways, around);
-  const ofGateway = Map.groupBy(toListeners, ({ listener }) => listener.gateway);
+  // All kinds at once: they share the limit of their namespace.
+  const { toListeners, toServices, beyondLimit } = yield* attaching([...routes, ...l4Routes], gateways, around);
+  const isL4 = ({ route }: { readonly route: Config }): boolean => isL4Kind(route.kind);
+  const isL7 = (one: { readonly route: Config }): boolean => !isL4(one);
+  const ofGateway = Map.groupBy(toListeners.filter(isL7), ({ listener }) => listener.gateway);
   const objects: Config[] = [];
   for (const { listeners } of gateways.values()) {
     const gateway = listeners[0]?.gateway;
@@ -72,11 +82,13 @@ export function* translatingGatewayApi(
     for (const one of yield* gatewayVirtualServices(ofRequests, ofGateway.get(gateway) ?? [], around))
       objects.push(one);
   }
-  for (const one of yield* serviceVirtualServices(toServices, around)) objects.push(one);
-  for (const one of yield* l4VirtualServices(yield* attaching(l4Routes, gateways, around), around)) objects.push(one);
+  for (const one of yield* serviceVirtualServices(toServices.filter(isL7), around)) objects.push(one);
+  const l4 = { toListeners: toListeners.filter(isL4), toServices: toServices.filter(isL4) };
+  for (const one of yield* l4VirtualServices(l4, around)) objects.push(one);
   return {
     objects: yield* keying(objects, before.objects),
     problems: around.problems,
     lookedUp: around.lookedUp,
+    beyondLimit,
   };
 }

@@ -1,0 +1,178 @@
+/** Attacks of a tenant with many valid routes, and the sizes of meshes that the limit must not touch. */
+import { describe, expect, it } from 'vitest';
+import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import type { Config } from '../../config/config.ts';
+import { maxAttachedMatches } from '../../kinds/object-limits.ts';
+import type { VirtualService } from '../../kinds/virtual-service.ts';
+import { judgingGatewayApi } from './judge.ts';
+import { translateGatewayApi } from './translate.ts';
+
+const list = (size: number, make: (index: number) => string, between = ''): string =>
+  Array.from({ length: size }, (_, index) => make(index)).join(between);
+
+const gateway = (size: number, listener = 'protocol: HTTP', namespace = 'shop'): string => {
+  const one = (i: number): string =>
+    `{name: l${i}, port: ${9000 + i}, ${listener}, allowedRoutes: {namespaces: {from: All}}}`;
+  return document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${list(size, one, ', ')}]}`, {
+    namespace,
+  });
+};
+
+interface GivenRoute {
+  readonly kind?: string;
+  readonly namespace?: string;
+  readonly created?: string;
+  readonly parents?: string;
+  readonly more?: string;
+  readonly matches?: number;
+}
+
+const toFront = '{name: front, namespace: shop}';
+const route = (name: string, { kind = 'HTTPRoute', parents = toFront, ...given }: GivenRoute): string => {
+  const { namespace = 'mallory', created = '', more = '', matches = 0 } = given;
+  const match = (i: number): string =>
+    kind === 'GRPCRoute' ? `{method: {service: a.${name}, method: m${i}}}` : `{path: {value: /${name}/${i}}}`;
+  const rule = (first: number): string =>
+    `{matches: [${list(8, (i) => match(first * 8 + i), ', ')}], backendRefs: [{name: cart, port: 80}]}`;
+  const rules = matches === 0 ? '{backendRefs: [{name: cart, port: 80}]}' : list(matches / 8, rule, ', ');
+  return document(kind, name, `{parentRefs: [${parents}], ${more}rules: [${rules}]}`, { namespace, created });
+};
+
+const translate = (yaml: string) => {
+  const { objects, problems, beyondLimit } = translateGatewayApi(setOf(yaml), 'cluster.local');
+  const told = [...problems.values()].map(({ object, field, message }) => `${object} ${field}: ${message}`);
+  const virtualServices = [...objects.values()].filter(
+    (one): one is Config<VirtualService> => one.kind === 'VirtualService',
+  );
+  const matches = virtualServices.reduce(
+    (sum, { spec: { http = [], tls = [], tcp = [] } }) =>
+      sum + http.length + tcp.length + tls.reduce((hosts, { match }) => hosts + match[0]!.sniHosts.length, 0),
+    0,
+  );
+  return { virtualServices, told, beyondLimit, matches };
+};
+
+const acceptedOf = (yaml: string, key: string) => {
+  const { HTTPRoute } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+  return HTTPRoute.get(key)!.parents.map(({ conditions }) => conditions.find(({ type }) => type === 'Accepted'));
+};
+
+const cart = service('cart', 'mallory');
+/** 2,048 translated matches each at 16 listeners: 16 of them are within the limit. */
+const largeRoutes = (size: number, given: GivenRoute = {}): string[] =>
+  Array.from({ length: size }, (_, i) => route(`r${String(i).padStart(2, '0')}`, { matches: 128, ...given }));
+
+describe('routes of one namespace at a Gateway with many listeners', () => {
+  it.each(['HTTPRoute', 'GRPCRoute'])('%ss beyond the limit are not attached, whatever their number', (kind) => {
+    const { matches, told, beyondLimit } = translate(gateway(16) + cart + largeRoutes(40, { kind }).join(''));
+    expect(matches).toBe(maxAttachedMatches);
+    expect(told).toHaveLength(24);
+    expect(beyondLimit).toBe(24);
+  });
+
+  it('are reported in the log and the status with count, limit and remedy', () => {
+    const yaml = gateway(16) + cart + largeRoutes(17).join('');
+    const message =
+      'the route is not attached: it has 2048 translated matches (matches x hosts x listeners), and with older routes of namespace mallory ' +
+      'at Gateways of namespace shop more than 32768 (LIMIT_EXCEEDED): use fewer matches or hostnames, or name a listener with sectionName';
+    expect(translate(yaml).told).toEqual([`HTTPRoute mallory/r16 spec.parentRefs[0]: ${message}`]);
+    expect(acceptedOf(yaml, 'mallory/r15')).toMatchObject([{ status: 'True', reason: 'Accepted' }]);
+    expect(acceptedOf(yaml, 'mallory/r16')).toEqual([
+      { type: 'Accepted', status: 'False', reason: 'LimitExceeded', message },
+    ]);
+    const { KubernetesGateway } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+    expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
+  });
+
+  it('stay attached if they are the oldest, in whatever order they arrive', () => {
+    const old = route('zz', { matches: 128, created: '1969-01-01T00:00:00Z' });
+    const routes = [...largeRoutes(16), old];
+    for (const order of [routes, routes.toReversed()]) {
+      const { told } = translate(gateway(16) + cart + order.join(''));
+      expect(told).toEqual([expect.stringContaining('HTTPRoute mallory/r15 spec.parentRefs[0]')]);
+    }
+  });
+
+  it('that are small stay attached beside a large one beyond the limit', () => {
+    const huge = route('huge', { matches: 128, more: `hostnames: [${list(16, (i) => `h${i}.test`, ', ')}], ` });
+    const { told, matches } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
+    expect(told).toEqual([expect.stringContaining('HTTPRoute mallory/huge')]);
+    expect(matches).toBe(8 * 17);
+  });
+
+  it('do not use up the share of another namespace, nor that of Gateways elsewhere', () => {
+    const yaml =
+      gateway(16) +
+      gateway(1, 'protocol: HTTP', 'bank') +
+      cart +
+      service('cart', 'bank') +
+      largeRoutes(17, { parents: `${toFront}, {name: front, namespace: bank}` }).join('') +
+      route('pay', { namespace: 'bank', matches: 8, created: '2026-01-01T00:00:00Z' });
+    expect(translate(yaml).told).toEqual([expect.stringContaining('HTTPRoute mallory/r16 spec.parentRefs[0]')]);
+    expect(acceptedOf(yaml, 'mallory/r16')).toMatchObject([{ reason: 'LimitExceeded' }, { reason: 'Accepted' }]);
+    expect(acceptedOf(yaml, 'bank/pay')).toMatchObject([{ reason: 'Accepted' }]);
+  });
+
+  it('count towards the limit also at a Gateway whose status another revision writes', () => {
+    const other = gateway(16).replaceAll('front', 'other');
+    const both = `${toFront}, {name: other, namespace: shop}`;
+    const yaml = gateway(16) + other + cart + largeRoutes(9, { parents: both }).join('');
+    expect(translate(yaml).beyondLimit).toBe(1);
+    const { HTTPRoute } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local', ({ name }) => name === 'other'));
+    expect(HTTPRoute.get('mallory/r08')!.parents).toMatchObject([
+      { parentRef: { name: 'front' }, conditions: [{ type: 'Accepted', reason: 'LimitExceeded' }, {}] },
+    ]);
+  });
+
+  it('are not limited at 1,000 routes of 8 matches at two listeners', () => {
+    const { told, matches, beyondLimit } = translate(
+      gateway(2) + cart + list(1_000, (i) => route(`r${i}`, { matches: 8 })),
+    );
+    expect({ told, matches, beyondLimit }).toEqual({ told: [], matches: 16_000, beyondLimit: 0 });
+  });
+
+  it('share one translated route between the listeners, unless a redirect depends on the port', () => {
+    const routes = (yaml: string) =>
+      translate(gateway(3) + cart + yaml).virtualServices.map(({ spec }) => spec.http![0]);
+    const plain = routes(route('r', {}));
+    expect(plain).toHaveLength(3);
+    expect(new Set(plain).size).toBe(1);
+    const redirect =
+      'filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplaceFullPath, replaceFullPath: /x}}}]';
+    const redirects = routes(route('r', {}).replace('backendRefs: [{name: cart, port: 80}]', redirect));
+    expect(redirects.map((one) => one?.redirect?.port)).toEqual([9000, 9001, 9002]);
+  });
+});
+
+describe('routes of connections', () => {
+  it('TLSRoutes count with each hostname at each listener', () => {
+    const hostnames = (r: number): string => `hostnames: [${list(16, (i) => `h${i}.r${r}.test`, ', ')}], `;
+    const routes = list(40, (i) => route(`r${i}`, { kind: 'TLSRoute', more: hostnames(i) }));
+    const { matches, beyondLimit } = translate(gateway(64, 'protocol: TLS, tls: {mode: Passthrough}') + cart + routes);
+    expect({ matches, beyondLimit }).toEqual({ matches: maxAttachedMatches, beyondLimit: 8 });
+  });
+
+  it('TCPRoutes count once at each listener', () => {
+    const routes = list(520, (i) => route(`r${i}`, { kind: 'TCPRoute' }));
+    const { matches, beyondLimit } = translate(gateway(64, 'protocol: TCP') + cart + routes);
+    // Of several TCPRoutes the oldest has the connections of a listener.
+    expect({ matches, beyondLimit }).toEqual({ matches: 64, beyondLimit: 8 });
+  });
+
+  it('share the limit with routes of requests', () => {
+    const tcp = '{name: raw, port: 1, protocol: TCP, allowedRoutes: {namespaces: {from: All}}}';
+    const both = gateway(16).replace('listeners: [', `listeners: [${tcp}, `);
+    const yaml = both + cart + largeRoutes(16).join('') + route('tcp', { kind: 'TCPRoute' });
+    expect(translate(yaml).told).toEqual([expect.stringContaining('TCPRoute mallory/tcp spec.parentRefs[0]')]);
+  });
+});
+
+it('routes over Services beyond the limit are not attached to any of them', () => {
+  const parents = list(16, (i) => `{group: "", kind: Service, name: s${i}, namespace: bank}`, ', ');
+  const services = list(16, (i) => service(`s${i}`, 'bank'));
+  const { told, beyondLimit, matches } = translate(services + cart + largeRoutes(17, { parents }).join(''));
+  expect(matches).toBe(maxAttachedMatches);
+  expect(beyondLimit).toBe(1);
+  expect(told[0]).toContain('with older routes of namespace mallory at Services more than 32768');
+});
