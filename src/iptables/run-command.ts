@@ -61,6 +61,8 @@ async function runOnce({ program, args }: CommandLine, input: string | undefined
   const { exitCode, stdout, stderr, shortMessage, code } = await execa(program, args, {
     reject: false,
     timeout: maxCommandMs,
+    // execa's clean-up handles SIGHUP while a program runs: the launcher would take that for the agent's own handler.
+    cleanup: false,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
   });
   if (code === 'ENOENT') return { exitCode: absentExitCode, stdout: '', stderr: `there is no ${program} in PATH` };

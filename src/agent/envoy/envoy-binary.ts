@@ -263,7 +263,11 @@ async function digestOf(path: string): Promise<string | undefined> {
 }
 
 async function requireRunnable(binary: string): Promise<void> {
-  const { failed, all, shortMessage } = await execa(binary, ['--version'], { reject: false, all: true });
+  const { failed, all, shortMessage } = await execa(binary, ['--version'], {
+    reject: false,
+    all: true,
+    cleanup: false,
+  });
   if (!failed) return;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `the installed binary does not run: ${all || shortMessage}`, {
     hint: byHand(),

@@ -10,6 +10,10 @@ export const usualGuard: readonly string[] = ['setpriv', '--pdeathsig', 'KILL'];
 /** Words to put before a command line: `setpriv` asks the kernel for the signal, then becomes the command. */
 export async function parentDeathGuard(): Promise<readonly string[]> {
   // Not everywhere, and not every setpriv knows it (BusyBox).
-  const { failed } = await execa(usualGuard[0]!, [...usualGuard.slice(1), 'true'], { reject: false, stdio: 'ignore' });
+  const { failed } = await execa(usualGuard[0]!, [...usualGuard.slice(1), 'true'], {
+    reject: false,
+    stdio: 'ignore',
+    cleanup: false,
+  });
   return failed ? [] : usualGuard;
 }

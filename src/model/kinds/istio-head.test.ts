@@ -56,6 +56,10 @@ const accepted: readonly [KindName, spec: string][] = [
     'Gateway',
     '{selector: {app: a}, servers: [{port: {number: 443, name: a, protocol: HTTPS}, hosts: ["*"], tls: {mode: MUTUAL, credentialName: a, caCrl: /x}}]}',
   ],
+  [
+    'WorkloadGroup',
+    '{metadata: {labels: {app: a}, annotations: {note: "of the group, any text"}}, template: {serviceAccount: vm}}',
+  ],
   ['VirtualService', claims('gateways: [mesh, front], ')],
   ['DestinationRule', pool('http2KeepAlive: {interval: 5s}')],
   ['DestinationRule', subset('app.kubernetes.io/name: "", a: b.c_d-1')],

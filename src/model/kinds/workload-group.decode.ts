@@ -1,6 +1,7 @@
 import {
   count,
   type Decoder,
+  dictionary,
   fieldPath,
   list,
   name,
@@ -73,7 +74,10 @@ const probe: Decoder<ReadinessProbe> = inSchema(
 /** A WorkloadGroup's `spec`. */
 export const workloadGroup: Decoder<WorkloadGroup> = struct<WorkloadGroup>({
   metadata: optional(
-    struct<NonNullable<WorkloadGroup['metadata']>>({ labels: optional(labels), annotations: optional(labels) }),
+    struct<NonNullable<WorkloadGroup['metadata']>>({
+      labels: optional(labels),
+      annotations: optional(dictionary(text)),
+    }),
   ),
   template: required(template),
   probe: optional(probe),
