@@ -14,6 +14,7 @@ import { clientCredentialProblems, credentialProblems } from './credential-probl
 import { crossNamespaceProblems } from './cross-namespace-problems.ts';
 import { compareWalked, isYaml, walk } from './directory-walk.ts';
 import { endpointProblems } from './endpoint-problems.ts';
+import { gatewayProblems } from './gateway-problems.ts';
 
 export interface Validation {
   /** All of them, in the order of files and lines. */
@@ -72,6 +73,7 @@ export async function validateFiles(
         ...endpointProblems(valid),
       ],
       ...crossNamespaceProblems(valid, settings),
+      ...gatewayProblems(valid, settings),
       ...standIns.map(closedProblem),
     ].sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
     files: given.length,
