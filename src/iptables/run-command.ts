@@ -95,8 +95,17 @@ const netAdmin = 1n << 12n;
 
 /** A container may have the capability without being root, and root may lack it. */
 export function hasNetAdmin(): boolean {
-  const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';
+  const capabilities = /^CapEff:\s*([\da-f]+)$/im.exec(ownStatus())?.[1] ?? '0';
   return (BigInt(`0x${capabilities}`) & netAdmin) !== 0n;
+}
+
+/** Empty without /proc, as on macOS. */
+function ownStatus(): string {
+  try {
+    return readFileSync('/proc/self/status', 'utf8');
+  } catch {
+    return '';
+  }
 }
 
 /** @throws ChartpilotError IPTABLES_FAILED without the capability */
