@@ -174,14 +174,14 @@ describe('ConfigDirectory', () => {
     const mount = await switchedMount(root, versions, 60);
     const seen = new Set<string>();
     try {
-      for (let i = 0; i < 60; i++) {
+      // On a busy machine the other process may switch nothing for sixty readings.
+      for (let i = 0; i < 60 || seen.size < 2; i++) {
         await directory.read();
         const specs = [...directory.snapshot.byKey.values()].map(({ spec }) => JSON.stringify(spec));
         const hosts = new Set(specs.map((spec) => /\w+\.test/.exec(spec)?.[0]));
         expect(hosts.size).toBe(1);
         seen.add([...hosts].join());
       }
-      expect(seen.size).toBeGreaterThan(1);
     } finally {
       await mount.stop();
     }
