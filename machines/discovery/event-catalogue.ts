@@ -251,6 +251,7 @@ const ownCatalogue = [
   { type: 'jwks.load', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'jwks.synced', from: 'jwks', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'jwks', to: 'jwks/sources', diagram: 'jwks', seeds: [] },
+  { type: 'timer startPause', from: 'jwks', to: 'jwks', diagram: 'jwks', seeds: [] },
   { type: 'spawn', from: 'jwks', to: 'key-set-N', diagram: 'key-set', seeds: [] },
   { type: 'spawn', from: 'key-set-N', to: 'key-set-N/fetching', diagram: 'key-set', seeds: [] },
   { type: 'key-fetch.requested', from: 'key-set-N', to: 'jwks', diagram: 'key-set', seeds: [] },

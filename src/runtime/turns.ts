@@ -1,13 +1,46 @@
 /**
- * Long work beside other work: it goes on for a while, then the event loop has its turn with whatever came meanwhile
- * (probes, streams, signals).
+ * Long work in turns of the event loop: other work (probes, streams, signals) runs between them. All such work shares the time of one
+ * turn: several at once, or one after another, do not make it longer.
  */
-import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /** Work in steps, each of which is short; what comes of it is returned. */
 export type Steps<Result> = Generator<void, Result, void>;
 
 const defaultTurnMs = 10;
+
+/** One iteration of the event loop. */
+class LoopTurn {
+  #beganAt = 0;
+  #isRunning = false;
+  readonly #waiting: (() => void)[] = [];
+
+  /** When the running turn began, in milliseconds of `performance.now()`. */
+  get beganAt(): number {
+    if (!this.#isRunning) this.#begin();
+    return this.#beganAt;
+  }
+
+  /** Waits for a turn: the work that has waited longest has the next one. */
+  next(): Promise<void> {
+    const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
+    if (!this.#isRunning) this.#begin();
+    return turn;
+  }
+
+  #begin(): void {
+    this.#isRunning = true;
+    this.#beganAt = performance.now();
+    setImmediate(() => {
+      this.#isRunning = false;
+      const resume = this.#waiting.shift();
+      if (resume === undefined) return;
+      this.#begin();
+      resume();
+    });
+  }
+}
+
+const loopTurn = new LoopTurn();
 
 export class Turns {
   readonly #turnMs: number;
@@ -18,17 +51,18 @@ export class Turns {
   /** @param turnMs how long work goes on before others have their turn */
   constructor(turnMs = defaultTurnMs) {
     this.#turnMs = turnMs;
-    this.#end = performance.now() + turnMs;
+    this.#end = loopTurn.beganAt + turnMs;
   }
 
   /** Called often: waits for the next turn when this one has lasted long enough. */
   async rest(): Promise<void> {
     const began = performance.now();
     if (began < this.#end) return;
-    await nextTurn();
-    const now = performance.now();
-    this.waitedMs += now - began;
-    this.#end = now + this.#turnMs;
+    this.#end = loopTurn.beganAt + this.#turnMs;
+    if (began < this.#end) return;
+    await loopTurn.next();
+    this.#end = loopTurn.beganAt + this.#turnMs;
+    this.waitedMs += performance.now() - began;
   }
 
   /** Does all steps, with a rest where one is due. */

@@ -1,6 +1,7 @@
 /** Keys of issuers of tokens, as the statecharts have them fetched (machines/discovery/jwks/{jwks,key-set}.machine.ts). */
 import { describe, expect, it } from 'vitest';
 import type { KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
+import { maxStartsAtATime, selectStarts } from '../../machines/discovery/jwks/key-set-starts.ts';
 import { DiscoveryWorld, readingOf } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 
@@ -79,7 +80,8 @@ describe('many issuers of one namespace', () => {
     const world = new DiscoveryWorld({}, { keySources: [...silent, google], issuers: { [google.source]: 'g1' } });
     await world.pass(0);
     expect(world.asked.map(({ source }) => source)).toEqual([silent[0]!.source, google.source, silent[1]!.source]);
-    await world.pass(5_000);
+    // The actors of the last ones start a few milliseconds later.
+    await world.pass(5_010);
     expect(world.state()).toBe(serving);
     expect(world.events('jwks.synced')).toMatchObject([{ sources: 61, unanswered: 60 }]);
   });
@@ -93,6 +95,43 @@ describe('many issuers of one namespace', () => {
     await world.changeDirectory(changed(mallory));
     await world.pass(1_000);
     expect(new Set(world.asked.map(({ source }) => source)).size).toBe(60);
+  });
+});
+
+describe('actors of many issuers', () => {
+  const named = (namespace: string, count: number) =>
+    Array.from({ length: count }, (_, i): KeySource => {
+      const source = `https://${namespace}.test/${i}`;
+      return { source, timeoutMs: 5_000, users: [`RequestAuthentication/${namespace}/jwt`] };
+    });
+  const started = (world: DiscoveryWorld) =>
+    world.records.filter((record) => record.kind === 'spawn' && /^key-set-\d+$/.test(record.actor)).length;
+
+  it('start a few at a time, at the start of the program and later', async () => {
+    const world = new DiscoveryWorld({}, { keySources: named('mallory', 100) });
+    await world.pass(0);
+    expect(started(world)).toBe(maxStartsAtATime);
+    await world.pass(1);
+    expect(started(world)).toBe(2 * maxStartsAtATime);
+    await world.pass(5_010);
+    expect(world.state()).toBe(serving);
+    expect(started(world)).toBe(100);
+    world.keySources = named('other', 100);
+    await world.changeDirectory(changed('RequestAuthentication/other/jwt'));
+    expect(started(world)).toBe(100 + maxStartsAtATime);
+    await world.pass(10);
+    expect(started(world)).toBe(200);
+  });
+
+  it('start in turns of namespaces', () => {
+    const isStarted = false;
+    const sources = [...named('mallory', 100), ...named('shop', 2)].map((one) => ({ ...one, isStarted }));
+    const starts = selectStarts(sources).map(({ source }) => source);
+    expect(starts).toHaveLength(maxStartsAtATime);
+    expect(starts.slice(0, 4)).toEqual(
+      ['mallory', 'shop', 'mallory', 'shop'].map((one, i) => `https://${one}.test/${i >> 1}`),
+    );
+    expect(selectStarts(sources.map((one) => ({ ...one, isStarted: true })))).toEqual([]);
   });
 });
 

@@ -23,6 +23,7 @@ import {
   type WaitingFetch,
 } from './fetch-queue.ts';
 import { keySetMachine } from './key-set.machine.ts';
+import { selectStarts, startPauseMs } from './key-set-starts.ts';
 
 export interface JwksInput {
   /** From an issuer's answer to the next question (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
@@ -51,6 +52,7 @@ interface KnownSource extends KeySource {
    * although the issuer has neither answered nor failed.
    */
   firstAnswer: 'awaited' | 'late' | 'settled';
+  isStarted: boolean;
 }
 
 interface JwksContext extends JwksInput {
@@ -89,10 +91,12 @@ export const jwksMachine = setup({
     findKeySources: promiseEffect<KeySource[], undefined>('findKeySources'),
     keySet: keySetMachine,
   },
+  delays: { startPause: startPauseMs },
   guards: {
     somethingChanged: ({ context }) => context.changed.length > 0,
     somethingIsReady: ({ context }) => readyOf(context).length > 0,
     noneIsAwaited: ({ context }) => !context.sources.some(isAwaited),
+    allAreStarted: ({ context }) => context.sources.every(({ isStarted }) => isStarted),
   },
   actions: {
     rememberChanges: assign({
@@ -105,26 +109,32 @@ export const jwksMachine = setup({
           : context.changed,
     }),
     takeChanges: assign({ due: ({ context }) => union(context.due, context.changed), changed: [] }),
-    /** Sources that came get an actor each; the actors of those that went are stopped. */
+    /** Replaces the known sources with those found. Stops the actors of sources that are gone. */
     follow: enqueueActions(({ context, enqueue }, { found }: { found: KeySource[] }) => {
       let { started } = context;
       const known = new Map(context.sources.map((one) => [idOf(one), one]));
       const sources = found.map((one): KnownSource => {
         const before = known.get(idOf(one));
         if (before !== undefined) return { ...before, ...one };
-        const name = `key-set-${++started}` as const;
-        const { refreshMs, firstKeysTimeoutMs } = context;
-        const { source, timeoutMs } = one;
-        enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
-        return { ...one, name, firstAnswer: 'awaited' };
+        return { ...one, name: `key-set-${++started}`, firstAnswer: 'awaited', isStarted: false };
       });
       const names = new Set<string>(sources.map(({ name }) => name));
-      const stopped = new Set<KeySetName>(context.sources.flatMap(({ name }) => (names.has(name) ? [] : [name])));
-      for (const name of stopped) enqueue.stopChild(name);
-      // A new actor is queued with its start: an event of each would be a step of its own.
-      const fresh = sources.filter((one) => !known.has(idOf(one)));
-      const queue = enqueueFetches(removeFetches(context.queue, stopped), fresh.map(fetchOf));
+      const gone = context.sources.filter(({ name }) => !names.has(name));
+      for (const { name, isStarted } of gone) if (isStarted) enqueue.stopChild(name);
+      const queue = removeFetches(context.queue, new Set(gone.map(({ name }) => name)));
       enqueue.assign({ sources, started, queue });
+    }),
+    /** Starts actors of the next sources, and queues their fetches. */
+    startSome: enqueueActions(({ context, enqueue }) => {
+      const starting = new Set(selectStarts(context.sources));
+      const { refreshMs, firstKeysTimeoutMs } = context;
+      for (const { name, source, timeoutMs } of starting)
+        enqueue.spawnChild('keySet', { id: name, input: { source, timeoutMs, refreshMs, firstKeysTimeoutMs } });
+      enqueue.assign({
+        sources: context.sources.map((one) => (starting.has(one) ? { ...one, isStarted: true } : one)),
+        // A new actor is queued with its start: an event of each would be a step of its own.
+        queue: enqueueFetches(context.queue, [...starting].map(fetchOf)),
+      });
     }),
     queueFetch: assign(({ context, event }) => {
       const of = event.type === 'key-fetch.requested' && context.sources.find(({ source }) => source === event.source);
@@ -204,11 +214,12 @@ export const jwksMachine = setup({
             id: 'sources',
             src: 'findKeySources',
             onDone: {
-              target: 'waiting for issuers',
-              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }, 'grantFetches'],
+              target: 'starting',
+              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }],
             },
           },
         },
+        starting: startingTo('waiting for issuers'),
         'waiting for issuers': {
           meta: { waitsFor: 'the first answer of each issuer, or that it is late' },
           always: { guard: 'noneIsAwaited', target: 'loaded' },
@@ -236,16 +247,28 @@ export const jwksMachine = setup({
             id: 'sources',
             src: 'findKeySources',
             onDone: {
-              target: 'current',
-              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }, 'grantFetches'],
+              target: 'starting',
+              actions: [{ type: 'follow', params: ({ event }) => ({ found: event.output }) }],
             },
             onError: { target: 'current', description: 'A fault of ours. The next change brings another look.' },
           },
         },
+        starting: startingTo('current'),
       },
     },
   },
 });
+
+/** The state in which the actors of new sources start, a few at a time. */
+function startingTo<Target extends string>(target: Target) {
+  return {
+    description: 'Actors of new key sets start a few at a time, with other work of the program between them.',
+    meta: { waitsFor: 'the actors of all key sets: a pause is between them' },
+    entry: ['startSome', 'grantFetches'],
+    always: { guard: 'allAreStarted', target },
+    after: { startPause: { target: 'starting', reenter: true } },
+  } as const;
+}
 
 /** Of those that are found each source is there once; with another time limit it is asked by another actor. */
 function idOf({ source, timeoutMs }: KeySource): string {

@@ -2,12 +2,15 @@
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { bestOf } from '../../../test/harness/best-of.ts';
 import { ControlPlane, serviceEntry, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { measuredTurns } from '../../../test/harness/longest-turn.ts';
 import { slowness } from '../../../test/harness/slowness.ts';
 import { maxSourcesOfNamespace } from './key-sources.ts';
 
+/** Longest stretch for which the event loop may serve nothing else. 9 to 13 ms were measured. */
+const maxStretchMs = 40;
 const keys = '{"keys":[{"kty":"EC"}]}';
 let server: Server;
 /** Paths of all requests, and how many ran at the same time. */
@@ -75,21 +78,30 @@ test('a namespace with 1,000 issuers in ten objects has its limit of them, two a
   plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82));
   await stream.next();
   await eventually('the first issuers are asked', () => new Set(seen).size === 20);
-  seen = [];
-  const { longestMs } = await measuredTurns(async () => {
-    for (let i = 0; i < 10; i++) plane.write(`many-${i}.yaml`, naming(`many-${i}`, 'mallory', 100 * i, 100 * (i + 1)));
-    await eventually('the first issuers are asked', () => seen.length > 0);
-    plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
-    await stream.next();
-    await eventually('its share is fetched', () => new Set(seen).size === maxSourcesOfNamespace);
-  });
+  let round = 0;
+  /** Longest stretch while a namespace writes its objects, in milliseconds of a quiet machine. */
+  const attack = async (): Promise<number> => {
+    const namespace = `mallory-${++round}`;
+    seen = [];
+    const { longestMs } = await measuredTurns(async () => {
+      for (let i = 0; i < 10; i++)
+        plane.write(`${namespace}-${i}.yaml`, naming(`many-${i}`, namespace, 100 * i, 100 * (i + 1)));
+      await eventually('the first issuers are asked', () => seen.length > 0);
+      plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 82 + round));
+      await stream.next();
+      await eventually('its share is fetched', () => new Set(seen).size === maxSourcesOfNamespace);
+    });
+    return longestMs / (await slowness());
+  };
+  // Garbage collection of the whole test process may fall into one of them.
+  const longestMs = await bestOf(3, maxStretchMs, attack);
   expect(mostRunning).toBeLessThanOrEqual(2);
-  expect(longestMs / (await slowness())).toBeLessThan(50);
+  expect(longestMs).toBeLessThan(maxStretchMs);
   const { pilot_jwks_sources_rejected: rejected } = (await plane.get('/debug/push_status')).json() as Record<
     string,
     object
   >;
-  expect(Object.keys(rejected ?? {})).toHaveLength(8);
+  expect(Object.keys(rejected ?? {})).toHaveLength(8 * round);
   expect(plane.lines.filter((line) => line.includes('issuers of a RequestAuthentication exceed a limit'))).not.toEqual(
     [],
   );

@@ -1,0 +1,61 @@
+import { setTimeout as after, setImmediate as nextTurn } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { measuredTurns } from '../../test/harness/longest-turn.ts';
+import { type Steps, Turns } from './turns.ts';
+
+function* busy(ms: number, done: () => void = () => {}): Steps<void> {
+  for (const until = performance.now() + ms; performance.now() < until; ) yield;
+  done();
+}
+
+/** Turns of the event loop until the work is done. */
+async function turnsUntil(work: Promise<unknown>): Promise<number> {
+  let isDone = false;
+  void work.then(() => {
+    isDone = true;
+  });
+  let turns = 0;
+  while (!isDone) {
+    await nextTurn();
+    turns++;
+  }
+  return turns;
+}
+
+test('works that run at the same time have a turn of the event loop one after the other', async () => {
+  await nextTurn();
+  const works = Array.from({ length: 4 }, () => new Turns(5).through(busy(20)));
+  // Each needs at least two turns of its own: the time of all passes while one of them waits.
+  expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(5);
+});
+
+test('works that begin when another ends share its turn', async () => {
+  const { longestMs, sumMs } = await measuredTurns(async () => {
+    for (let i = 0; i < 20; i++) await new Turns(5).through(busy(4));
+  });
+  expect(longestMs).toBeLessThan(sumMs / 3);
+});
+
+test('work that has waited longest has the next turn, so that each is done', async () => {
+  const ended: string[] = [];
+  let isOver = false;
+  const endless = (async () => {
+    const turns = new Turns(2);
+    while (!isOver) {
+      await turns.through(busy(3));
+      await turns.rest();
+    }
+  })();
+  const work = ['first', 'second', 'third'].map((name) => new Turns(2).through(busy(1, () => ended.push(name))));
+  await Promise.all(work);
+  isOver = true;
+  await endless;
+  expect(ended).toEqual(['first', 'second', 'third']);
+});
+
+test('work goes on without a rest in a turn that has just begun', async () => {
+  const turns = new Turns(5);
+  await after(10);
+  await turns.rest();
+  expect(turns.waitedMs).toBe(0);
+});
