@@ -1,7 +1,8 @@
 import { setTimeout as after, setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { measuredTurns } from '../../test/harness/longest-turn.ts';
 import { type Steps, Turns } from './turns.ts';
+
+const turnMs = 3;
 
 function* busy(ms: number, done: () => void = () => {}): Steps<void> {
   for (const until = performance.now() + ms; performance.now() < until; ) yield;
@@ -22,18 +23,29 @@ async function turnsUntil(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
+/** Steps of which each lasts as long as a turn. */
+function* wholeTurns(count: number, step: () => void = () => {}): Steps<void> {
+  for (let i = 0; i < count; i++) {
+    const until = performance.now() + turnMs;
+    while (performance.now() < until);
+    step();
+    yield;
+  }
+}
+
 test('works that run at the same time have a turn of the event loop one after the other', async () => {
   await nextTurn();
-  const works = Array.from({ length: 4 }, () => new Turns(5).through(busy(20)));
-  // Each needs at least two turns of its own: the time of all passes while one of them waits.
-  expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(5);
+  const works = Array.from({ length: 4 }, () => new Turns(turnMs).through(wholeTurns(3)));
+  // The first steps run before the works wait for one another.
+  expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(8);
 });
 
 test('works that begin when another ends share its turn', async () => {
-  const { longestMs, sumMs } = await measuredTurns(async () => {
-    for (let i = 0; i < 20; i++) await new Turns(5).through(busy(4));
-  });
-  expect(longestMs).toBeLessThan(sumMs / 3);
+  await nextTurn();
+  const inOrder = (async () => {
+    for (let i = 0; i < 10; i++) await new Turns(turnMs).through(wholeTurns(1));
+  })();
+  expect(await turnsUntil(inOrder)).toBeGreaterThanOrEqual(5);
 });
 
 test('work that has waited longest has the next turn, so that each is done', async () => {
