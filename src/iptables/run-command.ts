@@ -3,7 +3,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { execa } from 'execa';
+import { askProgram } from '../runtime/asked-program.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
 import { type CommandLine, commandText } from './rule-list.ts';
 
@@ -58,11 +58,8 @@ export async function run(command: CommandLine, input?: string): Promise<Finishe
 }
 
 async function runOnce({ program, args }: CommandLine, input: string | undefined): Promise<Finished> {
-  const { exitCode, stdout, stderr, shortMessage, code } = await execa(program, args, {
-    reject: false,
+  const { exitCode, stdout, stderr, shortMessage, code } = await askProgram(program, args, {
     timeout: maxCommandMs,
-    // execa's clean-up handles SIGHUP while a program runs: the launcher would take that for the agent's own handler.
-    cleanup: false,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
   });
   if (code === 'ENOENT') return { exitCode: absentExitCode, stdout: '', stderr: `there is no ${program} in PATH` };
