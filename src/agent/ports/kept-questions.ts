@@ -1,4 +1,5 @@
 /** Questions (UDP) that wait for the next agent: as many as there is room for. */
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 
 const most = 4_096;
 const mostLength = 4 * 1024 * 1024;
@@ -17,5 +18,17 @@ export class KeptQuestions {
     this.#length += line.length;
     this.lines.push(line);
     while (this.lines.length > most || this.#length > mostLength) this.#length -= this.lines.shift()!.length;
+  }
+
+  /**
+   * Waits until a turn of the event loop has read nothing more of a socket that receives no further questions. A timer may fire in a turn
+   * before that turn reads sockets, so each round ends after the reads of its turn.
+   */
+  async haveAll(): Promise<void> {
+    for (let before = -1; before < this.total; ) {
+      before = this.total;
+      await sleep(1);
+      await nextTurn();
+    }
   }
 }

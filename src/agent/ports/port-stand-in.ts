@@ -96,12 +96,7 @@ async function passQuestions(one: Held): Promise<void> {
     return;
   }
   await refuseFurther(socket);
-  // All that the kernel had is read when a turn brings no more.
-  for (let before = -1; before < questions.total; ) {
-    before = questions.total;
-    await nextTurn();
-    await sleep(1);
-  }
+  await questions.haveAll();
   socket.close();
   for (let time = 1; agent !== undefined && !(await hasTaken(agent, questions.lines)) && time < mostTimes; time++) {
     await sleep(redialMs);
@@ -142,6 +137,8 @@ async function passConnections(one: Held): Promise<void> {
   server.listen({ fd: one.fd });
   do await sleep(quietMs / 4);
   while (performance.now() - lastMs < quietMs && performance.now() - begun < acceptLimitMs);
+  // The kernel resets connections that wait at a socket that closes: this turn accepts them first.
+  await nextTurn();
   server.close();
 }
 

@@ -1,0 +1,27 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { KeptQuestions } from './kept-questions.ts';
+
+test('a question that arrives after the reads of a turn is read before the socket closes, also when timers are late', async () => {
+  const questions = new KeptQuestions();
+  const socket = createSocket('udp4', (message, { address, port }) => questions.add(message, address, port));
+  const client = createSocket('udp4');
+  onTestFinished(() => {
+    socket.close();
+    client.close();
+  });
+  socket.bind(0, '127.0.0.1');
+  client.bind(0, '127.0.0.1');
+  await Promise.all([once(socket, 'listening'), once(client, 'listening')]);
+  await sleep(1);
+  // Immediates run after the turn has read its sockets. The work after them makes every timer due before the next turn reads.
+  setImmediate(() => client.send('question', socket.address().port, '127.0.0.1'));
+  const haveAll = questions.haveAll();
+  setImmediate(() => {
+    for (const end = performance.now() + 5; performance.now() < end; );
+  });
+  await haveAll;
+  expect(questions.lines).toHaveLength(1);
+});
