@@ -455,6 +455,88 @@ it('a DestinationRule of no namespace that can be read secures connections from 
   expect(await modes(rule({ namespace: 'Shop' }))).toEqual(['SIMPLE', 'SIMPLE', 'SIMPLE']);
 });
 
+describe('a BackendTLSPolicy that is refused at the first reading', () => {
+  const service = { group: '', kind: 'Service', name: 'web' };
+  const validation = { hostname: 'web.test', wellKnownCACertificates: 'System' };
+  const policy = (spec: unknown, metadata: object = {}): string =>
+    object('BackendTLSPolicy', spec, metadata).replace('security.istio.io', 'gateway.networking.k8s.io');
+  const good = { targetRefs: [service], validation };
+  const origins = ['shop/web:http', 'shop/web:admin', 'shop/api:http', 'bank/web:http'];
+  /** Ports to which gateways cannot connect; none is in plaintext that any policy may be for. */
+  const refusedPorts = (context: PushContext): string[] =>
+    origins.filter((origin) => {
+      const [namespace, name, port] = origin.split(/[/:]/) as [string, string, string];
+      const tls = context.backendTls.for({ origin: { kind: 'Service', namespace, name } }, port);
+      return tls !== undefined && tls.roots === undefined;
+    });
+  const ofWeb = ['shop/web:http', 'shop/web:admin'];
+  const ofNamespace = [...ofWeb, 'shop/api:http'];
+
+  it.each<[string, string, string[]]>([
+    ['it has no validation', policy({ targetRefs: [service] }), ofWeb],
+    ['its validation is null', policy({ targetRefs: [service], validation: null }), ofWeb],
+    ['its hostname is none', policy({ ...good, validation: { ...validation, hostname: '*' } }), ofWeb],
+    [
+      'it has two kinds of authorities',
+      policy({ ...good, validation: { ...validation, caCertificateRefs: [{}] } }),
+      ofWeb,
+    ],
+    [
+      'a field of its validation is misspelt',
+      policy({ ...good, validation: { ...validation, subjectAltName: [] } }),
+      ofWeb,
+    ],
+    ['a field of its validation is unknown', policy({ ...good, validation: { ...validation, crl: 'list' } }), ofWeb],
+    ['a field of it is unknown', policy({ ...good, minTLSVersion: '1.3' }), ofWeb],
+    ['its version is unknown', policy(good).replace('/v1', '/v9'), ofWeb],
+    ['its kind is misspelt', policy(good).replace('TLSPolicy', 'TLSPolcy'), ofWeb],
+    ['its kind is in the wrong case', policy(good).replace('TLSPolicy', 'TlsPolicy'), ofWeb],
+    ['its group is misspelt', policy(good).replace('gateway', 'gatway'), ofWeb],
+    ['it has no group', policy(good).replace('gateway.networking.k8s.io/', ''), ofWeb],
+    ['its target is a port', policy({ targetRefs: [{ ...service, sectionName: 'http' }] }), ['shop/web:http']],
+    ['its port is none', policy({ ...good, targetRefs: [{ ...service, sectionName: 5 }] }), ofWeb],
+    ['its target has no group', policy({ ...good, targetRefs: [{ kind: 'Service', name: 'web' }] }), ofWeb],
+    ['its target is in lower case', policy({ ...good, targetRefs: [{ ...service, kind: 'service' }] }), ofWeb],
+    ['its target has a namespace', policy({ ...good, targetRefs: [{ ...service, namespace: 'bank' }] }), ofWeb],
+    ['its targets are called otherwise', policy({ targetRef: service, validation }), ofWeb],
+    ['one of its targets cannot be read', policy({ ...good, targetRefs: [service, { name: 5 }] }), ofNamespace],
+    ['it has no targets', policy({ validation }), ofNamespace],
+    ['it has no spec', policy(undefined), ofNamespace],
+    ['it is no YAML', `${policy(good)}  a: b: c\n`, ofNamespace],
+    [
+      'its namespace cannot be read',
+      policy({ targetRefs: [service] }, { namespace: 'Shop' }),
+      [...ofWeb, 'bank/web:http'],
+    ],
+    ['nor can its targets', policy({ validation }, { namespace: 'Shop' }), origins],
+    // Nothing of the mesh.
+    ['it is of another project', policy(good).replace('gateway.networking.k8s.io', 'example.com'), []],
+    ['it is another kind of the group', policy({}).replace('BackendTLSPolicy', 'BackendLBPolicy'), []],
+  ])('fails connections to its targets: %s', async (_, text, expected) => {
+    expect(refusedPorts(await read({ 'a.yaml': text }))).toEqual(expected);
+  });
+
+  it('yields to an earlier policy for the target, and to any for the target where its own targets cannot be read', async () => {
+    const aged = (spec: unknown, name: string, year: number): string =>
+      policy(spec, { name, creationTimestamp: `${year}-01-01T00:00:00Z` });
+    const newer = aged({ targetRefs: [service] }, 'second', 2021);
+    expect(refusedPorts(await read({ 'a.yaml': aged(good, 'first', 2022), 'b.yaml': newer }))).toEqual(ofWeb);
+    expect(refusedPorts(await read({ 'a.yaml': aged(good, 'first', 2020) }))).toEqual([]);
+    expect(refusedPorts(await read({ 'b.yaml': policy({ validation }) }))).toEqual(['shop/api:http']);
+  });
+
+  it('fails them until the policy is corrected, and reports it', async () => {
+    writeFileSync(join(root, 'a.yaml'), policy({ targetRefs: [service] }));
+    const [problem] = (await directory.read([root])).problems;
+    expect(problem).toMatchObject({ severity: 'error', field: 'spec.validation' });
+    expect(problem?.closed).toBe('gateways answer requests to Service web of namespace shop with 503');
+    const corrected = await read({ 'a.yaml': policy(good) });
+    expect(
+      corrected.backendTls.for({ origin: { kind: 'Service', namespace: 'shop', name: 'web' } }, 'http'),
+    ).toMatchObject({ roots: 'system' });
+  });
+});
+
 describe('what is closed', () => {
   const good = object('AuthorizationPolicy', { ...cart, rules: [{}] });
   const bad = object('AuthorizationPolicy', { ...cart, ...wrong });

@@ -8,6 +8,7 @@ import { effectIn } from '../../model/config/refused.ts';
 import type { ReachSettings } from '../../model/isolation/cross-namespace-reach.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { backendTlsProblems } from './backend-tls-problems.ts';
 import { readBoundedText } from './bounded-file.ts';
 import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { clientCredentialProblems, credentialProblems } from './credential-problems.ts';
@@ -71,6 +72,7 @@ export async function validateFiles(
         ...credentialProblems(valid),
         ...clientCredentialProblems(valid),
         ...endpointProblems(valid),
+        ...backendTlsProblems(valid),
       ],
       ...crossNamespaceProblems(valid, settings),
       ...gatewayProblems(valid, settings),

@@ -212,8 +212,8 @@ export class ClusterSource implements ConfigSource {
   /** @param message why nothing but the object's metadata counts */
   #unreadable(kind: KindName, object: KubernetesObject, before: Held, message: string): Held {
     const { apiVersion, kind: written, metadata } = object;
-    const { name, namespace, generation } = metadata;
-    const unreadable = { apiVersion, kind: written, metadata: { name, namespace, generation }, spec: message };
+    const { name, namespace, generation, uid } = metadata;
+    const unreadable = { apiVersion, kind: written, metadata: { name, namespace, generation, uid }, spec: message };
     const refused = this.#decode(kind, unreadable as KubernetesObject, nothing);
     const lastGood = before.inForce.filter(({ standsFor }) => standsFor === undefined);
     const closed = refused.inForce.filter(({ standsFor }) => standsFor !== undefined);

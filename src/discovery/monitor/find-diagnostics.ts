@@ -14,7 +14,7 @@ export interface ServedProxy {
 
 export interface StatusSources {
   readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, ReachKind | PolicyKind>;
+  readonly configs: Pick<ConfigSet, ReachKind | PolicyKind | 'BackendTLSPolicy'>;
   readonly proxies: Iterable<ServedProxy>;
   /** Files of configuration that cannot be read, with the reason. */
   readonly unreadable: ReadonlyMap<string, string>;

@@ -35,6 +35,11 @@ const plane = givenPlane(
         tls('mesh', 'ISTIO_MUTUAL', ''),
       ].join(', '),
     ),
+    `apiVersion: gateway.networking.k8s.io/v1
+kind: BackendTLSPolicy
+metadata: { name: tls, namespace: edge }
+spec: { targetRefs: [{ group: "", kind: Service, name: web }], validation: { hostname: a.test, wellKnownCACertificates: a.test/b } }
+`,
     secret('web', { 'tls.crt': web.certificate, 'tls.key': web.privateKey }),
     secret('password', { password: 'x' }),
   ].join('---\n'),
@@ -61,6 +66,12 @@ describe('what of gateways is not in force', () => {
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/absent-cacert: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/password: Secret edge\/password has neither/),
+    ]);
+  });
+
+  it('are BackendTLSPolicies that cannot be honoured', () => {
+    expect(found('pilot_backend_tls_policy_problems')).toEqual([
+      'BackendTLSPolicy/edge/tls | wellKnownCACertificates must be System, got "a.test/b": requests are answered with 503',
     ]);
   });
 

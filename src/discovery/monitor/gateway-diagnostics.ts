@@ -2,6 +2,7 @@
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { backendTlsReports } from '../../model/translation/gateway-api/backend-tls-status.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
@@ -44,6 +45,14 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ context 
     yield;
     const warnings = listWarnings(lists, now);
     if (warnings.length > 0) note(configKeyText(configKeyOf(config)), warnings.join('; '));
+  }
+};
+
+/** BackendTLSPolicies that cannot be honoured, wholly or in part. */
+export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {
+  for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials)) {
+    yield;
+    if (report !== undefined) note(configKeyText(configKeyOf(report.policy)), report.message);
   }
 };
 

@@ -18,7 +18,12 @@ import { selectKeySources } from '../jwks/key-sources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import { findHostNameEndpoints, findPlaintextAcrossNetworks } from './endpoint-diagnostics.ts';
 import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
-import { findRejectedServers, findRevocationListProblems, findUnservedCredentials } from './gateway-diagnostics.ts';
+import {
+  findBackendTlsProblems,
+  findRejectedServers,
+  findRevocationListProblems,
+  findUnservedCredentials,
+} from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
 import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
 import { findUnheldPolicies } from './unheld-policies.ts';
@@ -58,6 +63,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_gateway_servers_rejected: findRejectedServers,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_revocation_list_problems: findRevocationListProblems,
+  pilot_backend_tls_policy_problems: findBackendTlsProblems,
   pilot_policies_without_workload: findUnheldPolicies,
   pilot_jwks_sources_rejected: function* ({ configs }, note) {
     const { rejected } = yield* selectKeySources(configs.RequestAuthentication);

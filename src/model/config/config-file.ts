@@ -87,11 +87,22 @@ export function readConfigObject(
   const reader = new DocumentReader(place, document, options);
   if (isNestedDeeper(value, deepestNesting)) reader.refuseDepth(cutAtLevel(value, deepestNesting));
   else reader.readObject(value, '');
-  const { problems, standIns } = reader;
   const [config] = reader.configs;
-  if (config === undefined) return { config, problems, standIns };
-  const { source: _, ...written } = config;
-  return { config: Object.freeze(written), problems, standIns };
+  const standIns = reader.standIns.map((standIn) => ofNoFile({ ...standIn, ...versionOf(value) }));
+  return { config: config && ofNoFile(config), problems: reader.problems, standIns };
+}
+
+function ofNoFile({ source: _, ...config }: Config): Config {
+  return Object.freeze(config);
+}
+
+/** Of the refused object, so that its status is about it. */
+function versionOf(value: unknown): Pick<Config, 'generation' | 'uid'> {
+  const { generation, uid } = metadataOf(value);
+  return {
+    ...(typeof generation === 'number' && { generation }),
+    ...(typeof uid === 'string' && uid !== '' && { uid }),
+  };
 }
 
 /** What one object gave. */

@@ -6,6 +6,7 @@ import { booleanOf } from '../fields/go-boolean.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import { gatewayServiceAnnotation } from '../kinds/gateway.ts';
+import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import { dryRunAnnotation } from '../kinds/policies/dry-run.ts';
 import type { ConfigKey } from './config.ts';
@@ -51,6 +52,9 @@ const istiosGroups: readonly string[] = ['security.istio.io', 'networking.istio.
 /** An object of these kinds may do so: it may limit what is reached, or ask for TLS. */
 const mayRestrict = [...restrictions, 'Sidecar', 'DestinationRule'] as const;
 
+/** The same of the Gateway API. */
+const gatewayApiMayRestrict = ['BackendTLSPolicy'] as const;
+
 /** Fields of Kubernetes' ObjectMeta. */
 const metadataFields = [
   ...(['name', 'namespace', 'labels', 'annotations', 'creationTimestamp'] as const),
@@ -77,7 +81,7 @@ function misspeltMetadata(metadata: Readonly<Record<string, unknown>>): [field: 
 /** Kinds that exist but are not read yet, by group. */
 const notYet: Readonly<Record<string, readonly string[]>> = {
   'extensions.istio.io': ['TrafficExtension'],
-  'gateway.networking.k8s.io': ['UDPRoute', 'BackendTLSPolicy', 'ListenerSet'],
+  [gatewayApiGroup]: ['UDPRoute', 'ListenerSet', 'BackendLBPolicy'],
 };
 
 /** Kinds of Istio 1.4 and before, which nothing reads any more. */
@@ -108,8 +112,8 @@ export function kindMeant(apiVersion: unknown, kind: string): KindName | undefin
   const group = groupOf(written ?? '');
   const known = kindOf(group, kind)?.kind;
   if (known !== undefined) return known;
-  if (!isNearlyIstios(group)) return undefined;
-  return nearestName(kind, mayRestrict);
+  const meant = isNearlyIstios(group) ? nearestName(kind, mayRestrict) : undefined;
+  return meant ?? (isNearlyGatewayApis(group, kind) ? nearestName(kind, gatewayApiMayRestrict) : undefined);
 }
 
 function groupOf(apiVersion: string): string {
@@ -123,6 +127,12 @@ function isNearlyIstios(group: string): boolean {
   if (written === '' || /(^|\.)istio\.io$/.test(written)) return true;
   const domain = written.split('.').slice(-2).join('.');
   return nearestName(written, istiosGroups) !== undefined || nearestName(domain, ['istio.io']) !== undefined;
+}
+
+function isNearlyGatewayApis(group: string, kind: string): boolean {
+  const written = group.trim().toLowerCase();
+  if (ownValue(notYet, written)?.includes(kind)) return false;
+  return written === '' || nearestName(written, [gatewayApiGroup]) !== undefined;
 }
 
 export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {

@@ -11,6 +11,13 @@ import { isDnsLabel } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import type { DestinationRule } from './destination-rule.ts';
 import { exportTo, selectorLabels } from './field-rules.ts';
+import {
+  type BackendTlsPolicy,
+  type BackendTlsTarget,
+  backendTlsTarget,
+  everyService,
+  maxBackendTlsTargets,
+} from './gateway-api/backend-tls-policy.ts';
 import { maxPortModes, maxPortSettings, maxSubsets } from './object-limits.ts';
 import type { AuthorizationPolicy } from './policies/authorization-policy.ts';
 import { mutualTls } from './policies/peer-authentication.decode.ts';
@@ -41,12 +48,19 @@ export const closedKinds = [
   'RequestAuthentication',
   'DestinationRule',
   'WasmPlugin',
+  'BackendTLSPolicy',
 ] as const;
 
 export interface Closed {
   readonly kind: (typeof closedKinds)[number];
   readonly apiVersion: string;
-  readonly spec: AuthorizationPolicy | PeerAuthentication | RequestAuthentication | DestinationRule | WasmPlugin;
+  readonly spec:
+    | AuthorizationPolicy
+    | PeerAuthentication
+    | RequestAuthentication
+    | DestinationRule
+    | WasmPlugin
+    | BackendTlsPolicy;
   readonly isScopeKnown: boolean;
   /** What is closed, as the end of a sentence; `where` is what the object is for: `namespace shop`. */
   readonly effect: (where: string) => string;
@@ -65,6 +79,7 @@ export const closings: ReadonlyMap<string, (refused: Refused) => Closed | undefi
   ['Sidecar', closedIngress],
   ['DestinationRule', closedUpstream],
   ['WasmPlugin', closedPlugin],
+  ['BackendTLSPolicy', closedBackendTls],
 ]);
 
 const security = 'security.istio.io/v1';
@@ -311,6 +326,32 @@ function closedPlugin(refused: Refused): Closed | undefined {
     effect: (where) =>
       `every ${isNetwork ? 'connection' : 'request'} that it would have looked at is refused, by ${workloads(scope, refused.namespace, where)}`,
   };
+}
+
+/** A gateway's connections to the targets fail. Targets that cannot be read are taken for all Services of the namespace. */
+function closedBackendTls({ spec: written, isBroken, namespace }: Refused): Closed {
+  const fields = fieldsOf(written);
+  const field = nearestName('targetRefs', Object.keys(fields));
+  const given = field === undefined ? undefined : fields[field];
+  const list: readonly unknown[] = Array.isArray(given) ? given : [given];
+  const targets = list.length > maxBackendTlsTargets ? [] : list.map(serviceOf);
+  const isRead = !isBroken && targets.length > 0 && !targets.includes(undefined);
+  const targetRefs = isRead ? (targets as BackendTlsTarget[]) : [{ group: '', kind: 'Service', name: everyService }];
+  const names = targetRefs.map(({ name, sectionName }) => `${name}${sectionName ? ` port ${sectionName}` : ''}`);
+  const services = isRead ? `Service ${names.join(', ')}` : 'each Service';
+  return {
+    ...{ kind: 'BackendTLSPolicy', apiVersion: 'gateway.networking.k8s.io/v1', isScopeKnown: isRead },
+    spec: { targetRefs, validation: { hostname: '', caCertificateRefs: [], subjectAltNames: [] }, options: {} },
+    effect: (where) =>
+      `gateways answer requests to ${services} of ${namespace === undefined ? 'any namespace' : where} with 503`,
+  };
+}
+
+/** The whole Service where its port cannot be read. Targets of other kinds that can be read have no effect anyway. */
+function serviceOf(value: unknown): BackendTlsTarget | undefined {
+  const { group = '', kind: written = 'Service', name } = fieldsOf(value);
+  const kind = typeof written === 'string' ? (nearestName(written, ['Service']) ?? written) : written;
+  return read(backendTlsTarget, value) ?? read(backendTlsTarget, { group, kind, name });
 }
 
 interface ReadScope {

@@ -1,7 +1,7 @@
 /** BackendTLSPolicies: how gateways secure connections to the ports of Services (GEP-1897). */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, type ConfigKey, compareText, configKeyOf } from '../config/config.ts';
-import type { BackendTlsPolicy } from '../kinds/gateway-api/backend-tls-policy.ts';
+import { type BackendTlsPolicy, everyService } from '../kinds/gateway-api/backend-tls-policy.ts';
 import { trustedRootsOfConfigMap } from '../kinds/kubernetes/credential.ts';
 import type { Service } from '../services/service.ts';
 import type { CredentialIndex } from './credential-index.ts';
@@ -51,6 +51,7 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
     const message = `wellKnownCACertificates must be System, got ${JSON.stringify(wellKnownCACertificates)}`;
     problems.push({ reason: 'Invalid', message });
   }
+  if (policy.standsFor !== undefined) problems.push({ reason: 'Invalid', message: 'the policy is not valid' });
   const names = subjectAltNames.map(({ hostname: ofHost, uri }) => ofHost ?? uri!);
   const roots = wellKnownCACertificates === 'System' ? 'system' : bundles.length > 0 ? joined(bundles) : undefined;
   return { origins, hostname, names: names.length > 0 ? names : [hostname], problems, ...(roots && { roots }) };
@@ -85,6 +86,16 @@ export function policiesByTarget(
   return byTarget;
 }
 
+/** What policies name as target, the narrowest first. Of a refused one name and namespace may be unknown. */
+function targetsOf({ namespace, name }: Service['origin']): readonly (readonly [namespace: string, name: string])[] {
+  return [
+    [namespace, name],
+    ['', name],
+    [namespace, everyService],
+    ['', everyService],
+  ];
+}
+
 interface ReadPolicy {
   readonly tls: BackendTls;
   /** The ConfigMaps that it was read from. */
@@ -113,9 +124,12 @@ export class BackendTlsIndex {
   /** What gateways must do for connections to a port; `undefined` if no policy applies. A policy for the port precedes one for the Service. */
   for({ origin }: Pick<Service, 'origin'>, portName: string): BackendTls | undefined {
     if (this.#byTarget.size === 0 || origin.kind !== 'Service') return undefined;
-    const find = (section?: string) => this.#byTarget.get(backendTlsTargetKey(origin.namespace, origin.name, section));
-    const policy = (portName === '' ? undefined : find(portName)) ?? find();
-    return policy && this.#read.get(policy)!.tls;
+    for (const [namespace, name] of targetsOf(origin)) {
+      const find = (section?: string) => this.#byTarget.get(backendTlsTargetKey(namespace, name, section));
+      const policy = (portName === '' ? undefined : find(portName)) ?? find();
+      if (policy !== undefined) return this.#read.get(policy)!.tls;
+    }
+    return undefined;
   }
 
   /** Whether a policy takes its authorities from the ConfigMap. */

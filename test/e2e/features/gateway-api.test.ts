@@ -466,6 +466,20 @@ describe('a Gateway', () => {
     expect(await status(policy('web.test'), ca)).toBe(200);
   });
 
+  test('answers with 503 for a Service whose BackendTLSPolicy is not valid', async () => {
+    const port = await mesh.port();
+    const objects = all(services, kubernetesGateway([{ port }]), httpRoute([{ backendRefs: [to('v1')] }]));
+    const policy = object('gateway.networking.k8s.io/v1', 'BackendTLSPolicy', 'shop', 'v1', {
+      targetRefs: [{ group: '', kind: 'Service', name: 'v1' }],
+      validation: { hostname: 'web.test', wellKnownCACertificates: 'System', crl: 'list' },
+    });
+    const status = async (): Promise<number> => (await mesh.request('edge', { port, host: 'shop.test' })).status;
+    await mesh.apply(objects);
+    expect(await status()).toBe(200);
+    await mesh.apply({ 'objects.yaml': objects, 'policy.yaml': policy }, { invalid: true });
+    expect(await status()).toBe(503);
+  });
+
   test('ends TLS with a Secret of another namespace while a ReferenceGrant covers it', async () => {
     const port = await mesh.port();
     const certificate = mesh.authority.issue(['a.test']);

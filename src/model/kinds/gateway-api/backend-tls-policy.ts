@@ -14,6 +14,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { nearestName } from '../../fields/nearest-name.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { group, hostname, kindName, listOf, objectName, preciseHostname } from './fields.ts';
 
@@ -32,6 +33,9 @@ export interface BackendTlsTarget {
   /** Name of the Service's port; absent: all ports without a policy of their own. */
   readonly sectionName?: string;
 }
+
+/** Name in a target of a policy that stands for a refused one: each Service of its namespace. Objects cannot have it. */
+export const everyService = '*';
 
 export interface BackendTlsValidation {
   /** ConfigMaps of the policy's own namespace; other kinds are not supported. */
@@ -99,21 +103,27 @@ const validation: Decoder<BackendTlsValidation> = refine(
     ),
 );
 
-export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
-  targetRefs: required(
-    listOf(
-      struct<BackendTlsTarget>(
-        restrictions({
-          group: required(group),
-          kind: required(kindName),
-          name: required(objectName),
-          sectionName: optional(objectName),
-        }),
-      ),
-      1,
-      16,
-    ),
+/** One entry of `targetRefs`. */
+export const backendTlsTarget: Decoder<BackendTlsTarget> = refine(
+  struct<BackendTlsTarget>(
+    restrictions({
+      group: required(group),
+      kind: required(kindName),
+      name: required(objectName),
+      sectionName: optional(objectName),
+    }),
   ),
+  ({ group: ofGroup, kind }, path) => {
+    const isMisspelt = ofGroup === '' && kind !== 'Service' && nearestName(kind, ['Service']) !== undefined;
+    return mistakeAt(fieldPath(path, 'kind'), isMisspelt ? `must be Service, got ${JSON.stringify(kind)}` : undefined);
+  },
+);
+
+export const maxBackendTlsTargets = 16;
+
+/** Unknown fields are errors: one of a newer version of the API may require more than this version checks. */
+export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
+  targetRefs: required(listOf(backendTlsTarget, 1, maxBackendTlsTargets)),
   validation: required(validation),
   options: withDefault(dictionary(text), {}),
 });

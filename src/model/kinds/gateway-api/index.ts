@@ -30,15 +30,15 @@ function row<Name extends string, Spec extends object>(
   kind: Name,
   plural: string,
   decoder: Decoder<Spec>,
-  more: Partial<Pick<Kind<Name, Spec>, 'writtenAs' | 'versions' | 'scope'>> & {
+  more: Partial<Pick<Kind<Name, Spec>, 'writtenAs' | 'versions' | 'scope' | 'decode'>> & {
     readonly warnings?: (spec: Spec) => readonly FieldError[];
   } = {},
 ): Kind<Name, Spec> {
   const { warnings = () => [], ...rest } = more;
   return {
     ...{ kind, plural, group: gatewayApiGroup, versions: ['v1', 'v1beta1'], scope: 'Namespaced', body: 'spec' },
-    ...rest,
     decode: (spec) => decodeKnown(decoder, spec),
+    ...rest,
     warnings: (spec) => [...unknownFields(spec), ...warnings(spec)],
   };
 }
@@ -47,6 +47,7 @@ export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind
   BackendTLSPolicy: row('BackendTLSPolicy', 'backendtlspolicies', backendTlsPolicy, {
     warnings: backendTlsWarnings,
     versions: ['v1', 'v1alpha3'],
+    decode: (spec) => backendTlsPolicy(spec, ''),
   }),
   GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
   GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, {

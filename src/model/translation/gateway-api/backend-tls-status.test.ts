@@ -23,7 +23,7 @@ const system = 'wellKnownCACertificates: System';
 const ref = (kind: string, name = 'ca'): string => `{group: "", kind: ${kind}, name: ${name}}`;
 
 function statusOf(yaml: string, name = 'tls'): string[] {
-  const { BackendTLSPolicy: statuses } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
+  const { BackendTLSPolicy: statuses } = atOnce(judgingGatewayApi(setOf(yaml, { isLenient: true }), 'cluster.local'));
   return statuses.get(`shop/${name}`)!.parents.map(({ parentRef, conditions }) => {
     const texts = conditions.map(({ type, status, reason }) => `${type} ${status} ${reason}`);
     return [`${parentRef.kind} ${parentRef.namespace}/${parentRef.name}`, ...texts].join(', ');
@@ -76,5 +76,9 @@ describe('a BackendTLSPolicy', () => {
     const old = policy(system, 'zold', { created: '2024-01-01T00:00:00Z' });
     expect(statusOf(mesh + young + old, 'young')).toEqual([`${at}, Accepted False Conflicted, ${resolved}`]);
     expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
+  });
+
+  it('that is not valid reports that requests are answered with 503', () => {
+    expect(statusOf(mesh + policy('crl: list'))).toEqual([`${at}, Accepted False Invalid, ${resolved}`]);
   });
 });

@@ -42,6 +42,21 @@ export function backendTlsStatuses(
   );
 }
 
+/** What a policy cannot do, for whom no Gateway is known: what `push_status` and `validate` say. */
+export function* backendTlsReports(
+  policies: readonly Config<BackendTlsPolicy>[],
+  configMaps: Pick<CredentialIndex, 'configMap'>,
+): Iterable<{ readonly policy: Config<BackendTlsPolicy>; readonly message: string } | undefined> {
+  const byTarget = policiesByTarget(policies);
+  for (const policy of policies) {
+    const tls = backendTlsOf(policy, configMaps);
+    const failed = [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)].filter(({ status }) => status === 'False');
+    // A refused policy is reported as such.
+    if (failed.length === 0 || policy.standsFor !== undefined) yield undefined;
+    else yield { policy, message: failed.map(({ message }) => message).join('; ') };
+  }
+}
+
 function servicesOf({ spec }: Config<BackendTlsPolicy>): BackendTlsPolicy['targetRefs'] {
   return spec.targetRefs.filter(({ group, kind }) => group === '' && kind === 'Service');
 }

@@ -1,0 +1,40 @@
+import { expect, it } from 'vitest';
+import { document } from '../../../test/fixtures/given-objects.ts';
+import { validateFiles } from './validate-files.ts';
+
+const policy = (name: string, validation: string, created = '2024-01-01T00:00:00Z'): string =>
+  document(
+    'BackendTLSPolicy',
+    name,
+    `{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, ${validation}}}`,
+    { created },
+  );
+const system = 'wellKnownCACertificates: System';
+
+async function warnings(...documents: string[]): Promise<string[]> {
+  const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('') }]);
+  return problems.map(({ severity, object, message }) => `${severity} ${object}: ${message}`);
+}
+
+it('validate warns of a BackendTLSPolicy without a usable authority', async () => {
+  expect(await warnings(policy('tls', 'caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]'))).toEqual([
+    'warning BackendTLSPolicy shop/tls: no reference has a usable certificate: requests are answered with 503; ConfigMap shop/ca does not exist',
+  ]);
+});
+
+it('validate warns of the younger of two BackendTLSPolicies for one Service', async () => {
+  expect(await warnings(policy('a', system, '2024-02-01T00:00:00Z'), policy('b', system))).toEqual([
+    'warning BackendTLSPolicy shop/a: BackendTLSPolicy shop/b applies to Service cart: it is older or first by name',
+  ]);
+});
+
+it('validate says what a BackendTLSPolicy that is not valid closes', async () => {
+  expect(await warnings(policy('tls', `${system}, crl: list`))).toEqual([
+    'warning BackendTLSPolicy shop/tls: where no earlier version of it is in force, gateways answer requests to Service cart of namespace shop with 503',
+    'error BackendTLSPolicy shop/tls: is not a known field',
+  ]);
+});
+
+it('validate accepts a BackendTLSPolicy that gateways can honour', async () => {
+  expect(await warnings(policy('tls', system))).toEqual([]);
+});

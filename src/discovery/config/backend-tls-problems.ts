@@ -1,0 +1,23 @@
+/** BackendTLSPolicies of the same files that conflict, or whose authorities gateways cannot use. */
+import { type Config, configKeyOf } from '../../model/config/config.ts';
+import { configSetOf } from '../../model/config/config-set.ts';
+import type { Problem } from '../../model/config/problem.ts';
+import { CredentialIndex } from '../../model/push-context/credential-index.ts';
+import { backendTlsReports } from '../../model/translation/gateway-api/backend-tls-status.ts';
+
+/** Warnings: a ConfigMap that is not in the files may be in the cluster. */
+export function backendTlsProblems(configs: readonly Config[]): Problem[] {
+  const { BackendTLSPolicy: policies, ConfigMap } = configSetOf(configs);
+  const credentials = new CredentialIndex({ Secret: [], ConfigMap });
+  return [...backendTlsReports(policies, credentials)].flatMap((report): Problem[] => {
+    if (report === undefined) return [];
+    const { policy, message } = report;
+    const { source, namespace, name } = policy;
+    return [
+      {
+        ...{ severity: 'warning', file: source?.file ?? '', line: source?.line ?? 1 },
+        ...{ object: `BackendTLSPolicy ${namespace}/${name}`, key: configKeyOf(policy), field: 'spec', message },
+      },
+    ];
+  });
+}
