@@ -31,6 +31,7 @@ test('the cost of a fault is summed up over all load runs, with the failures by 
     ...run,
     total: 100,
     failed: 5,
+    byName: {},
     kinds: {
       ka: { ...kind, total: 90, failed: 5, connections: 2 },
       slow: { ...kind, total: 10, failed: 0, connections: 1 },
@@ -40,6 +41,7 @@ test('the cost of a fault is summed up over all load runs, with the failures by 
     ...run,
     total: 50,
     failed: 2,
+    byName: {},
     kinds: { new: { ...kind, total: 50, failed: 2, connections: 50 } },
   };
   expect(costOf([kept, newConnections], [slice(0), slice(50), slice(200), slice(1_150, 20, 2)])).toEqual({

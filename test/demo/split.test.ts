@@ -15,6 +15,7 @@ const reportOf = (...timeline: TimelineSlice[]): LoadReport => ({
   total: 0,
   failed: 0,
   kinds: {},
+  byName: {},
   versions: {},
   certificates: [],
   timeline,

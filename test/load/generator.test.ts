@@ -10,8 +10,11 @@ type Request = http.IncomingMessage | http2.Http2ServerRequest;
 type Response = http.ServerResponse | http2.Http2ServerResponse;
 type Break = (response: Response) => void;
 
+type HttpKind = Exclude<ClientKind, 'tcp'>;
+const httpKinds = clientKinds.filter((kind): kind is HttpKind => kind !== 'tcp');
+
 /** Quick plans of each kind: the same behaviour, no waiting. */
-const quickPlans: Record<ClientKind, ClientPlan> = {
+const quickPlans: Record<HttpKind, ClientPlan> = {
   ka: { kind: 'ka', count: 2 },
   slow: { kind: 'slow', count: 2, pauseMs: 10 },
   new: { kind: 'new', count: 2 },
@@ -20,7 +23,7 @@ const quickPlans: Record<ClientKind, ClientPlan> = {
 };
 
 /** Serves well, except that the fifth request is answered by `breakOne`. */
-async function startServer(kind: ClientKind, breakOne: Break = answerWell): Promise<number> {
+async function startServer(kind: HttpKind, breakOne: Break = answerWell): Promise<number> {
   let requests = 0;
   const handler = (_: Request, response: Response): void => {
     if (++requests === 5) breakOne(response);
@@ -62,7 +65,7 @@ function endTooEarly(response: Response): void {
   else response.socket?.end('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nfirst');
 }
 
-function run(kind: ClientKind, port: number, maxRequests = 12) {
+function run(kind: HttpKind, port: number, maxRequests = 12) {
   return generateLoad({
     target: { host: '127.0.0.1', port, authority: 'sample.localhost' },
     clients: [quickPlans[kind]],
@@ -71,7 +74,7 @@ function run(kind: ClientKind, port: number, maxRequests = 12) {
   }).finished;
 }
 
-describe.each(clientKinds)('%s clients', (kind) => {
+describe.each(httpKinds)('%s clients', (kind) => {
   test('report no failure when the server is healthy', async () => {
     const report = await run(kind, await startServer(kind));
     expect(report).toMatchObject({ total: 12, failed: 0, versions: { v1: 12 } });

@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LoadClient } from './client.ts';
+import type { Endpoint, LoadClient } from './client.ts';
 import { http1Client } from './http1-client.ts';
 import { http2Client } from './http2-client.ts';
-import { type CompleteClientPlan, completePlan, type LoadPlan } from './plan.ts';
+import { type ClientKind, type CompleteClientPlan, completePlan, type LoadPlan } from './plan.ts';
 import type { LoadReport } from './report.ts';
 import { Tally } from './tally.ts';
+import { tcpClient } from './tcp-client.ts';
 
 /** A load run in this process. */
 export interface GeneratedLoad {
@@ -36,7 +37,7 @@ export function generateLoad(plan: LoadPlan): GeneratedLoad {
     while (!stopping.signal.aborted && requestsLeft > 0) {
       requestsLeft--;
       const outcome = await client.send(clientPlan.path, expectation);
-      tally.ended(clientPlan.kind, outcome);
+      tally.ended(clientPlan.kind, outcome, clientPlan.name);
       const pauseMs = outcome.ok ? clientPlan.pauseMs : Math.max(clientPlan.pauseMs, pauseAfterFailureMs);
       if (pauseMs > 0) await pause(pauseMs, stopping.signal);
     }
@@ -68,17 +69,23 @@ export function generateLoad(plan: LoadPlan): GeneratedLoad {
 }
 
 function openClients(plan: LoadPlan, tally: Tally): { client: LoadClient; clientPlan: CompleteClientPlan }[] {
-  const { host, port, authority, caFile } = plan.target;
-  const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
   return plan.clients.map(completePlan).flatMap((clientPlan) => {
-    const { kind, count } = clientPlan;
+    const { kind, count, target = plan.target } = clientPlan;
+    const { host, port, authority, caFile } = target;
+    const ca = caFile === undefined ? undefined : readFileSync(caFile, 'utf8');
     const onConnected = (serialNumber?: string): void => tally.connected(kind, serialNumber);
     const endpoint = { host, port, authority, ca, onConnected, onOvertaken: () => tally.overtaken(kind) };
     return Array.from({ length: count }, () => ({
       clientPlan,
-      client: kind === 'h2' ? http2Client(endpoint) : http1Client(endpoint, { keepAlive: kind !== 'new' }),
+      client: clientOf(kind, endpoint),
     }));
   });
+}
+
+function clientOf(kind: ClientKind, endpoint: Endpoint): LoadClient {
+  if (kind === 'h2') return http2Client(endpoint);
+  if (kind === 'tcp') return tcpClient(endpoint);
+  return http1Client(endpoint, { keepAlive: kind !== 'new' });
 }
 
 /** Sleeps, or wakes early when the run stops. */

@@ -12,6 +12,7 @@ Clients (none of them retries); at least one:
   --new N       a connection for each request
   --h2 N        HTTP/2 sessions with 2 streams each
   --stream N    chunked responses of --seconds, back to back
+  --tcp N       a TCP connection for each line
 
 Options:
   --url URL          http://host:port or https://host:port

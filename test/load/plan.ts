@@ -8,12 +8,17 @@
  * - `new`: a connection for each request
  * - `h2`: HTTP/2 sessions, each with several streams; a session that got a GOAWAY is left to finish, the next request opens another
  * - `stream`: keep-alive HTTP/1.1, chunked responses that take seconds, back to back
+ * - `tcp`: a TCP connection for each line, which the server answers with bytes of its own
  */
-export const clientKinds = ['ka', 'slow', 'new', 'h2', 'stream'] as const;
+export const clientKinds = ['ka', 'slow', 'new', 'h2', 'stream', 'tcp'] as const;
 export type ClientKind = (typeof clientKinds)[number];
 
 export interface ClientPlan {
   readonly kind: ClientKind;
+  /** Where these clients connect to. Default: the target of the plan. */
+  readonly target?: LoadTarget;
+  /** Key of their counts in the report's `byName`. Default: their kind. */
+  readonly name?: string;
   /** How many such clients: connections for HTTP/1.1, sessions for `h2`. */
   readonly count: number;
   /** Requests in flight on one `h2` session. Default 2. */
@@ -50,13 +55,15 @@ export interface LoadPlan {
 }
 
 /** A client plan with nothing left open. */
-export type CompleteClientPlan = Required<Omit<ClientPlan, 'bodyEndsWith'>> & Pick<ClientPlan, 'bodyEndsWith'>;
+export type CompleteClientPlan = Required<Omit<ClientPlan, 'bodyEndsWith' | 'target'>> &
+  Pick<ClientPlan, 'bodyEndsWith' | 'target'>;
 
 /** Fills in what a plan leaves to its kind's default. */
 export function completePlan(plan: ClientPlan): CompleteClientPlan {
   const streaming = plan.kind === 'stream';
   return {
     streams: 2,
+    name: plan.kind,
     pauseMs: plan.kind === 'slow' ? 1_000 : 0,
     path: streaming ? '/stream?seconds=3' : '/',
     ...(streaming && { bodyEndsWith: 'end\n' }),

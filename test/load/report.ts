@@ -42,6 +42,14 @@ export interface KindReport {
   readonly overtaken: number;
 }
 
+/** What the clients of one name saw. */
+export interface NameReport {
+  readonly total: number;
+  readonly failed: number;
+  /** How many requests failed, by code and message. */
+  readonly reasons: Readonly<Record<string, number>>;
+}
+
 /** A certificate that was served to new connections. */
 export interface ServedCertificate {
   /** Upper-case hexadecimal, without leading zeros beyond a whole byte. */
@@ -67,6 +75,8 @@ export interface LoadReport {
   readonly total: number;
   readonly failed: number;
   readonly kinds: Readonly<Partial<Record<ClientKind, KindReport>>>;
+  /** By the plans' names: what the clients of a plan saw. */
+  readonly byName: Readonly<Record<string, NameReport>>;
   readonly versions: Readonly<Record<string, number>>;
   /** In the order in which they were first seen. */
   readonly certificates: readonly ServedCertificate[];

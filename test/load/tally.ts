@@ -1,6 +1,14 @@
 import { LatencyHistogram } from './latency-histogram.ts';
 import type { ClientKind } from './plan.ts';
-import type { Failure, KindReport, LoadReport, RequestPhase, ServedCertificate, TimelineSlice } from './report.ts';
+import type {
+  Failure,
+  KindReport,
+  LoadReport,
+  NameReport,
+  RequestPhase,
+  ServedCertificate,
+  TimelineSlice,
+} from './report.ts';
 
 /** How a request ended. */
 export type Outcome =
@@ -35,6 +43,7 @@ export class Tally {
   readonly #startedAt = performance.timeOrigin + performance.now();
   readonly #start = performance.now();
   readonly #kinds = new Map<ClientKind, KindCounts>();
+  readonly #names = new Map<string, { total: number; failed: number; readonly reasons: Record<string, number> }>();
   readonly #certificates = new Map<string, { -readonly [Key in keyof ServedCertificate]: ServedCertificate[Key] }>();
   readonly #slices = new Map<number, { total: number; failed: number; versions: Record<string, number> }>();
 
@@ -62,10 +71,13 @@ export class Tally {
     this.#kind(kind).overtaken++;
   }
 
-  ended(kind: ClientKind, outcome: Outcome): void {
+  /** @param name of the client's plan */
+  ended(kind: ClientKind, outcome: Outcome, name: string = kind): void {
     const counts = this.#kind(kind);
+    const named = this.#name(name);
     const slice = this.#slice();
     counts.total++;
+    named.total++;
     slice.total++;
     if (outcome.ok) {
       counts.latency.add(outcome.elapsedMs);
@@ -75,6 +87,8 @@ export class Tally {
       return;
     }
     counts.failed++;
+    named.failed++;
+    count(named.reasons, `${outcome.code} ${outcome.message}`);
     slice.failed++;
     if (counts.failures.length < failuresKept) {
       const { ok: _, ...detail } = outcome;
@@ -99,6 +113,7 @@ export class Tally {
       total,
       failed,
       kinds,
+      byName: Object.fromEntries<NameReport>(this.#names),
       versions,
       certificates: [...this.#certificates.values()],
       timeline: this.#timeline(),
@@ -116,6 +131,12 @@ export class Tally {
       counts = { total: 0, failed: 0, connections: 0, overtaken: 0, failures: [], versions: {}, latency };
       this.#kinds.set(kind, counts);
     }
+    return counts;
+  }
+
+  #name(name: string): { total: number; failed: number; readonly reasons: Record<string, number> } {
+    const counts = this.#names.get(name) ?? { total: 0, failed: 0, reasons: {} };
+    this.#names.set(name, counts);
     return counts;
   }
 

@@ -20,6 +20,8 @@ export interface ProxySettings {
   readonly identity?: string;
   /** Delta xDS instead of the state of the world. */
   readonly delta?: boolean;
+  /** Delay between it and the control plane, in milliseconds for a request and its response. Default 0. */
+  readonly roundTripMs?: number;
   /** Merged into the bootstrap's top level. */
   readonly bootstrap?: Readonly<Record<string, unknown>>;
 }

@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { readConfigFile } from '../../../../src/model/config/config-file.ts';
 import { problemText } from '../../../../src/model/config/problem.ts';
 import { type CertificateAuthority, createAuthority } from '../../../certs/authority.ts';
+import { DelayingProxy } from '../../../harness/delaying-proxy.ts';
 import { eventually } from '../../../harness/eventually.ts';
 import { freePorts } from '../../../harness/free-ports.ts';
 import { Program } from '../../../harness/program.ts';
@@ -57,6 +58,7 @@ export class FeatureMesh {
   #backends: { close(): Promise<void> }[] = [];
   #pilot!: Program;
   #pilotHttp = 0;
+  #xdsPort = 0;
   #generation = 0;
   #explained: Explained | undefined;
 
@@ -112,6 +114,12 @@ export class FeatureMesh {
     await this.#inForce(options);
   }
 
+  /** Writes a file of the configuration, and waits for nothing: the next {@link FeatureMesh.apply} has to include it. */
+  write(name: string, text: string): void {
+    if (!this.#files.includes(name)) this.#files.push(name);
+    this.#write(name, text);
+  }
+
   /** @param proxy by whom it is sent on: explain is asked what this proxy does with it. */
   async request(proxy: string, to: RequestTo): Promise<Answer> {
     this.envoy(proxy);
@@ -149,6 +157,11 @@ export class FeatureMesh {
     return this.#pilot;
   }
 
+  /** Where the control plane serves xDS, without TLS. */
+  get xdsPort(): number {
+    return this.#xdsPort;
+  }
+
   /** A page of the control plane: `/debug/syncz`, `/metrics`. */
   async page(path: string): Promise<string> {
     return (await fetch(`http://127.0.0.1:${this.#pilotHttp}${path}`)).text();
@@ -181,6 +194,7 @@ export class FeatureMesh {
     const names = Object.keys(this.#options.proxies);
     const [xds, http, ...admin] = (await freePorts(2 + names.length)) as [number, number, ...number[]];
     this.#pilotHttp = http;
+    this.#xdsPort = xds;
     mkdirSync(this.#configDir);
     this.#writeMeshConfig(this.#options.meshConfig ?? {});
     this.#startPilot(xds, http);
@@ -190,7 +204,7 @@ export class FeatureMesh {
       const around = {
         root: this.root,
         ip: `127.0.0.${index + 11}`,
-        xdsPort: xds,
+        xdsPort: await this.#delayed(xds, settings),
         adminPort: admin[index]!,
         args: this.#options.envoyArgs,
       };
@@ -204,6 +218,13 @@ export class FeatureMesh {
       this.#explained = new Explained({ ...files, env: this.#options.env, envoys: this.#envoys });
     }
     await this.apply('');
+  }
+
+  async #delayed(xdsPort: number, { roundTripMs = 0 }: ProxySettings): Promise<number> {
+    if (roundTripMs === 0) return xdsPort;
+    const proxy = await DelayingProxy.start({ to: xdsPort, roundTripMs });
+    this.#closing.push(() => proxy.close());
+    return proxy.port;
   }
 
   #startPilot(xds: number, http: number): void {
@@ -260,7 +281,9 @@ export class FeatureMesh {
   #lastStates = '';
 
   async #acknowledged(count: number, mayReject: boolean): Promise<boolean> {
-    const proxies = JSON.parse(await this.page('/debug/proxyz')) as ProxyState[];
+    const all = JSON.parse(await this.page('/debug/proxyz')) as ProxyState[];
+    // A case may have other clients, which are its own.
+    const proxies = all.filter(({ proxy }) => this.#envoys.has(proxy.slice(0, proxy.indexOf('.'))));
     const rejected = proxies.flatMap(({ proxy, types }) =>
       types
         .filter(isWatched)

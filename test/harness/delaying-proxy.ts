@@ -1,0 +1,60 @@
+/** A TCP proxy that delays each direction: a network between two programs of one machine, whose kernel has no netem. */
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+
+export interface DelayingProxyOptions {
+  /** Port at loopback that connections are forwarded to. */
+  readonly to: number;
+  /** Delay of a request and its response together, in milliseconds. Each direction has half of it. */
+  readonly roundTripMs: number;
+}
+
+/** Bytes leave in the order in which they came, each chunk as long after its arrival as the direction takes. */
+export class DelayingProxy {
+  readonly #options: DelayingProxyOptions;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(options: DelayingProxyOptions) {
+    this.#options = options;
+    this.#server = createServer({ noDelay: true, allowHalfOpen: true }, (client) => this.#forward(client));
+  }
+
+  static async start(options: DelayingProxyOptions): Promise<DelayingProxy> {
+    const proxy = new DelayingProxy(options);
+    await new Promise<void>((resolve, reject) => proxy.#server.once('error', reject).listen(0, '127.0.0.1', resolve));
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Ends the connections, as a network that is lost; new ones are accepted. */
+  disconnect(): void {
+    for (const socket of this.#sockets) socket.destroy();
+  }
+
+  close(): void {
+    this.disconnect();
+    this.#server.close();
+  }
+
+  #forward(client: Socket): void {
+    const server = connect({ host: '127.0.0.1', port: this.#options.to, noDelay: true, allowHalfOpen: true });
+    const oneWayMs = this.#options.roundTripMs / 2;
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(from);
+      const later = (action: () => void): void => void setTimeout(() => to.destroyed || action(), oneWayMs);
+      from.on('data', (chunk: Buffer) => later(() => to.write(chunk)));
+      from.on('end', () => later(() => to.end()));
+      from.on('error', () => {});
+      from.on('close', () => {
+        this.#sockets.delete(from);
+        later(() => to.destroy());
+      });
+    }
+  }
+}
