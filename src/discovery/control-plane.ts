@@ -223,6 +223,7 @@ export class ControlPlane {
       connectedVersions: () => this.#connectedVersions(),
       keyFetches: this.#keySets.counts,
       nodes: () => this.#resources.nodes,
+      warned: (warnings) => this.writes?.distribution.warned(warnings),
       ...(this.cluster && { refusedObjects: () => this.cluster!.informers.refusedObjects() }),
     });
     this.#configs.onChanges(this.#statusInputs.changed);

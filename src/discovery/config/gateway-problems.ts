@@ -1,5 +1,4 @@
 /** Servers of Gateway objects in the same files that stand in each other's way at a gateway (spec/discovery.md §8.7). */
-import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { Problem } from '../../model/config/problem.ts';
@@ -7,11 +6,10 @@ import type { ReachSettings } from '../../model/isolation/cross-namespace-reach.
 import type { Gateway } from '../../model/kinds/gateway.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
-import { parseNode } from '../../model/node/parse-node.ts';
-import { shapeOf } from '../../model/proxy/proxy-shape.ts';
 import { buildPushContext } from '../../model/push-context/build-push-context.ts';
 import { emptyRegistry } from '../../model/services/service-registry.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
+import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
 
 /** Warnings for a gateway that has exactly the labels of a selector: others merge fewer objects. */
 export function gatewayProblems(configs: readonly Config[], { mesh, domain }: ReachSettings): Problem[] {
@@ -26,19 +24,9 @@ export function gatewayProblems(configs: readonly Config[], { mesh, domain }: Re
   };
   const context = buildPushContext({ ...about, configs: configSetOf(gateways), ...emptyRegistry });
   const byName = new Map(gateways.map((gateway) => [`Gateway/${gateway.namespace}/${gateway.name}`, gateway]));
-  const subjects = new Map(
-    gateways.map(({ namespace, spec }) => [`${namespace} ${JSON.stringify(spec.selector ?? {})}`, { namespace, spec }]),
-  );
   const found = new Map<string, Problem>();
-  for (const { namespace, spec } of subjects.values()) {
-    const node = parseNode({
-      id: `router~127.0.0.1~validated.${namespace}~${namespace}.svc.${domain}`,
-      cluster: '',
-      // A node with workload certificates.
-      metadata: { NAMESPACE: namespace, ISTIO_VERSION: '1.30.0', LABELS: spec.selector ?? {} },
-    });
-    if (E.isLeft(node)) continue;
-    for (const rejected of mergeGateways(shapeOf(node.right, context), context).rejected) {
+  for (const shape of selectorShapes(gateways, context)) {
+    for (const rejected of shape === undefined ? [] : mergeGateways(shape, context).rejected) {
       const object = byName.get(rejected.slice(0, rejected.indexOf(' ')));
       if (object === undefined) continue;
       found.set(rejected, {

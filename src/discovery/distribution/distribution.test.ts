@@ -9,7 +9,7 @@ import { EncodedCache } from '../push/encoded-cache.ts';
 import { type MeshNode, MeshResources } from '../push/mesh-resources.ts';
 import { MeshState } from '../push/mesh-state.ts';
 import { ObjectDistribution } from './distribution.ts';
-import { conditionsOf, type Mistake, type ObjectVerdict } from './object-verdict.ts';
+import { conditionsOf, decidedConditions, type Mistake, type ObjectVerdict } from './object-verdict.ts';
 import type { ToldStatus } from './status-objects.ts';
 
 const entry = (name: string, generation = 1, port = 80): string => `
@@ -540,5 +540,39 @@ describe('a control plane that begins', () => {
     again.connect().rejects(routeType, 'it names nothing');
     await again.look();
     expect(again.says('VirtualService/shop/cart')[1]).toContain('Rejected True 1: 1 of 1 proxy rejects route');
+  });
+});
+
+describe('an object that takes effect only in part', () => {
+  const cartEntry = 'ServiceEntry/shop/cart';
+  const warning = { generation: 1, reason: 'HostNameEndpoints', text: 'vm.internal is a host name' };
+  const partial = 'PartiallyInvalid True 1: vm.internal is a host name';
+
+  it('is reported once, and again when that ends', async () => {
+    world.distribution.warned(new Map([[cartEntry, warning]]));
+    expect(await world.look()).toContain(cartEntry);
+    expect(world.says(cartEntry)).toContain(partial);
+    world.distribution.warned(new Map([[cartEntry, { ...warning }]]));
+    expect(await world.look()).not.toContain(cartEntry);
+    world.distribution.warned(new Map());
+    expect(await world.look()).toContain(cartEntry);
+    expect(world.verdict(cartEntry)).toMatchObject({ warning: 'none', generation: 1 });
+  });
+
+  it('has the warning beside what is known of its proxies', async () => {
+    world.distribution.warned(new Map([[cartEntry, warning]]));
+    await world.look();
+    world.apply(entry('cart', 2, 81), services[1]!);
+    one.acknowledges();
+    other.acknowledges();
+    await world.look();
+    expect(world.says(cartEntry)).toEqual([partial, 'Reconciled True 2: 2/2 proxies up to date']);
+  });
+
+  it('decides about no other condition while nothing is known of its proxies, and about no warning before the first diagnostics', () => {
+    expect(decidedConditions({ generation: 1, warning })).toEqual(['PartiallyInvalid']);
+    expect(decidedConditions({ generation: 1 })).toEqual([]);
+    const distribution = { generation: 1, upToDate: 1, concerned: 1 };
+    expect(decidedConditions({ distribution })).toEqual(['Reconciled', 'Rejected', 'Invalid']);
   });
 });

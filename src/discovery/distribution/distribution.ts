@@ -10,6 +10,7 @@ import { needsPush } from '../../model/config/config-changes.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { memoized } from '../../runtime/memoized.ts';
 import { Turns } from '../../runtime/turns.ts';
 import type { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { Publication } from '../push/mesh-state.ts';
@@ -22,8 +23,10 @@ import {
   isComplete,
   type Mistake,
   type ObjectVerdict,
+  partialCondition,
   reconciledCondition,
 } from './object-verdict.ts';
+import { type ObjectWarning, ObjectWarnings } from './object-warnings.ts';
 import { type Count, type FollowedProxy, numberOfVersion, ProxyProgress } from './proxy-progress.ts';
 import { type Blame, blameOf, type MadeResource } from './rejection-origin.ts';
 import { generationOf, hasStatus, type StatusObjects, statusKinds } from './status-objects.ts';
@@ -84,6 +87,7 @@ export class ObjectDistribution {
   /** Objects that all proxies have, lately. */
   readonly #complete = new Map<string, Distribution>();
   readonly #mistakes = new Map<string, Mistake>();
+  readonly #warnings = new ObjectWarnings();
   readonly #watchers = new Set<() => void>();
   readonly #due = new DueObjects();
   readonly #begun: number;
@@ -162,6 +166,15 @@ export class ObjectDistribution {
     this.#stir();
   }
 
+  /** All objects that take effect only in part. */
+  warned(found: ReadonlyMap<string, ObjectWarning>): void {
+    // Statuses may have warnings of an earlier control plane.
+    if (!this.#warnings.isKnown) this.lookAtAll();
+    const changed = this.#warnings.replace(found);
+    for (const key of changed) this.#due.note(key, true, this.#options.now());
+    if (changed.length > 0) this.#stir();
+  }
+
   /** Another may have written before, or nobody: what the status of each object says is looked at. */
   lookAtAll(): void {
     this.#looksAtAll = true;
@@ -185,12 +198,18 @@ export class ObjectDistribution {
   verdictOf(key: string): ObjectVerdict {
     const distribution = this.#followed.get(key)?.distribution ?? this.#complete.get(key);
     const mistake = this.#mistakes.get(key);
-    return { ...(distribution && { distribution }), ...(mistake && { mistake }) };
+    const warning = this.#warnings.isKnown ? (this.#warnings.of(key) ?? 'none') : undefined;
+    const config = this.#options.configs().byKey.get(key);
+    const generation = config && generationOf(config);
+    return {
+      ...{ ...(distribution && { distribution }), ...(mistake && { mistake }) },
+      ...{ ...(warning && { warning }), ...(generation !== undefined && { generation }) },
+    };
   }
 
-  /** Objects that are not in all proxies, or that Envoy rejects, or that are refused. */
+  /** Objects that are not in all proxies, or that Envoy rejects, or that are refused, or take effect only in part. */
   get unfinished(): Iterable<string> {
-    return new Set([...this.#followed.keys(), ...this.#mistakes.keys()]);
+    return new Set([...this.#followed.keys(), ...this.#mistakes.keys(), ...this.#warnings.keys]);
   }
 
   /** How far everything is. Tells of which objects the status should be another. */
@@ -247,7 +266,10 @@ export class ObjectDistribution {
     if (conditions === undefined) return true;
     const reconciled = conditions.get(reconciledCondition);
     const generation = generationOf(config);
-    return conditions.size === 1 && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
+    const warns = conditions.has(partialCondition);
+    if (this.#warnings.isKnown && warns !== (this.#warnings.of(key) !== undefined)) return false;
+    const isAlone = conditions.size === (warns ? 2 : 1);
+    return isAlone && reconciled?.status === 'True' && reconciled.observedGeneration === generation;
   }
 
   async #compare(turns: Turns): Promise<void> {
@@ -305,7 +327,8 @@ export class ObjectDistribution {
 
   #judge(key: string, followed: Followed, count: Count, rejections: RejectionsOfObject | undefined): void {
     const { generation, told } = followed;
-    const rejection = rejections && { proxies: rejections.proxies, ...wordsOf(rejections.blame) };
+    const { resource, reason } = rejections?.blame ?? { resource: '', reason: '' };
+    const rejection = rejections && { proxies: rejections.proxies, resource, reason };
     const now: Distribution = { generation, ...count, ...(rejection && { rejection }) };
     const isThere = count.concerned > 0;
     // Who rejected it is gone, and nobody else has taken it since: it is not mended.
@@ -393,7 +416,7 @@ export class ObjectDistribution {
         this.#options.made(context, typeUrl, shape, names).map(
           (resource): MadeResource => ({
             name: resource.name,
-            objects: once(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
+            objects: memoized(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
           }),
         ),
       isSuspect: (key) => this.#isSuspect(key),
@@ -434,16 +457,4 @@ export class ObjectDistribution {
 
 function kindOf(key: string): string {
   return key.slice(0, key.indexOf('/'));
-}
-
-function wordsOf({ resource, reason }: Blame): { readonly resource: string; readonly reason: string } {
-  return { resource, reason };
-}
-
-function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined;
-  return () => {
-    made ??= { value: make() };
-    return made.value;
-  };
 }

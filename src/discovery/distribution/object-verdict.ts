@@ -1,4 +1,5 @@
 /** What is known of an object of the cluster: how many proxies have it, what Envoy says to it, what is wrong with it. */
+import type { ObjectWarning } from './object-warnings.ts';
 
 /** What Envoy rejects of an object. */
 export interface Rejection {
@@ -34,6 +35,10 @@ export interface ObjectVerdict {
   /** Absent: nothing is known of it that is worth saying. */
   readonly distribution?: Distribution;
   readonly mistake?: Mistake;
+  /** The object is valid and takes effect only in part; `none` if it takes effect as a whole; absent: that is not known yet. */
+  readonly warning?: ObjectWarning | 'none';
+  /** Generation of the object that is in force; absent for an object that is not one of the cluster. */
+  readonly generation?: number;
 }
 
 export function isComplete({ upToDate, concerned, rejection }: Distribution): boolean {
@@ -54,19 +59,36 @@ export const rejectedCondition = 'Rejected';
 const invalidCondition = 'Invalid';
 /** Name of the condition, as Istio calls it. */
 export const reconciledCondition = 'Reconciled';
+/** There only while the object takes effect in part; the Gateway API has it for routes. */
+export const partialCondition = 'PartiallyInvalid';
 
-export const ownConditions: readonly string[] = [reconciledCondition, rejectedCondition, invalidCondition];
+export const ownConditions: readonly string[] = [
+  reconciledCondition,
+  rejectedCondition,
+  invalidCondition,
+  partialCondition,
+];
+
+/** The conditions that a verdict decides about; others of {@link ownConditions} stay as they are. */
+export function decidedConditions({ distribution, mistake, warning }: ObjectVerdict): readonly string[] {
+  const isDistributionKnown = distribution !== undefined || mistake !== undefined;
+  return ownConditions.filter((type) => (type === partialCondition ? warning !== undefined : isDistributionKnown));
+}
 
 /**
- * All of {@link ownConditions} that there should be; others of these are to go.
+ * All of {@link ownConditions} that there should be; others of {@link decidedConditions} are removed.
  *
  * @param isRejectedElsewhere another replica says that its proxies reject the object: that stays as it is, and is no `Rejected` of ours
  */
 export function conditionsOf(
-  { distribution, mistake }: ObjectVerdict,
+  { distribution, mistake, warning }: ObjectVerdict,
   isRejectedElsewhere = false,
 ): readonly WantedCondition[] {
   const conditions: WantedCondition[] = [];
+  if (warning !== undefined && warning !== 'none') {
+    const { generation: observedGeneration, reason, text: message } = warning;
+    conditions.push({ type: partialCondition, status: 'True', reason, message, observedGeneration });
+  }
   if (mistake !== undefined) {
     const { generation: observedGeneration, text, reason } = mistake;
     const effect = reason === undefined ? notInForce : text;

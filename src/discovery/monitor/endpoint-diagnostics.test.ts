@@ -27,13 +27,13 @@ metadata: { name: web, namespace: ${namespace} }
 spec: { host: "${host}", trafficPolicy: { tls: { mode: ${mode} } } }
 ---`;
 
-function found(metric: string, yaml: string, network = 'n1'): string[] {
+function found(metric: string, yaml: string, network = 'n1', addresses = '10.9.0.1'): string[] {
   const plane = givenPlane(yaml);
   plane.connect(
     {
-      id: 'sidecar~10.9.0.1~a.shop~shop.svc.cluster.local',
+      id: `sidecar~${addresses.split(',')[0]}~a.shop~shop.svc.cluster.local`,
       cluster: '',
-      metadata: { NAMESPACE: 'shop', NETWORK: network },
+      metadata: { NAMESPACE: 'shop', NETWORK: network, INSTANCE_IPS: addresses },
     },
     [],
   );
@@ -78,4 +78,38 @@ spec: { hosts: [vm.test], resolution: STATIC, ports: [{ number: 80, name: http, 
 ---`;
   expect(found('pilot_host_name_endpoints', vm)).toEqual([expect.stringMatching(/^shop\/vm.test: .*vm.internal:80/)]);
   expect(found('pilot_host_name_endpoints', vm.replace('STATIC', 'DNS'))).toEqual([]);
+});
+
+it('reports workloads without an address where no gateway of their network is known', () => {
+  const far = entry.replace('{ address: 10.0.0.9, network: n2,', '{ network: n2,');
+  expect(found('pilot_endpoints_without_address', far)).toEqual([
+    expect.stringMatching(/^shop\/web.test: .*an endpoint of network n2/),
+  ]);
+  expect(found('pilot_endpoints_without_address', far + gateway)).toEqual([]);
+  expect(found('pilot_endpoints_without_address', far.replace('STATIC', 'DNS') + gateway)).toHaveLength(1);
+});
+
+it.each([
+  ['127.0.0.1:80', 'fd00::9', ['[::1]:80']],
+  ['0.0.0.0:80', 'fd00::9', ['[fd00::9]:80']],
+  ['[::1]:80', '10.9.0.1', ['127.0.0.1:80']],
+  ['127.0.0.1:80', '10.9.0.1', []],
+  ['[::1]:80', '10.9.0.1,fd00::9', []],
+  ['unix:///run/app.sock', 'fd00::9', []],
+])('reports defaultEndpoint %s of a workload with addresses %s as %s', (endpoint, addresses, used) => {
+  const sidecar = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: own, namespace: shop }
+spec: { ingress: [{ port: { number: 9080, name: http, protocol: HTTP }, defaultEndpoint: "${endpoint}" }] }`;
+  const reports = found('pilot_default_endpoints_replaced', sidecar, 'n1', addresses);
+  expect(reports).toEqual(used.map((one) => expect.stringContaining(`${endpoint} is reached at ${one} instead`)));
+});
+
+it('names the objects whose status reports an endpoint', () => {
+  const plane = givenPlane(entry.replace('address: 10.0.0.1, ', ''));
+  const status = statusOf(plane.state, plane.resources.nodes);
+  expect(Object.values(status.pilot_endpoints_without_address!).flatMap(({ objects }) => objects)).toEqual([
+    'ServiceEntry/shop/web',
+  ]);
 });

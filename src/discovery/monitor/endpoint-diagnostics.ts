@@ -1,9 +1,10 @@
 /** Endpoints that proxies are not sent although their workloads are healthy (spec/discovery.md §5.7, §8.3). */
-import { configKeyText } from '../../model/config/config.ts';
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { isHostWithin, isWildcard } from '../../model/fields/hostname.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { addressList, hostNameEndpoints, isMutualTlsTriedAt } from '../../networking/index.ts';
+import { replacedDefaultEndpoints } from '../../networking/traffic/default-endpoint.ts';
 import type { FindDiagnostics, ServedProxy, StatusSources } from './find-diagnostics.ts';
 
 /** Host names among the endpoints of services whose endpoints must be IP addresses. */
@@ -16,7 +17,44 @@ export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, no
     note(
       `${namespace}/${hostname}`,
       `proxies are not sent endpoints that are host names: ${addressList(names)}; ${namespace}/${hostname} needs IP addresses (in a ServiceEntry, resolution STATIC: use DNS)`,
+      { objects: [configKeyText(service.origin)] },
     );
+  }
+};
+
+/** Workloads that have a network and no address, where no gateway leads to them. */
+export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, note) {
+  for (const { hostname, namespace, resolution, origin } of context.services) {
+    yield;
+    const left = context
+      .endpointsOf(hostname, namespace)
+      .filter(
+        ({ address, network, clusterId }) =>
+          address === '' &&
+          (resolution !== 'ClientSideLB' || context.networkGateways.to(network, clusterId).length === 0),
+      );
+    if (left.length === 0) continue;
+    note(
+      `${namespace}/${hostname}`,
+      `proxies are not sent endpoints without an address: ${addressList(left)}; they are reached only through a gateway of their network, and only with resolution STATIC`,
+      { objects: [configKeyText(origin)] },
+    );
+  }
+};
+
+/** `defaultEndpoint`s of Sidecar objects that name an address family that the workload does not have. */
+export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
+  for (const { proxy, shape, context } of proxies) {
+    yield;
+    const { sidecar } = context.sidecarScopeFor(shape);
+    for (const { written, used } of replacedDefaultEndpoints(shape, context)) {
+      const object = sidecar && configKeyText(configKeyOf(sidecar));
+      note(
+        `${proxy.id} ${written}`,
+        `${written} is reached at ${used} instead: workload ${proxy.id} has no address of the family of ${written}`,
+        { proxy: proxy.id, ...(object !== undefined && { objects: [object] }) },
+      );
+    }
   }
 };
 
@@ -42,6 +80,7 @@ export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context
           note(
             `outbound|${number}|${subset}|${hostname} ${client}`,
             `clients of namespace ${client} in a different network are not sent ${addressList(behind)}: gateways of networks accept only mutual TLS, which these clients do not use here (${origin})`,
+            { objects: rule ? rule.origins.map(configKeyText) : [configKeyText(service.origin)] },
           );
         }
       }

@@ -20,7 +20,15 @@ export interface StatusSources {
   readonly unreadable: ReadonlyMap<string, string>;
 }
 
-export type NoteDiagnostic = (key: string, message: string, proxy?: string) => void;
+/** What a diagnostic is about, besides its key. */
+export interface DiagnosticSubject {
+  /** The proxy; absent if it is not about exactly one. */
+  readonly proxy?: string;
+  /** Keys (`Kind/namespace/name`) of the objects that take effect only in part: their status reports it. */
+  readonly objects?: readonly string[];
+}
+
+export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;
 
 /** Yields after each thing that was looked at: whoever asks may let others have a turn there. */
 export type FindDiagnostics = (sources: StatusSources, note: NoteDiagnostic) => Iterable<void>;

@@ -61,6 +61,17 @@ describe('what of gateways is not in force', () => {
     ]);
   });
 
+  it('are reported of gateways that are not connected, and by the objects that they are of', () => {
+    const partly = givenPlane(
+      gateway('g1', tls('x', 'SIMPLE', ', credentialName: web')) +
+        `---\n${gateway('g2', tls('x', 'MUTUAL', ', credentialName: web').replace('[x.test]', '[x.test, y.test]'))}`,
+    );
+    expect(Object.values(statusOf(partly.state, []).pilot_gateway_servers_rejected!)).toEqual([
+      { message: 'x.test is served by edge/g2 on port 443', objects: ['Gateway/edge/g1'] },
+    ]);
+    expect(Object.values(status.pilot_sds_certificate_errors_total!)[0]?.objects).toEqual(['Gateway/edge/late']);
+  });
+
   it('are certificates that are not there, or are none', () => {
     expect(found('pilot_sds_certificate_errors_total')).toEqual([
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),

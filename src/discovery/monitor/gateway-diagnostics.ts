@@ -2,38 +2,53 @@
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
 import { backendTlsReports } from '../../model/translation/gateway-api/backend-tls-status.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
+import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
 import type { FindDiagnostics, ServedProxy } from './find-diagnostics.ts';
 
-/** Servers that another one stands in the way of, or that the proxy cannot carry out. */
-export const findRejectedServers: FindDiagnostics = function* ({ proxies }, note) {
-  for (const { proxy, shape, context } of routers(proxies)) {
-    yield;
-    for (const rejected of mergeGateways(shape, context).rejected) {
+/**
+ * Servers that another one stands in the way of, or that the proxy cannot carry out: of connected gateways, and of those that selectors
+ * describe, because the gateway may be connected to another replica.
+ */
+export const findRejectedServers: FindDiagnostics = function* ({ proxies, configs, context }, note) {
+  const noteAll = function* (shape: ProxyShape, push: PushContext, proxy?: string): Iterable<void> {
+    for (const rejected of mergeGateways(shape, push).rejected) {
       const colon = rejected.indexOf(': ');
-      note(rejected.slice(0, colon), rejected.slice(colon + 2), proxy.id);
+      const objects = [rejected.slice(0, rejected.indexOf(' '))];
+      note(rejected.slice(0, colon), rejected.slice(colon + 2), { ...(proxy !== undefined && { proxy }), objects });
       yield;
     }
+  };
+  for (const { proxy, shape, context: served } of routers(proxies)) {
+    yield;
+    yield* noteAll(shape, served, proxy.id);
+  }
+  for (const shape of selectorShapes(configs.Gateway, context)) {
+    yield;
+    if (shape !== undefined) yield* noteAll(shape, context);
   }
 };
 
 /** Certificates that are asked for by name and that there is none of, or none that Envoy would take. */
 export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
   for (const { proxy, shape, context } of routers(proxies)) {
-    const seen = new Set<string>();
+    const users = new Map<string, Set<string>>();
     for (const { servers } of mergeGateways(shape, context).ports) {
-      for (const { server } of servers) {
+      for (const { server, gateway } of servers) {
         yield;
-        for (const name of server.tls ? credentialsOfServer(server.tls) : []) {
-          if (seen.has(name)) continue;
-          seen.add(name);
-          const reason = unservedCredential(name, shape.configNamespace, context);
-          if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, proxy.id);
-        }
+        for (const name of server.tls ? credentialsOfServer(server.tls) : [])
+          users.set(name, (users.get(name) ?? new Set()).add(configKeyText(configKeyOf(gateway))));
       }
+    }
+    for (const [name, gateways] of users) {
+      yield;
+      const reason = unservedCredential(name, shape.configNamespace, context);
+      const subject = { proxy: proxy.id, objects: [...gateways] };
+      if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, subject);
     }
   }
 };

@@ -7,10 +7,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { hasNoProvider } from '../../networking/index.ts';
 import type { Steps } from '../../runtime/turns.ts';
 import { Slices } from '../ads/turns/slices.ts';
+import type { ObjectWarning } from '../distribution/object-warnings.ts';
 import type { MeshState } from '../push/mesh-state.ts';
 import type { ServedProxy } from './find-diagnostics.ts';
 import { type PatchCount, patchCounts } from './patch-status.ts';
 import { type PushStatus, statusInPieces } from './push-status.ts';
+import { objectWarnings } from './status-warnings.ts';
 
 export interface MeshFindings {
   /** How many diagnostics there are, by metric. */
@@ -18,6 +20,8 @@ export interface MeshFindings {
   /** `Gateway/namespace/name server port`. */
   readonly rejectedServers: readonly string[];
   readonly patches: readonly PatchCount[];
+  /** Objects of the cluster that take effect only in part, by `Kind/namespace/name`. */
+  readonly warnings: ReadonlyMap<string, ObjectWarning>;
   /** CUSTOM policies that refuse all they match. */
   readonly policiesWithoutProvider: number;
   /** Pods that endpoints name and that are not known yet. */
@@ -149,8 +153,9 @@ export class MeshDiagnostics {
 }
 
 function* lookThrough({ state, nodes, connectedVersions }: DiagnosticsSources): Steps<MeshFindings> {
-  const status: PushStatus = yield* statusInPieces(state, nodes());
   const { context, configs } = state;
+  const status: PushStatus = yield* statusInPieces(state, nodes());
+  const warnings = yield* objectWarnings(status, configs);
   const patches: PatchCount[] = [];
   for (const filter of configs.set.EnvoyFilter) {
     patches.push(...patchCounts(filter));
@@ -170,6 +175,7 @@ function* lookThrough({ state, nodes, connectedVersions }: DiagnosticsSources): 
     counts: new Map(Object.entries(status).map(([metric, found]) => [metric, Object.keys(found).length])),
     rejectedServers: Object.keys(status.pilot_gateway_servers_rejected ?? {}),
     patches,
+    warnings,
     policiesWithoutProvider,
     ...state.registries.counts,
     versions,

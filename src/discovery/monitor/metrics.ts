@@ -23,6 +23,8 @@ export interface MetricsOptions {
   readonly keyFetches?: { readonly success: number; readonly failure: number };
   /** The connected proxies. */
   readonly nodes?: () => Iterable<MeshNode>;
+  /** To be told of all objects of a cluster that take effect only in part, after each look at the mesh. */
+  readonly warned?: (warnings: MeshFindings['warnings']) => void;
   /** Objects of a cluster that exceed what their namespace may take in memory; absent: no cluster is followed. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
@@ -125,7 +127,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   }
 
   #addMesh(connected: Gauge<'version'>): MeshDiagnostics {
-    const { state, connectedVersions, nodes = () => [] } = this.#options;
+    const { state, connectedVersions, nodes = () => [], warned } = this.#options;
     this.#gaugeOf('pilot_services', 'Services of all registries', () => state.context?.services.length ?? 0);
     this.#gaugeOf(
       'pilot_objects_beyond_export_limit',
@@ -159,6 +161,7 @@ export class DiscoveryMetrics extends XdsMetrics {
       for (const [version, count] of found.versions) connected.set({ version }, count);
       patches.reset();
       for (const { count, ...labels } of found.patches) patches.set(labels, count);
+      if (state.context !== undefined) warned?.(found.warnings);
     };
     return new MeshDiagnostics({ state, nodes, connectedVersions, found });
   }

@@ -16,8 +16,19 @@ import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { sliceMs } from '../ads/turns/slices.ts';
 import { selectKeySources } from '../jwks/key-sources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
-import { findHostNameEndpoints, findPlaintextAcrossNetworks } from './endpoint-diagnostics.ts';
-import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
+import {
+  findEndpointsWithoutAddress,
+  findHostNameEndpoints,
+  findPlaintextAcrossNetworks,
+  findReplacedDefaultEndpoints,
+} from './endpoint-diagnostics.ts';
+import type {
+  DiagnosticSubject,
+  FindDiagnostics,
+  NoteDiagnostic,
+  ServedProxy,
+  StatusSources,
+} from './find-diagnostics.ts';
 import {
   findBackendTlsProblems,
   findRejectedServers,
@@ -31,9 +42,7 @@ import { findUnheldPolicies } from './unheld-policies.ts';
 /** What was found, by the name of the metric that counts it and by what it is about. */
 export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
 
-interface Diagnostic {
-  /** The proxy that it is about; absent: not only one. */
-  readonly proxy?: string;
+export interface Diagnostic extends DiagnosticSubject {
   readonly message: string;
 }
 
@@ -53,11 +62,13 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
     }
   },
   pilot_host_name_endpoints: findHostNameEndpoints,
+  pilot_endpoints_without_address: findEndpointsWithoutAddress,
+  pilot_default_endpoints_replaced: findReplacedDefaultEndpoints,
   pilot_plaintext_across_networks: findPlaintextAcrossNetworks,
   pilot_no_ip: function* ({ proxies }, note) {
     for (const { proxy } of proxies) {
       yield;
-      if (proxy.ipAddresses.length === 0) note(proxy.id, 'the proxy has no IP address', proxy.id);
+      if (proxy.ipAddresses.length === 0) note(proxy.id, 'the proxy has no IP address', { proxy: proxy.id });
     }
   },
   pilot_gateway_servers_rejected: findRejectedServers,
@@ -67,7 +78,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_policies_without_workload: findUnheldPolicies,
   pilot_jwks_sources_rejected: function* ({ configs }, note) {
     const { rejected } = yield* selectKeySources(configs.RequestAuthentication);
-    for (const [object, reason] of rejected) note(object, reason);
+    for (const [object, reason] of rejected) note(object, reason, { objects: [object] });
   },
   pilot_refused_restrictions: function* ({ configs, context }, note) {
     for (const kind of closedKinds) {
@@ -106,7 +117,8 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
         const own = `${origin.kind} ${origin.namespace}/${origin.name}`;
         const first = origins.get(`${namespace} ${cluster}`);
         if (first === undefined) origins.set(`${namespace} ${cluster}`, own);
-        else if (first !== own) note(cluster, `of ${first} and ${own}: the older one holds`);
+        else if (first !== own)
+          note(cluster, `of ${first} and ${own}: the older one holds`, { objects: [configKeyText(origin)] });
       }
     }
   },
@@ -122,7 +134,9 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
         const older = first.get(key);
         if (older === undefined) first.set(key, service);
         else if (older.hostname !== service.hostname) {
-          note(key, `TCP of ${service.hostname} cannot be told from TCP of ${older.hostname}, which is older`);
+          note(key, `TCP of ${service.hostname} cannot be told from TCP of ${older.hostname}, which is older`, {
+            objects: [configKeyText(service.origin)],
+          });
         }
       }
     }
@@ -136,7 +150,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
         const older = first.get(targetPort);
         if (older === undefined) first.set(targetPort, own);
         else if (older.split(' ')[0] !== port.protocol) {
-          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${older} and ${own}`, proxy.id);
+          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${older} and ${own}`, { proxy: proxy.id });
         }
       }
     }
@@ -180,8 +194,12 @@ export function* statusInPieces(
   const status = new Map<string, PushStatus[string]>();
   for (const [metric, find] of Object.entries({ ...finders, ...labelledMetrics })) {
     const found = new Map<string, Diagnostic>();
-    yield* find(sources, (key, message, proxy) => {
-      if (!found.has(key)) found.set(key, { ...(proxy !== undefined && { proxy }), message });
+    yield* find(sources, (key, message, subject) => {
+      const first = found.get(key);
+      if (first === undefined) found.set(key, { ...subject, message });
+      else if (subject?.objects !== undefined) {
+        found.set(key, { ...first, objects: [...new Set([...(first.objects ?? []), ...subject.objects])] });
+      }
     });
     status.set(metric, Object.fromEntries(found));
   }
@@ -222,10 +240,11 @@ function* findSharedDomains({ context, configs }: StatusSources, note: NoteDiagn
       }
       const place = placeFrom(first.namespace, config);
       if (place === undefined) continue;
-      const holding = place < (placeFrom(first.namespace, first) ?? -1) ? 'newer' : 'older';
+      const isNewerFirst = place < (placeFrom(first.namespace, first) ?? -1);
       note(
         qualified,
-        `${first.namespace}/${first.name} and ${config.namespace}/${config.name}: the ${holding} one holds for ${first.namespace}`,
+        `${first.namespace}/${first.name} and ${config.namespace}/${config.name}: the ${isNewerFirst ? 'newer' : 'older'} one holds for ${first.namespace}`,
+        { objects: [configKeyText(configKeyOf(isNewerFirst ? first : config))] },
       );
     }
   }
@@ -248,7 +267,9 @@ function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagn
       const older = first.get(key);
       if (older === undefined) first.set(key, name);
       else
-        note(host, `subset ${subset.name} is in ${namespace}/${older} and ${namespace}/${name}: the older one holds`);
+        note(host, `subset ${subset.name} is in ${namespace}/${older} and ${namespace}/${name}: the older one holds`, {
+          objects: [`DestinationRule/${namespace}/${name}`],
+        });
     }
   }
 }

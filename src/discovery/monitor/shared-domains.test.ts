@@ -17,9 +17,9 @@ spec: { hosts: [a.test], ${exportTo} http: [{ route: [{ destination: { host: a.t
 }
 
 it.each([
-  ['', 'older'],
-  ['exportTo: ["."],', 'newer'],
-])('of two virtual services of one host it is told which one holds: %s the %s', async (exportTo, which) => {
+  ['', 'older', 'second'],
+  ['exportTo: ["."],', 'newer', 'first'],
+])('of two virtual services of one host it is told which one holds: %s the %s', async (exportTo, which, other) => {
   const root = mkdtempSync(join(tmpdir(), 'chartpilot-shared-'));
   onTestFinished(() => rmSync(root, { recursive: true }));
   const settings = new SettingsFiles(() => {});
@@ -30,6 +30,9 @@ it.each([
   state.computeServices();
   state.publishContext({ forced: true, changed: [] });
   expect(statusOf(state, []).pilot_vservice_dup_domain).toEqual({
-    'a.test': { message: `shop/first and shop/second: the ${which} one holds for shop` },
+    'a.test': {
+      message: `shop/first and shop/second: the ${which} one holds for shop`,
+      objects: [`VirtualService/shop/${other}`],
+    },
   });
 });

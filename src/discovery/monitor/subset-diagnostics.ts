@@ -26,6 +26,7 @@ export function* findSubsetsBeyondLimit({ context, configs }: StatusSources, not
         service.hostname,
         `${all - built} of ${all} subsets of ${origins.slice(0, maxNamed).map(configKeyText).join(', ')} have no clusters: the limit is ` +
           `${max} subsets for one host, and ${maxServiceClusters} clusters (ports x subsets)`,
+        { objects: origins.map(configKeyText) },
       );
     }
   }

@@ -149,8 +149,7 @@ function isHealthy({ status, annotations }: Pick<Config, 'status' | 'annotations
 }
 
 function portEndpoints({ spec }: Config<ServiceEntry>, workload: Workload): Endpoint[] {
-  // A workload that says its network alone is behind that network's gateways.
-  if (workload.template.address === '' || spec.resolution === 'NONE') return [];
+  if (spec.resolution === 'NONE') return [];
   return spec.ports.map((port) => endpointOf(workload, port.name, endpointPort(port, workload)));
 }
 

@@ -145,4 +145,29 @@ status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
     expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
     expect(addressesOf('outbound_.80_._.far.test', context, client)).toEqual(both);
   });
+
+  it.each<[string, string, string[]]>([
+    ['through the gateway of its network', 'n1', ['10.0.0.1:80', '9.9.9.9:15443']],
+    ['not at all by clients of its own network', 'n2', ['10.0.0.1:80']],
+    ['not at all by clients without a network', '', ['10.0.0.1:80']],
+  ])('a workload without an address is reached %s', (_, network, expected) => {
+    const entry = (name: string) => `
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: { name: ${name}, labels: { app: far, security.istio.io/tlsMode: istio } }
+spec: { network: n2, weight: 3 }
+---`;
+    const selecting = mesh
+      .replace('  endpoints:', '  workloadSelector: { labels: { app: far } }')
+      .replaceAll(/ {4}- .*\n/g, '');
+    const own = `
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: { name: near, labels: { app: far, security.istio.io/tlsMode: istio } }
+spec: { address: 10.0.0.1, network: n1 }
+---`;
+    const { context } = givenMesh(selecting + own + entry('a') + entry('b'));
+    const client = { ...givenShape(), network };
+    expect(addressesOf('outbound|80||far.test', context, client)).toEqual(expected);
+  });
 });

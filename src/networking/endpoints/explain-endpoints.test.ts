@@ -49,6 +49,20 @@ const cases: readonly [title: string, yaml: string, cluster: string, reasons: re
       ['1 of 1 do not have the labels of the subset: 10.0.0.1:80'],
     ],
     [
+      'a workload without an address is in a network without a gateway',
+      entry('resolution: STATIC, endpoints: [{ network: n3 }, { address: 10.0.0.1, network: n1 }]') + gateway,
+      'outbound|80||web.test',
+      [expect.stringMatching(/^1 of 2 have no address, and no gateway of their network is known: .*network n3$/)],
+      inN1,
+    ],
+    [
+      'a workload without an address belongs to a service whose names Envoy resolves',
+      entry('resolution: DNS, endpoints: [{ network: n2 }, { address: a.test }]') + gateway,
+      'outbound|80||web.test',
+      [expect.stringMatching(/^1 of 2 have no address.*network n2$/)],
+      inN1,
+    ],
+    [
       'clients of a different network send plaintext',
       entry(remote('istio')) + gateway + rule('trafficPolicy: { tls: { mode: DISABLE } }'),
       'outbound|80||web.test',

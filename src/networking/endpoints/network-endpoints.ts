@@ -5,6 +5,7 @@ import type { NetworkGateway, NetworkGateways } from '../../model/services/netwo
 import type { Endpoint } from '../../model/services/service.ts';
 import { weightOf } from './locality-groups.ts';
 import type { OmissionReason } from './omission.ts';
+import { hasNoAddress } from './selection.ts';
 
 export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
   readonly gateways: NetworkGateways;
@@ -16,27 +17,32 @@ export interface NetworkView extends Pick<ProxyShape, 'network' | 'clusterId'> {
 
 /**
  * What is in another network is reached through that network's gateways, which take mutual TLS alone: an endpoint that
- * does not take it is left out, and all are where clients send something else. Where no gateway is known, or a side does not say its network, it is reached directly.
+ * does not take it is left out, and all are where clients send something else. Where no gateway is known, or a side does not say its network, it is reached directly
+ * if it has an address.
  *
  * Weights keep their proportions: a gateway has that of all endpoints behind it, several gateways share it. So that they
  * stay whole numbers, all weights are multiplied where networks have several gateways.
  */
 export function reachableEndpoints(endpoints: readonly Endpoint[], view: NetworkView): readonly Endpoint[] {
   const here = view.clusterLocal ? endpoints.filter((endpoint) => !isOfDifferentCluster(endpoint, view)) : endpoints;
-  if (view.network === '' || view.gateways.all.length === 0) return here;
+  if (view.network === '' || view.gateways.all.length === 0) return withAddress(here);
   const waysTo = new Map<Endpoint, readonly NetworkGateway[]>();
   for (const endpoint of here) {
     const ways = gatewaysTo(endpoint, view);
     if (ways.length > 0) waysTo.set(endpoint, ways);
   }
-  if (waysTo.size === 0) return here;
-  return view.mutualTls ? throughGateways(here, waysTo) : here.filter((endpoint) => !waysTo.has(endpoint));
+  if (waysTo.size === 0) return withAddress(here);
+  return view.mutualTls ? throughGateways(here, waysTo) : withAddress(here.filter((endpoint) => !waysTo.has(endpoint)));
+}
+
+function withAddress(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  return endpoints.some(hasNoAddress) ? endpoints.filter((endpoint) => !hasNoAddress(endpoint)) : endpoints;
 }
 
 /** Why `reachableEndpoints` leaves an endpoint out; `undefined` if clients reach it, directly or through a gateway. */
 export function reachOmission(endpoint: Endpoint, view: NetworkView): OmissionReason | undefined {
   if (isOfDifferentCluster(endpoint, view)) return 'different cluster';
-  if (gatewaysTo(endpoint, view).length === 0) return undefined;
+  if (gatewaysTo(endpoint, view).length === 0) return hasNoAddress(endpoint) ? 'no address' : undefined;
   if (!view.mutualTls) return 'client without mutual TLS';
   return notForwarded(endpoint);
 }
@@ -78,6 +84,7 @@ function throughGateways(
   const behind = new Map<string, Endpoint>();
   for (const endpoint of endpoints) {
     const ways = waysTo.get(endpoint);
+    if (ways === undefined && hasNoAddress(endpoint)) continue;
     if (ways === undefined) direct.push(scale === 1 ? endpoint : { ...endpoint, weight: weightOf(endpoint) * scale });
     else if (notForwarded(endpoint) === undefined) {
       for (const way of ways) {

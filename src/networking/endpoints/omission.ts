@@ -6,6 +6,7 @@ export type OmissionReason =
   | 'different node'
   | 'plaintext behind SNI'
   | 'host name'
+  | 'no address'
   | 'subset labels'
   | 'unhealthy'
   | 'draining'
@@ -21,6 +22,7 @@ export const omissionText: Readonly<Record<OmissionReason, string>> = {
   'different node': 'run on a different node (internalTrafficPolicy is Local)',
   'plaintext behind SNI': 'do not accept mutual TLS, which this cluster passes through',
   'host name': 'are host names, which only resolution DNS resolves',
+  'no address': 'have no address, and no gateway of their network is known',
   'subset labels': 'do not have the labels of the subset',
   unhealthy: 'are not ready',
   draining: 'are draining',
@@ -38,8 +40,9 @@ const maxAddresses = 3;
 
 /** The first addresses and how many more there are. */
 export function addressList(endpoints: readonly Endpoint[]): string {
-  const shown = endpoints.slice(0, maxAddresses).map(({ address, port, network }) => {
+  const shown = endpoints.slice(0, maxAddresses).map(({ address, port, network, workloadName }) => {
     const place = port === 0 ? address : address.includes(':') ? `[${address}]:${port}` : `${address}:${port}`;
+    if (address === '') return `${workloadName || 'an endpoint'} of network ${network}`;
     return network === '' ? place : `${place} of network ${network}`;
   });
   const more = endpoints.length - shown.length;

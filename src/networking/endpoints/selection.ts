@@ -44,12 +44,18 @@ function unsuitable(
   if (node !== undefined && endpoint.nodeName !== node) return 'different node';
   if (onlyMutualTls && endpoint.tlsMode !== 'istio') return 'plaintext behind SNI';
   if (!allowNames && isHostName(endpoint)) return 'host name';
+  if (allowNames && hasNoAddress(endpoint)) return 'no address';
   return isSelected(labels ?? {}, endpoint.labels) ? undefined : 'subset labels';
 }
 
 /** Whether the address must be resolved before a connection is opened. */
 export function isHostName({ address }: Pick<Endpoint, 'address'>): boolean {
-  return !isUnixSocket(address) && isIP(address) === 0;
+  return address !== '' && !isUnixSocket(address) && isIP(address) === 0;
+}
+
+/** Whether the workload is reached only through the gateways of its network: its WorkloadEntry has a network and no address. */
+export function hasNoAddress({ address }: Pick<Endpoint, 'address'>): boolean {
+  return address === '';
 }
 
 /** Of fewer each is looked at. */

@@ -7,7 +7,7 @@ import type { Protocol } from '../../model/fields/protocol.ts';
 import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
 import type { IngressListener } from '../../model/kinds/sidecar.ts';
 import type { ConnectionPoolSettings } from '../../model/kinds/traffic-policy.ts';
-import { type IpFamily, ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PeerMode, type PeerModes, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
@@ -16,6 +16,7 @@ import { isLoopback } from '../../runtime/loopback.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, wildcardAddress } from '../messages/address.ts';
+import { addressOfDefaultEndpoint } from './default-endpoint.ts';
 import { peerModesInForce } from './peer-mode.ts';
 import { effectivePolicy } from './traffic-policy.ts';
 
@@ -117,7 +118,7 @@ function fromIngress(
   const own =
     listener.captureMode === 'NONE' || (listener.captureMode === 'DEFAULT' && shape.interceptionMode === 'NONE');
   const forwardTo =
-    forwardAddress(listener.defaultEndpoint, shape) ?? (own ? ownApplication(bind, port.number) : undefined);
+    addressOfDefaultEndpoint(listener.defaultEndpoint, shape) ?? (own ? ownApplication(bind, port.number) : undefined);
   // A listener of our own that forwards to where the connection came would forward to itself.
   if (own && forwardTo === undefined) return undefined;
   const service = shape.serviceTargets.find((target) => target.targetPort === port.number);
@@ -141,24 +142,6 @@ function fromIngress(
 /** What is left of a protocol once its TLS has ended. */
 function behindTls(protocol: Protocol): Protocol {
   return protocol === 'HTTPS' ? 'HTTP' : protocol === 'TLS' ? 'TCP' : protocol;
-}
-
-/**
- * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback. The written family
- * is preferred: a workload without addresses of that family is reached by the other one.
- */
-function forwardAddress(endpoint: string | undefined, shape: ProxyShape): InboundTarget['forwardTo'] {
-  if (!endpoint) return undefined;
-  if (isUnixSocket(endpoint)) return { address: endpoint, port: 0 };
-  const colon = endpoint.lastIndexOf(':');
-  const host = endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
-  const port = Number(endpoint.slice(colon + 1));
-  if (host === '') return { address: loopbackAddress(shape.ipFamily), port };
-  const written: IpFamily = host.includes(':') ? 'v6' : 'v4';
-  const family = shape.ipFamily === 'dual' || shape.ipFamily === written ? written : shape.ipFamily;
-  if (isLoopback(host)) return { address: loopbackAddress(family), port };
-  const own = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
-  return { address: own ?? loopbackAddress(family), port };
 }
 
 /** The application on the same port of the loopback address, if the proxy's listener leaves that to it. */

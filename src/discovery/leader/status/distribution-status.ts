@@ -8,8 +8,8 @@ import type { KindName } from '../../../model/kinds/index.ts';
 import type { ObjectDistribution } from '../../distribution/distribution.ts';
 import {
   conditionsOf,
+  decidedConditions,
   type ObjectVerdict,
-  ownConditions,
   rejectedCondition,
   rejectedOf,
   type WantedCondition,
@@ -64,15 +64,16 @@ export class DistributionStatus extends WordStatus {
   wanted(of: StatusRef): WantedStatus | undefined {
     const key = configKeyText(of);
     const verdict = this.distribution.verdictOf(key);
-    const generation = verdict.mistake?.generation ?? verdict.distribution?.generation;
-    if (generation === undefined) return undefined;
+    const generation = verdict.mistake?.generation ?? verdict.distribution?.generation ?? verdict.generation;
+    const decided = decidedConditions(verdict);
+    if (generation === undefined || decided.length === 0) return undefined;
     return {
       generation,
       next: (present, time): StatusFields => {
         const isElsewhere = this.stands(key, wordIn(present.conditions), verdict);
         const conditions = conditionsOf(verdict, isElsewhere).map((condition) => this.signed(condition));
         const types = [...conditions.map(({ type }) => type), ...(isElsewhere ? [rejectedCondition] : [])];
-        const gone = ownConditions.filter((type) => !types.includes(type));
+        const gone = decided.filter((type) => !types.includes(type));
         // Of an object that is refused, one may be of the version before, which is in force.
         const after = [...Map.groupBy(conditions, ({ observedGeneration }) => observedGeneration)].reduce<unknown>(
           (before, [observed, own]) => withConditions(before, own, { generation: observed, time }),

@@ -298,9 +298,7 @@ export class KubernetesServices {
     return selected.toSorted(byWorkloadAge).flatMap((workload) =>
       spec.ports.flatMap((port) => {
         const number = portNamed(workload, port.name) ?? targetPortOf(port, workload);
-        return number === undefined || workload.template.address === ''
-          ? []
-          : [endpointOf(workload, port.name, number)];
+        return number === undefined ? [] : [endpointOf(workload, port.name, number)];
       }),
     );
   }

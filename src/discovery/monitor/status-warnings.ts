@@ -1,0 +1,61 @@
+/** Diagnostics that a status reports: those that name objects which take effect only in part. */
+import type { Steps } from '../../runtime/turns.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
+import type { ConfigSnapshot } from '../config/config-snapshot.ts';
+import type { ObjectWarning } from '../distribution/object-warnings.ts';
+import { generationOf } from '../distribution/status-objects.ts';
+import type { PushStatus } from './push-status.ts';
+
+/** Reasons of conditions by the metric of the diagnostic. */
+const reasons: Readonly<Record<string, string>> = {
+  pilot_gateway_servers_rejected: 'ServerNotServed',
+  pilot_sds_certificate_errors_total: 'CredentialNotServed',
+  pilot_host_name_endpoints: 'HostNameEndpoints',
+  pilot_endpoints_without_address: 'EndpointsWithoutAddress',
+  pilot_plaintext_across_networks: 'PlaintextAcrossNetworks',
+  pilot_default_endpoints_replaced: 'AddressFamilyReplaced',
+  pilot_jwks_sources_rejected: 'LimitExceeded',
+  pilot_destrule_subsets_beyond_limit: 'LimitExceeded',
+  pilot_destrule_subsets: 'DuplicateSubset',
+  pilot_vservice_dup_domain: 'DuplicateHost',
+  pilot_duplicate_envoy_clusters: 'DuplicateHost',
+  pilot_conflict_outbound_listener_tcp_over_current_tcp: 'ListenerConflict',
+};
+
+/** Diagnostics of one object that its status lists. */
+const maxTexts = 5;
+/** Characters of a status' message. */
+const maxMessageLength = 1_024;
+
+/** By `Kind/namespace/name`, of objects of the cluster. The reason is that of the first diagnostic. */
+export function* objectWarnings(
+  status: PushStatus,
+  { byKey }: Pick<ConfigSnapshot, 'byKey'>,
+): Steps<ReadonlyMap<string, ObjectWarning>> {
+  const found = new Map<string, { readonly reason: string; readonly generation: number; readonly texts: string[] }>();
+  for (const [metric, reason] of Object.entries(reasons)) {
+    for (const { objects = [], message } of Object.values(status[metric] ?? {})) {
+      yield;
+      for (const key of objects) {
+        const config = byKey.get(key);
+        const generation = config && generationOf(config);
+        if (generation === undefined) continue;
+        const warning = found.get(key) ?? { reason, generation, texts: [] };
+        found.set(key, warning);
+        warning.texts.push(message);
+      }
+    }
+  }
+  return new Map(
+    [...found].map(([key, { reason, generation, texts }]) => [key, { reason, generation, text: joined(texts) }]),
+  );
+}
+
+function joined(texts: readonly string[]): string {
+  const unique = [...new Set(texts)];
+  const more = unique.length - maxTexts;
+  return visibleLine(
+    [...unique.slice(0, maxTexts), ...(more > 0 ? [`and ${more} more`] : [])].join('; '),
+    maxMessageLength,
+  );
+}

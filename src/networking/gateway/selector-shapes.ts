@@ -1,0 +1,33 @@
+/** Gateways as Gateway objects select them, whether one is connected or not. */
+import * as E from 'fp-ts/lib/Either.js';
+import type { Config } from '../../model/config/config.ts';
+import type { Gateway } from '../../model/kinds/gateway.ts';
+import { parseNode } from '../../model/node/parse-node.ts';
+import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+
+/**
+ * A gateway for each selector and namespace of Gateway objects, with exactly the labels of the selector. A real gateway
+ * has more labels, so that it may carry out more objects, and never fewer.
+ */
+export function* selectorShapes(
+  gateways: readonly Config<Gateway>[],
+  context: PushContext,
+): Generator<ProxyShape | undefined> {
+  const seen = new Set<string>();
+  for (const { namespace, spec } of gateways) {
+    const selector = spec.selector ?? {};
+    const key = `${namespace} ${JSON.stringify(selector)}`;
+    if (seen.has(key)) yield undefined;
+    else {
+      seen.add(key);
+      const node = parseNode({
+        id: `router~127.0.0.1~selected.${namespace}~${namespace}.svc.${context.domain}`,
+        cluster: '',
+        // A node with workload certificates.
+        metadata: { NAMESPACE: namespace, ISTIO_VERSION: '1.30.0', LABELS: selector },
+      });
+      yield E.isRight(node) ? shapeOf(node.right, context) : undefined;
+    }
+  }
+}

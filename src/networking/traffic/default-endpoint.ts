@@ -1,0 +1,57 @@
+/** Where a Sidecar object's `defaultEndpoint` is on a workload. */
+import { type IpFamily, ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { isLoopback } from '../../runtime/loopback.ts';
+import { isUnixSocket, loopbackAddress } from '../messages/address.ts';
+
+export interface ForwardAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+/**
+ * `0.0.0.0:80` and `[::]:80` mean the workload's own address, `127.0.0.1:80` and `[::1]:80` its loopback. The written family
+ * is preferred: a workload without addresses of that family is reached by the other one.
+ */
+export function addressOfDefaultEndpoint(endpoint: string | undefined, shape: ProxyShape): ForwardAddress | undefined {
+  if (!endpoint) return undefined;
+  if (isUnixSocket(endpoint)) return { address: endpoint, port: 0 };
+  const { host, port } = partsOf(endpoint);
+  if (host === '') return { address: loopbackAddress(shape.ipFamily), port };
+  const family = isOfForeignFamily(host, shape) ? shape.ipFamily : familyOf(host);
+  if (isLoopback(host)) return { address: loopbackAddress(family), port };
+  const own = shape.ownAddresses.find((address) => ipFamilyOf([address]) === family);
+  return { address: own ?? loopbackAddress(family), port };
+}
+
+/** The `defaultEndpoint`s of its Sidecar object whose address family the workload does not have, and what is used instead. */
+export function replacedDefaultEndpoints(
+  shape: ProxyShape,
+  push: Pick<PushContext, 'sidecarScopeFor'>,
+): readonly { readonly written: string; readonly used: string }[] {
+  return (push.sidecarScopeFor(shape).ingressListeners ?? []).flatMap(({ defaultEndpoint: written = '' }) => {
+    const host = written === '' || isUnixSocket(written) ? '' : partsOf(written).host;
+    const used = host !== '' && isOfForeignFamily(host, shape) && addressOfDefaultEndpoint(written, shape);
+    return used
+      ? [
+          {
+            written,
+            used: used.address.includes(':') ? `[${used.address}]:${used.port}` : `${used.address}:${used.port}`,
+          },
+        ]
+      : [];
+  });
+}
+
+function partsOf(endpoint: string): { readonly host: string; readonly port: number } {
+  const colon = endpoint.lastIndexOf(':');
+  return { host: endpoint.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(endpoint.slice(colon + 1)) };
+}
+
+function familyOf(host: string): IpFamily {
+  return host.includes(':') ? 'v6' : 'v4';
+}
+
+function isOfForeignFamily(host: string, { ipFamily }: Pick<ProxyShape, 'ipFamily'>): boolean {
+  return ipFamily !== 'dual' && ipFamily !== familyOf(host);
+}

@@ -1,0 +1,8 @@
+/** A function whose result is computed at its first call. */
+export function memoized<T>(compute: () => T): () => T {
+  let result: { readonly value: T } | undefined;
+  return () => {
+    result ??= { value: compute() };
+    return result.value;
+  };
+}

@@ -1,0 +1,169 @@
+/**
+ * Objects that take effect only in part: their status has the condition PartiallyInvalid while that is so. On a server of the file's own,
+ * because control planes of other files would write the statuses as well.
+ */
+import { beforeAll, expect, it } from 'vitest';
+import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
+import { eventually } from '../harness/eventually.ts';
+import { givenOwnServer } from './given-cluster.ts';
+import { customKinds, defineKinds, of } from './mesh-objects.ts';
+import { type Replica, Replicas } from './replica.ts';
+
+const { cluster } = givenOwnServer();
+const never = new AbortController().signal;
+const replicas = new Replicas(cluster, { PILOT_LEASE_DURATION: '3s' });
+let first: Replica;
+const [gateways, sidecars, entries] = [resourceOf('Gateway'), resourceOf('Sidecar'), resourceOf('WorkloadEntry')];
+const rules = resourceOf('DestinationRule');
+const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
+
+interface Condition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+}
+
+beforeAll(async () => {
+  const own = resourceDefinitions();
+  await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
+  await defineKinds(
+    cluster,
+    customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io')),
+  );
+  await eventually('all kinds are served', async () => {
+    for (const { spec } of own) await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
+    return true;
+  });
+});
+
+async function conditionsOf(resource: Resource, name: string): Promise<Record<string, Condition>> {
+  const { namespace } = cluster;
+  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
+  return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
+}
+
+const partialOf = (resource: Resource, name: string): Promise<Condition> =>
+  eventually(
+    `${resource.kind} ${name} has PartiallyInvalid`,
+    async () => (await conditionsOf(resource, name)).PartiallyInvalid,
+  );
+
+const mended = (resource: Resource, name: string): Promise<Record<string, Condition>> =>
+  eventually(`${resource.kind} ${name} has no PartiallyInvalid`, async () => {
+    const conditions = await conditionsOf(resource, name);
+    return conditions.PartiallyInvalid === undefined ? conditions : undefined;
+  });
+
+const server = (name: string, mode: string, hosts: readonly string[]) => ({
+  ...{ port: { number: 18443, name, protocol: 'HTTPS' }, hosts },
+  tls: { mode, credentialName: 'edge' },
+});
+
+it('a Gateway whose TLS server another one displaces, entirely or in part, reports that in its status', async () => {
+  const { metadata } = await cluster.apply(gateways, {
+    metadata: { name: 'g1' },
+    spec: { selector: { istio: 'edge' }, servers: [server('one', 'SIMPLE', ['x.example.test', 'z.example.test'])] },
+  });
+  await cluster.apply(gateways, {
+    metadata: { name: 'g2' },
+    spec: { selector: { istio: 'edge' }, servers: [server('two', 'MUTUAL', ['x.example.test', 'y.example.test'])] },
+  });
+  // No gateway is connected.
+  first = await replicas.start('first');
+  expect(await partialOf(gateways, 'g1')).toMatchObject({
+    ...{ status: 'True', reason: 'ServerNotServed', observedGeneration: metadata.generation },
+    message: `x.example.test is served by ${cluster.namespace}/g2 on port 18443`,
+  });
+  expect((await conditionsOf(gateways, 'g2')).PartiallyInvalid).toBeUndefined();
+  await cluster.apply(gateways, {
+    metadata: { name: 'g2' },
+    spec: { selector: { istio: 'edge' }, servers: [server('two', 'MUTUAL', ['y.example.test'])] },
+  });
+  await mended(gateways, 'g1');
+});
+
+const entry = (name: string, more: object) =>
+  cluster.apply(of.serviceEntries, {
+    metadata: { name },
+    spec: { hosts: [`${name}.test`], location: 'MESH_INTERNAL', resolution: 'STATIC', ports, ...more },
+  });
+const workload = (name: string, spec: object) =>
+  cluster.apply(entries, { metadata: { name, labels: { app: name } }, spec });
+
+it('objects whose endpoints proxies are not sent report that in their status, until they are', async () => {
+  const { plainPort } = first;
+  replicas.connect(plainPort, { ip: 'fd00::9', metadata: { INSTANCE_IPS: 'fd00::9', NETWORK: 'n1' } });
+  await cluster.apply(of.services, {
+    metadata: { name: 'east-west', labels: { 'topology.istio.io/network': 'n2' } },
+    spec: { externalIPs: ['203.0.113.9'], ports: [{ name: 'tls', port: 15443 }] },
+  });
+  await workload('vm', { address: 'vm.internal' });
+  await entry('vm', { workloadSelector: { labels: { app: 'vm' } } });
+  await workload('far', { network: 'n3' });
+  await entry('far', { workloadSelector: { labels: { app: 'far' } } });
+  await entry('remote', {
+    endpoints: [{ address: '10.0.0.9', network: 'n2', labels: { 'security.istio.io/tlsMode': 'istio' } }],
+  });
+  const disable = (mode: string) =>
+    cluster.apply(rules, {
+      metadata: { name: 'remote' },
+      spec: { host: 'remote.test', trafficPolicy: { tls: { mode } } },
+    });
+  await disable('DISABLE');
+  const forwarding = (defaultEndpoint: string) =>
+    cluster.apply(sidecars, {
+      metadata: { name: 'own' },
+      spec: { ingress: [{ port: { number: 9080, name: 'http', protocol: 'HTTP' }, defaultEndpoint }] },
+    });
+  await forwarding('127.0.0.1:8080');
+
+  expect(await partialOf(of.serviceEntries, 'vm')).toMatchObject({
+    reason: 'HostNameEndpoints',
+    message: expect.stringContaining('vm.internal:80'),
+  });
+  expect(await partialOf(of.serviceEntries, 'far')).toMatchObject({
+    reason: 'EndpointsWithoutAddress',
+    message: expect.stringContaining('far of network n3'),
+  });
+  expect(await partialOf(rules, 'remote')).toMatchObject({
+    reason: 'PlaintextAcrossNetworks',
+    message: expect.stringContaining('10.0.0.9:80 of network n2'),
+  });
+  expect(await partialOf(sidecars, 'own')).toMatchObject({
+    reason: 'AddressFamilyReplaced',
+    message: expect.stringContaining('127.0.0.1:8080 is reached at [::1]:8080 instead'),
+  });
+
+  await workload('vm', { address: '10.0.0.7' });
+  await workload('far', { address: '10.0.0.8', network: 'n3' });
+  await disable('ISTIO_MUTUAL');
+  await forwarding('[::1]:8080');
+  const conditions = await mended(rules, 'remote');
+  expect(conditions.Reconciled).toMatchObject({ status: 'True', reason: 'UpToDate' });
+  await mended(of.serviceEntries, 'vm');
+  await mended(of.serviceEntries, 'far');
+  await mended(sidecars, 'own');
+});
+
+it('a control plane that takes over keeps a warning that holds, and removes one that does not', async () => {
+  await workload('far', { network: 'n3' });
+  const before = await partialOf(of.serviceEntries, 'far');
+  const { metadata } = await entry('mended', { endpoints: [{ address: '10.0.0.1' }] });
+  await first.program.stop({ signal: 'SIGKILL' });
+  const stale = { ...before, message: 'stale', observedGeneration: metadata.generation! };
+  await cluster.patch(of.serviceEntries, 'mended', { status: { conditions: [stale] } }, 'status');
+  const seen = new Set<boolean>();
+  const { plainPort } = await replicas.start('second');
+  replicas.connect(plainPort, { ip: 'fd00::9', metadata: { NETWORK: 'n1' } });
+  await eventually('the stale condition is removed', async () => {
+    seen.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);
+    return (await conditionsOf(of.serviceEntries, 'mended')).PartiallyInvalid === undefined;
+  });
+  expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: before });
+  expect([...seen]).toEqual([true]);
+});
