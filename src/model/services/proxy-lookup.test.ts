@@ -1,4 +1,7 @@
 import { describe, expect, expectTypeOf, it } from 'vitest';
+import { threadCpuMsOf } from '../../../test/harness/cpu-time.ts';
+import { growthOf } from '../../../test/harness/growth.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { AddressBook, type TargetRef } from './proxy-lookup.ts';
 import type { Endpoint } from './service.ts';
 
@@ -26,6 +29,35 @@ describe('an address book', () => {
     const after = before.with(mallory!, [at('10.0.0.1', 666)], []);
     expect([ports(after, 'bank'), ports(after, 'mallory')]).toEqual([[80], []]);
     expect(ports(before, 'mallory')).toEqual([666]);
+  });
+
+  it('returns the services at an address sorted by host, whatever order they arrive in', () => {
+    const services = ['b.test', 'a.test', 'c.test'].map((hostname) => ({ hostname, namespace: 'bank' }));
+    const change = (service: (typeof services)[number]) => ({ ...service, before: [], after: [at('10.0.0.1', 80)] });
+    const hosts = (book: AddressBook): string[] => book.at('bank', ['10.0.0.1']).map(({ hostname }) => hostname);
+    const together = atOnce(new AddressBook().changing(services.map(change)));
+    const oneByOne = services.reduce((book, one) => book.with(one, [], [at('10.0.0.1', 80)]), new AddressBook());
+    expect([hosts(together), hosts(oneByOne)]).toEqual([
+      ['a.test', 'b.test', 'c.test'],
+      ['a.test', 'b.test', 'c.test'],
+    ]);
+    expect(hosts(oneByOne.with(services[1]!, [at('10.0.0.1', 80)], []))).toEqual(['b.test', 'c.test']);
+  });
+
+  it('takes time in proportion to the services that share an address, not to their square', () => {
+    const services = 64_000;
+    const costOf = (atOneAddress: number): number =>
+      threadCpuMsOf(() => {
+        for (let begun = 0; begun < services; begun += atOneAddress) {
+          const changes = Array.from({ length: atOneAddress }, (_, index) => {
+            return { hostname: `h${index}.test`, namespace: 'mallory', before: [], after: [at('10.0.0.1', 80)] };
+          });
+          atOnce(new AddressBook().changing(changes));
+        }
+      });
+    costOf(1_000);
+    // The same number of services: with the square it would be 16 times as much.
+    expect(growthOf(costOf, 1_000, 16_000)).toBeLessThan(5);
   });
 
   it('cannot be asked without a namespace', () => {

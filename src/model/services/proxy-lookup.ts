@@ -59,18 +59,27 @@ interface EndpointsChange extends ServiceName {
   readonly after: readonly Endpoint[];
 }
 
-/** Service ports by the addresses that serve them, each namespace by itself. Immutable: each change returns a new book. */
+/** What the services of one namespace serve at one address, by host name. */
+type ServedAt = PersistentMap<readonly TargetRef[]>;
+
+/**
+ * Service ports by the addresses that serve them, each namespace by itself. Immutable: each change returns a new book, at a cost that does
+ * not depend on how many services share an address.
+ */
 export class AddressBook {
   /** By `namespace/address`. */
-  private readonly byAddress: PersistentMap<readonly TargetRef[]>;
+  private readonly byAddress: PersistentMap<ServedAt>;
 
-  constructor(byAddress: PersistentMap<readonly TargetRef[]> = PersistentMap.empty()) {
+  constructor(byAddress: PersistentMap<ServedAt> = PersistentMap.empty()) {
     this.byAddress = byAddress;
   }
 
-  /** Service ports of one namespace: any tenant may claim any address for its own services. */
+  /** Service ports of one namespace: any tenant may claim any address for its own services. Sorted for each address. */
   at(namespace: string, addresses: readonly string[]): readonly TargetRef[] {
-    return addresses.flatMap((address) => this.byAddress.get(addressIn(namespace, address)) ?? []);
+    return addresses.flatMap((address) => {
+      const served = this.byAddress.get(addressIn(namespace, address));
+      return served === undefined ? [] : sortedRefs(served);
+    });
   }
 
   /** The endpoints of a service are others. */
@@ -81,38 +90,44 @@ export class AddressBook {
 
   /** The endpoints of services are others. In steps. */
   *changing(changes: readonly EndpointsChange[]): Steps<AddressBook> {
-    const moved = new Map<string, readonly TargetRef[]>();
+    const moved = new Map<string, ServedAt>();
     for (const change of changes) {
       this.move(change, moved);
       yield;
     }
-    const come = [...moved].filter(([, refs]) => refs.length > 0);
+    const come = [...moved].filter(([, served]) => served.size > 0);
     let book = yield* this.byAddress.addingAll(come);
-    for (const [key, refs] of moved) {
-      if (refs.length > 0) continue;
+    for (const [key, served] of moved) {
+      if (served.size > 0) continue;
       book = book.without(key);
       yield;
     }
     return moved.size === 0 ? this : new AddressBook(book);
   }
 
-  private move(
-    { hostname, namespace, before, after }: EndpointsChange,
-    moved: Map<string, readonly TargetRef[]>,
-  ): void {
+  private move({ hostname, namespace, before, after }: EndpointsChange, moved: Map<string, ServedAt>): void {
     const refs = Map.groupBy(after, ({ address }) => address);
     const old = Map.groupBy(before, ({ address }) => address);
     for (const address of new Set([...old.keys(), ...refs.keys()])) {
       const [before, now] = [old.get(address), refs.get(address)];
       if (before !== undefined && now !== undefined && sameItems(before, now)) continue;
       const key = addressIn(namespace, address);
-      const others = (moved.get(key) ?? this.byAddress.get(key) ?? []).filter((ref) => ref.hostname !== hostname);
-      const own = (refs.get(address) ?? []).map(({ servicePortName, port }) => {
-        return { hostname, portName: servicePortName, targetPort: port };
-      });
-      moved.set(key, [...others, ...own].sort(byName));
+      const served = moved.get(key) ?? this.byAddress.get(key) ?? PersistentMap.empty();
+      const own = now?.map(({ servicePortName, port }) => ({ hostname, portName: servicePortName, targetPort: port }));
+      moved.set(key, own === undefined ? served.without(hostname) : served.with(hostname, own));
     }
   }
+}
+
+/** Many proxies ask for the same address, again with each push. */
+const sorted = new WeakMap<ServedAt, readonly TargetRef[]>();
+
+function sortedRefs(served: ServedAt): readonly TargetRef[] {
+  const known = sorted.get(served);
+  if (known !== undefined) return known;
+  const refs = [...served.values()].flat().sort(byName);
+  sorted.set(served, refs);
+  return refs;
 }
 
 function byName(a: TargetRef, b: TargetRef): number {
