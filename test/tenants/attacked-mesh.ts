@@ -12,7 +12,7 @@ import { ListenerSchema } from '../../src/gen/envoy/config/listener/v3/listener_
 import { HttpConnectionManagerSchema } from '../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { AdsTestClient, type SotwStream, typeUrls } from '../ads-client.ts';
+import { AdsTestClient, type DeltaStream, type SotwStream, typeUrls } from '../ads-client.ts';
 import { type GivenObject, InMemoryApiServer, type StoredObject } from '../fixtures/in-memory-api-server.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
@@ -38,20 +38,25 @@ export class AttackedMesh {
   readonly api = new InMemoryApiServer();
   readonly #folder = mkdtempSync(join(tmpdir(), 'cp-tenants-'));
   #client!: AdsTestClient;
-  #stream!: SotwStream;
+  #stream!: SotwStream | DeltaStream;
   program!: Program;
   /** Bytes of resources that the victim received. */
   receivedBytes = 0;
   #pushes = 0;
   #seenHosts = new Set<string>();
 
-  static async start(env: NodeJS.ProcessEnv = {}, nodeArgs: readonly string[] = []): Promise<AttackedMesh> {
+  /** @param protocol of the victim: what one change costs differs, as each response of `sotw` has all clusters */
+  static async start(
+    env: NodeJS.ProcessEnv = {},
+    nodeArgs: readonly string[] = [],
+    protocol: 'sotw' | 'delta' = 'sotw',
+  ): Promise<AttackedMesh> {
     const mesh = new AttackedMesh();
-    await mesh.#start(env, nodeArgs);
+    await mesh.#start(env, nodeArgs, protocol);
     return mesh;
   }
 
-  async #start(env: NodeJS.ProcessEnv, nodeArgs: readonly string[]): Promise<void> {
+  async #start(env: NodeJS.ProcessEnv, nodeArgs: readonly string[], protocol: 'sotw' | 'delta'): Promise<void> {
     const [grpc, http] = (await freePorts(2)) as [number, number];
     const kubeconfig = join(this.#folder, 'kubeconfig');
     writeFileSync(kubeconfig, await this.api.kubeconfig(), { mode: 0o600 });
@@ -88,21 +93,23 @@ export class AttackedMesh {
       hopeless: () => this.program.hopeless(),
     });
     this.#client = new AdsTestClient(grpc);
-    this.#stream = this.#client.sotw();
-    this.#subscribe();
+    if (protocol === 'sotw') this.#subscribe();
+    else this.#subscribeDelta();
     await this.pushMs();
   }
 
   /** Acknowledges every response, and asks for the endpoints and routes that clusters and listeners name. */
   #subscribe(): void {
+    const stream = this.#client.sotw();
+    this.#stream = stream;
     const names: Record<string, readonly string[]> = {};
-    this.#stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
+    stream.onResponse = ({ typeUrl, nonce, versionInfo, resources }) => {
       for (const { value } of resources) this.receivedBytes += value.length;
-      this.#stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: [...(names[typeUrl] ?? [])] });
+      stream.send({ typeUrl, responseNonce: nonce, versionInfo, resourceNames: [...(names[typeUrl] ?? [])] });
       const ask = (asked: string, wanted: readonly string[]): void => {
         if (wanted.length === 0 || wanted.join() === names[asked]?.join()) return;
         names[asked] = wanted;
-        this.#stream.send({ typeUrl: asked, resourceNames: [...wanted] });
+        stream.send({ typeUrl: asked, resourceNames: [...wanted] });
       };
       if (typeUrl === typeUrls.CDS) {
         const clusters = resources.map(({ value }) => fromBinary(ClusterSchema, value));
@@ -117,8 +124,48 @@ export class AttackedMesh {
         ask(typeUrls.RDS, [...new Set(listeners.flatMap(routesOf))]);
       }
     };
-    this.#stream.send({ node, typeUrl: typeUrls.CDS });
-    this.#stream.send({ typeUrl: typeUrls.LDS });
+    stream.send({ node, typeUrl: typeUrls.CDS });
+    stream.send({ typeUrl: typeUrls.LDS });
+  }
+
+  #subscribeDelta(): void {
+    const stream = this.#client.delta();
+    this.#stream = stream;
+    const edsNames = new Set<string>();
+    const routeNames = new Set<string>();
+    const hosts = new Set<string>();
+    this.#seenHosts = hosts;
+    const subscribe = (typeUrl: string, known: Set<string>, names: readonly string[]): void => {
+      const added = names.filter((name) => !known.has(name));
+      for (const name of added) known.add(name);
+      if (added.length > 0) stream.send({ typeUrl, resourceNamesSubscribe: added });
+    };
+    stream.onResponse = ({ typeUrl, nonce, resources, removedResources }) => {
+      for (const { resource } of resources) this.receivedBytes += resource!.value.length;
+      stream.send({ typeUrl, responseNonce: nonce });
+      if (typeUrl === typeUrls.CDS) {
+        const clusters = resources.map(({ resource }) => fromBinary(ClusterSchema, resource!.value));
+        for (const { name } of clusters) hosts.add(name.split('|').at(-1)!);
+        for (const name of removedResources) {
+          hosts.delete(name.split('|').at(-1)!);
+          edsNames.delete(name);
+        }
+        if (removedResources.length > 0)
+          stream.send({ typeUrl: typeUrls.EDS, resourceNamesUnsubscribe: removedResources });
+        const withEds = clusters.filter(({ edsClusterConfig }) => edsClusterConfig !== undefined);
+        subscribe(
+          typeUrls.EDS,
+          edsNames,
+          withEds.map(({ name }) => name),
+        );
+      }
+      if (typeUrl === typeUrls.LDS) {
+        const listeners = resources.map(({ resource }) => fromBinary(ListenerSchema, resource!.value));
+        subscribe(typeUrls.RDS, routeNames, listeners.flatMap(routesOf));
+      }
+    };
+    stream.send({ node, typeUrl: typeUrls.CDS });
+    stream.send({ typeUrl: typeUrls.LDS });
   }
 
   /** Milliseconds from a change of the victim's own namespace to its arrival at the victim. */

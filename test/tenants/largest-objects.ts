@@ -237,6 +237,16 @@ export const largestObjects: { readonly [K in KindName]: () => readonly LargeObj
     }),
     spec('sniHosts', { hosts: ['*.mallory.test'], tls: [{ match: [{ port: 443, sniHosts: filled(host) }], route }] }),
     spec('gateways', { hosts: ['web.bank.test'], gateways: filled((i) => `g${i}`), http: [{ route }] }),
+    spec('matches x headers', {
+      hosts: ['web.bank.test'],
+      http: [
+        {
+          match: times(4_000, (i) => ({ uri: { exact: `/${i}` } })),
+          route,
+          headers: { request: { set: Object.fromEntries(times(4_000, (i) => [`h${i}`, 'x'.repeat(150)])) } },
+        },
+      ],
+    }),
     spec('headers', {
       hosts: ['web.bank.test'],
       http: [{ route, headers: { request: { set: map('x', (i) => `h${i}`) } } }],

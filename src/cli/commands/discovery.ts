@@ -108,6 +108,7 @@ and what was in force of it stays):
 
 Limit for tenants (environment; younger objects beyond it are not exported):
   PILOT_MAX_EXPORTED_PER_NAMESPACE              clusters and routes that one namespace exports, default 20000
+  PILOT_MAX_ENDPOINTS_PER_NAMESPACE             endpoints of the services of one namespace, default 65536
 
 Exit code: 0 ended as told; 1 it could not start, or could not go on.
 ` + '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',

@@ -13,6 +13,8 @@ export interface ConfigLimits {
    * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
    */
   readonly maxExportedPerNamespace: number;
+  /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
+  readonly maxEndpointsPerNamespace: number;
 }
 
 const mebibyte = 1024 * 1024;
@@ -24,6 +26,8 @@ export const defaultConfigLimits: ConfigLimits = {
   maxEntries: 100_000,
   // Each takes about 300 bytes in each sidecar that is limited by no Sidecar object: 6 MB.
   maxExportedPerNamespace: 20_000,
+  // Each takes about 100 bytes in each sidecar that is limited by no Sidecar object: 6.5 MB.
+  maxEndpointsPerNamespace: 65_536,
 };
 
 /** Directories in one another. */
@@ -31,11 +35,12 @@ export const deepestDirectory = 32;
 
 /** Limits as the environment has them, 1 at least: a limit of 0 would leave no configuration. */
 export function configLimitsOf(from: Environment): ConfigLimits {
-  const { maxFileBytes, maxBytes, maxEntries, maxExportedPerNamespace } = defaultConfigLimits;
+  const limits = defaultConfigLimits;
   return {
-    maxFileBytes: from.number('PILOT_CONFIG_MAX_FILE_BYTES', maxFileBytes, 1),
-    maxBytes: from.number('PILOT_CONFIG_MAX_BYTES', maxBytes, 1),
-    maxEntries: from.number('PILOT_CONFIG_MAX_ENTRIES', maxEntries, 1),
-    maxExportedPerNamespace: from.number('PILOT_MAX_EXPORTED_PER_NAMESPACE', maxExportedPerNamespace, 1),
+    maxFileBytes: from.number('PILOT_CONFIG_MAX_FILE_BYTES', limits.maxFileBytes, 1),
+    maxBytes: from.number('PILOT_CONFIG_MAX_BYTES', limits.maxBytes, 1),
+    maxEntries: from.number('PILOT_CONFIG_MAX_ENTRIES', limits.maxEntries, 1),
+    maxExportedPerNamespace: from.number('PILOT_MAX_EXPORTED_PER_NAMESPACE', limits.maxExportedPerNamespace, 1),
+    maxEndpointsPerNamespace: from.number('PILOT_MAX_ENDPOINTS_PER_NAMESPACE', limits.maxEndpointsPerNamespace, 1),
   };
 }

@@ -47,7 +47,10 @@ class Given {
   #limited: ReturnType<NamespaceBudgets['limit']>['limited'] = new Map();
 
   constructor(maxExported = Number.POSITIVE_INFINITY) {
-    this.#budgets = new NamespaceBudgets(maxExported);
+    this.#budgets = new NamespaceBudgets({
+      maxExportedPerNamespace: maxExported,
+      maxEndpointsPerNamespace: Number.POSITIVE_INFINITY,
+    });
   }
 
   /** @returns names of objects whose limitation changed */
@@ -100,6 +103,25 @@ describe('the limit of routes that delegates add', () => {
     given.put(root('hosts', 2, ['mallory/d'], { hosts: 3, matches: 4 }));
     given.put(root('matches', 3, ['mallory/d'], { hosts: 2, matches: 5 }));
     expect(['fits', 'hosts', 'matches'].map((name) => given.routesOf(name)[0])).toEqual(['delegate d', '503', '503']);
+  });
+
+  it('counts a route of a delegate, or of the object, with many bytes once for each unit, as each merged route repeats them', () => {
+    const given = new Given();
+    const headers = { request: { set: Object.fromEntries(listOf(64, (index) => [`h${index}`, 'x'.repeat(100)])) } };
+    const large = delegate('mallory', 'large', maxHostRoutes / 16);
+    const spec = large.spec as VirtualService;
+    given.put({ ...large, spec: { ...spec, http: spec.http!.map((route) => ({ ...route, headers })) } });
+    given.put(delegate('mallory', 'small', maxHostRoutes / 16));
+    const withHeaders = root('of-object', 1, ['mallory/small'], { matches: 3 });
+    const { http = [], ...rest } = withHeaders.spec as VirtualService;
+    given.put({ ...withHeaders, spec: { ...rest, http: http.map((route) => ({ ...route, headers })) } });
+    given.put(root('to-large', 2, ['mallory/large'], { matches: 4 }));
+    given.put(root('to-small', 3, ['mallory/small'], { matches: 4 }));
+    expect(['of-object', 'to-large', 'to-small'].map((name) => given.routesOf(name)[0])).toEqual([
+      '503',
+      '503',
+      'delegate small',
+    ]);
   });
 
   it('keeps the delegates of the oldest objects, whatever order objects arrive in', () => {

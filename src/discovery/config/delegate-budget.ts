@@ -4,30 +4,37 @@
  * keep their delegates. A route of a younger one responds with 503 instead, so that its requests reach no later route.
  */
 import { createHash } from 'node:crypto';
-import { byAge, type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { Config } from '../../model/config/config.ts';
+import { beyondLimit, type Share } from '../../model/config/oldest-first.ts';
 import { maxDelegatedRoutes, maxHostRoutes } from '../../model/kinds/object-limits.ts';
-import type { HttpRoute, VirtualService } from '../../model/kinds/virtual-service.ts';
-import type { LimitedObject, LimitedObjects } from './export-budget.ts';
+import { routeUnits } from '../../model/kinds/virtual-service.size.ts';
+import { closedRoute, type VirtualService } from '../../model/kinds/virtual-service.ts';
+import {
+  type BudgetSettings,
+  type Excess,
+  type LimitedObject,
+  type LimitedObjects,
+  limitedAgain,
+  type NamespaceBudget,
+} from './limited-objects.ts';
 
-/** Response of a route whose delegate exceeds the limit. */
-const unavailable = { status: 503 };
+/** A route that delegates. */
+interface Delegating extends Share {
+  readonly index: number;
+  /** Delegates of other namespaces have their own share: their authors must not use up that of the namespace. */
+  readonly isForeign: boolean;
+}
 
-export class DelegateBudget {
-  /** Matches of all routes of each delegate, by namespace/name. */
+export class DelegateBudget implements NamespaceBudget {
+  /** Units of all routes of each delegate, by namespace/name. */
   readonly #delegates = new Map<string, number>();
   /** Objects that delegate, by namespace and key. */
   readonly #roots = new Map<string, Map<string, Config>>();
 
-  /**
-   * Idempotent, as `ExportBudget.limit`.
-   *
-   * @param keys of all objects that may differ from the last call
-   * @param objectOf what the key stands for now
-   * @param before result of the last call that took effect
-   */
   limit(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
+    _settings: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
   ): LimitedObjects {
     let touched = new Set<string>();
@@ -39,22 +46,7 @@ export class DelegateBudget {
       if (this.#putRoot(key, config)) touched.add(namespaceOf(key));
     }
     if (isOtherDelegate) touched = new Set([...touched, ...this.#roots.keys()]);
-    const limited = new Map([...before].filter(([key]) => !touched.has(namespaceOf(key))));
-    for (const namespace of touched) {
-      const roots = this.#roots.get(namespace);
-      if (roots === undefined) continue;
-      for (const [config, routes] of this.#beyond(roots)) {
-        const key = configKeyText(configKeyOf(config));
-        const next = limitedObject(config, routes);
-        const known = before.get(key);
-        const isSame = known?.original === config && known.config.resourceVersion === next.config.resourceVersion;
-        limited.set(key, isSame ? known : next);
-      }
-    }
-    const changed = new Set<string>();
-    for (const [key, { config }] of limited) if (before.get(key)?.config !== config) changed.add(key);
-    for (const key of before.keys()) if (!limited.has(key)) changed.add(key);
-    return { limited, changed };
+    return limitedAgain(touched, before, (name) => this.#excessOf(name));
   }
 
   /** @returns whether the delegate of this key differs */
@@ -62,10 +54,11 @@ export class DelegateBudget {
     const id = key.slice(key.indexOf('/') + 1);
     const known = this.#delegates.get(id);
     const spec = config?.spec as VirtualService | undefined;
-    const matches = spec === undefined || spec.hosts.length > 0 ? undefined : matchCount(spec.http ?? []);
-    if (matches === undefined) this.#delegates.delete(id);
-    else this.#delegates.set(id, matches);
-    return known !== matches;
+    const isDelegate = spec !== undefined && spec.hosts.length === 0;
+    const units = isDelegate ? (spec.http ?? []).reduce((sum, route) => sum + routeUnits(route), 0) : undefined;
+    if (units === undefined) this.#delegates.delete(id);
+    else this.#delegates.set(id, units);
+    return known !== units;
   }
 
   /** @returns whether the object of this key delegates, or did */
@@ -81,64 +74,59 @@ export class DelegateBudget {
     return did || does;
   }
 
-  /** Objects of a namespace with routes beyond the limit, and the places of these routes. */
-  *#beyond(roots: ReadonlyMap<string, Config>): Generator<readonly [config: Config, routes: readonly number[]]> {
-    // Delegates of other namespaces have their own share: their authors must not use up that of the namespace.
-    const sums = { own: 0, foreign: 0 };
-    for (const config of [...roots.values()].sort(byAge)) {
-      const { hosts, http = [] } = config.spec as VirtualService;
-      const sumsOfObject = { own: 0, foreign: 0 };
-      const routes: number[] = [];
-      for (const [index, { match = [], delegate }] of http.entries()) {
-        if (delegate === undefined) continue;
-        const namespace = delegate.namespace ?? config.namespace;
-        const count = this.#delegates.get(`${namespace}/${delegate.name}`) ?? 0;
-        const cost = hosts.length * Math.max(match.length, 1) * count;
-        const share = namespace === config.namespace ? 'own' : 'foreign';
-        if (sums[share] + cost > maxDelegatedRoutes || sumsOfObject[share] + cost > maxHostRoutes) routes.push(index);
-        else {
-          sums[share] += cost;
-          sumsOfObject[share] += cost;
-        }
+  *#excessOf(namespace: string): Generator<Excess> {
+    const kept: Delegating[] = [];
+    const beyond: Delegating[] = [];
+    for (const root of this.#roots.get(namespace)?.values() ?? []) {
+      for (const routes of byShare(this.#delegatingRoutes(root))) {
+        const tooMany = new Set(beyondLimit(routes, maxHostRoutes));
+        for (const route of routes) (tooMany.has(route) ? beyond : kept).push(route);
       }
-      if (routes.length > 0) yield [config, routes];
+    }
+    for (const routes of byShare(kept)) beyond.push(...beyondLimit(routes, maxDelegatedRoutes));
+    for (const [config, routes] of Map.groupBy(beyond, ({ config }) => config)) {
+      yield excess(
+        config,
+        routes.map(({ index }) => index).sort((a, b) => a - b),
+      );
     }
   }
+
+  #delegatingRoutes(config: Config): readonly Delegating[] {
+    const { hosts, http = [] } = config.spec as VirtualService;
+    return http.flatMap((route, index) => {
+      if (route.delegate === undefined) return [];
+      const { namespace = config.namespace, name } = route.delegate;
+      const cost = hosts.length * routeUnits(route) * (this.#delegates.get(`${namespace}/${name}`) ?? 0);
+      return { config, index, cost, isForeign: namespace !== config.namespace };
+    });
+  }
+}
+
+function byShare(routes: readonly Delegating[]): Iterable<readonly Delegating[]> {
+  return Map.groupBy(routes, ({ isForeign }) => isForeign).values();
 }
 
 function namespaceOf(key: string): string {
   return key.split('/', 2)[1]!;
 }
 
-function matchCount(routes: readonly HttpRoute[]): number {
-  return routes.reduce((sum, { match = [] }) => sum + Math.max(match.length, 1), 0);
-}
-
-function limitedObject(original: Config, routes: readonly number[]): LimitedObject {
-  const { kind, namespace, name, resourceVersion, source } = original;
+function excess(original: Config, routes: readonly number[]): Excess {
   const spec = original.spec as VirtualService;
-  const beyond = new Set(routes);
-  const http = (spec.http ?? []).map((route, index): HttpRoute => {
-    if (!beyond.has(index)) return route;
-    return {
-      ...(route.name !== undefined && { name: route.name }),
-      ...(route.match !== undefined && { match: route.match }),
-      directResponse: unavailable,
-    };
-  });
-  const version = createHash('sha256').update(routes.join()).digest('hex').slice(0, 12);
   return {
     original,
-    config: Object.freeze({ ...original, spec: { ...spec, http }, resourceVersion: `${resourceVersion}-${version}` }),
-    problem: {
-      severity: 'error',
-      place: source === undefined ? { source: 'k8s://' } : { file: source.file, line: source.line },
-      object: `${kind} ${namespace}/${name}`,
-      field: `spec.http[${routes[0]}].delegate`,
-      message:
-        `${routes.length} routes respond with 503: with their delegates the object has more than ${maxHostRoutes} routes ` +
-        `(hosts x matches x matches of the delegate), or all objects of namespace ${namespace} have more than ` +
-        `${maxDelegatedRoutes} (LIMIT_EXCEEDED): use fewer hosts, matches or delegates`,
+    variant: createHash('sha256').update(routes.join()).digest('hex').slice(0, 12),
+    limit: () => {
+      const beyond = new Set(routes);
+      const http = (spec.http ?? []).map((route, index) => (beyond.has(index) ? closedRoute(route) : route));
+      return {
+        config: { spec: { ...spec, http } },
+        field: `spec.http[${routes[0]}].delegate`,
+        message:
+          `${routes.length} routes respond with 503: with their delegates the object has more than ${maxHostRoutes} routes ` +
+          `(hosts x matches x matches of the delegate), or all objects of namespace ${original.namespace} have more than ` +
+          `${maxDelegatedRoutes} (LIMIT_EXCEEDED): use fewer hosts, matches or delegates`,
+      };
     },
   };
 }

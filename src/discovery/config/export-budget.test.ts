@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { unitBytes } from '../../model/kinds/object-limits.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
+import { noDestination } from '../../model/translation/gateway-api/backends.ts';
 import { defaultConfigLimits } from './config-limits.ts';
-import { ExportBudget, type LimitedObject } from './export-budget.ts';
+import { ExportBudget } from './export-budget.ts';
+import type { LimitedObject } from './limited-objects.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 
 const keyOf = (config: Config): string => configKeyText(configKeyOf(config));
@@ -123,7 +126,7 @@ describe('the export limit of a namespace', () => {
     expect(given.limited.get(keyOf(rule))!.config.spec).toEqual({ host: '*.test', trafficPolicy });
   });
 
-  it('counts Services by their annotation, and routes of VirtualServices for the mesh only', () => {
+  it('counts Services by their annotation, and routes of VirtualServices for gateways separately from those for the mesh', () => {
     const given = new Given();
     const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 1 + index }));
     const service = givenObject('Service', 'mallory', 's', { spec: { ports } }, 1);
@@ -136,10 +139,101 @@ describe('the export limit of a namespace', () => {
         2,
       );
     given.put(service, routes('mesh'), routes('gateway', ['g']));
-    expect(given.names).toEqual(['mesh', 's']);
+    expect(given.names).toEqual(['gateway', 'mesh', 's']);
+    given.remove(routes('gateway', ['g']));
     expect(given.limited.get(keyOf(service))!.config.annotations).toEqual({ 'networking.istio.io/exportTo': '.' });
     given.put({ ...service, annotations: { 'networking.istio.io/exportTo': '.' } });
     expect(given.names).toEqual(['mesh']);
+  });
+
+  it('counts a route or cluster with many bytes once for each unit', () => {
+    const given = new Given();
+    const text = 'x'.repeat(5 * unitBytes);
+    const headers = { request: { set: { a: text } } };
+    const match = [{ uri: { exact: '/a' } }, { uri: { exact: '/b' } }];
+    const service = (name: string, http: object[]): Config =>
+      givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], http }, 1);
+    given.put(service('headers', [{ match, headers }]), service('none', [{ match }]));
+    expect(given.names).toEqual(['headers']);
+    given.remove(service('headers', [{ match, headers }]));
+    const rule = (name: string, policies: { readonly common?: object; readonly own?: object }): Config => {
+      const subsets = [{ name: 'v1', trafficPolicy: policies.own }, { name: 'v2' }];
+      return givenObject('DestinationRule', 'mallory', name, {
+        host: 'a.test',
+        trafficPolicy: policies.common,
+        subsets,
+      });
+    };
+    const large = { tls: { mode: 'SIMPLE', subjectAltNames: [text] } };
+    given.put(rule('common', { common: large }), rule('none', {}), rule('own', { own: { ...large, sni: text } }));
+    expect(given.names).toEqual(['common', 'own']);
+    given.put(entry('names', 9, { hosts: 1, ports: 1 }));
+    expect(given.names).toEqual(['common', 'own']);
+    const names = entry('names', 9, { hosts: 1, ports: 1 });
+    given.put({ ...names, spec: { ...(names.spec as object), subjectAltNames: [text, text] } });
+    expect(given.names).toEqual(['common', 'names', 'own']);
+  });
+});
+
+describe('routes at gateways beyond the export limit', () => {
+  const match = (name: string) => [{ uri: { prefix: `/${name}` } }];
+  const route = [{ destination: { host: 'a.test' } }];
+  const bound = (name: string, age: number, routes: number, gateways = ['infra/edge']): Config => {
+    const http = Array.from({ length: routes }, () => ({ match: match(name), route, timeoutMs: 1_000 }));
+    return givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], gateways, http }, age);
+  };
+  const specOf = (given: Given, name: string) => given.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
+
+  it('respond with 503 to the same requests, so that none reaches a wider route', () => {
+    const given = new Given();
+    given.put(bound('old', 1, 8), bound('young', 2, 3));
+    const closed = { match: match('young'), directResponse: { status: 503 } };
+    expect(given.names).toEqual(['young']);
+    expect(specOf(given, 'young')).toEqual({
+      hosts: ['a.test'],
+      gateways: ['infra/edge'],
+      http: [closed, closed, closed],
+    });
+    expect(given.limited.get('VirtualService/mallory/young')!.problem.message).toMatch(
+      /^its routes respond with 503: namespace mallory exports 11 routes at gateways, the limit is 10 \(LIMIT_EXCEEDED\)/,
+    );
+  });
+
+  it('are not sent to gateways of other namespaces where also those that respond with 503 are beyond the limit', () => {
+    const given = new Given();
+    given.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
+    expect([specOf(given, 'b'), specOf(given, 'c')]).toMatchObject([
+      { http: expect.arrayContaining([expect.objectContaining({ directResponse: { status: 503 } })]) },
+      { exportTo: ['.'] },
+    ]);
+    expect(specOf(given, 'b')).not.toHaveProperty('exportTo');
+  });
+
+  it('close connections of TLS and TCP routes', () => {
+    const given = new Given();
+    const spec = {
+      hosts: ['a.test'],
+      gateways: ['infra/edge'],
+      tls: [{ match: [{ sniHosts: ['a.test'], port: 443 }], route }],
+      tcp: [{ match: [{ port: 9_000 }], route }],
+    };
+    given.put(bound('old', 1, 9), givenObject('VirtualService', 'mallory', 'l4', spec, 2));
+    const nowhere = [{ destination: noDestination }];
+    expect(specOf(given, 'l4')).toEqual({
+      ...spec,
+      tls: [{ ...spec.tls[0], route: nowhere }],
+      tcp: [{ ...spec.tcp[0], route: nowhere }],
+    });
+  });
+
+  it('stay as they are where only the limit of the mesh is exceeded, for which they do not apply any more', () => {
+    const given = new Given();
+    given.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
+    expect(specOf(given, 'both')).toMatchObject({ gateways: ['infra/edge'], http: [{ route }, { route }, { route }] });
+    expect(specOf(given, 'both')).not.toHaveProperty('exportTo');
+    expect(given.limited.get('VirtualService/mallory/both')!.problem.message).toMatch(
+      /^it does not apply to the mesh: /,
+    );
   });
 });
 

@@ -1,181 +1,203 @@
 /**
  * What one namespace may make the proxies of all other namespaces build. Every sidecar gets the clusters and routes of every exported
- * object, so that a tenant with many valid objects could slow down everybody. Beyond the limit the oldest objects stay exported; younger
- * ones are visible in their own namespace only, or lose their subsets. Which ones depends on the objects alone, not on their order of
- * arrival.
+ * object, and every gateway the routes that are bound to it, so that a tenant with many valid objects could slow down everybody. Beyond the
+ * limit the oldest objects stay exported; a younger one is visible in its own namespace only, loses its subsets, or responds with 503.
+ * Which ones depends on the objects alone, not on their order of arrival.
  */
-import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
-import { byAge, type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { Config } from '../../model/config/config.ts';
+import { beyondLimit, type Share } from '../../model/config/oldest-first.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../model/kinds/destination-rule.ts';
 import type { KubernetesService } from '../../model/kinds/kubernetes/service.ts';
 import { maxWildcardSubsets } from '../../model/kinds/object-limits.ts';
 import type { ServiceEntry } from '../../model/kinds/service-entry.ts';
-import type { VirtualService } from '../../model/kinds/virtual-service.ts';
+import type { TrafficPolicy } from '../../model/kinds/traffic-policy.ts';
+import { bytesOf, unitsOf, virtualServiceUnits } from '../../model/kinds/virtual-service.size.ts';
+import { closedRoute, type VirtualService } from '../../model/kinds/virtual-service.ts';
 import { exportAnnotation, exportAnnotationName } from '../../model/services/kubernetes/convert-service.ts';
+import { noDestination } from '../../model/translation/gateway-api/backends.ts';
+import {
+  type BudgetSettings,
+  type Excess,
+  type LimitedObject,
+  type LimitedObjects,
+  limitedAgain,
+  type NamespaceBudget,
+} from './limited-objects.ts';
 
-export interface ExportBudgetSettings {
-  readonly rootNamespace?: string;
-  readonly defaultServiceExportTo?: readonly string[];
-  readonly defaultVirtualServiceExportTo?: readonly string[];
-  readonly defaultDestinationRuleExportTo?: readonly string[];
+/** Sidecars and gateways are different proxies: what the ones get costs the others nothing. */
+interface Costs {
+  /** Units of clusters and routes in each client of another namespace. */
+  readonly mesh: number;
+  /** Units of routes in gateways of other namespaces. */
+  readonly gateways: number;
 }
 
-/** What the objects of some keys mean after the limit. */
-export interface LimitedObjects {
-  /** By key: what takes the place of an object beyond the limit. */
-  readonly limited: ReadonlyMap<string, LimitedObject>;
-  /** Keys of objects that are limited now and were not, or the reverse. */
-  readonly changed: ReadonlySet<string>;
-}
-
-export interface LimitedObject {
-  /** As it was given. */
-  readonly original: Config;
+interface Exported extends Costs {
   readonly config: Config;
-  readonly problem: ConfigProblem;
-}
-
-interface Exported {
-  readonly config: Config;
-  /** Clusters and routes in each client of another namespace. */
-  readonly cost: number;
 }
 
 interface Namespace {
   readonly objects: Map<string, Exported>;
-  total: number;
+  readonly totals: { mesh: number; gateways: number };
 }
 
-export class ExportBudget {
+export class ExportBudget implements NamespaceBudget {
   readonly #maxCost: number;
   readonly #namespaces = new Map<string, Namespace>();
 
-  /** @param maxCost clusters and routes that objects of one namespace may make others build (PILOT_MAX_EXPORTED_PER_NAMESPACE) */
+  /**
+   * @param maxCost clusters and routes that objects of one namespace may make others build (PILOT_MAX_EXPORTED_PER_NAMESPACE), and as many
+   *   routes at gateways
+   */
   constructor(maxCost: number) {
     this.#maxCost = maxCost;
   }
 
-  /**
-   * Idempotent: a caller that failed halfway calls it again with the same keys.
-   *
-   * @param keys of all objects that may differ from the last call
-   * @param objectOf what the key stands for now
-   * @param before result of the last call that took effect
-   */
   limit(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
-    settings: ExportBudgetSettings,
+    settings: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
   ): LimitedObjects {
     const touched = new Set<string>();
     for (const key of keys) this.#put(key, objectOf(key), settings, touched);
-    const limited = new Map([...before].filter(([, { config }]) => !touched.has(config.namespace)));
-    const changed = new Set<string>();
-    for (const name of touched) {
-      const namespace = this.#namespaces.get(name)!;
-      for (const key of this.#beyond(namespace, name === settings.rootNamespace)) {
-        const { config } = namespace.objects.get(key)!;
-        const known = before.get(key);
-        limited.set(key, known?.original === config ? known : this.#limited(config, namespace.total));
-      }
-      if (namespace.objects.size === 0) this.#namespaces.delete(name);
-    }
-    for (const [key, { config }] of limited) if (before.get(key)?.config !== config) changed.add(key);
-    for (const key of before.keys()) if (!limited.has(key)) changed.add(key);
-    return { limited, changed };
+    return limitedAgain(touched, before, (name) => (name === settings.rootNamespace ? [] : this.#excessOf(name)));
   }
 
-  #put(key: string, config: Config | undefined, settings: ExportBudgetSettings, touched: Set<string>): void {
+  #put(key: string, config: Config | undefined, settings: BudgetSettings, touched: Set<string>): void {
     const [kind = '', name = ''] = key.split('/', 2);
-    const costOf = costs.get(kind);
-    if (costOf === undefined) return;
-    let namespace = this.#namespaces.get(name);
-    const known = namespace?.objects.get(key);
+    const costsOf = costs.get(kind);
+    if (costsOf === undefined) return;
+    const namespace = this.#namespaces.get(name) ?? { objects: new Map(), totals: { mesh: 0, gateways: 0 } };
+    const known = namespace.objects.get(key);
     if (known !== undefined) touched.add(name);
     if (known?.config === config) return;
-    const cost = config === undefined ? 0 : costOf(config, settings);
-    if (known === undefined && cost === 0) return;
-    if (namespace === undefined) {
-      namespace = { objects: new Map(), total: 0 };
-      this.#namespaces.set(name, namespace);
-    }
-    namespace.total += cost - (known?.cost ?? 0);
-    if (cost === 0) namespace.objects.delete(key);
-    else namespace.objects.set(key, { config: config!, cost });
+    const { mesh, gateways } = config === undefined ? nothing : costsOf(config, settings);
+    const isExported = mesh + gateways > 0;
+    if (known === undefined && !isExported) return;
+    namespace.totals.mesh += mesh - (known?.mesh ?? 0);
+    namespace.totals.gateways += gateways - (known?.gateways ?? 0);
+    if (isExported) namespace.objects.set(key, { config: config!, mesh, gateways });
+    else namespace.objects.delete(key);
+    if (namespace.objects.size > 0) this.#namespaces.set(name, namespace);
+    else this.#namespaces.delete(name);
     touched.add(name);
   }
 
-  #beyond(namespace: Namespace, isExempt: boolean): ReadonlySet<string> {
-    if (isExempt || namespace.total <= this.#maxCost) return none;
-    const beyond = new Set<string>();
-    let sum = 0;
-    for (const { config, cost } of [...namespace.objects.values()].sort((a, b) => byAge(a.config, b.config))) {
-      // A small object is kept after a large one was left out: the large one alone is the cause.
-      if (sum + cost > this.#maxCost) beyond.add(configKeyText(configKeyOf(config)));
-      else sum += cost;
+  *#excessOf(name: string): Generator<Excess> {
+    const namespace = this.#namespaces.get(name);
+    if (namespace === undefined) return;
+    const { totals } = namespace;
+    const configsOf = (shares: readonly Share[]): ReadonlySet<Config> => new Set(shares.map(({ config }) => config));
+    const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
+    const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
+    // 503 has no backend, but its matches: without a limit of their own they would be as many as without any limit.
+    const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
+    const hidden = configsOf(beyondLimit(closable, this.#maxCost));
+    for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
+      const isOfGateways = gatewaysOf(config).length > 0;
+      const how: Limitation = {
+        isHidden: hidden.has(config) || (meshBeyond.has(config) && !isOfGateways),
+        isOutOfMesh: meshBeyond.has(config) && isOfGateways,
+        isClosed: gatewaysBeyond.has(config),
+      };
+      yield this.#excess(config, how, totals[how.isClosed ? 'gateways' : 'mesh']);
     }
-    return beyond;
   }
 
-  #limited(original: Config, total: number): LimitedObject {
-    const { kind, namespace, name, resourceVersion, source } = original;
-    const { config, effect } = narrowed(original);
-    const problem: ConfigProblem = {
-      severity: 'error',
-      place: source === undefined ? { source: 'k8s://' } : { file: source.file, line: source.line },
-      object: `${kind} ${namespace}/${name}`,
-      field: '',
-      message:
-        `${effect}: namespace ${namespace} exports ${total} clusters and routes, the limit is ${this.#maxCost} ` +
-        '(LIMIT_EXCEEDED): narrow exportTo of its objects, or raise PILOT_MAX_EXPORTED_PER_NAMESPACE',
-    };
+  #beyond({ objects, totals }: Namespace, share: keyof Costs): Share[] {
+    if (totals[share] <= this.#maxCost) return [];
+    const shares = [...objects.values()].filter((one) => one[share] > 0);
+    return beyondLimit(
+      shares.map(({ config, [share]: cost }) => ({ config, cost })),
+      this.#maxCost,
+    );
+  }
+
+  #excess(original: Config, how: Limitation, total: number): Excess {
+    const { isHidden, isOutOfMesh, isClosed } = how;
     return {
       original,
-      config: Object.freeze({ ...config, resourceVersion: `${resourceVersion}-limited` }),
-      problem,
+      variant: `limited${isHidden ? '-hidden' : ''}${isOutOfMesh ? '-out-of-mesh' : ''}${isClosed ? '-closed' : ''}`,
+      limit: () => {
+        const { config, effect } = limited(original, how);
+        return {
+          config,
+          field: '',
+          message:
+            `${effect}: namespace ${original.namespace} exports ${total} ${isClosed ? 'routes at gateways' : 'clusters and routes'}, ` +
+            `the limit is ${this.#maxCost} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise PILOT_MAX_EXPORTED_PER_NAMESPACE`,
+        };
+      },
     };
   }
 }
 
-const none: ReadonlySet<string> = new Set();
+/** How an object beyond the limit is limited. */
+interface Limitation {
+  /** Visible in its own namespace only. */
+  readonly isHidden: boolean;
+  /** A VirtualService that stays bound to its gateways, where its routes keep requests from wider ones. */
+  readonly isOutOfMesh: boolean;
+  /** Its routes respond with 503, at gateways and in the mesh. */
+  readonly isClosed: boolean;
+}
 
-/** Clusters and routes that an object makes each client of another namespace build; 0: none sees it. */
-const costs: ReadonlyMap<string, (config: Config, settings: ExportBudgetSettings) => number> = new Map([
+const nothing: Costs = { mesh: 0, gateways: 0 };
+
+/** No cost: no other namespace sees the object. */
+const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
   [
     'ServiceEntry',
     (config, { defaultServiceExportTo }) => {
-      const { hosts, ports, addresses = [], exportTo } = config.spec as ServiceEntry;
-      if (!isExported(config, exportTo, defaultServiceExportTo)) return 0;
-      return Math.max(hosts.length, addresses.length) * ports.length;
+      const { hosts, ports, addresses = [], exportTo, subjectAltNames } = config.spec as ServiceEntry;
+      if (!isExported(config, exportTo, defaultServiceExportTo)) return nothing;
+      const clusters = Math.max(hosts.length, addresses.length) * ports.length;
+      return { mesh: clusters * unitsOf(bytesOf(subjectAltNames)), gateways: 0 };
     },
   ],
   [
     'Service',
     (config, { defaultServiceExportTo }) => {
-      if (!isExported(config, exportAnnotation(config), defaultServiceExportTo)) return 0;
-      return (config.spec as KubernetesService).spec.ports.length;
+      if (!isExported(config, exportAnnotation(config), defaultServiceExportTo)) return nothing;
+      return { mesh: (config.spec as KubernetesService).spec.ports.length, gateways: 0 };
     },
   ],
   [
     'VirtualService',
     (config, { defaultVirtualServiceExportTo }) => {
-      const { hosts, gateways = ['mesh'], http = [], exportTo } = config.spec as VirtualService;
+      const spec = config.spec as VirtualService;
+      const { hosts, gateways = [], exportTo } = spec;
+      // Delegates are counted in the objects that delegate to them.
+      if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return nothing;
+      const units = virtualServiceUnits(spec);
       const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
-      if (!isOfMesh || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return 0;
-      return hosts.length * http.reduce((sum, { match = [] }) => sum + Math.max(match.length, 1), 0);
+      // A Gateway of any namespace may be for workloads of another one.
+      const isOfGateways = gateways.some((name) => name !== 'mesh');
+      return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
     },
   ],
   [
     'DestinationRule',
     (config, { defaultDestinationRuleExportTo }) => {
-      const { host, subsets = [], exportTo } = config.spec as DestinationRule;
-      if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return 0;
-      return subsets.length * (isWildcard(host) ? maxWildcardSubsets : 1);
+      const { host, subsets = [], exportTo, trafficPolicy } = config.spec as DestinationRule;
+      if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return nothing;
+      const common = policyBytes(trafficPolicy);
+      // A policy of usual size adds nothing to the clusters that services are counted for.
+      const own = unitsOf(common) - 1;
+      const ofSubsets = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
+      return { mesh: (own + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
     },
   ],
 ]);
+
+/** Bytes that a policy adds to each cluster; of the ports one counts. */
+function policyBytes(policy: TrafficPolicy | undefined): number {
+  if (policy === undefined) return 0;
+  const { portLevelSettings = [], ...common } = policy;
+  return portLevelSettings.reduce((most, port) => Math.max(most, bytesOf(port)), bytesOf(common));
+}
 
 function isExported(
   { namespace, standsFor }: Config,
@@ -188,21 +210,58 @@ function isExported(
   return targets.length === 0 || targets.some((target) => target !== '.' && target !== '~' && target !== namespace);
 }
 
-/** Without its export; a DestinationRule keeps its TLS settings, which must not be lost, and has no subsets. */
-function narrowed(config: Config): { readonly config: Config; readonly effect: string } {
+/** Gateways that an object is bound to. */
+function gatewaysOf({ kind, spec }: Config): readonly string[] {
+  return kind === 'VirtualService' ? ((spec as VirtualService).gateways ?? []).filter((name) => name !== 'mesh') : [];
+}
+
+const inOwnNamespace = 'it is visible in its own namespace only';
+
+/** A DestinationRule keeps its TLS settings, which must not be lost, and has no subsets. */
+function limited(config: Config, how: Limitation): { readonly config: Partial<Config>; readonly effect: string } {
   switch (config.kind) {
     case 'DestinationRule': {
       const { subsets: _, ...spec } = config.spec as DestinationRule;
-      return { config: { ...config, spec }, effect: 'its subsets are ignored' };
+      return { config: { spec }, effect: 'its subsets are ignored' };
     }
     case 'Service':
       return {
-        config: { ...config, annotations: { ...config.annotations, [exportAnnotationName]: '.' } },
-        effect: 'it is visible in its own namespace only',
+        config: { annotations: { ...config.annotations, [exportAnnotationName]: '.' } },
+        effect: inOwnNamespace,
       };
-    default: {
-      const spec = { ...(config.spec as object), exportTo: ['.'] };
-      return { config: { ...config, spec }, effect: 'it is visible in its own namespace only' };
+    case 'VirtualService': {
+      const { isHidden, isOutOfMesh, isClosed } = how;
+      const spec = isClosed ? closedSpec(config) : (config.spec as VirtualService);
+      const effects = [
+        isHidden && inOwnNamespace,
+        isOutOfMesh && 'it does not apply to the mesh',
+        isClosed && 'its routes respond with 503',
+      ];
+      return {
+        config: {
+          spec: {
+            ...spec,
+            ...(isHidden && { exportTo: ['.'] }),
+            ...(isOutOfMesh && { gateways: gatewaysOf(config) }),
+          },
+        },
+        effect: effects.filter(Boolean).join(', and '),
+      };
     }
+    default:
+      return { config: { spec: { ...(config.spec as object), exportTo: ['.'] } }, effect: inOwnNamespace };
   }
 }
+
+/** Takes the same requests as before, so that none reaches a wider route. Connections are closed by a destination that does not exist. */
+function closedSpec({ spec }: Config): VirtualService {
+  const { http, tls, tcp, ...rest } = spec as VirtualService;
+  return {
+    ...rest,
+    ...(http && { http: http.map(closedRoute) }),
+    ...(tls && { tls: tls.map(({ match }) => ({ match, route: nowhere })) }),
+    ...(tcp && { tcp: tcp.map(({ match }) => ({ ...(match && { match }), route: nowhere })) }),
+  };
+}
+
+const nowhere = [{ destination: noDestination }];

@@ -28,11 +28,11 @@ import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { problemLine, toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from './config-source.ts';
-import type { ExportBudgetSettings, LimitedObject } from './export-budget.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
+import type { BudgetSettings, LimitedObject } from './limited-objects.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
 
-type MeshSettings = IngressSettings & ExportBudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
+type MeshSettings = IngressSettings & BudgetSettings & Partial<Pick<MeshConfig, 'rootNamespace'>>;
 
 /** What a source said, by its address. */
 type Reading = readonly [address: string, reading: SourceReading];
@@ -93,7 +93,7 @@ export class MeshConfigs {
     this.#adapters = { fs: (address) => new ConfigDirectory(address.slice('fs://'.length), limits), ...adapters };
     this.#mesh = mesh;
     this.#domain = domain;
-    this.#budgets = new NamespaceBudgets((limits ?? defaultConfigLimits).maxExportedPerNamespace);
+    this.#budgets = new NamespaceBudgets(limits ?? defaultConfigLimits);
   }
 
   /** The objects in force. */

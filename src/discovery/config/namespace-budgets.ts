@@ -1,61 +1,65 @@
-/** All limits that objects of one namespace share, as one: those of delegates and of selected endpoints, then those of what is exported. */
+/** All limits that objects of one namespace share, one after the other: each sees what the ones before it left of an object. */
 import type { Config } from '../../model/config/config.ts';
 import { DelegateBudget } from './delegate-budget.ts';
-import { ExportBudget, type ExportBudgetSettings, type LimitedObject, type LimitedObjects } from './export-budget.ts';
-
-import { SelectionBudget } from './selection-budget.ts';
+import { EndpointBudget } from './endpoint-budget.ts';
+import { ExportBudget } from './export-budget.ts';
+import type { BudgetSettings, LimitedObject, LimitedObjects, NamespaceBudget } from './limited-objects.ts';
 
 type Limited = ReadonlyMap<string, LimitedObject>;
 
-interface Parts {
-  readonly delegated: Limited;
-  readonly selected: Limited;
-  readonly exported: Limited;
+export interface NamespaceLimits {
+  /** As for {@link ExportBudget}. */
+  readonly maxExportedPerNamespace: number;
+  /** As for {@link EndpointBudget}. */
+  readonly maxEndpointsPerNamespace: number;
 }
 
-export class NamespaceBudgets {
-  readonly #delegates = new DelegateBudget();
-  readonly #selections = new SelectionBudget();
-  readonly #exports: ExportBudget;
-  /** The results of both limits that a returned map combines. */
-  readonly #parts = new WeakMap<Limited, Parts>();
-  /** Objects beyond both limits, by their result of the export limit: the same result is reported once. */
+export class NamespaceBudgets implements NamespaceBudget {
+  readonly #budgets: readonly NamespaceBudget[];
+  /** The result of each limit that a returned map combines. */
+  readonly #parts = new WeakMap<Limited, readonly Limited[]>();
+  /** Objects beyond several limits, by their result of the last one: the same result is reported once. */
   readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
 
-  /** @param maxExported as for {@link ExportBudget} */
-  constructor(maxExported: number) {
-    this.#exports = new ExportBudget(maxExported);
+  constructor({ maxExportedPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {
+    this.#budgets = [
+      new DelegateBudget(),
+      new EndpointBudget(maxEndpointsPerNamespace),
+      new ExportBudget(maxExportedPerNamespace),
+    ];
   }
 
-  /** As {@link ExportBudget.limit}. */
   limit(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
-    settings: ExportBudgetSettings,
+    settings: BudgetSettings,
     before: Limited,
   ): LimitedObjects {
-    const parts = this.#parts.get(before) ?? { delegated: before, selected: before, exported: before };
+    const known = this.#parts.get(before);
     const touched = new Set(keys);
-    const delegated = this.#delegates.limit(touched, objectOf, parts.delegated);
-    const selected = this.#selections.limit(touched, objectOf, parts.selected);
-    for (const key of [...delegated.changed, ...selected.changed]) touched.add(key);
-    // The two limit objects of different kinds.
-    const reduced = new Map([...delegated.limited, ...selected.limited]);
-    const narrowed = (key: string): Config | undefined => reduced.get(key)?.config ?? objectOf(key);
-    const exported = this.#exports.limit(touched, narrowed, settings, parts.exported);
-    const limited = new Map(reduced);
-    for (const [key, one] of exported.limited) limited.set(key, this.#combine(reduced.get(key), one));
-    this.#parts.set(limited, { delegated: delegated.limited, selected: selected.limited, exported: exported.limited });
-    return { limited, changed: new Set([...delegated.changed, ...selected.changed, ...exported.changed]) };
+    const changed = new Set<string>();
+    const limited = new Map<string, LimitedObject>();
+    const parts = this.#budgets.map((budget, index) => {
+      const narrowed = (key: string): Config | undefined => limited.get(key)?.config ?? objectOf(key);
+      const part = budget.limit(touched, narrowed, settings, known?.[index] ?? before);
+      for (const key of part.changed) {
+        touched.add(key);
+        changed.add(key);
+      }
+      for (const [key, one] of part.limited) limited.set(key, this.#combine(limited.get(key), one));
+      return part.limited;
+    });
+    this.#parts.set(limited, parts);
+    return { limited, changed };
   }
 
-  #combine(reduced: LimitedObject | undefined, exported: LimitedObject): LimitedObject {
-    if (reduced === undefined) return exported;
-    const known = this.#combined.get(exported);
+  #combine(reduced: LimitedObject | undefined, last: LimitedObject): LimitedObject {
+    if (reduced === undefined) return last;
+    const known = this.#combined.get(last);
     if (known?.original === reduced.original) return known;
-    const message = `${reduced.problem.message}; ${exported.problem.message}`;
-    const combined = { ...exported, original: reduced.original, problem: { ...reduced.problem, message } };
-    this.#combined.set(exported, combined);
+    const message = `${reduced.problem.message}; ${last.problem.message}`;
+    const combined = { ...last, original: reduced.original, problem: { ...reduced.problem, message } };
+    this.#combined.set(last, combined);
     return combined;
   }
 }

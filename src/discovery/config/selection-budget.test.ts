@@ -2,9 +2,11 @@ import { describe, expect, it } from 'vitest';
 import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
-import { maxSelectedEndpoints } from '../../model/kinds/object-limits.ts';
 import { buildServiceRegistry, type ServiceRegistry } from '../../model/services/service-registry.ts';
+import { defaultConfigLimits } from './config-limits.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
+
+const maxEndpoints = 131_072;
 
 const keyOf = (config: Config): string => configKeyText(configKeyOf(config));
 const listOf = <T>(length: number, make: (index: number) => T): T[] =>
@@ -41,6 +43,21 @@ function service(name: string, age: number, ports = 1): Config {
   return givenObject('Service', 'mallory', name, { spec, status: { loadBalancer: { ingress: [] } } }, age);
 }
 
+const slice = (name: string, endpoints: number, ports: number, age = 0): Config => ({
+  ...givenObject(
+    'EndpointSlice',
+    'mallory',
+    name,
+    {
+      addressType: 'IPv4',
+      endpoints: listOf(endpoints, (index) => ({ addresses: [address(index)], conditions: {} })),
+      ports: listOf(ports, (index) => ({ name: `p${index}`, port: 8_080 + index, protocol: 'TCP' })),
+    },
+    age,
+  ),
+  labels: { 'kubernetes.io/service-name': 'web' },
+});
+
 const address = (index: number): string => `10.9.${index >> 8}.${index & 255}`;
 const workload = (index: number, labels: Record<string, string> = { app: 'x' }): Config =>
   givenObject('WorkloadEntry', 'mallory', `w${index}`, { address: address(index), labels });
@@ -48,12 +65,20 @@ const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod$
 
 /** Limits with objects that are added and removed; its state is what each call returned. */
 class Given {
-  readonly #budgets = new NamespaceBudgets(Number.POSITIVE_INFINITY);
+  readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
   limited: ReturnType<NamespaceBudgets['limit']>['limited'] = new Map();
 
   constructor(...configs: Config[]) {
+    this.#budgets = new NamespaceBudgets({
+      maxExportedPerNamespace: Number.POSITIVE_INFINITY,
+      maxEndpointsPerNamespace: this.maxEndpoints,
+    });
     this.put(...configs);
+  }
+
+  get maxEndpoints(): number {
+    return maxEndpoints;
   }
 
   /** @returns names of objects whose limitation changed */
@@ -84,6 +109,12 @@ class Given {
   }
 }
 
+class GivenByDefault extends Given {
+  override get maxEndpoints(): number {
+    return defaultConfigLimits.maxEndpointsPerNamespace;
+  }
+}
+
 const endpointCount = ({ endpoints }: ServiceRegistry): number =>
   [...endpoints.values()]
     .flatMap((byNamespace) => [...byNamespace.values()])
@@ -95,7 +126,7 @@ describe('the limit of endpoints that objects of one namespace select', () => {
       ...listOf(400, (index) => entry(`s${index}`, { age: index })),
       ...listOf(1_500, (index) => workload(index)),
     );
-    const kept = Math.floor(maxSelectedEndpoints / 1_500);
+    const kept = Math.floor(maxEndpoints / 1_500);
     expect(given.limited.size).toBe(400 - kept);
     const registry = given.registry();
     expect(registry.services).toHaveLength(400);
@@ -106,7 +137,9 @@ describe('the limit of endpoints that objects of one namespace select', () => {
       object: 'ServiceEntry mallory/s399',
       field: 'spec.workloadSelector',
     });
-    expect(problem.message).toMatch(/select 600000 endpoints .*limit is 131072 \(LIMIT_EXCEEDED\): .*fewer workloads/);
+    expect(problem.message).toMatch(
+      /mallory have 600000 endpoints .*limit is 131072 \(LIMIT_EXCEEDED\): .*fewer workloads.*PILOT_MAX_ENDPOINTS_PER_NAMESPACE/,
+    );
   });
 
   it('counts pods and WorkloadEntries for a ServiceEntry, with each host and port', () => {
@@ -131,11 +164,38 @@ describe('the limit of endpoints that objects of one namespace select', () => {
     expect(new Given(service('a', 1, 200), ...listOf(1_000, pod)).names).toEqual([]);
   });
 
-  it('admits 20 ServiceEntries of 5,000 pods each, and 500 of 100 workloads each', () => {
-    expect(new Given(...listOf(20, (index) => entry(`s${index}`)), ...listOf(5_000, pod)).names).toEqual([]);
+  it('admits by default 10 ServiceEntries of 5,000 pods each, 500 of 100 workloads each, and slices of 30,000 pods with 2 ports', () => {
+    expect(new GivenByDefault(...listOf(10, (index) => entry(`s${index}`)), ...listOf(5_000, pod)).names).toEqual([]);
+    expect(new GivenByDefault(...listOf(300, (index) => slice(`s${index}`, 100, 2))).names).toEqual([]);
     const entries = listOf(500, (index) => entry(`s${index}`, { labels: { app: `a${index % 20}`, team: 't' } }));
     const workloads = listOf(2_000, (index) => workload(index, { app: `a${index % 20}`, team: 't' }));
-    expect(new Given(...entries, ...workloads).names).toEqual([]);
+    expect(new GivenByDefault(...entries, ...workloads).names).toEqual([]);
+  });
+
+  it('counts the endpoints that a ServiceEntry lists, with each host and port, and ignores those beyond the limit', () => {
+    const listed = (name: string, age: number, resolution: string, count = 4_096): Config => {
+      const config = entry(name, { age, hosts: 8, ports: 2, resolution });
+      const { workloadSelector: _, ...spec } = config.spec as Record<string, unknown>;
+      return { ...config, spec: { ...spec, endpoints: listOf(count, (index) => ({ address: address(index) })) } };
+    };
+    const given = new Given(listed('old', 1, 'STATIC'), listed('young', 2, 'STATIC'), listed('dns', 3, 'DNS', 4_000));
+    expect(given.names).toEqual(['dns']);
+    expect(given.limited.get('ServiceEntry/mallory/dns')!.problem.field).toBe('spec.endpoints');
+    // A DNS service without endpoints resolves its host: it must not be sent there instead.
+    const { endpoints, services } = given.registry();
+    expect(endpoints.get('dns-0.test')?.get('mallory') ?? []).toEqual([]);
+    expect(services.filter(({ hostname }) => hostname.startsWith('dns-'))).toHaveLength(8);
+    expect(endpoints.get('young-0.test')?.get('mallory')).toHaveLength(2 * 4_096);
+  });
+
+  it('counts addresses x ports of EndpointSlices, and ignores the endpoints of the youngest', () => {
+    const given = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
+    expect(given.names).toEqual(['s5']);
+    expect(given.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
+      field: 'endpoints',
+      message: expect.stringMatching(/its endpoints are ignored: .* have 150000 endpoints .*LIMIT_EXCEEDED/),
+    });
+    expect(given.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
   });
 
   it('limits the youngest objects whatever order objects arrive in, reports each once, and admits them when there is room', () => {

@@ -30,10 +30,10 @@ export interface Config<Spec = unknown> {
   /** Set where this object stands in force for one that is refused and has no earlier version (refused.ts). */
   readonly standsFor?: StandsFor;
   /**
-   * The objects of its namespace select too many workloads (`maxSelectedEndpoints`): this one gets no endpoints by its selector. Set by the
-   * control plane, for a ServiceEntry or Service.
+   * The services of its namespace have too many endpoints (PILOT_MAX_ENDPOINTS_PER_NAMESPACE): those of this object, which it lists or
+   * selects, are ignored. Set by the control plane, for a ServiceEntry or Service.
    */
-  readonly isSelectionLimited?: true;
+  readonly isWithoutEndpoints?: true;
 }
 
 /** What a stand-in says of itself (refused.ts). */

@@ -16,12 +16,6 @@ export const maxServiceEntryEndpoints = 32_768;
 /** ServiceEntry: subject alternative names in all clusters, which are hosts x ports x names. */
 export const maxServiceEntryAltNames = 32_768;
 
-/**
- * ServiceEntries and Services of one namespace: endpoints by selection, which are hosts x ports x selected workloads; pods count for
- * ServiceEntries only. Each costs the control plane about 10 us and 250 bytes.
- */
-export const maxSelectedEndpoints = 131_072;
-
 /** Service: ports. */
 export const maxServicePorts = 1_024;
 /** Service: addresses (clusterIPs, externalIPs); Kubernetes assigns at most two cluster IPs. */
@@ -45,6 +39,11 @@ export const maxPortSettings = 4_096;
 
 /** VirtualService: matches of all routes of a kind together; each becomes a route of Envoy. */
 export const maxRouteMatches = 4_096;
+/**
+ * Bytes of a route or cluster that count as one where routes and clusters are limited: one of 3.5 kB counts as four. A list of headers
+ * is repeated in each route of Envoy that is made of one match, host and listener.
+ */
+export const unitBytes = 1_024;
 /** VirtualService: hosts x matches of HTTP routes. */
 export const maxHostRoutes = 8_192;
 /**
@@ -54,7 +53,7 @@ export const maxHostRoutes = 8_192;
 export const maxDelegatedRoutes = 32_768;
 /**
  * Routes of the Gateway API of one namespace at the Gateways of one namespace, and at all Services: matches x hosts x listeners (or
- * Services). Each is up to 1 kB of memory, and becomes a route of Envoy.
+ * Services), each counted once for each {@link unitBytes}. As many again respond with 503, without their filters and backends.
  */
 export const maxAttachedMatches = 32_768;
 /** VirtualService: destinations of all routes of a kind together. */

@@ -34,6 +34,15 @@ export interface HttpRoute {
   readonly missingDestinationStatus?: 500;
 }
 
+/** A route that takes the same requests and responds with 503: they must reach no later route. */
+export function closedRoute({ name, match }: HttpRoute): HttpRoute {
+  return {
+    ...(name !== undefined && { name }),
+    ...(match !== undefined && { match }),
+    directResponse: { status: 503 },
+  };
+}
+
 export interface HttpMatchRequest {
   readonly name?: string;
   readonly uri?: StringMatch;

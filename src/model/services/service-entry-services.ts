@@ -89,6 +89,7 @@ export function endpointsOfEntry(
   options: ServiceEntryOptions,
 ): ReadonlyMap<string, readonly Endpoint[]> {
   const { spec } = entry;
+  if (entry.isWithoutEndpoints) return new Map();
   const byItself = isResolvedByName(spec) && (spec.endpoints?.length ?? 0) === 0 && spec.workloadSelector === undefined;
   if (byItself) return new Map(spec.hosts.map((host) => [host, hostEndpoints(entry, host, options)]));
   const inline = (spec.endpoints ?? []).map((endpoint) => workloadOf(entry, endpoint, { name: '' }, options));

@@ -103,7 +103,7 @@ export class ServiceEntryServices {
     const own = yield* this.#takingWorkloads(changes);
     for (const event of [...own, ...(this.#options.selectPods ? pods : [])]) {
       for (const { id, item } of this.#moved(event)) {
-        if (!item.isSelectionLimited && !dirty.has(id)) dirty.set(id, item);
+        if (!item.isWithoutEndpoints && !dirty.has(id)) dirty.set(id, item);
       }
       yield;
     }
@@ -220,7 +220,7 @@ export class ServiceEntryServices {
     const allocated = (name: string): AllocatedAddresses | undefined => this.#allocated.get(name);
     const services = servicesOfEntry(entry, this.#options, allocated);
     const selector = entry.spec.workloadSelector?.labels;
-    const isSelecting = selector !== undefined && !entry.isSelectionLimited;
+    const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
     const found = isSelecting ? (this.#workloads.get(entry.namespace)?.selectedBy(selector) ?? []) : [];
     const endpoints = endpointsOfEntry(entry, found.toSorted(byWorkloadAge), this.#options);
     // Hosts of an entry mostly share one list, and still do afterwards.

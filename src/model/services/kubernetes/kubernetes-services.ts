@@ -282,7 +282,7 @@ export class KubernetesServices {
         return this.#templateAt(address, namespace, nodeName);
       },
     });
-    const selected = selects && !config.isSelectionLimited ? this.#selectedWorkloads(config) : [];
+    const selected = selects && !config.isWithoutEndpoints ? this.#selectedWorkloads(config) : [];
     const endpoints = keptEndpoints([...found.endpoints, ...selected], before.endpoints);
     const foreign = selects ? keptEndpoints(selected, before.foreign) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };

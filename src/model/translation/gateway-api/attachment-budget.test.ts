@@ -4,7 +4,8 @@ import { document, service, setOf } from '../../../../test/fixtures/given-object
 import { atOnce } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
-import type { VirtualService } from '../../kinds/virtual-service.ts';
+import type { RouteDestination, VirtualService } from '../../kinds/virtual-service.ts';
+import { noDestination } from './backends.ts';
 import { judgingGatewayApi } from './judge.ts';
 import { translateGatewayApi } from './translate.ts';
 
@@ -45,12 +46,18 @@ const translate = (yaml: string) => {
   const virtualServices = [...objects.values()].filter(
     (one): one is Config<VirtualService> => one.kind === 'VirtualService',
   );
-  const matches = virtualServices.reduce(
-    (sum, { spec: { http = [], tls = [], tcp = [] } }) =>
-      sum + http.length + tcp.length + tls.reduce((hosts, { match }) => hosts + match[0]!.sniHosts.length, 0),
-    0,
-  );
-  return { virtualServices, told, beyondLimit, matches };
+  const isNowhere = ({ route = [] }: { readonly route?: readonly RouteDestination[] }): boolean =>
+    route[0]!.destination.host === noDestination.host;
+  const counts = { matches: 0, closed: 0 };
+  const count = (isClosed: boolean, matches = 1): void => {
+    counts[isClosed ? 'closed' : 'matches'] += matches;
+  };
+  for (const { spec } of virtualServices) {
+    for (const http of spec.http ?? []) count(http.directResponse?.status === 503);
+    for (const tls of spec.tls ?? []) count(isNowhere(tls), tls.match[0]!.sniHosts.length);
+    for (const tcp of spec.tcp ?? []) count(isNowhere(tcp));
+  }
+  return { virtualServices, told, beyondLimit, ...counts };
 };
 
 const acceptedOf = (yaml: string, key: string) => {
@@ -64,18 +71,26 @@ const largeRoutes = (size: number, given: GivenRoute = {}): string[] =>
   Array.from({ length: size }, (_, i) => route(`r${String(i).padStart(2, '0')}`, { matches: 128, ...given }));
 
 describe('routes of one namespace at a Gateway with many listeners', () => {
-  it.each(['HTTPRoute', 'GRPCRoute'])('%ss beyond the limit are not attached, whatever their number', (kind) => {
-    const { matches, told, beyondLimit } = translate(gateway(16) + cart + largeRoutes(40, { kind }).join(''));
-    expect(matches).toBe(maxAttachedMatches);
-    expect(told).toHaveLength(24);
-    expect(beyondLimit).toBe(24);
-  });
+  it.each(['HTTPRoute', 'GRPCRoute'])(
+    '%ss beyond the limit respond with 503, and beyond twice the limit are not attached',
+    (kind) => {
+      const { matches, closed, told, beyondLimit } = translate(gateway(16) + cart + largeRoutes(40, { kind }).join(''));
+      expect([matches, closed]).toEqual([maxAttachedMatches, maxAttachedMatches]);
+      expect(told.map((text) => /503|not attached/.exec(text)![0])).toEqual([
+        ...Array.from({ length: 16 }, () => '503'),
+        ...Array.from({ length: 8 }, () => 'not attached'),
+      ]);
+      expect(told).toHaveLength(24);
+      expect(beyondLimit).toBe(24);
+    },
+  );
 
   it('are reported in the log and the status with count, limit and remedy', () => {
     const yaml = gateway(16) + cart + largeRoutes(17).join('');
     const message =
-      'the route is not attached: it has 2048 translated matches (matches x hosts x listeners), and with older routes of namespace mallory ' +
-      'at Gateways of namespace shop more than 32768 (LIMIT_EXCEEDED): use fewer matches or hostnames, or name a listener with sectionName';
+      'requests for the route are answered with 503: it has 2048 translated matches (matches x hosts x listeners, each counted once for each ' +
+      'kB), and with older routes of namespace mallory at Gateways of namespace shop more than 32768 (LIMIT_EXCEEDED): use fewer matches, ' +
+      'hostnames or headers, or name a listener with sectionName';
     expect(translate(yaml).told).toEqual([`HTTPRoute mallory/r16 spec.parentRefs[0]: ${message}`]);
     expect(acceptedOf(yaml, 'mallory/r15')).toMatchObject([{ status: 'True', reason: 'Accepted' }]);
     expect(acceptedOf(yaml, 'mallory/r16')).toEqual([
@@ -83,6 +98,32 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
     ]);
     const { KubernetesGateway } = atOnce(judgingGatewayApi(setOf(yaml), 'cluster.local'));
     expect(KubernetesGateway.get('shop/front')!.listeners[0]!.attachedRoutes).toBe(16);
+  });
+
+  it('take their requests with 503 beyond the limit, so that none reaches the wider route of an older object', () => {
+    const wide = route('wide', { created: '1969-01-01T00:00:00Z' });
+    const { virtualServices } = translate(gateway(16) + cart + wide + largeRoutes(16).join(''));
+    const routesFor = (uri: string) =>
+      virtualServices[0]!.spec.http!.filter(({ match = [] }) => JSON.stringify(match).includes(uri));
+    expect(routesFor('"/r14/127"')).toMatchObject([
+      { route: [{ destination: { host: 'cart.mallory.svc.cluster.local' } }] },
+    ]);
+    expect(routesFor('"/r15/127"')).toMatchObject([{ directResponse: { status: 503 } }]);
+    expect(routesFor('"/r15/127"')[0]).not.toHaveProperty('route');
+  });
+
+  it('count once for each kB, as filters are repeated in each match, host and listener', () => {
+    const value = 'x'.repeat(4_000);
+    const set = `[${list(9, (i) => `{name: h${i}, value: ${value}}`, ', ')}]`;
+    const filters = `filters: [{type: RequestHeaderModifier, requestHeaderModifier: {set: ${set}}}]`;
+    const withHeaders = (name: string): string =>
+      route(name, { matches: 64 }).replaceAll('backendRefs: [', `${filters}, backendRefs: [`);
+    // 64 matches x 16 listeners x 36 kB are 1,024 routes of 36 units.
+    const { told, matches, closed } = translate(
+      gateway(16) + cart + withHeaders('large') + route('small', { matches: 8 }),
+    );
+    expect([matches, closed]).toEqual([8 * 16, 64 * 16]);
+    expect(told).toEqual([expect.stringMatching(/^HTTPRoute mallory\/large .* has 36864 translated matches/)]);
   });
 
   it('stay attached if they are the oldest, in whatever order they arrive', () => {
@@ -96,9 +137,10 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
 
   it('that are small stay attached beside a large one beyond the limit', () => {
     const huge = route('huge', { matches: 128, more: `hostnames: [${list(16, (i) => `h${i}.test`, ', ')}], ` });
-    const { told, matches } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
+    const { told, matches, closed } = translate(gateway(17) + cart + huge + route('small', { matches: 8 }));
     expect(told).toEqual([expect.stringContaining('HTTPRoute mallory/huge')]);
-    expect(matches).toBe(8 * 17);
+    // It has more matches than may respond with 503.
+    expect([matches, closed]).toEqual([8 * 17, 0]);
   });
 
   it('do not use up the share of another namespace, nor that of Gateways elsewhere', () => {
@@ -149,8 +191,12 @@ describe('routes of connections', () => {
   it('TLSRoutes count with each hostname at each listener', () => {
     const hostnames = (r: number): string => `hostnames: [${list(16, (i) => `h${i}.r${r}.test`, ', ')}], `;
     const routes = list(40, (i) => route(`r${i}`, { kind: 'TLSRoute', more: hostnames(i) }));
-    const { matches, beyondLimit } = translate(gateway(64, 'protocol: TLS, tls: {mode: Passthrough}') + cart + routes);
-    expect({ matches, beyondLimit }).toEqual({ matches: maxAttachedMatches, beyondLimit: 8 });
+    const {
+      told: _,
+      virtualServices: __,
+      ...counts
+    } = translate(gateway(64, 'protocol: TLS, tls: {mode: Passthrough}') + cart + routes);
+    expect(counts).toEqual({ matches: maxAttachedMatches, closed: 8 * 16 * 64, beyondLimit: 8 });
   });
 
   it('TCPRoutes count once at each listener', () => {
@@ -168,11 +214,11 @@ describe('routes of connections', () => {
   });
 });
 
-it('routes over Services beyond the limit are not attached to any of them', () => {
+it('routes over Services beyond the limit respond with 503 at all of them', () => {
   const parents = list(16, (i) => `{group: "", kind: Service, name: s${i}, namespace: bank}`, ', ');
   const services = list(16, (i) => service(`s${i}`, 'bank'));
-  const { told, beyondLimit, matches } = translate(services + cart + largeRoutes(17, { parents }).join(''));
-  expect(matches).toBe(maxAttachedMatches);
+  const { told, beyondLimit, matches, closed } = translate(services + cart + largeRoutes(17, { parents }).join(''));
+  expect([matches, closed]).toEqual([maxAttachedMatches, 128 * 16]);
   expect(beyondLimit).toBe(1);
   expect(told[0]).toContain('with older routes of namespace mallory at Services more than 32768');
 });

@@ -1,18 +1,27 @@
 /**
  * Limits what the routes of one namespace attach to Gateways and Services. Each match is translated for each host of each listener that
  * the route attaches to: 500 routes of 128 matches at a Gateway with 64 listeners would become four million routes, which exhaust the
- * memory of the control plane at every start. Beyond the limit the oldest routes stay attached. Which ones depends on the objects alone,
- * not on their order of arrival.
+ * memory of the control plane at every start. Beyond the limit the oldest routes stay attached. A younger one takes its requests and responds
+ * with 503, so that none reaches a wider route; beyond twice the limit it is not attached. Which routes these are depends on the objects
+ * alone, not on their order of arrival.
  */
-import { byAge, type Config } from '../../config/config.ts';
+import type { Config } from '../../config/config.ts';
+import { beyondLimit, type Share } from '../../config/oldest-first.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
+import { routeUnits } from '../../kinds/virtual-service.size.ts';
 
 /** What a route attaches to the parents of one share. */
-interface Attached {
-  readonly route: Config<RouteObject>;
+interface Attached extends Share {
+  readonly config: Config<RouteObject>;
+  /** Units of its matches with all filters and backends, for all hosts. */
   cost: number;
+  /** Matches for all hosts. */
+  matches: number;
 }
+
+/** `closed`: its requests are answered with 503. `detached`: requests go to other routes. */
+export type Attachment = 'attached' | 'closed' | 'detached';
 
 export class AttachmentBudget {
   /** Routes of each namespace by the parents that they attach to. */
@@ -23,44 +32,50 @@ export class AttachmentBudget {
     const name = shareOf(route, parentNamespace);
     const share = this.#shares.get(name) ?? new Map<Config<RouteObject>, Attached>();
     this.#shares.set(name, share);
-    const cost = hosts * matchCount(route);
-    const known = share.get(route);
-    if (known === undefined) share.set(route, { route, cost });
-    else known.cost += cost;
+    const { units, matches } = sizeOf(route);
+    const known = share.get(route) ?? { config: route, cost: 0, matches: 0 };
+    share.set(route, known);
+    known.cost += hosts * units;
+    known.matches += hosts * matches;
   }
 
   /** Decides which routes are beyond the limit. Call it after all routes are added. */
   apply(): RoutesBeyondLimit {
-    const costs = new Map<string, ReadonlyMap<Config<RouteObject>, number>>();
+    const limited = new Map<string, ReadonlyMap<Config<RouteObject>, Limited>>();
     for (const [name, share] of this.#shares) {
-      const beyond = new Map<Config<RouteObject>, number>();
-      let sum = 0;
-      for (const { route, cost } of [...share.values()].sort((a, b) => byAge(a.route, b.route))) {
-        // A small route is kept after a large one was left out: the large one alone is the cause.
-        if (sum + cost > maxAttachedMatches) beyond.set(route, cost);
-        else sum += cost;
-      }
-      if (beyond.size > 0) costs.set(name, beyond);
+      const beyond = beyondLimit(share.values(), maxAttachedMatches);
+      const closable = beyond.map(({ config, matches }) => ({ config, cost: matches }));
+      const detached = new Set(beyondLimit(closable, maxAttachedMatches).map(({ config }) => config));
+      if (beyond.length === 0) continue;
+      const attachmentOf = (config: Config<RouteObject>) => (detached.has(config) ? 'detached' : 'closed');
+      limited.set(
+        name,
+        new Map(beyond.map(({ config, cost }) => [config, { cost, attachment: attachmentOf(config) }])),
+      );
     }
-    return new RoutesBeyondLimit(costs);
+    return new RoutesBeyondLimit(limited);
   }
 }
 
-export class RoutesBeyondLimit {
-  /** Translated matches of the routes beyond the limit. */
-  readonly #costs: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, number>>;
+interface Limited {
+  readonly cost: number;
+  readonly attachment: Exclude<Attachment, 'attached'>;
+}
 
-  constructor(costs: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, number>>) {
-    this.#costs = costs;
+export class RoutesBeyondLimit {
+  readonly #limited: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>;
+
+  constructor(limited: ReadonlyMap<string, ReadonlyMap<Config<RouteObject>, Limited>>) {
+    this.#limited = limited;
   }
 
   /** Routes that are not attached to at least one of their parents. */
   get size(): number {
-    return new Set([...this.#costs.values()].flatMap((costs) => [...costs.keys()])).size;
+    return new Set([...this.#limited.values()].flatMap((routes) => [...routes.keys()])).size;
   }
 
-  has(route: Config<RouteObject>, parentNamespace: string | undefined): boolean {
-    return this.#costs.get(shareOf(route, parentNamespace))?.has(route) ?? false;
+  attachmentOf(route: Config<RouteObject>, parentNamespace: string | undefined): Attachment {
+    return this.#of(route, parentNamespace)?.attachment ?? 'attached';
   }
 
   /**
@@ -69,14 +84,22 @@ export class RoutesBeyondLimit {
    * @returns `undefined` if it is attached
    */
   messageFor(route: Config<RouteObject>, parentNamespace: string | undefined): string | undefined {
-    const cost = this.#costs.get(shareOf(route, parentNamespace))?.get(route);
-    if (cost === undefined) return undefined;
+    const limited = this.#of(route, parentNamespace);
+    if (limited === undefined) return undefined;
     const parents = parentNamespace === undefined ? 'Services' : `Gateways of namespace ${parentNamespace}`;
+    const effect =
+      limited.attachment === 'closed'
+        ? 'requests for the route are answered with 503'
+        : 'the route is not attached, and its requests go to other routes';
     return (
-      `the route is not attached: it has ${cost} translated matches (matches x hosts x listeners), and with older routes of namespace ` +
-      `${route.namespace} at ${parents} more than ${maxAttachedMatches} (LIMIT_EXCEEDED): ` +
-      'use fewer matches or hostnames, or name a listener with sectionName'
+      `${effect}: it has ${limited.cost} translated matches (matches x hosts x listeners, each counted once for each kB), and with older ` +
+      `routes of namespace ${route.namespace} at ${parents} more than ${maxAttachedMatches} (LIMIT_EXCEEDED): ` +
+      'use fewer matches, hostnames or headers, or name a listener with sectionName'
     );
+  }
+
+  #of(route: Config<RouteObject>, parentNamespace: string | undefined): Limited | undefined {
+    return this.#limited.get(shareOf(route, parentNamespace))?.get(route);
   }
 }
 
@@ -90,6 +113,22 @@ function shareOf({ namespace }: Config, parentNamespace: string | undefined): st
   return parentNamespace === undefined ? namespace : `${namespace}/${parentNamespace}`;
 }
 
-function matchCount({ spec: { rules } }: Config<RouteObject>): number {
-  return rules.reduce((sum, { matches }) => sum + Math.max(matches.length, 1), 0);
+interface Size {
+  readonly units: number;
+  readonly matches: number;
+}
+
+/** A route may be at many listeners, and is translated again with each change of another one. */
+const sizes = new WeakMap<Config<RouteObject>, Size>();
+
+function sizeOf(route: Config<RouteObject>): Size {
+  const known = sizes.get(route);
+  if (known !== undefined) return known;
+  const { rules } = route.spec;
+  const size = {
+    units: rules.reduce((sum, { matches, ...rule }) => sum + routeUnits({ ...rule, match: matches }), 0),
+    matches: rules.reduce((sum, { matches }) => sum + Math.max(matches.length, 1), 0),
+  };
+  sizes.set(route, size);
+  return size;
 }

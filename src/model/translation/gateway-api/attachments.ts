@@ -5,7 +5,7 @@ import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { ParentReference, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import { AttachmentBudget } from './attachment-budget.ts';
+import { type Attachment, AttachmentBudget } from './attachment-budget.ts';
 import { isTakenByNarrower, type KnownGateway, type KnownListener, routeKindsOf } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -16,6 +16,8 @@ export interface ListenerAttachment {
   readonly listener: KnownListener;
   /** At least one. */
   readonly hosts: readonly string[];
+  /** Beyond the limit of its namespace ({@link AttachmentBudget}): it takes requests and responds with 503. */
+  readonly isClosed?: true;
 }
 
 /** A route over a Service, for its clients in the mesh. */
@@ -24,6 +26,8 @@ export interface ServiceAttachment {
   readonly service: Config<KubernetesService>;
   /** Absent: all. */
   readonly port?: number;
+  /** As at a listener. */
+  readonly isClosed?: true;
 }
 
 export interface Attachments {
@@ -105,10 +109,17 @@ export function* attaching(
   }
   if (beyond.size === 0) return { toListeners, toServices, beyondLimit: 0 };
   return {
-    toListeners: toListeners.filter(({ route, listener }) => !beyond.has(route, listener.gateway.namespace)),
-    toServices: toServices.filter(({ route }) => !beyond.has(route, undefined)),
+    toListeners: toListeners.flatMap((one) =>
+      limitedAttachment(one, beyond.attachmentOf(one.route, one.listener.gateway.namespace)),
+    ),
+    toServices: toServices.flatMap((one) => limitedAttachment(one, beyond.attachmentOf(one.route, undefined))),
     beyondLimit: beyond.size,
   };
+}
+
+function limitedAttachment<One extends ListenerAttachment | ServiceAttachment>(one: One, how: Attachment): One[] {
+  if (how === 'detached') return [];
+  return [how === 'closed' ? { ...one, isClosed: true } : one];
 }
 
 function atGateway(

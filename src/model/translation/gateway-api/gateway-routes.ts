@@ -6,7 +6,7 @@ import type { VirtualService } from '../../kinds/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
-import { dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
+import { closedPlace, dependsOnEntrance, type PlacedRoute, routeNameOf, routesOf } from './http-route-rules.ts';
 import { made as madeObject, nameAtListener } from './made.ts';
 import { byPrecedence, takesEverything } from './precedence.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -21,19 +21,20 @@ export function* gatewayVirtualServices(
   const made: Config<VirtualService>[] = [];
   // Listeners share what does not depend on them, so that memory grows with routes and listeners, not with their product.
   const shared = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
-  const placedAt = (route: Config<RouteObject>, listener: KnownListener): readonly PlacedRoute[] => {
+  const placedAt = ({ route, listener, isClosed }: ListenerAttachment): readonly PlacedRoute[] => {
     const known = shared.get(route);
     if (known !== undefined) return known;
-    const placed = routesOf(route, entranceOf(listener), around);
-    if (!dependsOnEntrance(route)) shared.set(route, placed);
+    const found = routesOf(route, entranceOf(listener), around);
+    const placed = isClosed ? found.map(closedPlace) : found;
+    if (isClosed || !dependsOnEntrance(route)) shared.set(route, placed);
     return placed;
   };
   for (const listener of listeners) {
     const routes = byListener.get(listener) ?? [];
     // Routes are looked at also where they are not served: what is wrong with them is told.
     const placed = new Map<Config<RouteObject>, readonly PlacedRoute[]>();
-    for (const { route } of routes) {
-      placed.set(route, placedAt(route, listener));
+    for (const attachment of routes) {
+      placed.set(attachment.route, placedAt(attachment));
       yield;
     }
     if (listener.server === undefined) continue;

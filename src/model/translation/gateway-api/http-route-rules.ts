@@ -15,14 +15,15 @@ import type {
 import { pathModifierOf } from '../../kinds/gateway-api/http-route-filter.decode.ts';
 import { everyRequest } from '../../kinds/gateway-api/http-route-match.decode.ts';
 import type { StringMatch } from '../../kinds/string-match.ts';
-import type {
-  HeaderOperations,
-  Headers,
-  HttpMatchRequest,
-  HttpMirrorPolicy,
-  HttpRedirect,
-  HttpRoute,
-  HttpRouteDestination,
+import {
+  closedRoute,
+  type HeaderOperations,
+  type Headers,
+  type HttpMatchRequest,
+  type HttpMirrorPolicy,
+  type HttpRedirect,
+  type HttpRoute,
+  type HttpRouteDestination,
 } from '../../kinds/virtual-service.ts';
 import { destinationOf, noDestination } from './backends.ts';
 import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
@@ -80,6 +81,11 @@ export function routesOf(route: Config<RouteObject>, entrance: Entrance, around:
       };
     });
   });
+}
+
+/** The same match; its requests are answered with 503. */
+export function closedPlace(place: PlacedRoute): PlacedRoute {
+  return { ...place, http: closedRoute(place.http) };
 }
 
 function matchesOf(match: HttpRouteMatch, { filters }: HttpRouteRule): HttpMatchRequest[] {

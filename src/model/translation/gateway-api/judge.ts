@@ -54,7 +54,8 @@ export function* judgingGatewayApi(
     },
   );
   const counts = new Map<KnownListener, number>();
-  for (const { listener } of toListeners) counts.set(listener, (counts.get(listener) ?? 0) + 1);
+  for (const { listener, isClosed } of toListeners)
+    if (!isClosed) counts.set(listener, (counts.get(listener) ?? 0) + 1);
   const surroundings: GatewaySurroundings = {
     around,
     secrets: new Map(sources.Secret.map((secret) => [keyOf(secret), secret])),

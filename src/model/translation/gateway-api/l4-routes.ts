@@ -20,10 +20,11 @@ export function* l4VirtualServices(
   const all: Config<VirtualService>[] = [];
   for (const [route, attachments] of Map.groupBy(toListeners, ({ route }) => route)) {
     // Backends are looked at also where they are not served: what is wrong with them is told.
-    const destinations = destinationsOf(route, false, around);
+    const found = destinationsOf(route, false, around);
     for (const attachment of attachments) {
       // A TCPRoute is for all connections of its listener, so that the first one leaves nothing.
       const isInForce = route.kind !== 'TCPRoute' || first.of(attachment.listener, everyConnection) === route;
+      const destinations = attachment.isClosed ? nowhere : found;
       if (attachment.listener.server !== undefined && isInForce) all.push(ofListener(attachment, destinations));
     }
     yield;
@@ -143,14 +144,17 @@ function ofService(
     spec: {
       hosts: [around.hostOf(service.namespace, service.name)],
       gateways: ['mesh'],
-      tcp: sorted.map(({ route, port }) => ({
+      tcp: sorted.map(({ route, port, isClosed }) => ({
         ...(port !== undefined && { match: [{ port }] }),
-        route: destinationsOf(route, true, around),
+        route: isClosed ? nowhere : destinationsOf(route, true, around),
       })),
       exportTo: [namespace === service.namespace ? '*' : '.'],
     },
   });
 }
+
+/** Connections of a route beyond the limit of its namespace. */
+const nowhere: readonly RouteDestination[] = [{ destination: noDestination, weight: 100 }];
 
 /** Of the first rule, which takes every connection. To what is not there none is made: the share of it is closed. */
 function destinationsOf(
@@ -167,7 +171,7 @@ function destinationsOf(
     return { destination: noDestination, weight: ref.weight };
   });
   const used = all.filter(({ weight }) => weight !== 0);
-  if (used.length === 0) return [{ destination: noDestination, weight: 100 }];
+  if (used.length === 0) return nowhere;
   return used.length === 1 ? [{ ...used[0]!, weight: 100 }] : used;
 }
 

@@ -9,7 +9,7 @@ import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
 import { exportAnnotation } from '../../services/kubernetes/convert-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';
-import { type PlacedRoute, routesOf } from './http-route-rules.ts';
+import { closedPlace, type PlacedRoute, routesOf } from './http-route-rules.ts';
 import { made, madeNameMark } from './made.ts';
 import { byPrecedence } from './precedence.ts';
 import type { Surroundings } from './surroundings.ts';
@@ -52,7 +52,12 @@ function virtualService(
   const routes = [...new Set(attachments.map(({ route }) => route))];
   const placed = new Map(routes.map((route) => [route, routesOf(route, { inMesh: true }, around)]));
   const matches = attachments
-    .flatMap(({ route, port }) => placed.get(route)!.map((one) => (port === undefined ? one : ofPort(one, port))))
+    .flatMap(({ route, port, isClosed }) =>
+      placed.get(route)!.map((one) => {
+        const ofAll = isClosed ? closedPlace(one) : one;
+        return port === undefined ? ofAll : ofPort(ofAll, port);
+      }),
+    )
     .sort(byPrecedence);
   const others = otherPorts(service, attachments, around);
   const { kind, name } = service;

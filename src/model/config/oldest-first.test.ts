@@ -1,0 +1,34 @@
+import { expect, it } from 'vitest';
+import { givenObject } from '../../../test/fixtures/given-world.ts';
+import { beyondLimit } from './oldest-first.ts';
+
+const item = (name: string, age: number, cost: number, kind: 'ServiceEntry' | 'Service' = 'ServiceEntry') => ({
+  config: givenObject(kind, 'shop', name, {}, age),
+  cost,
+});
+const namesOf = (items: ReturnType<typeof item>[], max: number): string[] =>
+  beyondLimit(items, max).map(({ config }) => `${config.kind} ${config.name}`);
+
+it('keeps the oldest objects, in whatever order they are passed', () => {
+  const items = [item('c', 3, 4), item('a', 1, 4), item('b', 2, 4)];
+  expect([namesOf(items, 8), namesOf(items.toReversed(), 8), namesOf(items, 12)]).toEqual([
+    ['ServiceEntry c'],
+    ['ServiceEntry c'],
+    [],
+  ]);
+});
+
+it('keeps a small object that follows one beyond the limit', () => {
+  expect(namesOf([item('large', 1, 100), item('small', 2, 3)], 8)).toEqual(['ServiceEntry large']);
+});
+
+it('decides by kind between objects of the same age and name', () => {
+  const items = [item('a', 1, 4, 'ServiceEntry'), item('a', 1, 4, 'Service')];
+  expect([namesOf(items, 4), namesOf(items.toReversed(), 4)]).toEqual([['ServiceEntry a'], ['ServiceEntry a']]);
+});
+
+it('keeps the order of several parts of one object', () => {
+  const { config } = item('a', 1, 0);
+  const parts = [5, 4, 1].map((cost) => ({ config, cost }));
+  expect(beyondLimit(parts, 6).map(({ cost }) => cost)).toEqual([4]);
+});

@@ -1,0 +1,29 @@
+/** Limits that several objects share: the oldest objects are kept. */
+import { byAge, type Config, compareText, configKeyOf, configKeyText } from './config.ts';
+
+/** A part of a shared limit that an object takes. */
+export interface Share {
+  readonly config: Config;
+  readonly cost: number;
+}
+
+/**
+ * The items beyond a limit. The oldest are kept; a small item is kept after a large one was left out, as the large one alone is the cause.
+ * The result depends on the objects alone, not on the order in which they are passed.
+ */
+export function beyondLimit<Item extends Share>(items: Iterable<Item>, maxCost: number): Item[] {
+  const all = [...items];
+  if (all.reduce((sum, { cost }) => sum + cost, 0) <= maxCost) return [];
+  let sum = 0;
+  return all.sort(byAgeAndKey).filter(({ cost }) => {
+    if (sum + cost > maxCost) return true;
+    sum += cost;
+    return false;
+  });
+}
+
+function byAgeAndKey(a: Share, b: Share): number {
+  return a.config === b.config ? 0 : byAge(a.config, b.config) || compareText(keyOf(a.config), keyOf(b.config));
+}
+
+const keyOf = (config: Config): string => configKeyText(configKeyOf(config));
