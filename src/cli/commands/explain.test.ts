@@ -123,12 +123,16 @@ test('all that the proxy takes as JSON', async () => {
   });
 });
 
-test('a running proxy is asked for what it has; the files say the lines', async () => {
+test('a running proxy is asked for what it has and what it waits for; the files say the lines', async () => {
   const asked: string[] = [];
   const dump = await dumpOf();
+  const types = [
+    { type: 'cluster.v3.Cluster' },
+    { type: 'route.v3.RouteConfiguration', pending: 'outbound|8080|v2|cart.test, which the client cannot use yet' },
+  ];
   const server: Server = createServer((request, response) => {
     asked.push(request.url ?? '');
-    response.end(dump);
+    response.end(request.url?.startsWith('/debug/proxyz') ? JSON.stringify([{ types }]) : dump);
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const from = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
@@ -139,10 +143,16 @@ test('a running proxy is asked for what it has; the files say the lines', async 
     );
     const text = await explained('--from', from, ...offline(), ...request);
     expect(text).toContain('← VirtualService shop/cart at mesh.yaml:21:5');
+    expect(text).toContain(
+      '\npending       route.v3.RouteConfiguration: waits for outbound|8080|v2|cart.test, which the client cannot use yet\n',
+    );
     expect(asked).toEqual([
       '/config_dump?include_eds',
       expect.stringContaining('/debug/config_dump?include_eds&proxyID=sidecar~'),
+      expect.stringContaining('/debug/proxyz?proxyID=sidecar~'),
     ]);
+    const json = JSON.parse(await explained('--from', from, ...offline(), ...request, '--format', 'json')) as object;
+    expect(json).toMatchObject({ pending: [{ type: 'route.v3.RouteConfiguration' }] });
   } finally {
     server.close();
   }

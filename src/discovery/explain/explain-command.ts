@@ -10,6 +10,7 @@ import { dumpedConfiguration } from './dumped.ts';
 import { generatedConfiguration } from './generated.ts';
 import { type MeshFiles, type OfflineMesh, readOfflineMesh } from './offline-mesh.ts';
 import { overviewOf, overviewText } from './overview.ts';
+import { type PendingType, pendingText, pendingTypes } from './pending.ts';
 import { type AskedFor, addressOfService, questionOf } from './question-of.ts';
 import { Sources } from './sources.ts';
 import { tell, toldText } from './text.ts';
@@ -41,6 +42,8 @@ interface Known {
   readonly warnings: readonly string[];
   readonly addressOf: (host: string) => string | undefined;
   readonly mesh?: OfflineMesh;
+  /** Of a control plane: what it has not sent to the proxy yet. */
+  readonly pending?: readonly PendingType[];
 }
 
 /** @throws ChartpilotError */
@@ -49,7 +52,10 @@ export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer>
   const sources = new Sources(known.mesh?.configOf ?? (() => undefined));
   const who = asked.node?.id ?? asked.from ?? '';
   const written = (answer: object, text: () => string): ExplainAnswer => ({
-    text: asked.format === 'json' ? `${JSON.stringify(answer, null, 2)}\n` : text(),
+    text:
+      asked.format === 'json'
+        ? `${JSON.stringify({ ...answer, ...(known.pending && { pending: known.pending }) }, null, 2)}\n`
+        : `${text()}${pendingText(known.pending ?? [])}`,
     warnings: known.warnings,
   });
   if (asked.url === undefined) {
@@ -91,6 +97,7 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
       ? '/config_dump?include_eds'
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
   const { omitted, ...configuration } = dumpedConfiguration(await fetchJson(new URL(path, withScheme(from))));
+  const pending = node && (await pendingOf(from, node));
   const mesh = files && (await readOfflineMesh(files));
   const fromMesh = mesh && node && given(node, mesh.context);
   return {
@@ -101,7 +108,17 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
     addressOf: (host) => fromMesh?.addressOf(host),
     warnings: [...omitted.map((what) => `left out: ${what}`), ...(mesh?.warnings ?? [])],
     ...(mesh && { mesh }),
+    ...(pending && { pending }),
   };
+}
+
+/** @returns undefined if the control plane does not say: it is another one, or an older one */
+async function pendingOf(from: string, { id }: NodeAsked): Promise<readonly PendingType[] | undefined> {
+  try {
+    return pendingTypes(await fetchJson(new URL(`/debug/proxyz?proxyID=${encodeURIComponent(id)}`, withScheme(from))));
+  } catch {
+    return undefined;
+  }
 }
 
 function withScheme(address: string): string {
