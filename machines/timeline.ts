@@ -15,6 +15,8 @@ export interface Timeline {
   /** Children that are effects, by their names: as long as one lives, its lane has a bar. */
   readonly work?: readonly { readonly child: string; readonly lane: string; readonly phase: string }[];
   readonly marks?: readonly MarkRule[];
+  /** A process of its actors that is no state of theirs. */
+  readonly process?: ProcessRule;
   /** What goes to other programs, and comes from them: arrows where their traces are looked at together. */
   readonly links?: readonly LinkRule[];
 }
@@ -27,6 +29,29 @@ export interface LinkRule {
   /** With fields of the event, as in {@link MarkRule.text}: what both ends have in common. An end that lacks one is none. */
   readonly key: string;
   /** What goes along it; the event's type unless given. */
+  readonly text?: string;
+}
+
+/**
+ * A process that takes an actor several events. The actor has a lane for it from the first step on, with a bar for each step. Events
+ * count that are delivered to the actor.
+ */
+export interface ProcessRule {
+  /** The title of the lane: words with fields of this event, which comes before the first step. Absent: the actor's name. */
+  readonly title?: { readonly event: string; readonly text: string };
+  readonly steps: readonly StepRule[];
+}
+
+/** An event that ends the current step and begins the next one. Of the rules for one event the first that fits is taken. */
+export interface StepRule {
+  readonly event: string;
+  /** Fields that must have these values. */
+  readonly when?: Readonly<Record<string, unknown>>;
+  /** The current step must be one of these; absent: any, or none. */
+  readonly during?: readonly string[];
+  /** Name of the step that begins; absent: the process ends. */
+  readonly step?: string;
+  /** What the step waits for, with fields of the event as in {@link MarkRule.text}. */
   readonly text?: string;
 }
 

@@ -10,6 +10,8 @@ export interface Bar {
   readonly x: number;
   readonly width: number;
   readonly phase: Phase;
+  /** What a step of a process waits for; of merged ones none. */
+  readonly text?: string;
   /** More than one, too short to be told apart here. */
   readonly merged: number;
   readonly from: number;
@@ -90,7 +92,7 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
   /** How long the phases of the last bar were, when it is one of merged ones. */
   let lengths = new Map<Phase, number>();
   for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
-    const { from, to, phase, index } = spans[i]!;
+    const { from, to, phase, index, text } = spans[i]!;
     if (from > axis.to) break;
     const x = axis.xOf(Math.max(from, axis.from));
     const right = axis.xOf(Math.min(to ?? end, axis.to));
@@ -100,10 +102,20 @@ function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): B
     if (last !== undefined && right - x < thin && last.width <= thin && x - last.x < thin) {
       lengths.set(phase, (lengths.get(phase) ?? 0) + length);
       const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
-      bars[bars.length - 1] = { ...last, width, phase: longest(lengths), merged: last.merged + 1, to };
+      const { text: _, ...merged } = last;
+      bars[bars.length - 1] = { ...merged, width, phase: longest(lengths), merged: last.merged + 1, to };
       continue;
     }
-    bars.push({ x, width: Math.max(right - x, 1), phase, merged: 1, from, to, index });
+    bars.push({
+      x,
+      width: Math.max(right - x, 1),
+      phase,
+      merged: 1,
+      from,
+      to,
+      index,
+      ...(text !== undefined && { text }),
+    });
     lengths = new Map([[phase, length]]);
   }
   return bars;

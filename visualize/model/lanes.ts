@@ -1,7 +1,7 @@
 /** A trace as a person sees it over time: lanes with bars, marks and counts, as its machines want to be seen (`machines/timeline.ts`). */
 import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../machines/timeline.ts';
 import type { Departure } from '../../src/debugger/check/check.ts';
-import { fieldAt, filled, isMeant } from '../../src/debugger/trace/mark-text.ts';
+import { fieldAt, filled, isMeant, stepOf } from '../../src/debugger/trace/mark-text.ts';
 import { StateTags } from '../../src/debugger/trace/state-tags.ts';
 import type { ContextChange, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
@@ -18,6 +18,8 @@ export interface Span {
   readonly phase: Phase;
   /** Place of the record that it began with. */
   readonly index: number;
+  /** What it waits for, of a step that says so. */
+  readonly text?: string;
 }
 
 export interface Mark {
@@ -90,6 +92,10 @@ export class Lanes {
   /** All further ones. */
   readonly #others = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
   readonly #rules = new Map<string, MarkRule[]>();
+  /** Types of events that are steps of a process, or give it a title: most are neither. */
+  readonly #stepEvents = new Set<string>();
+  /** Titles of lanes of processes, by actor. */
+  readonly #processTitles = new Map<string, string>();
   readonly #lastSeen = new Map<MarkRule, unknown>();
   /** Items that are as a rule says, by the rule and the actor: one is marked once. */
   readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
@@ -102,6 +108,9 @@ export class Lanes {
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
       }
+      const { process } = timeline;
+      if (process?.title !== undefined) this.#stepEvents.add(process.title.event);
+      for (const { event } of process?.steps ?? []) this.#stepEvents.add(event);
       for (const rule of timeline.marks ?? []) {
         if (rule.event === undefined || rule.event === '*' || !isKnown(rule)) continue;
         const known = this.#rules.get(rule.event);
@@ -181,6 +190,7 @@ export class Lanes {
         break;
       }
       case 'event':
+        if (this.#stepEvents.has(record.event.type)) this.#step(record, index);
         this.#event(record, index);
         break;
     }
@@ -188,6 +198,26 @@ export class Lanes {
 
   depart(departure: Departure, index: number): void {
     this.#mark(this.#departures, departure.message.t, index, 'departure', departureInOneLine(departure));
+  }
+
+  /** An event that may begin or end a step of a process of the actor that it is delivered to. */
+  #step({ to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
+    const process = this.#timelineOf(to)?.process;
+    if (process === undefined) return;
+    if (process.title?.event === event.type) this.#processTitles.set(to, filled(process.title.text, event));
+    const known = this.#actors.get(to);
+    const last = known?.lane.spans.at(-1);
+    const rule = stepOf(process.steps, event, last?.to === undefined ? last?.phase : undefined);
+    if (rule === undefined) return;
+    if (rule.step === undefined) {
+      this.#close(known?.lane, t);
+      return;
+    }
+    if (known === undefined && this.#actors.size >= maxActorLanes) return;
+    const shown = this.#shownOf(this.#machines.get(to))!;
+    const found = known ?? { lane: lane(to, this.#processTitles.get(to) ?? to), place: shown.place };
+    this.#actors.set(to, found);
+    this.#open(found.lane, rule.step, t, index, rule.text === undefined ? undefined : filled(rule.text, event));
   }
 
   #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
@@ -253,6 +283,8 @@ export class Lanes {
     const machine = this.#machines.get(actor);
     if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.lane, t);
     else this.#count(machine, -1, t);
+    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.lane, t);
+    this.#processTitles.delete(actor);
     const at = actor.lastIndexOf('/');
     this.#work(actor, at < 0 ? undefined : actor.slice(0, at), (on) => this.#close(on, t));
     this.#machines.delete(actor);
@@ -328,9 +360,9 @@ export class Lanes {
     if (phase !== 'gone') this.#open(found.lane, phase, t, index);
   }
 
-  #open(in_: Lane, phase: Phase, t: number, index: number): void {
+  #open(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
     this.#close(in_, t);
-    in_.spans.push({ from: t, phase, index });
+    in_.spans.push({ from: t, phase, index, ...(text !== undefined && { text }) });
     this.phases.add(phase);
     if (!isLifePhase(phase) && !this.#tones.has(phase)) this.#tones.set(phase, this.#tones.size % tones);
     this.version++;

@@ -74,9 +74,10 @@ export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
 }
 
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
-  const { x, width: wide, phase, from, to, merged, index } = bar;
+  const { x, width: wide, phase, from, to, merged, index, text } = bar;
   const length = to === undefined ? 'goes on' : durationInWords(to - from);
-  const words = `${merged > 1 ? `${merged} short phases, zoom in` : `${phase}, ${length}`}, from ${clockText(from)}`;
+  const named = text === undefined ? phase : `${phase}, ${text}`;
+  const words = `${merged > 1 ? `${merged} short phases, zoom in` : `${named}, ${length}`}, from ${clockText(from)}`;
   return (
     // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: reached with the arrows of the lanes, which lead to its record; a press goes through time
     <g

@@ -1,15 +1,25 @@
 /** The words of a mark, and whether there is one, as its rule has it (`machines/timeline.ts`). Runs in a browser. */
-import type { MarkRule } from '../../../machines/timeline.ts';
+import type { MarkRule, StepRule } from '../../../machines/timeline.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
 
 const longestText = 300;
 
 /** Whether a rule's conditions hold. */
-export function isMeant({ when = {}, above = {} }: MarkRule, fields: Fields): boolean {
+export function isMeant({ when = {}, above = {} }: Partial<MarkRule>, fields: Fields): boolean {
   return (
     Object.entries(when).every(([path, value]) => fieldAt(fields, path) === value) &&
     Object.entries(above).every(([path, least]) => Number(fieldAt(fields, path)) > least)
+  );
+}
+
+/** The rule that an event is meant by, if it begins or ends a step. @param current the step that goes on */
+export function stepOf(steps: readonly StepRule[], fields: Fields, current: string | undefined): StepRule | undefined {
+  return steps.find(
+    (rule) =>
+      rule.event === fields.type &&
+      isMeant(rule, fields) &&
+      (rule.during === undefined || (current !== undefined && rule.during.includes(current))),
   );
 }
 
@@ -40,5 +50,6 @@ export function fieldAt(fields: unknown, path: string): unknown {
 
 function worded(value: unknown): string {
   if (value === undefined || value === null) return 'unknown';
+  if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ');
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }

@@ -61,6 +61,20 @@ const timeline = record({
       }),
     ),
   ),
+  process: optional(
+    record({
+      title: optional(record({ event: text, text })),
+      steps: list(
+        record({
+          event: text,
+          when: optional(record({})),
+          during: optional(list(text)),
+          step: optional(text),
+          text: optional(text),
+        }),
+      ),
+    }),
+  ),
   links: optional(
     list(record({ event: text, side: oneOf('sends', 'receives', 'is'), key: text, text: optional(text) })),
   ),
