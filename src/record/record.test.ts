@@ -228,6 +228,53 @@ test('actors that have ended are let go: a program may have a root actor for eac
   expect(recordsIn(recording.text())).toHaveLength(10);
 });
 
+describe('a root actor that fails', () => {
+  const failing = setup({
+    types: { events: {} as { type: 'fail' } },
+    actions: {
+      fail: () => {
+        throw new Error('broken on purpose');
+      },
+    },
+  });
+  const onEvent = failing.createMachine({ id: 'failing', on: { fail: { actions: 'fail' } } });
+  const atStart = failing.createMachine({ id: 'failing', entry: 'fail' });
+  const ends = (text: string): TraceRecord[] => recordsIn(text).filter(({ kind }) => kind === 'stop');
+  const failed = [expect.objectContaining({ actor: 'failing', status: 'error', error: 'broken on purpose' })];
+
+  test.each([
+    ['by an event', onEvent],
+    ['by its start', atStart],
+  ])('%s has an end in the trace, once, and its listeners are called as without a recording', async (_, machine) => {
+    const recording = record({ program: 'test', machines: [machine] });
+    const actor = createActor(machine, { id: 'failing', inspect: recording.inspect });
+    const errors: unknown[] = [];
+    actor.subscribe({ error: (error) => errors.push(error) });
+    actor.start();
+    actor.send({ type: 'fail' });
+    expect(ends(recording.text())).toEqual(failed);
+    await Promise.resolve();
+    actor.send({ type: 'fail' });
+    expect(ends(recording.text())).toEqual(failed);
+    expect(errors).toHaveLength(1);
+  });
+
+  test('has its end before the next record, and in a file that nobody closes', async () => {
+    const written: string[] = [];
+    const recording = record({ program: 'test', machines: [onEvent], write: (text) => void written.push(text) });
+    const actor = createActor(onEvent, { id: 'failing', inspect: recording.inspect });
+    actor.subscribe({ error: () => {} });
+    actor.start().send({ type: 'fail' });
+    createActor(onEvent, { id: 'other', inspect: recording.inspect }).start();
+    const records = recordsIn(recording.text());
+    const end = records.findIndex(({ kind }) => kind === 'stop');
+    const other = records.findIndex((each) => each.kind === 'spawn' && each.actor === 'other');
+    expect(end).toBeGreaterThan(0);
+    expect(end).toBeLessThan(other);
+    await vi.waitFor(() => expect(written.join('')).toContain('broken on purpose'));
+  });
+});
+
 test('what happens after the end of a recording is not recorded', async () => {
   const { recording } = kept([]);
   await recording.close();

@@ -94,7 +94,10 @@ export function recordTo(sinks: readonly TraceSink[], options: RecordOptions): R
     inspect: (event) => {
       if (!closed) recorder.inspect(event);
     },
-    text: () => ring.lines().map(formatTraceLine).join(''),
+    text: () => {
+      recorder.settle();
+      return ring.lines().map(formatTraceLine).join('');
+    },
     lost: () => text?.lost ?? 0,
     close: async () => {
       closed = true;

@@ -24,6 +24,8 @@ export interface Recorder {
   omits: (type: string) => boolean;
   /** Calls back with every record; returns how to stop that. Observers must not throw. */
   observe: (observer: (record: TraceRecord) => void) => () => void;
+  /** Records a root actor's failure at once. Otherwise it is recorded before the next inspection event, or in a microtask. */
+  settle: () => void;
   close: () => void;
 }
 
@@ -48,22 +50,28 @@ export function createRecorder(options: RecorderOptions): Recorder {
   };
   const omitted = new Set(options.omits);
   const { foreign = false, data = (value) => value, warn = (message) => process.emitWarning(message) } = options;
+  const { inspect, settle } = inspectorOf({ actors: new KnownActors(foreign), omitted, record, data }, warn);
   return {
-    inspect: inspectorOf({ actors: new KnownActors(foreign), omitted, record, data }, warn),
+    inspect,
+    settle,
     record,
     omits: (type) => omitted.has(type),
     observe(observer) {
       observers.add(observer);
       return () => observers.delete(observer);
     },
-    close: () => outputs.close(),
+    close: () => {
+      settle();
+      outputs.close();
+    },
   };
 }
 
-function inspectorOf(recording: Recording, warn: (message: string) => void): (event: InspectionEvent) => void {
+function inspectorOf(recording: Recording, warn: (message: string) => void): Pick<Recorder, 'inspect' | 'settle'> {
   const ends = new EndRecords();
   const inspect = (event: InspectionEvent): void => {
     const ref = event.actorRef as AnyActorRef;
+    ends.recordFailures(recording);
     switch (event.type) {
       case '@xstate.actor':
         recordSpawn(recording, ref);
@@ -77,6 +85,10 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): (ev
         if (from !== undefined && isEnd(type) && !recording.omitted.has(type))
           ends.record(recording, from, from.getSnapshot());
         recordDelivery(recording, ref, from, event.event as TracedEvent);
+        if (ref._parent === undefined) {
+          ends.begin(ref);
+          settleSoon();
+        }
         break;
       }
       case '@xstate.microstep':
@@ -93,14 +105,25 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): (ev
         break;
     }
   };
-  return (event) => {
-    // A throw in here would come out of somebody's actor.send().
+  // A throw in here would come out of somebody's actor.send().
+  const guarded = (work: () => void): void => {
     try {
-      inspect(event);
+      work();
     } catch (error) {
       warn(`trace: ${messageOf(error)}`);
     }
   };
+  const settle = (): void => guarded(() => ends.recordFailures(recording));
+  let isDue = false;
+  const settleSoon = (): void => {
+    if (isDue) return;
+    isDue = true;
+    queueMicrotask(() => {
+      isDue = false;
+      settle();
+    });
+  };
+  return { inspect: (event) => guarded(() => inspect(event)), settle };
 }
 
 function isEnd(type: string): boolean {

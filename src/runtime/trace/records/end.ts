@@ -2,12 +2,27 @@ import type { AnyActorRef } from 'xstate';
 import { messageOf } from '../../errors.ts';
 import type { Recording } from './record-context.ts';
 
-/** Records each end once: XState tells of it more than once. */
+/** Records each end once: XState reports most ends more than once, and the failure of a root actor not at all. */
 export class EndRecords {
   /** Final snapshots that were told of, not actors: an explorer lets an actor live again. */
   readonly #ended = new WeakSet<object>();
+  /** Root actors that process an event: an actor that fails meanwhile causes no further inspection event. */
+  readonly #processing = new Set<AnyActorRef>();
+
+  /** A root actor begins to process an event. */
+  begin(ref: AnyActorRef): void {
+    this.#processing.add(ref);
+  }
+
+  recordFailures(recording: Recording): void {
+    for (const ref of this.#processing) {
+      const snapshot = ref.getSnapshot();
+      if (snapshot.status === 'error') this.record(recording, ref, snapshot);
+    }
+  }
 
   record({ actors, record, data }: Recording, ref: AnyActorRef, snapshot: object): void {
+    if (ref._parent === undefined) this.#processing.delete(ref);
     const { status, output, error } = snapshot as { status?: string; output?: unknown; error?: unknown };
     if (status === undefined || status === 'active' || this.#ended.has(snapshot)) return;
     this.#ended.add(snapshot);
