@@ -1,6 +1,9 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { execa } from 'execa';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { packageRoot } from '../runtime/package-root.ts';
 
 /** The program as people run it, from the bundle that `npm test` has made. */
@@ -41,4 +44,31 @@ test('chartpilot explore walks through a machine of somebody else, with the samp
   const { exitCode, stdout } = await chartpilot('explore', '--machine', reservation);
   expect(stdout).toMatch(/^explore: complete, no violation and no livelock \(1 input\): \d+ states/);
   expect(exitCode).toBe(0);
+});
+
+test.each([
+  ['explore', '--machine', '--format', 'json'],
+  ['generate', undefined],
+  ['diagram', undefined, '--format', 'json'],
+])('chartpilot %s: what the module of the user prints goes to standard error', async (command, flag, ...format) => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const machine = join(folder, 'printing.machine.mjs');
+  const xstate = pathToFileURL(join(packageRoot(), 'node_modules/xstate/dist/xstate.esm.js')).href;
+  writeFileSync(
+    machine,
+    `import { createMachine, log } from '${xstate}';
+console.log('printed by the module');
+process.stdout.write('written by the module\\n');
+const states = { a: { on: { go: { target: 'b', actions: log('printed by the machine') } } }, b: {} };
+export default createMachine({ id: 'printing', initial: 'a', states });
+`,
+  );
+  const words = [command, ...(flag === undefined ? [] : [flag]), machine, ...format];
+  const { exitCode, stdout, stderr } = await chartpilot(...words);
+  expect(exitCode, stderr).toBe(0);
+  expect(stdout).not.toMatch(/printed|written/);
+  expect(stderr).toContain('printed by the module');
+  expect(stderr).toContain('written by the module');
+  if (format.includes('json')) JSON.parse(stdout);
 });

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { ChartpilotError } from '../runtime/errors.ts';
+import { reserveStandardOutput } from '../runtime/output/outlet.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 import { packageRoot } from '../runtime/package-root.ts';
 import { checkCommand } from './commands/check.ts';
@@ -51,4 +52,6 @@ function program(): Command {
 const misused = 2;
 const bug = 70;
 
+// explore, generate, replay and diagram execute a module of the user, which may print; their answers may be JSON.
+reserveStandardOutput();
 await runProgram(program(), { misused, failed: (error) => (error instanceof ChartpilotError ? misused : bug) });

@@ -35,6 +35,19 @@ const fileWriteBytes = 256 * 1024;
 
 const { O_APPEND, O_CREAT, O_NOCTTY, O_NONBLOCK, O_WRONLY } = constants;
 
+let nodeOutput = (): NodeJS.WriteStream => process.stdout;
+
+/**
+ * Keeps standard output for what this program prints itself: what a module of the user writes to `process.stdout` or prints with
+ * `console.log` goes to standard error from now on.
+ */
+export function reserveStandardOutput(): void {
+  const read = Object.getOwnPropertyDescriptor(process, 'stdout')?.get;
+  if (read === undefined) return;
+  nodeOutput = () => read.call(process) as NodeJS.WriteStream;
+  Object.defineProperty(process, 'stdout', { configurable: true, enumerable: true, get: () => process.stderr });
+}
+
 /** Standard output (1) or error (2), whatever it is: a pipe, a terminal, a file, a socket. @throws when nobody reads it */
 export function openStandardStream(fd: 1 | 2): Outlet {
   const stats = fstatSync(fd);
@@ -44,7 +57,7 @@ export function openStandardStream(fd: 1 | 2): Outlet {
   if (own !== undefined) return new DescriptorOutlet(own, stats, () => closeSync(own));
   // Sockets cannot be opened by a name, nor can a pipe that another user made. Node's stream makes them non-blocking when it
   // is made; no child inherits such an output (src/agent/envoy/output/output-channels.ts), so they stay that.
-  (fd === 1 ? process.stdout : process.stderr).on('error', () => {});
+  (fd === 1 ? nodeOutput() : process.stderr).on('error', () => {});
   return new DescriptorOutlet(fd, stats);
 }
 
