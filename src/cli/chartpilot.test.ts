@@ -47,10 +47,10 @@ test('chartpilot explore walks through a machine of somebody else, with the samp
 });
 
 test.each([
-  ['explore', '--machine', '--format', 'json'],
-  ['generate', undefined],
-  ['diagram', undefined, '--format', 'json'],
-])('chartpilot %s: what the module of the user prints goes to standard error', async (command, flag, ...format) => {
+  { command: 'explore', before: ['--machine'], format: ['--format', 'json'] },
+  { command: 'generate', before: [], format: [] },
+  { command: 'diagram', before: [], format: ['--format', 'json'] },
+])('chartpilot $command: output of the user’s module goes to standard error', async ({ command, before, format }) => {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const machine = join(folder, 'printing.machine.mjs');
@@ -64,8 +64,7 @@ const states = { a: { on: { go: { target: 'b', actions: log('printed by the mach
 export default createMachine({ id: 'printing', initial: 'a', states });
 `,
   );
-  const words = [command, ...(flag === undefined ? [] : [flag]), machine, ...format];
-  const { exitCode, stdout, stderr } = await chartpilot(...words);
+  const { exitCode, stdout, stderr } = await chartpilot(command, ...before, machine, ...format);
   expect(exitCode, stderr).toBe(0);
   expect(stdout).not.toMatch(/printed|written/);
   expect(stderr).toContain('printed by the module');

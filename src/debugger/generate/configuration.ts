@@ -1,5 +1,7 @@
 /** Where a run of a machine stands, and what may happen to it there. */
+
 import type { AnyStateNode } from 'xstate';
+import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { MachineRun } from './machine-run.ts';
 import { outcomesOf, payloadsOf, type SampledState, type Samples } from './samples.ts';
 import type { Step } from './suite.ts';
@@ -10,7 +12,7 @@ export function possibleSteps(run: MachineRun, samples: Samples): Step[] {
   if (snapshot.status !== 'active') return [];
   const state: SampledState = { value: snapshot.value, context: snapshot.context };
   const handled = new Set(run.active.flatMap((node) => [...node.transitions.keys()]));
-  const handles = (type: string): boolean => [...handled].some((descriptor) => matches(type, descriptor));
+  const handles = (type: string): boolean => [...handled].some((descriptor) => matchesDescriptor(type, descriptor));
   const types = new Set([
     ...[...handled].filter((type) => type !== '' && !type.startsWith('xstate.') && !type.includes('*')),
     ...Object.keys(samples.events ?? {}).filter(handles),
@@ -37,12 +39,6 @@ export function configurationKey(run: MachineRun, samples: Samples, start: numbe
   const relevant = samples.relevant === undefined ? context : samples.relevant(context);
   const history = mapNodes(historyValue as Record<string, AnyStateNode[]>);
   return JSON.stringify([start, value, status, relevant, history, run.effects, run.pendingTimers()], plain);
-}
-
-/** As XState matches: `a.*` is `a` and everything below it. */
-export function matches(type: string, descriptor: string): boolean {
-  if (descriptor === type || descriptor === '*') return true;
-  return descriptor.endsWith('.*') && `${type}.`.startsWith(descriptor.slice(0, -1));
 }
 
 function mapNodes(history: Record<string, AnyStateNode[]>): Record<string, string[]> {

@@ -1,6 +1,6 @@
 /** Chooses, among everything that a machine was seen to do, the runs that are worth a test. */
 import type { AnyStateNode, AnyTransitionDefinition } from 'xstate';
-import { matches } from './configuration.ts';
+import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import { type Cover, stepLabel } from './suite.ts';
 import { descriptorName, nodeName, type Targets, type TransitionTarget } from './targets.ts';
 import { type Configuration, type Edge, edgesTo, type Walk } from './walk.ts';
@@ -109,7 +109,7 @@ export function whyMissing(walked: Walk, target: TransitionTarget): string {
   }
   const sent = [...walked.tried].some((tried) => {
     const [id, type] = [tried.slice(0, source.id.length), tried.slice(source.id.length + 1)];
-    return id === source.id && matches(type, descriptor);
+    return id === source.id && matchesDescriptor(type, descriptor);
   });
   if (descriptor !== '' && !sent) return whyNotSent(descriptor, cutOff(walked));
   return guard === undefined

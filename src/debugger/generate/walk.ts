@@ -1,6 +1,7 @@
 /** Walks through a machine: every step that its samples allow, from every configuration, the nearest first. */
 import type { AnyEventObject, AnyStateMachine, AnyStateNode, AnyTransitionDefinition } from 'xstate';
-import { configurationKey, matches, possibleSteps } from './configuration.ts';
+import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
+import { configurationKey, possibleSteps } from './configuration.ts';
 import { MachineRun } from './machine-run.ts';
 import { inputsOf, type Samples } from './samples.ts';
 import { type Expectation, type Step, stepLabel } from './suite.ts';
@@ -210,7 +211,7 @@ export function eventTypeOf(step: Step): string {
 function guardedAt(active: readonly AnyStateNode[], type: string): AnyTransitionDefinition[] {
   return active
     .flatMap((node) => [...node.transitions])
-    .filter(([descriptor]) => descriptor !== '' && matches(type, descriptor))
+    .filter(([descriptor]) => descriptor !== '' && matchesDescriptor(type, descriptor))
     .flatMap(([, definitions]) => definitions);
 }
 

@@ -47,6 +47,23 @@ test('and below it stands what is tried, the state’s own before what holds aro
   expect(text).toContain('- **shut.locked**\n  - `key.turned`: if isRight: → shut.unlocked; ignored\n');
 });
 
+test('a wildcard accepts what no other transition of its state takes, and has a column of its own at the end', () => {
+  const chart = statechartOf(
+    createMachine({
+      id: 'wild',
+      initial: 'a',
+      states: {
+        a: { on: { go: 'b', 'door.*': 'c', '*': { actions: 'note' } } },
+        b: { on: { 'door.open': { guard: 'isFree', target: 'a' }, 'door.*': 'c' } },
+        c: {},
+      },
+    }),
+  );
+  const [head, , ...rows] = formatEventTable(chart).split('\n');
+  expect(head).toBe('|  | `door.open` | `go` | `door.*` | `*` |');
+  expect(rows.slice(0, 3)).toEqual(['| `a` | → | → | → | • |', '| `b` | (→) | × | → | × |', '| `c` | × | × | × | × |']);
+});
+
 test('a chart that nobody sends anything has no table', () => {
   expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it anything.\n');
 });

@@ -2,6 +2,7 @@
  * A statechart as a full table, state by event: what follows, what is ignored on purpose, and what is not expected at all. The
  * last is lost, and a diagnostic in the trace (`unexpected`).
  */
+import { matchesDescriptor } from '../../runtime/trace/event-descriptor.ts';
 import type { Statechart, StatechartTransition } from '../../runtime/trace/statechart.ts';
 import { isIgnored } from './chart-text.ts';
 import { ancestorsOf } from './connections.ts';
@@ -19,10 +20,10 @@ export interface EventTable {
 }
 
 /** Also what XState tells a chart of its actors: not part of the table, since an effect lives in the states that need it only. */
-const isMessage = ({ kind, on }: StatechartTransition): boolean => kind === 'event' && on !== '*';
+const isMessage = ({ kind }: StatechartTransition): boolean => kind === 'event';
 
 export function eventTableOf(chart: Statechart): EventTable {
-  const events = [...new Set(chart.transitions.filter(isMessage).map(({ on }) => on))].sort();
+  const events = [...new Set(chart.transitions.filter(isMessage).map(({ on }) => on))].sort(namesBeforeWildcards);
   const rests = chart.states.flatMap((_, number) => (canRest(chart, number) ? [number] : []));
   return {
     events,
@@ -31,6 +32,13 @@ export function eventTableOf(chart: Statechart): EventTable {
       cells: events.map((event) => ({ tried: triedIn(chart, number, event) })),
     })),
   };
+}
+
+/** A column of a wildcard stands for the events that no column before it names. */
+function namesBeforeWildcards(a: string, b: string): number {
+  const byKind = Number(a.endsWith('*')) - Number(b.endsWith('*'));
+  // A longer wildcard is tried before a shorter one.
+  return byKind || (a.endsWith('*') ? b.length - a.length : 0) || (a < b ? -1 : 1);
 }
 
 /** A leaf that is not left in the step in which it is entered. */
@@ -46,8 +54,12 @@ function canRest(chart: Statechart, number: number): boolean {
 function triedIn(chart: Statechart, number: number, event: string): StatechartTransition[] {
   const tried: StatechartTransition[] = [];
   for (const state of [number, ...ancestorsOf(chart, number)]) {
-    for (const transition of chart.transitions) {
-      if (transition.source !== state || transition.on !== event || !isMessage(transition)) continue;
+    const candidates = chart.transitions.filter(
+      (transition) => transition.source === state && isMessage(transition) && matchesDescriptor(event, transition.on),
+    );
+    // The event itself first, then wildcards, the longest first.
+    candidates.sort((a, b) => Number(b.on === event) - Number(a.on === event) || b.on.length - a.on.length);
+    for (const transition of candidates) {
       tried.push(transition);
       if (transition.guard === undefined) return tried;
     }

@@ -1,4 +1,5 @@
 import type { AnyActorRef, AnyStateNode } from 'xstate';
+import { matchesDescriptor } from '../event-descriptor.ts';
 import type { Recording } from './record-context.ts';
 
 /** A machine's snapshot, as far as it tells which states are active. */
@@ -21,8 +22,5 @@ export function recordUnexpected(
 
 /** Also where it says that the event is ignored, or takes it on a condition that does not hold. */
 function speaksOf({ transitions }: AnyStateNode, type: string): boolean {
-  if (transitions.has(type) || transitions.has('*')) return true;
-  return [...transitions.keys()].some(
-    (descriptor) => descriptor.endsWith('.*') && type.startsWith(descriptor.slice(0, -1)),
-  );
+  return transitions.has(type) || [...transitions.keys()].some((descriptor) => matchesDescriptor(type, descriptor));
 }
