@@ -19,6 +19,7 @@ export class Outside {
   /** Whether a record is of its doing, and no machine's. */
   did(at: number): boolean {
     const record = this.#recording.records[at]!;
+    if (this.#rootToStart(record) !== undefined) return true;
     switch (record.kind) {
       case 'spawn':
         return record.parent === undefined;
@@ -42,7 +43,7 @@ export class Outside {
     switch (record.kind) {
       case 'spawn':
         if (record.parent !== undefined) return undefined;
-        this.#actors.startRoot(record.actor, this.#recording.machineOf(record), this.#restored(record, 'input'));
+        this.#actors.createRoot(record.actor, this.#recording.machineOf(record), this.#restored(record, 'input'));
         return undefined;
       case 'event':
         return this.#giveEvent(record);
@@ -63,6 +64,33 @@ export class Outside {
     const record = this.#recording.records[at]!;
     const effect = this.#actors.find(record.kind === 'event' ? record.from : subjectOf(record));
     return effect !== undefined && this.#actors.isEffect(effect) && !this.#actors.hasStarted(effect);
+  }
+
+  /**
+   * Starts the root of a record if the program had started it by then: it may have created it long before. A trace records no start, only what
+   * the actors of the root do from then on.
+   *
+   * @returns whether there was one to start
+   */
+  startRootBefore(at: number): boolean {
+    const root = this.#rootToStart(this.#recording.records[at]!);
+    if (root !== undefined) this.#actors.startRoot(root);
+    return root !== undefined;
+  }
+
+  #rootToStart(record: TraceRecord): AnyActorRef | undefined {
+    switch (record.kind) {
+      case 'transition':
+      case 'step':
+      case 'timer-started':
+      case 'effect':
+      case 'stop':
+        return this.#actors.unstartedRootOf(record.actor);
+      case 'event':
+        return this.#actors.unstartedRootOf(record.from);
+      default:
+        return undefined;
+    }
   }
 
   #giveEvent(record: TraceRecord & { kind: 'event' }): string | undefined {

@@ -1,12 +1,14 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test, vi } from 'vitest';
 import {
+  type Actor,
   type AnyStateMachine,
   assign,
   createActor,
   fromCallback,
   fromPromise,
   fromTransition,
+  type Snapshot,
   sendTo,
   setup,
   spawnChild,
@@ -259,4 +261,84 @@ test('an actor whose messages the trace omits is left out, and the rest is repla
   const report = replayed({ header: omitting, records });
   expect(report).toMatchObject({ records: records.length, compared: 0 });
   expect(report.warnings).toEqual([expect.stringMatching(/^shop: not replayed, for the trace leaves out fact/)]);
+});
+
+describe('roots of a program', () => {
+  const child = setup({}).createMachine({
+    id: 'child',
+    initial: 'a',
+    states: { a: { on: { go: 'b' } }, b: {} },
+  });
+  const machine = setup({
+    types: { events: {} as { type: 'go' } | { type: 'fail' } },
+    actors: { child },
+    actions: {
+      fail: () => {
+        throw new Error('broken on purpose');
+      },
+    },
+  }).createMachine({
+    id: 'root',
+    initial: 'a',
+    invoke: { id: 'child', src: 'child' },
+    entry: sendTo('child', { type: 'go' }),
+    states: { a: { on: { go: 'b', fail: { actions: 'fail' } } }, b: {} },
+  });
+
+  /** What a program does with actors of the machine, and its replay. */
+  function run(program: (create: (id: string, snapshot?: Snapshot<unknown>) => Actor<typeof machine>) => void) {
+    const lines: TraceLine[] = [];
+    const recorder = createRecorder({
+      program: 'test',
+      foreign: true,
+      sinks: [{ write: (line) => lines.push(JSON.parse(JSON.stringify(line)) as TraceLine), flush() {}, close() {} }],
+    });
+    program((id, snapshot) => {
+      const actor = createActor(machine, {
+        id,
+        inspect: recorder.inspect,
+        ...(snapshot !== undefined && { snapshot }),
+      });
+      actor.subscribe({ error: () => {} });
+      return actor;
+    });
+    recorder.close();
+    const [header, ...records] = lines;
+    return { records, report: () => replay(header as TraceHeader, records as TraceRecord[], [machine]) };
+  }
+
+  test('that start in another order than they were created, one of them with an event that waits, do what was recorded', () => {
+    const { records, report } = run((create) => {
+      const [first, second] = [create('first'), create('second')];
+      second.send({ type: 'go' });
+      second.start();
+      first.start();
+      first.send({ type: 'go' });
+    });
+    expect(report()).toMatchObject({ compared: records.length });
+    expect(report().difference).toBeUndefined();
+  });
+
+  test('that never start do nothing', () => {
+    const { records, report } = run((create) => {
+      create('never').getSnapshot();
+      create('other').start().send({ type: 'go' });
+    });
+    expect(report()).toMatchObject({ compared: records.length });
+    expect(report().difference).toBeUndefined();
+  });
+
+  test('whose action threw fail again', () => {
+    const { records, report } = run((create) => void create('failing').start().send({ type: 'fail' }));
+    expect(records.at(-1)).toMatchObject({ kind: 'stop', status: 'error', error: 'broken on purpose' });
+    expect(report().difference).toBeUndefined();
+  });
+
+  test('from a persisted snapshot are rejected', () => {
+    const { report } = run((create) => {
+      const saved = create('saved').start();
+      create('restored', saved.getPersistedSnapshot()).start();
+    });
+    expect(report).toThrow('restored was created from a persisted snapshot, which a trace does not contain');
+  });
 });

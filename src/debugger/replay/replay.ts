@@ -4,7 +4,7 @@
  */
 import type { AnyStateMachine } from 'xstate';
 import { boundedData } from '../../runtime/trace/bounded-data.ts';
-import { createRecorder } from '../../runtime/trace/recorder.ts';
+import { createRecorder, type Recorder } from '../../runtime/trace/recorder.ts';
 import { recordRedactor } from '../../runtime/trace/redact.ts';
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import { differingField } from './compare-records.ts';
@@ -67,6 +67,7 @@ export function replay(
 class Replay {
   readonly #recording: Recording;
   readonly #outside: Outside;
+  readonly #recorder: Recorder;
   readonly #redact: ReturnType<typeof recordRedactor>;
   /** Place in the recording of the next record to be met. */
   #at = 0;
@@ -85,6 +86,7 @@ class Replay {
       ...(header.omits !== undefined && { omits: header.omits }),
       ...(header.foreign === true && { foreign: true, data: boundedData }),
     });
+    this.#recorder = recorder;
     recorder.observe((record) => this.#meet(record));
     // What the environment holds now is of no concern to what was recorded then.
     this.#redact = recordRedactor({ full: header.level === 'full' });
@@ -95,6 +97,7 @@ class Replay {
       now: () => this.#now,
       idOfUnnamed: () => this.#recording.numberedIdAt(this.#at),
       onMoment: () => this.#giveWhatCameEarly(),
+      failureOf: (actor) => this.#recording.failureAt(this.#at, actor),
     });
     this.#outside = new Outside(recording, actors, (warning) => this.#warnings.push(warning));
   }
@@ -140,9 +143,13 @@ class Replay {
 
   /** @returns why that could not be, if it could not */
   #give(at: number): string | undefined {
-    this.#given = at;
     this.#now = this.#recording.records[at]!.t;
-    return this.#outside.give(at);
+    // What the start does at once may include this record.
+    if (this.#outside.startRootBefore(at) && this.#at !== at) return undefined;
+    this.#given = at;
+    const why = this.#outside.give(at);
+    this.#recorder.settle();
+    return why;
   }
 
   #goOn(): void {

@@ -26,6 +26,8 @@ export interface ReplayedActorsOptions {
   readonly idOfUnnamed: () => string | undefined;
   /** A moment in which something outside of the machines may have acted, while one of them was still at work. */
   readonly onMoment: () => void;
+  /** The recorded error of an action that the actor performs now; undefined: the action did not throw. */
+  readonly failureOf: (actor: string) => Error | undefined;
 }
 
 export class ReplayedActors {
@@ -36,6 +38,8 @@ export class ReplayedActors {
   readonly #effects = new WeakSet<AnyActorRef>();
   readonly #started = new WeakSet<AnyActorRef>();
   readonly #stopping = new WeakSet<AnyActorRef>();
+  /** Roots of machines that have been created and not started: events that they receive wait. */
+  readonly #unstarted = new Set<AnyActorRef>();
   readonly #effect: AnyActorLogic;
   readonly #reducer: AnyActorLogic;
 
@@ -68,8 +72,8 @@ export class ReplayedActors {
     return this.#started.has(effect);
   }
 
-  /** Makes a root actor and starts it; one without a machine is an effect. */
-  startRoot(id: string, machine: AnyStateMachine | undefined, input: unknown): void {
+  /** Creates a root actor. One without a machine is an effect, and starts at once. */
+  createRoot(id: string, machine: AnyStateMachine | undefined, input: unknown): void {
     const root = createActor(machine ?? this.#effect, {
       id,
       input,
@@ -79,6 +83,20 @@ export class ReplayedActors {
     // What a machine throws is recorded as its end; the replay goes on.
     root.subscribe({ error: () => {} });
     this.#timers.takeOver(root.system);
+    if (machine === undefined) root.start();
+    else this.#unstarted.add(root);
+  }
+
+  /** The root above an actor, or the actor itself, if it has not been started. */
+  unstartedRootOf(name: string): AnyActorRef | undefined {
+    if (this.#unstarted.size === 0) return undefined;
+    let actor = this.#actors.get(name);
+    while (actor?._parent !== undefined) actor = actor._parent;
+    return actor !== undefined && this.#unstarted.has(actor) ? actor : undefined;
+  }
+
+  startRoot(root: AnyActorRef): void {
+    this.#unstarted.delete(root);
     root.start();
   }
 
@@ -140,11 +158,16 @@ export class ReplayedActors {
     this.#actors.set(actorName(actor, this.#options.foreign), actor);
   }
 
-  /** Actions that are plain functions are effects: they are told of, and not done. */
-  #silence({ _actorScope: scope }: AdoptedActor): void {
+  /** Actions that are plain functions are effects: they are recorded and not executed. One that threw throws the recorded error. */
+  #silence(actor: AdoptedActor): void {
+    const { _actorScope: scope } = actor;
     const execute = scope.actionExecutor;
-    scope.actionExecutor = (action) =>
-      execute(action.type.startsWith('xstate.') ? action : { ...action, exec: () => this.#options.onMoment() });
+    const exec = (): void => {
+      this.#options.onMoment();
+      const failure = this.#options.failureOf(actorName(actor, this.#options.foreign));
+      if (failure !== undefined) throw failure;
+    };
+    scope.actionExecutor = (action) => execute(action.type.startsWith('xstate.') ? action : { ...action, exec });
   }
 }
 

@@ -68,6 +68,13 @@ export class Recording {
     return record?.kind === 'spawn' ? /(?:^|\/)(x:\d+)$/.exec(record.actor)?.[1] : undefined;
   }
 
+  /** The error that ends a machine's actor in a record; undefined: the record is another one. */
+  failureAt(at: number, actor: string): Error | undefined {
+    const record = this.records[at];
+    if (record?.kind !== 'stop' || record.actor !== actor || record.status !== 'error') return undefined;
+    return new Error(record.error);
+  }
+
   /** The root actor whose whole tree ends in the records from here on, told to stop; undefined where no root is. */
   rootStoppedAt(at: number): string | undefined {
     const first = this.records[at];
@@ -118,6 +125,17 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
     throw new ChartpilotError('TRACE_INVALID', `it begins with record ${first.seq}: ${why}`, {
       hint: 'machines can only be replayed from their beginning: take the file that --trace writes, with its FILE.1, before it was rotated twice',
     });
+  }
+  const restored = records.find((record) => record.kind === 'spawn' && record.restored === true);
+  if (restored !== undefined) {
+    const { actor } = restored as TraceRecord & { kind: 'spawn' };
+    throw new ChartpilotError(
+      'TRACE_INVALID',
+      `${actor} was created from a persisted snapshot, which a trace does not contain`,
+      {
+        hint: 'record and replay a run that starts without a snapshot',
+      },
+    );
   }
   const gap = records.findIndex((record, i) => record.seq !== i + 1);
   if (gap < 0) return;

@@ -108,8 +108,16 @@ interface Step {
 }
 
 export type TraceBody =
-  /** An actor came to be. `machine` is its definition's id; absent for effects. */
-  | { kind: 'spawn'; actor: string; parent?: string; machine?: string; input?: unknown; cause?: number }
+  /** An actor was created. `machine` is its definition's id; absent for effects. `restored`: a root, from a persisted snapshot. */
+  | {
+      kind: 'spawn';
+      actor: string;
+      parent?: string;
+      machine?: string;
+      input?: unknown;
+      restored?: true;
+      cause?: number;
+    }
   /** An event was delivered. `from` is `outside` when no actor sent it; `cause`: what made a chart send it. */
   | { kind: 'event'; from: string; to: string; event: TracedEvent; cause?: number }
   /** A named delay of the actor runs now, as long as `state` is active. */

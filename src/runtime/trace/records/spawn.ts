@@ -2,17 +2,19 @@ import type { AnyActorRef } from 'xstate';
 import { machineOf } from '../known-actors.ts';
 import type { Recording } from './record-context.ts';
 
-/** An actor was made. */
+/** An actor was created. */
 export function recordSpawn({ actors, record, data }: Recording, ref: AnyActorRef): void {
   const parent = ref._parent;
   const machine = machineOf(ref);
-  const { input } = (ref as AnyActorRef & { options?: { input?: unknown } }).options ?? {};
+  const { input, snapshot } =
+    (ref as AnyActorRef & { options?: { input?: unknown; snapshot?: unknown } }).options ?? {};
   const spawned = record({
     kind: 'spawn',
     actor: actors.nameOf(ref),
     ...(parent !== undefined && { parent: actors.nameOf(parent) }),
     ...(machine !== undefined && { machine: machine.id }),
     ...(input !== undefined && { input: data(input) }),
+    ...(snapshot !== undefined && parent === undefined && { restored: true as const }),
     ...actors.causeOf(parent),
   });
   actors.add(ref, spawned);
