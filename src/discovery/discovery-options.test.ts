@@ -176,8 +176,8 @@ describe('resolveDiscoveryOptions', () => {
   });
 
   it('says which variables of the reference mean nothing here', () => {
-    expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '', PILOT_ENABLE_QUIC_LISTENERS: 'true' }).warnings).toEqual([
-      'variables that have no effect here: V2_REFRESH, PILOT_ENABLE_QUIC_LISTENERS',
+    expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '', PILOT_CERT_PROVIDER: 'istiod' }).warnings).toEqual([
+      'variables that have no effect here: V2_REFRESH, PILOT_CERT_PROVIDER',
     ]);
   });
 

@@ -386,6 +386,7 @@ function featuresOf(from: Environment): Features {
       'PILOT_GATEWAY_TRANSPORT_SOCKET_CONNECT_TIMEOUT',
       byDefault.gatewayHandshakeTimeoutMs,
     ),
+    quicListeners: from.boolean('PILOT_ENABLE_QUIC_LISTENERS', byDefault.quicListeners),
     traceSampling: from.percent('PILOT_TRACE_SAMPLING', byDefault.traceSampling),
   };
 }

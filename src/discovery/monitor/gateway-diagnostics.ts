@@ -4,6 +4,7 @@ import { listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { backendTlsReports } from '../../model/translation/gateway-api/backend-tls-status.ts';
+import { http3Offer } from '../../networking/gateway/http3.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
@@ -49,6 +50,19 @@ export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, 
       const reason = unservedCredential(name, shape.configNamespace, context);
       const subject = { proxy: proxy.id, objects: [...gateways] };
       if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, subject);
+    }
+  }
+};
+
+/** HTTPS servers that do not speak HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
+export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, note) {
+  for (const { proxy, shape, context } of routers(proxies)) {
+    for (const one of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
+      yield;
+      const reason = http3Offer(one, shape, context)?.reason;
+      const { name, number } = one.server.port;
+      const key = `${configKeyText(configKeyOf(one.gateway))} server ${name || number}`;
+      if (reason !== undefined) note(key, `does not speak HTTP/3: ${reason}`, { proxy: proxy.id });
     }
   }
 };

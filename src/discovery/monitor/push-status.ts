@@ -33,6 +33,7 @@ import {
   findBackendTlsProblems,
   findRejectedServers,
   findRevocationListProblems,
+  findServersWithoutHttp3,
   findUnservedCredentials,
 } from './gateway-diagnostics.ts';
 import { patchReports } from './patch-status.ts';
@@ -72,6 +73,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
     }
   },
   pilot_gateway_servers_rejected: findRejectedServers,
+  pilot_http3_not_offered: findServersWithoutHttp3,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_revocation_list_problems: findRevocationListProblems,
   pilot_backend_tls_policy_problems: findBackendTlsProblems,

@@ -35,6 +35,8 @@ export interface Features {
   readonly onlyReferencedClusters: boolean;
   /** PILOT_GATEWAY_TRANSPORT_SOCKET_CONNECT_TIMEOUT: a client of a gateway must end its TLS handshake in this time. 0: in any. */
   readonly gatewayHandshakeTimeoutMs: number;
+  /** PILOT_ENABLE_QUIC_LISTENERS: HTTPS servers of gateways speak HTTP/3 as well, where their Service has a UDP port. */
+  readonly quicListeners: boolean;
   /** PILOT_TRACE_SAMPLING: percent of requests that are traced where nobody says. */
   readonly traceSampling: number;
 }
@@ -58,5 +60,6 @@ export const defaultFeatures: Features = {
   gatewaysOfOwnNamespace: false,
   onlyReferencedClusters: false,
   gatewayHandshakeTimeoutMs: 15_000,
+  quicListeners: false,
   traceSampling: 1,
 };

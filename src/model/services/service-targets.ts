@@ -4,7 +4,7 @@ import type { TargetRef } from './proxy-lookup.ts';
 import type { Service, ServiceTarget } from './service.ts';
 
 /**
- * What registries say that a workload serves, with the services themselves. Each port once, oldest service first.
+ * What registries say that a workload serves, with the services themselves. Each port of a transport once, oldest service first.
  *
  * @param namespace of the workload: services of other namespaces are never its targets
  * @param servicesOf the services of a host in a namespace
@@ -19,7 +19,8 @@ export function serviceTargets(
     const service = servicesOf(hostname, namespace)[0];
     const port = service?.ports.find((candidate) => candidate.name === portName);
     if (service === undefined || port === undefined) continue;
-    const id = `${hostname}/${port.number}`;
+    // A number may be one port of TCP and one of UDP, as that of DNS is.
+    const id = `${hostname}/${port.number}/${port.protocol === 'UDP' ? 'UDP' : 'TCP'}`;
     if (!targets.has(id)) targets.set(id, { service, port, targetPort });
   }
   return [...targets.values()].sort(byServiceAndPort);

@@ -43,13 +43,17 @@ function takesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean
   return useOriginalDst === true || listenerFilters.some(({ name }) => name === 'envoy.filters.listener.original_dst');
 }
 
-/** The listener at the address itself, else the one at all addresses. */
+/** The TCP listener at the address itself, else the one at all addresses. */
 function atDestination(
   listeners: readonly Listener[],
   { address, port }: Question['destination'],
 ): Listener | undefined {
   const at = (holds: (place: Place) => boolean): Listener | undefined =>
-    listeners.find((listener) => placesOf(listener).some((place) => place.port === port && holds(place)));
+    listeners.find(
+      (listener) =>
+        listener.udpListenerConfig === undefined &&
+        placesOf(listener).some((place) => place.port === port && holds(place)),
+    );
   return (
     at((place) => place.address === address) ??
     at((place) => isUnspecified(place.address)) ??

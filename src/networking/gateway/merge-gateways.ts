@@ -100,7 +100,8 @@ interface PlacedServer {
 
 /** All that of a shape decides what is merged. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
-  const targets = Map.groupBy(shape.serviceTargets, ({ port }) => port.number);
+  const overTcp = shape.serviceTargets.filter(({ port }) => port.protocol !== 'UDP');
+  const targets = Map.groupBy(overTcp, ({ port }) => port.number);
   const placed = gateways.flatMap((gateway) => {
     const named = gatewayServicesOf(gateway);
     return gateway.spec.servers.flatMap((server, index) => {

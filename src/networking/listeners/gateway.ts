@@ -33,6 +33,7 @@ import { listenerName, sniName } from '../traffic/resource-names.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { type ChainMatch, chainMatch, routeFilters } from './filter-chain.ts';
 import { TakenMatches } from './free-match.ts';
+import { quicListeners } from './gateway-http3.ts';
 import { takesHttp10 } from './http10.ts';
 import { tlsInspector } from './inspection.ts';
 import { type L4Route, tcpRoutes, tlsRoutes } from './l4-routes.ts';
@@ -81,7 +82,10 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
       accessLog: listenerAccessLogs(connection),
       ...(merged.bind === undefined && { more: atBothFamilies(shape, port) }),
     });
-    return [namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)])];
+    return [
+      namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)]),
+      ...quicListeners(merged, proxy),
+    ];
   });
 }
 

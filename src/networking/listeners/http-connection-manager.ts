@@ -3,6 +3,7 @@
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import {
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
+  HttpConnectionManager_CodecType,
   HttpConnectionManagerSchema,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -24,7 +25,7 @@ export function httpConnectionManager(
   options: HttpConnectionManagerOptions,
 ): TypedExtension {
   const { direction, listener, push } = context;
-  const { http10, absoluteUrl } = options;
+  const { http10, absoluteUrl, http3 } = options;
   const prefix = direction === 'inbound' ? 'inbound' : 'outbound';
   return typedExtension('envoy.filters.network.http_connection_manager', HttpConnectionManagerSchema, {
     statPrefix: `${prefix}_${listener};`,
@@ -37,6 +38,7 @@ export function httpConnectionManager(
     ...pathNormalization(push.mesh),
     ...requestHeaders(context),
     ...tracingFields(context),
+    ...(http3 && { codecType: HttpConnectionManager_CodecType.HTTP3, http3ProtocolOptions: {} }),
     ...((http10 || absoluteUrl) && {
       httpProtocolOptions: {
         acceptHttp10: http10 ?? false,

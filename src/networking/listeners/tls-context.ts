@@ -1,6 +1,7 @@
 /** TLS that ends at a gateway, at an ingress listener of a sidecar, or in front of a workload (spec/discovery.md §8.4, §8.7). */
 import { create } from '@bufbuild/protobuf';
 import { type TransportSocket, TransportSocketSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
+import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';
 import { SubjectAltNameMatcher_SanType } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
@@ -21,16 +22,21 @@ import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 /** What is offered to clients of HTTP. */
 export const httpAlpn: readonly string[] = ['h2', 'http/1.1'];
 
+const http3Alpn: readonly string[] = ['h3'];
+
 /** What is offered to proxies of the mesh for other bytes. */
 const bytesAlpn: readonly string[] = ['istio-peer-exchange', ...httpAlpn];
 
 /** Mutual TLS with the workload's own certificate, for clients of the mesh's trust domains alone. */
 export function workloadTls(carries: 'requests' | 'bytes', mesh: MeshConfig): TransportSocket {
-  return tlsSocket(true, {
-    tlsCertificateSdsSecretConfigs: [agentSecret('default')],
-    ...combined({ matchTypedSubjectAltNames: meshIdentities(mesh) }, agentSecret('ROOTCA')),
-    alpnProtocols: [...(carries === 'requests' ? httpAlpn : bytesAlpn)],
-    tlsParams: workloadServerParameters(mesh.meshMTLS),
+  return tlsSocket({
+    requireClientCertificate: true,
+    commonTlsContext: {
+      tlsCertificateSdsSecretConfigs: [agentSecret('default')],
+      ...combined({ matchTypedSubjectAltNames: meshIdentities(mesh) }, agentSecret('ROOTCA')),
+      alpnProtocols: [...(carries === 'requests' ? httpAlpn : bytesAlpn)],
+      tlsParams: workloadServerParameters(mesh.meshMTLS),
+    },
   });
 }
 
@@ -46,6 +52,24 @@ export function downstreamTls(
   alpn: readonly string[],
   proxy: Pick<ProxyContext, 'shape' | 'push'>,
 ): TransportSocket | undefined {
+  const context = downstreamContext(settings, alpn, proxy);
+  return context && tlsSocket(context);
+}
+
+/** The same over QUIC, for a server that asks for no client certificates. */
+export function quicTls(settings: ServerTlsSettings, proxy: Pick<ProxyContext, 'shape' | 'push'>): TransportSocket {
+  const downstreamTlsContext = downstreamContext(settings, http3Alpn, proxy)!;
+  return create(
+    TransportSocketSchema,
+    typedExtension('envoy.transport_sockets.quic', QuicDownstreamTransportSchema, { downstreamTlsContext }),
+  );
+}
+
+function downstreamContext(
+  settings: ServerTlsSettings,
+  alpn: readonly string[],
+  proxy: Pick<ProxyContext, 'shape' | 'push'>,
+): DownstreamInit | undefined {
   const { mesh } = proxy.push;
   const mutual = settings.mode === 'MUTUAL' || settings.mode === 'ISTIO_MUTUAL';
   const hasAgent = hasWorkloadCertificates(proxy.shape);
@@ -54,16 +78,23 @@ export function downstreamTls(
     settings.mode === 'ISTIO_MUTUAL'
       ? workloadServerParameters(mesh.meshMTLS, settings)
       : tlsParameters(mesh.tlsDefaults, settings);
-  return tlsSocket(mutual, {
-    ...certificates(settings, hasAgent),
-    ...validation(settings, mesh, hasAgent),
-    alpnProtocols: [...alpn],
-    tlsParams,
-  });
+  return {
+    requireClientCertificate: mutual,
+    commonTlsContext: {
+      ...certificates(settings, hasAgent),
+      ...validation(settings, mesh, hasAgent),
+      alpnProtocols: [...alpn],
+      tlsParams,
+    },
+  };
 }
 
-function tlsSocket(requireClientCertificate: boolean, commonTlsContext: CommonTlsInit): TransportSocket {
-  const context = { requireClientCertificate, commonTlsContext };
+interface DownstreamInit {
+  readonly requireClientCertificate: boolean;
+  readonly commonTlsContext: CommonTlsInit;
+}
+
+function tlsSocket(context: DownstreamInit): TransportSocket {
   return create(
     TransportSocketSchema,
     typedExtension('envoy.transport_sockets.tls', DownstreamTlsContextSchema, context),

@@ -1,4 +1,6 @@
 /** Route configurations of a gateway (spec/discovery.md §8.7, virtual hosts). */
+import { create } from '@bufbuild/protobuf';
+import { HeaderValueOptionSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import {
   type Route,
   type VirtualHost,
@@ -10,6 +12,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import { byHolding } from '../../model/push-context/virtual-service-order.ts';
+import { http3Advertisement, http3Offer } from '../gateway/http3.ts';
 import {
   dnsName,
   type GatewayServer,
@@ -39,7 +42,14 @@ export function gatewayRoutes(
   const servers = merged.routes.get(name);
   const dependsOn: ConfigKey[] = [];
   const hosts = servers ? virtualHosts(servers, shape, push, reach, dependsOn) : [];
-  return namedResource(RouteConfigurationSchema, routeConfiguration(name, hosts), dependsOn);
+  const configuration = routeConfiguration(name, hosts);
+  // Servers of HTTPS have a route configuration each.
+  const [server] = servers ?? [];
+  if (server !== undefined && http3Offer(server, shape, push)?.ports !== undefined) {
+    const header = { key: 'alt-svc', value: http3Advertisement(server.server.port.number) };
+    configuration.responseHeadersToAdd.push(create(HeaderValueOptionSchema, { header }));
+  }
+  return namedResource(RouteConfigurationSchema, configuration, dependsOn);
 }
 
 interface HostPlan {

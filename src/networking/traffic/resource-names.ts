@@ -61,6 +61,11 @@ export function listenerName(bind: string, port: number): string {
   return `${bind}_${port}`;
 }
 
+/** The listener for QUIC at a UDP port. */
+export function udpListenerName(bind: string, port: number): string {
+  return `udp_${listenerName(bind, port)}`;
+}
+
 /** Route configuration of a gateway's plain HTTP port. */
 export function gatewayHttpRouteName(port: number, bind?: string): string {
   return bind === undefined ? `http.${port}` : `http.${port}.${bind}`;

@@ -17,6 +17,8 @@ export interface HttpConnectionManagerOptions {
   /** A route configuration's name, to be asked for, or the configuration itself. */
   readonly routes: string | RouteConfiguration;
   readonly grpcWeb?: boolean;
+  /** Requests come over QUIC. */
+  readonly http3?: boolean;
   /** Metadata `HTTP10`: clients of HTTP/1.0 are served. */
   readonly http10?: boolean;
   /** A client that asks this listener as its proxy names the whole URL. */

@@ -1,0 +1,49 @@
+/** Which servers of a gateway speak HTTP/3, and on which UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
+import { checksClients } from '../../model/kinds/client-authority.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { isUnixSocket } from '../messages/address.ts';
+import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
+import type { GatewayServer } from './merge-gateways.ts';
+
+/** The UDP ports that the proxy listens on for a server, or why there are none. */
+export type Http3Offer =
+  | { readonly ports: readonly number[]; readonly reason?: undefined }
+  | { readonly ports?: undefined; readonly reason: string };
+
+/**
+ * As in Istio, HTTPS servers that terminate TLS speak HTTP/3 where a Service of the gateway has a UDP port of the server's number.
+ * `undefined` for other servers, and while HTTP/3 is off.
+ */
+export function http3Offer(
+  { server, routeName }: GatewayServer,
+  shape: Pick<ProxyShape, 'serviceTargets' | 'metadata'>,
+  { features }: Pick<PushContext, 'features'>,
+): Http3Offer | undefined {
+  const { tls, port, bind = '' } = server;
+  const isHttps = port.protocol === 'HTTPS' && tls !== undefined && routeName !== undefined;
+  if (!features.quicListeners || !isHttps || isUnixSocket(bind)) return undefined;
+  const targets = shape.serviceTargets.filter(
+    (target) => target.port.number === port.number && target.port.protocol === 'UDP',
+  );
+  const ports = [...new Set(targets.map(({ targetPort }) => targetPort))];
+  if (ports.length === 0) return { reason: `no Service of the gateway has a UDP port ${port.number}` };
+  if (checksClients(tls) || tls.mode === 'ISTIO_MUTUAL') {
+    return { reason: `mode ${tls.mode} asks for client certificates, which QUIC does not do here` };
+  }
+  const newest = tls.maxProtocolVersion ?? 'TLS_AUTO';
+  if (newest !== 'TLS_AUTO' && newest !== 'TLSV1_3')
+    return { reason: `QUIC needs TLS 1.3, maxProtocolVersion is ${newest}` };
+  const privileged = ports.find((one) => isPrivilegedPort(one, shape as ProxyShape));
+  return privileged === undefined
+    ? { ports }
+    : { reason: `the pod may not bind ports below 1024, such as ${privileged}` };
+}
+
+/** Seconds for which a client may use HTTP/3 after it has read of it, as in Istio. */
+const advertisedSeconds = 86_400;
+
+/** Value of `alt-svc`. @param port that clients connect to */
+export function http3Advertisement(port: number): string {
+  return `h3=":${port}"; ma=${advertisedSeconds}`;
+}
