@@ -173,8 +173,8 @@ const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => C
       if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return nothing;
       const units = virtualServiceUnits(spec);
       const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
-      // A Gateway of any namespace may be for workloads of another one.
-      const isOfGateways = gateways.some((name) => name !== 'mesh');
+      // A Gateway of any namespace may be for workloads of another one. Ingresses have a limit of their own.
+      const isOfGateways = gateways.some((name) => name !== 'mesh') && config.madeFrom !== 'Ingress';
       return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
     },
   ],

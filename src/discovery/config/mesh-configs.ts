@@ -6,8 +6,10 @@ import { resolve } from 'node:path';
 import type { ConfigReading } from '../../../machines/discovery/config/config-controller.machine.ts';
 import type { SourceSummary } from '../../../machines/discovery/config/config-source.machine.ts';
 import type { ConfigChange, ConfigProblem } from '../../../machines/discovery/protocol.ts';
-import type { Config } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
 import { effectIn } from '../../model/config/refused.ts';
+import type { Ingress } from '../../model/kinds/kubernetes/ingress.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import {
   type GatewayApiTranslation,
@@ -29,6 +31,7 @@ import { problemLine, toConfigProblem } from './config-problem.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
 import { type ConfigSource, type SourceAdapters, type SourceReading, schemeOf } from './config-source.ts';
 import type { StopWatching, WatchHandlers } from './file-watch.ts';
+import { IngressBudget } from './ingress-budget.ts';
 import type { BudgetSettings, LimitedObject } from './limited-objects.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
 
@@ -78,6 +81,9 @@ export class MeshConfigs {
   #made: ReadonlyMap<string, Config> = new Map();
   #gatewayApi: GatewayApiTranslation = noTranslation;
   readonly #budgets: NamespaceBudgets;
+  /** Applied before Ingresses are translated; {@link NamespaceBudgets} reports the same objects. */
+  readonly #ingressBudget: IngressBudget;
+  #limitedIngresses: ReadonlyMap<string, LimitedObject> = new Map();
   /** Objects beyond a limit of their namespaces, by key. */
   #limited: ReadonlyMap<string, LimitedObject> = new Map();
   readonly #limitListeners: LimitListener[] = [];
@@ -94,6 +100,7 @@ export class MeshConfigs {
     this.#mesh = mesh;
     this.#domain = domain;
     this.#budgets = new NamespaceBudgets(limits ?? defaultConfigLimits);
+    this.#ingressBudget = new IngressBudget((limits ?? defaultConfigLimits).maxExportedPerNamespace);
   }
 
   /** The objects in force. */
@@ -317,9 +324,17 @@ export class MeshConfigs {
     const now = snapshots.length === 1 ? snapshots[0]! : await this.#joined(snapshots, touched, turns);
     const isOther = touched.size > 0;
     let { made, settings, gatewayApi } = before;
+    const ingresses = this.#ingressBudget.limit(
+      touched,
+      (key) => now.byKey.get(key),
+      this.#mesh(),
+      this.#limitedIngresses,
+    );
     if (isOther && ingressesMayDiffer(before.written.set, now.set)) {
       settings = this.#mesh();
-      made = await turns.through(translatingIngresses(now.set, settings, { domain: this.#domain }, before.made));
+      made = await turns.through(
+        translatingIngresses(withLimited(now.set, ingresses.limited), settings, { domain: this.#domain }, before.made),
+      );
       for (const key of [...before.made.keys(), ...made.keys()]) touched.add(key);
     }
     if (isOther && translationMayDiffer(gatewayApi, touched)) {
@@ -342,6 +357,7 @@ export class MeshConfigs {
     // All of it comes into force in one turn. Whoever translated meanwhile, for other settings, does so again for these objects.
     this.#written = now;
     this.#made = made;
+    this.#limitedIngresses = ingresses.limited;
     this.#settings = settings;
     this.#gatewayApi = gatewayApi;
     if (changed.size > 0) this.#limited = limited;
@@ -376,9 +392,17 @@ export class MeshConfigs {
   #translateIngresses(): Iterable<string> {
     this.#settings = this.#mesh();
     const before = this.#made;
-    this.#made = translateIngresses(this.#written.set, this.#settings, { domain: this.#domain }, before);
+    const sources = withLimited(this.#written.set, this.#limitedIngresses);
+    this.#made = translateIngresses(sources, this.#settings, { domain: this.#domain }, before);
     return [...before.keys(), ...this.#made.keys()];
   }
+}
+
+function withLimited(set: ConfigSet, limited: ReadonlyMap<string, LimitedObject>): ConfigSet {
+  if (limited.size === 0) return set;
+  const inForce = (config: Config<Ingress>): Config<Ingress> =>
+    (limited.get(configKeyText(configKeyOf(config)))?.config as Config<Ingress> | undefined) ?? config;
+  return { ...set, Ingress: set.Ingress.map(inForce) };
 }
 
 function firstOf(snapshots: readonly ConfigSnapshot[], key: string): Config | undefined {

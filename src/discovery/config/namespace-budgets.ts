@@ -3,6 +3,7 @@ import type { Config } from '../../model/config/config.ts';
 import { DelegateBudget } from './delegate-budget.ts';
 import { EndpointBudget } from './endpoint-budget.ts';
 import { ExportBudget } from './export-budget.ts';
+import { IngressBudget } from './ingress-budget.ts';
 import type { BudgetSettings, LimitedObject, LimitedObjects, NamespaceBudget } from './limited-objects.ts';
 
 type Limited = ReadonlyMap<string, LimitedObject>;
@@ -26,6 +27,7 @@ export class NamespaceBudgets implements NamespaceBudget {
       new DelegateBudget(),
       new EndpointBudget(maxEndpointsPerNamespace),
       new ExportBudget(maxExportedPerNamespace),
+      new IngressBudget(maxExportedPerNamespace),
     ];
   }
 

@@ -10,6 +10,7 @@ import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { backendTlsProblems } from './backend-tls-problems.ts';
 import { readBoundedText } from './bounded-file.ts';
+import { budgetProblems } from './budget-problems.ts';
 import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { clientCredentialProblems, credentialProblems } from './credential-problems.ts';
 import { crossNamespaceProblems } from './cross-namespace-problems.ts';
@@ -76,6 +77,7 @@ export async function validateFiles(
       ],
       ...crossNamespaceProblems(valid, settings),
       ...gatewayProblems(valid, settings),
+      ...budgetProblems(valid, limits, { ...settings, mesh: { ...defaultMeshConfig, ...settings.mesh } }),
       ...standIns.map(closedProblem),
     ].sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
     files: given.length,

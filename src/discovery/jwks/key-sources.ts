@@ -66,7 +66,7 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
     const isOfMesh = admitted.size >= maxSourcesOfMesh;
     const limit = isOfMesh ? `${maxSourcesOfMesh} of the mesh` : `${maxSourcesOfNamespace} of its namespace`;
     for (const user of users)
-      rejected.set(user, `names issuers beyond the limit of ${limit}: their tokens are rejected`);
+      rejected.set(user, `names issuers beyond the limit of ${limit}: their tokens are rejected (LIMIT_EXCEEDED)`);
   }
   return { sources, addresses, rejected };
 }

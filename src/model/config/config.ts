@@ -34,6 +34,10 @@ export interface Config<Spec = unknown> {
    * selects, are ignored. Set by the control plane, for a ServiceEntry or Service.
    */
   readonly isWithoutEndpoints?: true;
+  /** An Ingress whose paths respond with 503, because Ingresses of its namespace have too many. Set by the control plane. */
+  readonly isClosed?: true;
+  /** The control plane made the object from objects of this kind, of several namespaces. */
+  readonly madeFrom?: 'Ingress';
 }
 
 /** What a stand-in says of itself (refused.ts). */

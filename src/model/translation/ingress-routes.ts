@@ -3,7 +3,7 @@ import type { Steps } from '../../runtime/turns.ts';
 import type { Config } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
 import type { KubernetesService } from '../kinds/kubernetes/service.ts';
-import type { Destination, HttpRoute } from '../kinds/virtual-service.ts';
+import { closedRoute, type Destination, type HttpRoute } from '../kinds/virtual-service.ts';
 
 export interface HostRoutes {
   /** Those that have a route for the host, oldest first. */
@@ -32,9 +32,10 @@ export function* findingRoutes(
   for (const ingress of ingresses) {
     for (const { host, http } of ingress.spec.spec.rules) {
       const name = host === undefined || host === '' ? '*' : host;
-      const routes = (http?.paths ?? []).flatMap((path) =>
+      const open = (http?.paths ?? []).flatMap((path) =>
         routeOf(path, backends.destinationOf(path.backend, ingress.namespace)),
       );
+      const routes = ingress.isClosed ? open.map((one) => ({ ...one, route: closedRoute(one.route) })) : open;
       if (routes.length === 0) continue;
       const known = hosts.get(name) ?? { ingresses: new Set(), routes: [] };
       hosts.set(name, known);

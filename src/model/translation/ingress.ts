@@ -160,6 +160,7 @@ function made<Spec>(
     resourceVersion: hash('sha1', JSON.stringify(spec), 'hex').slice(0, 16),
     creationTimestamp,
     spec,
+    madeFrom: 'Ingress',
     ...(origin.source && { source: origin.source }),
   };
 }

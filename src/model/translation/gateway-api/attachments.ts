@@ -103,7 +103,7 @@ export function* attaching(
   const beyond = budget.apply();
   for (const { route, index, gatewayNamespace } of attached) {
     const message = beyond.messageFor(route, gatewayNamespace);
-    if (message !== undefined) around.warn(route, `parentRefs[${index}]`, message);
+    if (message !== undefined) around.warn(route, `parentRefs[${index}]`, message, 'LIMIT_EXCEEDED');
     told?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
     yield;
   }

@@ -98,11 +98,14 @@ export class Surroundings {
   }
 
   /** Something of an object is not in force. Told once for each version of the object. */
-  warn(about: Config, field: string, message: string): void {
+  warn(about: Config, field: string, message: string, code?: 'LIMIT_EXCEEDED'): void {
     const key = configKeyOf(about);
     const { file, line } = about.source ?? { file: '', line: 1 };
     const object = `${key.kind} ${key.namespace}/${key.name}`;
-    const problem: Problem = { severity: 'warning', file, line, object, key, field: `spec.${field}`, message };
+    const problem: Problem = {
+      ...{ severity: 'warning', file, line, object, key, field: `spec.${field}`, message },
+      ...(code !== undefined && { code }),
+    };
     this.problems.set(`${problemText(problem)} ${about.resourceVersion}`, problem);
   }
 }
