@@ -72,6 +72,7 @@ import { PortCertificate } from './port-certificate.ts';
 import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
+import { resourceReferences } from './push/resource-references.ts';
 import { registeringSource } from './registration/registering-source.ts';
 import { registrationsWithEffects } from './registration/registration-effects.ts';
 import type { RegistryOffers } from './registry/registry.ts';
@@ -589,7 +590,9 @@ export class ControlPlane {
         keepaliveTimeMs: options.keepaliveIntervalMs,
         keepaliveTimeoutMs: options.keepaliveTimeoutMs,
         maxConnectionAgeMs: options.maxConnectionAgeMs,
+        makeBeforeBreakMs: options.makeBeforeBreakMs,
       },
+      ...(options.makeBeforeBreakMs > 0 && { references: resourceReferences }),
       made: (server) => {
         this.#ads = server;
       },

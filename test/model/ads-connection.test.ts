@@ -55,7 +55,7 @@ describe('who the client is', () => {
     const world = meshWorld();
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType });
-    expect(world.state()).toBe('streaming.caught up');
+    expect(world.state()).toBe('streaming.delivery.caught up');
     expect(world.source.nodes.map(({ id }) => id)).toEqual(['sidecar~10.0.0.1~a.b~b.svc']);
     expect(namesOf(world.read())).toEqual(['a', 'b']);
   });
@@ -88,7 +88,7 @@ describe('who the client is', () => {
     world.sotw({ typeUrl: healthType, node: { id: '' } });
     expect(world.state()).toBe('awaiting node');
     world.sotw({ typeUrl: clusterType, node: { id: 'late' } });
-    expect(world.state()).toBe('streaming.caught up');
+    expect(world.state()).toBe('streaming.delivery.caught up');
     world.sotw({ typeUrl: healthType });
     expect(world.readAll().map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
   });
@@ -119,7 +119,7 @@ describe('requests that cannot be served', () => {
     const world = meshWorld();
     world.sotw({ typeUrl: 'nobody.makes/This' });
     expect(world.waiting).toBe(0);
-    expect(world.state()).toBe('streaming.caught up');
+    expect(world.state()).toBe('streaming.delivery.caught up');
   });
 
   test('resources that cannot be made leave the client with what it has, until they can', () => {
@@ -370,12 +370,12 @@ describe('a client that keeps silent', () => {
     world.read();
     world.source.set(clusterType, 'c');
     world.push();
-    expect(world.state()).toBe('streaming.waiting for the client');
+    expect(world.state()).toBe('streaming.delivery.waiting for the client');
     world.clock.advance(9_999);
     expect(world.waiting).toBe(0);
     world.clock.advance(1);
     expect(namesOf(world.read())).toEqual(['a', 'b', 'c']);
-    expect(world.state()).toBe('streaming.caught up');
+    expect(world.state()).toBe('streaming.delivery.caught up');
     world.source.set(clusterType, 'd');
     world.push();
     expect(world.waiting).toBe(0);
@@ -413,12 +413,12 @@ describe('a client that does not read', () => {
       world.sotw({ typeUrl: type, resourceNames: ['a'] });
       world.sotw({ typeUrl: type, resourceNames: ['a'] });
     }
-    expect(world.state()).toBe('streaming.congested');
+    expect(world.state()).toBe('streaming.delivery.congested');
     expect([world.waiting, world.call.unread]).toEqual([1, 5]);
     const seen = world.readAll();
     const twice = [listenerType, routeType, endpointType].flatMap((type) => [type, type]);
     expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, ...twice]);
-    expect(world.state()).toBe('streaming.caught up');
+    expect(world.state()).toBe('streaming.delivery.caught up');
     expect(world.call.unread).toBe(0);
   });
 
@@ -439,7 +439,7 @@ describe('a client that does not read', () => {
     world.sotw({ typeUrl: clusterType });
     world.sotw({ typeUrl: endpointType, resourceNames: ['a'] });
     world.clock.advance(59_999);
-    expect(world.state()).toBe('streaming.congested');
+    expect(world.state()).toBe('streaming.delivery.congested');
     world.clock.advance(1);
     expect(world.call.status).toEqual({ code: 8, details: 'the client does not read what it is sent' });
   });

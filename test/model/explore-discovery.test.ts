@@ -216,7 +216,7 @@ const broken: Record<string, Broken> = {
   'a connection that waits for a client that does not read without a limit': {
     finds: wanted,
     within: bounds(1, 1),
-    machines: connectionWithout('streaming.congested', 'after', 'congestionTime'),
+    machines: connectionWithout('streaming.delivery.congested', 'after', 'congestionTime'),
     options: unread,
   },
   'a connection that waits for ever until its client reads the status with which it ends': {
@@ -228,7 +228,7 @@ const broken: Record<string, Broken> = {
   'a connection that does not hear that its client reads again': {
     finds: readersStay,
     within: bounds(1, 1),
-    machines: connectionWithout('streaming.congested', 'on', 'stream.relieved'),
+    machines: connectionWithout('streaming.delivery.congested', 'on', 'stream.relieved'),
     options: unread,
   },
   'a connection that has no time for a slow reader': {

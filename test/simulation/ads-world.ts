@@ -109,6 +109,8 @@ export interface AdsWorldOptions {
   hearsLateNames?: boolean;
   node?: string;
   limits?: AdsLimits;
+  /** Listeners and routes wait for the clusters that they name; false unless said. */
+  makesBeforeBreak?: boolean;
   /** As at the trace level full; true unless said. */
   tellsRoutine?: boolean;
   logger?: Logger;
@@ -155,6 +157,7 @@ export class AdsWorld {
         departures: atOnce,
         rules: { resendsEndpoints, hearsLateNames, ...nameLimits(options.limits ?? {}) },
         tellsRoutine,
+        ...(options.makesBeforeBreak === true && { references: this.source.references }),
         secretsOnPlaintext: false,
         now: this.clock.now,
       },
@@ -186,8 +189,14 @@ export class AdsWorld {
     });
   }
 
+  /** The state of the stream; while it is served, of delivery. */
   state(): string {
-    return stateName(this.actor.getSnapshot().value);
+    return stateName(this.actor.getSnapshot().value).split(' | ')[0]!;
+  }
+
+  /** Whether listeners or routes wait for clusters. */
+  get awaitsClusters(): boolean {
+    return this.actor.getSnapshot().matches({ streaming: { clusters: 'awaited' } });
   }
 
   watch(typeUrl: string): Watch | undefined {

@@ -1,16 +1,32 @@
 /** A resource source that a test fills by hand; its versions count changes. */
 
 import type {
+  ClusterUsability,
   EncodedResource,
   NodeIdentity,
   NodeResources,
   ResourceChange,
+  ResourceReferences,
   ResourceSet,
   ResourceSource,
 } from '../../src/discovery/ads/resource-source.ts';
 import { encodeValue } from '../../src/discovery/ads/responses/encoding.ts';
 
+/** When clients can use clusters: with their endpoints, unless a test says something else. */
+const usableWithAssignment = (name: string): ClusterUsability => ({
+  after: 'assignment',
+  assignment: name,
+  secrets: new Set(),
+});
+
 export class ScriptedSource implements ResourceSource {
+  readonly usability = new Map<string, ClusterUsability>();
+  readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
+  readonly references: ResourceReferences = {
+    names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
+    usabilityOf: ({ name }) => this.usability.get(name) ?? usableWithAssignment(name),
+    fetches: ({ name }, secret) => this.usability.get(name)?.secrets.has(secret) === true,
+  };
   readonly types = new Map<string, Map<string, EncodedResource>>();
   version = 0;
   /** Nodes that were opened and not yet closed. */
@@ -28,6 +44,12 @@ export class ScriptedSource implements ResourceSource {
     const value = Buffer.from(`${name}=${this.version}`.padEnd(size));
     const resources = new Map(this.types.get(typeUrl));
     this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, { version: `${this.version}` })));
+  }
+
+  /** Puts in a listener or route that names clusters. */
+  setNaming(typeUrl: string, name: string, ...clusters: string[]): void {
+    this.set(typeUrl, name);
+    this.#clusters.set(this.types.get(typeUrl)!.get(name)!, clusters);
   }
 
   remove(typeUrl: string, name: string): void {

@@ -11,6 +11,8 @@ export interface AdsConnectionInput {
   ackTimeoutMs: number;
   /** How long a response may wait until those before it have left: a client that reads nothing is then let go. */
   congestionMs: number;
+  /** How long listeners and routes wait for clusters that are new to the client. */
+  makeBeforeBreakMs: number;
 }
 
 export interface AdsConnectionContext extends AdsConnectionInput {

@@ -17,6 +17,7 @@ import {
 import type { AdsRequest, DrainOrder, PushToClient, StreamOrder, StreamReport } from './ads-protocol.ts';
 import { healthType, isAskedOnce } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
+import { stepsOfLimit } from './cluster-rollout.ts';
 import { noNames } from './name-lists.ts';
 
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
@@ -47,6 +48,7 @@ export const adsConnectionMachine = setup({
   },
   delays: {
     ackTimeout: ({ context }) => context.ackTimeoutMs,
+    limitStep: ({ context }) => context.makeBeforeBreakMs / stepsOfLimit,
     congestionTime: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
     authenticationTime: authenticationLimitMs,
@@ -81,6 +83,7 @@ export const adsConnectionMachine = setup({
       enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
     releaseChanges: sendTo('stream', { type: 'changes.release' } satisfies StreamOrder),
+    expireWaits: sendTo('stream', { type: 'waits.expire' } satisfies StreamOrder),
     drainStream: sendTo('stream', { type: 'stream.drain' } satisfies StreamOrder),
     endStream: sendTo('stream', ({ context }): StreamOrder => ({ type: 'stream.end', ...context.end })),
   },
@@ -108,6 +111,9 @@ export const adsConnectionMachine = setup({
     'changes.held': {},
     'changes.released': {},
     'client.settled': {},
+    'clusters.awaited': {},
+    'clusters.usable': {},
+    'clusters.abandoned': { description: 'Recorded in trace, log and metrics; no transition.' },
     'names.exceeded': {},
     'request.judged': { description: 'Told to people: the stream has taken or ignored it.' },
     // What is told at the trace level full, and decides nothing here.
@@ -191,38 +197,70 @@ export const adsConnectionMachine = setup({
     },
     streaming: {
       description: 'Requests are answered and changes pushed.',
-      initial: 'caught up',
+      type: 'parallel',
       states: {
-        'caught up': {
-          description: 'The client has been sent all that concerns it.',
-          meta: { waitsFor: 'a change or a request: this is the work' },
-          on: { 'changes.held': 'waiting for the client' },
-        },
-        'waiting for the client': {
-          description: 'There are changes, and the client has not acknowledged or rejected what it was sent before.',
-          on: { 'changes.released': 'caught up' },
-          after: {
-            ackTimeout: {
-              target: 'caught up',
-              actions: 'releaseChanges',
-              description: 'A client that keeps silent, or answers for another type, gets the changes nevertheless.',
+        delivery: {
+          description: 'Whether the client takes what it is sent.',
+          initial: 'caught up',
+          states: {
+            'caught up': {
+              description: 'The client has been sent all that concerns it.',
+              meta: { waitsFor: 'a change or a request: this is the work' },
+              on: { 'changes.held': 'waiting for the client' },
+            },
+            'waiting for the client': {
+              description:
+                'There are changes, and the client has not acknowledged or rejected what it was sent before.',
+              on: { 'changes.released': 'caught up' },
+              after: {
+                ackTimeout: {
+                  target: 'caught up',
+                  actions: 'releaseChanges',
+                  description:
+                    'A client that keeps silent, or answers for another type, gets the changes nevertheless.',
+                },
+              },
+            },
+            congested: {
+              description:
+                'A response waits until those before it have left, and nothing is read from the client: what it asks for costs no memory that it does not read.',
+              on: {
+                'stream.relieved': {
+                  target: 'caught up',
+                  description: 'If changes are held back, that is told anew.',
+                },
+              },
+              after: {
+                congestionTime: {
+                  target: '#ads-connection.closing',
+                  actions: { type: 'rememberEnd', params: notReading },
+                  description: 'A client that reads nothing is let go.',
+                },
+              },
             },
           },
         },
-        congested: {
-          description:
-            'A response waits until those before it have left, and nothing is read from the client: what it asks for costs no memory that it does not read.',
-          on: {
-            'stream.relieved': {
-              target: 'caught up',
-              description: 'If changes are held back, that is told anew.',
+        clusters: {
+          description: 'Make before break: whether the client can use the clusters that its routes will name.',
+          initial: 'usable',
+          states: {
+            usable: {
+              description: 'No listener or route waits for a cluster.',
+              meta: { waitsFor: 'a change that names new clusters: most changes name none' },
+              on: { 'clusters.awaited': 'awaited' },
             },
-          },
-          after: {
-            congestionTime: {
-              target: '#ads-connection.closing',
-              actions: { type: 'rememberEnd', params: notReading },
-              description: 'A client that reads nothing is let go.',
+            awaited: {
+              description:
+                'Listeners or routes are held back: the client was not sent the clusters that they name, or is still warming them.',
+              on: { 'clusters.usable': 'usable' },
+              after: {
+                limitStep: {
+                  target: 'awaited',
+                  reenter: true,
+                  actions: 'expireWaits',
+                  description: 'Clusters that have no step left are given up, and what waits for them is sent.',
+                },
+              },
             },
           },
         },
@@ -264,7 +302,7 @@ export const adsConnectionMachine = setup({
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
-        'stream.congested': '.congested',
+        'stream.congested': '.delivery.congested',
         'request.unreadable': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },

@@ -31,10 +31,13 @@ import {
   type Rules,
   type Verdict,
   type Watches,
+  withAwaited,
   withChange,
   withNewClusters,
+  withoutAcknowledgement,
   withoutAckTimeout,
   withoutResponse,
+  withReady,
   withResponse,
 } from './ads-watch.ts';
 import { charactersIn, noNames } from './name-lists.ts';
@@ -65,7 +68,17 @@ export type ExchangeEvent =
   | StreamCongested
   | StreamRelieved
   | ChangesRelease
+  | ResourcesReady
+  | ClustersAwaitedBy
+  | AcknowledgementOverdue
   | StreamDrain;
+
+/** Resources that were held back can be sent. `changed`: later changes of their type were not looked at since. */
+export type ResourcesReady = { type: 'resources.ready'; typeUrl: string; names: readonly string[]; changed: boolean };
+/** Which clusters resources of a type wait for, where that has changed. */
+export type ClustersAwaitedBy = { type: 'awaited.changed'; typeUrl: string; awaits: readonly string[] };
+/** Clusters were given up: their acknowledgement may never come. */
+export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl: string };
 
 /** What passes for every push and proxy. */
 export type RoutineEvent = RequestReceived | PushToClient | ResponseSent | ResponseSkipped;
@@ -118,6 +131,18 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
       return toldAnew(exchange, exchange.watches, [event]);
     case 'changes.release':
       return toldAnew(exchange, afterSilence(exchange.watches), noReports);
+    case 'resources.ready':
+      return stepTo(
+        exchange,
+        changedWatch(exchange.watches, event.typeUrl, (watch) => withReady(watch, event.names, event.changed)),
+      );
+    case 'awaited.changed':
+      return stepTo(
+        exchange,
+        changedWatch(exchange.watches, event.typeUrl, (watch) => withAwaited(watch, event.awaits)),
+      );
+    case 'acknowledgement.overdue':
+      return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withoutAcknowledgement));
     case 'stream.drain':
       return stepTo({ ...exchange, standing: 'draining' }, exchange.watches);
   }
@@ -144,6 +169,11 @@ export function routineAfter(
   const changed = Object.entries(exchange.watches).filter(([typeUrl, watch]) => before.watches[typeUrl] !== watch);
   const watches = changed.map(([typeUrl, watch]): WatchChanged => ({ type: 'watch.changed', typeUrl, watch }));
   return orders.length === 0 ? watches : [...watches, { type: 'responses.ordered', orders }];
+}
+
+function changedWatch(watches: Watches, typeUrl: string, change: (watch: Watches[string]) => Watches[string]): Watches {
+  const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
+  return watch === undefined ? watches : { ...watches, [typeUrl]: change(watch) };
 }
 
 /** The record with these watches, and what follows. */
@@ -268,7 +298,7 @@ function afterOutcome(watches: Watches, outcome: ResponseSent | ResponseSkipped,
   // What is asked for once is told of as well, and is no watch.
   const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
   if (watch === undefined) return watches;
-  if (outcome.type === 'response.skipped') return { ...watches, [typeUrl]: withoutResponse(watch) };
+  if (outcome.type === 'response.skipped') return { ...watches, [typeUrl]: withoutResponse(watch, outcome.awaits) };
   const next = { ...watches, [typeUrl]: withResponse(watch, outcome) };
   const endpoints = next[endpointType];
   if (typeUrl !== clusterType || !rules.resendsEndpoints || endpoints === undefined) return next;

@@ -17,6 +17,8 @@ export type SotwRequest = {
   names: readonly string[];
   /** Why the client rejects the response; null when it does not. */
   rejection: string | null;
+  /** It has a version and no nonce: the client has resources of another stream. Absent: it has none, or it answers a response. */
+  returning?: true;
 };
 
 /** A request of an incremental stream. */
@@ -48,6 +50,10 @@ export type ResponseOrder = {
   asked: readonly string[];
   /** Send what is not as it was when it was last sent. */
   changed: boolean;
+  /** Send these as they were when they were held back. Absent: none. */
+  ready?: readonly string[];
+  /** With `all`: the client has resources of another stream, and does not say which. */
+  returning?: true;
 };
 
 /** The gRPC status of an ended stream. */
@@ -129,9 +135,26 @@ export type ResponseSent = {
   resources: number;
   removed: number;
   sentAt: number;
+  /** Clusters that other resources of the type wait for. */
+  awaits?: readonly string[];
 };
-/** There was nothing to send: nothing changed, no such type, or the source failed. */
-export type ResponseSkipped = { type: 'response.skipped'; typeUrl: string; why: 'unchanged' | 'not served' | 'failed' };
+/** There was nothing to send: nothing changed, all of it waits for clusters, no such type, or the source failed. */
+export type ResponseSkipped = {
+  type: 'response.skipped';
+  typeUrl: string;
+  why: 'unchanged' | 'held' | 'not served' | 'failed';
+  /** Clusters that resources of the type wait for. */
+  awaits?: readonly string[];
+};
+
+// ---- ads-connection/stream → ads-connection: make before break (cluster-rollout.ts)
+
+/** Resources of these types are held back until the client can use these clusters. */
+export type ClustersAwaited = { type: 'clusters.awaited'; clusters: readonly string[]; typeUrls: readonly string[] };
+/** No resource is held back any more. */
+export type ClustersUsable = { type: 'clusters.usable' };
+/** The client could not use these clusters within the limit: what waited for them is sent. */
+export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly string[] };
 
 // ---- ads-connection → ads-connection/stream
 
@@ -139,6 +162,8 @@ export type ResponseSkipped = { type: 'response.skipped'; typeUrl: string; why: 
 export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseOrder[] };
 /** Send the changes that are held back: the client has kept silent for too long. */
 export type ChangesRelease = { type: 'changes.release' };
+/** A step of the limit has passed for clusters that resources wait for. */
+export type WaitsExpire = { type: 'waits.expire' };
 /** Take no more changes, and tell when the client has had its say on all that it was sent. */
 export type StreamDrain = { type: 'stream.drain' };
 /** End the stream after what was sent, or at once. */
@@ -172,13 +197,16 @@ export type StreamReport =
   | ChangesHeld
   | ChangesReleased
   | ClientSettled
+  | ClustersAwaited
+  | ClustersUsable
+  | ClustersAbandoned
   | ResponsesOrdered
   | ResponseSent
   | ResponseSkipped
   | WatchChanged;
 
 /** What a connection orders its stream to do. */
-export type StreamOrder = ResponsesSend | ChangesRelease | StreamDrain | StreamEnd;
+export type StreamOrder = ResponsesSend | ChangesRelease | WaitsExpire | StreamDrain | StreamEnd;
 
 /** Rows of the catalogue of events, as in event-catalogue.ts; `N` is the connection's number. */
 export const adsCatalogue = [
@@ -224,6 +252,11 @@ export const adsCatalogue = [
   { type: 'changes.held', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'changes.released', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'changes.release', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'clusters.awaited', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'clusters.usable', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'clusters.abandoned', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'waits.expire', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'timer limitStep', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer ackTimeout', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'drain.order', from: 'discovery/ads-server', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'stream.drain', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },

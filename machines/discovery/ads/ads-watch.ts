@@ -55,9 +55,9 @@ export function isOutstanding({ nonceSent, nonceAcked, nonceRejected, nonceOverd
   return nonceSent !== nonceAcked && nonceSent !== nonceRejected && nonceSent !== nonceOverdue;
 }
 
-/** Whether a change is kept back. */
-export function isBehind(watch: Watch): boolean {
-  return watch.due.changed;
+/** Whether something is kept back until the client has acknowledged or rejected the last response. */
+export function isBehind({ due }: Watch): boolean {
+  return due.changed || due.ready !== undefined;
 }
 
 /** Whether nothing of the type is on its way or waits for the client's word. */
@@ -113,7 +113,9 @@ function subscriptionOf(request: SotwRequest, before: Watch | undefined): Subscr
 
 function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
   // S3: a client without a nonce begins anew; one that brings another server's nonce begins here.
-  if (watch === undefined || request.nonce === '') return subscribeAnew(watch, subscriptionOf(request, undefined));
+  if (watch === undefined || request.nonce === '') {
+    return subscribeAnew(watch, subscriptionOf(request, undefined), request.returning);
+  }
   // S4 goes before S2: a stale request is ignored altogether, and the answer to the last response says all again.
   if (request.nonce !== watch.nonceSent) return { watch, verdict: 'stale' };
   // What it has rejected it does not accept by asking for something else (Envoy names the last response whatever it says).
@@ -121,15 +123,13 @@ function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
   return change(heard, subscriptionOf(request, watch), isByName(request.typeUrl));
 }
 
-function subscribeAnew(watch: Watch | undefined, wanted: Subscription): Judgement {
+function subscribeAnew(watch: Watch | undefined, wanted: Subscription, returning?: true): Judgement {
   // S2, also as a very first request.
   if (!wanted.wildcard && wanted.names.length === 0) {
     return { watch: watch === undefined ? undefined : unsubscribed(watch), verdict: 'unsubscription' };
   }
-  return {
-    watch: { ...(watch ?? freshWatch), ...wanted, lastError: '', due: everythingDue },
-    verdict: 'subscription',
-  };
+  const due: Due = returning ? { ...everythingDue, returning } : everythingDue;
+  return { watch: { ...(watch ?? freshWatch), ...wanted, lastError: '', due }, verdict: 'subscription' };
 }
 
 function unsubscribed(watch: Watch): Watch {
@@ -221,19 +221,44 @@ export function withNewClusters(watch: Watch): Watch {
   return watch.ordered === 'changes' ? watch : withChange(watch);
 }
 
+/** Resources that were held back can be sent. @param changed later changes of the type should be sent as well */
+export function withReady(watch: Watch, names: readonly string[], changed: boolean): Watch {
+  if (!isSubscribed(watch)) return watch;
+  const ready = union(watch.due.ready ?? noNames, names);
+  const due: Due = { ...watch.due, ...(ready.length > 0 && { ready }), changed: watch.due.changed || changed };
+  return { ...watch, due };
+}
+
+/** The client does not acknowledge a response because clusters in it warm: nothing waits for its acknowledgement any more. */
+export function withoutAcknowledgement(watch: Watch): Watch {
+  return isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
+}
+
 /** The client's word on the last response is no longer waited for. */
 export function withoutAckTimeout(watch: Watch): Watch {
   return isBehind(watch) && isOutstanding(watch) ? { ...watch, nonceOverdue: watch.nonceSent } : watch;
 }
 
-/** The stream has sent a response. */
-export function withResponse(watch: Watch, sent: { nonce: string; version: string; sentAt: number }): Watch {
-  return { ...watch, ordered: 'nothing', nonceSent: sent.nonce, versionSent: sent.version, sentAt: sent.sentAt };
+/** The stream has sent a response. @param sent with the clusters that other resources of the type wait for */
+export function withResponse(
+  watch: Watch,
+  sent: { nonce: string; version: string; sentAt: number; awaits?: readonly string[] },
+): Watch {
+  const { nonce: nonceSent, version: versionSent, sentAt } = sent;
+  return withAwaited({ ...watch, ordered: 'nothing', nonceSent, versionSent, sentAt }, sent.awaits);
 }
 
-/** The stream had nothing to send. */
-export function withoutResponse(watch: Watch): Watch {
-  return { ...watch, ordered: 'nothing' };
+/** The stream had nothing to send. @param awaits clusters that resources of the type wait for */
+export function withoutResponse(watch: Watch, awaits?: readonly string[]): Watch {
+  return withAwaited({ ...watch, ordered: 'nothing' }, awaits);
+}
+
+/** Clusters that resources of the type wait for; none: they wait for none. */
+export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): Watch {
+  if (awaits.length > 0) return { ...watch, awaits };
+  if (watch.awaits === undefined) return watch;
+  const { awaits: _, ...rest } = watch;
+  return rest;
 }
 
 /**
@@ -248,12 +273,21 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   let isHeld = false;
   for (const typeUrl of inPushOrder(types)) {
     const watch = watches[typeUrl]!;
-    const changed = watch.due.changed && !isOutstanding(watch) && !isHeld;
-    const { all, asked, has } = watch.due;
-    if (watch.ordered === 'nothing' && (all || asked.length > 0 || changed)) {
+    const isFree = !isOutstanding(watch);
+    const changed = watch.due.changed && isFree && !isHeld;
+    const { all, asked, ready } = watch.due;
+    // What was held back refers to clusters that the client has: later changes of clusters do not delay it.
+    const isAnswer = all || asked.length > 0;
+    const isReady = ready !== undefined && isFree && !isAnswer;
+    if (watch.ordered === 'nothing' && isReady) {
       const names = watch.wildcard ? '*' : watch.names;
-      orders.push({ typeUrl, names, all, asked, changed: changed && !all, ...(has !== undefined && { has }) });
-      const due = { ...nothingDue, changed: watch.due.changed && !changed && !all };
+      orders.push({ typeUrl, names, all, asked, changed: false, ready });
+      next = { ...next, [typeUrl]: { ...watch, due: { ...nothingDue, changed: watch.due.changed }, ordered: 'names' } };
+    } else if (watch.ordered === 'nothing' && (isAnswer || changed)) {
+      const names = watch.wildcard ? '*' : watch.names;
+      orders.push({ typeUrl, names, all, asked, changed: changed && !all, ...moreOf(watch.due) });
+      const left = ready !== undefined && !all ? { ready } : {};
+      const due: Due = { ...nothingDue, changed: watch.due.changed && !changed && !all, ...left };
       next = { ...next, [typeUrl]: { ...watch, due, ordered: all || changed ? 'changes' : 'names' } };
     }
     isHeld ||= next[typeUrl]!.due.changed;
@@ -261,12 +295,16 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   return { watches: next, orders };
 }
 
+function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning'> {
+  return { ...(has !== undefined && { has }), ...(returning !== undefined && { returning }) };
+}
+
 /** The types of which something should be sent: none after most acknowledgements. */
 function typesDue(watches: Watches): readonly string[] {
   const types: string[] = [];
   for (const typeUrl in watches) {
-    const { all, asked, changed } = watches[typeUrl]!.due;
-    if (all || changed || asked.length > 0) types.push(typeUrl);
+    const { all, asked, changed, ready } = watches[typeUrl]!.due;
+    if (all || changed || asked.length > 0 || ready !== undefined) types.push(typeUrl);
   }
   return types;
 }

@@ -17,6 +17,10 @@ export type Due = {
   asked: readonly string[];
   /** What changed: a push. */
   changed: boolean;
+  /** These, which were held back until clusters were usable. Absent: none. */
+  ready?: readonly string[];
+  /** With `all`: the client has resources of another stream, and does not say which (state of the world). */
+  returning?: true;
 };
 
 export type Watch = {
@@ -41,6 +45,8 @@ export type Watch = {
   lastError: string;
   /** Unix time in milliseconds; 0 before the first response. */
   sentAt: number;
+  /** Clusters that resources of the type wait for, which are held back until then (cluster-rollout.ts). Absent: none. */
+  awaits?: readonly string[];
 };
 
 /** By type URL. */

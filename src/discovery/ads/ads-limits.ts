@@ -20,6 +20,8 @@ export interface AdsLimits {
   readonly congestionMs?: number;
   /** How long a change waits for a client's word on the response before it. Default 10 s. */
   readonly ackTimeoutMs?: number;
+  /** How long listeners and routes wait for clusters that are new to the client. Default 5 s. */
+  readonly makeBeforeBreakMs?: number;
   /** What connections by which nobody has said who is there are held to; each has a default. */
   readonly strangers?: Partial<StrangerLimits>;
   /** What an address may use up without anything coming of it; each has a default. */
@@ -33,12 +35,15 @@ export interface AdsLimits {
 }
 
 export const defaultMaxNames = 200_000;
+/** PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT. */
+export const defaultMakeBeforeBreakMs = 5_000;
 
 /** What each stream is held to, in the words of its chart. */
 export function streamLimits(limits: AdsLimits) {
   return {
     ackTimeoutMs: limits.ackTimeoutMs ?? 10_000,
     congestionMs: limits.congestionMs ?? 120_000,
+    makeBeforeBreakMs: limits.makeBeforeBreakMs ?? defaultMakeBeforeBreakMs,
   };
 }
 

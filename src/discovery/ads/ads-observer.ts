@@ -39,6 +39,10 @@ export interface AdsObserver {
   queueTime?(ms: number): void;
   /** A push that concerns a proxy was taken over by it so long after it was asked for, milliseconds (`pilot_proxy_convergence_time`). */
   converged?(ms: number): void;
+  /** Listeners or routes of a client begin to wait for clusters, or no longer wait (`pilot_xds_waiting_for_clusters`). */
+  clustersAwaited?(isWaiting: boolean): void;
+  /** A client could not use clusters within the limit (`pilot_xds_abandoned_clusters_total`). */
+  clustersAbandoned?(clusters: number): void;
   /** A connection was refused, or ended because it was too busy (`pilot_xds_refused_connections_total`). */
   connectionRefused?(why: Refusal): void;
   /** An address is held off from now on (`pilot_xds_held_off_total`). */
@@ -66,6 +70,8 @@ export interface WatchView {
   readonly resourcesSent?: number;
   /** What is still to be sent, for instance because the client has not answered the last response. */
   readonly pending?: 'nothing' | 'names' | 'changes' | 'everything';
+  /** Clusters that resources of the type wait for, which are held back until the client can use them; absent: none. */
+  readonly awaits?: readonly string[];
 }
 
 /** One connected client, for `/debug/adsz` and `/debug/syncz`. */

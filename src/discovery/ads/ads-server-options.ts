@@ -6,7 +6,7 @@ import type { AdsObserver } from './ads-observer.ts';
 import type { UnaryService } from './ads-ports.ts';
 import type { Authenticator } from './authentication.ts';
 import type { OneShot } from './one-shot.ts';
-import type { ResourceSource } from './resource-source.ts';
+import type { ResourceReferences, ResourceSource } from './resource-source.ts';
 
 /** What an ADS server serves, to whom, and whom it tells of it. */
 export interface AdsServerOptions {
@@ -30,6 +30,10 @@ export interface AdsServerOptions {
   readonly resendsEndpoints?: boolean;
   /** Count names that a delta client says in answer to an earlier response (see Rules of ads-watch.ts). Default true. */
   readonly hearsLateNames?: boolean;
+  /**
+   * Make before break: listeners and routes wait until the client can use the clusters that they name. Undefined: they do not.
+   */
+  readonly references?: ResourceReferences;
   readonly limits?: AdsLimits;
   /** Served on the ports with TLS as well. */
   readonly unary?: UnaryService;

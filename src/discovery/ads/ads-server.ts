@@ -125,6 +125,7 @@ class GrpcAdsServer implements AdsServer {
       departures: this.#comings,
       now: Date.now,
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
+      ...(options.references !== undefined && { references: options.references }),
     };
     this.#admission = createAdmission(limits.streamsPerSecond ?? 0, () => performance.now(), this.#known);
     this.#recorder = attributed(recorder, options.sender);

@@ -29,9 +29,20 @@ export function viewConnection(
 
 function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchView {
   const { wildcard, names, nonceSent, nonceAcked, nonceRejected, versionSent, versionAcked, lastError, sentAt } = watch;
+  const awaits = watch.awaits === undefined ? {} : { awaits: watch.awaits };
   const sent = sentAt === 0 ? undefined : new Date(sentAt).toISOString();
   const nonces = { nonceSent, nonceAcked, nonceRejected, versionSent, versionAcked };
-  return { typeUrl, wildcard, names, ...nonces, lastError, sentAt: sent, resourcesSent, pending: pendingOf(watch) };
+  return {
+    typeUrl,
+    wildcard,
+    names,
+    ...nonces,
+    lastError,
+    sentAt: sent,
+    resourcesSent,
+    pending: pendingOf(watch),
+    ...awaits,
+  };
 }
 
 function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {

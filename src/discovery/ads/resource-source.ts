@@ -37,6 +37,25 @@ export interface ResourceSet {
   readonly resources: ReadonlyMap<string, EncodedResource>;
 }
 
+/** When a client can use a cluster that is new to it. */
+export interface ClusterUsability {
+  /** `at once`: when it has read it. `assignment`: with its endpoints. `warming`: when it has acknowledged CDS. */
+  readonly after: 'at once' | 'assignment' | 'warming';
+  /** Name of the ClusterLoadAssignment. */
+  readonly assignment: string;
+  /** Names of the secrets that it fetches. */
+  readonly secrets: ReadonlySet<string>;
+}
+
+/** What resources say of clusters. Asked only while clusters are new to a client, or are removed from it. */
+export interface ResourceReferences {
+  /** Whether a listener, a route configuration or an extension configuration names the cluster. */
+  names(resource: EncodedResource, cluster: string): boolean;
+  usabilityOf(cluster: EncodedResource): ClusterUsability;
+  /** Whether the cluster fetches this secret. */
+  fetches(cluster: EncodedResource, secret: string): boolean;
+}
+
 /** The node as the first request of a stream told it. */
 export interface NodeIdentity {
   readonly id: string;

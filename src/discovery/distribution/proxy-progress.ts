@@ -95,7 +95,8 @@ function levelOf(watches: Watches, all: number): Pick<Level, 'behind' | 'types'>
 
 /** All that there is for the client in the context that it is served from, if there is anything, it has acknowledged. */
 function isAcknowledged(watch: Watch): boolean {
-  const { nonceSent, nonceAcked, due } = watch;
+  const { nonceSent, nonceAcked, due, awaits } = watch;
+  if (awaits !== undefined) return false;
   return nonceSent === nonceAcked && isSettled(watch) && !isBehind(watch) && !due.all && due.asked.length === 0;
 }
 

@@ -1,15 +1,16 @@
 /** The sending side of a stream: makes the responses that were ordered, each when the client has taken those before. */
-import type { ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/ads/ads-types.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { OneShotAnswer } from '../one-shot.ts';
-import type { NodeIdentity, NodeResources, Preparation, ResourceSet } from '../resource-source.ts';
+import type { NodeIdentity, NodeResources, Preparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { type AdsTransport, isClientGone } from '../stream/ads-transport.ts';
 import { shortened } from '../stream/client-text.ts';
 import type { StreamSurroundings } from '../stream/stream-surroundings.ts';
 import { noteHandedOver } from '../turns/slices.ts';
 import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
-import { SentResources } from './ads-sent.ts';
+import { type Selection, SentResources } from './ads-sent.ts';
+import { type GatedStream, type RolloutEvent, RolloutGate } from './rollout-gate.ts';
 
 /** A response waits while more than this of earlier ones has not left. */
 const maxUnflushedBytes = 64 * 1024;
@@ -39,6 +40,8 @@ export interface AdsResponderOptions {
   readonly congested: (isCongested: boolean) => void;
   /** A response could not be written. */
   readonly broken: (error: Error) => void;
+  /** Takes what follows of clusters that the client can use, or cannot. */
+  readonly rollout: (event: RolloutEvent) => void;
 }
 
 /** An order, and what it is to be answered from. */
@@ -50,7 +53,7 @@ interface WaitingOrder {
 /** What the source says: undefined when it makes no such resources. */
 type Answer = ResourceSet | undefined | 'failed';
 
-export class AdsResponder {
+export class AdsResponder implements GatedStream {
   readonly #options: AdsResponderOptions;
   readonly #around: StreamSurroundings;
   readonly #sent = new Map<string, SentResources>();
@@ -61,10 +64,13 @@ export class AdsResponder {
   #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
+  /** Undefined where nothing is held back. */
+  readonly gate: RolloutGate | undefined;
 
   constructor(options: AdsResponderOptions) {
     this.#options = options;
     this.#around = options.around;
+    if (options.around.references !== undefined) this.gate = new RolloutGate(this);
   }
 
   get unflushedBytes(): number {
@@ -79,6 +85,23 @@ export class AdsResponder {
   /** How many resources of a type the client has. */
   resourcesSent(typeUrl: string): number {
     return this.#sent.get(typeUrl)?.count ?? 0;
+  }
+
+  get references(): ResourceReferences {
+    return this.#around.references!;
+  }
+
+  generatedClusters(): ResourceSet | undefined {
+    const clusters = this.#tried(clusterType, () => this.#client?.resources.get(clusterType, '*'));
+    return clusters === 'failed' ? undefined : clusters;
+  }
+
+  tell(report: StreamReport): void {
+    this.#options.tell(report);
+  }
+
+  takeRolloutEvent(event: RolloutEvent): void {
+    this.#options.rollout(event);
   }
 
   /** From now on there is somebody to answer. */
@@ -164,14 +187,19 @@ export class AdsResponder {
       this.#skip(typeUrl, set ?? 'not served');
       return;
     }
-    const selection = this.#sentOf(typeUrl).take(order, set);
+    const prepared = this.gate === undefined ? { order, set } : this.gate.prepare(order, set);
+    if (prepared === undefined) {
+      this.#skip(typeUrl, 'held');
+      return;
+    }
+    const selection = this.sentOf(typeUrl).take(prepared.order, prepared.set);
     if (selection === undefined) {
       this.#skip(typeUrl, 'unchanged');
       return;
     }
     if (typeUrl === clusterType && this.#around.rules.resendsEndpoints)
-      this.#sentOf(endpointType).forget(selection.changed);
-    this.#respond(order, set.version, selection.resources, selection.removed);
+      this.sentOf(endpointType).forget(selection.changed);
+    this.#respond(prepared.order, prepared.set.version, selection);
   }
 
   /** What is asked for once is told without being remembered. */
@@ -196,7 +224,10 @@ export class AdsResponder {
     if (answer === undefined || answer === 'failed') this.#skip(typeUrl, answer ?? 'not served');
     else if ('code' in answer) {
       this.#options.tell({ type: 'request.refused', code: answer.code, reason: shortened(answer.reason) });
-    } else this.#respond(order, answer.version, answer.resources, [], answer.controlPlane);
+    } else {
+      const { version, resources, controlPlane } = answer;
+      this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] }, controlPlane);
+    }
   }
 
   /** What a source says; a source that throws is told of. */
@@ -236,13 +267,8 @@ export class AdsResponder {
     return true;
   }
 
-  #respond(
-    order: ResponseOrder,
-    version: string,
-    resources: Resources,
-    removed: readonly string[],
-    identifier?: string,
-  ): void {
+  #respond(order: ResponseOrder, version: string, selection: Selection, identifier?: string): void {
+    const { resources, removed } = selection;
     const { number, method, delta, tell } = this.#options;
     const { typeUrl } = order;
     // No other response of this process has the nonce, so that it tells which one is meant wherever it turns up.
@@ -255,7 +281,9 @@ export class AdsResponder {
     this.#around.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
     this.#around.observer.messageSent?.(method);
     const sentAt = this.#around.now();
-    tell({ type: 'response.sent', typeUrl, nonce, version, resources: count, removed: removed.length, sentAt });
+    this.gate?.sent(order, version, selection, nonce);
+    const figures = { resources: count, removed: removed.length, sentAt };
+    tell({ type: 'response.sent', typeUrl, nonce, version, ...figures, ...this.#awaits(typeUrl) });
   }
 
   #write(head: ResponseHead, resources: Resources): number {
@@ -281,11 +309,16 @@ export class AdsResponder {
     return length;
   }
 
-  #skip(typeUrl: string, why: 'unchanged' | 'not served' | 'failed'): void {
-    this.#options.tell({ type: 'response.skipped', typeUrl, why });
+  #skip(typeUrl: string, why: ResponseSkipped['why']): void {
+    this.#options.tell({ type: 'response.skipped', typeUrl, why, ...this.#awaits(typeUrl) });
   }
 
-  #sentOf(typeUrl: string): SentResources {
+  #awaits(typeUrl: string): Pick<ResponseSkipped, 'awaits'> {
+    const awaits = this.gate?.awaits(typeUrl) ?? [];
+    return awaits.length === 0 ? {} : { awaits };
+  }
+
+  sentOf(typeUrl: string): SentResources {
     let sent = this.#sent.get(typeUrl);
     if (sent === undefined) {
       sent = new SentResources(this.#options.delta);

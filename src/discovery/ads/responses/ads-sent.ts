@@ -24,6 +24,8 @@ export interface Selection {
   readonly removed: readonly string[];
   /** Names that are new to the client or not what it had; `'all'` when everything was sent whatever the client had. */
   readonly changed: Names;
+  /** Names that the client was not sent before. */
+  readonly added: readonly string[];
 }
 
 type Names = readonly string[] | 'all';
@@ -48,9 +50,11 @@ interface WorkedOut extends Outcome {
   readonly delta: boolean;
 }
 
-interface Difference {
+export interface Difference {
   /** Names that are in the new map, and not, or with other content, in the old one. */
   readonly changed: readonly string[];
+  /** Of these, names that are not in the old map. */
+  readonly added: readonly string[];
   /** Names that are in the old map only. */
   readonly removed: readonly string[];
 }
@@ -71,6 +75,29 @@ export class SentResources {
   /** How many resources the client has. */
   get count(): number {
     return this.#sent.resources.size;
+  }
+
+  /** What the client has, if it has taken all that it was sent. */
+  get resources(): ResourceMap {
+    return this.#sent.resources;
+  }
+
+  get(name: string): EncodedResource | undefined {
+    return this.#sent.resources.get(name);
+  }
+
+  has(name: string): boolean {
+    return this.#sent.resources.has(name);
+  }
+
+  /** Whether resources are to be sent again that are as they were. */
+  get hasForgotten(): boolean {
+    return this.#sent.forgotten.length > 0;
+  }
+
+  /** How the resources of a set differ from what was sent; worked out once for all streams that were sent the same. */
+  differenceTo(next: ResourceMap): Difference {
+    return stepOf(this.#sent.resources, next).difference;
   }
 
   /** The next order for changes sends these again. */
@@ -121,6 +148,7 @@ function resumed({ forgotten }: Sent, order: ResponseOrder, has: KnownResources,
     resources: isAll ? next : sharedPart(next, lacking),
     removed: [...gone].sort(),
     changed: isAll ? 'all' : lacking.map(({ name }) => name),
+    added: lacking.map(({ name }) => name),
   };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
@@ -196,8 +224,9 @@ function isSameOrder(one: ResponseOrder, other: ResponseOrder): boolean {
 
 function compare(before: ResourceMap, after: ResourceMap): Difference {
   const changed: string[] = [];
+  const added: string[] = [];
   const removed: string[] = [];
-  if (before === after) return { changed, removed };
+  if (before === after) return { changed, added, removed };
   if (before instanceof LayeredResources || after instanceof LayeredResources) {
     const { difference } = stepOf(baseOf(before), baseOf(after));
     // Whatever differs is in the difference of what they are made from, or in what is another in one of them.
@@ -210,16 +239,21 @@ function compare(before: ResourceMap, after: ResourceMap): Difference {
       const [old, now] = [before.get(name), after.get(name)];
       if (now === undefined) {
         if (old !== undefined) removed.push(name);
-      } else if (old !== now && old?.version !== now.version) changed.push(name);
+      } else if (old !== now && old?.version !== now.version) {
+        changed.push(name);
+        if (old === undefined) added.push(name);
+      }
     }
-    return { changed, removed };
+    return { changed, added, removed };
   }
   for (const [name, resource] of after) {
     const old = before.get(name);
-    if (old !== resource && old?.version !== resource.version) changed.push(name);
+    if (old === resource || old?.version === resource.version) continue;
+    changed.push(name);
+    if (old === undefined) added.push(name);
   }
   for (const name of before.keys()) if (!after.has(name)) removed.push(name);
-  return { changed, removed };
+  return { changed, added, removed };
 }
 
 function baseOf(resources: ResourceMap): ResourceMap {
@@ -248,7 +282,8 @@ function workOut(
 function takeAll(order: ResponseOrder, next: ResourceMap, difference: Difference, delta: boolean): Outcome {
   const named = order.names === '*' ? order.asked : order.names;
   const gone = delta ? new Set([...absent(named, next), ...within(order.names, difference.removed)]) : noNames;
-  const selection: Selection = { resources: next, removed: [...gone].sort(), changed: 'all' };
+  const { added } = difference;
+  const selection: Selection = { resources: next, removed: [...gone].sort(), changed: 'all', added };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
 
@@ -256,7 +291,8 @@ function takeWhole(before: Sent, order: ResponseOrder, next: ResourceMap, differ
   const isNews = difference.changed.length > 0 || within(order.names, difference.removed).length > 0;
   // What differs without being news is nothing that the client wants: the new map says as well what it has.
   if (!isNews && order.asked.length === 0) return { selection: undefined, sent: { ...before, resources: next } };
-  const selection: Selection = { resources: next, removed: [], changed: difference.changed };
+  const { changed, added } = difference;
+  const selection: Selection = { resources: next, removed: [], changed, added };
   return { selection, sent: { resources: next, forgotten: noNames } };
 }
 
@@ -282,7 +318,8 @@ function takeSome(
   if (chosen.length === 0 && removed.length === 0 && order.asked.length === 0) return { selection: undefined, sent };
   // All of it is joined once for whoever gets all of it, for whatever reason.
   const resources = chosen.length === next.size ? next : chosen;
-  return { selection: { resources, removed, changed: chosen.map(({ name }) => name) }, sent };
+  const { added } = difference;
+  return { selection: { resources, removed, changed: chosen.map(({ name }) => name), added }, sent };
 }
 
 /** Only what was asked for went out: of all else the client still has what it had. */

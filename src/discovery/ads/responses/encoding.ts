@@ -1,6 +1,7 @@
 /** Turns a protobuf-es message into the bytes that every stream shares. */
 import { hash } from 'node:crypto';
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
 import { wireForm } from '../../../networking/messages/wire-form.ts';
 import type { EncodedResource } from '../resource-source.ts';
 import { encodedLength, keptBuffer, WireWriter } from './wire.ts';
@@ -64,3 +65,25 @@ export function encodeValue(
 }
 
 const none: readonly Uint8Array[] = [];
+
+/** Where the value of a framed resource is. */
+export interface FramedValue {
+  readonly typeUrl: string;
+  readonly first: Uint8Array;
+  /** Where it begins in `first`. */
+  readonly start: number;
+  readonly rest: readonly Uint8Array[];
+}
+
+/** Finds the value in a resource that {@link encodeValue} has framed. */
+export function valueOf({ sotwFrame, rest }: EncodedResource): FramedValue {
+  const reader = new BinaryReader(sotwFrame);
+  // Field 2 of the response, field 1 of its Any, field 2 of that: their lengths may count what is in `rest`.
+  reader.tag();
+  reader.uint32();
+  reader.tag();
+  const typeUrl = reader.string();
+  reader.tag();
+  reader.uint32();
+  return { typeUrl, first: sotwFrame, start: reader.pos, rest };
+}

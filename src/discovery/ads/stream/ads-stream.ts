@@ -146,6 +146,7 @@ export class AdsStream {
       contained: (deed) => this.#contained(deed),
       congested: (isCongested) => this.#congested(isCongested),
       broken: (error) => this.#close(`a response was not sent: ${messageOf(error)}`),
+      rollout: (event) => this.#exchange.take(event),
     });
     this.#exchange = new AdsExchange({
       rules: around.rules,
@@ -209,6 +210,9 @@ export class AdsStream {
         case 'stream.drain':
           this.#exchange.take(order);
           break;
+        case 'waits.expire':
+          this.responder.gate?.expire();
+          break;
         case 'stream.end':
           this.#end(order.code);
           this.#exchange.stop();
@@ -248,6 +252,7 @@ export class AdsStream {
     } else if (client === undefined) this.#transport.finish();
     else if (!this.#transport.isDone) this.#transport.cut();
     this.#lines.end();
+    if (this.responder.gate?.isWaiting === true) this.#around.observer.clustersAwaited?.(false);
     this.#around.shares.remove(this);
     if (client !== undefined) this.#contained(() => client.resources.close());
   }
@@ -392,7 +397,10 @@ export class AdsStream {
       return;
     }
     const { typeUrl } = request;
-    const ackedBefore = ownValue(this.watches, typeUrl)?.nonceAcked ?? '';
+    const before = ownValue(this.watches, typeUrl);
+    const ackedBefore = before?.nonceAcked ?? '';
+    // What it has acknowledged counts before the responses that the request leads to.
+    this.responder.gate?.heard(request, before);
     this.#exchange.take({ type: 'request.received', request });
     const watch = ownValue(this.watches, typeUrl);
     if (watch === undefined) return;
@@ -427,7 +435,25 @@ export class AdsStream {
   /** What became of an order. */
   #outcome(report: StreamReport): void {
     if (report.type === 'response.sent' || report.type === 'response.skipped') this.#exchange.take(report);
-    else this.#tell(report);
+    else {
+      this.#noteRollout(report);
+      this.#tell(report);
+    }
+  }
+
+  /** Make before break: what people count and read. */
+  #noteRollout(report: StreamReport): void {
+    const { observer } = this.#around;
+    if (report.type === 'clusters.awaited' || report.type === 'clusters.usable') {
+      observer.clustersAwaited?.(report.type === 'clusters.awaited');
+    } else if (report.type === 'clusters.abandoned') {
+      observer.clustersAbandoned?.(report.clusters.length);
+      const node = shortened(this.identity?.id ?? '');
+      this.#lines.warn('abandoned', 'clusters not usable in time, sending listeners and routes that name them', {
+        node,
+        clusters: shortened(report.clusters.join(', ')),
+      });
+    }
   }
 
   #tellOfExchange(report: StreamReport): void {

@@ -49,7 +49,9 @@ test('a client that reads nothing for long is let go', async ({ start }) => {
   source.set(clusterType, 'a', 3_000_000);
   source.set(listenerType, 'l');
   const stream = unread(port);
-  await eventuallyHolds(() => expect(server.connections()[0]?.state).toBe('streaming.congested'));
+  await eventuallyHolds(() =>
+    expect(server.connections()[0]?.state).toBe('streaming.delivery.congested | streaming.clusters.usable'),
+  );
   await eventuallyHolds(() => expect(server.connections()).toEqual([]));
   expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
   // Cut on the wire as well: what was not read is not kept for it. A connection that is silent for 30 s is cut, too.
@@ -75,7 +77,10 @@ async function refusedWhileUnread(start: GiveServer) {
   behindNothing.send(sotw({ node: givenNode, typeUrl: clusterType }));
   await eventuallyHolds(() =>
     expect(server.connections().map(({ state }) => state)).toEqual(
-      expect.arrayContaining(['streaming.congested', 'streaming.caught up']),
+      expect.arrayContaining([
+        'streaming.delivery.congested | streaming.clusters.usable',
+        'streaming.delivery.caught up | streaming.clusters.usable',
+      ]),
     ),
   );
   await eventuallyHolds(() => expect(scripted.nodes).toHaveLength(2));

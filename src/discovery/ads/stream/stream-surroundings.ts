@@ -4,7 +4,7 @@ import type { AdsObserver } from '../ads-observer.ts';
 import type { OneShot } from '../one-shot.ts';
 import type { NameLists } from '../requests/request-names.ts';
 import type { Turns } from '../requests/request-turns.ts';
-import type { ResourceSource } from '../resource-source.ts';
+import type { ResourceReferences, ResourceSource } from '../resource-source.ts';
 import type { SharedBodies } from '../responses/ads-response.ts';
 import type { StreamShares } from './stream-shares.ts';
 
@@ -24,6 +24,8 @@ export interface StreamSurroundings {
   /** Answers what is asked for once. */
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
+  /** Holds back what names clusters that a client cannot use yet. Undefined: nothing is held back. */
+  readonly references?: ResourceReferences;
   /** The charts hear of the ordinary run as well: people want to see it. */
   readonly tellsRoutine: boolean;
   /** Clients of a port without TLS may have secrets. */

@@ -1,4 +1,5 @@
 /** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
+import { anyCluster } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
@@ -20,6 +21,8 @@ export interface TypeDescription {
   readonly rejected?: string;
   /** What is on its way: a response that is not answered, or a change that waits for that. */
   readonly pending?: string;
+  /** Clusters that it waits for; `*`: which ones the proxy has is not known. */
+  readonly awaits?: readonly string[];
 }
 
 export interface ProxyDescription {
@@ -95,15 +98,19 @@ function describeType(watch: WatchView): TypeDescription {
     acknowledged: { version: watch.versionAcked, nonce: watch.nonceAcked },
     ...(state === 'ERROR' && { rejected: watch.lastError }),
     ...(pending !== undefined && { pending }),
+    ...(watch.awaits !== undefined && { awaits: watch.awaits }),
   };
 }
 
-function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected }: WatchView): string | undefined {
+function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected, awaits }: WatchView): string | undefined {
+  if (awaits !== undefined) return `clusters that it cannot use yet: ${awaits.map(clusterText).join(', ')}`;
   const isAnswered = nonceSent === '' || nonceSent === nonceAcked || nonceSent === nonceRejected;
   const waiting = isAnswered ? undefined : 'its answer to the last response';
   const next = pending === undefined || pending === 'nothing' ? undefined : nextOf[pending];
   return [waiting, next].filter(Boolean).join(', then ') || undefined;
 }
+
+const clusterText = (name: string): string => (name === anyCluster ? 'all' : name);
 
 const nextOf = {
   names: 'names that it asked for',

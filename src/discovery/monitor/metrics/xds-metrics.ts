@@ -40,6 +40,9 @@ export class XdsMetrics implements AdsObserver {
   readonly #messagesReceived: Tally;
   readonly #refused: Tally;
   readonly #heldOff: Tally;
+  readonly #abandoned: Tally;
+  /** Proxies. */
+  #waiting = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
   /** Rejections by node and gauge: a proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
@@ -74,6 +77,16 @@ export class XdsMetrics implements AdsObserver {
       'pilot_xds_held_off_total',
       'Times that an address was held off, having opened too much by which no proxy said who it is',
     );
+    this.#abandoned = unlabelled(
+      'pilot_xds_abandoned_clusters_total',
+      'Clusters that a proxy could not use in time; what waited for them was sent',
+    );
+    const waiting: Gauge = new Gauge({
+      name: 'pilot_xds_waiting_for_clusters',
+      help: 'Proxies whose listeners or routes wait until clusters can be used',
+      registers: [registry],
+      collect: () => waiting.set(this.#waiting),
+    });
     this.#configSize = new Distribution(
       registry,
       { name: 'pilot_xds_config_size_bytes', help: 'Size of responses' },
@@ -124,6 +137,14 @@ export class XdsMetrics implements AdsObserver {
 
   addressHeldOff(): void {
     this.#heldOff.add('');
+  }
+
+  clustersAwaited(isWaiting: boolean): void {
+    this.#waiting += isWaiting ? 1 : -1;
+  }
+
+  clustersAbandoned(clusters: number): void {
+    for (let i = 0; i < clusters; i++) this.#abandoned.add('');
   }
 
   messageSent(method: string): void {

@@ -1,0 +1,225 @@
+/**
+ * Make before break: which clusters one client has and can use, as one plain record, and the rules by which it changes. Routes
+ * and listeners that name a cluster which the client cannot use yet are held back until it can, or until a limit. At rest the
+ * record is empty. A record is never changed in place.
+ *
+ * Facts: Envoy acknowledges CDS when no cluster warms any more, and reads one stream in order (spec/make-before-break.md §1).
+ */
+import type { AdsRequest } from './ads-protocol.ts';
+import { extensionType, listenerType, routeType } from './ads-types.ts';
+import type { Watch } from './watch-record.ts';
+
+/** A cluster that is new to the client. */
+export type NewCluster = {
+  /** Its name, or {@link anyCluster}. */
+  name: string;
+  /**
+   * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it.
+   * `rejected`: the client does not have it. `abandoned`: the limit has passed; no resource waits for it any more.
+   */
+  state: 'unsent' | 'sent' | 'rejected' | 'abandoned';
+  /** What makes it usable: the EDS response that contains its assignment, or the acknowledgement of its CDS response. */
+  needs: 'assignment' | 'acknowledgement';
+  /** Name of its ClusterLoadAssignment. */
+  assignment: string;
+  /** Of the CDS response that contains it; empty while unsent. */
+  nonce: string;
+  /** Steps of the limit that are left to it; 0: no resource waits for it. */
+  stepsLeft: number;
+};
+
+/** A listener, route configuration or extension configuration that is held back. */
+export type HeldResource = {
+  typeUrl: string;
+  name: string;
+  /** Names of the clusters that it waits for; none: it can be sent. */
+  clusters: readonly string[];
+};
+
+export type Rollout = {
+  /** In the order in which they were sent. */
+  newClusters: readonly NewCluster[];
+  held: readonly HeldResource[];
+};
+
+/** Stands for all clusters: which of them the client has is not known. */
+export const anyCluster = '*';
+
+/** The limit of a wait passes in so many steps: a wait that begins during another one ends within the limit as well. */
+export const stepsOfLimit = 2;
+
+export const newRollout: Rollout = { newClusters: [], held: [] };
+
+const gatedTypes: ReadonlySet<string> = new Set([listenerType, routeType, extensionType]);
+
+/** Whether resources of the type name clusters, and are held back. */
+export function isGated(typeUrl: string): boolean {
+  return gatedTypes.has(typeUrl);
+}
+
+/** A cluster that a CDS response has and that the client did not have before. */
+export type SentCluster = Pick<NewCluster, 'name' | 'assignment'> & { needs: NewCluster['needs'] | 'nothing' };
+
+/** What a CDS response says of new clusters. */
+export type ClustersSent = {
+  nonce: string;
+  added: readonly SentCluster[];
+  /** Names that the response contains again after the client had rejected them. */
+  sentAgain: readonly string[];
+  /** Names that were unsent, and that neither this response nor an earlier one contains. */
+  absent: readonly string[];
+};
+
+/** The names that hold back a resource which names them. */
+export function unusableClusters({ newClusters }: Rollout): readonly string[] {
+  return newClusters.filter(isUnusable).map(({ name }) => name);
+}
+
+function isUnusable({ state }: NewCluster): boolean {
+  return state !== 'abandoned';
+}
+
+/** Whether a resource waits for a cluster. */
+export function isWaiting({ held }: Rollout): boolean {
+  return held.some(({ clusters }) => clusters.length > 0);
+}
+
+/** The resources of a type that are held back and can be sent. */
+export function readyResources({ held }: Rollout, typeUrl: string): readonly string[] {
+  return held.filter((one) => one.typeUrl === typeUrl && one.clusters.length === 0).map(({ name }) => name);
+}
+
+/** The clusters that resources of a type wait for. */
+export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly string[] {
+  const ofType = typeUrl === undefined ? held : held.filter((one) => one.typeUrl === typeUrl);
+  return ofType.length === 0 ? [] : [...new Set(ofType.flatMap(({ clusters }) => clusters))];
+}
+
+/** The client subscribes to endpoints and not to clusters: an Envoy that connects again while a cluster warms. */
+export function withUnknownClusters(rollout: Rollout): Rollout {
+  if (rollout.newClusters.some(({ name }) => name === anyCluster)) return rollout;
+  return { ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] };
+}
+
+function unsent(name: string): NewCluster {
+  return { name, state: 'unsent', needs: 'acknowledgement', assignment: '', nonce: '', stepsLeft: 0 };
+}
+
+/** A CDS response was sent. */
+export function withClustersSent(rollout: Rollout, { nonce, added, sentAgain, absent }: ClustersSent): Rollout {
+  if (added.length + sentAgain.length + absent.length === 0) return rollout;
+  const before = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
+  const gone = new Set(absent);
+  for (const { name } of added) gone.add(name);
+  const again = new Set(sentAgain);
+  const kept = rollout.newClusters
+    .filter(({ name }) => !gone.has(name))
+    .map((cluster): NewCluster => (again.has(cluster.name) ? { ...cluster, state: 'sent', nonce } : cluster));
+  const sent = added.flatMap(({ name, needs, assignment }): NewCluster[] => {
+    const stepsLeft = before.get(name)?.stepsLeft ?? 0;
+    return needs === 'nothing' ? [] : [{ name, state: 'sent', needs, assignment, nonce, stepsLeft }];
+  });
+  return settled({ ...rollout, newClusters: [...kept, ...sent] });
+}
+
+/** An EDS response was sent. @param assignments that it contains */
+export function withAssignmentsSent(rollout: Rollout, assignments: (name: string) => boolean): Rollout {
+  return without(
+    rollout,
+    ({ state, needs, assignment }) => state === 'sent' && needs === 'assignment' && assignments(assignment),
+  );
+}
+
+/** The client has answered a CDS response. @param watch of clusters, before the request */
+export function withClustersAnswered(rollout: Rollout, request: AdsRequest, watch: Watch | undefined): Rollout {
+  const { nonce, rejection } = request;
+  if (rollout.newClusters.length === 0 || nonce === '' || nonce === watch?.nonceRejected) return rollout;
+  const answered = answeredBy(rollout, request, watch);
+  if (answered === 0) return rollout;
+  if (rejection === null) return without(rollout, ({ nonce }, index) => nonce !== '' && index < answered);
+  // Envoy takes all that its rejection does not name.
+  const rejected = rollout.newClusters.map((cluster, index): NewCluster => {
+    const isRejected = index < answered && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
+    return isRejected && cluster.state !== 'abandoned' ? { ...cluster, state: 'rejected' } : cluster;
+  });
+  return without(
+    { ...rollout, newClusters: rejected },
+    ({ name, nonce }, index) => nonce !== '' && index < answered && !isNamedIn(rejection, name),
+  );
+}
+
+/** How many of the new clusters, from the first one, the request answers. */
+function answeredBy({ newClusters }: Rollout, { protocol, nonce }: AdsRequest, watch: Watch | undefined): number {
+  if (nonce === watch?.nonceSent) return newClusters.length;
+  // A state-of-the-world client answers the newest response for all before it; in delta it answers each, in order.
+  return protocol === 'sotw' ? 0 : newClusters.findLastIndex((cluster) => cluster.nonce === nonce) + 1;
+}
+
+/** Envoy: `Error adding/updating cluster(s) NAME: MESSAGE, NAME: MESSAGE`. A message may contain `, ` as well. */
+function isNamedIn(rejection: string, name: string): boolean {
+  for (let at = rejection.indexOf(`${name}: `); at >= 0; at = rejection.indexOf(`${name}: `, at + 1)) {
+    const before = rejection[at - 1];
+    if (before === undefined || before === ' ') return true;
+  }
+  return false;
+}
+
+/**
+ * Resources of a type were looked at.
+ *
+ * @param looked whether a resource was: what was held of it no longer counts
+ * @param held those that wait, with the clusters for which they do
+ * @param notSent of these clusters, those that no CDS response contains yet
+ */
+export function withHeld(
+  rollout: Rollout,
+  looked: (resource: HeldResource) => boolean,
+  held: readonly HeldResource[],
+  notSent: readonly string[],
+): Rollout {
+  const kept = rollout.held.some(looked) ? rollout.held.filter((one) => !looked(one)) : rollout.held;
+  if (held.length === 0 && kept === rollout.held) return rollout;
+  const known = new Set(rollout.newClusters.map(({ name }) => name));
+  const added = notSent.filter((name) => !known.has(name)).map(unsent);
+  const newClusters = added.length === 0 ? rollout.newClusters : [...rollout.newClusters, ...added];
+  return settled({ newClusters, held: [...kept, ...held] });
+}
+
+/** A step of the limit has passed. Clusters that have none left are given up: what waits for them is sent. */
+export function afterLimitStep(rollout: Rollout): Rollout {
+  const newClusters = rollout.newClusters.map((cluster): NewCluster => {
+    if (cluster.stepsLeft === 0) return cluster;
+    const stepsLeft = cluster.stepsLeft - 1;
+    return stepsLeft === 0 ? { ...cluster, stepsLeft, state: 'abandoned' } : { ...cluster, stepsLeft };
+  });
+  return settled({ ...rollout, newClusters: newClusters.filter(({ state, nonce }) => state !== 'abandoned' || nonce) });
+}
+
+/** The names that were given up between two records. */
+export function abandonedBetween(before: Rollout, after: Rollout): readonly string[] {
+  const left = new Set(after.newClusters.filter(isUnusable).map(({ name }) => name));
+  return before.newClusters.filter(({ name, stepsLeft }) => stepsLeft > 0 && !left.has(name)).map(({ name }) => name);
+}
+
+function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) => boolean): Rollout {
+  const newClusters = rollout.newClusters.filter((cluster, index) => !usable(cluster, index));
+  return newClusters.length === rollout.newClusters.length ? rollout : settled({ ...rollout, newClusters });
+}
+
+/** Nothing waits for a cluster that is usable, and a cluster that something waits for has a limit. */
+function settled({ newClusters, held }: Rollout): Rollout {
+  const unusable = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
+  const waiting = held.map((one): HeldResource => {
+    const clusters = one.clusters.filter((name) => unusable.has(name));
+    return clusters.length === one.clusters.length ? one : { ...one, clusters };
+  });
+  const awaited = new Set(waiting.flatMap(({ clusters }) => clusters));
+  const limited = newClusters.flatMap((cluster): NewCluster[] => {
+    const isAwaited = awaited.has(cluster.name);
+    // Nothing is known of a cluster that was not sent but that something waits for it.
+    if (!isAwaited && cluster.state === 'unsent' && cluster.name !== anyCluster) return [];
+    const stepsLeft = isAwaited ? cluster.stepsLeft || stepsOfLimit : 0;
+    return [stepsLeft === cluster.stepsLeft ? cluster : { ...cluster, stepsLeft }];
+  });
+  return { newClusters: limited, held: waiting };
+}

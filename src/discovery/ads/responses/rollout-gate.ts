@@ -1,0 +1,370 @@
+/**
+ * Make before break on one stream: applies the rules of cluster-rollout.ts to what is sent. Listeners, routes and extension
+ * configurations that name a cluster which the client cannot use yet are taken out of a response and sent when it can.
+ */
+import type {
+  AcknowledgementOverdue,
+  ClustersAwaitedBy,
+  ResourcesReady,
+} from '../../../../machines/discovery/ads/ads-exchange.ts';
+import type { AdsRequest, ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
+import {
+  abandonedBetween,
+  afterLimitStep,
+  anyCluster,
+  awaitedClusters,
+  type HeldResource,
+  isGated,
+  isWaiting,
+  newRollout,
+  type Rollout,
+  readyResources,
+  type SentCluster,
+  unusableClusters,
+  withAssignmentsSent,
+  withClustersAnswered,
+  withClustersSent,
+  withHeld,
+  withUnknownClusters,
+} from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
+import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import type { Selection, SentResources } from './ads-sent.ts';
+import { LayeredResources } from './layered-resources.ts';
+
+type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** What follows for the exchange of the stream. */
+export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue;
+
+/** The stream that the gate is for. */
+export interface GatedStream {
+  readonly references: ResourceReferences;
+  /** What the stream was sent of a type. */
+  sentOf(typeUrl: string): SentResources;
+  /** All clusters that the node should have now. */
+  generatedClusters(): ResourceSet | undefined;
+  /** Reports to the chart. */
+  tell(report: StreamReport): void;
+  takeRolloutEvent(event: RolloutEvent): void;
+}
+
+/** An order, and what it is answered from. */
+export interface Prepared {
+  readonly order: ResponseOrder;
+  readonly set: ResourceSet;
+}
+
+/** What resources of a type will be when they are sent: of the newest set whose clusters were all sent. */
+interface Candidates {
+  readonly set: ResourceSet;
+  /** A newer set was not looked at, because it names clusters that were not sent. */
+  readonly isOutdated: boolean;
+}
+
+/** How a client subscribes to clusters. Those that ask by name ask for routes first: nothing is held back for them. */
+type ClusterSubscription = 'none' | 'all' | 'by name';
+
+const noNames: readonly string[] = [];
+
+export class RolloutGate {
+  readonly #stream: GatedStream;
+  #rollout: Rollout = newRollout;
+  #subscription: ClusterSubscription = 'none';
+  /** The client subscribes to endpoints and not to clusters: an Envoy of which a cluster warms requests no clusters. */
+  #isWarming = false;
+  /** Version of the set that clusters were last sent from. */
+  #clustersVersion = '';
+  /** Undefined while nothing was ever held back. */
+  #candidates: Map<string, Candidates> | undefined;
+
+  constructor(stream: GatedStream) {
+    this.#stream = stream;
+  }
+
+  get rollout(): Rollout {
+    return this.#rollout;
+  }
+
+  get isWaiting(): boolean {
+    return isWaiting(this.#rollout);
+  }
+
+  /** The clusters for which resources of a type wait. */
+  awaits(typeUrl: string): readonly string[] {
+    return this.#rollout.held.length === 0 ? noNames : awaitedClusters(this.#rollout, typeUrl);
+  }
+
+  /** What may be sent now for an order; undefined: all of it waits. */
+  prepare(order: ResponseOrder, set: ResourceSet): Prepared | undefined {
+    const { typeUrl } = order;
+    if (typeUrl === clusterType) this.#subscribed(order.names);
+    if (typeUrl === endpointType && this.#subscription === 'none') this.#isWarming = true;
+    if (!isGated(typeUrl) || this.#subscription === 'by name') return { order, set };
+    const isReturning = order.returning !== undefined || order.has !== undefined;
+    if (this.#subscription === 'none' && this.#isWarming && isReturning) {
+      this.#update(withUnknownClusters(this.#rollout), typeUrl);
+    }
+    const isOnlyReady = !order.all && !order.changed && order.asked.length === 0;
+    return isOnlyReady ? this.#released(order) : this.#looked(order, set);
+  }
+
+  /** A response is on its way; called before its outcome is reported. */
+  sent(order: ResponseOrder, version: string, selection: Selection, nonce: string): void {
+    if (order.typeUrl === endpointType) this.#assignmentsSent(selection);
+    if (order.typeUrl === clusterType) this.#clustersSent(order, version, selection, nonce);
+  }
+
+  /** The client says something of clusters. @param watch before that */
+  heard(request: AdsRequest, watch: Watch | undefined): void {
+    if (request.typeUrl === clusterType) this.#update(withClustersAnswered(this.#rollout, request, watch));
+  }
+
+  /** A step of the limit has passed. */
+  expire(): void {
+    const before = this.#rollout;
+    const next = afterLimitStep(before);
+    const clusters = abandonedBetween(before, next);
+    if (clusters.length > 0) {
+      this.#stream.tell({ type: 'clusters.abandoned', clusters });
+      this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
+    }
+    this.#update(next);
+  }
+
+  // ---- clusters and their endpoints
+
+  #subscribed(names: readonly string[] | '*'): void {
+    this.#subscription = names === '*' ? 'all' : 'by name';
+    if (this.#subscription === 'by name') {
+      this.#update(withClustersSent(this.#rollout, { nonce: '', added: [], sentAgain: [], absent: [anyCluster] }));
+    }
+  }
+
+  #clustersSent(order: ResponseOrder, version: string, selection: Selection, nonce: string): void {
+    const isFirst = this.#clustersVersion === '';
+    this.#clustersVersion = version;
+    if (this.#subscription !== 'all') return;
+    const { newClusters } = this.#rollout;
+    const sent = this.#stream.sentOf(clusterType);
+    const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
+    const added: SentCluster[] = isKnown ? this.#added(order, sent, selection.added, isFirst) : [];
+    const absent = newClusters.filter(
+      ({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name)),
+    );
+    const rejected = newClusters.filter(({ state }) => state === 'rejected').map(({ name }) => name);
+    const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
+    const sentAgain = rejected.filter((name) => contained === undefined || contained.has(name));
+    this.#update(withClustersSent(this.#rollout, { nonce, added, sentAgain, absent: absent.map(({ name }) => name) }));
+  }
+
+  #added(order: ResponseOrder, sent: SentResources, names: readonly string[], isFirst: boolean): SentCluster[] {
+    if (isFirst && order.returning !== undefined)
+      return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
+    const has = new Set(order.has?.names);
+    return names
+      .filter((name) => !has.has(name))
+      .map((name) => {
+        const { after, assignment, secrets } = this.#stream.references.usabilityOf(sent.get(name)!);
+        const isFetched = [...secrets].every((secret) => this.#isFetched(secret, sent, new Set(names)));
+        if (!isFetched || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
+        return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
+      });
+  }
+
+  /** Whether a cluster that the client uses has fetched the secret. */
+  #isFetched(secret: string, sent: SentResources, added: ReadonlySet<string>): boolean {
+    const unusable = new Set(unusableClusters(this.#rollout));
+    for (const cluster of sent.resources.values()) {
+      if (added.has(cluster.name) || unusable.has(cluster.name)) continue;
+      if (this.#stream.references.fetches(cluster, secret)) return true;
+    }
+    return false;
+  }
+
+  #assignmentsSent({ changed }: Selection): void {
+    if (this.#rollout.newClusters.length === 0) return;
+    const sent = this.#stream.sentOf(endpointType);
+    const contained = changed === 'all' ? undefined : new Set(changed);
+    this.#update(withAssignmentsSent(this.#rollout, (name) => contained?.has(name) ?? sent.has(name)));
+  }
+
+  // ---- what names clusters
+
+  /** Looks at what the order would send: what cannot be sent is replaced by what the client has. */
+  #looked(order: ResponseOrder, set: ResourceSet): Prepared | undefined {
+    const { typeUrl } = order;
+    const candidates = this.#candidates?.get(typeUrl);
+    const unsent = this.#unsentClusters(order, set);
+    const blocking = [...unusableClusters(this.#rollout), ...unsent];
+    if (blocking.length === 0 && candidates === undefined) return { order, set };
+    const sent = this.#stream.sentOf(typeUrl);
+    const changed = sent.differenceTo(set.resources).changed.filter((name) => isOfOrder(order, name, set));
+    const held = changed.flatMap((name): HeldResource[] => {
+      const clusters = this.#blocking(set.resources.get(name)!, blocking);
+      return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
+    });
+    const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => unsent.includes(name)));
+    // An older candidate whose clusters were sent goes before a newer one whose clusters were not.
+    if (awaitsUnsent && candidates !== undefined) {
+      this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
+      const older = new Set(this.#rollout.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name));
+      const newer = held.filter(({ name }) => !older.has(name));
+      this.#hold(order, newer, unsent, older);
+      return this.#without(order, set, new Set(held.map(({ name }) => name)));
+    }
+    this.#setCandidates(typeUrl, held.length === 0 ? undefined : { set, isOutdated: false });
+    this.#hold(order, held, unsent, new Set());
+    if (held.length === 0) return { order, set };
+    return this.#without(order, set, new Set(held.map(({ name }) => name)));
+  }
+
+  /**
+   * Clusters that the node should have, and that its client was not sent. Only an answer can come before them: what is pushed
+   * comes after clusters of the same context.
+   */
+  #unsentClusters(order: ResponseOrder, { version }: ResourceSet): readonly string[] {
+    const isAnswer = order.all || order.asked.length > 0;
+    if (!isAnswer || this.#subscription !== 'all' || version === this.#clustersVersion) return noNames;
+    const clusters = this.#stream.generatedClusters();
+    return clusters === undefined ? noNames : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).added;
+  }
+
+  #blocking(resource: EncodedResource, blocking: readonly string[]): readonly string[] {
+    return blocking.filter((name) => name === anyCluster || this.#stream.references.names(resource, name));
+  }
+
+  #hold(
+    order: ResponseOrder,
+    held: readonly HeldResource[],
+    unsent: readonly string[],
+    kept: ReadonlySet<string>,
+  ): void {
+    const isPartial = !order.all && !order.changed;
+    const asked = new Set(order.asked);
+    const awaited = new Set(held.flatMap(({ clusters }) => clusters));
+    this.#update(
+      withHeld(
+        this.#rollout,
+        ({ typeUrl, name }) => typeUrl === order.typeUrl && !kept.has(name) && (!isPartial || asked.has(name)),
+        held,
+        unsent.filter((name) => awaited.has(name)),
+      ),
+      order.typeUrl,
+    );
+  }
+
+  /** The order and its set without what is held back; undefined: nothing is left. */
+  #without(order: ResponseOrder, set: ResourceSet, held: ReadonlySet<string>): Prepared | undefined {
+    const sent = this.#stream.sentOf(order.typeUrl);
+    const before = new Map<string, EncodedResource>();
+    for (const name of held) {
+      const resource = sent.get(name);
+      if (resource !== undefined) before.set(name, resource);
+    }
+    const absent = [...held].filter((name) => !before.has(name));
+    const left = (names: readonly string[]): readonly string[] => names.filter((name) => !held.has(name));
+    const { has } = order;
+    const names = order.names === '*' ? order.names : left(order.names);
+    const asked = left(order.asked);
+    const resources = LayeredResources.over(set.resources, before.values(), absent);
+    if (isNothingLeft({ ...order, names, asked }, resources, sent)) return undefined;
+    const next: ResponseOrder = {
+      ...order,
+      names,
+      asked,
+      ...(has !== undefined && {
+        has: {
+          names: left(has.names),
+          versions: has.versions.filter((_, index) => !held.has(has.names[index]!)),
+        },
+      }),
+    };
+    return { order: next, set: { version: set.version, resources } };
+  }
+
+  // ---- what was held back
+
+  /** Sends what was held back and is ready, as it was then. */
+  #released(order: ResponseOrder): Prepared | undefined {
+    const { typeUrl } = order;
+    const candidates = this.#candidates?.get(typeUrl);
+    const ready = new Set(readyResources(this.#rollout, typeUrl));
+    if (candidates === undefined || ready.size === 0) return undefined;
+    const sent = this.#stream.sentOf(typeUrl);
+    const { set } = candidates;
+    const subscribed = order.names === '*' ? undefined : new Set(order.names);
+    const asked = [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true));
+    this.#update(
+      withHeld(this.#rollout, (one) => one.typeUrl === typeUrl && ready.has(one.name), [], noNames),
+      typeUrl,
+    );
+    if (!this.#rollout.held.some((one) => one.typeUrl === typeUrl)) this.#setCandidates(typeUrl, undefined);
+    if (candidates.isOutdated)
+      this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
+    if (asked.length === 0) return undefined;
+    const { changed, removed } = sent.differenceTo(set.resources);
+    const isAll = removed.length === 0 && changed.every((name) => ready.has(name));
+    const resources = isAll
+      ? set.resources
+      : LayeredResources.over(
+          sent.resources,
+          asked.map((name) => set.resources.get(name)!),
+          noNames,
+        );
+    return { order: { ...order, asked }, set: { version: set.version, resources } };
+  }
+
+  #setCandidates(typeUrl: string, candidates: Candidates | undefined): void {
+    if (candidates === undefined) this.#candidates?.delete(typeUrl);
+    else {
+      this.#candidates ??= new Map();
+      this.#candidates.set(typeUrl, candidates);
+    }
+  }
+
+  // ---- what follows
+
+  /** @param current type of the order that is being answered: its outcome says for what it waits */
+  #update(next: Rollout, current?: string): void {
+    const before = this.#rollout;
+    if (next === before) return;
+    this.#rollout = next;
+    const wasWaiting = isWaiting(before);
+    if (isWaiting(next) !== wasWaiting) {
+      const typeUrls = [...new Set(next.held.map(({ typeUrl }) => typeUrl))];
+      const clusters = awaitedClusters(next);
+      this.#stream.tell(wasWaiting ? { type: 'clusters.usable' } : { type: 'clusters.awaited', clusters, typeUrls });
+    }
+    if (before.held === next.held) return;
+    for (const typeUrl of new Set(before.held.map((one) => one.typeUrl))) {
+      if (typeUrl === current) continue;
+      const names = readyResources(next, typeUrl);
+      if (names.length > readyResources(before, typeUrl).length) {
+        this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names, changed: false });
+      }
+      const awaits = awaitedClusters(next, typeUrl);
+      if (awaits.length !== awaitedClusters(before, typeUrl).length) {
+        this.#stream.takeRolloutEvent({ type: 'awaited.changed', typeUrl, awaits });
+      }
+    }
+  }
+}
+
+/** Whether an order may send the resource, which the client does not have so. */
+function isOfOrder({ all, asked, changed, has }: ResponseOrder, name: string, { resources }: ResourceSet): boolean {
+  if (!all && !changed && !asked.includes(name)) return false;
+  if (has === undefined) return true;
+  const index = has.names.indexOf(name);
+  return index < 0 || has.versions[index] !== resources.get(name)!.version;
+}
+
+function isNothingLeft(order: ResponseOrder, resources: ResourceMap, sent: SentResources): boolean {
+  const { all, asked, names } = order;
+  if (asked.length > 0) return false;
+  // A state-of-the-world response without listeners would remove those that the client has.
+  if (all) return resources.size === 0 && (names === '*' || names.length === 0);
+  const { changed, removed } = sent.differenceTo(resources);
+  return changed.length === 0 && removed.length === 0 && !sent.hasForgotten;
+}

@@ -1,0 +1,139 @@
+/**
+ * Collects names from encoded messages without decoding them: fields are skipped by their length, and only messages that may
+ * contain a name are entered.
+ */
+import type { DescField, DescMessage } from '@bufbuild/protobuf';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { extensionTypes } from '../messages/extension-types.ts';
+
+export interface NameSearch {
+  /** Numbers of the fields with names, by type name of their message. */
+  readonly fields: Readonly<Record<string, readonly number[]>>;
+  /** Type names of messages that contain no such field. */
+  readonly skipped: ReadonlySet<string>;
+}
+
+/** What a field contains: a name, a packed message, a message, or (an entry of a map) fields that are known already. */
+type Step = 'name' | 'packed' | DescMessage | Plan;
+type Plan = ReadonlyMap<number, Step>;
+
+const anyType = 'google.protobuf.Any';
+const mapValueField = 2;
+const fixed64 = 1;
+const lengthDelimited = 2;
+const fixed32 = 5;
+
+export class NameCollector {
+  readonly #search: NameSearch;
+  readonly #plans = new Map<string, Plan>();
+  readonly #packed = new Map<string, DescMessage | undefined>();
+
+  constructor(search: NameSearch) {
+    this.#search = search;
+  }
+
+  /**
+   * Adds all names in an encoded message, packed messages included. A packed message of a type that Envoy's API does not
+   * have is skipped.
+   *
+   * @param start of the message in the bytes; it ends with them
+   */
+  collect(schema: DescMessage, bytes: Uint8Array, names: Set<string>, start = 0): void {
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    this.#read(this.#planOf(schema), buffer, start, buffer.length, names);
+  }
+
+  #read(plan: Plan, buffer: Buffer, start: number, end: number, names: Set<string>): void {
+    if (plan.size === 0) return;
+    const at = new Cursor(buffer, start);
+    while (at.position < end) {
+      const tag = at.varint();
+      const wireType = tag & 7;
+      if (wireType !== lengthDelimited) {
+        at.skip(wireType);
+        continue;
+      }
+      const length = at.varint();
+      const from = at.position;
+      // A message that continues in further chunks is longer than its first one.
+      const to = Math.min(from + length, end);
+      at.position = to;
+      const step = plan.get(tag >>> 3);
+      if (step === undefined) continue;
+      if (step === 'name') {
+        if (length > 0) names.add(buffer.toString('utf8', from, to));
+      } else if (step === 'packed') this.#readPacked(buffer, from, to, names);
+      else this.#read('typeName' in step ? this.#planOf(step) : step, buffer, from, to, names);
+    }
+  }
+
+  #readPacked(buffer: Buffer, start: number, end: number, names: Set<string>): void {
+    const at = new Cursor(buffer, start);
+    let schema: DescMessage | undefined;
+    while (at.position < end) {
+      const tag = at.varint();
+      if ((tag & 7) !== lengthDelimited) return;
+      const length = at.varint();
+      const from = at.position;
+      at.position += length;
+      if (tag >>> 3 === 1) schema = this.#schemaOf(buffer.toString('latin1', from, from + length));
+      else if (schema !== undefined) this.#read(this.#planOf(schema), buffer, from, from + length, names);
+    }
+  }
+
+  #schemaOf(typeUrl: string): DescMessage | undefined {
+    const name = typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+    if (this.#packed.has(name)) return this.#packed.get(name);
+    const schema = extensionTypes.getMessage(name) ?? envoyApi().getMessage(name);
+    // A client's configuration chooses the names: those that are no type are not remembered.
+    if (schema !== undefined) this.#packed.set(name, schema);
+    return schema;
+  }
+
+  #planOf(schema: DescMessage): Plan {
+    let plan = this.#plans.get(schema.typeName);
+    if (plan === undefined) {
+      const named = this.#search.fields[schema.typeName] ?? [];
+      plan = new Map(
+        schema.fields.flatMap((field) => {
+          const step = named.includes(field.number) ? 'name' : this.#stepInto(field);
+          return step === undefined ? [] : [[field.number, step] as const];
+        }),
+      );
+      this.#plans.set(schema.typeName, plan);
+    }
+    return plan;
+  }
+
+  #stepInto({ fieldKind, message }: DescField): Step | undefined {
+    if (message === undefined || this.#search.skipped.has(message.typeName)) return undefined;
+    const step = message.typeName === anyType ? 'packed' : message;
+    return fieldKind === 'map' ? new Map([[mapValueField, step]]) : step;
+  }
+}
+
+class Cursor {
+  readonly #buffer: Buffer;
+  position: number;
+
+  constructor(buffer: Buffer, position: number) {
+    this.#buffer = buffer;
+    this.position = position;
+  }
+
+  /** Of tags and lengths: what is longer than 32 bits is none. */
+  varint(): number {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.#buffer[this.position++] ?? 0;
+      if (shift < 32) value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return value >>> 0;
+    }
+  }
+
+  skip(wireType: number): void {
+    if (wireType === fixed64) this.position += 8;
+    else if (wireType === fixed32) this.position += 4;
+    else this.varint();
+  }
+}

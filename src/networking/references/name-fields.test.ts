@@ -1,0 +1,71 @@
+import type { DescMessage } from '@bufbuild/protobuf';
+import { expect, test } from 'vitest';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { clusterFields, messagesWithoutClusters, secretFields } from './name-fields.ts';
+
+/** Fields that have "cluster" in their name, and name no cluster that must exist. */
+const otherFields: ReadonlySet<string> = new Set([
+  // What it is called by others, or by itself.
+  'envoy.config.core.v3.Node.cluster',
+  'envoy.config.endpoint.v3.ClusterLoadAssignment.cluster_name',
+  'envoy.config.endpoint.v3.ClusterStats.cluster_name',
+  'envoy.config.endpoint.v3.ClusterStats.cluster_service_name',
+  // Chosen for each request.
+  'envoy.config.route.v3.WeightedCluster.ClusterWeight.cluster_header',
+  'envoy.config.route.v3.RouteAction.cluster_header',
+  'envoy.config.route.v3.RouteAction.cluster_specifier_plugin',
+  'envoy.config.route.v3.RouteAction.RequestMirrorPolicy.cluster_header',
+  'envoy.extensions.filters.network.thrift_proxy.v3.RouteAction.cluster_header',
+  // Of a bootstrap.
+  'envoy.config.metrics.v3.StatsdSink.tcp_cluster_name',
+  'envoy.config.bootstrap.v3.ClusterManager.local_cluster_name',
+  // Of a cluster: Envoy acknowledges an aggregate cluster with its members.
+  'envoy.extensions.clusters.aggregate.v3.ClusterConfig.clusters',
+  // A condition.
+  'envoy.extensions.filters.http.fault.v3.HTTPFault.upstream_cluster',
+]);
+
+function* messages(): Generator<DescMessage> {
+  for (const type of envoyApi()) {
+    const isOfDataPlane = type.kind === 'message' && !/^envoy\.(admin|service|data|api)\./.test(type.typeName);
+    if (isOfDataPlane) yield type;
+  }
+}
+
+test('each field of the API that names a cluster is in the table, or is known to name none that must exist', () => {
+  const found = [...messages()].flatMap(({ typeName, fields }) =>
+    fields.flatMap(({ name, number, scalar }) => {
+      const names = /cluster/.test(name) || (name === 'name' && typeName.endsWith('ClusterWeight'));
+      const isKnown = otherFields.has(`${typeName}.${name}`) || clusterFields[typeName]?.includes(number);
+      return names && scalar === 9 && !isKnown ? [`${typeName}.${name}`] : [];
+    }),
+  );
+  expect(found).toEqual([]);
+});
+
+test('the tables name string fields of the API', () => {
+  const scalars = Object.entries({ ...clusterFields, ...secretFields }).flatMap(([typeName, numbers]) =>
+    numbers.map(
+      (number) =>
+        envoyApi()
+          .getMessage(typeName)
+          ?.fields.find((field) => field.number === number)?.scalar,
+    ),
+  );
+  expect(new Set(scalars)).toEqual(new Set([9]));
+});
+
+test('no cluster can be named in a message that is skipped', () => {
+  for (const typeName of messagesWithoutClusters) {
+    const reached = reachableFrom(envoyApi().getMessage(typeName)!);
+    const naming = [...reached].filter((each) => each in clusterFields || each === 'google.protobuf.Any');
+    expect(naming, typeName).toEqual([]);
+  }
+});
+
+function reachableFrom(schema: DescMessage, reached = new Set<string>()): Set<string> {
+  if (reached.has(schema.typeName)) return reached;
+  reached.add(schema.typeName);
+  for (const { message } of schema.fields) if (message !== undefined) reachableFrom(message, reached);
+  return reached;
+}

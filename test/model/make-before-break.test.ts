@@ -1,0 +1,240 @@
+/** Make before break on one stream: what waits for which clusters, and for how long (machines/discovery/ads/cluster-rollout.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+/** An Envoy as far as the order of requests and responses counts, in one of the protocols. */
+class Client {
+  readonly world: AdsWorld;
+  readonly delta: boolean;
+  readonly #endpoints = new Set<string>();
+
+  constructor(delta: boolean, options: AdsWorldOptions = {}) {
+    this.delta = delta;
+    this.world = new AdsWorld({ delta, makesBeforeBreak: true, ...options });
+  }
+
+  get source() {
+    return this.world.source;
+  }
+
+  /** Subscribes; in state of the world, to all that it wants of the type. */
+  ask(typeUrl: string, names: readonly string[] = [], nonce = ''): void {
+    if (this.delta) this.world.delta({ typeUrl, resourceNamesSubscribe: [...names] });
+    else this.world.sotw({ typeUrl, resourceNames: [...names], responseNonce: nonce });
+  }
+
+  ack(seen: Seen, names: readonly string[] = [], rejection?: string): void {
+    const errorDetail = rejection === undefined ? {} : { errorDetail: { code: 3, message: rejection } };
+    const { typeUrl, nonce: responseNonce } = seen;
+    if (this.delta) this.world.delta({ typeUrl, responseNonce, ...errorDetail });
+    else this.world.sotw({ typeUrl, responseNonce, resourceNames: [...names], ...errorDetail });
+  }
+
+  /** Asks for the endpoints of a new cluster, and reads them. */
+  askEndpoints(name: string): Seen {
+    this.#endpoints.add(name);
+    const nonce = this.world.watch(endpointType)?.nonceSent ?? '';
+    this.ask(endpointType, this.delta ? [name] : [...this.#endpoints], nonce);
+    return this.world.read()!;
+  }
+
+  /** Reads what there is, briefly. */
+  read(): string[] {
+    return this.world.readAll().map(brief);
+  }
+}
+
+const brief = ({ typeUrl, resources, removed }: Seen): string =>
+  [typeUrl.split('.').at(-1), ...[...resources.keys()].sort(), ...removed.map((name) => `-${name}`)].join(' ');
+
+/** A client that has cluster a, its endpoints, and route r to it, and has acknowledged all. */
+function settled(delta: boolean, options: AdsWorldOptions = {}): Client {
+  const client = new Client(delta, options);
+  client.source.set(clusterType, 'a');
+  client.source.set(endpointType, 'a');
+  client.source.setNaming(routeType, 'r', 'a');
+  client.ask(clusterType);
+  client.ack(client.world.read()!);
+  client.ack(client.askEndpoints('a'), ['a']);
+  client.ask(routeType, ['r']);
+  client.ack(client.world.read()!, ['r']);
+  client.read();
+  return client;
+}
+
+/** Cluster b comes, and the route moves to it. */
+function moveRoute({ source, world }: Client): void {
+  source.set(clusterType, 'b');
+  source.set(endpointType, 'b');
+  source.setNaming(routeType, 'r', 'b');
+  world.push(clusterType, endpointType, routeType);
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  const clusters = (...names: string[]): string => `Cluster ${names.join(' ')}`;
+  /** A response of clusters has all of them in state of the world. */
+  const withA = (name: string): string => (delta ? clusters(name) : clusters('a', name));
+
+  test('a route to a new cluster is sent directly after the response with the endpoints of the cluster', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    expect(client.read()).toEqual([withA('b')]);
+    expect(client.world.watch(routeType)?.awaits).toEqual(['b']);
+    expect(client.world.awaitsClusters).toBe(true);
+    expect(brief(client.askEndpoints('b'))).toMatch(/^ClusterLoadAssignment .*b/);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+    expect(client.world.watch(routeType)?.awaits).toBeUndefined();
+    expect(client.world.awaitsClusters).toBe(false);
+  });
+
+  test('a route to a cluster that warms in another way is sent when clusters are acknowledged, not before', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    moveRoute(client);
+    const seen = client.world.read()!;
+    client.askEndpoints('b');
+    expect(client.read()).toEqual([]);
+    client.ack(seen);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('a route to a cluster that is usable at once follows it at once', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    moveRoute(client);
+    expect(client.read()).toEqual([withA('b'), 'RouteConfiguration r']);
+  });
+
+  test('a cluster whose secret no other cluster has fetched is usable when clusters are acknowledged', () => {
+    const secrets = new Set(['default']);
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'assignment', assignment: 'b', secrets });
+    moveRoute(client);
+    const seen = client.world.read()!;
+    client.askEndpoints('b');
+    expect(client.read()).toEqual([]);
+    client.ack(seen);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+    const other = settled(delta);
+    for (const name of ['a', 'b']) other.source.usability.set(name, { after: 'assignment', assignment: name, secrets });
+    moveRoute(other);
+    other.world.read();
+    other.askEndpoints('b');
+    expect(other.read()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('a new listener and its routes wait, when they are pushed and when they are requested', () => {
+    const client = settled(delta);
+    client.source.setNaming(listenerType, 'l', 'a');
+    client.ask(listenerType);
+    client.ack(client.world.read()!);
+    client.source.set(clusterType, 'b');
+    client.source.set(endpointType, 'b');
+    client.source.setNaming(listenerType, 'l', 'b');
+    client.source.setNaming(routeType, 's', 'b');
+    client.world.push(clusterType, endpointType, listenerType);
+    expect(client.read()).toEqual([withA('b')]);
+    if (delta) client.ask(routeType, ['s']);
+    else client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
+    expect(client.read()).toEqual([]);
+    client.askEndpoints('b');
+    expect(client.read().sort()).toEqual(['Listener l', 'RouteConfiguration s']);
+  });
+
+  test('what names no new cluster is sent at once', () => {
+    const client = settled(delta);
+    client.source.setNaming(routeType, 's', 'a');
+    client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
+    client.ack(client.world.read()!, ['r', 's']);
+    client.source.setNaming(routeType, 's', 'a');
+    moveRoute(client);
+    expect(client.read()).toEqual([withA('b'), 'RouteConfiguration s']);
+    client.askEndpoints('b');
+    // The route of before is acknowledged first: one response of a type is on its way.
+    expect(client.read()).toEqual([]);
+  });
+
+  test('a route to a cluster that is not configured waits for nothing', () => {
+    const client = settled(delta);
+    client.source.setNaming(routeType, 'r', 'nowhere');
+    client.world.push(routeType);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('a client that does not use a cluster in time is sent the routes all the same, and that is reported', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    client.read();
+    client.world.clock.advance(4_999);
+    expect(client.read()).toEqual([]);
+    client.world.clock.advance(1);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+    expect(JSON.stringify(client.world.records)).toContain('"clusters.abandoned"');
+    expect(client.world.awaitsClusters).toBe(false);
+  });
+
+  test('a rejection ends the wait for clusters that it does not name, and for those that it names the limit does', () => {
+    const client = settled(delta);
+    for (const name of ['b', 'c']) {
+      client.source.usability.set(name, { after: 'warming', assignment: name, secrets: new Set() });
+      client.source.set(clusterType, name);
+    }
+    client.source.setNaming(routeType, 'r', 'b');
+    client.source.setNaming(routeType, 's', 'c');
+    client.ask(routeType, ['r', 's'], client.world.watch(routeType)!.nonceSent);
+    client.world.push(clusterType);
+    const seen = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
+    client.ack(seen, [], 'Error adding/updating cluster(s) b: malformed IP address: x, y');
+    client.world.push(routeType);
+    expect(client.read()).toEqual(['RouteConfiguration s']);
+  });
+
+  test('a newer change does not delay what waits, and follows it', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    const first = client.world.read()!;
+    client.source.set(clusterType, 'c');
+    client.source.set(endpointType, 'c');
+    client.source.setNaming(routeType, 'r', 'c');
+    client.world.push(clusterType, endpointType, routeType);
+    expect(client.read()).toEqual([]);
+    client.ack(client.askEndpoints('b'), ['a', 'b']);
+    const [routes] = client.world.readAll();
+    expect(brief(routes!)).toBe('RouteConfiguration r');
+    client.ack(first);
+    expect(client.read()).toEqual([delta ? clusters('c') : clusters('a', 'b', 'c')]);
+    client.ack(routes!, ['r']);
+    client.ack(client.askEndpoints('c'), ['a', 'b', 'c']);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('the first clusters of a client hold nothing back', () => {
+    const client = new Client(delta);
+    client.source.set(clusterType, 'a');
+    client.source.setNaming(routeType, 'r', 'a');
+    client.ask(clusterType);
+    client.ask(routeType, ['r']);
+    expect(client.read()).toEqual(['Cluster a', 'RouteConfiguration r']);
+  });
+
+  test('a client that asks for clusters by name is sent routes at once', () => {
+    const client = new Client(delta);
+    client.source.set(clusterType, 'a');
+    client.source.setNaming(routeType, 'r', 'a');
+    client.ask(routeType, ['r']);
+    client.ask(clusterType, ['a']);
+    for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r'] : ['a']);
+    client.source.set(clusterType, 'b');
+    client.source.setNaming(routeType, 'r', 'b');
+    client.world.push(clusterType, routeType);
+    expect(client.read()).toEqual(['RouteConfiguration r']);
+  });
+});

@@ -1,0 +1,43 @@
+/** Which clusters generated resources name, read from their bytes, as their JSON form has it (src/networking/references/). */
+import type { JsonValue } from '@bufbuild/protobuf';
+import { describe, expect, test } from 'vitest';
+import { encodeMade } from '../../src/discovery/push/encode-made.ts';
+import { resourceReferences } from '../../src/discovery/push/resource-references.ts';
+import type { Resource } from '../../src/networking/index.ts';
+import { asJson, caseNames, generate, readCase } from './case.ts';
+
+/** Keys of the JSON form with the name of a cluster. */
+const keys = ['cluster', 'clusterName', 'collectorCluster'];
+
+function namedIn(json: JsonValue, inWeighted = false): string[] {
+  if (typeof json !== 'object' || json === null) return [];
+  // Conditions and metadata have keys of these names, too.
+  const type = Array.isArray(json) ? undefined : json['@type'];
+  if (typeof type === 'string' && /RBAC|TypedStruct/.test(type)) return [];
+  return Object.entries(json).flatMap(([key, value]) => {
+    if (key === 'filterMetadata') return [];
+    if (typeof value === 'string') return keys.includes(key) || (inWeighted && key === 'name') ? [value] : [];
+    return namedIn(value, key === 'weightedClusters' || (inWeighted && (key === 'clusters' || Array.isArray(json))));
+  });
+}
+
+describe('each cluster that a listener, route or extension names is found', () => {
+  test.each(caseNames())('in %s', (name) => {
+    const { clusters, listeners, routes, extensions } = generate(readCase(name));
+    const candidates = [...new Set(clusters.map((cluster) => cluster.name))];
+    for (const resource of [...listeners, ...routes, ...extensions]) {
+      const named = new Set(namedIn(asJson(resource)));
+      const encoded = encodeMade(resource);
+      const all = [...new Set([...candidates, ...named])];
+      const found = all.filter((cluster) => resourceReferences.names(encoded, cluster));
+      expect(found.sort(), resource.name).toEqual([...named].sort());
+    }
+  });
+});
+
+test('the cases name clusters in each kind of place', () => {
+  const named = (resources: readonly Resource[]): number => resources.flatMap((one) => namedIn(asJson(one))).length;
+  const made = caseNames().map((name) => generate(readCase(name)));
+  expect(made.filter(({ routes }) => named(routes) > 0).length).toBeGreaterThan(10);
+  expect(made.filter(({ listeners }) => named(listeners) > 0).length).toBeGreaterThan(10);
+});
