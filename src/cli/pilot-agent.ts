@@ -4,6 +4,7 @@ import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import { gaveWay } from '../../machines/agent/replacement/due-orders.ts';
 import { runAgent } from '../agent/agent-system.ts';
 import { findOrInstallEnvoy } from '../agent/envoy/envoy-binary.ts';
+import { warnOfVersion } from '../agent/envoy/envoy-release.ts';
 import { awaitAddresses } from '../agent/options/addresses.ts';
 import { withCloudMetadata } from '../agent/options/cloud-platform.ts';
 import type { ProxyOptions } from '../agent/options/options.ts';
@@ -152,6 +153,7 @@ async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<stri
   const progress = (line: string): void => standardError.write(`${line}\n`);
   const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
   log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
+  void warnOfVersion(envoy.path, log);
   return envoy.path;
 }
 

@@ -1,141 +1,18 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
-import { SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import { Resource } from '../../src/networking/index.ts';
-import { type CertificateAuthority, createAuthority, type IssuedCertificate } from '../certs/authority.ts';
-import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
-import { type AdsStandIn, startAdsStandIn } from '../networking/ads-stand-in.ts';
-import { asJson, caseNames, generate, readCase, type Section } from '../networking/case.ts';
-
-const settleLimitMs = 90_000;
+import { caseNames } from '../networking/case.ts';
+import { acceptanceOf, CaseCertificates } from '../networking/envoy-acceptance.ts';
 
 describe('the real Envoy takes everything that is generated', () => {
-  let certificates: string;
-  let issued: IssuedCertificate;
-  let authority: CertificateAuthority;
+  let certificates: CaseCertificates;
 
   beforeAll(() => {
-    certificates = mkdtempSync(join(tmpdir(), 'chartpilot-certs-'));
-    authority = createAuthority();
-    issued = authority.issue(['simple.example.com']);
-    writeFileSync(join(certificates, 'ca.crt'), authority.certificate);
-    writeFileSync(join(certificates, 'tls.crt'), issued.certificate);
-    writeFileSync(join(certificates, 'tls.key'), issued.privateKey);
+    certificates = new CaseCertificates();
   });
 
-  afterAll(() => rmSync(certificates, { recursive: true, force: true }));
+  afterAll(() => certificates.remove());
 
   it.each(caseNames())('%s', async (name) => {
-    const golden = readCase(name, certificates);
-    const made = generate(golden);
-    const secrets = secretNames(made).map((secret) => secretOf(secret, issued, authority));
-    const ads = await startAdsStandIn([...Object.values(onFreePorts(made)).flat(), ...secrets]);
-    const envoy = await startRealEnvoy(ads.port, golden.proxy);
-    try {
-      const state = await settled(envoy, ads);
-      expect(ads.refusals).toEqual([]);
-      expect(state.listeners).toBe(made.listeners.length);
-      // Two more: the static clusters of the stand-ins.
-      expect(state.clusters).toBe(made.clusters.length + 2);
-      expect(state.rejected).toEqual([]);
-      expect(complaints(envoy.log())).toEqual([]);
-    } finally {
-      await envoy.stop();
-      ads.close();
-    }
+    const { expected, ...accepted } = await acceptanceOf(name, certificates);
+    expect(accepted).toEqual({ ...expected, refusals: [], rejected: [], complaints: [] });
   });
 });
-
-/** Ports of the operating system's choice, so that cases need no free ports of their own. */
-function onFreePorts(made: Record<Section, Resource[]>): Record<Section, Resource[]> {
-  for (const { message } of made.listeners) {
-    const listener = message as Listener;
-    const address = listener.address?.address;
-    if (listener.bindToPort !== false && address?.case === 'socketAddress') {
-      address.value.portSpecifier = { case: 'portValue', value: 0 };
-    }
-  }
-  return made;
-}
-
-/** Names of all secrets that resources refer to. */
-function secretNames(made: Record<Section, Resource[]>): string[] {
-  const text = JSON.stringify([...made.clusters, ...made.listeners].map(asJson));
-  return [...new Set([...text.matchAll(/"name":"([^"]+)","sdsConfig"/g)].map((match) => match[1]!))];
-}
-
-function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): Resource {
-  const inline = (text: string): { specifier: { case: 'inlineString'; value: string } } => ({
-    specifier: { case: 'inlineString', value: text },
-  });
-  const message =
-    name === 'ROOTCA' || name.startsWith('file-root:') || name.endsWith('-cacert')
-      ? create(SecretSchema, {
-          name,
-          type: { case: 'validationContext', value: { trustedCa: inline(authority.certificate) } },
-        })
-      : create(SecretSchema, {
-          name,
-          type: {
-            case: 'tlsCertificate',
-            value: { certificateChain: inline(issued.certificate), privateKey: inline(issued.privateKey) },
-          },
-        });
-  return new Resource(name, SecretSchema, message);
-}
-
-interface EnvoyState {
-  readonly listeners: number;
-  readonly clusters: number;
-  readonly rejected: readonly string[];
-}
-
-/** Waits until nothing warms any more: every route and endpoint that was referred to has arrived. */
-async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
-  const deadline = performance.now() + settleLimitMs;
-  for (;;) {
-    const stats = new Map(
-      (await envoy.admin('/stats'))
-        .split('\n')
-        .map((line) => line.split(': ') as [string, string])
-        .map(([stat, value]) => [stat, Number(value)]),
-    );
-    const of = (stat: string): number => stats.get(stat) ?? 0;
-    const attempts = of('listener_manager.lds.update_attempt') * of('cluster_manager.cds.update_attempt');
-    const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
-    const answered = of('listener_manager.lds.update_success') + of('listener_manager.lds.update_rejected') > 0;
-    if ((attempts > 0 && warming === 0 && answered) || ads.refusals.length > 0) {
-      const rejected = [...stats].filter(([stat, value]) => stat.endsWith('.update_rejected') && value > 0);
-      return {
-        listeners: of('listener_manager.total_listeners_active'),
-        clusters: of('cluster_manager.active_clusters'),
-        rejected: rejected.map(([stat]) => stat),
-      };
-    }
-    if (performance.now() > deadline) throw new Error(`still warming after ${settleLimitMs} ms:\n${envoy.log()}`);
-    await sleep(50);
-  }
-}
-
-/**
- * Fields whose successors do not do the same: that of the first would end streams where it limits what clients may ask
- * for (spec §8.6, timeout); that of the others is another kind of cluster. The
- * successor of the last is newer than the API that our messages are generated from.
- */
-const knownDeprecations = [
-  ...['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'],
-  'OpenTelemetryAccessLogConfig.common_config',
-];
-
-/** Deprecated fields, unknown names and other things that Envoy takes but warns of. */
-function complaints(log: string): string[] {
-  return log
-    .split('\n')
-    .filter((line) => /deprecated|unknown|unsupported/i.test(line))
-    .filter((line) => !knownDeprecations.some((field) => line.includes(field)));
-}

@@ -4,8 +4,8 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { findEnvoy } from '../../src/agent/envoy/envoy-binary.ts';
 import type { Proxy } from '../../src/model/node/proxy.ts';
+import { envoyBinary } from '../fixtures/real-envoy.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
 export interface RealEnvoy {
@@ -24,6 +24,8 @@ type EnvoyNode = Pick<Proxy, 'id' | 'cluster'> & { readonly metadata?: object };
 export interface RealEnvoyOptions {
   /** It speaks the incremental protocol. */
   readonly delta?: boolean;
+  /** Path of another Envoy than the usual one. */
+  readonly binary?: string;
 }
 
 /**
@@ -36,13 +38,11 @@ export function startRealEnvoy(
   node: EnvoyNode,
   options: RealEnvoyOptions = {},
 ): Promise<RealEnvoy> {
-  return startEnvoyWith(bootstrap(ads, node, options));
+  return startEnvoyWith(bootstrap(ads, node, options), options.binary);
 }
 
 /** @param bootstrap without an admin interface, which gets a port of its own */
-export async function startEnvoyWith(bootstrap: object): Promise<RealEnvoy> {
-  const found = findEnvoy({ env: process.env });
-  if (found === undefined) throw new Error('no Envoy: run `npm run envoy` first');
+export async function startEnvoyWith(bootstrap: object, binary = envoyBinary()): Promise<RealEnvoy> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-accepts-'));
   const addressFile = join(folder, 'admin-address');
   const configFile = join(folder, 'bootstrap.json');
@@ -51,7 +51,7 @@ export async function startEnvoyWith(bootstrap: object): Promise<RealEnvoy> {
   // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
   const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
   const args = ['-c', configFile, '--admin-address-path', addressFile, ...flags];
-  const child = spawn(found.path, args, { detached: true });
+  const child = spawn(binary, args, { detached: true });
   endWithRunner(child);
   let log = '';
   child.stderr.on('data', (chunk: Buffer) => {

@@ -2,11 +2,13 @@
 import { closeSync, fstatSync } from 'node:fs';
 import { fromPromise } from 'xstate';
 import type { BinaryCheck, BinaryCheckOrder } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import { envoySupport, envoyVersionIn } from '../../model/node/envoy-build.ts';
 import { askProgram } from '../../runtime/asked-program.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { digestOf, type EnvoyBinaries, type FoundBinary, findBinary, heldPath } from '../envoy/envoy-binaries.ts';
+import { maxVersionOutput, releaseIn } from '../envoy/envoy-release.ts';
 import type { Verdict } from '../envoy/envoy-validation.ts';
 
 export interface BinaryCheckEnvironment {
@@ -78,7 +80,7 @@ async function judge(
 ): Promise<{ refused: string } | { version: string }> {
   const path = heldPath(fd);
   const version = await ask(path, ['--version'], signal);
-  const release = /version: [^/\s]+\/([^/\s]+)\//.exec(version.said)?.[1];
+  const release = releaseIn(version.said);
   if (version.exitCode !== 0 || release === undefined) {
     return { refused: `${realPath} does not say which Envoy it is: ${wordsOf(version)}` };
   }
@@ -96,9 +98,15 @@ async function judge(
     }
   }
   const verdict = await validate(path, signal);
-  if (verdict.is === 'taken') return { version: release };
+  if (verdict.is === 'taken') return { version: described(release) };
   if (verdict.is === 'not known') throw new Error(`${who}: ${verdict.why}`);
   return { refused: `${who} refuses the bootstrap: ${verdict.why}` };
+}
+
+/** Shown where another binary is taken up. */
+function described(release: string): string {
+  const support = envoySupport(envoyVersionIn(release));
+  return support === 'older' || support === 'newer' ? `${release}, ${support} than the supported versions` : release;
 }
 
 interface Answer {
@@ -108,14 +116,11 @@ interface Answer {
   readonly problem: string;
 }
 
-/** Characters of an answer that are read: Envoy's answers are a line, a program that is no Envoy may say anything. */
-const mostWords = 10_000;
-
 async function ask(path: string, words: readonly string[], signal: AbortSignal): Promise<Answer> {
   const result = await askProgram(path, words, {
     all: true,
     stdin: 'ignore',
-    maxBuffer: mostWords,
+    maxBuffer: maxVersionOutput,
     timeout: answerLimitMs,
     cancelSignal: signal,
   });

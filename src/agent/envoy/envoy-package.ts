@@ -38,6 +38,36 @@ const knownDigests: Readonly<Record<string, Readonly<Record<string, EnvoyDigests
       binary: '69c73a341833a6e7670533492ed88659650db04a959e74260a5b836442ea86e4',
     },
   },
+  // For tests of the oldest supported version.
+  '1.36.2': {
+    'linux-x64': {
+      archive: 'c75488ad0be907f077883691aa3832a79b509c1f6c993b420683e90793e13efc',
+      binary: 'afd67bcfea548525ee76a9350a0a4cfeb2ac24c7b532794ce332d840ad8cdae7',
+    },
+    'linux-arm64': {
+      archive: '9e5048686ebee6999b021eefe313444e4c2280ac48c4ae23c61a13612e407225',
+      binary: 'af736bb6653cce9c52b2f3b092a3602ac21a60ac675698d060dc4d82837c05ca',
+    },
+    'darwin-arm64': {
+      archive: '9ad57f6efc11867de45ba677ab6e2940f672222cefb675ebdb0c2d3d48919f2b',
+      binary: 'b1f69928747e65c2c6ef9dd98216e219461cb8b2543da2cf7f88b70d4bea1cec',
+    },
+  },
+  // For tests of a build without V8.
+  '1.38.3': {
+    'linux-x64': {
+      archive: '4a8fa981eac59809147c0ca4fc17ad5b066c16c2499e75d992fe5129e07a34fa',
+      binary: 'a9a8a174b50ec2606dc6f73b31f7602e0de2a73dbc090141c31460f5613d179d',
+    },
+    'linux-arm64': {
+      archive: 'f94e4feef98323f4f56aff8859d8d108df59b38cc92f63043f8cb182ab0dcd42',
+      binary: 'da1d24686a680e9e3228f97496e947d940e510a5d6d271548b2ab26a8a69e793',
+    },
+    'darwin-arm64': {
+      archive: 'b88faee9b672f65b9d11fb5842d8fc3b8b3b0ae66cfae2a264e21f0906c58eb6',
+      binary: '87d3346dee87289eb1ed783dafabbfd2ff06575b3f970e2313bd412e09fb7c68',
+    },
+  },
 };
 
 /** @throws ChartpilotError ENVOY_INSTALL_FAILED for a version, platform or processor without known digests */

@@ -6,6 +6,7 @@
 import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 
 import type { Watches } from '../../../machines/discovery/ads/watch-record.ts';
+import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
 
 /** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
 export interface EncodedResource {
@@ -68,6 +69,8 @@ export interface NodeIdentity {
   /** The client's port gives secrets to whoever asks for those of the node's namespace (PILOT_SECRETS_ON_PLAINTEXT). */
   readonly secretsUnverified?: true;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
+  /** Which Envoy it runs; absent if it does not say so, or is not an Envoy. */
+  readonly envoy?: EnvoyBuild;
 }
 
 /** What changed since a node was last served; the source decides whether the node is concerned. */

@@ -274,6 +274,26 @@ describe('the connection view', () => {
     ]);
   });
 
+  it('says which Envoy a proxy runs, and what that one cannot do', async () => {
+    const envoys = [undefined, { version: [1, 40, 0], hasV8: true }, { version: [1, 35, 2], hasV8: false }];
+    const shown = await Promise.all(
+      envoys.map(async (envoy) => {
+        const sources = givenPlane(mesh);
+        sources.connect(
+          { id: web, cluster: 'web', metadata: { NAMESPACE: 'shop' }, ...(envoy && { envoy }) } as never,
+          [],
+        );
+        return (await body<Record<string, unknown>[]>(sources, '/debug/proxyz'))[0]!;
+      }),
+    );
+    expect(shown.map(({ envoy }) => envoy)).toEqual([undefined, '1.40.0', '1.35.2']);
+    expect(shown.map(({ envoyProblem }) => envoyProblem)).toEqual([
+      undefined,
+      undefined,
+      expect.stringMatching(/^Envoy 1\.35\.2 is older than .* has no envoy\.wasm\.runtime\.v8/),
+    ]);
+  });
+
   it('tells whether what was rejected is the last response or one before', async () => {
     const last = { typeUrl: 'route', nonceSent: 'n2', nonceAcked: 'n1', nonceRejected: 'n2', lastError: 'bad' };
     const before = { ...last, nonceSent: 'n3' };

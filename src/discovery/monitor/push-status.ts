@@ -22,6 +22,7 @@ import {
   findPlaintextAcrossNetworks,
   findReplacedDefaultEndpoints,
 } from './endpoint-diagnostics.ts';
+import { findUnsupportedEnvoys, findWithheldWasm } from './envoy-diagnostics.ts';
 import type {
   DiagnosticSubject,
   FindDiagnostics,
@@ -77,6 +78,8 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_revocation_list_problems: findRevocationListProblems,
   pilot_backend_tls_policy_problems: findBackendTlsProblems,
+  pilot_unsupported_envoys: findUnsupportedEnvoys,
+  pilot_wasm_withheld: findWithheldWasm,
   pilot_policies_without_workload: findUnheldPolicies,
   pilot_jwks_sources_rejected: function* ({ configs }, note) {
     const { rejected } = yield* selectKeySources(configs.RequestAuthentication);

@@ -2,6 +2,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { Watches } from '../../../machines/discovery/ads/watch-record.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import { unsupportedEnvoyText, whyNoWasm } from '../../model/node/envoy-build.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -9,6 +10,7 @@ import { ShapeTable } from '../../model/proxy/shape-table.ts';
 import { everyType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { secretType } from '../../networking/index.ts';
+import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
 import type {
@@ -131,6 +133,9 @@ interface AboutNode {
 }
 
 const noWatches: Watches = {};
+
+/** Objects that a warning names. */
+const maxNamedObjects = 5;
 
 /** A connected node, and the context that it is served from. */
 export class MeshNode implements NodeResources {
@@ -286,9 +291,23 @@ export class MeshNode implements NodeResources {
   }
 
   #warn(): void {
-    const warning = unenforced(this.#shape, this.#context);
+    const reasons = [
+      unsupportedEnvoyText(this.proxy.envoy?.version),
+      this.#withheld(),
+      unenforced(this.#shape, this.#context),
+    ];
+    const warning = reasons.filter((reason) => reason !== undefined).join('; ') || undefined;
     if (warning !== undefined && warning !== this.#warning) this.#options.warn?.(this.proxy.id, warning);
     this.#warning = warning;
+  }
+
+  /** Bounded: a mesh may have thousands of plugins. */
+  #withheld(): string | undefined {
+    const keys = withheldWasm(this.#shape, this.#context);
+    if (keys.length === 0) return undefined;
+    const named = keys.slice(0, maxNamedObjects).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
+    const more = keys.length > named.length ? ` and ${keys.length - named.length} more` : '';
+    return `Wasm code of ${named.join(', ')}${more} is replaced as its failure policy says: ${whyNoWasm(this.proxy.envoy)}`;
   }
 
   close(): void {

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
 import type { ResourceChange } from '../ads/resource-source.ts';
 import { EncodedCache } from './encoded-cache.ts';
 import { MeshResources } from './mesh-resources.ts';
@@ -39,5 +40,51 @@ describe('a node that should take mutual TLS alone and has no certificates', () 
     world.put(strict);
     bare.typesToPush(forced, []);
     expect(warnings).toHaveLength(2);
+  });
+});
+
+describe('a node whose Envoy cannot do all that is asked of it', () => {
+  const plugin = (name: string): ReturnType<typeof givenObject> =>
+    givenObject('WasmPlugin', 'a', name, { url: 'file:///a.wasm' });
+
+  function warningsFor(envoy: EnvoyBuild | undefined, plugins: number): string[] {
+    const world = new GivenWorld(Array.from({ length: plugins }, (_, i) => plugin(`p${i}`)));
+    const warnings: string[] = [];
+    const resources = new MeshResources({
+      context: () => world.state.context,
+      cache: new EncodedCache({ maxEntries: 0 }),
+      warn: (_, message) => warnings.push(message),
+    });
+    const opened = resources.open({
+      id: 'sidecar~10.0.0.1~web.a~a.svc.cluster.local',
+      cluster: '',
+      metadata: { NAMESPACE: 'a' },
+      ...(envoy && { envoy }),
+    });
+    if ('error' in opened) throw new Error(opened.error);
+    // A push that changes nothing of it says it no second time.
+    opened.resources.typesToPush(forced, []);
+    return warnings;
+  }
+
+  it('is named once with its version and the objects that it does not run', () => {
+    expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 1)).toEqual([
+      expect.stringMatching(/^Wasm code of WasmPlugin a\/p0 is replaced .* Envoy 1\.36\.2 may end with SIGSEGV/),
+    ]);
+    expect(warningsFor({ version: [1, 38, 3], hasV8: false }, 1)).toEqual([
+      expect.stringContaining('Envoy 1.38.3 of this build has no envoy.wasm.runtime.v8'),
+    ]);
+    expect(warningsFor({ version: [1, 41, 0], hasV8: true }, 1)).toEqual([
+      expect.stringContaining('Envoy 1.41.0 is newer than the supported versions'),
+    ]);
+    expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 7)).toEqual([
+      expect.stringContaining('a/p4 and 2 more is'),
+    ]);
+  });
+
+  it('is not named without such objects, or if it can run them', () => {
+    expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 0)).toEqual([]);
+    expect(warningsFor({ version: [1, 40, 0], hasV8: true }, 1)).toEqual([]);
+    expect(warningsFor(undefined, 1)).toEqual([]);
   });
 });

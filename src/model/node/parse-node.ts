@@ -5,6 +5,7 @@ import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
 import { joinLocality, localityOf } from '../fields/locality.ts';
 import { isIpAddress } from '../fields/names.ts';
+import type { EnvoyBuild } from './envoy-build.ts';
 import { readNodeNames } from './node-names.ts';
 import type { InterceptionMode, NodeType, Proxy } from './proxy.ts';
 
@@ -14,6 +15,7 @@ export interface NodeFields {
   readonly cluster: string;
   readonly metadata: Readonly<Record<string, unknown>>;
   readonly locality?: { readonly region: string; readonly zone: string; readonly subZone: string };
+  readonly envoy?: EnvoyBuild;
 }
 
 const served: ReadonlySet<string> = new Set<NodeType>(['sidecar', 'router']);
@@ -61,6 +63,7 @@ export function parseNode(
     serviceAccount,
     interceptionMode: interceptionModeOf(metadata.INTERCEPTION_MODE),
     locality: localityOf(labels, joinLocality(region, zone, subZone)),
+    ...(node.envoy && { envoy: node.envoy }),
     metadata,
   });
 }

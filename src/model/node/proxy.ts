@@ -1,4 +1,6 @@
 /** An Envoy as the control plane knows it: who it is, and what it said of itself (spec/discovery.md §7.2). */
+import type { EnvoyBuild } from './envoy-build.ts';
+
 /** `sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local`. Waypoints and ztunnels are not served yet. */
 export type NodeType = 'sidecar' | 'router';
 
@@ -22,6 +24,8 @@ export interface Proxy {
   readonly interceptionMode: InterceptionMode;
   /** `region/zone/subzone`. */
   readonly locality: string;
+  /** Absent if the node does not say which Envoy it is. */
+  readonly envoy?: EnvoyBuild;
   /** Metadata as sent, for what no field above holds. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }

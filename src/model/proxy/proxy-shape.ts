@@ -16,6 +16,7 @@
  * | `locality` | order and weight of endpoints |
  * | `network`, `clusterId` | which endpoints are reached directly, which through a gateway (spec/discovery.md §5.7) |
  * | `interceptionMode` | whether listeners bind their ports, and are transparent |
+ * | `runsWasm` | whether Wasm code, of WasmPlugins and EnvoyFilters, is sent, or what stands for it |
  * | `metadata` | see {@link shapeMetadata} |
  * | `askedMetadata` | which patches of EnvoyFilters hold |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
@@ -28,6 +29,7 @@ import type { Config } from '../config/config.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import { proxySettingsFields } from '../mesh/proxy-settings.ts';
+import { whyNoWasm } from '../node/envoy-build.ts';
 import type { InterceptionMode, NodeType, Proxy } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
@@ -78,6 +80,8 @@ export interface ProxyShape {
   readonly network: string;
   readonly clusterId: string;
   readonly interceptionMode: InterceptionMode;
+  /** The Envoy is of a version and build that can run Wasm code. */
+  readonly runsWasm: boolean;
   readonly metadata: ShapeMetadata;
   /** What the EnvoyFilters in force ask the node for: ISTIO_VERSION where one matches versions, the keys that they match. */
   readonly askedMetadata: Readonly<Record<string, unknown>>;
@@ -211,6 +215,7 @@ export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[]
     network,
     clusterId,
     interceptionMode,
+    runsWasm: whyNoWasm(proxy.envoy) === undefined,
     metadata: readMetadata(proxy),
     serviceTargets,
   };

@@ -1,21 +1,23 @@
 import { anyUnpack, type StringValue, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
-import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { TypedExtensionConfig } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import { type RBAC, RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { type Wasm, WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
+import type { Memory } from '../inputs/generator-memory.ts';
 import { buildWasmPlugins } from './build.ts';
 
 const hash = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae';
 
-function made(spec: string, more = '') {
+function made(spec: string, more = '', node: GivenNode = {}) {
   const { context } = givenMesh(`
 apiVersion: extensions.istio.io/v1alpha1
 kind: WasmPlugin
 metadata: { name: one.two, namespace: shop }
 spec: ${spec}
 ${more}`);
-  const shape = givenShape({ namespace: 'shop', labels: { app: 'web' } }, context);
+  const shape = givenShape({ namespace: 'shop', labels: { app: 'web' }, ...node }, context);
   const resources = buildWasmPlugins(shape, context, ['shop.one.two', 'shop.other', 'nonsense']);
   expect(resources.map(({ name }) => name)).toEqual(resources.length === 0 ? [] : ['shop.one.two']);
   const packed = (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
@@ -80,6 +82,42 @@ describe('the configuration of a WasmPlugin', () => {
     expect(closed.wasm).toBeUndefined();
     expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
     expect(made(`{ url: "${url}"${more}, failStrategy: FAIL_OPEN }`, modules).rbac?.rules).toBeUndefined();
+  });
+
+  it.each([
+    ['a version that may end with SIGSEGV', { version: [1, 37, 0], hasV8: true }],
+    ['a build without V8', { version: [1, 38, 3], hasV8: false }],
+  ] as const)('lets nothing pass for %s, unless it says FAIL_OPEN', (_, envoy) => {
+    for (const url of ['file:///a.wasm', 'http://modules.test:8080/a.wasm']) {
+      const spec = (more = ''): string => `{ url: "${url}", sha256: ${hash}${more} }`;
+      const closed = made(spec(), modules, { envoy });
+      expect(closed.wasm).toBeUndefined();
+      expect(closed.rbac?.rules).toMatchObject({ action: 0, policies: {} });
+      expect(made(spec(', failStrategy: FAIL_OPEN'), modules, { envoy }).rbac?.rules).toBeUndefined();
+      expect(made(spec(), modules, { envoy: { version: [1, 38, 2], hasV8: true } }).wasm).toBeDefined();
+    }
+  });
+
+  it('differs between proxies of one mesh that share a memory', () => {
+    const { context } = givenMesh(`
+apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
+metadata: { name: one, namespace: shop }
+spec: { url: "file:///a.wasm" }`);
+    const recalled = new Map<string, { readonly dependsOn: readonly ConfigKey[] }>();
+    const memory: Memory = {
+      recall: (type, key, _, make) => {
+        const known = recalled.get(`${type} ${key}`) ?? make(undefined);
+        recalled.set(`${type} ${key}`, known);
+        return known as ReturnType<typeof make>;
+      },
+    };
+    const types = [36, 40, 36].map((minor) => {
+      const shape = givenShape({ namespace: 'shop', envoy: { version: [1, minor, 0], hasV8: true } }, context);
+      const [resource] = buildWasmPlugins(shape, context, ['shop.one'], memory);
+      return (resource!.message as TypedExtensionConfig).typedConfig!.typeUrl.split('.').at(-1);
+    });
+    expect(types).toEqual(['RBAC', 'Wasm', 'RBAC']);
   });
 
   it('is for the workloads that it selects', () => {

@@ -6,10 +6,7 @@
 import { create } from '@bufbuild/protobuf';
 import { type Any, anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
-import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
-import { RBACSchema as HttpRbacSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import { WasmSchema as HttpWasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
-import { RBACSchema as NetworkRbacSchema } from '../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import type { EnvironmentVariablesSchema, PluginConfigSchema } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
@@ -23,6 +20,7 @@ import type { Init } from '../messages/init.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { extensionName, levelOf } from './wasm-plugins.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
+import { wasmSubstitute } from './wasm-substitute.ts';
 
 /** One for each name that is that of a plugin in force for the proxy. */
 export function buildWasmPlugins(
@@ -37,8 +35,8 @@ export function buildWasmPlugins(
   return names.flatMap((name) => {
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
-    const { code, cluster = '', dependsOn } = wasmSource(plugin.spec, shape, push);
-    return memory.recall('ECDS', `${name} ${cluster}`, [plugin], () => {
+    const { code, cluster = '', dependsOn } = shape.runsWasm ? wasmSource(plugin.spec, shape, push) : withheld;
+    return memory.recall('ECDS', `${name} ${shape.runsWasm} ${cluster}`, [plugin], () => {
       const message = create(TypedExtensionConfigSchema, { name, typedConfig: configurationOf(plugin, code) });
       const key = configKeyOf(plugin);
       return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), [key, ...dependsOn]);
@@ -46,19 +44,14 @@ export function buildWasmPlugins(
   });
 }
 
+/** For an Envoy that would end or reject the plugin: the plugin acts as one whose code cannot be fetched. */
+const withheld: WasmSource = { code: undefined, dependsOn: [] };
+
 function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code']): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
-  if (code === undefined) return substitute(plugin.spec, network);
+  if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');
   const config = pluginConfig(plugin, code);
   return network ? pack(NetworkWasmSchema, { config }) : pack(HttpWasmSchema, { config });
-}
-
-/** What stands for code that Envoy cannot get: everything passes, or (unless the plugin says `FAIL_OPEN`) nothing does. */
-function substitute({ failStrategy }: WasmPlugin, network: boolean): Any {
-  const rules = failStrategy === 'FAIL_OPEN' ? undefined : { action: RBAC_Action.ALLOW, policies: {} };
-  return network
-    ? pack(NetworkRbacSchema, { statPrefix: 'wasm.', ...(rules && { rules }) })
-    : pack(HttpRbacSchema, rules && { rules });
 }
 
 function pluginConfig(

@@ -18,13 +18,17 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Origin } from '../inputs/message-origin.ts';
 import { PatchFailure } from './merge-messages.ts';
+import { withoutWasm } from './without-wasm.ts';
 
 /** Where in a proxy something is patched. */
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;
 
 /** A patch of an object that holds for the proxy. */
 export interface HeldPatch {
+  /** As it is applied: without Wasm code for an Envoy that cannot run it. */
   readonly patch: EnvoyPatch;
+  /** As the object has it. */
+  readonly written: EnvoyPatch;
   readonly filter: Config<EnvoyFilter>;
   readonly origin: Origin;
   /** The patch's place in the set. */
@@ -34,6 +38,8 @@ export interface HeldPatch {
 /** Immutable. Of equal sets there is one object, as long as somebody holds it: what is made with one is kept by it. */
 export interface PatchSet {
   readonly nodeType: NodeType;
+  /** Objects whose Wasm code is kept from the proxy, because its Envoy cannot run it. */
+  readonly withheldFrom: readonly Config<EnvoyFilter>[];
   of(target: PatchTarget): readonly HeldPatch[];
 }
 
@@ -64,20 +70,32 @@ const setsOfLists = onceFor((_: readonly Config[]) => new WeakMap<ProxyShape, Pa
 const known = new WeakValues<PatchSet>();
 
 function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): PatchSet {
-  const held = filters.flatMap((filter) =>
-    filter.spec.configPatches.map((patch, index) => ({
-      patch,
+  const { type, runsWasm } = shape;
+  const all = filters.flatMap((filter) =>
+    filter.spec.configPatches.map((written, index) => ({
+      written,
       filter,
       origin: { key: configKeyOf(filter), path: ['spec', 'configPatches', index] },
     })),
   );
-  const places = [...held.keys()].filter((place) => isForProxy(held[place]!.patch, shape));
-  const text = `${shape.type} ${identityText(filters)} ${places.length === held.length ? 'all' : places.join()}`;
+  const places = [...all.keys()].filter((place) => isForProxy(all[place]!.written, shape));
+  const text = `${type} ${runsWasm} ${identityText(filters)} ${places.length === all.length ? 'all' : places.join()}`;
   const before = known.get(text);
   if (before !== undefined) return before;
-  const holding = places.map((place, index) => ({ ...held[place]!, index }));
+  const withheldFrom = new Set<Config<EnvoyFilter>>();
+  const applied = places.flatMap((place) => {
+    const one = all[place]!;
+    const { patch } = runsWasm ? { patch: one.written } : withoutWasm(one.written);
+    if (patch !== one.written) withheldFrom.add(one.filter);
+    return patch === undefined ? [] : [{ ...one, patch }];
+  });
+  const holding = applied.map((one, index): HeldPatch => ({ ...one, index }));
   const byTarget = Map.groupBy(holding, ({ patch }) => patch.applyTo);
-  const set: PatchSet = { nodeType: shape.type, of: (target) => byTarget.get(target) ?? [] };
+  const set: PatchSet = {
+    nodeType: type,
+    withheldFrom: [...withheldFrom],
+    of: (target) => byTarget.get(target) ?? [],
+  };
   known.set(text, set);
   return set;
 }

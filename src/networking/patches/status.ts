@@ -23,14 +23,14 @@ export function patchStatus(patch: EnvoyPatch): PatchStatus {
 
 /** What a patch makes; what was there before when it cannot be applied, which is noted. */
 export function attempt<T>(held: HeldPatch, before: T, apply: () => T): T {
-  const status = patchStatus(held.patch);
+  const status = patchStatus(held.written);
   try {
     const after = apply();
-    if (!status.applied) statuses.set(held.patch, { ...status, applied: true });
+    if (!status.applied) statuses.set(held.written, { ...status, applied: true });
     return after;
   } catch (error) {
     if (!(error instanceof PatchFailure)) throw error;
-    statuses.set(held.patch, { ...status, problem: error.message });
+    statuses.set(held.written, { ...status, problem: error.message });
     return before;
   }
 }

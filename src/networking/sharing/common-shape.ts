@@ -31,13 +31,24 @@ export function commonShapes(shape: ProxyShape, push: PushContext): readonly Pro
 }
 
 function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<Standing, ProxyShape>> {
-  const { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, askedMetadata } = shape;
+  const { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, askedMetadata, runsWasm } = shape;
   const { ISTIO_EXTENSIONS, WORKLOAD_CERTIFICATES } = shape.metadata;
   const metadata = {
     ...(ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS }),
     ...(WORKLOAD_CERTIFICATES !== undefined && { WORKLOAD_CERTIFICATES }),
   };
-  const own = { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, askedMetadata, metadata };
+  const own = {
+    type,
+    ipFamily,
+    nodeName,
+    locality,
+    network,
+    clusterId,
+    interceptionMode,
+    askedMetadata,
+    runsWasm,
+    metadata,
+  };
   const text = `${JSON.stringify(own)} ${labelsText(labels)}`;
   const nobodys = { ...own, labels, ownAddresses: [], dnsDomain: '', serviceTargets: [] };
   const standingFor = (standing: Standing, configNamespace: string): ProxyShape => {

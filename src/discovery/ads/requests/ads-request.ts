@@ -8,6 +8,7 @@ import type { AdsRequest, DeltaRequest, SotwRequest } from '../../../../machines
 import { isWatchable } from '../../../../machines/discovery/ads/ads-types.ts';
 import { noNames } from '../../../../machines/discovery/ads/name-lists.ts';
 import { NodeSchema } from '../../../gen/envoy/config/core/v3/base_pb.ts';
+import { envoyBuildOf } from '../../../model/node/envoy-build.ts';
 import { maxNodeIdLength } from '../ads-limits.ts';
 import type { NodeIdentity } from '../resource-source.ts';
 import { omittedFrom } from './known-runs.ts';
@@ -180,7 +181,9 @@ type Mutable<Of> = { -readonly [Key in keyof Of]: Of[Key] };
 
 /** Reads an encoded Node. Throws when the bytes are none. */
 export function readNode(bytes: Uint8Array): NodeIdentity {
-  const { id, cluster, metadata, locality } = fromBinary(NodeSchema, bytes);
+  const node = fromBinary(NodeSchema, bytes);
+  const { id, cluster, metadata, locality } = node;
+  const envoy = envoyBuildOf(node);
   return {
     id,
     cluster,
@@ -188,6 +191,7 @@ export function readNode(bytes: Uint8Array): NodeIdentity {
     ...(locality !== undefined && {
       locality: { region: locality.region, zone: locality.zone, subZone: locality.subZone },
     }),
+    ...(envoy && { envoy }),
   };
 }
 

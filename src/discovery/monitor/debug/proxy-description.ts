@@ -1,5 +1,6 @@
 /** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
 import { anyCluster } from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import { type EnvoyBuild, envoyVersionText, unsupportedEnvoyText, whyNoWasm } from '../../../model/node/envoy-build.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
@@ -32,6 +33,10 @@ export interface ProxyDescription {
   readonly namespace: string;
   readonly cluster: string;
   readonly version: string;
+  /** Version of its Envoy, such as `1.40.0`; absent if it does not say one. */
+  readonly envoy?: string;
+  /** What it cannot do for the version or build of its Envoy; absent: nothing. */
+  readonly envoyProblem?: string;
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
   readonly connectedAt: string;
@@ -66,6 +71,7 @@ export function describeProxies(connections: readonly ConnectionView[], resource
         namespace: node?.proxy.configNamespace ?? '',
         cluster: node?.proxy.clusterId ?? '',
         version: scalarText(connection.identity.metadata.ISTIO_VERSION),
+        ...envoyOf(connection.identity.envoy),
         address: connection.peer,
         protocol: connection.protocol,
         connectedAt: connection.connectedAt,
@@ -83,6 +89,14 @@ export function describeProxies(connections: readonly ConnectionView[], resource
         Number(b.slow) - Number(a.slow) ||
         (a.proxy < b.proxy ? -1 : a.proxy > b.proxy ? 1 : 0),
     );
+}
+
+function envoyOf(build: EnvoyBuild | undefined): Pick<ProxyDescription, 'envoy' | 'envoyProblem'> {
+  const problems = [unsupportedEnvoyText(build?.version), whyNoWasm(build)].filter((one) => one !== undefined);
+  return {
+    ...(build?.version && { envoy: envoyVersionText(build.version) }),
+    ...(problems.length > 0 && { envoyProblem: problems.join('; ') }),
+  };
 }
 
 function describeType(watch: WatchView): TypeDescription {

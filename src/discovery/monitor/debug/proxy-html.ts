@@ -41,6 +41,7 @@ function detail(proxy: ProxyDescription): string {
     ['connection', markupText(proxy.connectionId)],
     ['kind', markupText(`${proxy.type} of namespace ${proxy.namespace}, cluster ${proxy.cluster || 'not said'}`)],
     ['Istio version', markupText(proxy.version || 'not said')],
+    ['Envoy', markupText([proxy.envoy ?? 'not said', proxy.envoyProblem].filter(Boolean).join(': '))],
     ['address', markupText(proxy.address)],
     ['protocol', `${proxy.protocol}, connection ${markupText(proxy.state)}`],
     ['connected since', time(proxy.connectedAt)],

@@ -22,6 +22,8 @@ export interface ProxySettings {
   readonly delta?: boolean;
   /** Delay between it and the control plane, in milliseconds for a request and its response. Default 0. */
   readonly roundTripMs?: number;
+  /** Path of another Envoy than the usual one. */
+  readonly binary?: string;
   /** Merged into the bootstrap's top level. */
   readonly bootstrap?: Readonly<Record<string, unknown>>;
 }
@@ -79,7 +81,12 @@ export class FeatureEnvoy {
     const args = ['-c', file, '--disable-hot-restart', '--concurrency', '1', '-l', 'warning'];
     args.push('--file-flush-interval-msec', '20', ...more);
     // Access logs may go to /dev/stdout, which a process can open when it is a file and not when it is a socket.
-    const shell = ['-c', 'out=$1; shift; exec "$0" "$@" > "$out"', envoyBinary(), join(root, `${name}.stdout`)];
+    const shell = [
+      '-c',
+      'out=$1; shift; exec "$0" "$@" > "$out"',
+      settings.binary ?? envoyBinary(),
+      join(root, `${name}.stdout`),
+    ];
     this.program = Program.run(`envoy ${name}`, '/bin/sh', { args: [...shell, ...args], env: process.env, cwd: root });
   }
 

@@ -1,0 +1,35 @@
+import { chmodSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { warnOfVersion } from './envoy-release.ts';
+
+async function warningsOf(script: string): Promise<string[]> {
+  using folder = temporaryFolder();
+  const path = join(folder.path, 'envoy');
+  writeFileSync(path, `#!/bin/sh\n${script}\n`);
+  chmodSync(path, 0o755);
+  const warnings: string[] = [];
+  await warnOfVersion(path, { warn: (message) => warnings.push(message) });
+  return warnings;
+}
+
+const version = (release: string): string => `echo "$0  version: abc123/${release}/Clean/RELEASE/BoringSSL"`;
+
+it.each([
+  ['1.35.9', 'Envoy 1.35.9 is older than the supported versions 1.36 to 1.40'],
+  ['1.41.0-dev', 'Envoy 1.41.0 is newer than the supported versions 1.36 to 1.40'],
+])('warns of Envoy %s and says what to do', async (release, warning) => {
+  expect(await warningsOf(version(release))).toEqual([
+    expect.stringMatching(new RegExp(`^${warning}.*use a supported`)),
+  ]);
+});
+
+it.each([
+  ['a supported version', version('1.36.0')],
+  ['a version that cannot be read', version('main')],
+  ['a program that fails', 'exit 3'],
+  ['a program that writes without end', 'yes'],
+])('says nothing of %s', async (_, script) => {
+  expect(await warningsOf(script)).toEqual([]);
+});

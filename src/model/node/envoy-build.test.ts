@@ -1,0 +1,104 @@
+import { describe, expect, it } from 'vitest';
+import {
+  envoyBuildOf,
+  envoySupport,
+  envoyVersionIn,
+  type ReportedEnvoy,
+  unsupportedEnvoyText,
+  whyNoWasm,
+} from './envoy-build.ts';
+
+const v8 = { name: 'envoy.wasm.runtime.v8' };
+const router = { name: 'envoy.filters.http.router' };
+
+function reported(minor: number, extensions = [router, v8], userAgentName = 'envoy'): ReportedEnvoy {
+  const version = { majorNumber: 1, minorNumber: minor, patch: 3 };
+  return {
+    userAgentName,
+    extensions,
+    userAgentVersionType: { case: 'userAgentBuildVersion', value: { version } },
+  };
+}
+
+describe('the Envoy of a node', () => {
+  it('is read from its build version and its extensions', () => {
+    expect(envoyBuildOf(reported(38))).toEqual({ version: [1, 38, 3], hasV8: true });
+    expect(envoyBuildOf(reported(38, [router]))).toEqual({ version: [1, 38, 3], hasV8: false });
+    expect(envoyBuildOf(reported(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
+  });
+
+  it('is read from a version in a text', () => {
+    const of = (value: string): unknown =>
+      envoyBuildOf({ ...reported(0, []), userAgentVersionType: { case: 'userAgentVersion', value } });
+    expect(of('1.36.2')).toEqual({ version: [1, 36, 2], hasV8: undefined });
+    expect(of('nonsense')).toBeUndefined();
+  });
+
+  it.each(['gRPC Go', 'gRPC C-core', ''])('is none for the user agent %j, whatever its version', (name) => {
+    expect(envoyBuildOf(reported(1, [], name))).toBeUndefined();
+  });
+
+  it.each([
+    ['1.40.0', [1, 40, 0]],
+    ['1.38.3-dev', [1, 38, 3]],
+    ['9e5580933739775e8bce696a57a2e1bc99368f23/1.40.0/Clean/RELEASE/BoringSSL', [1, 40, 0]],
+    ['1.36.2.post1', [1, 36, 2]],
+  ])('has the version of %s', (text, version) => {
+    expect(envoyVersionIn(text)).toEqual(version);
+  });
+
+  it.each(['', '1.40', 'v1', '1.40.x', 'a1.2.3', '1.2.3b', `1.${'9'.repeat(400)}.0`])(
+    'has no version in %j',
+    (text) => {
+      expect(envoyVersionIn(text)).toBeUndefined();
+    },
+  );
+});
+
+describe('the supported range', () => {
+  it.each([
+    [[1, 35, 9], 'older'],
+    [[0, 99, 0], 'older'],
+    [[1, 36, 0], 'supported'],
+    [[1, 40, 99], 'supported'],
+    [[1, 41, 0], 'newer'],
+    [[2, 0, 0], 'newer'],
+    [undefined, 'unknown'],
+  ] as const)('has %j as %s', (version, support) => {
+    expect(envoySupport(version)).toBe(support);
+  });
+
+  it('is named for a version outside of it only', () => {
+    expect(unsupportedEnvoyText([1, 35, 1])).toContain(
+      'Envoy 1.35.1 is older than the supported versions 1.36 to 1.40',
+    );
+    expect(unsupportedEnvoyText([1, 41, 0])).toContain('newer');
+    expect(unsupportedEnvoyText([1, 37, 0])).toBeUndefined();
+    expect(unsupportedEnvoyText(undefined)).toBeUndefined();
+  });
+});
+
+describe('Wasm code', () => {
+  it.each([
+    ['1.36', { version: [1, 36, 4], hasV8: true }, 'Envoy 1.36.4 may end with SIGSEGV'],
+    ['1.37', { version: [1, 37, 0], hasV8: undefined }, 'Envoy 1.37.0 may end with SIGSEGV'],
+    ['an older version, which is not tested', { version: [1, 30, 0], hasV8: true }, 'Envoy 1.30.0 may end'],
+    [
+      'a build without V8',
+      { version: [1, 38, 3], hasV8: false },
+      'Envoy 1.38.3 of this build has no envoy.wasm.runtime.v8',
+    ],
+    ['a build without V8 and without a version', { version: undefined, hasV8: false }, 'Envoy unknown of this build'],
+  ] as const)('is not sent to %s', (_, build, reason) => {
+    expect(whyNoWasm(build)).toContain(reason);
+  });
+
+  it.each([
+    ['1.38 with V8', { version: [1, 38, 2], hasV8: true }],
+    ['a newer version that does not list its extensions', { version: [1, 40, 0], hasV8: undefined }],
+    ['an unknown version', { version: undefined, hasV8: undefined }],
+    ['a client that is not an Envoy', undefined],
+  ] as const)('is sent to %s', (_, build) => {
+    expect(whyNoWasm(build)).toBeUndefined();
+  });
+});

@@ -1,0 +1,104 @@
+/**
+ * Which Envoy a node runs, from what that Envoy reports about itself in xDS's `Node`. This is the only place that knows what differs
+ * between versions (docs/envoy-versions.md).
+ */
+
+/** Major, minor and patch number. */
+export type EnvoyVersion = readonly [major: number, minor: number, patch: number];
+
+export interface EnvoyBuild {
+  /** `undefined` if the node names no version, or is not an Envoy. */
+  readonly version: EnvoyVersion | undefined;
+  /** Whether the build has the Wasm runtime V8; `undefined` if the node does not list its extensions. */
+  readonly hasV8: boolean | undefined;
+}
+
+/** Versions that every generated resource was sent to: `test/e2e/envoy-versions.test.ts`. All patch versions of a minor one count. */
+export const oldestEnvoy = [1, 36] as const;
+export const newestEnvoy = [1, 40] as const;
+
+/** `unknown`: the node names no version; it is treated as a supported one. */
+export type EnvoySupport = 'supported' | 'older' | 'newer' | 'unknown';
+
+/** The fields of xDS's `Node` that say which Envoy it is. */
+export interface ReportedEnvoy {
+  readonly userAgentName: string;
+  readonly userAgentVersionType:
+    | { readonly case: 'userAgentVersion'; readonly value: string }
+    | {
+        readonly case: 'userAgentBuildVersion';
+        readonly value: {
+          readonly version?:
+            | { readonly majorNumber: number; readonly minorNumber: number; readonly patch: number }
+            | undefined;
+        };
+      }
+    | { readonly case: undefined };
+  readonly extensions: readonly { readonly name: string }[];
+}
+
+/** Name of the extension that runs Wasm code. */
+export const wasmRuntime = 'envoy.wasm.runtime.v8';
+
+/** @returns `undefined` for a client that is not an Envoy, such as gRPC, and for an Envoy that reports nothing */
+export function envoyBuildOf({
+  userAgentName,
+  userAgentVersionType,
+  extensions,
+}: ReportedEnvoy): EnvoyBuild | undefined {
+  if (userAgentName !== 'envoy') return undefined;
+  const version = versionOf(userAgentVersionType);
+  const hasV8 = extensions.length === 0 ? undefined : extensions.some(({ name }) => name === wasmRuntime);
+  return version === undefined && hasV8 === undefined ? undefined : { version, hasV8 };
+}
+
+function versionOf(reported: ReportedEnvoy['userAgentVersionType']): EnvoyVersion | undefined {
+  if (reported.case === 'userAgentVersion') return envoyVersionIn(reported.value);
+  if (reported.case !== 'userAgentBuildVersion' || reported.value.version === undefined) return undefined;
+  const { majorNumber, minorNumber, patch } = reported.value.version;
+  return [majorNumber, minorNumber, patch];
+}
+
+/** @param text `1.40.0`, `1.40.0-dev`, or a build such as `SHA/1.40.0/Clean/RELEASE/BoringSSL` */
+export function envoyVersionIn(text: string): EnvoyVersion | undefined {
+  const found = /(?:^|\/)(\d{1,6})\.(\d{1,6})\.(\d{1,6})(?:[-/.+]|$)/.exec(text);
+  return found === null ? undefined : [Number(found[1]), Number(found[2]), Number(found[3])];
+}
+
+export function envoyVersionText(version: EnvoyVersion | undefined): string {
+  return version === undefined ? 'unknown' : version.join('.');
+}
+
+export function envoySupport(version: EnvoyVersion | undefined): EnvoySupport {
+  if (version === undefined) return 'unknown';
+  if (isBefore(version, oldestEnvoy)) return 'older';
+  return isBefore(newestEnvoy, version) ? 'newer' : 'supported';
+}
+
+/** A sentence for logs and status pages; `undefined` for a supported or unknown version. */
+export function unsupportedEnvoyText(version: EnvoyVersion | undefined): string | undefined {
+  const support = envoySupport(version);
+  if (support === 'supported' || support === 'unknown') return undefined;
+  const range = `${oldestEnvoy.join('.')} to ${newestEnvoy.join('.')}`;
+  return (
+    `Envoy ${envoyVersionText(version)} is ${support} than the supported versions ${range}: configuration that it rejects is ` +
+    'reported per proxy; use a supported version (docs/envoy-versions.md)'
+  );
+}
+
+/** The first minor version whose V8 does not end the process on processors with memory protection keys. */
+const firstWithSafeWasm = [1, 38] as const;
+
+/** Why Wasm code is not sent to this Envoy; `undefined` if it is. */
+export function whyNoWasm(build: EnvoyBuild | undefined): string | undefined {
+  const { version, hasV8 } = build ?? {};
+  if (hasV8 === false)
+    return `Envoy ${envoyVersionText(version)} of this build has no ${wasmRuntime} and would reject it`;
+  if (version === undefined || !isBefore(version, firstWithSafeWasm)) return undefined;
+  return `Envoy ${envoyVersionText(version)} may end with SIGSEGV when it runs Wasm code; versions from ${firstWithSafeWasm.join('.')} on do not`;
+}
+
+/** Compares major and minor numbers only. */
+function isBefore([majorA, minorA]: readonly number[], [majorB, minorB]: readonly number[]): boolean {
+  return majorA! < majorB! || (majorA === majorB && minorA! < minorB!);
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from 'vitest';
+import { givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { nodes, PatchedMesh } from '../../../test/fixtures/given-patches.ts';
+import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
+import { patchStatus } from '../index.ts';
+import { patchSetOf } from './patch-set.ts';
+import { withoutWasm } from './without-wasm.ts';
+
+const type = (name: string): string => `type.googleapis.com/envoy.extensions.${name}`;
+const httpWasm = type('filters.http.wasm.v3.Wasm');
+const vm = { runtime: 'envoy.wasm.runtime.v8', code: { local: { filename: '/a.wasm' } } };
+
+function patchOf(value: Readonly<Record<string, unknown>>): EnvoyPatch {
+  return { applyTo: 'HTTP_FILTER', operation: 'INSERT_FIRST', match: { context: 'ANY' }, value };
+}
+
+function valueWithout(value: Readonly<Record<string, unknown>>): unknown {
+  return withoutWasm(patchOf(value)).patch?.value;
+}
+
+const denies = { '@type': type('filters.http.rbac.v3.RBAC'), rules: {} };
+const passes = { '@type': type('filters.http.rbac.v3.RBAC') };
+
+describe('a patch for an Envoy that cannot run Wasm code', () => {
+  it.each([
+    ['closed', {}, denies],
+    ['closed, as its policy says', { failure_policy: 'FAIL_RELOAD' }, denies],
+    ['open', { fail_open: true }, passes],
+    ['open, as its policy says', { failure_policy: 'FAIL_OPEN' }, passes],
+    ['open, by the number of its policy', { failurePolicy: 3 }, passes],
+  ])('fails %s', (_, config, filter) => {
+    const packed = { '@type': httpWasm, config: { vm_config: vm, ...config } };
+    expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({ name: 'a', typed_config: filter });
+    const struct = { '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct', type_url: httpWasm, value: { config } };
+    expect(valueWithout({ name: 'a', typedConfig: struct })).toEqual({ name: 'a', typedConfig: filter });
+  });
+
+  it('closes connections in place of a network filter', () => {
+    const packed = { '@type': type('filters.network.wasm.v3.Wasm'), config: { vm_config: vm } };
+    expect(valueWithout({ name: 'a', typed_config: packed })).toEqual({
+      name: 'a',
+      typed_config: { '@type': type('filters.network.rbac.v3.RBAC'), statPrefix: 'wasm.', rules: {} },
+    });
+  });
+
+  it('has its substitute at any depth, and may be asked for it by name', () => {
+    const discovered = { name: 'b', config_discovery: { config_source: { ads: {} }, type_urls: [httpWasm] } };
+    const manager = { http_filters: [{ name: 'a', typed_config: { '@type': httpWasm } }, discovered, { name: 'c' }] };
+    expect(valueWithout({ filters: [{ typed_config: manager }] })).toEqual({
+      filters: [
+        {
+          typed_config: {
+            http_filters: [
+              { name: 'a', typed_config: denies },
+              {
+                name: 'b',
+                config_discovery: { config_source: { ads: {} }, type_urls: [httpWasm, denies['@type']] },
+              },
+              { name: 'c' },
+            ],
+          },
+        },
+      ],
+    });
+  });
+
+  it.each([type('access_loggers.wasm.v3.WasmAccessLog'), type('stat_sinks.wasm.v3.Wasm'), type('wasm.v3.WasmService')])(
+    'leaves %s out of its list, and is left out where nothing else remains',
+    (url) => {
+      const entry = { name: 'a', typed_config: { '@type': url, config: { vm_config: vm } } };
+      expect(valueWithout({ list: [entry, { name: 'b' }] })).toEqual({ list: [{ name: 'b' }] });
+      expect(withoutWasm(patchOf(entry)).patch).toBeUndefined();
+    },
+  );
+
+  it('stays the very same without such code, or with code that is compiled into Envoy', () => {
+    const native = { '@type': httpWasm, config: { vm_config: { runtime: 'envoy.wasm.runtime.null' } } };
+    for (const value of [
+      { name: 'a', typed_config: native },
+      { list: [{ '@type': type('filters.http.lua.v3.Lua') }] },
+    ]) {
+      const patch = patchOf(value);
+      expect(withoutWasm(patch).patch).toBe(patch);
+    }
+  });
+});
+
+describe('patches with Wasm code', () => {
+  const value = `{name: a, typed_config: {"@type": ${httpWasm}, config: {vm_config: {runtime: envoy.wasm.runtime.v8, code: {local: {filename: /a.wasm}}}}}}`;
+  const filter = (operation: string): string =>
+    `{applyTo: HTTP_FILTER, match: {context: ANY, listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager}}}}, patch: {operation: ${operation}, value: ${value}}}`;
+
+  it('differ between proxies of one mesh by what their Envoys can run', () => {
+    const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
+    const { context } = patched.mesh;
+    const textFor = (minor: number): string =>
+      JSON.stringify(patched.json('listeners', { ...nodes.server, envoy: { version: [1, minor, 0], hasV8: true } }));
+    expect(textFor(40)).toContain('filters.http.wasm');
+    expect(textFor(36)).not.toContain('filters.http.wasm');
+    expect(textFor(36)).toContain(
+      '{"name":"a","typedConfig":{"rules":{},"@type":"type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC"}}',
+    );
+    const sets = [36, 37, 40].map((minor) =>
+      patchSetOf(givenShape({ ...nodes.server, envoy: { version: [1, minor, 0], hasV8: true } }, context), context),
+    );
+    expect(sets[0]).toBe(sets[1]);
+    expect(sets[0]).not.toBe(sets[2]);
+  });
+
+  it('have the status of the patch that was written', () => {
+    const patched = new PatchedMesh({ patches: [filter('INSERT_FIRST')] });
+    patched.json('listeners', { ...nodes.server, envoy: { version: [1, 36, 0], hasV8: true } });
+    const [written] = patched.mesh.configs.EnvoyFilter[0]!.spec.configPatches;
+    expect(patchStatus(written!)).toEqual({ applied: true });
+  });
+});

@@ -1,0 +1,110 @@
+/**
+ * Patches for an Envoy that would end or reject Wasm code: what their values have of it is replaced as in WasmPlugins. A filter becomes
+ * one that lets everything or nothing pass, as its own failure policy says; loggers, stat sinks and services are left out of their lists.
+ */
+import { toJson } from '@bufbuild/protobuf';
+import type { Any } from '@bufbuild/protobuf/wkt';
+import { AnySchema } from '@bufbuild/protobuf/wkt';
+import { onceFor } from '../../model/collections/once-for.ts';
+import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { WasmLevel } from '../extensions/wasm-plugins.ts';
+import { wasmSubstitute } from '../extensions/wasm-substitute.ts';
+import { extensionTypes } from '../messages/extension-types.ts';
+
+/** The very same patch if it has no Wasm code; `undefined` if nothing else is in it. */
+export const withoutWasm = onceFor((patch: EnvoyPatch): { readonly patch: EnvoyPatch | undefined } => {
+  if (patch.value === undefined) return { patch };
+  const value = replaced(patch.value);
+  if (value === patch.value) return { patch };
+  return { patch: value === undefined ? undefined : { ...patch, value: value as Readonly<Record<string, unknown>> } };
+});
+
+const filterLevels: Readonly<Record<string, WasmLevel>> = {
+  'envoy.extensions.filters.http.wasm.v3.Wasm': 'HTTP',
+  'envoy.extensions.filters.network.wasm.v3.Wasm': 'NETWORK',
+};
+const otherTypes: ReadonlySet<string> = new Set([
+  'envoy.extensions.access_loggers.wasm.v3.WasmAccessLog',
+  'envoy.extensions.stat_sinks.wasm.v3.Wasm',
+  'envoy.extensions.wasm.v3.WasmService',
+]);
+
+/** Lists of type URLs, which say what a filter may be: the substitute must be among them. */
+const typeListKeys: ReadonlySet<string> = new Set(['type_urls', 'typeUrls']);
+
+/** The same value if there is no Wasm code in it; `undefined` for what is nothing else. */
+function replaced(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const items = value.map(replaced).filter((item) => item !== undefined);
+    return items.length === value.length && items.every((item, index) => item === value[index]) ? value : items;
+  }
+  if (!isObject(value)) return value;
+  const { typeName, settings } = packedAs(value);
+  if (!runsNativeCode(settings)) {
+    if (Object.hasOwn(filterLevels, typeName))
+      return asJson(wasmSubstitute(filterLevels[typeName]!, failsOpen(settings)));
+    if (otherTypes.has(typeName)) return undefined;
+  }
+  return withEntriesReplaced(value);
+}
+
+function withEntriesReplaced(object: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> | undefined {
+  let result = object;
+  for (const [key, entry] of Object.entries(object)) {
+    const after = typeListKeys.has(key) && Array.isArray(entry) ? withSubstituteTypes(entry) : replaced(entry);
+    if (after === entry) continue;
+    // What holds nothing but the code goes with it: the entry of a list, with its name.
+    if (after === undefined) return undefined;
+    result = { ...result, [key]: after };
+  }
+  return result;
+}
+
+function withSubstituteTypes(urls: readonly unknown[]): readonly unknown[] {
+  const substitutes = urls.flatMap((url) => {
+    const typeName = typeof url === 'string' ? nameIn(url) : '';
+    return Object.hasOwn(filterLevels, typeName) ? [wasmSubstitute(filterLevels[typeName]!, true).typeUrl] : [];
+  });
+  const missing = substitutes.filter((url) => !urls.includes(url));
+  return missing.length === 0 ? urls : [...urls, ...missing];
+}
+
+/** The type that an object is packed as, as it is or in a TypedStruct; an empty name for any other object. */
+function packedAs(object: Readonly<Record<string, unknown>>): { typeName: string; settings: unknown } {
+  const type = nameIn(object['@type']);
+  if (type !== 'udpa.type.v1.TypedStruct' && type !== 'xds.type.v3.TypedStruct')
+    return { typeName: type, settings: object };
+  return { typeName: nameIn(object.type_url ?? object.typeUrl), settings: object.value };
+}
+
+function nameIn(url: unknown): string {
+  return typeof url === 'string' ? url.slice(url.lastIndexOf('/') + 1) : '';
+}
+
+/** Plugins that are compiled into Envoy need no engine. */
+function runsNativeCode(settings: unknown): boolean {
+  const vm = field(configIn(settings), 'vm_config', 'vmConfig');
+  return field(vm, 'runtime', 'runtime') === 'envoy.wasm.runtime.null';
+}
+
+function failsOpen(settings: unknown): boolean {
+  const config = configIn(settings);
+  const policy = field(config, 'failure_policy', 'failurePolicy');
+  return field(config, 'fail_open', 'failOpen') === true || policy === 'FAIL_OPEN' || policy === failOpenNumber;
+}
+
+/** FAIL_OPEN of Envoy's enumeration FailurePolicy. */
+const failOpenNumber = 3;
+
+function configIn(settings: unknown): unknown {
+  return field(settings, 'config', 'config');
+}
+
+function field(object: unknown, name: string, jsonName: string): unknown {
+  return isObject(object) ? (object[name] ?? object[jsonName]) : undefined;
+}
+
+function asJson(packed: Any): unknown {
+  return toJson(AnySchema, packed, { registry: extensionTypes });
+}

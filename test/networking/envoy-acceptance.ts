@@ -1,0 +1,155 @@
+/** What a real Envoy makes of everything that the generators give the proxy of a golden case. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
+import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
+import { SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { Resource } from '../../src/networking/index.ts';
+import { type CertificateAuthority, createAuthority, type IssuedCertificate } from '../certs/authority.ts';
+import { type RealEnvoy, startRealEnvoy } from './ads-envoy.ts';
+import { type AdsStandIn, startAdsStandIn } from './ads-stand-in.ts';
+import { asJson, generate, readCase, type Section } from './case.ts';
+
+const settleLimitMs = 90_000;
+
+export interface Acceptance {
+  readonly refusals: readonly string[];
+  /** Listeners and clusters that are active; how many there should be. */
+  readonly listeners: number;
+  readonly clusters: number;
+  readonly expected: { readonly listeners: number; readonly clusters: number };
+  /** Counters of rejected updates that are not 0. */
+  readonly rejected: readonly string[];
+  /** Lines of the log about deprecated or unknown fields. */
+  readonly complaints: readonly string[];
+}
+
+/** The certificates that golden cases name, in a folder of their own until the scope ends. */
+export class CaseCertificates {
+  readonly directory = mkdtempSync(join(tmpdir(), 'chartpilot-certs-'));
+  readonly authority: CertificateAuthority = createAuthority();
+  readonly issued: IssuedCertificate = this.authority.issue(['simple.example.com']);
+
+  constructor() {
+    writeFileSync(join(this.directory, 'ca.crt'), this.authority.certificate);
+    writeFileSync(join(this.directory, 'tls.crt'), this.issued.certificate);
+    writeFileSync(join(this.directory, 'tls.key'), this.issued.privateKey);
+  }
+
+  remove(): void {
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+/** @param binary of another Envoy than the usual one */
+export async function acceptanceOf(
+  name: string,
+  { directory, issued, authority }: CaseCertificates,
+  binary?: string,
+): Promise<Acceptance> {
+  const golden = readCase(name, directory);
+  const made = generate(golden);
+  const secrets = secretNames(made).map((secret) => secretOf(secret, issued, authority));
+  const ads = await startAdsStandIn([...Object.values(onFreePorts(made)).flat(), ...secrets]);
+  const envoy = await startRealEnvoy(ads.port, golden.proxy, binary === undefined ? {} : { binary });
+  try {
+    const state = await settled(envoy, ads);
+    // Two more: the static clusters of the stand-ins.
+    const expected = { listeners: made.listeners.length, clusters: made.clusters.length + 2 };
+    return { refusals: ads.refusals, ...state, expected, complaints: complaints(envoy.log()) };
+  } finally {
+    await envoy.stop();
+    ads.close();
+  }
+}
+
+/** Ports of the operating system's choice, so that cases need no free ports of their own. */
+function onFreePorts(made: Record<Section, Resource[]>): Record<Section, Resource[]> {
+  for (const { message } of made.listeners) {
+    const listener = message as Listener;
+    const address = listener.address?.address;
+    if (listener.bindToPort !== false && address?.case === 'socketAddress') {
+      address.value.portSpecifier = { case: 'portValue', value: 0 };
+    }
+  }
+  return made;
+}
+
+/** Names of all secrets that resources refer to. */
+function secretNames(made: Record<Section, Resource[]>): string[] {
+  const text = JSON.stringify([...made.clusters, ...made.listeners].map(asJson));
+  return [...new Set([...text.matchAll(/"name":"([^"]+)","sdsConfig"/g)].map((match) => match[1]!))];
+}
+
+function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): Resource {
+  const inline = (text: string): { specifier: { case: 'inlineString'; value: string } } => ({
+    specifier: { case: 'inlineString', value: text },
+  });
+  const message =
+    name === 'ROOTCA' || name.startsWith('file-root:') || name.endsWith('-cacert')
+      ? create(SecretSchema, {
+          name,
+          type: { case: 'validationContext', value: { trustedCa: inline(authority.certificate) } },
+        })
+      : create(SecretSchema, {
+          name,
+          type: {
+            case: 'tlsCertificate',
+            value: { certificateChain: inline(issued.certificate), privateKey: inline(issued.privateKey) },
+          },
+        });
+  return new Resource(name, SecretSchema, message);
+}
+
+interface EnvoyState {
+  readonly listeners: number;
+  readonly clusters: number;
+  readonly rejected: readonly string[];
+}
+
+/** Waits until nothing warms any more: every route and endpoint that was referred to has arrived. */
+async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
+  const deadline = performance.now() + settleLimitMs;
+  for (;;) {
+    const stats = new Map(
+      (await envoy.admin('/stats'))
+        .split('\n')
+        .map((line) => line.split(': ') as [string, string])
+        .map(([stat, value]) => [stat, Number(value)]),
+    );
+    const of = (stat: string): number => stats.get(stat) ?? 0;
+    const attempts = of('listener_manager.lds.update_attempt') * of('cluster_manager.cds.update_attempt');
+    const warming = of('listener_manager.total_listeners_warming') + of('cluster_manager.warming_clusters');
+    const answered = of('listener_manager.lds.update_success') + of('listener_manager.lds.update_rejected') > 0;
+    if ((attempts > 0 && warming === 0 && answered) || ads.refusals.length > 0) {
+      const rejected = [...stats].filter(([stat, value]) => stat.endsWith('.update_rejected') && value > 0);
+      return {
+        listeners: of('listener_manager.total_listeners_active'),
+        clusters: of('cluster_manager.active_clusters'),
+        rejected: rejected.map(([stat]) => stat),
+      };
+    }
+    if (performance.now() > deadline) throw new Error(`still warming after ${settleLimitMs} ms:\n${envoy.log()}`);
+    await sleep(50);
+  }
+}
+
+/**
+ * Fields whose successors do not do the same: that of the first would end streams where it limits what clients may ask
+ * for (spec §8.6, timeout); that of the others is another kind of cluster. The
+ * successor of the last is newer than the API that our messages are generated from.
+ */
+const knownDeprecations = [
+  ...['RouteAction.max_grpc_timeout', 'Cluster.dns_refresh_rate', 'Cluster.respect_dns_ttl'],
+  'OpenTelemetryAccessLogConfig.common_config',
+];
+
+/** Deprecated fields, unknown names and other things that Envoy takes but warns of. */
+function complaints(log: string): string[] {
+  return log
+    .split('\n')
+    .filter((line) => /deprecated|unknown|unsupported/i.test(line))
+    .filter((line) => !knownDeprecations.some((field) => line.includes(field)));
+}
