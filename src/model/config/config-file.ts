@@ -11,6 +11,7 @@ import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
+import type { MetadataTexts } from '../kinds/kind.ts';
 import {
   documentsOf,
   type Position,
@@ -144,7 +145,7 @@ function* readingDocument(file: string, part: TextPart, options: ReadOptions): S
 const noObjects = { configs: [], problems: [], standIns: [] };
 
 /** The table pairs each kind's decoder with its own rules. */
-type AboutSpec = (spec: unknown, annotations: Readonly<Record<string, string>>) => readonly FieldError[];
+type AboutSpec = (spec: unknown, metadata: MetadataTexts) => readonly FieldError[];
 
 class DocumentReader {
   readonly configs: Config[] = [];
@@ -240,7 +241,7 @@ class DocumentReader {
       this.reportAll(decoded.left, path, body, key);
       return false;
     }
-    const errors = (kind.annotationErrors as AboutSpec | undefined)?.(decoded.right, envelope.annotations) ?? [];
+    const errors = (kind.metadataErrors as AboutSpec | undefined)?.(decoded.right, envelope) ?? [];
     for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
     if (errors.length > 0) return false;
     // The table pairs each kind's decoder with its own warnings.

@@ -10,8 +10,8 @@ export const labelPattern = `^${label}$`;
 /** A host name, `*`, or a wildcard that may be a partial one. */
 export const hostPattern = `^\\*?${host}$`;
 export const hostOrIpPattern = `^(?:\\*?${host}|${ip})$`;
-/** `[namespace/]host`. */
-export const scopedHostPattern = `^(?:(?:[*.~]|${label})/)?\\*?${host}$`;
+/** `[namespace/]host`; with `~` before the namespace in a Sidecar, which leaves out what it names. */
+export const scopedHostPattern = `^(?:(?:~|~?(?:[*.]|${label}))/)?\\*?${host}$`;
 export const subnetPattern = `^${ip}(?:/[0-9]{1,3})?$`;
 export const exportTargetPattern = `^(?:[.*~]|${label})$`;
 export const portPattern = '^[1-9][0-9]{0,4}$';

@@ -21,7 +21,7 @@ import { requestAuthentication, requestAuthenticationWarnings } from './policies
 import type { RequestAuthentication } from './policies/request-authentication.ts';
 import { proxyConfigObject } from './proxy-config-object.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
-import { serviceEntry, serviceEntryWarnings } from './service-entry.decode.ts';
+import { serviceEntry, serviceEntryWarnings, waypointErrors } from './service-entry.decode.ts';
 import type { ServiceEntry } from './service-entry.ts';
 import { sidecar, sidecarWarnings } from './sidecar.decode.ts';
 import type { Sidecar } from './sidecar.ts';
@@ -76,7 +76,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'authorizationpolicies',
     spec: authorizationPolicy,
     decode: (spec, namespace) => decodeScoped(authorizationPolicy, spec, namespace),
-    annotationErrors: dryRunErrors,
+    metadataErrors: dryRunErrors,
     warnings: (spec) => [...scopeWarnings(spec), ...authorizationPolicyWarnings(spec)],
   },
   DestinationRule: growing({
@@ -135,6 +135,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'serviceentries',
     spec: serviceEntry,
     decode: (spec) => decodeWith(serviceEntry, spec),
+    metadataErrors: waypointErrors,
     warnings: serviceEntryWarnings,
   }),
   Sidecar: growing({

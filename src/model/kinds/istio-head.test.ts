@@ -2,6 +2,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { readConfigFile } from '../config/config-file.ts';
 import { type KindName, kinds } from './index.ts';
 
 function errorsOf(kind: KindName, yaml: string): string[] {
@@ -15,6 +16,10 @@ const pool = (http: string) => `{host: a.test, trafficPolicy: {connectionPool: {
 const subset = (labels: string) => `{host: a.test, subsets: [{name: x, labels: {${labels}}}]}`;
 const entry = (host: string, protocol: string) =>
   `{hosts: ["${host}"], resolution: NONE, ports: [{number: 80, name: a, protocol: ${protocol}}]}`;
+const gatewayAt = (number: string, bind: string) =>
+  `{selector: {app: a}, servers: [{port: {number: ${number}, name: a, protocol: HTTP}, bind: "${bind}", hosts: ["*"]}]}`;
+const egressAt = (number: string, bind: string) =>
+  `{egress: [{port: {number: ${number}, name: a, protocol: HTTP}, bind: "${bind}", hosts: ["*/*"]}]}`;
 const target = (more: string) => `{kind: Gateway, group: gateway.networking.k8s.io, name: x${more}}`;
 
 const rejected: readonly [KindName, spec: string, error: RegExp][] = [
@@ -36,6 +41,10 @@ const rejected: readonly [KindName, spec: string, error: RegExp][] = [
   ['VirtualService', claims(''), /^http\[0\].match\[0\].withoutHeaders\["@request.auth.claims.x"\]: must not match/],
   ['VirtualService', claims('gateways: [mesh], '), /must not match claims/],
   ['Sidecar', '{egress: [{hosts: ["test/*a.com"]}]}', /egress\[0\].hosts\[0\]: must be \*, or \*\. and a domain/],
+  ['Sidecar', '{egress: [{hosts: ["~~ns/*"]}]}', /egress\[0\].hosts\[0\]: must have a namespace/],
+  ['Gateway', gatewayAt('80', 'unix://@x'), /servers\[0\].port.number: must be 0 with a unix bind/],
+  ['Gateway', gatewayAt('0', 'unix://x'), /servers\[0\].bind/],
+  ['Sidecar', egressAt('80', 'unix://@x'), /egress\[0\].port.number: must be 0 with a unix bind/],
   ['DestinationRule', subset('app: "."'), /labels.app: must be a label value/],
   ['DestinationRule', subset('".": a'), /must have a label key/],
   ['WorkloadEntry', '{address: 10.0.0.1, labels: {app: "."}}', /labels.app: must be a label value/],
@@ -65,6 +74,13 @@ const accepted: readonly [KindName, spec: string][] = [
   ['DestinationRule', subset('app.kubernetes.io/name: "", a: b.c_d-1')],
   ['RequestAuthentication', '{jwtRules: [{issuer: a, outputClaimToHeaders: [{header: x_Y-1, claim: a}]}]}'],
   ['ServiceEntry', entry('*washingtonpost.com', 'HTTP')],
+  ['Gateway', gatewayAt('0', 'unix://@x')],
+  ['Sidecar', egressAt('0', 'unix://@x')],
+  ['Sidecar', '{egress: [{hosts: ["*/*", "~ns/*", "~./a.b", "~*/b.c", "~/d.e"]}]}'],
+  [
+    'ServiceEntry',
+    '{hosts: ["*.a.test"], location: MESH_INTERNAL, resolution: DYNAMIC_DNS, ports: [{number: 80, name: a, protocol: GRPC}]}',
+  ],
   ['Sidecar', '{ingress: [{port: {number: 90, name: a, protocol: HTTP}, defaultEndpoint: "unix://@x"}]}'],
   [
     'VirtualService',
@@ -80,6 +96,29 @@ describe('validation against the head of Istio', () => {
   it.each(rejected)('rejects a %s such as %s', (kind, spec, error) => {
     expect(errorsOf(kind, spec)).toEqual([expect.stringMatching(error)]);
   });
+
+  it.each([
+    ['waypoint', 'MESH_INTERNAL', 'DYNAMIC_DNS', 1],
+    ['none', 'MESH_INTERNAL', 'DYNAMIC_DNS', 0],
+    ['None', 'MESH_INTERNAL', 'DYNAMIC_DNS', 0],
+    ['waypoint', 'MESH_EXTERNAL', 'DYNAMIC_DNS', 0],
+    ['waypoint', 'MESH_INTERNAL', 'NONE', 0],
+  ])(
+    'of a ServiceEntry with waypoint %s, location %s and resolution %s finds %i errors',
+    (waypoint, location, resolution, count) => {
+      const { problems } = readConfigFile(
+        'entry.yaml',
+        `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: a, namespace: shop, labels: { istio.io/use-waypoint: ${waypoint} } }
+spec: { hosts: ["*.a.test"], location: ${location}, resolution: ${resolution}, ports: [{ number: 80, name: a, protocol: HTTP }] }`,
+        { creationTimestamp: 0 },
+      );
+      const errors = problems.filter(({ severity }) => severity === 'error');
+      expect(errors.map(({ field }) => field)).toEqual(Array(count).fill('metadata.labels["istio.io/use-waypoint"]'));
+    },
+  );
 
   it.each(accepted)('accepts a %s such as %s', (kind, spec) => {
     expect(errorsOf(kind, spec)).toEqual([]);

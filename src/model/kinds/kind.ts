@@ -1,6 +1,11 @@
 /** How one kind of object is recognised and decoded. */
 import type { Decoded, Decoder, FieldError } from '../fields/decode.ts';
 
+export interface MetadataTexts {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+}
+
 export interface Kind<Name extends string, Spec> {
   readonly kind: Name;
   /** What files call it, where that is not the kind: two groups may have a kind of one name. */
@@ -21,8 +26,8 @@ export interface Kind<Name extends string, Spec> {
   readonly spec?: Decoder<unknown>;
   /** Decodes and validates; every mistake is said, its path counted from the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
-  /** What annotations of the object say that its spec does not allow; paths counted from its metadata. */
-  annotationErrors?(spec: Spec, annotations: Readonly<Record<string, string>>): readonly FieldError[];
+  /** What labels and annotations of the object say that its spec does not allow; paths counted from its metadata. */
+  metadataErrors?(spec: Spec, metadata: MetadataTexts): readonly FieldError[];
   /** What is allowed and probably not meant. */
   warnings(spec: Spec): readonly FieldError[];
 }

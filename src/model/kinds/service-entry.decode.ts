@@ -30,6 +30,7 @@ import {
   subnetMistake,
   workloadSelector,
 } from './field-rules.ts';
+import type { MetadataTexts } from './kind.ts';
 import {
   maxServiceEntryAltNames,
   maxServiceEntryClusters,
@@ -286,6 +287,23 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
       errors.push({ path: fieldPath(path, field), message: 'must not be given with DYNAMIC_DNS' });
   }
   return errors;
+}
+
+const waypointLabel = 'istio.io/use-waypoint';
+
+/** As in Istio: names of the mesh are resolved by sidecars alone. */
+export function waypointErrors(
+  { resolution, location }: ServiceEntry,
+  { labels }: Pick<MetadataTexts, 'labels'>,
+): FieldError[] {
+  const waypoint = labels[waypointLabel] ?? '';
+  const uses = waypoint !== '' && waypoint.toLowerCase() !== 'none';
+  return mistakeAt(
+    `labels["${waypointLabel}"]`,
+    uses && resolution === 'DYNAMIC_DNS' && location === 'MESH_INTERNAL'
+      ? 'is not supported with resolution DYNAMIC_DNS and location MESH_INTERNAL: leave the label out, or set location to MESH_EXTERNAL'
+      : undefined,
+  );
 }
 
 /** The ports of an endpoint are named after the object's. */

@@ -174,8 +174,9 @@ function egressHostMistake(text: string): string | undefined {
   const [namespace, host, ...more] = text.split('/');
   if (host === undefined || more.length > 0)
     return `must be namespace/host, such as "*/*" or "./*", not ${JSON.stringify(text)}`;
-  if (namespace !== '*' && namespace !== '.' && namespace !== '~' && !isDnsLabel(namespace!)) {
-    return `must have a namespace, "*", "." or "~" before the slash, not ${JSON.stringify(namespace)}`;
+  const named = namespace!.replace(/^~/, '');
+  if (namespace !== '~' && named !== '*' && named !== '.' && !isDnsLabel(named)) {
+    return `must have a namespace, "*" or "." before the slash, or "~" and one of these, which leaves out what it names, not ${JSON.stringify(namespace)}`;
   }
   return hostMistake(host);
 }
@@ -241,7 +242,9 @@ export function sidecarWarnings(spec: Sidecar): FieldError[] {
     ...(spec.egress ?? []).flatMap((listener, index) =>
       mistakeAt(
         `egress[${index}].hosts`,
-        listener.hosts.includes('*/*') && listener.hosts.length > 1 ? '"*/*" includes the others' : undefined,
+        listener.hosts.includes('*/*') && listener.hosts.filter((host) => !host.startsWith('~')).length > 1
+          ? '"*/*" includes the others'
+          : undefined,
       ),
     ),
     ...mistakeAt(

@@ -58,6 +58,14 @@ describe('the scope of a sidecar', () => {
     ['"*/card.b"', ['card.b']],
     ['"*/hidden.b"', []],
     ['"~/*"', []],
+    // A virtual service of another namespace leads to card.b.
+    ['"*/*", "~pay/*"', ['reviews.b', 'ratings.b', 'card.b']],
+    ['"shop/ratings.b", "pay/*", "~pay/*"', ['ratings.b', 'card.b']],
+    ['"*/*", "~./ratings.b"', ['reviews.b', 'card.b']],
+    ['"*/*", "~/*.b"', ['card.b']],
+    ['"*/*", "~other/*"', ['reviews.b', 'ratings.b', 'card.b']],
+    ['"./ratings.b", "~shop/*"', []],
+    ['"~shop/*"', []],
   ])('imports %s, and what imported virtual services lead to', (imported, expected) => {
     expect(hosts(scopeOf(object('Sidecar', 'shop/s', `{egress: [{hosts: [${imported}]}]}`)).services)).toEqual(
       expected,

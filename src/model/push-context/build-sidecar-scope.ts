@@ -28,8 +28,8 @@ export interface ScopeSources {
 /** Everything that is exported to the namespace, through one listener. */
 const importEverything: EgressListener = { captureMode: 'DEFAULT', hosts: ['*/*'] };
 
-function importsEverything({ hosts, port }: EgressListener): boolean {
-  return port === undefined && hosts.includes('*/*');
+function importsEverything({ hosts, port }: EgressListener, namespace: string): boolean {
+  return port === undefined && new HostImports(hosts, namespace).isEverything;
 }
 
 /**
@@ -64,7 +64,7 @@ export function buildSidecarScope(
   );
   const about = { namespace, sidecar, outboundTrafficPolicy, egressListeners };
   // Nothing is left that a virtual service could lead to besides.
-  if (egress.length === 1 && importsEverything(egress[0]!)) {
+  if (egress.length === 1 && importsEverything(egress[0]!, namespace)) {
     return sameOr(before, new BuiltScope(about, egressListeners[0]!.services));
   }
   for (const { shown } of listeners) for (const { original, service } of shown()) seen.add(original, service);
@@ -83,8 +83,7 @@ function listenerScope(
   before: EgressListenerScope | undefined,
 ) {
   const imports = new HostImports(listener.hosts, namespace);
-  const everything = listener.hosts.includes('*/*');
-  const meant = everything
+  const meant = imports.isEverything
     ? sources.services.meantTo(namespace)
     : withTargets(onePerHost(importedServices(sources.services, imports, namespace), namespace), sources, namespace);
   const showsAll = !showsOnePort(listener);
@@ -135,6 +134,7 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
     const all = hosts.has('*');
     for (const service of candidates) {
       if (!isExportedTo(service.exportTo, service.namespace, namespace)) continue;
+      if (imports.excludes(service.namespace, service.hostname)) continue;
       if (all || mostSpecific(service.hostname, hosts) !== undefined) found.add(service);
     }
   };

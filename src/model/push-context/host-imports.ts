@@ -2,25 +2,39 @@
 import { isHostWithin, isWildcard, mostSpecific } from '../fields/hostname.ts';
 
 export class HostImports {
-  private readonly byNamespace = new Map<string, Set<string>>();
+  private readonly imported = new Map<string, Set<string>>();
+  private readonly excluded = new Map<string, Set<string>>();
 
   /** Hosts by namespace; `*` is any namespace. */
   get hosts(): ReadonlyMap<string, ReadonlySet<string>> {
-    return this.byNamespace;
+    return this.imported;
+  }
+
+  /** Everything, with no exclusion. */
+  get isEverything(): boolean {
+    return this.imported.get('*')?.has('*') === true && this.excluded.size === 0;
   }
 
   /**
-   * @param hosts `namespace/host`; `.` is the own namespace, `~` imports nothing
+   * @param hosts `namespace/host`; `.` is the own namespace. With `~` before the namespace the services of these hosts are left out,
+   *   whatever else imports them; `~` alone means any namespace.
    */
   constructor(hosts: readonly string[], ownNamespace: string) {
     for (const text of hosts) {
       const slash = text.indexOf('/');
-      const written = text.slice(0, slash);
-      if (written === '~') continue;
+      const isExcluded = text.startsWith('~');
+      const written = text.slice(isExcluded ? 1 : 0, slash) || '*';
       const namespace = written === '.' ? ownNamespace : written;
-      const imported = this.byNamespace.get(namespace) ?? new Set<string>();
-      this.byNamespace.set(namespace, imported.add(text.slice(slash + 1)));
+      const byNamespace = isExcluded ? this.excluded : this.imported;
+      byNamespace.set(namespace, (byNamespace.get(namespace) ?? new Set<string>()).add(text.slice(slash + 1)));
     }
+  }
+
+  /** Whether services of a host of a namespace are left out. */
+  excludes(namespace: string, host: string): boolean {
+    if (this.excluded.size === 0) return false;
+    const sets = [this.excluded.get(namespace), this.excluded.get('*')];
+    return sets.some((hosts) => hosts !== undefined && mostSpecific(host, hosts) !== undefined);
   }
 
   /** Whether a host of a namespace lies within what is imported. */
@@ -35,6 +49,6 @@ export class HostImports {
   }
 
   private sets(namespace: string): ReadonlySet<string>[] {
-    return [this.byNamespace.get(namespace), this.byNamespace.get('*')].filter((hosts) => hosts !== undefined);
+    return [this.imported.get(namespace), this.imported.get('*')].filter((hosts) => hosts !== undefined);
   }
 }

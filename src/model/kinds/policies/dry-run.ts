@@ -1,6 +1,7 @@
 /** Policies that are to be tried, and to have no effect (spec/discovery.md §8.10). */
 import type { FieldError } from '../../fields/decode.ts';
 import { booleanOf } from '../../fields/go-boolean.ts';
+import type { MetadataTexts } from '../kind.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
 
 export const dryRunAnnotation = 'istio.io/dry-run';
@@ -14,7 +15,7 @@ export function isDryRun({ annotations }: { readonly annotations: Readonly<Recor
 /** What was written to be tried and can only be in force, or be nothing, is refused: neither may be what was meant. */
 export function dryRunErrors(
   { action }: AuthorizationPolicy,
-  annotations: Readonly<Record<string, string>>,
+  { annotations }: Pick<MetadataTexts, 'annotations'>,
 ): FieldError[] {
   if (annotations[dryRunAnnotation] === undefined || action === 'ALLOW' || action === 'DENY') return [];
   return [
