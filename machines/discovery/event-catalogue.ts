@@ -383,6 +383,7 @@ const ownCatalogue = [
   { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
   { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
+  { type: 'timer sharedDelay', from: 'push', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer servingTime', from: 'push', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer retryDelay', from: 'push', to: 'push', diagram: 'push', seeds: [] },
   { type: 'spawn', from: 'push', to: 'push/context', diagram: 'push', seeds: ['6.8 #12', '6.8 #13'] },

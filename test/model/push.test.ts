@@ -57,6 +57,53 @@ describe('push', () => {
     expect(more).toEqual([]);
   });
 
+  it('does not let requests of one namespace every 50 ms put off a push of another one for more than three quiet times', async () => {
+    const world = await servingWorld();
+    const tenant = (): void => request(world, { configs: ['ServiceEntry/mallory/flood'] });
+    for (let ms = 0; ms < 2_000; ms += 50) {
+      tenant();
+      await world.pass(50);
+    }
+    expect(world.builds).toHaveLength(1);
+    const changed = world.clock.now();
+    request(world, { configs: ['VirtualService/bank/web'] });
+    for (let ms = 0; ms < 1_000; ms += 50) {
+      tenant();
+      await world.pass(50);
+    }
+    const [first] = buildTimes(world, changed);
+    expect(first).toBe(300);
+    expect(world.builds[1]!.configs).toContain('VirtualService/bank/web');
+  });
+
+  it('builds the next context at once when one ends, whatever another namespace requests meanwhile', async () => {
+    const world = await servingWorld();
+    world.buildsAtOnce = false;
+    const origin = world.clock.now();
+    request(world, { configs: ['VirtualService/bank/web'] });
+    await world.pass(100);
+    request(world, { configs: ['VirtualService/bank/web'] });
+    await world.pass(150);
+    for (let ms = 250; ms < 600; ms += 50) {
+      request(world, { configs: ['ServiceEntry/mallory/flood'] });
+      await world.pass(50);
+    }
+    world.builds[1]!.done();
+    await world.settle();
+    expect(buildTimes(world, origin)).toEqual([100, 600]);
+  });
+
+  it('waits for quiet, and no longer, after requests of several namespaces', async () => {
+    const world = await servingWorld();
+    const origin = world.clock.now();
+    for (const namespace of ['a', 'b', 'c']) {
+      request(world, { configs: [`VirtualService/${namespace}/web`] });
+      await world.pass(50);
+    }
+    await world.pass(1_000);
+    expect(buildTimes(world, origin)).toEqual([200]);
+  });
+
   it('answers a request that came during a 500 ms build right after that build', async () => {
     const world = await servingWorld();
     world.buildsAtOnce = false;

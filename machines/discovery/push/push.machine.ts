@@ -50,6 +50,12 @@ interface PushContext extends PushInput {
   failures: number;
 }
 
+/**
+ * Quiet times that requests of several namespaces wait for quiet: a namespace that changes without end delays the push of another one by no
+ * more.
+ */
+const maxSharedQuietTimes = 3;
+
 /** A round of turns is over long before: a proxy that is slow costs its turn no time. */
 const servingLimitMs = 10_000;
 
@@ -76,6 +82,7 @@ export const pushMachine = setup({
   delays: {
     quietTime: ({ context }) => context.debounceAfterMs,
     longestDelay: ({ context }) => context.debounceMaxMs,
+    sharedDelay: ({ context }) => Math.min(maxSharedQuietTimes * context.debounceAfterMs, context.debounceMaxMs),
     servingTime: servingLimitMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
@@ -87,6 +94,8 @@ export const pushMachine = setup({
       !event.forced &&
       event.configs.length > 0 &&
       event.configs.every((key) => key.startsWith('Endpoints/')),
+    /** Together with what is gathered it is about more than one namespace. */
+    isOfSeveralNamespaces: ({ context, event }) => isOfSeveralNamespaces(merged(context.gathered, event)),
     somethingIsGathered: ({ context }) => context.gathered.updates > 0,
     somethingIsUrgent: ({ context }) => context.urgent.updates > 0,
     somethingIsUnbuilt: ({ context }) => context.unbuilt.updates > 0,
@@ -231,6 +240,7 @@ export const pushMachine = setup({
                 'push.request': [
                   { guard: 'asksForNothing', description: 'There is nothing to bring anybody up to date with (§6.1).' },
                   { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                  { guard: 'isOfSeveralNamespaces', target: '.settling shared', actions: 'gather' },
                   { target: '.settling', actions: 'gather' },
                 ],
               },
@@ -240,9 +250,39 @@ export const pushMachine = setup({
                   description: 'More may follow: the quiet time counts from the last request.',
                   after: { quietTime: 'due' },
                 },
+                'settling shared': {
+                  description:
+                    'Requests are about several namespaces: one that changes without end must not delay the push of another one.',
+                  after: { sharedDelay: 'due' },
+                  on: {
+                    'push.request': [
+                      { guard: 'asksForNothing' },
+                      { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                      { target: '.settling', actions: 'gather' },
+                    ],
+                  },
+                  initial: 'settling',
+                  states: {
+                    settling: {
+                      description: 'More may follow: the quiet time counts from the last request.',
+                      after: { quietTime: '#push.pushing.requests.gathering.due' },
+                    },
+                  },
+                },
                 due: {
                   description: 'It has been quiet long enough; perhaps a context is still being built.',
                   always: { guard: not('somethingIsGathered'), target: '#push.pushing.requests.none' },
+                  on: {
+                    'push.request': [
+                      { guard: 'asksForNothing' },
+                      { guard: 'doesNotWait', actions: 'gatherUrgently' },
+                      {
+                        guard: 'isOfSeveralNamespaces',
+                        actions: 'gather',
+                        description: 'What has waited long enough waits for no other namespace.',
+                      },
+                    ],
+                  },
                 },
                 overdue: {
                   description: 'The first request has waited long enough, quiet or not.',
@@ -352,6 +392,12 @@ export const pushMachine = setup({
     },
   },
 });
+
+/** What concerns the whole mesh counts as a namespace of its own. */
+function isOfSeveralNamespaces({ configs, forced }: MergedRequest): boolean {
+  const namespaces = new Set(configs.map((key) => key.split('/', 2)[1]));
+  return namespaces.size + Number(forced) > 1;
+}
 
 function merged(sum: MergedRequest, event: PushStart | PushRequest | ClientsServed): MergedRequest {
   return event.type === 'push.request' ? together(sum, { ...event, updates: 1 }) : sum;
