@@ -11,7 +11,7 @@ import { ObjectStore } from './object-store.ts';
 import { ReferencedObjects } from './referenced-objects.ts';
 
 /** Informers of kinds whose events the test gives; a Secret is read of what the cluster has. */
-function given(kinds: readonly KindName[], maxBytes = 40_000) {
+function given(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs?: number) {
   const shares = new SharesOfKinds(maxBytes);
   const secrets = new Map<string, KubernetesObject>();
   const stores = new Map<string, ObjectStore>();
@@ -40,7 +40,10 @@ function given(kinds: readonly KindName[], maxBytes = 40_000) {
   const source = new ClusterSource({
     ...{ address: 'k8s://', informers, kinds, revision: '' },
     referenced: { objects, of: credentialsReferencedBy },
+    ...(maxReadMs !== undefined && { maxReadMs }),
   });
+  const moved: string[] = [];
+  source.watch({ changed: (kind) => moved.push(kind), failed: () => {} });
   const refused: RefusedObject[] = [];
   source.onRefused((one) => refused.push(one));
   const put = (kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void => {
@@ -50,7 +53,7 @@ function given(kinds: readonly KindName[], maxBytes = 40_000) {
     const changes = stores.get(nameOf(resource))!.apply({ type, object: whole });
     for (const reader of readers.get(nameOf(resource)) ?? []) void reader(changes);
   };
-  return { source, refused, secrets, objects, put };
+  return { source, refused, secrets, objects, put, moved };
 }
 
 const named = (name: string, version = '1') => ({
@@ -129,4 +132,41 @@ it('a Gateway and the Secret that it refers to come with one reading; a Secret t
   one.put('Gateway', gateway('other', '3'), 'DELETED');
   await one.source.read();
   expect([...one.source.snapshot.byKey.keys()]).toEqual([]);
+});
+
+it('reads namespaces in turn: a change is read beside many of another namespace, of which the rest is read next', async () => {
+  const { source, put, moved } = given(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
+  await source.read();
+  const service = (index: number): KubernetesObject => ({
+    metadata: { ...named(`flood-${index}`), namespace: 'mallory' },
+    spec: { hosts: [`h${index}.test`], http: [{ route: [{ destination: { host: 'a.test' } }] }] },
+  });
+  for (let index = 0; index < 50; index++) put('VirtualService', service(index));
+  put('AuthorizationPolicy', { metadata: named('late'), spec: {} });
+  moved.splice(0);
+  await source.read();
+  expect([...source.snapshot.byKey.keys()].sort()).toEqual([
+    'AuthorizationPolicy/bank/late',
+    'VirtualService/mallory/flood-0',
+  ]);
+  // Something is left to be read.
+  expect(moved).toEqual(['VirtualService']);
+  for (let count = 0; count < 49; count++) await source.read();
+  expect([source.snapshot.byKey.size, moved.length]).toEqual([51, 49]);
+});
+
+it('reads an object again that changes while it is read, in the next reading', async () => {
+  const { source, put } = given(['VirtualService'], 1_000_000, 0);
+  await source.read();
+  const service = (version: string, host: string): KubernetesObject => ({
+    metadata: { ...named('web', version), generation: Number(version) },
+    spec: { hosts: [host], http: [{ route: [{ destination: { host: 'a.test' } }] }] },
+  });
+  put('VirtualService', service('2', 'old.test'));
+  const reading = source.read();
+  await Promise.resolve();
+  put('VirtualService', service('3', 'new.test'));
+  await reading;
+  await source.read();
+  expect(source.snapshot.byKey.get('VirtualService/bank/web')!.spec).toMatchObject({ hosts: ['new.test'] });
 });

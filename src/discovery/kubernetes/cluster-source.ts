@@ -18,6 +18,7 @@ import type { KubernetesObject } from './api-server.ts';
 import { type InformerEffects, nameOf } from './informer-effects.ts';
 import { keyOf, type ObjectChange, type ObjectKey, refusalOf } from './object-store.ts';
 import type { ObjectReference, ReferencedKind, ReferencedObjects } from './referenced-objects.ts';
+import { type UnreadObject, UnreadObjects } from './unread-objects.ts';
 
 export interface ClusterSourceOptions {
   /** `k8s://`. */
@@ -29,6 +30,8 @@ export interface ClusterSourceOptions {
   readonly nameOf?: (kind: KindName) => ResourceName;
   /** Of this control plane: objects of Istio's that are labelled for another one are not there. Empty: `default`. */
   readonly revision: string;
+  /** As {@link defaultMaxReadMs}; a test may end a reading at once. */
+  readonly maxReadMs?: number;
   /** Secrets and ConfigMaps are read where an object refers to them; absent: informers have all of them. */
   readonly referenced?: {
     readonly objects: ReferencedObjects;
@@ -62,13 +65,20 @@ const revisionLabel = 'istio.io/rev';
  */
 const maxReferenceWaitMs = 250;
 const referencedKinds: readonly ReferencedKind[] = ['Secret', 'ConfigMap'];
+/**
+ * Work of one reading, in milliseconds, after the first one. What is left is read next: objects of one namespace, however many change,
+ * delay those of another one by about one reading.
+ */
+const defaultMaxReadMs = 30;
 const nothing: Held = { inForce: [], problems: [] };
 
 export class ClusterSource implements ConfigSource {
   readonly #options: ClusterSourceOptions;
   readonly #nameOf: (kind: KindName) => ResourceName;
-  /** What has to be read: keys of objects, by kind. */
-  #unread = new Map<KindName, Set<ObjectKey>>();
+  /** What has to be read, but for referenced objects. */
+  readonly #unread = new UnreadObjects();
+  /** Secrets and ConfigMaps that have to be read. */
+  #unreadReferenced = new Map<KindName, Set<ObjectKey>>();
   readonly #held = new Map<KindName, Map<ObjectKey, Held>>();
   readonly #synced: Promise<unknown>;
   #snapshot = ConfigSnapshot.empty;
@@ -111,7 +121,7 @@ export class ClusterSource implements ConfigSource {
   /** Where it changes is the kind: which objects of it, is noted here. */
   watch({ changed }: WatchHandlers): StopWatching {
     this.#changed = changed;
-    for (const kind of this.#unread.keys()) changed(kind);
+    for (const kind of new Set([...this.#unread.kinds(), ...this.#unreadReferenced.keys()])) changed(kind);
     return () => {
       this.#changed = undefined;
     };
@@ -119,45 +129,49 @@ export class ClusterSource implements ConfigSource {
 
   async read(): Promise<SourceReading> {
     await this.#synced;
-    const unread = this.#unread;
-    this.#unread = new Map();
+    const taken: UnreadObject[] = [];
     try {
-      return await this.#read(unread);
+      const reading = await this.#read(taken);
+      this.#hasRead = true;
+      const [left] = this.#unread.kinds();
+      if (left !== undefined) this.#changed?.(left);
+      return reading;
     } catch (error) {
-      for (const [kind, keys] of unread) for (const key of keys) this.#unreadOf(kind).add(key);
+      this.#unread.endReading();
+      for (const [kind, key] of taken) this.#noteUnread(kind, key);
       throw error;
     }
   }
 
-  async #read(unread: Map<KindName, Set<ObjectKey>>): Promise<SourceReading> {
+  /** @param taken gets what is read: should the reading fail, it is read again */
+  async #read(taken: UnreadObject[]): Promise<SourceReading> {
     const turns = new Turns();
     const edits = new Map<string, Config | undefined>();
     const problems: ConfigProblem[] = [];
     const recovered: string[] = [];
     const now: [KindName, ObjectKey, Held][] = [];
-    const readKind = async (kind: KindName, keys: Iterable<ObjectKey>): Promise<void> => {
-      const held = this.#held.get(kind)!;
-      for (const key of keys) {
-        const before = held.get(key) ?? nothing;
-        const object = this.#objectOf(kind, key);
-        const after = object === undefined ? nothing : this.#decoded(kind, object, before);
-        if (after !== before) now.push([kind, key, after]);
-        note(edits, before, after);
-        if (after.problems.length > 0) problems.push(...after.problems);
-        else if (before.problems.length > 0) recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
-        await turns.rest();
-      }
+    const read = async (kind: KindName, key: ObjectKey): Promise<void> => {
+      taken.push([kind, key]);
+      const before = this.#held.get(kind)!.get(key) ?? nothing;
+      const object = this.#objectOf(kind, key);
+      const after = object === undefined ? nothing : this.#decoded(kind, object, before);
+      if (after !== before) now.push([kind, key, after]);
+      note(edits, before, after);
+      if (after.problems.length > 0) problems.push(...after.problems);
+      else if (before.problems.length > 0) recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
+      await turns.rest();
     };
-    for (const [kind, keys] of unread) if (!this.#isReferenced(kind)) await readKind(kind, keys);
+    const { maxReadMs = defaultMaxReadMs } = this.#options;
+    const begun = performance.now();
+    // Proxies would take what is missing of the first reading for gone.
+    const isOver = (): boolean => this.#hasRead && performance.now() - begun - turns.waitedMs >= maxReadMs;
+    do for (const [kind, key] of this.#unread.takeRound()) await read(kind, key);
+    while (this.#unread.size > 0 && !isOver());
+    this.#unread.endReading();
     await this.#readReferenced(edits);
-    for (const kind of referencedKinds.filter((one) => this.#isReferenced(one))) {
-      const arrived = this.#unread.get(kind) ?? [];
-      this.#unread.delete(kind);
-      const keys = new Set([...(unread.get(kind) ?? []), ...arrived]);
-      // Should this reading fail, they are read again with the others.
-      unread.set(kind, keys);
-      await readKind(kind, keys);
-    }
+    const referenced = this.#unreadReferenced;
+    this.#unreadReferenced = new Map();
+    for (const [kind, keys] of referenced) for (const key of keys) await read(kind, key);
     this.#snapshot = await turns.through(this.#snapshot.editing(edits));
     for (const [kind, key, after] of now) {
       const held = this.#held.get(kind)!;
@@ -187,7 +201,6 @@ export class ClusterSource implements ConfigSource {
       referenced.objects.refer(key, config === undefined ? [] : referenced.of(config));
     }
     await referenced.objects.attempted(this.#hasRead ? maxReferenceWaitMs : undefined);
-    this.#hasRead = true;
   }
 
   #tellRefused(kind: KindName, key: ObjectKey, before: Held, after: Held): void {
@@ -249,18 +262,15 @@ export class ClusterSource implements ConfigSource {
     let isNews = false;
     for (const change of changes) {
       if (change.event === 'update' && isOfStatusOnly(kind, change.previous, change.object)) continue;
-      this.#unreadOf(kind).add(change.key);
+      this.#noteUnread(kind, change.key);
       isNews = true;
     }
     if (isNews) this.#changed?.(kind);
   }
 
-  #unreadOf(kind: KindName): Set<ObjectKey> {
-    const known = this.#unread.get(kind);
-    if (known !== undefined) return known;
-    const made = new Set<ObjectKey>();
-    this.#unread.set(kind, made);
-    return made;
+  #noteUnread(kind: KindName, key: ObjectKey): void {
+    if (!this.#isReferenced(kind)) this.#unread.add(kind, key);
+    else this.#unreadReferenced.set(kind, (this.#unreadReferenced.get(kind) ?? new Set()).add(key));
   }
 }
 
