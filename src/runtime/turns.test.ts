@@ -2,7 +2,7 @@ import { setTimeout as after, setImmediate as nextTurn } from 'node:timers/promi
 import { expect, test } from 'vitest';
 import { type Steps, Turns } from './turns.ts';
 
-const turnMs = 3;
+const turnMs = 6;
 
 function* busy(ms: number, done: () => void = () => {}): Steps<void> {
   for (const until = performance.now() + ms; performance.now() < until; ) yield;
@@ -23,19 +23,17 @@ async function turnsUntil(work: Promise<unknown>): Promise<number> {
   return turns;
 }
 
-/** Steps of which each lasts as long as a turn. */
-function* wholeTurns(count: number, step: () => void = () => {}): Steps<void> {
+function* steps(count: number, lastingMs: number): Steps<void> {
   for (let i = 0; i < count; i++) {
-    const until = performance.now() + turnMs;
+    const until = performance.now() + lastingMs;
     while (performance.now() < until);
-    step();
     yield;
   }
 }
 
 test('works that run at the same time have a turn of the event loop one after the other', async () => {
   await nextTurn();
-  const works = Array.from({ length: 4 }, () => new Turns(turnMs).through(wholeTurns(3)));
+  const works = Array.from({ length: 4 }, () => new Turns(turnMs).through(steps(3, turnMs)));
   // The first steps run before the works wait for one another.
   expect(await turnsUntil(Promise.all(works))).toBeGreaterThanOrEqual(8);
 });
@@ -43,9 +41,9 @@ test('works that run at the same time have a turn of the event loop one after th
 test('works that begin when another ends share its turn', async () => {
   await nextTurn();
   const inOrder = (async () => {
-    for (let i = 0; i < 10; i++) await new Turns(turnMs).through(wholeTurns(1));
+    for (let i = 0; i < 10; i++) await new Turns(turnMs).through(steps(1, turnMs / 2));
   })();
-  expect(await turnsUntil(inOrder)).toBeGreaterThanOrEqual(5);
+  expect(await turnsUntil(inOrder)).toBeGreaterThanOrEqual(4);
 });
 
 test('work that has waited longest has the next turn, so that each is done', async () => {
