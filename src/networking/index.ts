@@ -18,12 +18,14 @@ import { explainEndpoints } from './endpoints/explain-endpoints.ts';
 import { hostNameEndpoints } from './endpoints/host-name-endpoints.ts';
 import { addressList } from './endpoints/omission.ts';
 import { type Memory, noMemory, type RememberedType } from './inputs/generator-memory.ts';
-import { type Encodable, Resource } from './messages/resource.ts';
+import { type AheadPart, Resource } from './messages/resource.ts';
 import { buildNameTable } from './name-table/build.ts';
 import { buildBootstrapPatches } from './patches/bootstrap.ts';
 import {
   buildClusters,
   buildExtensions,
+  buildingListeners,
+  buildingRoutes,
   buildListeners,
   buildRoutes,
   clustersAhead,
@@ -113,7 +115,7 @@ interface Untouched {
     push: PushContext,
     memory: Memory,
     names: readonly string[],
-  ) => Iterator<Encodable | undefined>;
+  ) => Iterator<AheadPart | undefined>;
 }
 
 /** `all`: a proxy has every resource of the type. `named`: it has those that it asks for. */
@@ -121,12 +123,21 @@ export type Generator =
   | (Untouched & {
       readonly scope: 'all';
       readonly build: (shape: ProxyShape, push: PushContext, memory?: Memory) => Resource[];
+      /** The same with rests; absent: it takes little, or what takes long is made ahead. */
+      readonly building?: (shape: ProxyShape, push: PushContext, memory: Memory) => Iterator<undefined, Resource[]>;
       readonly sharing?: Sharing & { readonly own: OwnOfAll };
     })
   | (Untouched & {
       readonly scope: 'named';
       /** One for each name, or none for a name that means nothing. */
       readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
+      /** The same with rests; absent: it takes little. @returns what there is to encode before each rest, if anything */
+      readonly building?: (
+        shape: ProxyShape,
+        push: PushContext,
+        names: readonly string[],
+        memory: Memory,
+      ) => Iterator<AheadPart | undefined, Resource[]>;
       readonly narrowing?: Narrowing;
       /** Subjects are those of the narrowing. */
       readonly sharing?: Sharing & {
@@ -178,8 +189,17 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
       projection: endpointProjection,
     },
   ],
-  [listenerType, { scope: 'all', build: buildListeners, isUntouched: untouchedListeners }],
-  [routeType, { scope: 'named', build: buildRoutes, projection: routeProjection, ahead: buildRoutesAhead }],
+  [listenerType, { scope: 'all', build: buildListeners, building: buildingListeners, isUntouched: untouchedListeners }],
+  [
+    routeType,
+    {
+      scope: 'named',
+      build: buildRoutes,
+      building: buildingRoutes,
+      projection: routeProjection,
+      ahead: buildRoutesAhead,
+    },
+  ],
   [nameTableType, { scope: 'all', build: buildNameTable }],
   [extensionType, { scope: 'named', build: buildExtensions }],
   [bootstrapType, { scope: 'named', build: buildBootstrapPatches }],

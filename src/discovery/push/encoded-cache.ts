@@ -27,14 +27,16 @@ import type { EncodedResource } from '../ads/resource-source.ts';
 import { frameOf } from '../ads/responses/ads-response.ts';
 import { LayeredResources } from '../ads/responses/layered-resources.ts';
 import { affectedNames, changesReach, hostsOfRules, mayTouch } from './affected-names.ts';
+import { changeSize } from './change-size.ts';
 import { ContextHistory } from './context-history.ts';
 import { encodeMade } from './encode-made.ts';
 import type { ResourceMap } from './list-making.ts';
-import { ListMaking } from './list-making.ts';
+import { encodeAhead, ListMaking } from './list-making.ts';
 import { MakingAhead } from './making-ahead.ts';
-import type { PublishedContext } from './mesh-state.ts';
+import type { Publication, PublishedContext } from './mesh-state.ts';
 import { ModelLists, type NameList, NameLists } from './name-list.ts';
 import { type MemoryCounts, ResourceMemory, type ThrashingFigures } from './resource-memory.ts';
+import { WholeListMaking } from './whole-list-making.ts';
 
 export type Encode = (resource: Resource) => EncodedResource;
 
@@ -93,13 +95,19 @@ interface ResourceSets {
   readonly ahead: Map<string, MakingAhead>;
   /** Lists that are being made, as long as somebody waits for them. */
   readonly makings: WeakValues<ListMaking>;
+  readonly wholeMakings: WeakValues<WholeListMaking>;
 }
+
+/** Resources of a list of everything that are made at once. */
+const longWholeList = 64;
 
 /** Types, namespaces of proxies, names of route configurations. */
 const mostAhead = 1_024;
 
 /** Changed objects, services among them, after which lists are built at once; after more they are built ahead, in pieces. */
 const defaultMaxChangesAtOnce = 64;
+/** Values in changed objects after which lists are built at once: a few objects may be as large as many. */
+const maxChangeSizeAtOnce = 10_000;
 
 /** Sets that are too few to be worth a look at which of them are of no use. */
 const fewSets = 1_000;
@@ -223,7 +231,7 @@ export class EncodedCache {
     names: readonly string[] | '*',
   ): (() => boolean) | undefined {
     const ahead = this.#ahead(context, typeUrl, shape, names);
-    const rest = this.#prepareList(context, typeUrl, shape, names);
+    const rest = this.#prepareList(context, typeUrl, shape, names) ?? this.#prepareWhole(context, typeUrl, shape);
     if (ahead === undefined) return rest;
     return () => ahead.piece() || rest?.() === true;
   }
@@ -235,9 +243,10 @@ export class EncodedCache {
     names: readonly string[] | '*',
   ): MakingAhead | undefined {
     const { makesAhead, ahead } = this.#setsOf(context);
-    const generator = makesAhead ? this.#generators.get(typeUrl) : undefined;
+    const generator = this.#generators.get(typeUrl);
     if (generator?.ahead === undefined || !this.#keeps(typeUrl)) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
+    if (!makesAhead && !this.#isNew(context, typeUrl, shape, names, generator)) return undefined;
     const projection = generator.projection?.(shape, context) ?? '';
     const key = `${shape.type} ${typeUrl} ${projection} ${names === '*' ? '' : names.join()}`;
     let making = ahead.get(key);
@@ -247,11 +256,29 @@ export class EncodedCache {
       const parts = generator.ahead(shape, context, this.#memory, names === '*' ? [] : names);
       making = new MakingAhead(parts, (part) => {
         if (part instanceof Resource) this.#encode(part, undefined);
-        else void part.bytes;
+        else encodeAhead(part);
       });
       ahead.set(key, making);
     }
     return making.isDone ? undefined : making;
+  }
+
+  /** Whether the whole list has to be made, rather than what is another than in an earlier context. */
+  #isNew(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+    generator: Generator,
+  ): boolean {
+    const isNewFor = (of: ProxyShape): boolean => {
+      const list = generator.scope === 'all' || names === '*' ? undefined : this.#names.of(names);
+      const { list: made, base } = this.#set(context, typeUrl, of, list);
+      return made === undefined && base === undefined;
+    };
+    if (!isNewFor(shape)) return false;
+    const layer = generator.scope === 'all' ? this.#layer(context, shape, generator) : undefined;
+    return layer === undefined || isNewFor(layer.common);
   }
 
   #prepareList(
@@ -282,14 +309,17 @@ export class EncodedCache {
   }
 
   /** Takes over to a new context what it cannot have changed. */
-  carryOver(published: PublishedContext): void {
-    const { context, previous, forced } = published;
+  carryOver(published: PublishedContext & Partial<Pick<Publication, 'configs'>>): void {
+    const { context, previous, forced, configs } = published;
     const changed = withGateways(published);
     if (forced) this.#memory.clear();
     else this.#memory.forget(changed);
     this.#history.add({ ...published, changed: new Set([...changed, ...hostsOfRules(published)]) });
     const { maxChangesAtOnce = defaultMaxChangesAtOnce } = this.#options;
-    const sets = this.#setsOf(context, forced || previous === undefined || changed.size > maxChangesAtOnce);
+    const isMuch = (): boolean =>
+      changed.size > maxChangesAtOnce ||
+      changeSize(changed, context, configs, maxChangeSizeAtOnce) >= maxChangeSizeAtOnce;
+    const sets = this.#setsOf(context, forced || previous === undefined || isMuch());
     const old = previous === undefined ? undefined : this.#sets.get(previous);
     if (old === undefined || previous === undefined || forced) return;
     const number = this.#history.numberOf(previous)!;
@@ -326,14 +356,45 @@ export class EncodedCache {
     if (set.list !== undefined) return this.#hit(set.list);
     set.list = this.#layeredOfAll(context, typeUrl, shape, generator, set.base);
     if (set.list !== undefined) return set.list;
-    const made = new Map<string, EncodedResource>();
-    for (const resource of generator.build(shape, context, this.#memory)) {
-      const before = set.base?.get(resource.name);
-      const encoded = this.#encode(resource, before) ?? before;
-      if (encoded !== undefined) made.set(resource.name, encoded);
-    }
-    set.list = sameMap(set.base, made) ? set.base! : made;
-    return set.list;
+    this.#wholeMaking(context, typeUrl, shape, generator, set).finish();
+    return set.list!;
+  }
+
+  #wholeMaking(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    generator: AllGenerator,
+    set: ResourceSet,
+  ): WholeListMaking {
+    const { wholeMakings } = this.#setsOf(context);
+    const key = this.#setKey(typeUrl, shape, undefined);
+    const begun = wholeMakings.get(key);
+    if (begun !== undefined && !begun.hasFailed) return begun;
+    const { build, building } = generator;
+    const making = new WholeListMaking({
+      base: set.base,
+      build: () => build(shape, context, this.#memory),
+      building: building?.(shape, context, this.#memory),
+      encode: (resource, before) => this.#encode(resource, before),
+      made: (list) => {
+        set.list = list;
+      },
+    });
+    if (this.#keeps(typeUrl)) wholeMakings.set(key, making);
+    return making;
+  }
+
+  /** Makes a long list of everything in pieces; undefined: it is there, or it is short. */
+  #prepareWhole(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
+    const generator = this.#generators.get(typeUrl);
+    if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
+    const set = this.#set(context, typeUrl, shape, undefined);
+    if (set.list !== undefined) return undefined;
+    const isLong = this.#setsOf(context).makesAhead || set.base === undefined || set.base.size > longWholeList;
+    if (!isLong) return undefined;
+    const making = this.#wholeMaking(context, typeUrl, shape, generator, set);
+    return () => making.step();
   }
 
   /** A shape whose resources are those of a common one, but for a few; undefined where it has a list of its own. */
@@ -432,7 +493,7 @@ export class EncodedCache {
       set.list = shared;
       return undefined;
     }
-    const { lists, makings } = this.#setsOf(context);
+    const { lists, makings, makesAhead } = this.#setsOf(context);
     const key = projected?.key ?? this.#setKey(typeUrl, shape, wanted);
     const begun = makings.get(key);
     if (begun !== undefined) return begun;
@@ -454,6 +515,10 @@ export class EncodedCache {
       base,
       known: base === undefined ? lists.get(ofShape) : undefined,
       build: (some) => generator.build(shape, context, some, this.#memory),
+      ...(generator.building && {
+        building: (some) => generator.building!(shape, context, some, this.#memory),
+        isHeavy: makesAhead || base === undefined || shape.type === 'router',
+      }),
       encode: (resource, before) => this.#encode(resource, before) ?? before,
       made: (list) => {
         set.list = list;
@@ -506,7 +571,7 @@ export class EncodedCache {
     if (sets === undefined) {
       sets = {
         ...{ byKey: new Map(), sweepAt: fewSets, lists: new WeakValues(), makings: new WeakValues() },
-        ...{ makesAhead, ahead: new Map() },
+        ...{ makesAhead, ahead: new Map(), wholeMakings: new WeakValues<WholeListMaking>() },
       };
       this.#sets.set(context, sets);
       this.#latest = new WeakRef(sets);
@@ -600,11 +665,4 @@ function some(all: ResourceMap, names: readonly string[]): ResourceMap {
     ofList.set(names, chosen);
   }
   return chosen;
-}
-
-function sameMap(a: ResourceMap | undefined, b: ResourceMap): boolean {
-  if (a?.size !== b.size) return false;
-  const names = a.keys();
-  for (const [name, resource] of b) if (names.next().value !== name || a.get(name) !== resource) return false;
-  return true;
 }

@@ -2,11 +2,16 @@
  * In a fresh context everything is made for the first time: what lists of many proxies share is made a little at a time, so
  * that the first proxy keeps nobody waiting.
  */
+import { fromBinary } from '@bufbuild/protobuf';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
-import { clusterType, endpointType, routeType } from '../../networking/index.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import type { EncodedResource } from '../ads/resource-source.ts';
+import { frameOf } from '../ads/responses/ads-response.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const services = 3_000;
@@ -90,6 +95,11 @@ function prepared(node: MeshNode, typeUrl: string, names: readonly string[] | '*
     mostEncoded: Math.max(...stretches.map(({ encoded }) => encoded)),
     stretches: stretches.length,
   };
+}
+
+function routesIn(resource: EncodedResource): RouteConfiguration {
+  const [decoded] = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat(frameOf(resource, true))).resources;
+  return fromBinary(RouteConfigurationSchema, decoded!.resource!.value);
 }
 
 beforeEach(() => {
@@ -197,6 +207,79 @@ describe('what is pushed', () => {
     node.typesToPush({ version, forced: true, configs: new Set() }, [clusterType]);
     expect(node.prepare(clusterType, '*')).toBeDefined();
     expect(node.prepare(endpointType, [`outbound|80||${hostOf(1)}`])).toBeUndefined();
+  });
+
+  it('is made ahead after a small change as well where a proxy asks for what none had before', () => {
+    const node = nodeAt('10.9.0.1', 'ns-1');
+    node.typesToPush(world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(2_000) }), [routeType]);
+    const made = prepared(node, routeType, ['80']);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 2);
+    expect(made.stretches).toBeGreaterThan(services / 10);
+    const next = nodeAt('10.9.0.2', 'ns-2');
+    next.typesToPush(world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(3_000) }), [clusterType]);
+    expect(prepared(next, clusterType, '*').mostEncoded).toBeLessThan(20);
+  });
+
+  it('is made ahead where one object that changed is as large as many', () => {
+    const node = nodeAt('10.9.0.1', 'ns-1');
+    prepared(node, routeType, ['80']);
+    const large = givenObject('VirtualService', 'ns-7', 'vs-7', {
+      hosts: [hostOf(7)],
+      http: Array.from({ length: 4_000 }, (_, index) => ({
+        match: [{ uri: { exact: `/${index}` } }],
+        route: [{ destination: { host: hostOf(7) } }],
+      })),
+    });
+    node.typesToPush(world.put(large), [routeType]);
+    expect(node.prepare(routeType, ['80'])).toBeDefined();
+  });
+
+  it('is made a few at a time of listeners: each service of TCP has one', () => {
+    const tcp = objects
+      .filter(({ kind }) => kind === 'ServiceEntry')
+      .map((entry) => ({
+        ...entry,
+        spec: { ...(entry.spec as object), ports: [{ number: 5_000, name: 'tcp', protocol: 'TCP' }] },
+      }));
+    world = new GivenWorld(tcp);
+    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), listenerType, '*');
+    expect(made.list.length).toBeGreaterThan(services);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 3);
+    expect(made.mostEncoded).toBeLessThan(20);
+    expect(nodeAt('10.9.0.2', 'ns-1').prepare(listenerType, '*')).toBeUndefined();
+    world = new GivenWorld(tcp);
+    const atOnce = nodeAt('10.9.0.1', 'ns-1').get(listenerType, '*')!;
+    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+  });
+
+  it('is made a few at a time of one route configuration with thousands of routes', () => {
+    const gateway = givenObject('Gateway', 'edge', 'gw', {
+      selector: { istio: 'gw' },
+      servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+    });
+    const routes = (name: string, hosts: readonly string[]): Config =>
+      givenObject('VirtualService', 'ns-1', name, {
+        hosts,
+        gateways: ['edge/gw'],
+        http: Array.from({ length: 4_000 }, (_, index) => ({
+          match: [{ uri: { exact: `/${index}` } }],
+          route: [{ destination: { host: hostOf(1) } }],
+        })),
+      });
+    const all = [...objects, gateway, routes('one', ['one.test']), routes('two', ['two.test'])];
+    const edge = { namespace: 'edge', type: 'router', labels: { istio: 'gw' } } as const;
+    world = new GivenWorld(all);
+    const made = prepared(world.connect('10.9.0.9', edge), routeType, ['http.80']);
+    expect(made.stretches).toBeGreaterThan(30);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 4);
+    const atOnce = new GivenWorld(all).connect('10.9.0.9', edge).get(routeType, ['http.80'])!;
+    expect(made.list).toEqual([...atOnce.resources].map(([name, { version }]) => [name, version]));
+    const { virtualHosts } = routesIn(atOnce.resources.get('http.80')!);
+    expect(virtualHosts.map(({ name, domains, routes: own }) => [name, domains, own.length])).toEqual([
+      ['one.test:80', ['one.test'], 4_000],
+      ['two.test:80', ['two.test'], 4_000],
+    ]);
+    expect(new Set(virtualHosts[0]!.routes.map(({ match }) => match!.pathSpecifier.value)).size).toBe(4_000);
   });
 
   it('is made a few at a time where much of one list is another: the routes of a gateway with many hosts', () => {

@@ -1,11 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, it } from 'vitest';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { Encodable } from '../../networking/messages/resource.ts';
+import { type AheadPart, Encodable } from '../../networking/messages/resource.ts';
 import { MakingAhead } from './making-ahead.ts';
 
-/** Asks for so many parts with each piece. */
-function partsByPiece(parts: readonly (Encodable | undefined)[]): number[] {
+/** Asks for so many parts with each piece. @param msOfPart how long each of them takes */
+function partsByPiece(parts: readonly (AheadPart | undefined)[], msOfPart = 0): number[] {
   let asked = 0;
   const counted = (function* () {
     for (const part of parts) {
@@ -13,7 +13,8 @@ function partsByPiece(parts: readonly (Encodable | undefined)[]): number[] {
       yield part;
     }
   })();
-  const making = new MakingAhead(counted, () => {});
+  const now = (): number => asked * msOfPart;
+  const making = new MakingAhead(counted, () => {}, now);
   const pieces: number[] = [];
   for (let more = true; more; ) {
     const before = asked;
@@ -31,4 +32,9 @@ it('makes some parts at a time', () => {
 
 it('rests wherever what makes the parts says so: what it has done may have taken long', () => {
   expect(partsByPiece([undefined, undefined, part, part, undefined, part])).toEqual([1, 1, 3, 1]);
+});
+
+it('makes fewer parts at a time when one of them takes long', () => {
+  expect(partsByPiece([part, part, part], 3)).toEqual([1, 1, 1, 0]);
+  expect(partsByPiece([part, part, part, part], 1)).toEqual([3, 1]);
 });

@@ -23,7 +23,7 @@ import type {
 } from '../ads/resource-source.ts';
 import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
-import type { PublishedContext } from './mesh-state.ts';
+import type { Publication, PublishedContext } from './mesh-state.ts';
 import { permittedSecrets, withoutSecrets } from './permitted-names.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
@@ -81,7 +81,7 @@ export class MeshResources implements ResourceSource {
   }
 
   /** A context is there that all will be brought to; call it before anybody is told. */
-  published(published: PublishedContext): void {
+  published(published: PublishedContext & Partial<Pick<Publication, 'configs'>>): void {
     this.#shared.history.add(published);
     this.#options.cache.carryOver(published);
   }

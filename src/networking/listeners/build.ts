@@ -3,6 +3,7 @@ import { isIPv6, SocketAddress } from 'node:net';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { type ProxyContext, proxyContext } from '../inputs/connection-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { policyKeys } from '../inputs/policies.ts';
@@ -10,23 +11,34 @@ import { namedResource, type Resource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
 import { gatewayListeners } from './gateway.ts';
 import { inboundListeners } from './inbound.ts';
-import { outboundListeners } from './outbound.ts';
+import { buildingOutboundListeners } from './outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique: of two listeners of one place the first stays. */
 export function buildListeners(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+  return atOnce(buildingListeners(shape, push, memory));
+}
+
+/** As {@link buildListeners}, with rests. */
+export function* buildingListeners(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): Generator<undefined, Resource[]> {
   const proxy = proxyContext(shape, push);
-  const all = shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, memory);
+  const all = yield* shape.type === 'router' ? gatewayListeners(proxy) : sidecarListeners(proxy, memory);
   const byName = new Map<string, Resource>();
   for (const resource of all) if (!byName.has(resource.name)) byName.set(resource.name, resource);
   return [...byName.values()];
 }
 
-function sidecarListeners(proxy: ProxyContext, memory: Memory): Resource[] {
+function* sidecarListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, Resource[]> {
   const redirected = proxy.shape.interceptionMode !== 'NONE';
   const inbound = inboundListeners(proxy);
+  yield undefined;
+  const outbound = yield* buildingOutboundListeners(proxy, memory);
   return [
-    ...withoutPlacesOf(inbound, outboundListeners(proxy, memory)),
+    ...withoutPlacesOf(inbound, outbound),
     ...(redirected ? [namedResource(ListenerSchema, virtualOutbound(proxy), policyKeys(proxy.policies))] : []),
     ...inbound,
   ];

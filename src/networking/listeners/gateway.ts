@@ -59,17 +59,18 @@ interface PlannedChain {
 }
 
 /** A port without a single chain (TLS passed through, but no route says where) gets no listener. */
-export function gatewayListeners(proxy: ProxyContext): Resource[] {
+export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Resource[]> {
   const { shape, push, policies } = proxy;
   const reach = reachOf(shape, push);
-  return mergeGateways(shape, push).ports.flatMap((merged) => {
+  const listeners: Resource[] = [];
+  for (const merged of mergeGateways(shape, push).ports) {
     const { port } = merged;
     const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
     const name = listenerName(bind, port);
     const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
     const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
-    const filterChains = chainsOf(merged, { connection, reach, dependsOn });
-    if (filterChains.length === 0) return [];
+    const filterChains = yield* chainsOf(merged, { connection, reach, dependsOn });
+    if (filterChains.length === 0) continue;
     const listener = makeListener({
       name,
       direction: 'outbound',
@@ -82,29 +83,40 @@ export function gatewayListeners(proxy: ProxyContext): Resource[] {
       accessLog: listenerAccessLogs(connection),
       ...(merged.bind === undefined && { more: atBothFamilies(shape, port) }),
     });
-    return [
+    listeners.push(
       namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)]),
       ...quicListeners(merged, proxy),
-    ];
-  });
+    );
+    yield undefined;
+  }
+  return listeners;
 }
 
+/** Chains that are made without a rest. */
+const chainsAtATime = 64;
+
 /** Older servers first: what they match, younger ones do not. */
-function chainsOf({ kind, servers }: GatewayPort, context: PortContext): FilterChain[] {
+function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Generator<undefined, FilterChain[]> {
   if (kind === 'http') {
     const filters = routed(servers[0]!, context);
     return [withOrigins(create(FilterChainSchema, { filters }), servers.map(gatewayOrigin))];
   }
   const taken = new TakenMatches();
-  return servers
-    .flatMap((server) => serverChains(server, context))
-    .flatMap(({ match, filters, tls, origins }) =>
-      taken.take(match).map((free) => {
-        const filterChainMatch = chainMatch(free);
-        const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
-        return withOrigins(chain, origins);
-      }),
-    );
+  const planned: PlannedChain[] = [];
+  for (const server of servers) {
+    for (const chain of serverChains(server, context)) planned.push(chain);
+    yield undefined;
+  }
+  const chains: FilterChain[] = [];
+  for (const [index, { match, filters, tls, origins }] of planned.entries()) {
+    for (const free of taken.take(match)) {
+      const filterChainMatch = chainMatch(free);
+      const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
+      chains.push(withOrigins(chain, origins));
+    }
+    if (index % chainsAtATime === chainsAtATime - 1) yield undefined;
+  }
+  return chains;
 }
 
 function serverChains(server: GatewayServer, context: PortContext): PlannedChain[] {

@@ -8,6 +8,7 @@ import type { ResolvedVirtualService } from '../../model/push-context/resolved-r
 import type { EgressListenerScope, SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { type Port, type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, unixSocketPath, wildcardAddress } from '../messages/address.ts';
@@ -39,6 +40,11 @@ interface OutboundInput {
 }
 
 export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan {
+  return atOnce(planningOutbound(shape, push));
+}
+
+/** As {@link planOutbound}, with rests. */
+export function* planningOutbound(shape: ProxyShape, push: PushContext): Generator<undefined, OutboundPlan> {
   const scope = push.sidecarScopeFor(shape);
   const plan = new OutboundPlan();
   const ownPorts = new Set([
@@ -61,20 +67,27 @@ export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan
       ownPorts,
       l4Services: connectionServices(egress.virtualServices),
     };
-    if (egress.port === undefined) addCatchAll(input);
-    else addPort(input, egress.port);
+    if (egress.port === undefined) yield* addCatchAll(input);
+    else yield* addPort(input, egress.port);
   }
   return plan;
 }
 
+/** Ports of services that are laid out without a rest. */
+const placesAtATime = 32;
+
 /** All services on their own addresses and ports. */
-function addCatchAll(input: OutboundInput): void {
+function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
   const { plan, push, bound, egress, family } = input;
   const isCaptured = !bound && egress.bind === undefined;
-  for (const place of placesOf(egress.services)) {
+  for (const [index, place] of placesOf(egress.services).entries()) {
+    if (index % placesAtATime === placesAtATime - 1) yield undefined;
     if (!('grpcWeb' in place)) addService(input, place.service, place.port, place.port.protocol, false);
     else if (!isCaptured) {
-      for (const { service, port } of place.all) addService(input, service, port, port.protocol, false);
+      for (const [at, { service, port }] of place.all.entries()) {
+        addService(input, service, port, port.protocol, false);
+        if (at % placesAtATime === placesAtATime - 1) yield undefined;
+      }
     } else if (!isReservedPort(place.number, push.mesh)) {
       const { number, grpcWeb, dependsOn, origins } = place;
       const where = { bind: wildcardAddress(family), port: number, bindToPort: false, locked: false };
@@ -119,7 +132,7 @@ const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort |
 });
 
 /** An egress listener with a port: the protocol that it says, for the services that it shows. */
-function addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): void {
+function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): Generator<undefined, void> {
   const { egress, plan, bound, family, scope } = input;
   const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
   if (isHttp(port.protocol)) {
@@ -133,7 +146,8 @@ function addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['po
     plan.addHttp(place, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
     return;
   }
-  for (const service of egress.services) {
+  for (const [index, service] of egress.services.entries()) {
+    if (index % placesAtATime === placesAtATime - 1) yield undefined;
     if (isAlias(service)) continue;
     const servicePort = isUnixSocket(bind) ? service.ports[0] : service.ports.find((p) => p.number === port.number);
     if (servicePort !== undefined) addService(input, service, servicePort, port.protocol, true);

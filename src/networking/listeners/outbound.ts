@@ -23,14 +23,19 @@ import { httpInspector, plaintextAlpn, tlsInspector } from './inspection.ts';
 import { atBothFamilies, makeListener } from './listener.ts';
 import { requestFilters } from './network-filters/index.ts';
 import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
-import { planOutbound } from './outbound-services.ts';
+import { planningOutbound } from './outbound-services.ts';
 
-export function outboundListeners(proxy: ProxyContext, memory: Memory): Resource[] {
+/** With a rest after each listener. */
+export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, Resource[]> {
   const client = clientContext(proxy);
   const scope = proxy.push.sidecarScopeFor(proxy.shape);
-  const planned = planOutbound(proxy.shape, proxy.push)
-    .listeners.filter((plan) => plan.http !== undefined || plan.tcp.length > 0)
-    .map((plan) => sharedListener(plan, client, scope, memory));
+  const { listeners } = yield* planningOutbound(proxy.shape, proxy.push);
+  const planned: Resource[] = [];
+  for (const plan of listeners) {
+    if (plan.http === undefined && plan.tcp.length === 0) continue;
+    planned.push(sharedListener(plan, client, scope, memory));
+    yield undefined;
+  }
   const httpProxy = httpProxyListener(client);
   return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
 }

@@ -51,6 +51,9 @@ export class Encodable implements Part {
   }
 }
 
+/** What is encoded before a resource is that it is part of. */
+export type AheadPart = Pick<Encodable, 'bytes'>;
+
 /** What something was made from; a function where it takes a while to say and hardly anybody asks. */
 export type DependsOn = readonly ConfigKey[] | (() => readonly ConfigKey[]);
 

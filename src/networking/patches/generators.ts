@@ -8,10 +8,14 @@ import {
 } from '../clusters/build.ts';
 import { buildWasmPlugins } from '../extensions/build.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import { buildListeners as unpatchedListeners } from '../listeners/build.ts';
-import type { Resource } from '../messages/resource.ts';
+import {
+  buildingListeners as buildingUnpatchedListeners,
+  buildListeners as unpatchedListeners,
+} from '../listeners/build.ts';
+import type { AheadPart, Resource } from '../messages/resource.ts';
 import { withAttemptCount } from '../routes/attempt-count.ts';
-import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
+import { buildingRoutes as buildingUnpatchedRoutes, buildRoutes as unpatchedRoutes } from '../routes/build.ts';
+import { routesInPieces } from '../routes/routes-in-pieces.ts';
 import { addedClusterNames, changedClusters } from './clusters.ts';
 import { patched } from './index.ts';
 import { haveSamePatches, patchSetOf } from './patch-set.ts';
@@ -58,6 +62,15 @@ export function buildListeners(shape: ProxyShape, push: PushContext, memory: Mem
   return patched('LDS', unpatchedListeners(shape, push, memory), shape, push);
 }
 
+/** As {@link buildListeners}, with rests. */
+export function* buildingListeners(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): Generator<undefined, Resource[]> {
+  return patched('LDS', yield* buildingUnpatchedListeners(shape, push, memory), shape, push);
+}
+
 export function buildRoutes(
   shape: ProxyShape,
   push: PushContext,
@@ -65,6 +78,22 @@ export function buildRoutes(
   memory: Memory = noMemory,
 ): Resource[] {
   return patched('RDS', withAttemptCount(unpatchedRoutes(shape, push, names, memory), shape, push), shape, push);
+}
+
+/** As {@link buildRoutes}, with rests, and with what is to be encoded of it. Those of gateways are encoded in pieces. */
+export function* buildingRoutes(
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[],
+  memory: Memory,
+): Generator<AheadPart | undefined, Resource[]> {
+  const made = yield* buildingUnpatchedRoutes(shape, push, names, memory);
+  const routes = patched('RDS', withAttemptCount(made, shape, push), shape, push);
+  if (shape.type === 'sidecar') return routes;
+  yield undefined;
+  const inPieces: Resource[] = [];
+  for (const resource of routes) inPieces.push(yield* routesInPieces(resource));
+  return inPieces;
 }
 
 /** Configurations of extensions that filters name. */

@@ -1,11 +1,12 @@
 /** RDS: the route configurations that a proxy asks for by name (spec/discovery.md §7.3, §8.5, §8.7). */
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
-import type { Encodable, Resource } from '../messages/resource.ts';
+import type { AheadPart, Resource } from '../messages/resource.ts';
 import { reachOf } from '../traffic/reach.ts';
-import { gatewayRoutes } from './gateway.ts';
+import { buildingGatewayRoutes } from './gateway.ts';
 import { sidecarRoutes, sidecarRoutesAhead } from './sidecar.ts';
 
 /** One configuration for each name; for a name that means nothing to the proxy, one without virtual hosts. */
@@ -15,10 +16,28 @@ export function buildRoutes(
   names: readonly string[],
   memory: Memory = noMemory,
 ): Resource[] {
-  if (shape.type === 'sidecar') return names.map((name) => sidecarRoutes(name, shape, push, memory));
+  return atOnce(buildingRoutes(shape, push, names, memory));
+}
+
+/** As {@link buildRoutes}, with rests. */
+export function* buildingRoutes(
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[],
+  memory: Memory,
+): Generator<undefined, Resource[]> {
+  const resources: Resource[] = [];
+  if (shape.type === 'sidecar') {
+    for (const name of names) {
+      resources.push(sidecarRoutes(name, shape, push, memory));
+      yield undefined;
+    }
+    return resources;
+  }
   const merged = mergeGateways(shape, push);
   const reach = reachOf(shape, push);
-  return names.map((name) => gatewayRoutes(name, merged, shape, push, reach));
+  for (const name of names) resources.push(yield* buildingGatewayRoutes(name, merged, shape, push, reach));
+  return resources;
 }
 
 /** What takes long of {@link buildRoutes}, a virtual host at a time; of a gateway nothing. */
@@ -27,6 +46,6 @@ export function* buildRoutesAhead(
   push: PushContext,
   memory: Memory,
   names: readonly string[],
-): Generator<Encodable | undefined> {
+): Generator<AheadPart | undefined> {
   if (shape.type === 'sidecar') yield* sidecarRoutesAhead(shape, push, memory, names);
 }

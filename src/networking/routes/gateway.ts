@@ -27,21 +27,21 @@ import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
 import { isCatchAll } from './match.ts';
-import { type MadeRoutes, virtualServiceRoutes } from './route.ts';
+import { buildingVirtualServiceRoutes, type MadeRoutes, type RouteContext } from './route.ts';
 import { routeConfiguration, virtualHost } from './route-configuration.ts';
 import { portsThatCount, serverText } from './server-conditions.ts';
 
-/** The configuration of a name; one without virtual hosts when its gateway is gone. */
-export function gatewayRoutes(
+/** The configuration of a name; one without virtual hosts when its gateway is gone. With rests: it may have thousands of routes. */
+export function* buildingGatewayRoutes(
   name: string,
   merged: MergedGateways,
   shape: ProxyShape,
   push: PushContext,
   reach: Reach,
-): Resource {
+): Generator<undefined, Resource> {
   const servers = merged.routes.get(name);
   const dependsOn: ConfigKey[] = [];
-  const hosts = servers ? virtualHosts(servers, shape, push, reach, dependsOn) : [];
+  const hosts = servers ? yield* virtualHosts(servers, shape, push, reach, dependsOn) : [];
   const configuration = routeConfiguration(name, hosts);
   // Servers of HTTPS have a route configuration each.
   const [server] = servers ?? [];
@@ -60,27 +60,29 @@ interface HostPlan {
   httpsRedirect: boolean;
 }
 
-function virtualHosts(
+function* virtualHosts(
   servers: readonly GatewayServer[],
   shape: ProxyShape,
   push: PushContext,
   reach: Reach,
   dependsOn: ConfigKey[],
-): VirtualHost[] {
+): Generator<undefined, VirtualHost[]> {
   const { port } = servers[0]!;
-  const plans = collapsed(planHosts(servers, shape, push, dependsOn));
-  const hosts = plans
-    .map(({ names, plan }) =>
-      withOrigins(
-        virtualHost(
-          virtualHostName(names[0]!, [...plan.servers][0]!.server.port.number),
-          names.map(bracketed),
-          routesOf(plan, shape, push, reach, dependsOn),
-          plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
-        ),
-        originsOfPlan(plan),
-      ),
-    )
+  const planned = yield* planHosts(servers, shape, push, dependsOn);
+  const plans = collapsed(planned);
+  yield undefined;
+  const all: VirtualHost[] = [];
+  for (const { names, plan } of plans) {
+    const host = virtualHost(
+      virtualHostName(names[0]!, [...plan.servers][0]!.server.port.number),
+      names.map(bracketed),
+      yield* routesOf(plan, shape, push, reach, dependsOn),
+      plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
+    );
+    all.push(withOrigins(host, originsOfPlan(plan)));
+    yield undefined;
+  }
+  const hosts = all
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
   // Without a virtual host Envoy would answer the same 404, but nobody could tell why.
@@ -92,12 +94,12 @@ function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
   return [...[...servers].map(gatewayOrigin), ...[...services.keys()].flatMap(virtualServiceOrigins)];
 }
 
-function planHosts(
+function* planHosts(
   servers: readonly GatewayServer[],
   shape: ProxyShape,
   push: PushContext,
   dependsOn: ConfigKey[],
-): Map<string, HostPlan> {
+): Generator<undefined, Map<string, HostPlan>> {
   const plans = new Map<string, HostPlan>();
   const planOf = (host: string): HostPlan => {
     const plan = plans.get(host) ?? { services: new Map(), servers: new Set(), httpsRedirect: false };
@@ -106,6 +108,7 @@ function planHosts(
   };
   const seen = new Set<string>();
   for (const server of servers) {
+    yield undefined;
     dependsOn.push(configKeyOf(server.gateway));
     const redirect = server.server.tls?.httpsRedirect === true;
     const name = gatewayName(server.gateway);
@@ -164,27 +167,30 @@ function collapsed(plans: ReadonlyMap<string, HostPlan>): { names: string[]; pla
 }
 
 /** The routes of all virtual services of the host, in the order in which they hold; those that take everything come last. */
-function routesOf(plan: HostPlan, shape: ProxyShape, push: PushContext, reach: Reach, dependsOn: ConfigKey[]): Route[] {
+function* routesOf(
+  plan: HostPlan,
+  shape: ProxyShape,
+  push: PushContext,
+  reach: Reach,
+  dependsOn: ConfigKey[],
+): Generator<undefined, Route[]> {
   const inOrder = byHolding(shape.configNamespace);
-  const routes = [...plan.services]
-    .sort(([a], [b]) => inOrder(a, b))
-    .flatMap(([service, through]) => {
-      const made: MadeRoutes = new Map();
-      return [...through.values()].flatMap(({ gateway, server }) =>
-        virtualServiceRoutes(
-          service,
-          {
-            shape,
-            gateway: gatewayName(gateway),
-            listenerPort: server.port.number,
-            reach,
-            meshRetry: push.mesh.defaultHttpRetryPolicy,
-            dependsOn,
-          },
-          made,
-        ),
-      );
-    });
+  const routes: Route[] = [];
+  for (const [service, through] of [...plan.services].sort(([a], [b]) => inOrder(a, b))) {
+    const made: MadeRoutes = new Map();
+    for (const { gateway, server } of through.values()) {
+      const context: RouteContext = {
+        shape,
+        gateway: gatewayName(gateway),
+        listenerPort: server.port.number,
+        reach,
+        meshRetry: push.mesh.defaultHttpRetryPolicy,
+        dependsOn,
+      };
+      for (const route of yield* buildingVirtualServiceRoutes(service, context, made)) routes.push(route);
+    }
+    yield undefined;
+  }
   const catchAll = routes.filter((route) => isCatchAll(route.match!));
   return catchAll.length === 0 ? routes : [...routes.filter((route) => !isCatchAll(route.match!)), catchAll[0]!];
 }

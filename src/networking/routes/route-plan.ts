@@ -17,7 +17,7 @@ import type { Service } from '../../model/services/service.ts';
 import { isAlias, serviceBehind } from '../../model/services/service-alias.ts';
 import { atOnce } from '../../runtime/turns.ts';
 import { inBlocks, type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
-import type { Encodable } from '../messages/resource.ts';
+import type { AheadPart, Encodable } from '../messages/resource.ts';
 import { commonShapes } from '../sharing/common-shape.ts';
 import { differingHosts } from '../sharing/differing-hosts.ts';
 import { aliasesOf, namedBy, virtualServiceOver } from '../traffic/alias.ts';
@@ -99,7 +99,7 @@ export function routePlan(key: string, around: Surroundings): RoutePlan {
  *
  * @returns what there is to encode of each
  */
-export function* routePlanAhead(key: string, around: Surroundings): Generator<Encodable | undefined> {
+export function* routePlanAhead(key: string, around: Surroundings): Generator<AheadPart | undefined> {
   if (modelFor(around) === undefined) {
     const firsts = firstPlans(around.push);
     const model = modelKey(around);
@@ -119,7 +119,7 @@ export function* routePlanAhead(key: string, around: Surroundings): Generator<En
   yield* planAhead(key, around);
 }
 
-type PlanAhead = Generator<Encodable | undefined, void>;
+type PlanAhead = Generator<AheadPart | undefined, void>;
 
 /** By {@link modelKey} the plan that was begun first of a context: whoever wants one like it goes on with it, in turns. */
 const firstPlans = onceFor((_: PushContext) => new Map<string, PlanAhead>());
@@ -133,7 +133,9 @@ function* planAhead(key: string, around: Surroundings): PlanAhead {
   const others = modelFor(around);
   const made = yield* makingAll(others?.plan.made, around, others);
   const plan = yield* planningWith(made, others?.plan, around);
-  recalled(key, around, (before) => (before === undefined ? asModel(plan, others, around) : nextPlan(before, around)));
+  yield* recalled(key, around, (before) =>
+    before === undefined ? asModel(plan, others, around) : nextPlan(before, around),
+  ).blocks;
 }
 
 function recalled(

@@ -5,6 +5,7 @@ import { type Route, type RouteMatch, RouteSchema } from '../../gen/envoy/config
 import type { HttpMatchRequest, HttpRoute } from '../../model/kinds/virtual-service.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Port, Service } from '../../model/services/service.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { httpRouteOrigins, serviceOrigin, withOrigins } from '../inputs/message-origin.ts';
 import type { Init } from '../messages/init.ts';
 import { istioMetadata } from '../messages/metadata.ts';
@@ -24,6 +25,9 @@ export interface RouteContext extends MatchContext, ActionContext {}
 /** Matches that have a route, by their place in the virtual service, and whether it takes everything. */
 export type MadeRoutes = Map<string, boolean>;
 
+/** Routes that are made without a rest. */
+const routesAtATime = 256;
+
 /**
  * In the order written; what stands behind a route that takes everything is dropped.
  *
@@ -34,6 +38,15 @@ export function virtualServiceRoutes(
   context: RouteContext,
   made: MadeRoutes = new Map(),
 ): Route[] {
+  return atOnce(buildingVirtualServiceRoutes(service, context, made));
+}
+
+/** As {@link virtualServiceRoutes}, with rests: one virtual service may have thousands of routes. */
+export function* buildingVirtualServiceRoutes(
+  service: ResolvedVirtualService,
+  context: RouteContext,
+  made: MadeRoutes,
+): Generator<undefined, Route[]> {
   const routes: Route[] = [];
   context.dependsOn.push(...service.origins);
   for (const [index, http] of (service.config.spec.http ?? []).entries()) {
@@ -46,6 +59,7 @@ export function virtualServiceRoutes(
         const route = toRoute(http, match, service, context);
         if (route === undefined) continue;
         routes.push(withOrigins(route, httpRouteOrigins(service, index)));
+        if (routes.length % routesAtATime === 0) yield undefined;
         takesAll = isCatchAll(route.match!);
         made.set(key, takesAll);
       }

@@ -11,7 +11,7 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, unixSocketPath } from '../messages/address.ts';
 import { type PartBlock, sharedBlock, sharedList } from '../messages/part-block.ts';
-import { type Encodable, type Resource, ResourceOfParts } from '../messages/resource.ts';
+import { type AheadPart, type Resource, ResourceOfParts } from '../messages/resource.ts';
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
@@ -50,7 +50,7 @@ export function* sidecarRoutesAhead(
   push: PushContext,
   memory: Memory,
   names: readonly string[],
-): Generator<Encodable | undefined> {
+): Generator<AheadPart | undefined> {
   const scope = push.sidecarScopeFor(shape);
   const reach = reachOf(shape, push);
   for (const name of names) {

@@ -1,0 +1,42 @@
+import { parseConfigKey } from '../../model/config/config.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { ConfigSnapshot } from '../config/config-snapshot.ts';
+
+/** A port of a service has a cluster, a listener or a virtual host: that costs about as much as so many values of an object. */
+const valuesOfPort = 20;
+
+/**
+ * How much changed: values in the specs of the changed objects, and ports of changed services. Stops counting at a limit.
+ *
+ * @param configs the objects that the context was made from; absent: only services are counted
+ * @returns at most `max`
+ */
+export function changeSize(
+  changed: Iterable<string>,
+  context: Pick<PushContext, 'servicesOf'>,
+  configs: Pick<ConfigSnapshot, 'byKey'> | undefined,
+  max: number,
+): number {
+  let size = 0;
+  for (const key of changed) {
+    const { kind, namespace, name } = parseConfigKey(key);
+    if (kind === 'ServiceEntry')
+      for (const { ports } of context.servicesOf(name, namespace)) size += valuesOfPort * ports.length;
+    size += valuesIn(configs?.byKey.get(key)?.spec, max - size);
+    if (size >= max) return max;
+  }
+  return size;
+}
+
+function valuesIn(spec: unknown, max: number): number {
+  let count = 0;
+  const left: unknown[] = [spec];
+  while (left.length > 0 && count < max) {
+    const next = left.pop();
+    if (typeof next !== 'object' || next === null) continue;
+    const values = Array.isArray(next) ? next : Object.values(next);
+    count += values.length;
+    for (let index = 0; index < values.length && index < max; index++) left.push(values[index]);
+  }
+  return Math.min(count, max);
+}
