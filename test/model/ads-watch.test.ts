@@ -489,6 +489,22 @@ describe('a push', () => {
     ]);
   });
 
+  test('of clusters that waits does not delay the endpoints that the clusters before it need', () => {
+    const stream = settled(endpointType, ['a']);
+    stream.request(sotw(clusterType, []));
+    stream.request(sotw(clusterType, [], 'n2'));
+    // A cluster is updated in place while endpoints are not acknowledged: the client warms it until they are sent again.
+    expect(stream.push(clusterType, endpointType)).toHaveLength(2);
+    stream.watches = { ...stream.watches, [endpointType]: withNewClusters(stream.watch(endpointType)) };
+    expect(stream.push(clusterType, endpointType)).toEqual([]);
+    // Not the newest ones: those are of clusters that the client was not sent yet.
+    expect(stream.request(sotw(endpointType, ['a'], 'n4')).orders).toEqual([
+      { ...changed(endpointType, ['a']), again: 'v4' },
+    ]);
+    expect(stream.request(sotw(clusterType, [], 'n3')).orders).toEqual([changed(clusterType, '*')]);
+    expect(stream.request(sotw(endpointType, ['a'], 'n5')).orders).toEqual([changed(endpointType, ['a'])]);
+  });
+
   test('does not keep a subscription from being answered', () => {
     const stream = settled(routeType, ['80']);
     stream.request(sotw(clusterType, []));
@@ -526,9 +542,9 @@ describe('an order that stands', () => {
   });
 
   test('for changes shows new clusters their endpoints; one for names does not', () => {
-    expect(withNewClusters(ordered()[endpointType]!).due.changed).toBe(false);
+    expect(withNewClusters(ordered()[endpointType]!).due.warming).toBeUndefined();
     const byName = ordered({ due: { all: false, asked: ['a'], changed: false } });
-    expect(withNewClusters(byName[endpointType]!).due.changed).toBe(true);
+    expect(withNewClusters(byName[endpointType]!).due.warming).toBe(true);
   });
 
   test('of a client that begins anew and anew is one', () => {

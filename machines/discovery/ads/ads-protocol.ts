@@ -54,6 +54,8 @@ export type ResponseOrder = {
   ready?: readonly string[];
   /** With `all`: the client has resources of another stream, and does not say which. */
   returning?: true;
+  /** With `changed`: send what was sent with this version, where the client needs it again, and nothing newer. */
+  again?: string;
 };
 
 /** The gRPC status of an ended stream. */

@@ -57,7 +57,7 @@ export function isOutstanding({ nonceSent, nonceAcked, nonceRejected, nonceOverd
 
 /** Whether something is kept back until the client has acknowledged or rejected the last response. */
 export function isBehind({ due }: Watch): boolean {
-  return due.changed || due.ready !== undefined;
+  return due.changed || due.ready !== undefined || due.warming !== undefined;
 }
 
 /** Whether nothing of the type is on its way or waits for the client's word. */
@@ -218,7 +218,8 @@ export function withChange(watch: Watch): Watch {
  * they are sent again (§7.4), unless an order that stands will do so.
  */
 export function withNewClusters(watch: Watch): Watch {
-  return watch.ordered === 'changes' ? watch : withChange(watch);
+  if (watch.ordered === 'changes' || !isSubscribed(watch)) return watch;
+  return { ...watch, due: { ...watch.due, warming: true } };
 }
 
 /** Resources that were held back can be sent. @param changed later changes of the type should be sent as well */
@@ -274,12 +275,19 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
   for (const typeUrl of inPushOrder(types)) {
     const watch = watches[typeUrl]!;
     const isFree = !isOutstanding(watch);
-    const changed = watch.due.changed && isFree && !isHeld;
-    const { all, asked, ready } = watch.due;
+    const { all, asked, ready, warming } = watch.due;
+    const changed = (watch.due.changed || warming !== undefined) && isFree && !isHeld;
+    // The client may acknowledge clusters only after this: it must not wait for a change of clusters that waits for their acknowledgement.
+    const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
     // What was held back refers to clusters that the client has: later changes of clusters do not delay it.
     const isAnswer = all || asked.length > 0;
     const isReady = ready !== undefined && isFree && !isAnswer;
-    if (watch.ordered === 'nothing' && isReady) {
+    if (watch.ordered === 'nothing' && isAgain && !isAnswer) {
+      const names = watch.wildcard ? '*' : watch.names;
+      orders.push({ typeUrl, names, all, asked, changed: true, again: watch.versionSent });
+      const due: Due = { ...nothingDue, changed: watch.due.changed };
+      next = { ...next, [typeUrl]: { ...watch, due, ordered: 'names' } };
+    } else if (watch.ordered === 'nothing' && isReady) {
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, asked, changed: false, ready });
       next = { ...next, [typeUrl]: { ...watch, due: { ...nothingDue, changed: watch.due.changed }, ordered: 'names' } };
@@ -287,12 +295,23 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
       const names = watch.wildcard ? '*' : watch.names;
       orders.push({ typeUrl, names, all, asked, changed: changed && !all, ...moreOf(watch.due) });
       const left = ready !== undefined && !all ? { ready } : {};
-      const due: Due = { ...nothingDue, changed: watch.due.changed && !changed && !all, ...left };
+      const isLeft = !changed && !all;
+      const due: Due = {
+        ...nothingDue,
+        changed: watch.due.changed && isLeft,
+        ...(isLeft && moreDue(watch.due)),
+        ...left,
+      };
       next = { ...next, [typeUrl]: { ...watch, due, ordered: all || changed ? 'changes' : 'names' } };
     }
-    isHeld ||= next[typeUrl]!.due.changed;
+    const { due } = next[typeUrl]!;
+    isHeld ||= due.changed || due.warming !== undefined;
   }
   return { watches: next, orders };
+}
+
+function moreDue({ warming }: Due): Pick<Due, 'warming'> {
+  return warming === undefined ? {} : { warming };
 }
 
 function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning'> {
@@ -303,8 +322,8 @@ function moreOf({ has, returning }: Due): Pick<ResponseOrder, 'has' | 'returning
 function typesDue(watches: Watches): readonly string[] {
   const types: string[] = [];
   for (const typeUrl in watches) {
-    const { all, asked, changed, ready } = watches[typeUrl]!.due;
-    if (all || changed || asked.length > 0 || ready !== undefined) types.push(typeUrl);
+    const { all, asked, changed, ready, warming } = watches[typeUrl]!.due;
+    if (all || changed || asked.length > 0 || ready !== undefined || warming !== undefined) types.push(typeUrl);
   }
   return types;
 }

@@ -17,6 +17,8 @@ export type Due = {
   asked: readonly string[];
   /** What changed: a push. */
   changed: boolean;
+  /** What clusters that were sent may wait for: the client may acknowledge them only after this. Absent: nothing. */
+  warming?: true;
   /** These, which were held back until clusters were usable. Absent: none. */
   ready?: readonly string[];
   /** With `all`: the client has resources of another stream, and does not say which (state of the world). */

@@ -47,6 +47,6 @@ function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchV
 
 function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {
   if (due.all) return 'everything';
-  if (due.changed || ordered === 'changes') return 'changes';
+  if (due.changed || due.warming !== undefined || ordered === 'changes') return 'changes';
   return due.asked.length > 0 || ordered === 'names' ? 'names' : 'nothing';
 }

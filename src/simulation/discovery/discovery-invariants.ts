@@ -116,7 +116,8 @@ export const clustersFirst: PushInvariant = {
           : heard.split(',').filter((name) => !asks.includes(name));
       for (const name of names) {
         const content = contents[earlier][name];
-        if (content !== undefined && sent[name] !== content)
+        // What the client needs again may be of an earlier context than the clusters that it has.
+        if (content !== undefined && (sent[name] === undefined || sent[name] < content))
           return `${short(typeUrl)} before ${short(earlier)} ${name}`;
       }
     }

@@ -199,7 +199,9 @@ export class PushStreams {
 
   #answer(connection: number, waiting: WaitingOrder): void {
     const before = this.#stream(connection);
-    const context = this.#options.makesLate === true ? before.context : waiting.context;
+    const { again } = waiting.order;
+    const latest = this.#options.makesLate === true ? before.context : waiting.context;
+    const context = again === undefined ? latest : Number(again);
     const { contents } = this.#state.contexts[context - 1]!;
     const { stream, response } = answer(before, { ...waiting, context }, contents);
     this.#moment.change(connection, () => stream);

@@ -142,6 +142,9 @@ export class AdsResponder implements GatedStream {
   #begun(order: ResponseOrder): WaitingOrder {
     const { typeUrl, names } = order;
     if (isAskedOnce(typeUrl) || typeUrl === secretType) return { order, set: undefined };
+    if (order.again !== undefined) {
+      return { order, set: { version: order.again, resources: this.sentOf(typeUrl).resources } };
+    }
     const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
     if (preparation === 'failed') return { order, set: 'failed' };
     if (preparation !== undefined) return this.#prepared(order, preparation);
