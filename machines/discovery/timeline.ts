@@ -21,16 +21,6 @@ export const discoveryTimeline: Timeline = {
   ],
 };
 
-export const adsConnectionTimeline: Timeline = {
-  lane: { count: 'connections' },
-  links: [
-    { event: 'node.accepted', side: 'receives', key: 'node {node}', text: 'xds.connect' },
-    { event: 'node.accepted', side: 'sends', key: 'configuration of {node}', text: 'xds.configured' },
-    { event: 'response.sent', side: 'sends', key: 'push {nonce}', text: 'xds.push' },
-    { event: 'request.received', side: 'receives', key: 'answer to {request.nonce}', text: 'xds.answer' },
-  ],
-};
-
 export const pushTimeline: Timeline = {
   lane: 'none',
   work: [

@@ -1,6 +1,5 @@
 import { assign, enqueueActions, sendTo, setup } from 'xstate';
 import { callbackEffect } from '../../effect.ts';
-import { adsConnectionTimeline } from '../timeline.ts';
 import {
   type AdsConnectionContext,
   type AdsConnectionInput,
@@ -15,6 +14,7 @@ import {
   unreadable,
 } from './ads-connection-context.ts';
 import type { AdsRequest, DrainOrder, PushToClient, StreamOrder, StreamReport } from './ads-protocol.ts';
+import { adsConnectionTimeline } from './ads-timeline.ts';
 import { healthType, isAskedOnce } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
 import { stepsOfLimit } from './cluster-rollout.ts';

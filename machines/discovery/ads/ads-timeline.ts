@@ -1,0 +1,36 @@
+/** What of a connection is seen over time: how many there are, and the steps of make before break of each. */
+import type { Timeline } from '../../timeline.ts';
+import { endpointType, listenerType, routeType } from './ads-types.ts';
+
+export const adsConnectionTimeline: Timeline = {
+  lane: { count: 'connections' },
+  process: {
+    title: { event: 'node.accepted', text: 'make before break: {node}' },
+    steps: [
+      { event: 'clusters.awaited', step: 'clusters', text: 'waiting for {clusters}' },
+      // At the trace level standard, requests are not recorded.
+      {
+        event: 'request.received',
+        when: { 'request.typeUrl': endpointType },
+        during: ['clusters'],
+        step: 'endpoints',
+        text: 'the client warms the clusters',
+      },
+      {
+        event: 'clusters.usable',
+        during: ['clusters', 'endpoints'],
+        step: 'routes',
+        text: 'until they are acknowledged, which is recorded at the trace level full',
+      },
+      { event: 'request.received', when: { 'request.typeUrl': routeType }, during: ['routes'] },
+      { event: 'request.received', when: { 'request.typeUrl': listenerType }, during: ['routes'] },
+    ],
+  },
+  marks: [{ event: 'clusters.abandoned', kind: 'failure', lane: '{to}', text: 'gave up {clusters}' }],
+  links: [
+    { event: 'node.accepted', side: 'receives', key: 'node {node}', text: 'xds.connect' },
+    { event: 'node.accepted', side: 'sends', key: 'configuration of {node}', text: 'xds.configured' },
+    { event: 'response.sent', side: 'sends', key: 'push {nonce}', text: 'xds.push' },
+    { event: 'request.received', side: 'receives', key: 'answer to {request.nonce}', text: 'xds.answer' },
+  ],
+};

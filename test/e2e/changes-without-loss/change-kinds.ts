@@ -1,0 +1,272 @@
+/** Kinds of changes, each as a function from a generation to objects: the next generation replaces what the previous one used. */
+import { stringify } from 'yaml';
+import { all } from '../features/harness/gateway-objects.ts';
+import { destinationRule, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
+
+/** What the objects of a kind refer to. */
+export interface World {
+  /** Ports of services, which sidecars listen on. */
+  readonly ports: { readonly http: number; readonly tcp: number; readonly tls: number };
+  /** Names of the Gateways that VirtualServices attach to, besides the mesh. */
+  readonly gateways: readonly string[];
+  /** Names of the Kubernetes Gateways that HTTPRoutes attach to. */
+  readonly kubernetesGateways: readonly string[];
+  /** Where the application listens, at 127.0.0.1. */
+  readonly backend: number;
+  /** Where the application listens that gets mirrored requests. */
+  readonly mirror: number;
+}
+
+export interface ChangeKind {
+  readonly name: string;
+  /** What clients send. Default `http`. */
+  readonly traffic?: 'http' | 'tcp' | 'tls';
+  /** Which proxies the change concerns. Default both. */
+  readonly proxies?: 'gateway' | 'sidecar' | 'inbound';
+  /** An update of a cluster in place, which Envoy applies without loss by itself. */
+  readonly inPlace?: true;
+  readonly config: (generation: number, world: World) => string;
+}
+
+/** By which clients know what a kind changes. */
+export const hostOf = (kind: Pick<ChangeKind, 'name'>): string => `${kind.name}.shop.test`;
+
+const isOdd = (generation: number): boolean => generation % 2 === 1;
+
+function service(host: string, world: World, more: { port?: number; protocol?: string; spec?: object } = {}): string {
+  const { port = world.ports.http, protocol, spec } = more;
+  const backends = [{ address: '127.0.0.1', port: world.backend, labels: { version: 'main' } }];
+  return serviceEntry(host, { port, backends, ...(protocol && { protocol }), ...(spec && { spec: { ...spec } }) });
+}
+
+function routes(host: string, world: World, spec: object): string {
+  return virtualService(host, { gateways: ['mesh', ...world.gateways], ...spec });
+}
+
+/** A retry would hide a request that failed. */
+const once = { retries: { attempts: 0 } };
+
+function httpTo(host: string, world: World, destinations: readonly object[], more: object = {}): string {
+  const weight = 100 / destinations.length;
+  const route = destinations.map((destination) => ({ destination, weight }));
+  return routes(host, world, { http: [{ route, ...once, ...more }] });
+}
+
+const subset = (name: string): object => ({ name, labels: { version: 'main' } });
+const subsets = (host: string, names: readonly string[], more: object = {}): string =>
+  destinationRule(host, { subsets: names.map(subset), ...more });
+
+function kind(name: string, config: (host: string, generation: number, world: World) => string): ChangeKind {
+  return { name, config: (generation, world) => config(hostOf({ name }), generation, world) };
+}
+
+/** A service of another name than the clients', which a route leads to. */
+const target = (name: string, generation: number): string => `${name}-${generation}.backends.test`;
+
+const routesOfHttp: ChangeKind[] = [
+  kind('subset-added', (host, generation, world) => {
+    const used = isOdd(generation) ? `s${generation}` : 'base';
+    const names = isOdd(generation) ? ['base', used] : ['base'];
+    return all(service(host, world), subsets(host, names), httpTo(host, world, [{ host, subset: used }]));
+  }),
+  kind('subset-replaced', (host, generation, world) =>
+    all(
+      service(host, world),
+      subsets(host, [`s${generation}`]),
+      httpTo(host, world, [{ host, subset: `s${generation}` }]),
+    ),
+  ),
+  kind('dns-subset-replaced', (host, generation, world) =>
+    all(
+      service(host, world, { spec: resolved }).replaceAll('address: 127.0.0.1', 'address: localhost'),
+      subsets(host, [`s${generation}`]),
+      httpTo(host, world, [{ host, subset: `s${generation}` }]),
+    ),
+  ),
+  kind('weights', (host, generation, world) => {
+    const names = [`a${generation}`, `b${generation}`];
+    const destinations = names.map((name) => ({ host, subset: name }));
+    return all(service(host, world), subsets(host, names), httpTo(host, world, destinations));
+  }),
+  kind('mirror', (host, generation, world) => {
+    const shadow = target('mirror', generation);
+    const mirrored = service(shadow, { ...world, backend: world.mirror });
+    const more = { mirrors: [{ destination: { host: shadow }, percentage: { value: 100 } }] };
+    return all(service(host, world), mirrored, httpTo(host, world, [{ host }], more));
+  }),
+  kind('held-by-a-fault', (host, generation, world) => {
+    const fault = { delay: { percentage: { value: 100 }, fixedDelay: '0.2s' } };
+    const destination = { host, subset: `s${generation}` };
+    return all(service(host, world), subsets(host, [`s${generation}`]), httpTo(host, world, [destination], { fault }));
+  }),
+];
+
+const resolved = { resolution: 'DNS' };
+
+const services: ChangeKind[] = [
+  // One object whose host changes, and an object that another one replaces.
+  kind('host-replaced', (host, generation, world) => {
+    const next = target('host', generation);
+    const renamed = service(next, world).replace(/name: host-\d+-backends-test/, 'name: host-backends');
+    return all(service(host, world), renamed, httpTo(host, world, [{ host: next }]));
+  }),
+  kind('service-entry-replaced', (host, generation, world) => {
+    const next = target('entry', generation);
+    return all(service(host, world), service(next, world), httpTo(host, world, [{ host: next }]));
+  }),
+  {
+    ...kind('tls-changed', (host, generation, world) => {
+      const tls = isOdd(generation) ? { mode: 'SIMPLE', insecureSkipVerify: true } : { mode: 'DISABLE' };
+      const rule = destinationRule(host, { trafficPolicy: { tls } });
+      return all(service(host, world), rule, httpTo(host, world, [{ host }]));
+    }),
+    inPlace: true,
+  },
+  {
+    ...kind('type-changed', (host, generation, world) => {
+      const entry = isOdd(generation)
+        ? service(host, world, { spec: resolved }).replaceAll('address: 127.0.0.1', 'address: localhost')
+        : service(host, world);
+      return all(entry, httpTo(host, world, [{ host }]));
+    }),
+    inPlace: true,
+  },
+];
+
+const connections: ChangeKind[] = [
+  {
+    ...kind('tcp-route', (host, generation, world) =>
+      all(
+        service(host, world, { port: world.ports.tcp, protocol: 'TCP', spec: { addresses: ['240.0.0.9'] } }),
+        subsets(host, [`s${generation}`]),
+        routes(host, world, { tcp: [{ route: [{ destination: { host, subset: `s${generation}` } }] }] }),
+      ),
+    ),
+    traffic: 'tcp',
+  },
+  {
+    ...kind('tls-route', (host, generation, world) =>
+      all(
+        service(host, world, { port: world.ports.tls, protocol: 'TLS' }),
+        subsets(host, [`s${generation}`]),
+        routes(host, world, {
+          tls: [
+            {
+              match: [{ sniHosts: [host] }],
+              route: [{ destination: { host, subset: `s${generation}` } }],
+            },
+          ],
+        }),
+      ),
+    ),
+    traffic: 'tls',
+  },
+];
+
+const gateways: ChangeKind[] = [
+  {
+    ...kind('http-route', (host, generation, world) => {
+      const name = `backend-${generation}`;
+      const parentRefs = world.kubernetesGateways.map((gateway) => ({ name: gateway }));
+      const rules = [{ backendRefs: [{ name, port: 80 }] }];
+      const route = { parentRefs, hostnames: [host], rules };
+      return all(
+        kubernetesService(name, world.backend),
+        object('gateway.networking.k8s.io/v1', 'HTTPRoute', 'shop', 'http-route', route),
+      );
+    }),
+    proxies: 'gateway',
+  },
+  {
+    ...kind('authorization', (host, generation, world) => {
+      const next = authorizationServices[generation % 2]!;
+      const policy = {
+        action: 'CUSTOM',
+        provider: { name: next },
+        rules: [{ to: [{ operation: { hosts: [host] } }] }],
+      };
+      return all(
+        service(host, world),
+        service(next, { ...world, backend: world.mirror }, { port: authorizationPort }),
+        httpTo(host, world, [{ host }]),
+        object('security.istio.io/v1', 'AuthorizationPolicy', 'shop', 'authorization', policy),
+      );
+    }),
+    proxies: 'gateway',
+  },
+];
+
+/** A service, and routes to it at these Gateways, which have no other. */
+export function newService(host: string, gateways: readonly string[], world: World): string {
+  return all(
+    service(host, world),
+    virtualService(host, { gateways, http: [{ route: [{ destination: { host } }], ...once }] }),
+  );
+}
+
+/** Services that authorize requests; of two generations in a row each has another. */
+const authorizationServices = ['authorization-even.backends.test', 'authorization-odd.backends.test'];
+const authorizationPort = 9_000;
+
+/** Of the mesh configuration, for the kind `authorization`. */
+export const extensionProviders = authorizationServices.map((name) => ({
+  name,
+  envoyExtAuthzHttp: { service: name, port: authorizationPort, timeout: '20s' },
+}));
+
+function kubernetesService(name: string, port: number): string {
+  const ports = [{ name: 'http', port: 80, targetPort: port }];
+  const labels = { 'kubernetes.io/service-name': name };
+  return all(
+    stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'shop' }, spec: { ports } }),
+    stringify({
+      apiVersion: 'discovery.k8s.io/v1',
+      kind: 'EndpointSlice',
+      metadata: { name: `${name}-1`, namespace: 'shop', labels },
+      addressType: 'IPv4',
+      ports: [{ name: 'http', port }],
+      endpoints: [{ addresses: ['127.0.0.1'] }],
+    }),
+  );
+}
+
+/** In a sidecar's listener for inbound connections, whose routes are part of the listener: its next cluster is new. */
+const inbound: ChangeKind = {
+  ...kind('inbound', (_host, generation, world) => {
+    const name = `inbound-${generation}`;
+    const address = { socket_address: { address: '127.0.0.1', port_value: world.backend } };
+    const cluster = {
+      name,
+      type: 'STRICT_DNS',
+      dns_lookup_family: 'V4_ONLY',
+      connect_timeout: '1s',
+      load_assignment: {
+        cluster_name: name,
+        endpoints: [
+          {
+            lb_endpoints: [
+              { endpoint: { address: { socket_address: { ...address.socket_address, address: 'localhost' } } } },
+            ],
+          },
+        ],
+      },
+    };
+    return object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'inbound', {
+      configPatches: [
+        {
+          applyTo: 'CLUSTER',
+          match: { context: 'SIDECAR_INBOUND' },
+          patch: { operation: 'ADD', value: cluster },
+        },
+        {
+          applyTo: 'HTTP_ROUTE',
+          match: { context: 'SIDECAR_INBOUND' },
+          patch: { operation: 'MERGE', value: { route: { cluster: name } } },
+        },
+      ],
+    });
+  }),
+  proxies: 'inbound',
+};
+
+export const changeKinds: readonly ChangeKind[] = [...routesOfHttp, ...services, ...connections, ...gateways, inbound];

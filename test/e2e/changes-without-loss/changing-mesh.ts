@@ -1,0 +1,270 @@
+/** A mesh whose configuration changes under load: gateways and sidecars, each at its distance from the control plane. */
+import { AdsTestClient } from '../../ads-client.ts';
+import { type LoadRun, startLoad } from '../../load/load-process.ts';
+import type { ClientPlan, LoadTarget } from '../../load/plan.ts';
+import type { ProxySettings } from '../features/harness/envoy.ts';
+import { FeatureMesh } from '../features/harness/feature-mesh.ts';
+import { all } from '../features/harness/gateway-objects.ts';
+import { gateway, object } from '../features/harness/objects.ts';
+import { AnyBackend } from './any-backend.ts';
+import { type ChangeKind, extensionProviders, hostOf, newService, type World } from './change-kinds.ts';
+import { SimulatedProxy } from './simulated-proxy.ts';
+
+export interface Proxy {
+  readonly type: 'gateway' | 'sidecar';
+  readonly delta: boolean;
+  readonly roundTripMs: number;
+}
+
+export interface ChangingMeshOptions {
+  readonly proxies: readonly Proxy[];
+  readonly kinds: readonly ChangeKind[];
+  /** Of the control plane. */
+  readonly env?: Readonly<Record<string, string>>;
+  /** More arguments of the control plane. */
+  readonly args?: readonly string[];
+}
+
+/** A proxy with its name and where clients reach it. */
+interface PlacedProxy extends Proxy {
+  readonly name: string;
+  readonly address: string;
+  readonly ports: { readonly http: number; readonly tcp: number; readonly tls: number; readonly routes: number };
+}
+
+/** As an agent starts Envoy, but sooner over: connections of a replaced listener are asked to close until then. */
+const envoyArgs = ['--drain-time-s', '5'];
+
+const nameOf = ({ type, delta, roundTripMs }: Proxy): string => `${type}-${delta ? 'delta' : 'sotw'}-${roundTripMs}`;
+
+const inboundPort = 8_080;
+
+export class ChangingMesh {
+  readonly mesh: FeatureMesh;
+  readonly #kinds: readonly ChangeKind[];
+  readonly #proxies: readonly PlacedProxy[];
+  readonly #world: World;
+  readonly #backend: AnyBackend;
+  /** Gets mirrored requests, and questions whether requests are allowed. */
+  readonly #mirror: AnyBackend;
+  readonly #generations = new Map<string, number>();
+  readonly #files: Record<string, string> = {};
+  readonly #caFile: string;
+  readonly #clients: AdsTestClient[] = [];
+  readonly #simulated: SimulatedProxy[] = [];
+
+  private constructor(
+    mesh: FeatureMesh,
+    kinds: readonly ChangeKind[],
+    proxies: readonly PlacedProxy[],
+    [backend, mirror]: [AnyBackend, AnyBackend],
+    ports: World['ports'],
+  ) {
+    this.mesh = mesh;
+    this.#kinds = kinds;
+    this.#proxies = proxies;
+    this.#backend = backend;
+    this.#mirror = mirror;
+    const gateways = proxies.filter(({ type }) => type === 'gateway').map(({ name }) => name);
+    this.#world = {
+      ports,
+      gateways,
+      kubernetesGateways: gateways.map((name) => `routes-${name}`),
+      backend: backend.port,
+      mirror: mirror.port,
+    };
+    this.#caFile = mesh.file('backends.pem', mesh.authority.certificate);
+  }
+
+  /** Starts all of it, with generation 0 of each kind applied by every proxy. */
+  static async start({ proxies, kinds, env = {}, args = [] }: ChangingMeshOptions): Promise<ChangingMesh> {
+    const settings = Object.fromEntries(proxies.map((proxy) => [nameOf(proxy), settingsOf(proxy)]));
+    const mesh = await FeatureMesh.start({
+      proxies: settings,
+      env,
+      args,
+      explains: false,
+      meshConfig: { extensionProviders },
+      envoyArgs,
+    });
+    try {
+      const ports = await mesh.ports('http', 'tcp', 'tls');
+      const placed = await Promise.all(proxies.map(async (proxy, index) => place(proxy, index, ports, mesh)));
+      const certificate = mesh.authority.issue(kinds.map(hostOf));
+      const backends: [AnyBackend, AnyBackend] = [
+        await AnyBackend.start('main', certificate),
+        await AnyBackend.start('mirror', certificate),
+      ];
+      const changing = new ChangingMesh(mesh, kinds, placed, backends, ports);
+      await changing.#begin();
+      return changing;
+    } catch (error) {
+      await mesh.stop();
+      throw error;
+    }
+  }
+
+  /** Applies the next generation of this kind, alone, and waits until every proxy has acknowledged it. */
+  async change(kind: ChangeKind): Promise<void> {
+    this.#next(kind);
+    await this.mesh.apply(this.#files);
+  }
+
+  /** Applies the next generation of all kinds, in one push. */
+  async changeAll(): Promise<void> {
+    for (const kind of this.#kinds) this.#next(kind);
+    await this.mesh.apply(this.#files);
+  }
+
+  /** Writes the next generation of this kind, and waits for nothing. */
+  write(kind: ChangeKind): void {
+    const name = this.#next(kind);
+    this.mesh.write(name, this.#files[name]!);
+  }
+
+  /** Waits until every proxy has acknowledged all that was written. */
+  async settle(): Promise<void> {
+    await this.mesh.apply(this.#files);
+  }
+
+  /**
+   * Adds a server on a port of its own to each gateway, with routes to a service that is new as well: a listener, a route configuration
+   * and a cluster in one change.
+   *
+   * @returns the ports, in the order of the gateways
+   */
+  async addServers(name: string): Promise<number[]> {
+    const gateways = this.#proxies.filter(({ type }) => type === 'gateway');
+    const ports = await Promise.all(gateways.map(() => this.mesh.port()));
+    const hosts = [`${name}.servers.test`];
+    const objects = gateways.map((proxy, index) => {
+      const server = { port: ports[index]!, protocol: 'HTTP', hosts };
+      return gateway(`${name}-${proxy.name}`, { proxy: proxy.name }, [server]);
+    });
+    const names = gateways.map((proxy) => `${name}-${proxy.name}`);
+    const file = `${name}.yaml`;
+    this.#files[file] = all(...objects, newService(hosts[0]!, names, this.#world));
+    this.mesh.write(file, this.#files[file]);
+    return ports;
+  }
+
+  /** Clients of each kind at each proxy, which send what the kind is about. */
+  startLoad({ pauseMs, maxDurationMs }: { pauseMs: number; maxDurationMs: number }): Promise<LoadRun> {
+    const clients = this.#proxies.flatMap((proxy) =>
+      this.#kinds.flatMap((kind) => {
+        const target = this.#targetOf(kind, proxy);
+        if (target === undefined) return [];
+        const name = `${kind.name} at ${proxy.name}`;
+        const { traffic = 'http' } = kind;
+        const client = { http: 'ka', tcp: 'tcp', tls: 'new' } as const;
+        return [{ kind: client[traffic], count: 1, pauseMs, name, target } satisfies ClientPlan];
+      }),
+    );
+    return startLoad({ target: clients[0]!.target, clients, maxDurationMs, requestTimeoutMs: 20_000 });
+  }
+
+  /** Mirrored requests that the application got: Envoy marks their host. */
+  get mirrored(): number {
+    return this.#mirror.requests.get(`${hostOf({ name: 'mirror' })}-shadow`) ?? 0;
+  }
+
+  /** Sidecars of which nothing is known but that they follow the protocol; they are closed with the mesh. */
+  simulate(count: number): SimulatedProxy[] {
+    const added = Array.from({ length: count }, (_, index) => {
+      const client = new AdsTestClient(this.mesh.xdsPort);
+      this.#clients.push(client);
+      const id = `sidecar~127.0.9.${index + 1}~simulated-${index}.shop~shop.svc.cluster.local`;
+      const node = { id, cluster: 'simulated', metadata: { NAMESPACE: 'shop', LABELS: { app: 'simulated' } } };
+      return new SimulatedProxy(client, node, [String(this.#world.ports.http)]);
+    });
+    this.#simulated.push(...added);
+    return added;
+  }
+
+  async stop(): Promise<void> {
+    for (const proxy of this.#simulated) proxy.close();
+    for (const client of this.#clients) client.close();
+    await this.mesh.stop();
+    this.#backend.close();
+    this.#mirror.close();
+  }
+
+  #next(kind: ChangeKind): string {
+    const generation = (this.#generations.get(kind.name) ?? -1) + 1;
+    this.#generations.set(kind.name, generation);
+    const file = `${kind.name}.yaml`;
+    this.#files[file] = kind.config(generation, this.#world);
+    return file;
+  }
+
+  async #begin(): Promise<void> {
+    this.#files['base.yaml'] = all(...this.#proxies.map((proxy) => this.#objectsOf(proxy)));
+    for (const kind of this.#kinds) this.#next(kind);
+    await this.mesh.apply(this.#files);
+  }
+
+  #targetOf(kind: ChangeKind, proxy: PlacedProxy): LoadTarget | undefined {
+    const { proxies, traffic = 'http' } = kind;
+    const authority = hostOf(kind);
+    if (proxies === 'inbound') {
+      if (proxy.type === 'gateway') return undefined;
+      return { host: inboundAddressOf(proxy), port: inboundPort, authority };
+    }
+    if (proxies !== undefined && proxies !== proxy.type) return undefined;
+    const port = kind.name === 'http-route' ? proxy.ports.routes : proxy.ports[traffic];
+    return { host: proxy.address, port, authority, ...(traffic === 'tls' && { caFile: this.#caFile }) };
+  }
+
+  #objectsOf(proxy: PlacedProxy): string {
+    if (proxy.type === 'gateway') return gatewaysOf(proxy);
+    const { ports, backend } = this.#world;
+    const at = { bind: proxy.address, captureMode: 'NONE', hosts: ['./*'] };
+    const port = (name: keyof World['ports']): object => ({
+      ...at,
+      port: { number: ports[name], name, protocol: name.toUpperCase() },
+    });
+    return object('networking.istio.io/v1', 'Sidecar', 'shop', proxy.name, {
+      workloadSelector: { labels: { proxy: proxy.name } },
+      egress: [port('http'), port('tcp'), port('tls')],
+      ingress: [
+        {
+          port: { number: inboundPort, name: 'http', protocol: 'HTTP' },
+          bind: inboundAddressOf(proxy),
+          captureMode: 'NONE',
+          defaultEndpoint: `127.0.0.1:${backend}`,
+        },
+      ],
+    });
+  }
+}
+
+const inboundAddressOf = ({ address }: PlacedProxy): string => address.replace('127.0.3.', '127.0.4.');
+
+function settingsOf(proxy: Proxy): ProxySettings {
+  const name = nameOf(proxy);
+  const { delta, roundTripMs } = proxy;
+  if (proxy.type === 'sidecar') return { labels: { proxy: name }, delta, roundTripMs };
+  const labels = { proxy: name, 'gateway.networking.k8s.io/gateway-name': `routes-${name}` };
+  return { type: 'router', labels, delta, roundTripMs };
+}
+
+async function place(proxy: Proxy, index: number, ports: World['ports'], mesh: FeatureMesh): Promise<PlacedProxy> {
+  const placed = { ...proxy, name: nameOf(proxy) };
+  if (proxy.type === 'sidecar') return { ...placed, address: `127.0.3.${index + 1}`, ports: { ...ports, routes: 0 } };
+  return { ...placed, address: '127.0.0.1', ports: await mesh.ports('http', 'tcp', 'tls', 'routes') };
+}
+
+function gatewaysOf({ name, ports }: PlacedProxy): string {
+  const hosts = ['*.shop.test'];
+  return all(
+    gateway(name, { proxy: name }, [
+      { port: ports.http, protocol: 'HTTP', hosts },
+      { port: ports.tcp, protocol: 'TCP', hosts: ['*'] },
+      { port: ports.tls, protocol: 'TLS', hosts, tls: { mode: 'PASSTHROUGH' } },
+    ]),
+    object('gateway.networking.k8s.io/v1', 'Gateway', 'shop', `routes-${name}`, {
+      gatewayClassName: 'istio',
+      listeners: [{ name: 'http', port: ports.routes, protocol: 'HTTP' }],
+    }),
+  );
+}

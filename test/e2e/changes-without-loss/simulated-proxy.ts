@@ -1,0 +1,104 @@
+/**
+ * A client of the state of the world that behaves as Envoy does while clusters warm: it acknowledges CDS when each cluster has its
+ * assignment. It notes route configurations that name a cluster which it could not use yet.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { Cluster_DiscoveryType, ClusterSchema } from '../../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ClusterLoadAssignmentSchema } from '../../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../../src/gen/envoy/config/route/v3/route_pb.ts';
+import type { DiscoveryResponse } from '../../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { type AdsTestClient, type SotwStream, typeUrls } from '../../ads-client.ts';
+
+export class SimulatedProxy {
+  /** What must not happen, in words. */
+  readonly violations: string[] = [];
+  /** Responses with route configurations. */
+  routes = 0;
+  readonly #stream: SotwStream;
+  readonly #routeNames: readonly string[];
+  /** Clusters by name: whether they need an assignment. */
+  #clusters = new Map<string, boolean>();
+  readonly #assigned = new Set<string>();
+  #unacknowledged: DiscoveryResponse | undefined;
+
+  constructor(client: AdsTestClient, node: object, routeNames: readonly string[]) {
+    this.#routeNames = routeNames;
+    this.#stream = client.sotw();
+    this.#stream.onResponse = (response) => this.#receive(response);
+    this.#stream.send({ node, typeUrl: typeUrls.CDS });
+  }
+
+  close(): void {
+    this.#stream.cancel();
+  }
+
+  #receive(response: DiscoveryResponse): void {
+    switch (response.typeUrl) {
+      case typeUrls.CDS:
+        this.#receiveClusters(response);
+        break;
+      case typeUrls.EDS:
+        for (const { value } of response.resources) {
+          this.#assigned.add(fromBinary(ClusterLoadAssignmentSchema, value).clusterName);
+        }
+        this.#acknowledge(response, this.#endpointNames());
+        this.#acknowledgeClusters();
+        break;
+      case typeUrls.RDS:
+        this.routes++;
+        for (const { value } of response.resources) {
+          for (const name of clustersOf(fromBinary(RouteConfigurationSchema, value))) {
+            if (!this.#isUsable(name)) this.violations.push(`a route to ${name}, which is not usable`);
+          }
+        }
+        this.#acknowledge(response, this.#routeNames);
+        break;
+    }
+  }
+
+  #receiveClusters(response: DiscoveryResponse): void {
+    const isFirst = this.#clusters.size === 0;
+    const clusters = response.resources.map(({ value }) => fromBinary(ClusterSchema, value));
+    this.#clusters = new Map(
+      clusters.map(({ name, clusterDiscoveryType: { value } }) => [name, value === Cluster_DiscoveryType.EDS]),
+    );
+    for (const name of this.#assigned) if (!this.#clusters.has(name)) this.#assigned.delete(name);
+    this.#unacknowledged = response;
+    this.#stream.send({ typeUrl: typeUrls.EDS, resourceNames: this.#endpointNames() });
+    this.#acknowledgeClusters();
+    if (isFirst) this.#stream.send({ typeUrl: typeUrls.RDS, resourceNames: [...this.#routeNames] });
+  }
+
+  #acknowledgeClusters(): void {
+    if (this.#unacknowledged === undefined || this.#endpointNames().some((name) => !this.#assigned.has(name))) return;
+    this.#acknowledge(this.#unacknowledged, []);
+    this.#unacknowledged = undefined;
+  }
+
+  #acknowledge({ typeUrl, versionInfo, nonce }: DiscoveryResponse, names: readonly string[]): void {
+    this.#stream.send({ typeUrl, versionInfo, responseNonce: nonce, resourceNames: [...names] });
+  }
+
+  #endpointNames(): string[] {
+    return [...this.#clusters].filter(([, needsAssignment]) => needsAssignment).map(([name]) => name);
+  }
+
+  #isUsable(name: string): boolean {
+    const needsAssignment = this.#clusters.get(name);
+    return needsAssignment !== undefined && (!needsAssignment || this.#assigned.has(name));
+  }
+}
+
+/** Names of clusters that a route configuration leads to: of routes, of weighted routes and of mirrors. */
+function clustersOf({ virtualHosts }: RouteConfiguration): string[] {
+  return virtualHosts
+    .flatMap(({ routes }) => routes)
+    .flatMap(({ action: { case: kind, value: action } }) => {
+      if (kind !== 'route') return [];
+      const { case: specifier, value } = action.clusterSpecifier;
+      const mirrors = action.requestMirrorPolicies.map(({ cluster }) => cluster);
+      if (specifier === 'cluster') return [value, ...mirrors];
+      if (specifier === 'weightedClusters') return [...value.clusters.map(({ name }) => name), ...mirrors];
+      return mirrors;
+    });
+}

@@ -1,0 +1,60 @@
+/** The lane of a proxy whose routes wait for new clusters, recorded with a real Envoy at some distance from the control plane. */
+import { join } from 'node:path';
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { fileSource } from '../../src/debugger/visualize/file-source.ts';
+import { launchBrowser, openPage } from '../browser/open-page.ts';
+import { opened } from '../browser/page-state.ts';
+import { takePicture } from '../browser/pictures.ts';
+import { temporaryFolder } from '../fixtures/real-envoy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { changeKinds } from './changes-without-loss/change-kinds.ts';
+import { ChangingMesh } from './changes-without-loss/changing-mesh.ts';
+
+let browser: Browser;
+let folder: ReturnType<typeof temporaryFolder>;
+
+beforeAll(async () => {
+  folder = temporaryFolder();
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  folder?.[Symbol.dispose]();
+});
+
+/** The trace of a control plane that moved the routes of a gateway to a new subset. */
+async function recordedChange(): Promise<string> {
+  const trace = join(folder.path, 'pilot-discovery.trace');
+  const kind = changeKinds.find(({ name }) => name === 'subset-replaced')!;
+  const mesh = await ChangingMesh.start({
+    kinds: [kind],
+    proxies: [{ type: 'gateway', delta: true, roundTripMs: 200 }],
+    args: ['--trace', trace, '--traceLevel', 'full'],
+  });
+  try {
+    await mesh.change(kind);
+  } finally {
+    await mesh.stop();
+  }
+  return trace;
+}
+
+test('a proxy has a lane with the steps of a change: clusters, endpoints, routes, and what it waits for', async () => {
+  const { page, close } = await openPage(browser, [fileSource(await recordedChange())], {
+    viewport: { width: 1_440, height: 900 },
+  });
+  await opened(page);
+  const lane = page.locator('.lane[data-lane^="ads-connection-"]');
+  await eventually('the lane is drawn', async () => (await lane.locator('.bar').count()) > 0);
+  expect(await lane.getAttribute('aria-label')).toMatch(/make before break: router~.*gateway-delta-200\.shop/);
+  const bars = await lane
+    .locator('.bar')
+    .evaluateAll((found) => found.map((bar) => [bar.getAttribute('data-phase'), bar.getAttribute('aria-label')]));
+  const steps = bars.map(([step]) => step);
+  expect(steps.slice(0, 3)).toEqual(['clusters', 'endpoints', 'routes']);
+  expect(bars[0]![1]).toContain('waiting for outbound|');
+  await takePicture('make-before-break', page.locator('.timeline'));
+  await close();
+});
