@@ -1,0 +1,198 @@
+/**
+ * How many times the network is crossed and crossed back before routes to new clusters arrive: the client answers as Envoy does, once
+ * a wait shows that nothing more comes without its answer.
+ */
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, describe, expect, test } from 'vitest';
+import { type AdsTestClient, type DeltaStream, type SotwStream, typeUrls } from '../../../../test/ads-client.ts';
+import { ControlPlane, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
+import { slowness } from '../../../../test/harness/slowness.ts';
+import { Cluster_DiscoveryType, ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ClusterLoadAssignmentSchema } from '../../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+
+afterEach(stopControlPlanes);
+
+const { CDS, EDS, LDS, RDS } = typeUrls;
+const port = 18_090;
+const node = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'REDIRECT' } };
+
+const entry = (resolution: 'STATIC' | 'DNS'): string => `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.shop.test]
+  resolution: ${resolution}
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  endpoints: [{address: ${resolution === 'DNS' ? 'localhost' : '127.0.0.1'}, labels: {version: v1}}]
+`;
+
+const routesTo = (subset: string, timeout = '1s'): string => `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart, namespace: shop}
+spec: {host: cart.shop.test, subsets: [{name: ${subset}, labels: {version: v1}}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.shop.test]
+  http: [{timeout: ${timeout}, route: [{destination: {host: cart.shop.test, subset: ${subset}}}]}]
+`;
+
+/** A response of either protocol, as far as it matters here. */
+interface Received {
+  readonly typeUrl: string;
+  readonly nonce: string;
+  readonly version: string;
+  readonly resources: readonly Uint8Array[];
+}
+
+/** Envoy, as far as its answers go. */
+class Client {
+  readonly #stream: SotwStream | DeltaStream;
+  readonly #delta: boolean;
+  readonly #received: Received[] = [];
+  #taken = 0;
+  /** EDS names that are subscribed to, and those that have an assignment. */
+  readonly #wanted = new Set<string>();
+  readonly #assigned = new Set<string>();
+  #unacknowledged: Received[] = [];
+
+  constructor(client: AdsTestClient, delta: boolean) {
+    this.#delta = delta;
+    const stream = delta ? client.delta() : client.sotw();
+    stream.onResponse = (response: { typeUrl: string; nonce: string; resources: readonly object[] }) => {
+      const resources = response.resources as readonly { value?: Uint8Array; resource?: { value: Uint8Array } }[];
+      this.#received.push({
+        typeUrl: response.typeUrl,
+        nonce: response.nonce,
+        version: 'versionInfo' in response ? String(response.versionInfo) : '',
+        resources: resources.map(({ value, resource }) => value ?? resource!.value),
+      });
+    };
+    this.#stream = stream;
+  }
+
+  subscribe(typeUrl: string, names: readonly string[] = []): void {
+    const request = this.#delta ? { resourceNamesSubscribe: [...names] } : { resourceNames: [...names] };
+    this.#stream.send({ node, typeUrl, ...request } as never);
+  }
+
+  /** Answers what comes until nothing comes any more. @returns how many times it had to answer before RDS arrived. */
+  async roundTripsUntilRoutes(quietMs: number): Promise<number> {
+    for (let trips = 0; ; trips++) {
+      const responses = await this.#untilQuiet(quietMs, 400);
+      if (responses.length === 0) throw new Error(`no route configuration after ${trips} round trips`);
+      const done = responses.some(({ typeUrl }) => typeUrl === RDS);
+      for (const response of responses) this.#answer(response);
+      if (done) return trips;
+    }
+  }
+
+  async settle(quietMs: number): Promise<void> {
+    for (;;) {
+      const responses = await this.#untilQuiet(quietMs, 2);
+      if (responses.length === 0) return;
+      for (const response of responses) this.#answer(response);
+    }
+  }
+
+  /** What has come since the last time, after a time in which nothing came; the first one is waited for some such times. */
+  async #untilQuiet(quietMs: number, times: number): Promise<Received[]> {
+    const deadline = performance.now() + times * quietMs;
+    let seen = -1;
+    while (seen !== this.#received.length || (seen === this.#taken && performance.now() < deadline)) {
+      seen = this.#received.length;
+      await new Promise((resolve) => setTimeout(resolve, quietMs));
+    }
+    const responses = this.#received.slice(this.#taken);
+    this.#taken = this.#received.length;
+    return responses;
+  }
+
+  #answer(response: Received): void {
+    if (response.typeUrl === CDS) {
+      this.#unacknowledged.push(response);
+      const clusters = response.resources.map((value) => fromBinary(ClusterSchema, value));
+      const wanted = clusters
+        .filter(({ clusterDiscoveryType: { value } }) => value === Cluster_DiscoveryType.EDS)
+        .map(({ name }) => name);
+      const added = wanted.filter((name) => !this.#wanted.has(name));
+      for (const name of wanted) this.#wanted.add(name);
+      if (added.length > 0) this.#subscribeEndpoints(added);
+    } else {
+      if (response.typeUrl === EDS) {
+        for (const value of response.resources) {
+          this.#assigned.add(fromBinary(ClusterLoadAssignmentSchema, value).clusterName);
+        }
+      }
+      this.#acknowledge(response);
+    }
+    // Envoy acknowledges clusters when none warms.
+    if (![...this.#wanted].every((name) => this.#assigned.has(name))) return;
+    for (const held of this.#unacknowledged.splice(0)) this.#acknowledge(held);
+  }
+
+  #subscribeEndpoints(added: readonly string[]): void {
+    if (this.#delta) {
+      this.subscribe(EDS, added);
+      return;
+    }
+    const last = this.#received.findLast(({ typeUrl }) => typeUrl === EDS);
+    const nonces = last === undefined ? {} : { versionInfo: last.version, responseNonce: last.nonce };
+    this.#stream.send({ typeUrl: EDS, resourceNames: [...this.#wanted], ...nonces } as never);
+  }
+
+  #acknowledge({ typeUrl, nonce, version }: Received): void {
+    const names = typeUrl === EDS ? [...this.#wanted] : typeUrl === RDS ? [String(port)] : [];
+    const rest = this.#delta ? {} : { versionInfo: version, resourceNames: names };
+    this.#stream.send({ typeUrl, responseNonce: nonce, ...rest } as never);
+  }
+}
+
+type Begun = Awaited<ReturnType<typeof begin>>;
+
+async function begin(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
+  const files = { 'entry.yaml': entry(resolution), 'routes.yaml': routesTo('s0') };
+  const plane = new ControlPlane({}, files, undefined, { PILOT_DEBOUNCE_AFTER: '10ms' });
+  await plane.ready();
+  const client = new Client(plane.client('ads.listening'), delta);
+  const quietMs = 80 * (await slowness());
+  client.subscribe(CDS);
+  client.subscribe(LDS);
+  client.subscribe(RDS, [String(port)]);
+  await client.settle(quietMs);
+  return { plane, client, quietMs };
+}
+
+/** Of some changes: a busy machine may need more than one wait before a response, and never sends one before the answer that it needs. */
+async function tripsOfChanges(changes: number, { plane, client, quietMs }: Begun, textOf: (index: number) => string) {
+  const trips: number[] = [];
+  for (let index = 1; index <= changes; index++) {
+    plane.write('routes.yaml', textOf(index));
+    trips.push(await client.roundTripsUntilRoutes(quietMs));
+    await client.settle(quietMs);
+  }
+  return { least: Math.min(...trips), trips };
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('routes that name no new cluster arrive without a round trip', async () => {
+    const { least } = await tripsOfChanges(3, await begin(delta), (index) => routesTo('s0', `${index + 1}s`));
+    expect(least).toBe(0);
+  });
+
+  test('routes to a new cluster with endpoints arrive after one or two round trips', async () => {
+    const { least, trips } = await tripsOfChanges(3, await begin(delta), (index) => routesTo(`s${index}`));
+    expect(least, String(trips)).toBeGreaterThanOrEqual(1);
+    expect(least, String(trips)).toBeLessThanOrEqual(2);
+  });
+
+  test('routes to a new cluster that Envoy resolves by itself arrive after its acknowledgement, in one round trip', async () => {
+    const { least } = await tripsOfChanges(3, await begin(delta, 'DNS'), (index) => routesTo(`s${index}`));
+    expect(least).toBe(1);
+  });
+});
