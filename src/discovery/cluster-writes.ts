@@ -97,6 +97,7 @@ export class ClusterWrites {
         ...{ mesh, onMesh, words: this.#words, orphans: this.orphans },
         presence: presenceLeaseOf(identity)!,
         leads: (lease) => this.elections.leads(lease),
+        ofGatewayClass: options.createsGatewayClass,
         status: {
           ...{ server, inputs, domain, namespace, warn },
           ofGatewayApi: options.writesGatewayApiStatus,

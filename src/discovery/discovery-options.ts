@@ -80,6 +80,8 @@ export interface DiscoveryOptions {
   readonly rootConfigMap: string;
   /** What becomes of the Gateway API's objects is written to their status (PILOT_ENABLE_GATEWAY_API_STATUS). */
   readonly writesGatewayApiStatus: boolean;
+  /** GatewayClass `istio` is created where it does not exist (PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER). */
+  readonly createsGatewayClass: boolean;
   /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
   readonly sharedMeshConfig: string;
   /** Empty: no directory. */
@@ -233,6 +235,7 @@ export function resolveDiscoveryOptions(
     leaseMs: leaseMsOf(from, warn),
     rootConfigMap: from.text('PILOT_CA_CERT_CONFIGMAP', 'istio-ca-root-cert'),
     writesGatewayApiStatus: from.boolean('PILOT_ENABLE_GATEWAY_API_STATUS', true),
+    createsGatewayClass: from.boolean('PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER', true),
     sharedMeshConfig: from.text('SHARED_MESH_CONFIG', ''),
     configDir: flags.configDir ?? '',
     meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',

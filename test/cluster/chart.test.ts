@@ -269,6 +269,7 @@ describe('rights', () => {
         ].map((plural) => `${plural}/status`),
         verbs: ['get', 'update'],
       },
+      { apiGroups: ['gateway.networking.k8s.io'], resources: ['gatewayclasses'], verbs: ['create'] },
       ...all.filter(isOfIstiosStatus),
     ]);
     // Of Istio's kinds those of which something is told.
@@ -404,6 +405,11 @@ describe('rights', () => {
         return /"observedGeneration":1|192\.0\.2\.7|240\.240\./.test(JSON.stringify(status ?? null));
       });
     }
+    await eventually('the class that Gateways name has been created', async () => {
+      const where = { resource: resourceOfKind('GatewayClass'), name: 'istio' };
+      const { spec } = await cluster.admin.request({ method: 'GET', ...where }, never);
+      return (spec as { controllerName?: string }).controllerName === 'istio.io/gateway-controller';
+    });
     await plane.stop();
     expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
   });

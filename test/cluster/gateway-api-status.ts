@@ -57,8 +57,21 @@ const ofRoute = object(
   ['parents'],
 );
 
+const ancestor = object({ ancestorRef: parentRef, controllerName: text({ pattern: '^[a-z0-9.-]+/.+$' }), conditions }, [
+  ...['ancestorRef', 'conditions', 'controllerName'],
+]);
+const ofPolicy = object(
+  { ancestors: { type: 'array', maxItems: 16, items: ancestor, 'x-kubernetes-list-type': 'atomic' } },
+  ['ancestors'],
+);
+const feature = object({ name: text() }, ['name']);
+
 const statuses: Partial<Record<KindName, object>> = {
-  GatewayClass: { ...object({ conditions }), default: { conditions: pending.slice(0, 1) } },
+  BackendTLSPolicy: ofPolicy,
+  GatewayClass: {
+    ...object({ conditions, supportedFeatures: mapBy('name', feature, 64) }),
+    default: { conditions: pending.slice(0, 1) },
+  },
   KubernetesGateway: {
     ...object({
       conditions,
@@ -83,6 +96,7 @@ export async function defineGatewayApi(cluster: Cluster): Promise<void> {
     'TLSRoute',
     'TCPRoute',
     'ReferenceGrant',
+    'BackendTLSPolicy',
   ];
   for (const name of all) {
     const { metadata, spec } = definitionOf(name);

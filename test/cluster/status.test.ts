@@ -17,6 +17,7 @@ import type { ConfigSet } from '../../src/model/config/config-set.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';
 import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createAuthority } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite } from './cluster.ts';
 import { defineGatewayApi } from './gateway-api-status.ts';
@@ -28,10 +29,11 @@ const never = new AbortController().signal;
 const gateways = resourceOf('KubernetesGateway');
 const routes = resourceOf('HTTPRoute');
 const classes = resourceOf('GatewayClass');
+const tlsPolicies = resourceOf('BackendTLSPolicy');
 const ingresses = resourceOf('Ingress');
 const followed: readonly KindName[] = [
   ...(['GatewayClass', 'KubernetesGateway', 'HTTPRoute', 'ReferenceGrant', 'Namespace', 'Service', 'Secret'] as const),
-  ...(['Ingress', 'IngressClass', 'Pod', 'Node'] as const),
+  ...(['Ingress', 'IngressClass', 'Pod', 'Node', 'BackendTLSPolicy', 'ConfigMap'] as const),
 ];
 
 beforeAll(() => defineGatewayApi(cluster), 300_000);
@@ -88,6 +90,7 @@ async function leading(
     cluster: [
       rights(
         'gateway.networking.k8s.io',
+        'backendtlspolicies',
         'gatewayclasses',
         'gateways',
         'grpcroutes',
@@ -158,6 +161,8 @@ interface Status {
   readonly addresses?: readonly { readonly value: string }[];
   readonly listeners?: readonly { readonly attachedRoutes: number; readonly conditions: readonly Condition[] }[];
   readonly parents?: readonly { readonly controllerName: string; readonly conditions?: readonly Condition[] }[];
+  readonly ancestors?: Status['parents'];
+  readonly supportedFeatures?: readonly { readonly name: string }[];
   readonly loadBalancer?: { readonly ingress?: readonly object[] };
 }
 
@@ -171,13 +176,13 @@ const short = (conditions: readonly Condition[] = []): string[] =>
     ({ type, status, reason, observedGeneration }) => `${type} ${status} ${reason} of ${observedGeneration}`,
   );
 const ownParent = (status: Status = {}) =>
-  status.parents?.find(({ controllerName }) => controllerName === 'istio.io/gateway-controller');
+  (status.parents ?? status.ancestors)?.find(({ controllerName }) => controllerName === 'istio.io/gateway-controller');
 
 async function said(resource: Resource, name: string, expected: readonly string[]): Promise<void> {
   let last: readonly string[] = [];
   await eventually(`the status of ${resource.kind} ${name} is that`, async () => {
     const { status } = await read(resource, name);
-    last = short(resource === routes ? ownParent(status)?.conditions : status?.conditions);
+    last = short([routes, tlsPolicies].includes(resource) ? ownParent(status)?.conditions : status?.conditions);
     return last.join() === expected.join();
   }).catch(() => expect(last).toEqual(expected));
 }
@@ -221,6 +226,7 @@ describe("the Gateway API's objects", () => {
     await cluster.patch(routes, 'cart', { status: { parents: [foreign] } }, 'status');
     const { duty, failures, warnings } = await leading(ofGateways);
     await said(classes, className, ['Accepted True Accepted of 1']);
+    expect((await read(classes, className)).status?.supportedFeatures).toContainEqual({ name: 'HTTPRoute' });
     await said(gateways, 'front', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
     await said(routes, 'cart', good(1));
     // As soon as there is anything of ours: nothing of the API's default is left, and no field is missing.
@@ -248,6 +254,31 @@ describe("the Gateway API's objects", () => {
       return listeners![0]!.attachedRoutes === 0;
     });
     expect((await read(routes, 'cart')).status?.parents).toEqual([foreign]);
+    expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
+  });
+
+  it('that secure connections to backends have their status, valid or not, with what others say of them', async () => {
+    await writeMesh('secured');
+    await cluster.apply(routes, route('secured', 'cart', 'secured'));
+    const validation = { hostname: 'cart.test', caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'ca' }] };
+    const targetRefs = [{ group: '', kind: 'Service', name: 'cart' }];
+    const policy = (spec: object): ObjectToWrite => ({ metadata: { name: 'secured' }, spec: { targetRefs, ...spec } });
+    await cluster.apply(tlsPolicies, policy({ validation: { ...validation, crl: 'list' } }));
+    const ancestorRef = { group: 'gateway.networking.k8s.io', kind: 'Gateway', name: 'secured' };
+    const foreign = { controllerName: 'example.com/other', ancestorRef, conditions: [] };
+    await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreign] } }, 'status');
+    const { failures, warnings, duty } = await leading(ofGateways);
+    const resolved = (generation: number): string => `ResolvedRefs True ResolvedRefs of ${generation}`;
+    await said(tlsPolicies, 'secured', ['Accepted False Invalid of 1', resolved(1)]);
+    await cluster.delete(tlsPolicies, 'secured');
+    await cluster.apply(tlsPolicies, policy({ validation }));
+    await cluster.patch(tlsPolicies, 'secured', { status: { ancestors: [foreign] } }, 'status');
+    const missing = 'ResolvedRefs False InvalidCACertificateRef of 1';
+    await said(tlsPolicies, 'secured', ['Accepted False NoValidCACertificate of 1', missing]);
+    const data = { 'ca.crt': createAuthority().certificate };
+    await cluster.apply(of.configMaps, { metadata: { name: 'ca' }, data });
+    await said(tlsPolicies, 'secured', ['Accepted True Accepted of 1', resolved(1)]);
+    expect((await read(tlsPolicies, 'secured')).status?.ancestors?.[0]).toEqual(foreign);
     expect([failures, warnings, duty.counts.refused]).toEqual([[], [], 0]);
   });
 

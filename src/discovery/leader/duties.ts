@@ -6,6 +6,7 @@ import type { ObjectDistribution } from '../distribution/distribution.ts';
 import type { InformerEffects } from '../kubernetes/informer-effects.ts';
 import { DnsCertificates, type DnsSecrets } from './dns-certificates.ts';
 import type { Duty } from './duty.ts';
+import { GatewayClassDuty } from './gateway-class.ts';
 import { RootCertificates } from './root-certificates.ts';
 import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
 import { statusDutiesOf } from './status/distribution-status.ts';
@@ -41,13 +42,15 @@ export interface DutySources {
   readonly leads: (lease: string) => boolean;
   /** Name of the ConfigMaps with the root of the mesh. */
   readonly rootConfigMap: string;
+  /** PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER. */
+  readonly ofGatewayClass: boolean;
   /** What becomes of objects. */
   readonly status: Omit<StatusSources, 'informers' | 'revision'>;
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
   const { informers, signing, rootConfigMap, revision, status, shared, orphans } = sources;
-  const { distribution, words, presence, leads } = sources;
+  const { distribution, words, presence, leads, ofGatewayClass } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
     ...dnsDuties(sources),
@@ -64,6 +67,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
         ]),
     ...statusDutiesOf({ ...status, informers, distribution, words, presence, leads }),
     ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
+    ...(ofGatewayClass ? [new GatewayClassDuty({ informers, lease: 'chartpilot-gateway-class' })] : []),
     orphans,
   ];
 }

@@ -81,10 +81,11 @@ type Derived = Omit<DerivedStatus, 'of' | 'uid'>;
 function ofClass(status: ClassStatus): Derived {
   return {
     ...aboutGeneration(status),
-    facts: status.conditions,
+    facts: [status.conditions, status.supportedFeatures],
     next: (present, time) => ({
       ...present,
       conditions: withConditions(present.conditions, status.conditions, momentOf(status, time)),
+      supportedFeatures: status.supportedFeatures.map((name) => ({ name })),
     }),
   };
 }

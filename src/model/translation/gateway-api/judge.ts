@@ -12,6 +12,7 @@ import { type KnownGateway, type KnownListener, knownGateway } from './gateway-l
 import { type GatewaySurroundings, gatewayStatusOf, servicesByGateway } from './gateway-status.ts';
 import { type ClassStatus, condition, type GatewayStatus, type RouteStatus } from './object-conditions.ts';
 import { routeStatusOf } from './route-status.ts';
+import { supportedFeatures } from './supported-features.ts';
 import { controllerName, l4RoutesIn, type RouteKind, routesIn, type Sources, Surroundings } from './surroundings.ts';
 
 export type JudgedSources = Sources & Pick<ConfigSet, 'Secret' | 'ConfigMap' | 'BackendTLSPolicy'>;
@@ -99,6 +100,7 @@ function classesOf({ GatewayClass: classes }: JudgedSources): ReadonlyMap<string
       {
         ...(one.generation !== undefined && { generation: one.generation }),
         conditions: [condition('Accepted', true, 'Accepted', 'carried out by this control plane')],
+        supportedFeatures,
       },
     ]),
   );

@@ -9,12 +9,17 @@ export interface ObjectCondition {
   readonly message: string;
 }
 
-export interface ClassStatus {
+interface ConditionedStatus {
   readonly generation?: number;
   readonly conditions: readonly ObjectCondition[];
 }
 
-export interface GatewayStatus extends ClassStatus {
+export interface ClassStatus extends ConditionedStatus {
+  /** Names of features of the Gateway API. */
+  readonly supportedFeatures: readonly string[];
+}
+
+export interface GatewayStatus extends ConditionedStatus {
   readonly addresses: readonly { readonly type: 'IPAddress' | 'Hostname'; readonly value: string }[];
   /** In their order. */
   readonly listeners: readonly ListenerStatus[];

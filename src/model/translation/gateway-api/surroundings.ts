@@ -35,8 +35,8 @@ export function isL4Kind(kind: string): boolean {
 
 /** A class with this controller's name is this control plane's. */
 export const controllerName = 'istio.io/gateway-controller';
-/** There without an object, as in the reference. */
-const builtInClass = 'istio';
+/** The class of Gateways for this control plane: it needs no object, and {@link controllerName} is its controller without one. */
+export const defaultClass = 'istio';
 
 export class Surroundings {
   /** `cluster.local`. */
@@ -79,7 +79,7 @@ export class Surroundings {
   isOurs(className: string): boolean | undefined {
     const controller = this.#classes.get(className);
     if (controller !== undefined) return controller === controllerName;
-    return className === builtInClass ? true : undefined;
+    return className === defaultClass ? true : undefined;
   }
 
   /** Whether routes of a namespace may be at a listener of another one, or the same. */
