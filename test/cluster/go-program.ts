@@ -18,8 +18,12 @@ const versionFlags = ['gitVersion=v1.36.3', 'gitMajor=1', 'gitMinor=36'].map(
 const flags = ['-trimpath', '-buildvcs=false', '-mod=readonly', '-ldflags'];
 
 export interface GoProgram {
-  /** Its folder in `test/cluster/`, and the name of the binary. */
-  readonly name: 'api-server' | 'helm' | 'go-template';
+  /** Name of the binary. */
+  readonly name: string;
+  /** Folder of its module; by default the one of its name in `test/cluster/`. */
+  readonly folder?: string;
+  /** By default `go build`; `go test -c` for a binary of tests. */
+  readonly command?: readonly string[];
   /** For people. */
   readonly title: string;
   /** Of two cores that do nothing else. */
@@ -72,15 +76,16 @@ export async function findOrBuild(program: GoProgram, say: (line: string) => voi
   return binary;
 }
 
-function sourcesOf({ name }: GoProgram): string {
-  return join(packageRoot(), 'test/cluster', name);
+function sourcesOf({ name, folder = join('test/cluster', name) }: GoProgram): string {
+  return join(packageRoot(), folder);
 }
 
 function cacheFolder(program: GoProgram): string {
   const sources = sourcesOf(program);
   const digest = createHash('sha256');
   for (const name of readdirSync(sources).sort()) digest.update(`${name}\0`).update(readFileSync(join(sources, name)));
-  digest.update(JSON.stringify(program.flags)).update(goVersion(program));
+  const { flags, package: built, command } = program;
+  digest.update(JSON.stringify(command ? [flags, built, command] : flags)).update(goVersion(program));
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
   return join(cache, 'chartpilot', 'cluster', digest.digest('hex').slice(0, 32));
 }
@@ -105,7 +110,8 @@ async function build(program: GoProgram, draft: string, say: (line: string) => v
   say(`${atFirst} is built (once; ${takes} of two cores that do nothing else)`);
   const begun = performance.now();
   const { cwd, env } = goOptions(program);
-  const go = spawn('nice', ['-n', '10', 'go', 'build', ...program.flags, '-o', draft, program.package], {
+  const command = program.command ?? ['build'];
+  const go = spawn('nice', ['-n', '10', 'go', ...command, ...program.flags, '-o', draft, program.package], {
     ...{ cwd, env, detached: true },
     stdio: ['ignore', 'pipe', 'pipe'],
   });

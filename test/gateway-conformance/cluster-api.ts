@@ -1,0 +1,109 @@
+/** The API server, as the controllers here use it: whole objects, by path. */
+import { Agent, request } from 'node:https';
+import type { ApiServerAddress } from '../cluster/api-server-process.ts';
+
+/** An object of any kind; fields are read as the caller knows them. */
+// biome-ignore lint/suspicious/noExplicitAny: objects of Kubernetes as they come, of a dozen kinds.
+export type KubeObject = any;
+
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+
+  constructor(status: number, message: string) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const timeoutMs = 20_000;
+
+export class ClusterApi {
+  readonly #address: ApiServerAddress;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 16 });
+
+  constructor(address: ApiServerAddress) {
+    this.#address = address;
+  }
+
+  /** Empty if the kind is not served. */
+  async list(path: string): Promise<KubeObject[]> {
+    const found = await this.#missing404(this.#send('GET', path));
+    return found?.items ?? [];
+  }
+
+  /** `undefined` if the object does not exist. */
+  get(path: string): Promise<KubeObject | undefined> {
+    return this.#missing404(this.#send('GET', path));
+  }
+
+  /** Creates the object unless it exists. */
+  async create(path: string, object: KubeObject): Promise<KubeObject | undefined> {
+    try {
+      return await this.#send('POST', path, object);
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 409) return undefined;
+      throw error;
+    }
+  }
+
+  /** Merges the fields into the object; nothing happens if it does not exist. */
+  patch(path: string, fields: KubeObject): Promise<KubeObject | undefined> {
+    return this.#missing404(this.#send('PATCH', path, fields, 'application/merge-patch+json'));
+  }
+
+  put(path: string, object: KubeObject): Promise<KubeObject | undefined> {
+    return this.#missing404(this.#send('PUT', path, object));
+  }
+
+  /** Server-side apply of a whole object. */
+  apply(path: string, object: KubeObject): Promise<KubeObject> {
+    return this.#send('PATCH', `${path}?fieldManager=conformance&force=true`, object, 'application/apply-patch+yaml');
+  }
+
+  async delete(path: string): Promise<void> {
+    await this.#missing404(this.#send('DELETE', path, { gracePeriodSeconds: 0 }));
+  }
+
+  async #missing404<T>(sent: Promise<T>): Promise<T | undefined> {
+    try {
+      return await sent;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  }
+
+  #send(method: string, path: string, body?: KubeObject, type = 'application/json'): Promise<KubeObject> {
+    const { url, ca, adminToken } = this.#address;
+    const text = body === undefined ? undefined : JSON.stringify(body);
+    const headers = {
+      authorization: `Bearer ${adminToken}`,
+      ...(text !== undefined && { 'content-type': type, 'content-length': Buffer.byteLength(text) }),
+    };
+    const options = { method, ca, headers, agent: this.#agent, timeout: timeoutMs };
+    return new Promise((resolve, reject) => {
+      const sent = request(`${url}${path}`, options, (response) => {
+        const chunks: Buffer[] = [];
+        response.on('data', (chunk: Buffer) => chunks.push(chunk));
+        response.on('end', () => {
+          const { statusCode = 0 } = response;
+          const answer = objectOf(Buffer.concat(chunks).toString());
+          if (statusCode < 300) resolve(answer);
+          else reject(new ApiError(statusCode, `${method} ${path}: ${statusCode} ${answer.message}`));
+        });
+      });
+      sent.on('error', reject);
+      sent.on('timeout', () => sent.destroy(new Error(`${method} ${path}: no response in ${timeoutMs} ms`)));
+      sent.end(text);
+    });
+  }
+}
+
+function objectOf(text: string): KubeObject {
+  try {
+    return JSON.parse(text || '{}');
+  } catch {
+    return { message: text.slice(0, 200) };
+  }
+}

@@ -1,0 +1,33 @@
+/** What the suite reports of each test: lines of `go test -v`, and a line of `requires TEST [FEATURE …]` for each. */
+export type Outcome = 'PASS' | 'FAIL' | 'SKIP';
+
+/** Of the suite's tests, without their parts. */
+export function outcomesOf(output: string): ReadonlyMap<string, Outcome> {
+  const outcomes = new Map<string, Outcome>();
+  for (const [, outcome, name] of output.matchAll(/^\s*--- (PASS|FAIL|SKIP): TestConformance\/([^/\s]+) /gm)) {
+    outcomes.set(name!, outcome as Outcome);
+  }
+  return outcomes;
+}
+
+/** Claimed features of which no test has passed: nothing shows that they are supported. */
+export function unprovenFeatures(output: string, claimed: readonly string[]): readonly string[] {
+  const outcomes = outcomesOf(output);
+  const proven = new Set<string>();
+  for (const [, test, features] of output.matchAll(/^requires (\S+) \[(.*)\]$/gm)) {
+    if (outcomes.get(test!) === 'PASS') for (const feature of features!.split(' ')) proven.add(feature);
+  }
+  return claimed.filter((feature) => !proven.has(feature));
+}
+
+/** Tests that failed, features that are claimed without a test, and a line of counts. */
+export function summaryOf(outcomes: ReadonlyMap<string, Outcome>, unproven: readonly string[]): string {
+  const named = (wanted: Outcome): string[] =>
+    [...outcomes].filter(([, outcome]) => outcome === wanted).map(([name]) => name);
+  const failed = named('FAIL');
+  return [
+    ...failed.map((name) => `FAIL ${name}`),
+    ...unproven.map((feature) => `UNPROVEN ${feature}: no test of this feature has passed`),
+    `${named('PASS').length} passed, ${failed.length} failed, ${named('SKIP').length} skipped`,
+  ].join('\n');
+}
