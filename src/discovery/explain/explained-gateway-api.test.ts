@@ -41,6 +41,27 @@ it("names the Gateway API's objects and their fields, not what was made of them"
   expect(steps.find(({ what }) => what === 'route')!.from[0]!.place).toMatch(/^given.yaml:/);
 });
 
+it('names the BackendTLSPolicy that secures connections to the Service, and its ConfigMaps', () => {
+  const spec =
+    '{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}';
+  const { context, configs } = givenMesh(yaml + document('BackendTLSPolicy', 'tls', spec));
+  const all = new Map(
+    Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(configKeyOf(one)), one])),
+  );
+  const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
+  const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
+  const explanation = explain(generatedConfiguration(shape, context), {
+    direction: 'outbound',
+    destination: { port: 8080 },
+    http: { version: 'HTTP/1.1', authority: 'a.test', path: '/a', method: 'GET', headers: {} },
+  });
+  const { steps } = tell(explanation, new Sources((key) => all.get(configKeyText(key))));
+  const cluster = steps.find(({ what }) => what === 'cluster')!;
+  expect(cluster.from.map(({ object }) => object)).toEqual(
+    expect.arrayContaining(['BackendTLSPolicy shop/tls', 'ConfigMap shop/ca']),
+  );
+});
+
 it.each([
   ['TCPRoute', '{name: l, port: 8080, protocol: TCP}', '', {}],
   [

@@ -64,16 +64,16 @@ const withoutEffect: Readonly<Record<'CDS' | 'EDS' | 'LDS' | 'RDS' | 'NDS', Read
   EDS: new Set([
     ...['Gateway', 'VirtualService', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'Secret'],
     ...['Telemetry', 'WasmPlugin', 'TrafficExtension', 'ProxyConfig', 'DNSName', 'Sidecar', 'Address', 'ConfigMap'],
-    ...['ReferenceGrant', 'BackendTLSPolicy'],
+    'ReferenceGrant',
   ]),
   LDS: new Set([
     ...['WorkloadGroup', 'WorkloadEntry', 'Secret', 'ProxyConfig', 'DNSName', 'Endpoints', 'Address', 'ConfigMap'],
-    ...['ReferenceGrant', 'BackendTLSPolicy'],
+    'ReferenceGrant',
   ]),
   RDS: new Set([
     ...['WorkloadEntry', 'WorkloadGroup', 'AuthorizationPolicy', 'RequestAuthentication', 'PeerAuthentication'],
     ...['Secret', 'WasmPlugin', 'TrafficExtension', 'Telemetry', 'ProxyConfig', 'DNSName', 'Endpoints', 'ConfigMap'],
-    ...['ReferenceGrant', 'BackendTLSPolicy'],
+    'ReferenceGrant',
   ]),
   NDS: new Set([
     ...['Gateway', 'VirtualService', 'DestinationRule', 'Secret', 'Telemetry', 'EnvoyFilter', 'WorkloadEntry'],

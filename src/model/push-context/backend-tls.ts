@@ -106,9 +106,12 @@ export class BackendTlsIndex {
   readonly #byTarget: ReadonlyMap<string, Config<BackendTlsPolicy>>;
   readonly #read = new Map<Config<BackendTlsPolicy>, ReadPolicy>();
   readonly #configMaps: ReadonlySet<string>;
+  /** Targets without their ports. */
+  readonly #objects: ReadonlySet<string>;
 
   constructor(policies: readonly Config<BackendTlsPolicy>[], configMaps: ConfigMaps, previous?: BackendTlsIndex) {
     this.#byTarget = policiesByTarget(policies);
+    this.#objects = new Set([...this.#byTarget.keys()].map((key) => key.slice(0, key.lastIndexOf('/'))));
     const referenced = new Set<string>();
     for (const policy of policies) {
       const names = policy.spec.validation.caCertificateRefs.map(({ name }) => name);
@@ -130,6 +133,12 @@ export class BackendTlsIndex {
       if (policy !== undefined) return this.#read.get(policy)!.tls;
     }
     return undefined;
+  }
+
+  /** Whether {@link for} has something for a port of the service. */
+  covers({ origin }: Pick<Service, 'origin'>): boolean {
+    if (this.#objects.size === 0 || origin.kind !== 'Service') return false;
+    return targetsOf(origin).some(([namespace, name]) => this.#objects.has(`${namespace}/${name}`));
   }
 
   /** Whether a policy takes its authorities from the ConfigMap. */

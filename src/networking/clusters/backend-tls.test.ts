@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
-import { clusterType } from '../index.ts';
+import { clusterType, routeType } from '../index.ts';
 import { buildClusters } from './build.ts';
 
 const authority = createAuthority();
@@ -147,5 +147,62 @@ describe('clusters of a gateway follow a BackendTLSPolicy', () => {
       clusterType,
     ]);
     expect(version()).toBe(versions[0]);
+  });
+});
+
+describe('a gateway that connects by the name of an ExternalName Service with a BackendTLSPolicy', () => {
+  const about = { namespace: 'shop', type: 'router', labels: { istio: 'gateway' } } as const;
+  const alias = givenObject('Service', 'shop', 'front', {
+    spec: {
+      ...{ type: 'ExternalName', externalName: 'web.shop.svc.cluster.local', externalIPs: [], clusterIPs: [] },
+      ports: [{ name: 'named', port: 80, protocol: 'TCP' }],
+    },
+    status: { loadBalancer: { ingress: [] } },
+  });
+  const ofAlias = 'outbound|80||front.shop.svc.cluster.local';
+  const policyOf = (section?: string): Config => {
+    const target = { group: '', kind: 'Service', name: 'front', ...(section && { sectionName: section }) };
+    const validation = {
+      hostname: 'front.test',
+      wellKnownCACertificates: 'System',
+      caCertificateRefs: [],
+      subjectAltNames: [],
+    };
+    return givenObject('BackendTLSPolicy', 'shop', 'tls', { targetRefs: [target], validation, options: {} });
+  };
+  const routing = [
+    givenObject('Gateway', 'shop', 'edge', {
+      selector: { istio: 'gateway' },
+      servers: [{ port: { number: 8080, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+    }),
+    givenObject('VirtualService', 'shop', 'edge', {
+      ...{ hosts: ['*'], gateways: ['edge'] },
+      http: [{ route: [{ destination: { host: 'front', port: { number: 80 } } }] }],
+    }),
+  ];
+
+  it('uses the policy for that name alone, at the named port', () => {
+    for (const section of [undefined, 'named']) {
+      expect(socketOf([alias, policyOf(section)], { cluster: ofAlias })).toContain('front.test');
+      expect(socketOf([alias, policyOf(section)])).toBe('plaintext');
+    }
+    expect(socketOf([alias, policy({ validation: system }), policyOf('other')], { cluster: ofAlias })).toContain(
+      'web.test',
+    );
+  });
+
+  it('never connects in plaintext: routes follow the policy as it comes and goes', () => {
+    const world = new GivenWorld([service, alias, ...routing]);
+    const gateway = world.connect('10.9.0.1', about);
+    const route = (): string =>
+      JSON.stringify(
+        new TextDecoder('latin1').decode(gateway.get(routeType, ['http.8080'])!.resources.get('http.8080')!.sotwFrame),
+      );
+    expect(route()).toContain(host);
+    const pushed = (change: ReturnType<GivenWorld['put']>) => gateway.typesToPush(change, [clusterType, routeType]);
+    expect(pushed(world.put(policyOf()))).toEqual([clusterType, routeType]);
+    expect(route()).toContain(ofAlias);
+    expect(pushed(world.change({ 'BackendTLSPolicy/shop/tls': undefined }))).toEqual([clusterType, routeType]);
+    expect(route()).toContain(host);
   });
 });

@@ -11,7 +11,7 @@ import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
-import { namedBy, ownRuleOf } from '../traffic/alias.ts';
+import { hasOwnClusters, namedBy, ruleOfAlias } from '../traffic/alias.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { inboundClusters } from './inbound.ts';
 import { sniCluster } from './outbound.ts';
@@ -63,7 +63,7 @@ function withoutRepetitions(clusters: readonly Resource[]): Resource[] {
   return [...byName.values()];
 }
 
-/** Clusters of a name that a destination rule is for: those of the service, under that name. */
+/** Clusters of a name that a destination rule or a BackendTLSPolicy is for: those of the service, under that name. */
 function aliasClusters(
   alias: Service,
   reach: Reach,
@@ -71,10 +71,9 @@ function aliasClusters(
   push: PushContext,
   memory: Memory,
 ): readonly Resource[] {
-  const rule = ownRuleOf(alias, reach);
   const { service } = namedBy(alias.hostname, reach);
-  if (rule === undefined || service === undefined) return [];
-  return sharedOutboundClusters(service, rule, shape, push, memory, alias);
+  if (service === undefined || !hasOwnClusters(alias, reach)) return [];
+  return sharedOutboundClusters(service, ruleOfAlias(alias, service, reach), shape, push, memory, alias);
 }
 
 function sidecarClusters(shape: ProxyShape, push: PushContext, memory: Memory): Resource[] {

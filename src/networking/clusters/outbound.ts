@@ -50,8 +50,11 @@ export function backendTlsFor(
   port: Port,
   { type }: ClusterShape,
   { backendTls }: PushContext,
+  alias?: Service,
 ): BackendTls | undefined {
-  return type === 'router' ? backendTls.for(service, port.name) : undefined;
+  if (type !== 'router') return undefined;
+  const named = alias?.ports.find(({ number }) => number === port.number)?.name ?? port.name;
+  return (alias && backendTls.for(alias, named)) ?? backendTls.for(service, port.name);
 }
 
 /** All clusters of one service: everything that they depend on is in the arguments, so that a cache may keep them. */
@@ -93,7 +96,9 @@ export function outboundCluster(target: OutboundTarget, shape: ClusterShape, pus
     ...protocolFields(target, discovery, policy, shape, push),
   });
   const resolves = discovery === 'STRICT_DNS' || discovery === 'LOGICAL_DNS';
-  return withOrigins(resolves ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, originsOfTarget(target));
+  const securedBy = backendTlsFor(service, port, shape, push, alias)?.origins ?? [];
+  const origins = [...originsOfTarget(target), ...securedBy.map((key) => ({ key }))];
+  return withOrigins(resolves ? withDnsJitter(cluster, push.features.dnsJitterMs) : cluster, origins);
 }
 
 /** The cluster behind an AUTO_PASSTHROUGH gateway: TLS goes through untouched, to endpoints that take mutual TLS. */
@@ -223,7 +228,7 @@ function protocolFields(
     takesCredentials: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,
     mesh: push.mesh,
   };
-  const backendTls = backendTlsFor(service, port, shape, push);
+  const backendTls = backendTlsFor(service, port, shape, push, alias);
   const { autoSni, autoSanValidation, ...transport } =
     backendTls === undefined ? upstreamTls(policy.tls, target) : backendTlsSocket(backendTls, target);
   const options = upstreamHttpOptions({ ...http, autoSni, autoSanValidation });

@@ -28,7 +28,7 @@ export function sharedOutboundClusters(
   const endpoints = endpointsAsSecured(push.endpointsOf(service.hostname, service.namespace), push);
   // Identities of endpoints are in the cluster even where the endpoints are not: mutual TLS expects them.
   const ofEndpoints = carriesEndpoints(service) ? endpoints : identitiesText(endpoints);
-  const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push));
+  const backendTls = service.ports.map((port) => backendTlsFor(service, port, shape, push, alias));
   const inputs = [service, alias, rule, push.mesh, ofEndpoints, ...backendTls];
   return memory.recall('CDS', key, inputs, (): ClustersOfService => {
     return {

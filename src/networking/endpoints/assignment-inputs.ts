@@ -6,7 +6,7 @@ import type { MergedDestinationRule } from '../../model/push-context/resolved-ru
 import { type Endpoint, endpointsKey, type Port, type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { servicesByHost } from '../../model/services/services-within.ts';
-import { ownRuleOf } from '../traffic/alias.ts';
+import { ruleOfAlias } from '../traffic/alias.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { parseAssignmentName } from '../traffic/resource-names.ts';
 import { type EffectivePolicy, effectivePolicy, subsetOf } from '../traffic/traffic-policy.ts';
@@ -53,7 +53,7 @@ export function assignmentInputs(
   if (parts.target !== undefined && !(alias && isAlias(alias))) {
     return { missing: `${parts.host} is not an ExternalName service`, dependsOn: [serviceKey(service)] };
   }
-  const rule = alias ? ownRuleOf(alias, reach) : reach.destinationRuleFor(service);
+  const rule = alias ? ruleOfAlias(alias, service, reach) : reach.destinationRuleFor(service);
   const dependsOn = [serviceKey(service), endpointsKey(service), ...(rule?.origins ?? [])];
   const port = service.ports.find((candidate) => candidate.number === parts.port);
   if (port === undefined) return { missing: `${service.hostname} has no port ${parts.port}`, dependsOn };

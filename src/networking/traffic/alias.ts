@@ -16,13 +16,23 @@ export function ownRuleOf(service: Service, reach: Reach): MergedDestinationRule
   return rule?.config.spec.host === service.hostname ? rule : undefined;
 }
 
+/** Whether an alias has clusters of its own: of its own destination rule, or of a BackendTLSPolicy for it. */
+export function hasOwnClusters(service: Service, reach: Reach): boolean {
+  return isAlias(service) && (ownRuleOf(service, reach) !== undefined || reach.hasBackendTls(service));
+}
+
+/** The rule for an alias's clusters: its own one, or that of what it stands for. */
+export function ruleOfAlias(alias: Service, service: Service, reach: Reach): MergedDestinationRule | undefined {
+  return ownRuleOf(alias, reach) ?? reach.destinationRuleFor(service);
+}
+
 /** A name as it leads to a service in the end. */
 export interface Named {
   /** Step by step; empty when nobody knows the name. */
   readonly chain: readonly Service[];
   /** Undefined when it leads to none. */
   readonly service: Service | undefined;
-  /** The first of the steps that has clusters of its own: an alias with a rule, or else the service. */
+  /** The first of the steps that has clusters of its own: an alias with a rule or policy, or else the service. */
   readonly clustered: Service | undefined;
 }
 
@@ -33,7 +43,7 @@ export function namedBy(hostname: string, reach: Reach): Named {
   const chain = chainBehind(first, (host) => reach.serviceByHostname(host));
   const last = chain.at(-1)!;
   if (isAlias(last)) return { chain, service: undefined, clustered: undefined };
-  return { chain, service: last, clustered: chain.find((one) => one === last || ownRuleOf(one, reach) !== undefined) };
+  return { chain, service: last, clustered: chain.find((one) => one === last || hasOwnClusters(one, reach)) };
 }
 
 type AliasesByTarget = ReadonlyMap<string, readonly Service[]>;

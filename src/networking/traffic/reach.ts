@@ -10,6 +10,8 @@ export interface Reach {
   readonly services: readonly Service[];
   serviceByHostname(hostname: string): Service | undefined;
   destinationRuleFor(service: Service): MergedDestinationRule | undefined;
+  /** Whether a BackendTLSPolicy applies to connections of this proxy to a port of the service. */
+  hasBackendTls(service: Service): boolean;
 }
 
 /** A sidecar reaches what its scope lets it see; a gateway everything that is exported to its namespace. */
@@ -21,6 +23,7 @@ export function reachOf(shape: ProxyShape, push: PushContext): Reach {
       services: scope.services,
       serviceByHostname: (hostname) => scope.serviceByHostname(hostname),
       destinationRuleFor: (service) => push.destinationRuleFor(configNamespace, service, labels),
+      hasBackendTls: () => false,
     };
   }
   const namespace = shape.configNamespace;
@@ -29,5 +32,6 @@ export function reachOf(shape: ProxyShape, push: PushContext): Reach {
     services: push.sidecarScopeFor(shape).services,
     serviceByHostname: (hostname) => push.serviceFor(hostname, namespace),
     destinationRuleFor: (service) => push.destinationRuleFor(namespace, service, shape.labels),
+    hasBackendTls: (service) => push.backendTls.covers(service),
   };
 }
