@@ -71,3 +71,20 @@ export default createMachine({ id: 'printing', initial: 'a', states });
   expect(stderr).toContain('written by the module');
   if (format.includes('json')) JSON.parse(stdout);
 });
+
+test('chartpilot explore --machine: states without end are explored up to a limit, which the result names', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const machine = join(folder, 'endless.machine.mjs');
+  const xstate = pathToFileURL(join(packageRoot(), 'node_modules/xstate/dist/xstate.esm.js')).href;
+  writeFileSync(
+    machine,
+    `import { assign, createMachine } from '${xstate}';
+const add = { actions: assign({ n: ({ context }) => context.n + 1 }) };
+export default createMachine({ id: 'endless', context: { n: 0 }, on: { add } });
+`,
+  );
+  const { exitCode, stdout } = await chartpilot('explore', '--machine', machine, '--limit', '50');
+  expect(stdout).toContain('NOT complete: the limit was reached (raise it with --limit or --minutes)');
+  expect(exitCode).toBe(0);
+});

@@ -3,7 +3,7 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
 import { traceFile } from '../../runtime/trace/trace-file.ts';
 import type { CommandOutput } from '../command-output.ts';
-import { type Exploration, explore, findShortest, type Progress } from './explorer.ts';
+import { type Exploration, explore, findShortest, type Limits, type Progress } from './explorer.ts';
 import { exploreInTwo, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
 
@@ -12,6 +12,8 @@ export interface ExplorationSubject {
   readonly bounds: Readonly<Record<string, number>>;
   /** A world in its first state. */
   begin(): World;
+  /** Limits where the user gives none; absent: the bounds make the number of states finite. */
+  readonly defaultLimits?: Limits;
   /** Makes that world in a second thread; a subject without is small, and looked through breadth first. */
   readonly helper?: Helper;
   /** The run that these choices are, as a trace. */
@@ -35,10 +37,12 @@ export function exploreWithin(
   options: ExploreCommandOptions,
   output: CommandOutput,
 ): number {
-  const limits = {
-    ...(options.limit !== undefined && { states: options.limit }),
-    ...(options.minutes !== undefined && { ms: options.minutes * 60_000 }),
+  const { limit, minutes } = options;
+  const given = {
+    ...(limit !== undefined && { states: limit }),
+    ...(minutes !== undefined && { ms: minutes * 60_000 }),
   };
+  const limits = limit === undefined && minutes === undefined ? (subject.defaultLimits ?? {}) : given;
   const begin = (): World => subject.begin();
   const tell = (progress: Progress): void => output.error(`${formatProgress(progress)}\n`);
   const { helper } = subject;
@@ -71,7 +75,7 @@ function formatExploration(bounds: ExplorationSubject['bounds'], result: Explora
   const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
   const verdict = {
     complete: 'complete, no violation and no livelock',
-    limit: 'NOT complete: the limit was reached; no violation so far',
+    limit: 'NOT complete: the limit was reached (raise it with --limit or --minutes); no violation so far',
     violation: 'violation',
   }[outcome];
   const figures = `${states} states, ${edges} edges, depth ${depth}, ${(ms / 1000).toFixed(1)} s`;

@@ -13,12 +13,16 @@ import { type Step, stepLabel } from './suite.ts';
 /** Of a machine whose guard, action or effect throws, with nobody to take it. */
 const doesNotFail = 'the machine does not fail';
 
-/** A machine, and what it is known to meet, to be explored. */
+/** The context of a machine may grow with each event: then it has no end of states. */
+const defaultLimits = { ms: 60_000 };
+
+/** A machine and the events of its samples, to be explored. */
 export function exploreMachine(machine: AnyStateMachine, samples: Samples): ExplorationSubject {
   const alone = withStandIns(machine);
   const inputs = inputsOf(samples).length;
   return {
     bounds: { [inputs === 1 ? 'input' : 'inputs']: inputs },
+    defaultLimits,
     begin: () => new MachineWorld(alone, samples),
     writeTrace(path, sink: TraceSink) {
       let world: MachineWorld | undefined;

@@ -1,0 +1,20 @@
+import { expect, test } from 'vitest';
+import { assign, createMachine } from 'xstate';
+import { exploreMachine } from '../generate/machine-world.ts';
+import { exploreWithin } from './explore-command.ts';
+
+const endless = createMachine({
+  id: 'endless',
+  context: { n: 0 },
+  on: { add: { actions: assign({ n: ({ context }) => (context as { n: number }).n + 1 }) } },
+});
+
+test('a machine without end is explored up to the default limit; a limit of the user replaces it', () => {
+  const subject = { ...exploreMachine(endless, {}), defaultLimits: { states: 20 } };
+  const printed: string[] = [];
+  const output = { out: (text: string) => printed.push(text), error: () => {} };
+  expect(exploreWithin(subject, { format: 'text' }, output)).toBe(0);
+  expect(exploreWithin(subject, { format: 'text', limit: 30 }, output)).toBe(0);
+  expect(printed).toEqual([expect.stringContaining(': 20 states'), expect.stringContaining(': 30 states')]);
+  expect(exploreMachine(endless, {}).defaultLimits).toEqual({ ms: 60_000 });
+});
