@@ -79,6 +79,12 @@ describe('last words', () => {
     );
   });
 
+  test('are the signal that Envoy caught, unless an error explains more', () => {
+    const caught = [line('warning', 'caught ENVOY_SIGTERM'), line('info', 'exiting')];
+    expect(lastWordsAfter(line('warning', 'no limit'), ...caught)).toBe('caught ENVOY_SIGTERM');
+    expect(lastWordsAfter(line('critical', 'cannot bind'), ...caught)).toBe('cannot bind');
+  });
+
   test('are nothing when the last line is too old to be about the end', () => {
     let now = 0;
     const output = new EnvoyOutput(recordingLog().log, { run, now: () => now });

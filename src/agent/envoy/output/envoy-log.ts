@@ -31,6 +31,8 @@ export function parseEnvoyLine(line: string): EnvoyLogLine | undefined {
 const longestLastWords = 400;
 /** Last words that are older are not about the end. */
 const lastWordsAgeMs = 5_000;
+/** Only a warning, but the reason of an exit with code 0. */
+const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 const refusal = 'previous envoy process is still initializing';
 
 export interface EnvoyOutputOptions {
@@ -89,12 +91,12 @@ export class EnvoyOutput {
 }
 
 /**
- * How much a line tells of an end: an error more than its bare continuation. Nothing: the banner of a start, chatter,
- * warnings, the frames of a stack.
+ * How much a line explains an end: an error more than its bare continuation or a signal that Envoy caught. Nothing: the banner of a
+ * start, other info lines, warnings, the frames of a stack.
  */
 function weightOf(level: Level, text: string, bare: boolean): number {
   if (/^\s|^#\d+:|^Backtrace |^Envoy version:|^Address mapping:/.test(text)) return 0;
-  if (bare) return 1;
+  if (bare || caughtSignal.test(text)) return 1;
   return level === 'error' ? 2 : 0;
 }
 
