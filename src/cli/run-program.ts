@@ -4,6 +4,7 @@ import { explainError } from '../runtime/errors.ts';
 import { absoluteFolders } from '../runtime/files/executable.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 import { plainSwitches } from './plain-switches.ts';
+import { reportRepeatedFlags } from './repeated-flags.ts';
 import { speakThroughSinks } from './speak-through-sinks.ts';
 
 /** Exit codes of a program that could not do what it was asked to. */
@@ -29,6 +30,7 @@ export async function runProgram(
   // What this program starts by name is never found in its working directory, which another user may own.
   if (process.env.PATH !== undefined) process.env.PATH = absoluteFolders(process.env.PATH).join(delimiter) || usualPath;
   try {
+    reportRepeatedFlags(program, (message) => standardError.write(`${program.name()}: ${message}\n`));
     await speakThroughSinks(program).parseAsync(plainSwitches(program, args), { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {

@@ -3,6 +3,7 @@ import { Command, Option } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import type { LineSink, SinkLines } from '../../runtime/output/line-sink.ts';
 import { createLogger, type Logger, parseLogLevels } from '../../runtime/output/log.ts';
+import { scopesInWords, unknownScopes } from '../../runtime/output/log-scopes.ts';
 import { mistakeInPath } from '../../runtime/output/outlet.ts';
 import { appendTo, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 
@@ -44,10 +45,29 @@ export interface ProgramLog {
 export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   const sink = sinkOf(flags.log_target);
   const log = loggerTo(sink, flags, quieter);
+  reportUnknownScopes(flags, log);
   tellLosses(sink, 'log lines', log);
   // Access logs of an Envoy go there, wherever the log is.
   if (sink !== standardOutput) tellLosses(standardOutput, 'lines of standard output', log);
   return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
+}
+
+/** A misspelt scope changes nothing. */
+function reportUnknownScopes(
+  { log_output_level, log_stacktrace_level = '', log_caller = '' }: LogFlags,
+  log: Logger,
+): void {
+  const callers = log_caller.split(',').map((scope) => scope.trim());
+  const named = {
+    '--log_output_level': parseLogLevels(log_output_level).keys(),
+    '--log_stacktrace_level': parseLogLevels(log_stacktrace_level).keys(),
+    '--log_caller': callers.filter((scope) => scope !== '' && scope !== '*'),
+  };
+  for (const [flag, scopes] of Object.entries(named)) {
+    const unknown = unknownScopes(scopes);
+    if (unknown.length === 0) continue;
+    log.warn(`${flag} names a scope that does not exist: ${unknown.join(', ')}`, { scopes: scopesInWords() });
+  }
 }
 
 function sumOf(sinks: readonly LineSink[]): SinkLines {

@@ -2,6 +2,7 @@
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { LogLine } from '../../runtime/actors/log-records.ts';
 import type { Logger } from '../../runtime/output/log.ts';
+import { scopeOfActor } from '../../runtime/output/log-scopes.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
 import { RepeatedLines } from '../ads/stream/repeated-lines.ts';
@@ -78,7 +79,7 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
     if (record.event.type === 'registration.failed') tellUnregistered(record.event, refusals);
     if (record.event.type === 'leader.failed') tellLeaseless(record.event, elections);
     if (record.event.type === 'duty.written') tellUnwritten(record.event, elections);
-    logLines[record.event.type]?.(record.event, log.scope(record.from));
+    logLines[record.event.type]?.(record.event, log.scope(scopeOfActor(record.from)));
   });
   return () => {
     failures.end();

@@ -1,0 +1,28 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { type LogFlags, loggerFromFlags } from './log-flags.ts';
+
+function linesWith(flags: Partial<LogFlags>): string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'log-flags-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'log');
+  loggerFromFlags({ log_output_level: 'default:info', log_target: file, ...flags }).log.info('started');
+  return readFileSync(file, 'utf8').trimEnd().split('\n');
+}
+
+test('a scope that does not exist is reported with the flag that names it and with all scopes', () => {
+  const lines = linesWith({ log_output_level: 'adz:debug,info', log_stacktrace_level: 'ads:warn', log_caller: 'x,*' });
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /warn\tdefault\t--log_output_level names a scope that does not exist: adz {2}scopes=".*ads, /,
+    ),
+    expect.stringMatching(/warn\tdefault\t--log_caller names a scope that does not exist: x {2}/),
+    expect.stringContaining('started'),
+  ]);
+});
+
+test('existing scopes are not reported', () => {
+  expect(linesWith({ log_output_level: 'all:debug,ads:info', log_caller: 'ads,status' })).toHaveLength(1);
+});
