@@ -60,6 +60,12 @@ const parts: readonly Part[] = [
     gave: /^seed \d+: \d+ inputs/,
   },
   {
+    name: 'bootstrap-leaves',
+    command: 'npm run test:bootstrap-leaves',
+    short: 'npm run test:bootstrap-leaves',
+    gave: /^\d+ bootstraps/,
+  },
+  {
     name: 'fuzz',
     command: 'npm run test:fuzz -- --minutes 10',
     short: 'npm run test:fuzz -- --minutes 0.05',

@@ -200,6 +200,8 @@ describe('§5.2 static content', () => {
     expect(layer('')).toEqual({
       'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': true,
       'envoy.reloadable_features.http_reject_path_with_fragment': false,
+      'envoy.reloadable_features.fixed_heap_use_allocated': true,
+      'envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update': false,
       're2.max_program_size.error_level': '32768',
     });
     const said = layer('runtimeValues: {re2.max_program_size.error_level: "", a: "true", b: "1"}');
@@ -622,6 +624,15 @@ describe('§5.4 tracers', () => {
       dns_refresh_rate: '30s',
       connect_timeout: '1s',
     });
+  });
+
+  test.each([
+    ['tracing: {datadog: {address: "d:1"}}', 'datadog_agent'],
+    ['tracing: {lightstep: {address: "l:1", accessToken: x}}', 'lightstep'],
+    ['envoyMetricsService: {address: "m:1"}', 'envoy_metrics_service'],
+    ['envoyAccessLogService: {address: "m:1"}', 'envoy_accesslog_service'],
+  ])('§5.4 %s leaves the rate of DNS queries of cluster %s to Envoy', (config, name) => {
+    expect(clusterOf(configured(config), name)).not.toHaveProperty('dns_refresh_rate');
   });
 
   test('§5.4 datadog', () => {

@@ -182,7 +182,8 @@ function cluster(service: RemoteService, needs: ClusterNeeds, facts: TelemetryFa
       respect_dns_ttl: true,
       // An address of the other family is none to resolve, and Envoy would not have it.
       dns_lookup_family: isIP(host) === 6 && facts.dnsLookupFamily === 'V4_ONLY' ? 'AUTO' : facts.dnsLookupFamily,
-      dns_refresh_rate: '30s',
+      // As in Istio, for Zipkin alone: Envoy's default applies to the others.
+      ...(name === 'zipkin' && { dns_refresh_rate: '30s' }),
       connect_timeout: '1s',
       lb_policy: 'ROUND_ROBIN',
       ...(http2 && { typed_extension_protocol_options: http2Options }),

@@ -123,6 +123,9 @@ const connectionLimitFlag = 'overload.global_downstream_max_connections';
 const defaultRuntimeFlags: Readonly<Record<string, string>> = {
   'envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst': 'true',
   'envoy.reloadable_features.http_reject_path_with_fragment': 'false',
+  'envoy.reloadable_features.fixed_heap_use_allocated': 'true',
+  // Istio names Envoy's issue 45212 as the reason.
+  'envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update': 'false',
   're2.max_program_size.error_level': '32768',
 };
 

@@ -98,6 +98,19 @@ test.each([
   expect(() => made(template)).toThrow(message);
 });
 
+test('§4.2 has the values of the template of the head of Istio', () => {
+  const { bootstrap, warnings } = made(
+    `{
+    "limit": {{ .global_downstream_max_connections }},
+    {{- if or .envoy_metrics_stats_compression .secure_metrics_port .secure_merged_metrics_port .enable_self_discovery }}"secure": true,{{ end }}
+    "xds": "{{ .xds_type }}"
+  }`,
+    { PROXY_CONFIG: 'connectionSettings: {globalDownstreamConnectionLimit: 9}' },
+  );
+  expect(bootstrap).toEqual({ limit: 9, xds: 'GRPC' });
+  expect(warnings).toEqual([]);
+});
+
 test('§4.2 warns of an unknown value in a condition, and takes it as false', () => {
   const { bootstrap, warnings } = made('{"a": {{ if or .novelty (eq .other "b") }}1{{ else }}2{{ end }}}');
   expect(bootstrap).toEqual({ a: 2 });

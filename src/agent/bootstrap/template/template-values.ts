@@ -18,6 +18,7 @@ interface BuiltIn {
   readonly stats_flush_interval?: string;
   readonly stats_eviction_interval?: string;
   readonly stats_config?: { readonly histogram_bucket_settings?: readonly Json[] };
+  readonly overload_manager?: { readonly resource_monitors: readonly { readonly typed_config: Json }[] };
 }
 
 interface Cluster {
@@ -95,6 +96,7 @@ function ofProxy(facts: BootstrapFacts): Json {
     envoy_status_port: facts.envoyStatusPort,
     envoy_prometheus_port: facts.envoyPrometheusPort,
     sts_port: node.metadata.STS_PORT,
+    envoy_metrics_stats_compression: facts.annotations['sidecar.istio.io/statsCompression'],
     stats_compression: facts.annotations['sidecar.istio.io/statsCompression'],
     outlier_log_path: facts.outlierLogPath,
     xds_socket: facts.xdsSocket,
@@ -185,7 +187,15 @@ function ofBuiltIn({ layered_runtime, ...rest }: BuiltIn): Json {
     stats_flush_interval: rest.stats_flush_interval,
     stats_eviction_interval: rest.stats_eviction_interval,
     histogram_buckets: rest.stats_config?.histogram_bucket_settings,
+    global_downstream_max_connections: connectionLimit(rest),
   };
+}
+
+/** Of all monitors only that of connections has this field. */
+function connectionLimit({ overload_manager }: Pick<BuiltIn, 'overload_manager'>): unknown {
+  return overload_manager?.resource_monitors
+    .map(({ typed_config }) => typed_config.max_active_downstream_connections)
+    .find((limit) => limit !== undefined);
 }
 
 /** Addresses and TLS settings as JSON, absent where nothing is reported there. */
@@ -221,6 +231,7 @@ const off: Json = Object.fromEntries(
     ...['openCensusAgentContexts', 'lightstepToken', 'xds_root_cert', 'metadata_discovery', 'log_json'],
     ...['custom_file_path', 'load_stats_config_json_str'],
     ...['metrics_localhost_access_only', 'delimited_stats_tags_enabled', 'deferred_cluster_creation'],
+    ...['secure_metrics_port', 'secure_merged_metrics_port', 'enable_self_discovery'],
     ...['deferred_stats_creation', 'bypass_overload_manager', 'envoy_status_port_enable_proxy_protocol'],
   ].map((name) => [name, undefined]),
 );

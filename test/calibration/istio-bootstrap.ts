@@ -1,0 +1,157 @@
+/**
+ * `npm run test:bootstrap-leaves -- [--istio VERSION]`: renders the bootstrap template of Istio with our values, and compares each leaf with
+ * our own bootstrap of the same inputs. Fails for a difference without a reason in {@link expected}, and for a reason without a difference.
+ * The template is read from the module in Go's proxy, a download of 30 MB, and kept nowhere. Needs `go`.
+ */
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { execa } from 'execa';
+import { isObject } from '../../src/runtime/json-object.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+
+interface Input {
+  readonly name: string;
+  readonly args?: readonly string[];
+  readonly config?: object;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+const inputs: readonly Input[] = [
+  { name: 'sidecar' },
+  { name: 'incremental', args: ['--delta'] },
+  { name: 'IPv6', args: ['--instanceIPs', 'fd00::1'] },
+  { name: 'dual stack', args: ['router', '--instanceIPs', '10.0.0.1,fd00::1'], env: { ISTIO_DUAL_STACK: 'true' } },
+  {
+    name: 'telemetry',
+    config: {
+      tracing: { zipkin: { address: 'zipkin:9411' } },
+      statsdUdpAddress: '10.0.0.1:8125',
+      envoyMetricsService: { address: 'metrics:1', tlsSettings: { mode: 'ISTIO_MUTUAL' }, tcpKeepalive: { probes: 3 } },
+      envoyAccessLogService: { address: 'log:2' },
+      runtimeValues: { a: 'true', b: '3' },
+      extraStatTags: ['mine'],
+    },
+  },
+  { name: 'Datadog', config: { tracing: { datadog: { address: 'datadog:8126' } } } },
+  { name: 'Lightstep', config: { tracing: { lightstep: { address: 'lightstep:1', accessToken: 'x' } } } },
+  { name: 'connections', config: { connectionSettings: { globalDownstreamConnectionLimit: 9 } } },
+];
+
+/** Paths that may differ, with the reason; docs/compatibility.md has the same rows. */
+const expected: readonly (readonly [leaf: RegExp, reason: string])[] = [
+  [/^application_log_config\./, 'the format is on the command line'],
+  [/^deferred_stat_options\./, 'all statistics exist from the start'],
+  [
+    /^dynamic_resources\.ads_config\.grpc_services\[0\]\.(envoy_grpc\.retry_policy|initial_metadata)/,
+    'shorter pauses, names the epoch',
+  ],
+  [/^static_resources\.listeners\[[^\]]*\]\.name$/, 'names that say what the listener is for'],
+  [/^tracing\.http\./, 'Lightstep by OpenTelemetry: its extension is gone from Envoy'],
+];
+
+/** Values of Go's code, which no template has. */
+const flagsOfIstio = /runtimeFlags := map\[string\]any\{([\s\S]*?)\n\t\}/;
+
+type Leaves = Map<string, string>;
+
+/** Lists of named things by their names; listeners by their ports, of which Istio's have other names. TCP is the default protocol. */
+function leavesOf(value: unknown, path = '', leaves: Leaves = new Map()): Leaves {
+  const children: readonly (readonly [string, unknown])[] = Array.isArray(value)
+    ? value.map((item, index) => [`${path}[${idOf(path, item) ?? index}]`, item])
+    : isObject(value)
+      ? Object.entries(value).map(([key, item]) => [path === '' ? snake(key) : `${path}.${snake(key)}`, item])
+      : [];
+  if (children.length === 0) leaves.set(path, JSON.stringify(value));
+  for (const [at, child] of children) if (!(at.endsWith('.protocol') && child === 'TCP')) leavesOf(child, at, leaves);
+  return leaves;
+}
+
+function idOf(path: string, item: unknown): string | undefined {
+  if (!isObject(item)) return undefined;
+  if (path === 'static_resources.listeners') {
+    return /"port_value":(\d+)/.exec(JSON.stringify(item.address))?.[1];
+  }
+  const name = item.name ?? item.tag_name;
+  return typeof name === 'string' ? name : undefined;
+}
+
+function snake(key: string): string {
+  return key.startsWith('@') || key.includes('.')
+    ? key
+    : key.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+async function bootstrapOf({ args = [], config, env }: Input, template?: string): Promise<object> {
+  const given = [...args, ...(template === undefined ? [] : ['--templateFile', template])];
+  const { stdout } = await execa(join(packageRoot(), 'bin/pilot-agent'), ['bootstrap', ...given], {
+    env: { ...env, ...(config && { PROXY_CONFIG: JSON.stringify(config) }) },
+  });
+  return JSON.parse(stdout) as object;
+}
+
+async function istio(version: string, cache: string): Promise<string> {
+  const { stdout } = await execa('go', ['mod', 'download', '-json', `istio.io/istio@${version}`], {
+    env: { GOMODCACHE: cache, GOFLAGS: '-mod=mod -modcacherw', GONOSUMDB: 'istio.io/*' },
+    cwd: cache,
+  });
+  const { Dir, Version } = JSON.parse(stdout) as { readonly Dir: string; readonly Version: string };
+  console.log(`istio.io/istio ${Version}`);
+  return Dir;
+}
+
+function flagDifferences(code: string, own: Readonly<Record<string, unknown>>): string[] {
+  const lines = (flagsOfIstio.exec(code)?.[1] ?? '').split('\n');
+  const theirs = new Map(
+    lines.flatMap((line) => {
+      const [, flag, value] = /^\s*"([^"]+)":\s*(.+),$/.exec(line) ?? [];
+      return flag === undefined ? [] : [[flag, value!] as const];
+    }),
+  );
+  if (theirs.size === 0) return ['runtime flags: not found in pkg/bootstrap/config.go'];
+  const names = new Set([...theirs.keys(), ...Object.keys(own)]);
+  return [...names].flatMap((flag) => {
+    const [mine, other] = [JSON.stringify(own[flag]), theirs.get(flag)];
+    return mine === other ? [] : [`runtime flag ${flag}: ours ${mine}, Istio's ${other}`];
+  });
+}
+
+async function main(): Promise<number> {
+  const { values } = parseArgs({ options: { istio: { type: 'string', default: 'latest' } } });
+  const cache = mkdtempSync(join(tmpdir(), 'chartpilot-istio-'));
+  try {
+    const folder = await istio(values.istio, cache);
+    const template = join(folder, 'tools/packaging/common/envoy_bootstrap.json');
+    const unexplained = new Set<string>();
+    const seen = new Set<RegExp>();
+    let compared = 0;
+    for (const input of inputs) {
+      const own = await bootstrapOf(input);
+      const [ours, theirs] = [leavesOf(own), leavesOf(await bootstrapOf(input, template))];
+      for (const path of new Set([...ours.keys(), ...theirs.keys()])) {
+        compared++;
+        // The node is one of the values.
+        if (path.startsWith('node.') || ours.get(path) === theirs.get(path)) continue;
+        const reason = expected.find(([leaf]) => leaf.test(path));
+        if (reason === undefined)
+          unexplained.add(`${input.name}: ${path}: ours ${ours.get(path)}, Istio's ${theirs.get(path)}`);
+        else seen.add(reason[0]);
+      }
+      if (input.config !== undefined) continue;
+      const { layered_runtime: runtime } = own as {
+        readonly layered_runtime: { readonly layers: readonly { readonly static_layer?: object }[] };
+      };
+      const code = readFileSync(join(folder, 'pkg/bootstrap/config.go'), 'utf8');
+      for (const text of flagDifferences(code, { ...runtime.layers[0]?.static_layer })) unexplained.add(text);
+    }
+    for (const [leaf, reason] of expected) if (!seen.has(leaf)) unexplained.add(`no difference at ${leaf}: ${reason}`);
+    for (const text of unexplained) console.log(text);
+    console.log(`${inputs.length} bootstraps, ${compared} leaves, ${unexplained.size} unexplained differences`);
+    return unexplained.size === 0 ? 0 : 1;
+  } finally {
+    rmSync(cache, { recursive: true, force: true });
+  }
+}
+
+process.exitCode = await main();
