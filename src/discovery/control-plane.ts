@@ -591,6 +591,7 @@ export class ControlPlane {
         keepaliveTimeoutMs: options.keepaliveTimeoutMs,
         maxConnectionAgeMs: options.maxConnectionAgeMs,
         makeBeforeBreakMs: options.makeBeforeBreakMs,
+        removalDelayMs: options.removalDelayMs,
       },
       ...(options.makeBeforeBreakMs > 0 && { references: resourceReferences }),
       made: (server) => {

@@ -13,7 +13,7 @@ import { connectionsOfPort } from '../runtime/fences/http-fence.ts';
 import { openFilesLimit } from '../runtime/fences/open-files.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
-import { type AdsLimits, defaultMakeBeforeBreakMs, defaultMaxNames } from './ads/ads-limits.ts';
+import { type AdsLimits, defaultMakeBeforeBreakMs, defaultMaxNames, defaultRemovalDelayMs } from './ads/ads-limits.ts';
 import { maxServedStreamsWithin } from './ads/stream/stream-shares.ts';
 import {
   type AuthoritySettings,
@@ -151,6 +151,8 @@ export interface DiscoveryOptions {
   readonly registration: RegistrationOptions;
   /** How long listeners and routes wait for clusters that are new to a client; 0: they do not (PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT). */
   readonly makeBeforeBreakMs: number;
+  /** How long clusters that are no longer configured stay at a client that no longer names them (PILOT_XDS_CLUSTER_REMOVAL_DELAY). */
+  readonly removalDelayMs: number;
   /** How long the start waits for the first list of a registry (PILOT_REMOTE_CLUSTER_TIMEOUT). */
   readonly firstListsMs: number;
   /** How often issuers of tokens are asked for their keys (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
@@ -278,6 +280,7 @@ export function resolveDiscoveryOptions(
       graceMs: from.timerMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
     },
     makeBeforeBreakMs: from.timerMs('PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT', defaultMakeBeforeBreakMs),
+    removalDelayMs: Math.max(1, from.timerMs('PILOT_XDS_CLUSTER_REMOVAL_DELAY', defaultRemovalDelayMs)),
     firstListsMs: from.timerMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
     keyRefreshMs: from.timerMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
     jwtRule: from.text('JWT_RULE', ''),

@@ -43,6 +43,15 @@ class Client {
     return this.world.read()!;
   }
 
+  /** Reads and acknowledges what there is, until nothing more comes; briefly. */
+  take(): string[] {
+    const seen = this.world.read();
+    if (seen === undefined) return [];
+    const names = { [endpointType]: [...this.#endpoints], [routeType]: ['r'] }[seen.typeUrl];
+    this.ack(seen, names);
+    return [brief(seen), ...this.take()];
+  }
+
   /** Reads what there is, briefly. */
   read(): string[] {
     return this.world.readAll().map(brief);
@@ -214,6 +223,72 @@ describe.each([
     client.ack(routes!, ['r']);
     client.ack(client.askEndpoints('c'), ['a', 'b', 'c']);
     expect(client.read()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('a cluster that is no longer configured is removed 5 s after the client has acknowledged routes without it', () => {
+    const client = settled(delta);
+    const removal = delta ? 'Cluster -a' : 'Cluster b';
+    moveRoute(client);
+    client.source.remove(clusterType, 'a');
+    client.source.remove(endpointType, 'a');
+    client.world.push(clusterType, endpointType, routeType);
+    expect(client.take()).toEqual([withA('b'), 'RouteConfiguration r']);
+    client.world.clock.advance(4_999);
+    expect(client.read()).toEqual([]);
+    client.world.clock.advance(1);
+    // Then nothing keeps its endpoints either.
+    expect(client.read().filter((text) => !text.startsWith('ClusterLoad'))).toEqual([removal]);
+    expect(JSON.stringify(client.world.records)).toContain('"clusters.removed"');
+  });
+
+  test('endpoints of a cluster that is no longer configured stay as they are until it is removed', () => {
+    const client = settled(delta);
+    client.source.remove(clusterType, 'a');
+    // As the generators have it: of a name that means nothing there are no endpoints.
+    client.source.set(endpointType, 'a');
+    client.world.push(clusterType, endpointType);
+    expect(client.read()).toEqual([]);
+  });
+
+  test('a cluster that is configured again is not removed', () => {
+    const client = settled(delta);
+    client.source.remove(clusterType, 'a');
+    client.world.push(clusterType);
+    client.source.set(clusterType, 'a');
+    client.world.push(clusterType);
+    expect(client.take()).toEqual(['Cluster a', 'ClusterLoadAssignment a']);
+    client.world.clock.advance(100_000);
+    expect(client.take()).toEqual([]);
+  });
+
+  test('what a replaced listener named is removed when its connections have drained', () => {
+    const client = settled(delta);
+    client.source.set(clusterType, 'b');
+    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.setNaming(listenerType, 'l', 'b');
+    client.world.push(clusterType);
+    client.take();
+    client.ask(listenerType);
+    client.take();
+    client.source.setNaming(listenerType, 'l', 'a');
+    client.source.remove(clusterType, 'b');
+    client.world.push(clusterType, listenerType);
+    expect(client.take()).toEqual(['Listener l']);
+    client.world.clock.advance(44_999);
+    expect(client.read()).toEqual([]);
+    client.world.clock.advance(1);
+    expect(client.read()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
+  });
+
+  test('a rejection of routes keeps the clusters that the routes of before name', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    client.source.remove(clusterType, 'a');
+    client.world.push(clusterType, routeType);
+    client.ack(client.world.read()!);
+    client.ack(client.world.read()!, ['r'], 'no');
+    client.world.clock.advance(200_000);
+    expect(client.take()).toEqual([]);
   });
 
   test('the first clusters of a client hold nothing back', () => {

@@ -8,7 +8,7 @@ import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate'
 import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
 import { routineMessages, type StreamOrder } from '../../machines/discovery/ads/ads-protocol.ts';
 import type { Watch, Watches } from '../../machines/discovery/ads/ads-watch.ts';
-import { type AdsLimits, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
+import { type AdsLimits, defaultRemovalDelayMs, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
 import { RequestIntake } from '../../src/discovery/ads/requests/request-intake.ts';
 import { NameLists } from '../../src/discovery/ads/requests/request-names.ts';
 import { atOnce } from '../../src/discovery/ads/requests/request-turns.ts';
@@ -157,7 +157,12 @@ export class AdsWorld {
         departures: atOnce,
         rules: { resendsEndpoints, hearsLateNames, ...nameLimits(options.limits ?? {}) },
         tellsRoutine,
-        ...(options.makesBeforeBreak === true && { references: this.source.references }),
+        ...(options.makesBeforeBreak === true && {
+          makeBeforeBreak: {
+            references: this.source.references,
+            removal: { delayMs: defaultRemovalDelayMs, drainMs: 45_000 },
+          },
+        }),
         secretsOnPlaintext: false,
         now: this.clock.now,
       },

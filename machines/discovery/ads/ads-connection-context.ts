@@ -13,6 +13,8 @@ export interface AdsConnectionInput {
   congestionMs: number;
   /** How long listeners and routes wait for clusters that are new to the client. */
   makeBeforeBreakMs: number;
+  /** Since nothing names a cluster that is no longer configured, until it is removed. */
+  removalDelayMs: number;
 }
 
 export interface AdsConnectionContext extends AdsConnectionInput {

@@ -48,6 +48,7 @@ export const adsConnectionMachine = setup({
   },
   delays: {
     ackTimeout: ({ context }) => context.ackTimeoutMs,
+    removalStep: ({ context }) => context.removalDelayMs,
     limitStep: ({ context }) => context.makeBeforeBreakMs / stepsOfLimit,
     congestionTime: ({ context }) => context.congestionMs,
     drainTime: ({ context }) => context.drainMs,
@@ -83,6 +84,7 @@ export const adsConnectionMachine = setup({
       enqueue.sendTo('stream', { type: 'responses.send', orders });
     }),
     releaseChanges: sendTo('stream', { type: 'changes.release' } satisfies StreamOrder),
+    expireRemovals: sendTo('stream', { type: 'removals.expire' } satisfies StreamOrder),
     expireWaits: sendTo('stream', { type: 'waits.expire' } satisfies StreamOrder),
     drainStream: sendTo('stream', { type: 'stream.drain' } satisfies StreamOrder),
     endStream: sendTo('stream', ({ context }): StreamOrder => ({ type: 'stream.end', ...context.end })),
@@ -113,6 +115,8 @@ export const adsConnectionMachine = setup({
     'client.settled': {},
     'clusters.awaited': {},
     'clusters.usable': {},
+    'clusters.kept': {},
+    'clusters.removed': {},
     'clusters.abandoned': { description: 'Recorded in trace, log and metrics; no transition.' },
     'names.exceeded': {},
     'request.judged': { description: 'Told to people: the stream has taken or ignored it.' },
@@ -259,6 +263,30 @@ export const adsConnectionMachine = setup({
                   reenter: true,
                   actions: 'expireWaits',
                   description: 'Clusters that have no step left are given up, and what waits for them is sent.',
+                },
+              },
+            },
+          },
+        },
+        removals: {
+          description:
+            'Make before break: whether clusters that are no longer configured stay at the client for a while.',
+          initial: 'none',
+          states: {
+            none: {
+              description: 'The client has no such cluster, or a listener or route still names it.',
+              meta: { waitsFor: 'the acknowledgement of listeners and routes that do not name such a cluster' },
+              on: { 'clusters.kept': 'delayed' },
+            },
+            delayed: {
+              description: 'Nothing names them any more; requests that chose a route before may still use them.',
+              on: { 'clusters.removed': 'none' },
+              after: {
+                removalStep: {
+                  target: 'delayed',
+                  reenter: true,
+                  actions: 'expireRemovals',
+                  description: 'Clusters that have no step left are removed.',
                 },
               },
             },

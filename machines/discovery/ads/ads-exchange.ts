@@ -71,6 +71,7 @@ export type ExchangeEvent =
   | ResourcesReady
   | ClustersAwaitedBy
   | AcknowledgementOverdue
+  | ClustersRemovable
   | StreamDrain;
 
 /** Resources that were held back can be sent. `changed`: later changes of their type were not looked at since. */
@@ -79,6 +80,8 @@ export type ResourcesReady = { type: 'resources.ready'; typeUrl: string; names: 
 export type ClustersAwaitedBy = { type: 'awaited.changed'; typeUrl: string; awaits: readonly string[] };
 /** Clusters were given up: their acknowledgement may never come. */
 export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl: string };
+/** Clusters that are no longer configured can be removed. */
+export type ClustersRemovable = { type: 'clusters.removable'; typeUrl: string };
 
 /** What passes for every push and proxy. */
 export type RoutineEvent = RequestReceived | PushToClient | ResponseSent | ResponseSkipped;
@@ -143,6 +146,8 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
       );
     case 'acknowledgement.overdue':
       return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withoutAcknowledgement));
+    case 'clusters.removable':
+      return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withChange));
     case 'stream.drain':
       return stepTo({ ...exchange, standing: 'draining' }, exchange.watches);
   }

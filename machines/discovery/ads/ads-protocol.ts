@@ -157,6 +157,10 @@ export type ClustersAwaited = { type: 'clusters.awaited'; clusters: readonly str
 export type ClustersUsable = { type: 'clusters.usable' };
 /** The client could not use these clusters within the limit: what waited for them is sent. */
 export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly string[] };
+/** These clusters are no longer configured, and nothing names them: they are removed after a delay. */
+export type ClustersKept = { type: 'clusters.kept'; clusters: readonly string[] };
+/** No cluster is about to be removed any more. */
+export type ClustersRemoved = { type: 'clusters.removed' };
 
 // ---- ads-connection → ads-connection/stream
 
@@ -166,6 +170,8 @@ export type ResponsesSend = { type: 'responses.send'; orders: readonly ResponseO
 export type ChangesRelease = { type: 'changes.release' };
 /** A step of the limit has passed for clusters that resources wait for. */
 export type WaitsExpire = { type: 'waits.expire' };
+/** A step of the delay has passed after which clusters are removed that nothing names. */
+export type RemovalsExpire = { type: 'removals.expire' };
 /** Take no more changes, and tell when the client has had its say on all that it was sent. */
 export type StreamDrain = { type: 'stream.drain' };
 /** End the stream after what was sent, or at once. */
@@ -202,13 +208,15 @@ export type StreamReport =
   | ClustersAwaited
   | ClustersUsable
   | ClustersAbandoned
+  | ClustersKept
+  | ClustersRemoved
   | ResponsesOrdered
   | ResponseSent
   | ResponseSkipped
   | WatchChanged;
 
 /** What a connection orders its stream to do. */
-export type StreamOrder = ResponsesSend | ChangesRelease | WaitsExpire | StreamDrain | StreamEnd;
+export type StreamOrder = ResponsesSend | ChangesRelease | WaitsExpire | RemovalsExpire | StreamDrain | StreamEnd;
 
 /** Rows of the catalogue of events, as in event-catalogue.ts; `N` is the connection's number. */
 export const adsCatalogue = [
@@ -257,6 +265,10 @@ export const adsCatalogue = [
   { type: 'clusters.awaited', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'clusters.usable', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'clusters.abandoned', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'clusters.kept', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'clusters.removed', from: 'ads-connection-N/stream', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
+  { type: 'removals.expire', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
+  { type: 'timer removalStep', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'waits.expire', from: 'ads-connection-N', to: 'ads-connection-N/stream', diagram: 'ads', seeds: [] },
   { type: 'timer limitStep', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },
   { type: 'timer ackTimeout', from: 'ads-connection-N', to: 'ads-connection-N', diagram: 'ads', seeds: [] },

@@ -36,10 +36,25 @@ export type HeldResource = {
   clusters: readonly string[];
 };
 
+/** A cluster that is no longer configured and that the client keeps (cluster-removal.ts). */
+export type RetainedCluster = {
+  name: string;
+  /**
+   * `named`: a listener or route that the client was sent names it. `unacknowledged`: none does, and the client has not
+   * acknowledged that. `lingering`: requests may still use it. `removable`: the next CDS response removes it.
+   */
+  state: 'named' | 'unacknowledged' | 'lingering' | 'removable';
+  /** Types whose acknowledgement is waited for. */
+  unacknowledged: readonly string[];
+  /** Steps of the removal delay that are left while it is lingering. */
+  stepsLeft: number;
+};
+
 export type Rollout = {
   /** In the order in which they were sent. */
   newClusters: readonly NewCluster[];
   held: readonly HeldResource[];
+  retained: readonly RetainedCluster[];
 };
 
 /** Stands for all clusters: which of them the client has is not known. */
@@ -48,7 +63,7 @@ export const anyCluster = '*';
 /** The limit of a wait passes in so many steps: a wait that begins during another one ends within the limit as well. */
 export const stepsOfLimit = 2;
 
-export const newRollout: Rollout = { newClusters: [], held: [] };
+export const newRollout: Rollout = { newClusters: [], held: [], retained: [] };
 
 const gatedTypes: ReadonlySet<string> = new Set([listenerType, routeType, extensionType]);
 
@@ -182,7 +197,7 @@ export function withHeld(
   const known = new Set(rollout.newClusters.map(({ name }) => name));
   const added = notSent.filter((name) => !known.has(name)).map(unsent);
   const newClusters = added.length === 0 ? rollout.newClusters : [...rollout.newClusters, ...added];
-  return settled({ newClusters, held: [...kept, ...held] });
+  return settled({ ...rollout, newClusters, held: [...kept, ...held] });
 }
 
 /** A step of the limit has passed. Clusters that have none left are given up: what waits for them is sent. */
@@ -207,7 +222,8 @@ function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) 
 }
 
 /** Nothing waits for a cluster that is usable, and a cluster that something waits for has a limit. */
-function settled({ newClusters, held }: Rollout): Rollout {
+function settled(rollout: Rollout): Rollout {
+  const { newClusters, held } = rollout;
   const unusable = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
   const waiting = held.map((one): HeldResource => {
     const clusters = one.clusters.filter((name) => unusable.has(name));
@@ -221,5 +237,5 @@ function settled({ newClusters, held }: Rollout): Rollout {
     const stepsLeft = isAwaited ? cluster.stepsLeft || stepsOfLimit : 0;
     return [stepsLeft === cluster.stepsLeft ? cluster : { ...cluster, stepsLeft }];
   });
-  return { newClusters: limited, held: waiting };
+  return { ...rollout, newClusters: limited, held: waiting };
 }

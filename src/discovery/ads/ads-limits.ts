@@ -22,6 +22,8 @@ export interface AdsLimits {
   readonly ackTimeoutMs?: number;
   /** How long listeners and routes wait for clusters that are new to the client. Default 5 s. */
   readonly makeBeforeBreakMs?: number;
+  /** Since the client has acknowledged that nothing names a cluster, until it is removed. Default 5 s. */
+  readonly removalDelayMs?: number;
   /** What connections by which nobody has said who is there are held to; each has a default. */
   readonly strangers?: Partial<StrangerLimits>;
   /** What an address may use up without anything coming of it; each has a default. */
@@ -37,6 +39,10 @@ export interface AdsLimits {
 export const defaultMaxNames = 200_000;
 /** PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT. */
 export const defaultMakeBeforeBreakMs = 5_000;
+/** PILOT_XDS_CLUSTER_REMOVAL_DELAY. */
+export const defaultRemovalDelayMs = 5_000;
+/** Envoy's drain time as agents set it, unless their ProxyConfig has another one. */
+export const defaultDrainMs = 45_000;
 
 /** What each stream is held to, in the words of its chart. */
 export function streamLimits(limits: AdsLimits) {
@@ -44,6 +50,7 @@ export function streamLimits(limits: AdsLimits) {
     ackTimeoutMs: limits.ackTimeoutMs ?? 10_000,
     congestionMs: limits.congestionMs ?? 120_000,
     makeBeforeBreakMs: limits.makeBeforeBreakMs ?? defaultMakeBeforeBreakMs,
+    removalDelayMs: limits.removalDelayMs ?? defaultRemovalDelayMs,
   };
 }
 

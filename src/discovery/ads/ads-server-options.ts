@@ -34,6 +34,8 @@ export interface AdsServerOptions {
    * Make before break: listeners and routes wait until the client can use the clusters that they name. Undefined: they do not.
    */
   readonly references?: ResourceReferences;
+  /** Time for which Envoys drain the connections of a listener that was replaced. Default 45 s. */
+  readonly drainMs?: number;
   readonly limits?: AdsLimits;
   /** Served on the ports with TLS as well. */
   readonly unary?: UnaryService;

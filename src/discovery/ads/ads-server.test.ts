@@ -138,7 +138,7 @@ describe('those who watch the server', () => {
         connectedAt: expect.stringMatching(/^\d{4}-.*Z$/),
         peer: expect.stringContaining('127.0.0.1:'),
         protocol: 'sotw',
-        state: 'streaming.delivery.caught up | streaming.clusters.usable',
+        state: 'streaming.delivery.caught up | streaming.clusters.usable | streaming.removals.none',
         unflushedBytes: 0,
         watches: [
           {

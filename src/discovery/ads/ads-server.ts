@@ -14,7 +14,7 @@ import { AddressPace, addressPaceLimits } from './admission/address-pace.ts';
 import { type Admission, createAdmission, groupOfPeer } from './admission/ads-admission.ts';
 import { KnownNodes } from './admission/known-nodes.ts';
 import type { Refusal } from './admission/strangers.ts';
-import { nameLimits, streamLimits } from './ads-limits.ts';
+import { defaultDrainMs, defaultRemovalDelayMs, nameLimits, streamLimits } from './ads-limits.ts';
 import type { ConnectionView } from './ads-observer.ts';
 import { AdsPorts } from './ads-ports.ts';
 import type { AdsServerOptions } from './ads-server-options.ts';
@@ -125,7 +125,15 @@ class GrpcAdsServer implements AdsServer {
       departures: this.#comings,
       now: Date.now,
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
-      ...(options.references !== undefined && { references: options.references }),
+      ...(options.references !== undefined && {
+        makeBeforeBreak: {
+          references: options.references,
+          removal: {
+            delayMs: limits.removalDelayMs ?? defaultRemovalDelayMs,
+            drainMs: options.drainMs ?? defaultDrainMs,
+          },
+        },
+      }),
     };
     this.#admission = createAdmission(limits.streamsPerSecond ?? 0, () => performance.now(), this.#known);
     this.#recorder = attributed(recorder, options.sender);

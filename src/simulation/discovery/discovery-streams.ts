@@ -25,7 +25,7 @@ interface StreamHappening {
   readonly event: ExchangeEvent;
 }
 
-const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000 };
+const limits = { ackTimeoutMs: 10_000, congestionMs: 120_000, makeBeforeBreakMs: 5_000, removalDelayMs: 5_000 };
 const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 1_000, maxNameChars: 10_000 };
 /** A client that reads takes each response in this time: all that can wait at once, in less than the server waits. */
 const readingMs = 30_000;
@@ -54,6 +54,7 @@ export class PushStreams {
         this.#order(connection, order.orders);
         break;
       case 'waits.expire':
+      case 'removals.expire':
         break;
       default:
         this.happens(connection, order);

@@ -1,6 +1,7 @@
 /** The sending side of a stream: makes the responses that were ordered, each when the client has taken those before. */
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/ads/ads-types.ts';
+import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { OneShotAnswer } from '../one-shot.ts';
 import type { NodeIdentity, NodeResources, Preparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
@@ -10,6 +11,7 @@ import type { StreamSurroundings } from '../stream/stream-surroundings.ts';
 import { noteHandedOver } from '../turns/slices.ts';
 import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
 import { type Selection, SentResources } from './ads-sent.ts';
+import type { RemovalTimes } from './cluster-retention.ts';
 import { type GatedStream, type RolloutEvent, RolloutGate } from './rollout-gate.ts';
 
 /** A response waits while more than this of earlier ones has not left. */
@@ -42,6 +44,7 @@ export interface AdsResponderOptions {
   readonly broken: (error: Error) => void;
   /** Takes what follows of clusters that the client can use, or cannot. */
   readonly rollout: (event: RolloutEvent) => void;
+  readonly watchOf: (typeUrl: string) => Watch | undefined;
 }
 
 /** An order, and what it is to be answered from. */
@@ -70,7 +73,7 @@ export class AdsResponder implements GatedStream {
   constructor(options: AdsResponderOptions) {
     this.#options = options;
     this.#around = options.around;
-    if (options.around.references !== undefined) this.gate = new RolloutGate(this);
+    if (options.around.makeBeforeBreak !== undefined) this.gate = new RolloutGate(this);
   }
 
   get unflushedBytes(): number {
@@ -88,7 +91,19 @@ export class AdsResponder implements GatedStream {
   }
 
   get references(): ResourceReferences {
-    return this.#around.references!;
+    return this.#around.makeBeforeBreak!.references;
+  }
+
+  get removal(): RemovalTimes {
+    return this.#around.makeBeforeBreak!.removal;
+  }
+
+  watchOf(typeUrl: string): Watch | undefined {
+    return this.#options.watchOf(typeUrl);
+  }
+
+  now(): number {
+    return this.#around.now();
   }
 
   generatedClusters(): ResourceSet | undefined {

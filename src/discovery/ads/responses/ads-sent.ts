@@ -197,6 +197,11 @@ function outcomeOf({ resources, forgotten }: Sent, order: ResponseOrder, next: R
   return outcome;
 }
 
+/** How one map differs from another; worked out once. */
+export function differenceOf(before: ResourceMap, after: ResourceMap): Difference {
+  return stepOf(before, after).difference;
+}
+
 function stepOf(before: ResourceMap, after: ResourceMap): Step {
   let known = steps.get(before);
   if (known === undefined) {

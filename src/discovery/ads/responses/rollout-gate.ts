@@ -5,10 +5,16 @@
 import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
+  ClustersRemovable,
   ResourcesReady,
 } from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type { AdsRequest, ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
+import {
+  afterRemovalStep,
+  isRemovalPending,
+  removableClusters,
+} from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
   abandonedBetween,
   afterLimitStep,
@@ -29,20 +35,18 @@ import {
   withUnknownClusters,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
-import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { Selection, SentResources } from './ads-sent.ts';
+import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
 import { LayeredResources } from './layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** What follows for the exchange of the stream. */
-export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue;
+export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersRemovable;
 
 /** The stream that the gate is for. */
-export interface GatedStream {
-  readonly references: ResourceReferences;
-  /** What the stream was sent of a type. */
-  sentOf(typeUrl: string): SentResources;
+export interface GatedStream extends RetainingStream {
   /** All clusters that the node should have now. */
   generatedClusters(): ResourceSet | undefined;
   /** Reports to the chart. */
@@ -70,6 +74,7 @@ const noNames: readonly string[] = [];
 
 export class RolloutGate {
   readonly #stream: GatedStream;
+  readonly #retention: ClusterRetention;
   #rollout: Rollout = newRollout;
   #subscription: ClusterSubscription = 'none';
   /** The client subscribes to endpoints and not to clusters: an Envoy of which a cluster warms requests no clusters. */
@@ -81,6 +86,7 @@ export class RolloutGate {
 
   constructor(stream: GatedStream) {
     this.#stream = stream;
+    this.#retention = new ClusterRetention(stream);
   }
 
   get rollout(): Rollout {
@@ -99,15 +105,17 @@ export class RolloutGate {
   /** What may be sent now for an order; undefined: all of it waits. */
   prepare(order: ResponseOrder, set: ResourceSet): Prepared | undefined {
     const { typeUrl } = order;
-    if (typeUrl === clusterType) this.#subscribed(order.names);
-    if (typeUrl === endpointType && this.#subscription === 'none') this.#isWarming = true;
+    if (typeUrl === clusterType) return this.#clusters(order, set);
+    if (typeUrl === endpointType) return this.#endpoints(order, set);
     if (!isGated(typeUrl) || this.#subscription === 'by name') return { order, set };
     const isReturning = order.returning !== undefined || order.has !== undefined;
     if (this.#subscription === 'none' && this.#isWarming && isReturning) {
       this.#update(withUnknownClusters(this.#rollout), typeUrl);
     }
     const isOnlyReady = !order.all && !order.changed && order.asked.length === 0;
-    return isOnlyReady ? this.#released(order) : this.#looked(order, set);
+    const prepared = isOnlyReady ? this.#released(order) : this.#looked(order, set);
+    if (prepared !== undefined) this.#retention.replacing(typeUrl, prepared.set.resources);
+    return prepared;
   }
 
   /** A response is on its way; called before its outcome is reported. */
@@ -116,9 +124,15 @@ export class RolloutGate {
     if (order.typeUrl === clusterType) this.#clustersSent(order, version, selection, nonce);
   }
 
-  /** The client says something of clusters. @param watch before that */
+  /** The client says something of clusters, or of what names them. @param watch before that */
   heard(request: AdsRequest, watch: Watch | undefined): void {
-    if (request.typeUrl === clusterType) this.#update(withClustersAnswered(this.#rollout, request, watch));
+    const { typeUrl, nonce, rejection } = request;
+    if (typeUrl === clusterType) this.#update(withClustersAnswered(this.#rollout, request, watch));
+    if (this.#rollout.retained.length === 0 || !isGated(typeUrl) || watch === undefined) return;
+    const isAcknowledged = rejection === null && nonce === watch.nonceSent && nonce !== watch.nonceRejected;
+    if (nonce !== '' && isAcknowledged) {
+      this.#update(this.#retention.acknowledged(this.#rollout, typeUrl, (cluster) => this.#isNamedLater(cluster)));
+    }
   }
 
   /** A step of the limit has passed. */
@@ -133,7 +147,36 @@ export class RolloutGate {
     this.#update(next);
   }
 
+  /** A step of the removal delay has passed. */
+  expireRemovals(): void {
+    this.#update(afterRemovalStep(this.#rollout));
+    if (removableClusters(this.#rollout).length === 0) return;
+    this.#stream.takeRolloutEvent({ type: 'clusters.removable', typeUrl: clusterType });
+  }
+
   // ---- clusters and their endpoints
+
+  /** Clusters are new to a client before they are removed: what it uses stays in the response. */
+  #clusters(order: ResponseOrder, set: ResourceSet): Prepared {
+    this.#subscribed(order.names);
+    if (this.#subscription !== 'all') return { order, set };
+    const kept = this.#retention.clusters(this.#rollout, order, set, (cluster) => this.#isNamedLater(cluster));
+    this.#update(kept.rollout);
+    return kept;
+  }
+
+  #endpoints(order: ResponseOrder, set: ResourceSet): Prepared {
+    if (this.#subscription === 'none') this.#isWarming = true;
+    return this.#retention.endpoints(this.#rollout, order, set);
+  }
+
+  /** Whether a resource that is held back names the cluster. */
+  #isNamedLater(cluster: string): boolean {
+    return this.#rollout.held.some(({ typeUrl, name }) => {
+      const resource = this.#candidates?.get(typeUrl)?.set.resources.get(name);
+      return resource !== undefined && this.#stream.references.names(resource, cluster);
+    });
+  }
 
   #subscribed(names: readonly string[] | '*'): void {
     this.#subscription = names === '*' ? 'all' : 'by name';
@@ -336,6 +379,11 @@ export class RolloutGate {
       const typeUrls = [...new Set(next.held.map(({ typeUrl }) => typeUrl))];
       const clusters = awaitedClusters(next);
       this.#stream.tell(wasWaiting ? { type: 'clusters.usable' } : { type: 'clusters.awaited', clusters, typeUrls });
+    }
+    const wasPending = isRemovalPending(before);
+    if (isRemovalPending(next) !== wasPending) {
+      const clusters = next.retained.map(({ name }) => name);
+      this.#stream.tell(wasPending ? { type: 'clusters.removed' } : { type: 'clusters.kept', clusters });
     }
     if (before.held === next.held) return;
     for (const typeUrl of new Set(before.held.map((one) => one.typeUrl))) {

@@ -147,6 +147,7 @@ export class AdsStream {
       congested: (isCongested) => this.#congested(isCongested),
       broken: (error) => this.#close(`a response was not sent: ${messageOf(error)}`),
       rollout: (event) => this.#exchange.take(event),
+      watchOf: (typeUrl) => ownValue(this.watches, typeUrl),
     });
     this.#exchange = new AdsExchange({
       rules: around.rules,
@@ -212,6 +213,9 @@ export class AdsStream {
           break;
         case 'waits.expire':
           this.responder.gate?.expire();
+          break;
+        case 'removals.expire':
+          this.responder.gate?.expireRemovals();
           break;
         case 'stream.end':
           this.#end(order.code);

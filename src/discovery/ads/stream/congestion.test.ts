@@ -50,7 +50,9 @@ test('a client that reads nothing for long is let go', async ({ start }) => {
   source.set(listenerType, 'l');
   const stream = unread(port);
   await eventuallyHolds(() =>
-    expect(server.connections()[0]?.state).toBe('streaming.delivery.congested | streaming.clusters.usable'),
+    expect(server.connections()[0]?.state).toBe(
+      'streaming.delivery.congested | streaming.clusters.usable | streaming.removals.none',
+    ),
   );
   await eventuallyHolds(() => expect(server.connections()).toEqual([]));
   expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
@@ -78,8 +80,8 @@ async function refusedWhileUnread(start: GiveServer) {
   await eventuallyHolds(() =>
     expect(server.connections().map(({ state }) => state)).toEqual(
       expect.arrayContaining([
-        'streaming.delivery.congested | streaming.clusters.usable',
-        'streaming.delivery.caught up | streaming.clusters.usable',
+        'streaming.delivery.congested | streaming.clusters.usable | streaming.removals.none',
+        'streaming.delivery.caught up | streaming.clusters.usable | streaming.removals.none',
       ]),
     ),
   );

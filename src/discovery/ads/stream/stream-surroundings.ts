@@ -6,6 +6,7 @@ import type { NameLists } from '../requests/request-names.ts';
 import type { Turns } from '../requests/request-turns.ts';
 import type { ResourceReferences, ResourceSource } from '../resource-source.ts';
 import type { SharedBodies } from '../responses/ads-response.ts';
+import type { RemovalTimes } from '../responses/cluster-retention.ts';
 import type { StreamShares } from './stream-shares.ts';
 
 /** What all streams of a server share. */
@@ -24,8 +25,8 @@ export interface StreamSurroundings {
   /** Answers what is asked for once. */
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
-  /** Holds back what names clusters that a client cannot use yet. Undefined: nothing is held back. */
-  readonly references?: ResourceReferences;
+  /** Holds back what names clusters that a client cannot use yet, and removals of what it may use. Undefined: neither. */
+  readonly makeBeforeBreak?: { readonly references: ResourceReferences; readonly removal: RemovalTimes };
   /** The charts hear of the ordinary run as well: people want to see it. */
   readonly tellsRoutine: boolean;
   /** Clients of a port without TLS may have secrets. */

@@ -1,0 +1,162 @@
+/** Keeps clusters at a client that are no longer configured, for as long as it may use them (machines/discovery/ads/cluster-removal.ts). */
+import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import { extensionType, listenerType, routeType } from '../../../../machines/discovery/ads/ads-types.ts';
+import {
+  type ClusterUse,
+  removableClusters,
+  withoutRemovable,
+  withRetained,
+  withUseAcknowledged,
+} from '../../../../machines/discovery/ads/cluster-removal.ts';
+import type { Rollout } from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
+import { onceForPair } from '../../../model/collections/once-for.ts';
+import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import { differenceOf, type SentResources } from './ads-sent.ts';
+import { LayeredResources } from './layered-resources.ts';
+
+type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** The stream whose clusters are kept. */
+export interface RetainingStream {
+  readonly references: ResourceReferences;
+  readonly removal: RemovalTimes;
+  sentOf(typeUrl: string): SentResources;
+  watchOf(typeUrl: string): Watch | undefined;
+  now(): number;
+}
+
+export interface RemovalTimes {
+  /** Since the client has acknowledged that nothing names a cluster, until it is removed. */
+  readonly delayMs: number;
+  /** How long Envoy drains the connections of a listener that was replaced. */
+  readonly drainMs: number;
+}
+
+/** Listeners and route configurations of which the client drains connections. */
+interface Replaced {
+  readonly before: ResourceMap;
+  readonly names: readonly string[];
+  readonly until: number;
+}
+
+/** Replacements that are remembered in detail; if there are more, everything that is removed drains. */
+const maxReplacements = 16;
+
+const namingTypes = [listenerType, routeType, extensionType];
+
+/** All clusters of the new map, and those of the old one that are not in it; one map for all streams that were sent the same. */
+const unionOf = onceForPair((before: ResourceMap, after: ResourceMap) =>
+  LayeredResources.over(after, resourcesOf(before, differenceOf(before, after).removed), []),
+);
+
+/** Listeners of the old map that are not the same in the new one. */
+const replacedNames = onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
+  const { changed, removed } = differenceOf(before, after);
+  return [...changed.filter((name) => before.has(name)), ...removed];
+});
+
+export class ClusterRetention {
+  readonly #stream: RetainingStream;
+  #replaced: Replaced[] | undefined;
+
+  constructor(stream: RetainingStream) {
+    this.#stream = stream;
+  }
+
+  /** What is sent of clusters, and what follows. @param held resources that are to be sent later */
+  clusters(
+    rollout: Rollout,
+    order: ResponseOrder,
+    set: ResourceSet,
+    held: (cluster: string) => boolean,
+  ): { readonly rollout: Rollout; readonly order: ResponseOrder; readonly set: ResourceSet } {
+    const sent = this.#stream.sentOf(order.typeUrl);
+    const { removed } = sent.differenceTo(set.resources);
+    // Of another stream: those are known by name alone.
+    const brought = order.has === undefined ? [] : order.asked.filter((name) => !set.resources.has(name));
+    if (removed.length === 0 && brought.length === 0 && rollout.retained.length === 0) return { rollout, order, set };
+    const next = withRetained(
+      rollout,
+      [...removed, ...brought],
+      (name) => set.resources.has(name),
+      () => this.#use(held),
+    );
+    const removable = removableClusters(next);
+    const kept = withoutRemovable(next);
+    const names = kept.retained.map(({ name }) => name);
+    const isAllKept = removable.length === 0 && names.length === removed.length;
+    const resources = isAllKept
+      ? unionOf(sent.resources, set.resources)
+      : LayeredResources.over(set.resources, resourcesOf(sent.resources, names), []);
+    const unasked = new Set(names);
+    const unseen = removable.filter((name) => !sent.has(name));
+    const asked = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
+    const isSame = asked.length === order.asked.length && unseen.length === 0;
+    return { rollout: kept, order: isSame ? order : { ...order, asked }, set: { version: set.version, resources } };
+  }
+
+  /** The endpoints of clusters that are kept stay as they are: of a name that means nothing any more there are none. */
+  endpoints({ retained }: Rollout, order: ResponseOrder, set: ResourceSet): { order: ResponseOrder; set: ResourceSet } {
+    if (retained.length === 0) return { order, set };
+    const sent = this.#stream.sentOf(order.typeUrl);
+    const names = new Set(retained.map(({ name }) => name));
+    const kept = resourcesOf(sent.resources, [...names]);
+    const unknown = [...names].filter((name) => !sent.has(name));
+    const isUnknown = new Set(unknown);
+    const asked = order.asked.filter((name) => !isUnknown.has(name));
+    const all = order.names === '*' ? order.names : order.names.filter((name) => !isUnknown.has(name));
+    const resources = LayeredResources.over(set.resources, kept, unknown);
+    if (resources === set.resources) return { order, set };
+    const isSame = isUnknown.size === 0;
+    return { order: isSame ? order : { ...order, asked, names: all }, set: { version: set.version, resources } };
+  }
+
+  /** A listener, route or extension response is about to be made. */
+  replacing(typeUrl: string, next: ResourceMap): void {
+    if (typeUrl === extensionType) return;
+    const { resources: before } = this.#stream.sentOf(typeUrl);
+    if (before.size === 0 || before === next) return;
+    // Envoy goes on with the routes of a listener that drains under the name that they had.
+    const names = typeUrl === listenerType ? replacedNames(before, next) : differenceOf(before, next).removed;
+    if (names.length === 0) return;
+    const now = this.#stream.now();
+    this.#replaced = (this.#replaced ?? []).filter(({ until }) => until > now);
+    this.#replaced.push({ before, names, until: now + this.#stream.removal.drainMs });
+    if (this.#replaced.length > maxReplacements) this.#replaced.splice(1, 1);
+  }
+
+  acknowledged(rollout: Rollout, typeUrl: string, held: (cluster: string) => boolean): Rollout {
+    if (this.#replaced?.every(({ until }) => until <= this.#stream.now())) this.#replaced = undefined;
+    return withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
+  }
+
+  #use(held: (cluster: string) => boolean): ClusterUse {
+    const { references, removal } = this.#stream;
+    const now = this.#stream.now();
+    const replaced = (this.#replaced ?? []).filter(({ until }) => until > now);
+    const isFull = replaced.length >= maxReplacements;
+    return {
+      isNamed: (cluster) => held(cluster) || namingTypes.some((typeUrl) => this.#isNamedBy(typeUrl, cluster)),
+      drains: (cluster) =>
+        isFull ||
+        replaced.some(({ before, names }) => resourcesOf(before, names).some((one) => references.names(one, cluster))),
+      unacknowledged: namingTypes.filter((typeUrl) => {
+        const watch = this.#stream.watchOf(typeUrl);
+        return watch !== undefined && watch.nonceSent !== watch.nonceAcked;
+      }),
+      drainSteps: Math.max(1, Math.ceil(removal.drainMs / removal.delayMs)),
+    };
+  }
+
+  #isNamedBy(typeUrl: string, cluster: string): boolean {
+    for (const resource of this.#stream.sentOf(typeUrl).resources.values()) {
+      if (this.#stream.references.names(resource, cluster)) return true;
+    }
+    return false;
+  }
+}
+
+function resourcesOf(resources: ResourceMap, names: readonly string[]): EncodedResource[] {
+  return names.flatMap((name) => resources.get(name) ?? []);
+}
