@@ -42,6 +42,16 @@ class LoopTurn {
 
 const loopTurn = new LoopTurn();
 
+/** Milliseconds since the running turn of the event loop began, for work that does not know what else ran in it. */
+export function msOfTurn(): number {
+  return performance.now() - loopTurn.beganAt;
+}
+
+/** Waits for a turn of the event loop that other work in turns leaves free. */
+export function nextFreeTurn(): Promise<void> {
+  return loopTurn.next();
+}
+
 export class Turns {
   readonly #turnMs: number;
   #end: number;

@@ -16,6 +16,8 @@ import type { StopWatching, WatchHandlers } from '../config/file-watch.ts';
 import { resourceOf } from './api-resource.ts';
 import type { KubernetesObject } from './api-server.ts';
 import { type InformerEffects, nameOf } from './informer-effects.ts';
+
+import { excessOf } from './object-scan.ts';
 import { keyOf, type ObjectChange, type ObjectKey, refusalOf } from './object-store.ts';
 import type { ObjectReference, ReferencedKind, ReferencedObjects } from './referenced-objects.ts';
 import { type UnreadObject, UnreadObjects } from './unread-objects.ts';
@@ -213,7 +215,7 @@ export class ClusterSource implements ConfigSource {
 
   /** What a decoder breaks on, a mistake of ours, costs the object and no other one: it is refused, as one that nobody can read. */
   #decoded(kind: KindName, object: KubernetesObject, before: Held): Held {
-    const refusal = refusalOf(object);
+    const refusal = refusalOf(object) ?? excessOf(object);
     if (refusal !== undefined) return this.#unreadable(kind, object, before, refusal);
     try {
       return this.#decode(kind, object, before);
@@ -300,7 +302,7 @@ const withoutStatus: ReadonlySet<KindName> = new Set(['Ingress']);
  * something else is another. A WorkloadEntry's health is in its status.
  */
 function isOfStatusOnly(kind: KindName, previous: KubernetesObject, object: KubernetesObject): boolean {
-  if (refusalOf(previous) !== refusalOf(object)) return false;
+  if (refusalOf(previous) !== refusalOf(object) || excessOf(previous) !== excessOf(object)) return false;
   const [before, now] = [previous.metadata, object.metadata];
   const isMadeOfStatus = kind === 'WorkloadEntry' || (kinds[kind].body !== 'spec' && !withoutStatus.has(kind));
   if (isMadeOfStatus) return false;

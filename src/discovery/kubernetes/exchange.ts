@@ -1,5 +1,6 @@
 /** One request and its answer on a stream of HTTP/2: every way in which it can end is told apart. */
 import { type ClientHttp2Stream, constants, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
+import { msOfTurn, nextFreeTurn } from '../../runtime/turns.ts';
 import { ApiError, failureOfStatus, invalid, type Status } from './api-failure.ts';
 import { aborted } from './http2-connection.ts';
 import { isRecord } from './trim.ts';
@@ -22,7 +23,7 @@ export interface AnswerReader {
   readonly isMidway: boolean;
 }
 
-/** Reading of one chunk, in milliseconds, after which everything else has its turn. */
+/** Work in one turn of the event loop, in milliseconds, after which everything else has its turn: streams share it. */
 const maxReadMs = 5;
 
 /** As much of an error's body is read. */
@@ -79,6 +80,31 @@ export function exchange(
       resolve('limit');
     });
     signal.addEventListener('abort', onAbort);
+    /** Did not fit into the turn in which it came. */
+    let waiting: Buffer | undefined;
+    const read = (chunk: Buffer): boolean => {
+      try {
+        reader.data(chunk);
+        return true;
+      } catch (error) {
+        fail(error);
+        return false;
+      }
+    };
+    const readWaiting = (): void => {
+      const chunk = waiting;
+      waiting = undefined;
+      if (chunk !== undefined && !isSettled) read(chunk);
+    };
+    const wait = (chunk: Buffer): void => {
+      // A chunk is not ours once its event is past. While the stream is paused, none comes.
+      waiting = waiting === undefined ? Buffer.from(chunk) : Buffer.concat([waiting, chunk]);
+      stream.pause();
+      void nextFreeTurn().then(() => {
+        readWaiting();
+        stream.resume();
+      });
+    };
     let broke = false;
     stream.on('error', () => {
       broke = true;
@@ -104,17 +130,9 @@ export function exchange(
         if (errorBody.bytes <= maxErrorBytes) errorBody.chunks.push(Buffer.from(chunk));
         else ended = true;
       } else {
-        const began = performance.now();
-        try {
-          reader.data(chunk);
-        } catch (error) {
-          return fail(error);
-        }
-        // One large object was parsed. The next one may have arrived already, and waits for the next turn.
-        if (performance.now() - began > maxReadMs) {
-          stream.pause();
-          setImmediate(() => stream.resume());
-        }
+        // A large object was parsed, of this stream or of another one. What has arrived already waits for a later turn.
+        if (msOfTurn() > maxReadMs) wait(chunk);
+        else if (!read(chunk)) return;
       }
       if (errorBody !== undefined && ended) return fail(new ApiError(failureOf(errorBody)));
       // The reader may have ended it.
@@ -126,6 +144,8 @@ export function exchange(
       ended = true;
     });
     stream.once('close', () => {
+      readWaiting();
+      if (isSettled) return;
       const code = stream.rstCode ?? constants.NGHTTP2_NO_ERROR;
       if (code === constants.NGHTTP2_REFUSED_STREAM && !isAnswered) {
         return fail(

@@ -20,9 +20,17 @@ export function heapBytesOf(value: unknown): number {
     const next = left.pop();
     if (typeof next === 'string') bytes += textBytes + textLengthBytes(next);
     else if (typeof next === 'object' && next !== null) {
-      const fields = Array.isArray(next) ? next : Object.values(next);
-      bytes += containerBytes + slotBytes * fields.length;
-      for (const field of fields) if (typeof field === 'string' || typeof field === 'object') left.push(field);
+      let slots = 0;
+      const take = (field: unknown): void => {
+        slots++;
+        // A text is not put aside: a list may have a hundred thousand.
+        if (typeof field === 'string') bytes += textBytes + textLengthBytes(field);
+        else if (typeof field === 'object') left.push(field);
+      };
+      if (Array.isArray(next)) for (const field of next) take(field);
+      // Of a map with 70,000 entries Object.values takes three times as long.
+      else for (const key in next) take((next as Readonly<Record<string, unknown>>)[key]);
+      bytes += containerBytes + slotBytes * slots;
     }
   }
   return bytes;

@@ -2,7 +2,7 @@
 import type { OutgoingHttpHeaders } from 'node:http2';
 import type { ClusterAccess } from './access/cluster-access.ts';
 import { ApiError, invalid, statusOf } from './api-failure.ts';
-import { pathOf, type Resource } from './api-resource.ts';
+import { apiVersionOf, pathOf, type Resource } from './api-resource.ts';
 import type {
   ApiRequest,
   ApiServer,
@@ -20,6 +20,7 @@ import type { AnswerReader } from './exchange.ts';
 import { aborted, orAborted } from './http2-connection.ts';
 import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
 import { ListItems } from './list-items.ts';
+import { excessOf, withExcess } from './object-scan.ts';
 import { isRecord, SharedTexts, trimmed } from './trim.ts';
 
 /** For servers that do not answer; in milliseconds. A chart that waits less long aborts. */
@@ -81,7 +82,7 @@ export class Http2ApiServer implements ApiServer {
     const take = onItem ?? ((object) => void items.push(object));
     const reader = new ListItems((item) => {
       if (!hasMetadata(item)) throw invalid('an object of the list has no metadata');
-      take(trimmed(item, resource, this.#shared, options));
+      take(this.#kept(item, resource, options));
     });
     const query = {
       ...selectionQuery(options),
@@ -240,6 +241,17 @@ export class Http2ApiServer implements ApiServer {
     return `${below}${path}${asked === '' ? '' : `?${asked}`}`;
   }
 
+  #kept(
+    object: Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta },
+    resource: Resource,
+    selection: Selection,
+  ): KubernetesObject {
+    const excess = excessOf(object);
+    if (excess === undefined) return trimmed(object, resource, this.#shared, selection);
+    const { metadata } = object;
+    return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excess);
+  }
+
   #eventOf(line: unknown, resource: Resource, selection: Selection): WatchEvent | undefined {
     if (!isRecord(line) || !isRecord(line.object)) throw invalid('a line of the watch is no event');
     const { type, object } = line;
@@ -258,7 +270,7 @@ export class Http2ApiServer implements ApiServer {
           object.kind === resource.kind || (selection.metadataOnly === true && object.kind === 'PartialObjectMetadata');
         if (!isOfKind) return undefined;
         if (!hasMetadata(object)) throw invalid('an object of the watch has no metadata');
-        return { type, object: trimmed(object, resource, this.#shared, selection) };
+        return { type, object: this.#kept(object, resource, selection) };
       }
       default:
         return undefined;

@@ -1,5 +1,6 @@
 /** The lines of a watch: each is one JSON object, handed over as soon as its end is there. */
 import { ApiError, failureOfStatus, invalid } from './api-failure.ts';
+import { type ObjectScan, scanned } from './object-scan.ts';
 
 /**
  * A Kubernetes object has 3 MiB at the most (the server's limit of a request), and JSON writes a byte as six, as Go's does `<`. It is no less:
@@ -17,7 +18,10 @@ export class JsonLines {
   /** What came of a line whose end has not come. */
   #begun: Buffer[] = [];
   #bytes = 0;
+  /** Of a long line. */
+  #scan: ObjectScan | undefined;
 
+  /** @param onLine is handed an object with nothing but metadata if it must not be parsed (`excessOf`) */
   constructor(onLine: (line: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onLine = onLine;
     this.#maxBytes = maxBytes;
@@ -47,13 +51,20 @@ export class JsonLines {
     this.#bytes += part.length;
     if (this.#bytes > this.#maxBytes) throw invalid(`a line of the watch is longer than ${this.#maxBytes} bytes`);
     this.#begun.push(part);
+    this.#scan = scanned(this.#scan, part, this.#begun, this.#bytes, 1);
   }
 
   #hand(): void {
-    const [begun, bytes] = [this.#begun, this.#bytes];
-    const text = (begun.length === 1 ? begun[0]! : Buffer.concat(begun, bytes)).toString('utf8');
+    const [begun, bytes, scan] = [this.#begun, this.#bytes, this.#scan];
     this.#begun = [];
     this.#bytes = 0;
+    this.#scan = undefined;
+    const line = begun.length === 1 ? begun[0]! : Buffer.concat(begun, bytes);
+    if (scan?.excess !== undefined) {
+      this.#onLine({ type: scan.fieldIn(line, 'type'), object: scan.objectIn(line) });
+      return;
+    }
+    const text = line.toString('utf8');
     // Seen of a kube-apiserver 1.36 whose kind had just been defined, as the body of a watch that it had answered with 200.
     if (text === goNotFound) throw new ApiError(failureOfStatus({ message: text }, 404));
     if (text.trim() !== '') this.#onLine(parsedJson(text, 'a line of the watch', () => shapeOf(text, begun, bytes)));

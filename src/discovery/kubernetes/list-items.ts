@@ -4,6 +4,7 @@
  */
 import { invalid } from './api-failure.ts';
 import { maxObjectBytes, parsedJson } from './json-lines.ts';
+import { type ObjectScan, scanned } from './object-scan.ts';
 
 /** What stands around the items: a few hundred bytes and a continue token. */
 const maxFrameBytes = 64 * 1024;
@@ -22,7 +23,10 @@ export class ListItems {
   #inText = false;
   #escaped = false;
   #inItems = false;
+  /** Of a long item. */
+  #scan: ObjectScan | undefined;
 
+  /** @param onItem is handed an object with nothing but metadata if it must not be parsed (`excessOf`) */
   constructor(onItem: (item: unknown) => void, maxBytes: number = maxObjectBytes) {
     this.#onItem = onItem;
     this.#maxBytes = maxBytes;
@@ -96,12 +100,15 @@ export class ListItems {
     this.#bytes += part.length;
     if (this.#bytes > this.#maxBytes) throw invalid(`an object of the list is longer than ${this.#maxBytes} bytes`);
     this.#begun.push(part);
+    this.#scan = scanned(this.#scan, part, this.#begun, this.#bytes, 0);
   }
 
   #handItem(): void {
-    const text = Buffer.concat(this.#begun, this.#bytes).toString('utf8');
+    const [item, scan] = [Buffer.concat(this.#begun, this.#bytes), this.#scan];
     this.#begun = [];
     this.#bytes = 0;
-    this.#onItem(parsedJson(text, 'an object of the list'));
+    this.#scan = undefined;
+    if (scan?.excess !== undefined) this.#onItem(scan.objectIn(item));
+    else this.#onItem(parsedJson(item.toString('utf8'), 'an object of the list'));
   }
 }

@@ -24,7 +24,7 @@ export const maxUnknownFields = 100;
  *
  * @param what is counted: `items`, `clusters (hosts x ports)`
  */
-export function limitError(path: string, count: number, max: number, what = 'items'): LimitError {
+export function limitError(path: string, count: number | string, max: number, what = 'items'): LimitError {
   return {
     path,
     message: `has ${count} ${what}, the limit is ${max}: divide the object into several smaller ones (LIMIT_EXCEEDED)`,
