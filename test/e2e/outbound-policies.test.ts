@@ -2,7 +2,7 @@
  * What answers a redirected outbound connection in each `outboundTrafficPolicy`: real iptables, a real Envoy, servers that
  * send first and servers that wait for the client, over IPv4 and IPv6 (spec/discovery.md §8.4).
  */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -14,6 +14,7 @@ import { requireIptables } from '../harness/iptables.ts';
 import { addresses, type Destination, type NetworkSide, PodNetwork } from '../harness/pod-network.ts';
 import { Program } from '../harness/program.ts';
 import { pilotDiscovery, programFile } from '../harness/program-files.ts';
+import { sized } from '../harness/size-of-run.ts';
 
 /** Never redirected. A group and not a user, which could not read the test's folder. */
 const proxyGroup = 1337;
@@ -39,6 +40,8 @@ const ports = {
   vipOnlyHttp: 7203,
   /** An HTTP service: its listener is at the wildcard. */
   serviceHttp: 7301,
+  /** Where `egressProxy` sends unknown connections. */
+  egressProxy: 7401,
 };
 
 const services = (family: Family): string => `
@@ -65,14 +68,65 @@ spec:
   endpoints: [{ address: "${server[family]}" }]
 `;
 
+const egressProxy = `
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: egress, namespace: shop }
+spec:
+  hosts: [egress.test]
+  resolution: STATIC
+  ports: [{ number: ${ports.egressProxy}, name: tcp, protocol: TCP }]
+  endpoints: [{ address: "${server.v4}" }]
+`;
+
+/** A policy of the mesh, or of a Sidecar object over a policy of the mesh that says something else. */
+interface Policy {
+  readonly name: string;
+  readonly mesh: Mode;
+  /** `outboundTrafficPolicy` of the Sidecar; absent: there is no Sidecar. */
+  readonly sidecar?: string;
+  /** Column of the table. */
+  readonly expected: Mode | 'egressProxy';
+}
+
+const policies: readonly Policy[] = [
+  { name: 'ALLOW_ANY', mesh: 'ALLOW_ANY', expected: 'ALLOW_ANY' },
+  { name: 'REGISTRY_ONLY', mesh: 'REGISTRY_ONLY', expected: 'REGISTRY_ONLY' },
+  { name: 'ALLOW_ANY_DYNAMIC_DNS', mesh: 'ALLOW_ANY_DYNAMIC_DNS', expected: 'ALLOW_ANY_DYNAMIC_DNS' },
+  { name: 'Sidecar ALLOW_ANY', mesh: 'REGISTRY_ONLY', sidecar: 'mode: ALLOW_ANY', expected: 'ALLOW_ANY' },
+  { name: 'Sidecar REGISTRY_ONLY', mesh: 'ALLOW_ANY', sidecar: 'mode: REGISTRY_ONLY', expected: 'REGISTRY_ONLY' },
+  {
+    ...{ name: 'Sidecar ALLOW_ANY_DYNAMIC_DNS', mesh: 'REGISTRY_ONLY' },
+    ...{ sidecar: 'mode: ALLOW_ANY_DYNAMIC_DNS', expected: 'ALLOW_ANY_DYNAMIC_DNS' },
+  },
+  {
+    ...{ name: 'Sidecar egressProxy', mesh: 'REGISTRY_ONLY', expected: 'egressProxy' },
+    sidecar: `mode: ALLOW_ANY, egressProxy: { host: egress.test, port: { number: ${ports.egressProxy} } }`,
+  },
+];
+
+const sidecarOf = ({ sidecar }: Policy): string =>
+  sidecar === undefined
+    ? ''
+    : `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: { name: policy, namespace: shop }
+spec: { egress: [{ hosts: ["*/*"] }], outboundTrafficPolicy: { ${sidecar} } }
+`;
+
 const inUrl = (address: string): string => (address.includes(':') ? `[${address}]` : address);
 
-interface Row {
+/** How connections from outside come to Envoy; those to the outside are redirected in either mode. */
+type Interception = 'REDIRECT' | 'TPROXY';
+type Mode = 'ALLOW_ANY' | 'REGISTRY_ONLY' | 'ALLOW_ANY_DYNAMIC_DNS';
+
+interface Row extends Readonly<Record<Mode, string>> {
   readonly what: string;
   readonly destination: Destination;
-  readonly ALLOW_ANY: string;
-  readonly REGISTRY_ONLY: string;
-  readonly ALLOW_ANY_DYNAMIC_DNS: string;
+  /** Absent for requests: what is behind `egressProxy` does not speak HTTP. */
+  readonly egressProxy?: string;
 }
 
 /** What each connection meets. `to` is the address that a server was reached at. */
@@ -82,11 +136,12 @@ function rows(family: Family): Row[] {
   const host = (port: number): string => `${inUrl(elsewhere[family])}:${port}`;
   const everywhere = (what: string, destination: Destination, answer: string): Row => ({
     ...{ what, destination },
-    ...{ ALLOW_ANY: answer, REGISTRY_ONLY: answer, ALLOW_ANY_DYNAMIC_DNS: answer },
+    ...{ ALLOW_ANY: answer, REGISTRY_ONLY: answer, ALLOW_ANY_DYNAMIC_DNS: answer, egressProxy: answer },
   });
   const unknown = (what: string, destination: Destination, answer: string, byName = answer): Row => ({
     ...{ what, destination },
     ...{ ALLOW_ANY: answer, REGISTRY_ONLY: 'closed', ALLOW_ANY_DYNAMIC_DNS: byName },
+    ...(!destination.startsWith('http') && { egressProxy: to(ports.egressProxy, server.v4) }),
   });
   const { mysql, serverFirst, clientFirst, http, vipServerFirst, vipClientFirst, vipOnlyHttp, serviceHttp } = ports;
   return [
@@ -108,40 +163,48 @@ function rows(family: Family): Row[] {
   ];
 }
 
-const modes = ['ALLOW_ANY', 'REGISTRY_ONLY', 'ALLOW_ANY_DYNAMIC_DNS'] as const;
 const all = families.flatMap((family) => rows(family).map((row) => ({ ...row, what: `${family}: ${row.what}` })));
 
 beforeAll(() => requireIptables());
 
-test('redirected connections reach what each outbound traffic policy permits, whichever side sends first', async () => {
-  const { pod } = await networkWithServers();
-  const root = mkdtempSync(join(tmpdir(), 'chartpilot-outbound-'));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
-  const meshFile = join(root, 'mesh.yaml');
-  const setMode = (mode: string): void =>
-    writeFileSync(meshFile, `outboundTrafficPolicy: { mode: ${mode} }\nprotocolDetectionTimeout: 500ms\n`);
-  setMode(modes[0]);
-  const programs = startPrograms(pod, root, meshFile);
-  const hopeless = () => programs.map((program) => program.hopeless()).find(Boolean);
-  const answers = new Map<string, Record<string, string>>();
-  for (const mode of modes) {
-    setMode(mode);
-    // Until Envoy has the listeners of this mode, the answers are those of the one before.
-    const expected = Object.fromEntries(all.map((row) => [row.what, row[mode]]));
-    const seen = await eventuallyEqual(expected, hopeless, async () => {
-      const heard = await pod.ask(
-        all.map(({ destination }) => destination),
-        application,
-      );
-      // A connection that is closed with unread bytes is reset.
-      return Object.fromEntries(all.map(({ what }, index) => [what, heard[index]!.replace('refused', 'closed')]));
-    });
-    answers.set(mode, seen);
-  }
-  expect(Object.fromEntries(answers)).toEqual(
-    Object.fromEntries(modes.map((mode) => [mode, Object.fromEntries(all.map((row) => [row.what, row[mode]]))])),
-  );
-});
+/** Of a mode each row that the column has. */
+const rowsOf = ({ expected }: Policy): readonly (Row & { readonly answer: string })[] =>
+  all.flatMap((row) => (row[expected] === undefined ? [] : [{ ...row, answer: row[expected] }]));
+
+test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIRECT'], full: ['REDIRECT', 'TPROXY'] }))(
+  '%s: connections reach what each outbound traffic policy permits, whichever side sends first',
+  async (interception) => {
+    const { pod } = await networkWithServers(interception);
+    const root = mkdtempSync(join(tmpdir(), 'chartpilot-outbound-'));
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+    const [meshFile, config] = [join(root, 'mesh.yaml'), join(root, 'config')];
+    mkdirSync(config);
+    const apply = (policy: Policy): void => {
+      writeFileSync(meshFile, `outboundTrafficPolicy: { mode: ${policy.mesh} }\nprotocolDetectionTimeout: 500ms\n`);
+      writeFileSync(join(config, 'sidecar.yaml'), sidecarOf(policy));
+    };
+    apply(policies[0]!);
+    const programs = startPrograms(pod, { root, meshFile, config, interception });
+    const hopeless = () => programs.map((program) => program.hopeless()).find(Boolean);
+    const answers: Record<string, Record<string, string>> = {};
+    const wanted: typeof answers = {};
+    for (const policy of policies) {
+      apply(policy);
+      const asked = rowsOf(policy);
+      // Until Envoy has the listeners of this mode, the answers are those of the one before.
+      wanted[policy.name] = Object.fromEntries(asked.map(({ what, answer }) => [what, answer]));
+      answers[policy.name] = await eventuallyEqual(wanted[policy.name]!, hopeless, async () => {
+        const heard = await pod.ask(
+          asked.map(({ destination }) => destination),
+          application,
+        );
+        // A connection that is closed with unread bytes is reset.
+        return Object.fromEntries(asked.map(({ what }, index) => [what, heard[index]!.replace('refused', 'closed')]));
+      });
+    }
+    expect(answers).toEqual(wanted);
+  },
+);
 
 /** What was seen last, once it is as expected or the time is over. */
 async function eventuallyEqual<T>(expected: T, hopeless: () => string | undefined, see: () => Promise<T>): Promise<T> {
@@ -159,32 +222,40 @@ async function eventuallyEqual<T>(expected: T, hopeless: () => string | undefine
   return seen;
 }
 
-async function networkWithServers(): Promise<PodNetwork> {
+async function networkWithServers(interception: Interception): Promise<PodNetwork> {
   const network = await PodNetwork.start();
   onTestFinished(() => network.end());
   const { pod, neighbour } = network;
   await neighbour.configure([`addr add ${elsewhere.v4}/32 dev lo`, `addr add ${elsewhere.v6}/128 dev lo`]);
-  const first = [ports.mysql, ports.serverFirst, ports.vipServerFirst].map((port) => `tcp ${port}`);
+  const first = [ports.mysql, ports.serverFirst, ports.vipServerFirst, ports.egressProxy].map((port) => `tcp ${port}`);
   const replying = [ports.clientFirst, ports.vipClientFirst].map((port) => `reply ${port}`);
   const http = [ports.http, ports.vipOnlyHttp, ports.serviceHttp].map((port) => `http ${port}`);
   await neighbour.listen({ ports: [...first, ...replying, ...http] });
   const agent = [process.execPath, programFile('pilot-agent'), 'istio-iptables'];
-  await pod.mustRun(...agent, '-b', '', '-i', '*', '-g', `${proxyGroup}`, '--force-ipv6=true');
+  await pod.mustRun(...agent, '-m', interception, '-b', '', '-i', '*', '-g', `${proxyGroup}`, '--force-ipv6=true');
   return network;
 }
 
+interface Setup {
+  readonly root: string;
+  readonly meshFile: string;
+  /** Folder of the objects. */
+  readonly config: string;
+  readonly interception: Interception;
+}
+
 /** The control plane and Envoy, both in the pod's network: nothing redirects loopback. */
-function startPrograms(pod: NetworkSide, root: string, meshFile: string): Program[] {
-  writeFileSync(join(root, 'services.yaml'), families.map(services).join('---'));
+function startPrograms(pod: NetworkSide, { root, meshFile, config, interception }: Setup): Program[] {
+  writeFileSync(join(config, 'services.yaml'), families.map(services).join('---') + egressProxy);
   const node = {
     id: `sidecar~${own.v4}~client-0.shop~shop.svc.cluster.local`,
     cluster: 'client',
-    metadata: { NAMESPACE: 'shop', INSTANCE_IPS: `${own.v4},${own.v6}` },
+    metadata: { NAMESPACE: 'shop', INSTANCE_IPS: `${own.v4},${own.v6}`, INTERCEPTION_MODE: interception },
   };
   const bootstrap = adsBootstrap({ node, xdsPort: 15010, adminPort: 15000, delta: false });
   writeFileSync(join(root, 'bootstrap.json'), JSON.stringify(bootstrap));
   const { executable: control, args: entry } = pilotDiscovery();
-  const discovery = [control, ...entry, 'discovery', '--registries=', '--configDir', root];
+  const discovery = [control, ...entry, 'discovery', '--registries=', '--configDir', config];
   const envoy = ['setpriv', '--regid', `${proxyGroup}`, '--clear-groups', envoyBinary()];
   return Object.entries({
     discovery: [...discovery, '--meshConfig', meshFile, '--grpcAddr=127.0.0.1:15010', '--httpAddr=127.0.0.1:8080'],
