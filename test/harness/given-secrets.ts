@@ -83,14 +83,16 @@ function agentWith(secrets: ReturnType<typeof workloadSecrets>, settings: Identi
   });
 }
 
-export async function givenSecrets(given: Pick<WorkloadSecretsOptions, 'identity' | 'env'>): Promise<StartedSecrets> {
+type GivenSecrets = Pick<WorkloadSecretsOptions, 'identity' | 'env' | 'vault' | 'counts' | 'now'>;
+
+export async function givenSecrets(given: GivenSecrets): Promise<StartedSecrets> {
   const started = startSecrets(given);
   const { events } = started;
   await eventually('an answer', () => events('secrets.ready').length + events('secrets.failed').length > 0);
   return started;
 }
 
-export function startSecrets({ identity, env }: Pick<WorkloadSecretsOptions, 'identity' | 'env'>): StartedSecrets {
+export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedSecrets {
   const log = createLogger({ outputLevel: 'default:none', write: () => {} });
   const logic = workloadSecrets({
     identity,
@@ -99,6 +101,7 @@ export function startSecrets({ identity, env }: Pick<WorkloadSecretsOptions, 'id
     nodeId: 'sidecar~10.0.0.1~cart-0.shop~shop.svc.cluster.local',
     log,
     turns: new FileTurns(),
+    ...more,
   });
   const recorder = createRecorder({ program: 'test' });
   const records: TraceRecord[] = [];

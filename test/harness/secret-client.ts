@@ -21,6 +21,8 @@ export interface SecretAnswer {
   readonly chain: string;
   readonly key: string;
   readonly roots: string;
+  /** Revocation lists of the roots. */
+  readonly crl: string;
 }
 
 export class SecretClient {
@@ -90,11 +92,12 @@ function answerOf(bytes: Uint8Array): SecretAnswer {
   return { version, nonce, name: secret.name, ...contentOf(secret) };
 }
 
-function contentOf({ type }: Secret): Pick<SecretAnswer, 'chain' | 'key' | 'roots'> {
+function contentOf({ type }: Secret): Pick<SecretAnswer, 'chain' | 'key' | 'roots' | 'crl'> {
   const text = (source: DataSource | undefined): string =>
     source?.specifier.case === 'inlineBytes' ? Buffer.from(source.specifier.value).toString() : '';
   if (type.case === 'tlsCertificate') {
-    return { chain: text(type.value.certificateChain), key: text(type.value.privateKey), roots: '' };
+    return { chain: text(type.value.certificateChain), key: text(type.value.privateKey), roots: '', crl: '' };
   }
-  return { chain: '', key: '', roots: type.case === 'validationContext' ? text(type.value.trustedCa) : '' };
+  const { trustedCa, crl } = type.case === 'validationContext' ? type.value : {};
+  return { chain: '', key: '', roots: text(trustedCa), crl: text(crl) };
 }

@@ -8,6 +8,8 @@ export const rootsName = 'ROOTCA';
 
 const certificatePrefix = 'file-cert:';
 const rootPrefix = 'file-root:';
+/** Certificates of authorities and their revocation lists: `file-root-crl:CA~CRL`. */
+const revocationPrefix = 'file-root-crl:';
 /** The authorities that the operating system trusts. */
 const systemRoots = `${rootPrefix}system`;
 
@@ -41,9 +43,12 @@ export function filesOf(name: string): { directory: string } | undefined {
     const file = name.slice(rootPrefix.length);
     return file === '' ? undefined : { directory: directoryOf(file) };
   }
-  if (!name.startsWith(certificatePrefix)) return undefined;
-  const [certificate = '', key = '', ...rest] = name.slice(certificatePrefix.length).split('~');
-  return certificate === '' || key === '' || rest.length > 0 ? undefined : { directory: directoryOf(certificate) };
+  const prefix = [certificatePrefix, revocationPrefix].find((one) => name.startsWith(one));
+  if (prefix === undefined) return undefined;
+  const [first = '', second = '', ...rest] = name.slice(prefix.length).split('~');
+  if (first === '' || second === '' || rest.length > 0) return undefined;
+  // A new authority needs a new list, so that a change of the lists tells of both.
+  return { directory: directoryOf(prefix === revocationPrefix ? second : first) };
 }
 
 function directoryOf(file: string): string {

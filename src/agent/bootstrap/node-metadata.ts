@@ -63,6 +63,7 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
     // A version says as much.
     ...(facts.hasSecrets && values.ISTIO_VERSION === undefined && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(!facts.hasSecrets && values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
+    ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
     ...optionMetadata(facts),

@@ -7,6 +7,7 @@ import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
 import { unionOf } from '../identity/root-set.ts';
 import type { MountedFiles } from '../options/identity-options.ts';
+import { type RevocationFiles, readRootsWithLists } from './revocation-files.ts';
 import type { SecretCounts } from './secret-counts.ts';
 import { readPair, readRoots } from './secret-files.ts';
 import type { SecretVault } from './secret-vault.ts';
@@ -47,6 +48,8 @@ export interface ObtainMeans {
   readonly now: () => number;
   /** Draws a number from 0 to 1: randomness for the chart. */
   readonly draw: () => number;
+  /** Receives a sentence about files that are used although something is wrong with them. */
+  readonly warn?: (message: string) => void;
   /** Absent: nobody counts. */
   readonly counts?: SecretCounts;
 }
@@ -91,6 +94,14 @@ async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal)
     return { version: vault.keepRoots(name, roots) };
   }
   const files = filesNamed(name, means.mounted);
+  if ('crl' in files) {
+    const previous = vault.newestLists(name);
+    const found = await means.turns.ask(() => readRootsWithLists(files, previous, means.now()), signal);
+    signal.throwIfAborted();
+    for (const warning of found.warnings) means.warn?.(warning);
+    const version = vault.keepRoots(name, unionOf(found.roots), found.lists);
+    return { version, authorities: '', ...(found.endsAtMs !== null && { endsAtMs: found.endsAtMs }) };
+  }
   // What hangs is given up; nothing is kept of it, whenever it answers.
   if ('roots' in files) {
     const roots = await means.turns.ask(() => readRoots(files.roots), signal);
@@ -105,12 +116,13 @@ async function find(means: ObtainMeans, order: ObtainOrder, signal: AbortSignal)
 function filesNamed(
   name: string,
   mounted: MountedFiles | undefined,
-): { certificate: string; key: string } | { roots: string } {
+): { certificate: string; key: string } | { roots: string } | RevocationFiles {
   if (mounted !== undefined && name === identityName) return { certificate: mounted.certificate, key: mounted.key };
   if (mounted !== undefined && name === rootsName) return { roots: mounted.roots };
   const [kind, ...rest] = name.split(':');
   const path = rest.join(':');
-  if (kind === 'file-root') return { roots: path === 'system' ? systemRootFile() : path };
-  const [certificate = '', key = ''] = path.split('~');
-  return { certificate, key };
+  const rootsAt = (file: string): string => (file === 'system' ? systemRootFile() : file);
+  if (kind === 'file-root') return { roots: rootsAt(path) };
+  const [first = '', second = ''] = path.split('~');
+  return kind === 'file-root-crl' ? { roots: rootsAt(first), crl: second } : { certificate: first, key: second };
 }

@@ -86,10 +86,11 @@ export function certificateSecret(name: string, { chain, key }: KeyPair): Uint8A
   return secretOf(name, 2, certificate.finish());
 }
 
-/** A Secret with roots, in PEM. */
-export function rootsSecret(name: string, roots: string): Uint8Array {
+/** A Secret with roots and, if there are any, their revocation lists, in PEM. */
+export function rootsSecret(name: string, roots: string, lists = ''): Uint8Array {
   const validation = new BinaryWriter();
   validation.tag(1, WireType.LengthDelimited).bytes(inline(Buffer.from(roots)));
+  if (lists !== '') validation.tag(7, WireType.LengthDelimited).bytes(inline(Buffer.from(lists)));
   return secretOf(name, 4, validation.finish());
 }
 

@@ -17,11 +17,11 @@ export class SecretCounts {
   /** How many fell into each bucket alone; the last bucket has no limit. */
   readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
   #totalMs = 0;
-  readonly #vault: Pick<SecretVault, 'newestPairs'>;
+  readonly #vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>;
   readonly #now: () => number;
 
   /** @param now milliseconds since 1970 */
-  constructor(vault: Pick<SecretVault, 'newestPairs'>, now: () => number = Date.now) {
+  constructor(vault: Pick<SecretVault, 'newestPairs' | 'allNewestLists'>, now: () => number = Date.now) {
     this.#vault = vault;
     this.#now = now;
   }
@@ -44,6 +44,7 @@ export class SecretCounts {
 
   text(): string {
     const expiry = `${prefix}cert_expiry_seconds`;
+    const listExpiry = `${prefix}revocation_list_expiry_seconds`;
     const latency = `${prefix}outgoing_latency`;
     let below = 0;
     const within = this.#within.map((count, i) => {
@@ -71,6 +72,14 @@ export class SecretCounts {
         return endsAtMs === undefined
           ? []
           : [`${expiry}{resource_name="${escaped(name)}"} ${Math.floor((endsAtMs - this.#now()) / 1000)}`];
+      }),
+      `# HELP ${listExpiry} Seconds until the first revocation list of a secret expires; less than 0: since it has.`,
+      `# TYPE ${listExpiry} gauge`,
+      ...[...this.#vault.allNewestLists()].flatMap(([name, lists]) => {
+        const ends = lists.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
+        if (ends.length === 0) return [];
+        const seconds = Math.floor((Math.min(...ends) - this.#now()) / 1000);
+        return [`${listExpiry}{resource_name="${escaped(name)}"} ${seconds}`];
       }),
       '',
     ].join('\n');

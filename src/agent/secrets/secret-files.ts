@@ -7,7 +7,7 @@ import type { KeyPair } from '../identity/key-pair.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
-class SecretFileError extends Error {
+export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
 
@@ -64,7 +64,7 @@ export async function readRoots(file: string): Promise<string[]> {
 }
 
 /** @param at where the file is, without links */
-async function contentOf(file: string, at = file): Promise<Buffer> {
+export async function contentOf(file: string, at = file): Promise<Buffer> {
   const content = await readSmallFile(at).catch((error: unknown) => ({ problem: messageOf(error) }));
   if ('problem' in content) throw new SecretFileError(`${file} ${content.problem}`);
   return content;

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
+import type { RevocationList } from '../../identity/revocation-list.ts';
 import type { KeyPair } from '../identity/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
@@ -14,6 +15,8 @@ export interface KeptSecret {
   readonly pair?: KeyPair;
   /** The roots in PEM, where the secret is roots. */
   readonly roots?: string;
+  /** Checked revocation lists of the roots, where the secret has any. */
+  readonly lists?: readonly RevocationList[];
 }
 
 /** Versions of a secret: in force, waiting for its roots, just obtained, and one that nobody has let go yet. */
@@ -32,9 +35,11 @@ export class SecretVault {
   }
 
   /** @returns its version */
-  keepRoots(name: string, roots: string): string {
-    const version = versionOf(roots);
-    this.#keep(name, version, { resource: rootsSecret(name, roots), roots });
+  keepRoots(name: string, roots: string, lists: readonly RevocationList[] = []): string {
+    const revoked = lists.map(({ pem }) => pem).join('');
+    const version = versionOf(`${roots}${revoked}`);
+    const resource = rootsSecret(name, roots, revoked);
+    this.#keep(name, version, { resource, roots, ...(lists.length > 0 && { lists }) });
     return version;
   }
 
@@ -52,6 +57,19 @@ export class SecretVault {
     for (const name of this.#secrets.keys()) {
       const pair = this.newestPair(name);
       if (pair !== undefined) yield [name, pair];
+    }
+  }
+
+  /** The revocation lists of the newest roots of this name; none if it has none. */
+  newestLists(name: string): readonly RevocationList[] {
+    return [...(this.#secrets.get(name)?.values() ?? [])].at(-1)?.lists ?? [];
+  }
+
+  /** Of every name whose roots have revocation lists. */
+  *allNewestLists(): Generator<[name: string, lists: readonly RevocationList[]]> {
+    for (const name of this.#secrets.keys()) {
+      const lists = this.newestLists(name);
+      if (lists.length > 0) yield [name, lists];
     }
   }
 

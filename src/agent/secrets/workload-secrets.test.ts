@@ -44,7 +44,7 @@ afterEach(async () => {
   rmSync(directory, { recursive: true });
 });
 
-const nothing: SecretAnswer = { version: '', nonce: '', name: '', chain: '', key: '', roots: '' };
+const nothing: SecretAnswer = { version: '', nonce: '', name: '', chain: '', key: '', roots: '', crl: '' };
 const socket = (): string => join(directory, 'uds/socket');
 const mounted = () => ({
   certificate: join(directory, 'certs/cert-chain.pem'),

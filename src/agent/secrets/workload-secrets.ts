@@ -7,6 +7,7 @@ import type { Clocks } from '../../runtime/clock-steps.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
+import { certificateFile } from '../certificates/certificate-files.ts';
 import { watchDirectory } from '../certificates/certificate-watch.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { ProxyOptions } from '../options/options.ts';
@@ -67,13 +68,43 @@ export function workloadSecrets({
       writeOutput: writeOutput({ vault, directory: outputDirectory, env }),
       secret: secretMachine.provide({
         actors: {
-          obtain: obtainSecret({ vault, turns, mounted, issue, now, draw, ...(counts && { counts }) }),
+          obtain: obtainSecret({
+            vault,
+            turns,
+            mounted,
+            issue,
+            now,
+            draw,
+            warn: warnOnce(log),
+            ...(counts && { counts }),
+          }),
           readClock: fromPromise<{ atMs: number }, undefined>(async () => ({ atMs: now() })),
           awaitClockStep: awaitClockStep(log, clocks),
-          directory: directoryWatchMachine.provide({ actors: { watchDirectory: watchDirectory() } }),
+          directory: directoryWatchMachine.provide({
+            actors: { watchDirectory: watchDirectory({}, {}, isSecretFile) },
+          }),
         },
       }),
     },
     actions: { keepBundle: (_, { hash, roots }) => vault.keepSet('bundle', hash, roots) },
   });
+}
+
+/** Names that are watched in the directories of files. */
+function isSecretFile(name: string): boolean {
+  return certificateFile.test(name) || name.endsWith('.crl');
+}
+
+/** Warnings that are remembered: those of the files that Envoy may ask for. */
+const maxRemembered = 200;
+
+/** Files are read again at each change, and before their lists expire: what was said is not repeated. */
+function warnOnce(log: Logger): (message: string) => void {
+  const said = new Set<string>();
+  return (message) => {
+    if (said.has(message)) return;
+    if (said.size === maxRemembered) said.clear();
+    said.add(message);
+    log.warn(message);
+  };
 }

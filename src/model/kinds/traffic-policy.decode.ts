@@ -320,9 +320,6 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
   if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
     if (given.length > 0)
       errors.push({ path, message: `must have only one of credentialName and ${given.join(', ')}` });
-    if (tls.caCrl !== undefined) {
-      errors.push({ path: fieldPath(path, 'caCrl'), message: 'must be in the Secret when credentialName is given' });
-    }
     return errors;
   }
   if (tls.mode === 'MUTUAL') {

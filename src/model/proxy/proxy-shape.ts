@@ -56,6 +56,8 @@ const shapeMetadata = [
   'MESH_ID',
   // What the proxy's own configuration says of what is generated: the fields of `proxySettingsFields`.
   'PROXY_CONFIG',
+  // `true`: the agent serves files of authorities together with their revocation lists, which it checks; else absent.
+  'REVOCATION_LISTS',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
   // `true`: the bootstrap has the agent's secret server, so that resources may refer to workload certificates; else absent.
@@ -242,6 +244,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     WORKLOAD_CERTIFICATES: _1,
     DNS_CAPTURE: _2,
     DNS_AUTO_ALLOCATE: _3,
+    REVOCATION_LISTS: _6,
     ISTIO_EXTENSIONS: _4,
     PROXY_CONFIG: _5,
     ...asSent
@@ -250,6 +253,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     ...chosen(asSent, shapeMetadata),
     // What was said in one of several ways is written in one form.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
+    ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
     ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),

@@ -19,7 +19,7 @@ import { istioMetadata, serviceMetadata } from '../messages/metadata.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { aliasAssignmentName, configPath, outboundClusterName, sniName } from '../traffic/resource-names.ts';
-import { type ClusterShape, hasWorkloadCertificates } from '../traffic/shape-keys.ts';
+import { type ClusterShape, checksRevocationLists, hasWorkloadCertificates } from '../traffic/shape-keys.ts';
 import { type EffectivePolicy, effectivePolicy, localityOrdering, subsetOf } from '../traffic/traffic-policy.ts';
 import { automaticMutualTls, endpointsAsSecured } from '../traffic/upstream-mutual-tls.ts';
 import { circuitBreakers, connectionOptions } from './connection-pool.ts';
@@ -225,6 +225,7 @@ function protocolFields(
     http2: speaksHttp2(http),
     automatic,
     hasCertificate,
+    checksRevocationLists: checksRevocationLists(shape),
     takesCredentials: shape.type === 'router' || rule?.config.spec.workloadSelector !== undefined,
     mesh: push.mesh,
   };

@@ -11,6 +11,7 @@ const target: PublicTlsTarget = {
   http2: false,
   mesh: {},
   hasAgent: false,
+  checksRevocationLists: false,
   takesCredentials: false,
 };
 
@@ -36,6 +37,21 @@ describe('certificates and roots', () => {
     expect(sources({ mode: 'MUTUAL', ...files }, { hasAgent: true }).filter((name) => name.startsWith('file'))).toEqual(
       ['file-cert:/c.pem~/k.pem', 'file-root:/ca.pem'],
     );
+  });
+
+  it('are served by the agent together with their revocation lists, if it checks these', () => {
+    const settings = { mode: 'SIMPLE', caCertificates: '/ca.pem', caCrl: '/ca.crl' } as const;
+    expect(sources(settings)).toEqual(['/ca.pem', '/ca.crl']);
+    expect(sources(settings, { hasAgent: true }).sort()).toEqual(['/ca.crl', 'file-root:/ca.pem']);
+    const checks = { hasAgent: true, checksRevocationLists: true };
+    expect(sources(settings, checks).sort()).toEqual(['file-root-crl:/ca.pem~/ca.crl']);
+    // Such a path is no part of a secret's name.
+    expect(sources({ ...settings, caCrl: '/~/ca.crl' }, checks)).toContain('/~/ca.crl');
+  });
+
+  it('of a Secret have the lists of a file where the Secret has none', () => {
+    const settings = { mode: 'SIMPLE', credentialName: 'web', caCrl: '/ca.crl' } as const;
+    expect(sources(settings, { takesCredentials: true })).toEqual(['/ca.crl', 'kubernetes://web-cacert']);
   });
 
   it('are those of the system where none are named', () => {

@@ -5,7 +5,7 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { TypedExtension } from '../messages/any.ts';
 import { adsSecret } from '../messages/config-source-message.ts';
-import { fileCertificateSecret, fileRootSecret } from '../messages/file-secret.ts';
+import { fileCertificateSecret, fileRootSecret, revocationRootSecret } from '../messages/file-secret.ts';
 import { tlsParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
 import { type CommonTlsInit, file, subjectAltNames, tlsSocket, type ValidationInit } from './tls-socket.ts';
@@ -21,6 +21,8 @@ export interface PublicTlsTarget {
   readonly mesh: Pick<MeshConfig, 'tlsDefaults'>;
   /** Whether the proxy has an agent beside it, which reads files for it. */
   readonly hasAgent: boolean;
+  /** Whether this agent checks revocation lists as well. */
+  readonly checksRevocationLists: boolean;
   /**
    * Whether the proxy may ask the control plane for a Secret: a gateway may, and a sidecar that the rule selects. A rule for
    * all would have every sidecar of the namespace hold the key.
@@ -83,7 +85,12 @@ function peerValidation(settings: ClientTlsSettings, names: readonly string[], t
   }
   const credential = credentialOf(settings, target);
   if (credential !== undefined) return checkedBy(adsSecret(rootsResourceName(credential)), validation);
-  if (target.hasAgent) return checkedBy(fileRootSecret(settings.caCertificates || systemRoots), validation);
+  if (target.hasAgent) {
+    const roots = settings.caCertificates || systemRoots;
+    const { crl, ...withoutLists } = validation;
+    const checked = settings.caCrl && target.checksRevocationLists && revocationRootSecret(roots, settings.caCrl);
+    return checked ? checkedBy(checked, withoutLists) : checkedBy(fileRootSecret(roots), validation);
+  }
   const trustedCa = file(settings.caCertificates || systemRootsFile);
   return { validationContextType: { case: 'validationContext', value: { ...validation, trustedCa } } };
 }

@@ -32,6 +32,8 @@ export interface UpstreamTlsTarget {
   readonly automatic: 'never' | 'by endpoint' | 'always';
   /** Whether the proxy has a workload certificate. */
   readonly hasCertificate: boolean;
+  /** Whether its agent checks revocation lists. */
+  readonly checksRevocationLists: boolean;
   /** Whether it may ask the control plane for Secrets. */
   readonly takesCredentials: boolean;
   readonly mesh: MeshConfig;

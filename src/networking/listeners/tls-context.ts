@@ -13,10 +13,10 @@ import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { typedExtension } from '../messages/any.ts';
 import { adsSecret, agentSecret } from '../messages/config-source-message.ts';
-import { fileCertificateSecret, fileRootSecret } from '../messages/file-secret.ts';
+import { fileCertificateSecret, fileRootSecret, revocationRootSecret } from '../messages/file-secret.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 import { credentialResourceName, rootsResourceName } from '../secrets/credential-name.ts';
-import { hasWorkloadCertificates } from '../traffic/shape-keys.ts';
+import { checksRevocationLists, hasWorkloadCertificates } from '../traffic/shape-keys.ts';
 import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
 
 /** What is offered to clients of HTTP. */
@@ -82,7 +82,7 @@ function downstreamContext(
     requireClientCertificate: mutual,
     commonTlsContext: {
       ...certificates(settings, hasAgent),
-      ...validation(settings, mesh, hasAgent),
+      ...validation(settings, mesh, { hasAgent, checksLists: checksRevocationLists(proxy.shape) }),
       alpnProtocols: [...alpn],
       tlsParams,
     },
@@ -142,7 +142,11 @@ function credentialNames(settings: ServerTlsSettings): readonly string[] {
   return settings.credentialName ? [settings.credentialName] : [];
 }
 
-function validation(settings: ServerTlsSettings, mesh: MeshConfig, hasAgent: boolean): CommonTlsInit {
+function validation(
+  settings: ServerTlsSettings,
+  mesh: MeshConfig,
+  { hasAgent, checksLists }: { hasAgent: boolean; checksLists: boolean },
+): CommonTlsInit {
   const { mode, subjectAltNames: names = [] } = settings;
   if (mode !== 'ISTIO_MUTUAL' && !checksClients(settings)) return {};
   const wanted: ValidationInit = {
@@ -157,7 +161,11 @@ function validation(settings: ServerTlsSettings, mesh: MeshConfig, hasAgent: boo
   }
   const authority = clientAuthority(settings)!;
   if (authority.kind === 'credential') return combined(wanted, adsSecret(rootsResourceName(authority.name)));
-  if (hasAgent) return combined(wanted, fileRootSecret(authority.path));
+  if (hasAgent) {
+    const { crl, ...withoutLists } = wanted;
+    const checked = settings.caCrl && checksLists && revocationRootSecret(authority.path, settings.caCrl);
+    return checked ? combined(withoutLists, checked) : combined(wanted, fileRootSecret(authority.path));
+  }
   return {
     validationContextType: { case: 'validationContext', value: { ...wanted, trustedCa: file(authority.path) } },
   };

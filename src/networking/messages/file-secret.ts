@@ -11,3 +11,12 @@ export function fileCertificateSecret(certificate: string, key: string): SdsSecr
 export function fileRootSecret(file: string): SdsSecretConfig {
   return agentFileSecret(`file-root:${file}`);
 }
+
+/**
+ * The same with their revocation lists, which the agent checks: a list that cannot be used does not reach Envoy.
+ *
+ * @returns `undefined` for paths that the name cannot hold: Envoy reads the list itself then
+ */
+export function revocationRootSecret(file: string, lists: string): SdsSecretConfig | undefined {
+  return file.includes('~') || lists.includes('~') ? undefined : agentFileSecret(`file-root-crl:${file}~${lists}`);
+}

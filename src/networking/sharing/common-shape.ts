@@ -32,10 +32,11 @@ export function commonShapes(shape: ProxyShape, push: PushContext): readonly Pro
 
 function made(shape: ProxyShape, labels: ProxyShape['labels']): Readonly<Record<Standing, ProxyShape>> {
   const { type, ipFamily, nodeName, locality, network, clusterId, interceptionMode, askedMetadata, runsWasm } = shape;
-  const { ISTIO_EXTENSIONS, WORKLOAD_CERTIFICATES } = shape.metadata;
+  const { ISTIO_EXTENSIONS, WORKLOAD_CERTIFICATES, REVOCATION_LISTS } = shape.metadata;
   const metadata = {
     ...(ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS }),
     ...(WORKLOAD_CERTIFICATES !== undefined && { WORKLOAD_CERTIFICATES }),
+    ...(REVOCATION_LISTS !== undefined && { REVOCATION_LISTS }),
   };
   const own = {
     type,

@@ -24,6 +24,11 @@ export function hasWorkloadCertificates({ metadata }: Pick<ProxyShape, 'metadata
   return metadata.WORKLOAD_CERTIFICATES === 'true';
 }
 
+/** Whether the agent serves files of authorities together with their revocation lists, and checks these. */
+export function checksRevocationLists({ metadata }: Pick<ProxyShape, 'metadata'>): boolean {
+  return metadata.REVOCATION_LISTS === 'true';
+}
+
 /**
  * Equal for proxies whose outbound clusters of a service are equal, given one push context and one destination rule.
  * Clusters that resolve names carry their endpoints, so all that endpoints depend on counts for them as well.
@@ -34,7 +39,7 @@ export function clusterShapeKey(
   { ordersEndpointsByLabels }: Pick<PushContext, 'ordersEndpointsByLabels'>,
 ): string {
   const redirected = shape.interceptionMode !== 'NONE';
-  const key = `${shape.metadata.ISTIO_EXTENSIONS}~${shape.type}~${shape.ipFamily}~${redirected}~${hasWorkloadCertificates(shape)}`;
+  const key = `${shape.metadata.ISTIO_EXTENSIONS}~${shape.type}~${shape.ipFamily}~${redirected}~${hasWorkloadCertificates(shape)}~${checksRevocationLists(shape)}`;
   if (!carriesEndpoints(service)) return key;
   return `${key}~${shape.locality}~${ordersEndpointsByLabels ? labelsText(shape.labels) : ''}`;
 }

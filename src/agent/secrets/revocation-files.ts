@@ -1,0 +1,52 @@
+/**
+ * Files of certificates of authorities with their revocation lists (`caCrl`), checked before Envoy gets them: with a list that cannot be
+ * used it would refuse every peer.
+ */
+import { readCertificates } from '../../identity/certificate.ts';
+import { checkRevocationLists, expiryWarning, type RevocationList } from '../../identity/revocation-list.ts';
+import { readTogether } from '../../runtime/files/read-together.ts';
+import { certificatesIn } from '../identity/root-set.ts';
+import { contentOf, SecretFileError } from './secret-files.ts';
+
+export interface RevocationFiles {
+  readonly roots: string;
+  readonly crl: string;
+}
+
+export interface RootsWithLists {
+  readonly roots: readonly string[];
+  /** At least one; for each authority without a usable one in the file the previous list, if it is usable. */
+  readonly lists: readonly RevocationList[];
+  /** What is wrong although these lists can be used, and lists that expire soon. */
+  readonly warnings: readonly string[];
+  /** When the first list expires, in milliseconds since 1970; `null` if none does. */
+  readonly endsAtMs: number | null;
+}
+
+/**
+ * @param previous lists in use
+ * @throws SecretFileError if a file cannot be read, or its lists alone would let in no peer: with its path and the reason
+ */
+export function readRootsWithLists(
+  files: RevocationFiles,
+  previous: readonly RevocationList[],
+  atMs: number,
+): Promise<RootsWithLists> {
+  return readTogether(async (at) => {
+    const rootsContent = await contentOf(files.roots, await at(files.roots));
+    const listContent = await contentOf(files.crl, await at(files.crl));
+    const roots = certificatesIn(rootsContent);
+    if (roots.length === 0) throw new SecretFileError(`${files.roots} holds no certificate that can be read`);
+    const authorities = readCertificates(roots.join(''));
+    const now = new Date(atMs);
+    const text = listContent.toString('latin1');
+    const alone = checkRevocationLists(text, authorities, now);
+    // The roots and lists in use stay together, rather than roots that were never meant for these lists.
+    if (alone.usable.length === 0) throw new SecretFileError(`${files.crl}: ${alone.problems.join('; ')}`);
+    const { usable, problems } = checkRevocationLists(text, authorities, now, previous);
+    const expiry = expiryWarning(usable, now);
+    const warnings = [...problems, ...(expiry === undefined ? [] : [expiry])].map((one) => `${files.crl}: ${one}`);
+    const ends = usable.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
+    return { roots, lists: usable, warnings, endsAtMs: ends.length === 0 ? null : Math.min(...ends) };
+  });
+}
