@@ -149,8 +149,16 @@ export type SourceMoved = { type: 'source.moved'; place: string };
 
 // ---- config-controller → service-registry, jwks
 
-/** config-controller → service-registry, jwks. Objects that services, or keys, are made from changed. */
-export type ConfigsChanged = { type: 'configs.changed'; version: string; changes: ConfigChange[] };
+/**
+ * config-controller → service-registry, jwks. Objects that services, or keys, are made from changed. `alongside`: keys of other objects that
+ * changed with them, which the push of the services includes: routes must not be pushed before the services that they lead to.
+ */
+export type ConfigsChanged = {
+  type: 'configs.changed';
+  version: string;
+  changes: ConfigChange[];
+  alongside?: string[];
+};
 
 // ---- discovery, config-controller ↔ jwks
 

@@ -73,6 +73,7 @@ import { EncodedCache } from './push/encoded-cache.ts';
 import { MeshResources } from './push/mesh-resources.ts';
 import { MeshState } from './push/mesh-state.ts';
 import { resourceReferences } from './push/resource-references.ts';
+import { ServiceComputations } from './push/service-computations.ts';
 import { registeringSource } from './registration/registering-source.ts';
 import { registrationsWithEffects } from './registration/registration-effects.ts';
 import type { RegistryOffers } from './registry/registry.ts';
@@ -129,6 +130,7 @@ export class ControlPlane {
   /** The xDS server listens. */
   #isGrpcOpen = false;
   /** What was said of sources that are passed over. */
+  readonly #services = new ServiceComputations();
   #passedOver: ReadonlySet<string> = new Set();
   /** Made by a stage of the start, when there is a port with TLS. */
   readonly #authenticators: Authenticator[] = [];
@@ -309,7 +311,7 @@ export class ControlPlane {
         gatewayNames: gatewayNamesWithEffects(this.#state.registries.gatewayNames),
         registry: registryMachine.provide({ actors: { runRegistry: runRegistry(this.#state.registries) } }),
         computeServices: fromPromise<ServicesReading, ServicesOrder>(({ input, signal }) =>
-          this.#state.computeServicesInTurns(input.changes, input.registries ?? undefined, signal),
+          this.#services.run(this.#state.computeServicesInTurns(input.changes, input.registries ?? undefined, signal)),
         ),
       },
     });
@@ -498,6 +500,7 @@ export class ControlPlane {
 
   async #buildContext({ forced, configs }: { forced: boolean; configs: string[] }): Promise<PublishedContext> {
     const start = performance.now();
+    await this.#services.settled();
     const { version } = await this.#state.publishContextInTurns({ forced, changed: configs });
     this.metrics.contextPublished(performance.now() - start);
     return { version, publishedAt: Date.now() };

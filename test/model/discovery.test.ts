@@ -403,11 +403,14 @@ describe('the configuration', () => {
     expect(world.events('push.request')).toHaveLength(1);
   });
 
-  it('tells the registry of what services are made from, and asks for a push for everything else', async () => {
+  it('pushes objects that changed together with services when the services are computed', async () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([change, serviceChange]));
-    expect(world.events('configs.changed')).toMatchObject([{ changes: [serviceChange] }]);
-    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
+    expect(world.events('configs.changed')).toMatchObject([{ changes: [serviceChange], alongside: [change.key] }]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key], reasons: { config: 1 } }]);
+    expect(world.records.findLast((r) => r.kind === 'event' && r.event.type === 'push.request')).toMatchObject({
+      from: 'service-registry',
+    });
   });
 
   it('reports what is wrong and asks for nothing when nothing changed', async () => {
@@ -480,6 +483,14 @@ describe('the service registry', () => {
     const world = await DiscoveryWorld.serving();
     await world.changeDirectory(readingOf([serviceChange]));
     expect(world.events('push.request')).toEqual([]);
+  });
+
+  it('pushes what changed together with services even if these cannot be computed', async () => {
+    const world = await DiscoveryWorld.serving();
+    world.services = new Error('a bug');
+    await world.changeDirectory(readingOf([change, serviceChange]));
+    expect(world.events('services.failed')).toMatchObject([{ reason: 'a bug' }]);
+    expect(world.events('push.request')).toMatchObject([{ configs: [change.key] }]);
   });
 
   it('keeps the last services when it fails, and makes up for it with the next change', async () => {

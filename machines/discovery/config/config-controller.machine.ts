@@ -208,7 +208,7 @@ export const configControllerMachine = setup({
         problems: [aboutList(reason)],
       }),
     ),
-    /** Services first: the registry's request for a push then joins the one that is asked for here. */
+    /** Of objects that change together with services, the service registry requests the push, when it has computed the services. */
     announceChanges: enqueueActions(({ context, enqueue }, params: { reading: ConfigReading }) => {
       const changes = params.reading.outcome === 'read' ? params.reading.changes : [];
       const forServices = changes.filter(({ key }) => serviceKinds.includes(kindOf(key)));
@@ -219,6 +219,7 @@ export const configControllerMachine = setup({
           type: 'configs.changed',
           version: context.version,
           changes: forServices,
+          ...(forProxies.length > 0 && { alongside: forProxies.map(({ key }) => key) }),
         } satisfies ConfigsChanged);
       }
       if (forKeys.length > 0) {
@@ -228,7 +229,7 @@ export const configControllerMachine = setup({
           changes: forKeys,
         } satisfies ConfigsChanged);
       }
-      if (forProxies.length > 0) {
+      if (forProxies.length > 0 && forServices.length === 0) {
         enqueue.sendTo(peer('push'), {
           type: 'push.request',
           configs: forProxies.map(({ key }) => key),

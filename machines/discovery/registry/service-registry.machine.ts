@@ -47,6 +47,10 @@ interface ServiceRegistryContext extends ServiceRegistryInput {
   registriesMoved: boolean;
   /** Those that are being computed. */
   underWay: ConfigChange[];
+  /** Keys of other objects that changed with those that are pending: they are pushed with the services. */
+  alongside: string[];
+  /** Likewise, of those that are being computed. */
+  alongsideUnderWay: string[];
   /** Computations that failed since the last one that did not. */
   failures: number;
 }
@@ -79,12 +83,17 @@ type Computed = { event: { output: ServicesReading } };
 
 const loaded = {
   target: '#service-registry.current',
-  actions: { type: 'reportSynced', params: ({ event }: Computed) => event.output },
+  actions: [
+    'requestPushAlongside',
+    'forgetChanges',
+    { type: 'reportSynced', params: ({ event }: Computed) => event.output },
+  ],
 } as const;
 
 const notLoaded = {
   target: '#service-registry.stale',
   actions: [
+    'requestPushAlongside',
     'countFailure',
     { type: 'reportFailed', params: ({ event }: { event: { error: unknown } }) => ({ error: event.error }) },
   ],
@@ -136,10 +145,18 @@ export const serviceRegistryMachine = setup({
     remember: assign({
       pending: ({ context, event }) =>
         event.type === 'configs.changed' ? [...context.pending, ...event.changes] : context.pending,
+      alongside: ({ context, event }) =>
+        event.type === 'configs.changed' ? [...context.alongside, ...(event.alongside ?? [])] : context.alongside,
     }),
     rememberRegistries: assign({ registriesMoved: true }),
-    takeChanges: assign({ underWay: ({ context }) => context.pending, pending: [], registriesMoved: false }),
-    forgetChanges: assign({ underWay: [] }),
+    takeChanges: assign({
+      underWay: ({ context }) => context.pending,
+      alongsideUnderWay: ({ context }) => context.alongside,
+      pending: [],
+      alongside: [],
+      registriesMoved: false,
+    }),
+    forgetChanges: assign({ underWay: [], alongsideUnderWay: [] }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
     forgetFailures: assign({ failures: 0 }),
     /** Registries that came get an actor each; the actors of those that went, or were replaced, are stopped. */
@@ -178,6 +195,7 @@ export const serviceRegistryMachine = setup({
     putChangesBack: assign({
       pending: ({ context }) => [...context.underWay, ...context.pending],
       underWay: [],
+      alongsideUnderWay: [],
       registriesMoved: true,
     }),
     reportSynced: sendParent(
@@ -202,22 +220,30 @@ export const serviceRegistryMachine = setup({
     ),
     requestServicePush: sendTo(
       peer('push'),
-      (_, params: ServicesReading): PushRequest => ({
-        type: 'push.request',
-        configs: [...params.changedServices, ...params.changedEndpoints, ...(params.changedProxies ?? [])],
-        forced: false,
-        reasons: params.reasons ?? countsOf(params),
-      }),
+      ({ context }, params: ServicesReading): PushRequest =>
+        withAlongside(context, {
+          type: 'push.request',
+          configs: [...params.changedServices, ...params.changedEndpoints, ...(params.changedProxies ?? [])],
+          forced: false,
+          reasons: params.reasons ?? countsOf(params),
+        }),
     ),
     requestEndpointPush: sendTo(
       peer('push'),
-      (_, params: ServicesReading): PushRequest => ({
-        type: 'push.request',
-        configs: params.changedEndpoints,
-        forced: false,
-        reasons: params.reasons ?? countsOf(params),
-      }),
+      ({ context }, params: ServicesReading): PushRequest =>
+        withAlongside(context, {
+          type: 'push.request',
+          configs: params.changedEndpoints,
+          forced: false,
+          reasons: params.reasons ?? countsOf(params),
+        }),
     ),
+    /** Of objects that changed with services which are as they were, or cannot be computed. */
+    requestPushAlongside: enqueueActions(({ context, enqueue }) => {
+      if (context.alongsideUnderWay.length === 0) return;
+      const none: PushRequest = { type: 'push.request', configs: [], forced: false, reasons: {} };
+      enqueue.sendTo(peer('push'), withAlongside(context, none));
+    }),
   },
 }).createMachine({
   id: 'service-registry',
@@ -229,6 +255,8 @@ export const serviceRegistryMachine = setup({
     started: 0,
     pending: [],
     underWay: [],
+    alongside: [],
+    alongsideUnderWay: [],
     registriesMoved: false,
     failures: 0,
   }),
@@ -335,7 +363,6 @@ export const serviceRegistryMachine = setup({
       description: 'Services and endpoints are made anew. The last ones are in force.',
       meta: { waitsFor: 'a computation of ours; the last services are in force' },
       entry: 'takeChanges',
-      exit: 'forgetChanges',
       invoke: {
         id: 'computing',
         src: 'computeServices',
@@ -344,23 +371,40 @@ export const serviceRegistryMachine = setup({
           {
             guard: { type: 'concernsEverything', params: ({ event }) => event.output },
             target: 'current',
-            actions: ['forgetFailures', { type: 'requestFullPush', params: ({ event }) => event.output }],
+            actions: [
+              'forgetFailures',
+              { type: 'requestFullPush', params: ({ event }) => event.output },
+              'forgetChanges',
+            ],
           },
           {
             guard: { type: 'concernsServices', params: ({ event }) => event.output },
             target: 'current',
-            actions: ['forgetFailures', { type: 'requestServicePush', params: ({ event }) => event.output }],
+            actions: [
+              'forgetFailures',
+              { type: 'requestServicePush', params: ({ event }) => event.output },
+              'forgetChanges',
+            ],
           },
           {
             guard: { type: 'concernsEndpoints', params: ({ event }) => event.output },
             target: 'current',
-            actions: ['forgetFailures', { type: 'requestEndpointPush', params: ({ event }) => event.output }],
+            actions: [
+              'forgetFailures',
+              { type: 'requestEndpointPush', params: ({ event }) => event.output },
+              'forgetChanges',
+            ],
           },
-          { description: 'Nothing that anybody could notice.', target: 'current', actions: 'forgetFailures' },
+          {
+            description: 'Nothing of services that anybody could notice.',
+            target: 'current',
+            actions: ['forgetFailures', 'requestPushAlongside', 'forgetChanges'],
+          },
         ],
         onError: {
           target: 'stale',
           actions: [
+            'requestPushAlongside',
             'putChangesBack',
             'countFailure',
             { type: 'reportFailed', params: ({ event }) => ({ error: event.error }) },
@@ -399,6 +443,15 @@ function orderOf({ underWay, registries }: ServiceRegistryContext): ServicesOrde
 
 function idOf({ registry, revision }: ListedRegistry): string {
   return `${registry} ${revision}`;
+}
+
+function withAlongside({ alongsideUnderWay }: ServiceRegistryContext, push: PushRequest): PushRequest {
+  if (alongsideUnderWay.length === 0) return push;
+  return {
+    ...push,
+    configs: [...push.configs, ...alongsideUnderWay],
+    reasons: { ...push.reasons, config: alongsideUnderWay.length },
+  };
 }
 
 function countsOf({ changedServices, changedEndpoints, changedProxies = [] }: ServicesReading): PushOrder['reasons'] {
