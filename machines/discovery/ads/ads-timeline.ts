@@ -22,6 +22,8 @@ export const adsConnectionTimeline: Timeline = {
         step: 'routes',
         text: 'until they are acknowledged, which is recorded at the trace level full',
       },
+      { event: 'clusters.kept', step: 'removal', text: 'requests may still use {clusters}' },
+      { event: 'clusters.removed', during: ['removal'] },
       { event: 'request.received', when: { 'request.typeUrl': routeType }, during: ['routes'] },
       { event: 'request.received', when: { 'request.typeUrl': listenerType }, during: ['routes'] },
     ],

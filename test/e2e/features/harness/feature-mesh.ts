@@ -157,6 +157,11 @@ export class FeatureMesh {
     return this.#pilot;
   }
 
+  /** `host:port` of the control plane's pages. */
+  get address(): string {
+    return `127.0.0.1:${this.#pilotHttp}`;
+  }
+
   /** Where the control plane serves xDS, without TLS. */
   get xdsPort(): number {
     return this.#xdsPort;
