@@ -52,6 +52,7 @@ const longest = [
   'test/e2e/debugger-live',
   'test/e2e/fuzz',
   'test/e2e/tarball',
+  'test/e2e/changes-without-loss',
   'test/e2e/churn',
   'test/e2e/debugger-hands',
   'test/e2e/stand-in',

@@ -23,8 +23,10 @@ export interface ChangeKind {
   readonly traffic?: 'http' | 'tcp' | 'tls';
   /** Which proxies the change concerns. Default both. */
   readonly proxies?: 'gateway' | 'sidecar' | 'inbound';
-  /** An update of a cluster in place, which Envoy applies without loss by itself. */
-  readonly inPlace?: true;
+  /** Requests fail without make before break, soon and often enough to wait for it. */
+  readonly isLossy?: false;
+  /** What hosts of services begin with that each generation replaces. */
+  readonly targets?: string;
   readonly config: (generation: number, world: World) => string;
 }
 
@@ -76,24 +78,33 @@ const routesOfHttp: ChangeKind[] = [
       httpTo(host, world, [{ host, subset: `s${generation}` }]),
     ),
   ),
-  kind('dns-subset-replaced', (host, generation, world) =>
-    all(
-      service(host, world, { spec: resolved }).replaceAll('address: 127.0.0.1', 'address: localhost'),
-      subsets(host, [`s${generation}`]),
-      httpTo(host, world, [{ host, subset: `s${generation}` }]),
+  {
+    ...kind('dns-subset-replaced', (host, generation, world) =>
+      all(
+        service(host, world, { spec: resolved }).replaceAll('address: 127.0.0.1', 'address: localhost'),
+        subsets(host, [`s${generation}`]),
+        httpTo(host, world, [{ host, subset: `s${generation}` }]),
+      ),
     ),
-  ),
+    // The name is resolved in less than a millisecond.
+    isLossy: false,
+  },
   kind('weights', (host, generation, world) => {
     const names = [`a${generation}`, `b${generation}`];
     const destinations = names.map((name) => ({ host, subset: name }));
     return all(service(host, world), subsets(host, names), httpTo(host, world, destinations));
   }),
-  kind('mirror', (host, generation, world) => {
-    const shadow = target('mirror', generation);
-    const mirrored = service(shadow, { ...world, backend: world.mirror });
-    const more = { mirrors: [{ destination: { host: shadow }, percentage: { value: 100 } }] };
-    return all(service(host, world), mirrored, httpTo(host, world, [{ host }], more));
-  }),
+  {
+    ...kind('mirror', (host, generation, world) => {
+      const shadow = target('shadow', generation);
+      const mirrored = service(shadow, { ...world, backend: world.mirror });
+      const more = { mirrors: [{ destination: { host: shadow }, percentage: { value: 100 } }] };
+      return all(service(host, world), mirrored, httpTo(host, world, [{ host }], more));
+    }),
+    targets: 'shadow',
+    // Mirrored requests are lost, which clients do not see.
+    isLossy: false,
+  },
   kind('held-by-a-fault', (host, generation, world) => {
     const fault = { delay: { percentage: { value: 100 }, fixedDelay: '0.2s' } };
     const destination = { host, subset: `s${generation}` };
@@ -105,22 +116,29 @@ const resolved = { resolution: 'DNS' };
 
 const services: ChangeKind[] = [
   // One object whose host changes, and an object that another one replaces.
-  kind('host-replaced', (host, generation, world) => {
-    const next = target('host', generation);
-    const renamed = service(next, world).replace(/name: host-\d+-backends-test/, 'name: host-backends');
-    return all(service(host, world), renamed, httpTo(host, world, [{ host: next }]));
-  }),
-  kind('service-entry-replaced', (host, generation, world) => {
-    const next = target('entry', generation);
-    return all(service(host, world), service(next, world), httpTo(host, world, [{ host: next }]));
-  }),
+  {
+    ...kind('host-replaced', (host, generation, world) => {
+      const next = target('host', generation);
+      const renamed = service(next, world).replace(/name: host-\d+-backends-test/, 'name: host-backends');
+      return all(service(host, world), renamed, httpTo(host, world, [{ host: next }]));
+    }),
+    targets: 'host',
+  },
+  {
+    ...kind('service-entry-replaced', (host, generation, world) => {
+      const next = target('entry', generation);
+      return all(service(host, world), service(next, world), httpTo(host, world, [{ host: next }]));
+    }),
+    targets: 'entry',
+  },
   {
     ...kind('tls-changed', (host, generation, world) => {
       const tls = isOdd(generation) ? { mode: 'SIMPLE', insecureSkipVerify: true } : { mode: 'DISABLE' };
       const rule = destinationRule(host, { trafficPolicy: { tls } });
       return all(service(host, world), rule, httpTo(host, world, [{ host }]));
     }),
-    inPlace: true,
+    // An update in place: Envoy keeps the cluster until the new one is warm.
+    isLossy: false,
   },
   {
     ...kind('type-changed', (host, generation, world) => {
@@ -129,7 +147,8 @@ const services: ChangeKind[] = [
         : service(host, world);
       return all(entry, httpTo(host, world, [{ host }]));
     }),
-    inPlace: true,
+    // An update in place: Envoy keeps the cluster until the new one is warm.
+    isLossy: false,
   },
 ];
 

@@ -157,7 +157,9 @@ export class ChangingMesh {
         const name = `${kind.name} at ${proxy.name}`;
         const { traffic = 'http' } = kind;
         const client = { http: 'ka', tcp: 'tcp', tls: 'new' } as const;
-        return [{ kind: client[traffic], count: 1, pauseMs, name, target } satisfies ClientPlan];
+        // Connections come more slowly: a pause is all that is between them.
+        const pause = traffic === 'http' ? pauseMs : pauseMs / 2;
+        return [{ kind: client[traffic], count: 1, pauseMs: pause, name, target } satisfies ClientPlan];
       }),
     );
     return startLoad({ target: clients[0]!.target, clients, maxDurationMs, requestTimeoutMs: 20_000 });
@@ -166,6 +168,31 @@ export class ChangingMesh {
   /** Mirrored requests that the application got: Envoy marks their host. */
   get mirrored(): number {
     return this.#mirror.requests.get(`${hostOf({ name: 'mirror' })}-shadow`) ?? 0;
+  }
+
+  /** Clusters of earlier generations that proxies still have, by proxy. */
+  async outdatedClusters(): Promise<string[]> {
+    const found = await Promise.all(
+      this.#proxies.map(async ({ name }) => {
+        const dump = await this.mesh
+          .envoy(name)
+          .admin('/config_dump?resource=dynamic_active_clusters&mask=cluster.name');
+        const names = [...dump.matchAll(/"name": "([^"]+)"/g)].map(([, cluster]) => cluster!);
+        return names.filter((cluster) => this.#isOutdated(cluster)).map((cluster) => `${name}: ${cluster}`);
+      }),
+    );
+    return found.flat();
+  }
+
+  /** By the subset's name, or the host's: `outbound|80|s3|weights.shop.test`, `outbound|80||host-3.backends.test`. */
+  #isOutdated(cluster: string): boolean {
+    return this.#kinds.some((kind) => {
+      const generation = this.#generations.get(kind.name)!;
+      const subset = new RegExp(`\\|[a-z](\\d+)\\|${hostOf(kind).replaceAll('.', '\\.')}$`).exec(cluster);
+      const host = kind.targets === undefined ? null : new RegExp(`\\|${kind.targets}-(\\d+)\\.`).exec(cluster);
+      const [, found] = subset ?? host ?? [];
+      return found !== undefined && Number(found) !== generation;
+    });
   }
 
   /** Sidecars of which nothing is known but that they follow the protocol; they are closed with the mesh. */
