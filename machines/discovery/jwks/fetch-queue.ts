@@ -32,8 +32,17 @@ export const emptyQueue: FetchQueue = { waiting: [], running: [], turns: [] };
 
 /** Adds fetches; one that waits or runs already stays where it is. */
 export function enqueueFetches(queue: FetchQueue, fetches: readonly WaitingFetch[]): FetchQueue {
-  const known = new Set([...queue.waiting, ...queue.running].map(({ name }) => name));
-  return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !known.has(name))] };
+  const isKnown = knownIn(queue, fetches.length);
+  return { ...queue, waiting: [...queue.waiting, ...fetches.filter(({ name }) => !isKnown(name))] };
+}
+
+/** A thousand fetches may wait, and be asked for one by one: those few are looked for as they are. */
+function knownIn({ waiting, running }: FetchQueue, count: number): (name: string) => boolean {
+  if (count <= 4) {
+    return (wanted) => waiting.some(({ name }) => name === wanted) || running.some(({ name }) => name === wanted);
+  }
+  const known = new Set([...waiting, ...running].map(({ name }) => name));
+  return (wanted) => known.has(wanted);
 }
 
 /** Removes fetches that ended, or whose actors were stopped. */
@@ -56,8 +65,10 @@ export function grantFetches(queue: FetchQueue): { readonly queue: FetchQueue; r
     };
   }
   // A namespace that has nothing left is forgotten: names of namespaces come and go.
-  const present = new Set([...current.running.map(({ namespace }) => namespace), ...namespacesOf(current.waiting)]);
-  return { queue: { ...current, turns: current.turns.filter((one) => present.has(one)) }, granted };
+  const { running, waiting } = current;
+  const isPresent = (one: string): boolean =>
+    running.some(({ namespace }) => namespace === one) || waiting.some(({ namespaces }) => namespaces.includes(one));
+  return { queue: { ...current, turns: current.turns.filter(isPresent) }, granted };
 }
 
 /** The oldest fetch of the namespace that has waited longest for a turn, among those that have a slot left. */
@@ -77,8 +88,4 @@ function nextOf({ waiting, running, turns }: FetchQueue): RunningFetch | undefin
     }
   }
   return next;
-}
-
-function namespacesOf(waiting: readonly WaitingFetch[]): string[] {
-  return waiting.flatMap(({ namespaces }) => namespaces);
 }

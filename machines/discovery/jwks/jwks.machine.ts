@@ -286,6 +286,8 @@ function isAwaited({ firstAnswer }: KnownSource): boolean {
 
 /** The objects that are due and whose issuers have answered, or are late. */
 function readyOf({ due, sources }: JwksContext): ConfigKeyText[] {
+  // Asked with each event, of which a thousand sources have many.
+  if (due.length === 0) return [];
   return difference(
     due,
     sources.filter(isAwaited).flatMap(({ users }) => users),

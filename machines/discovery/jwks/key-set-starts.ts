@@ -3,7 +3,7 @@
  */
 
 /** Actors that start at a time. */
-export const maxStartsAtATime = 24;
+export const maxStartsAtATime = 12;
 /** Time between two starts: any is enough for other work of the program to run. */
 export const startPauseMs = 1;
 
