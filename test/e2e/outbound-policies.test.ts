@@ -106,6 +106,13 @@ const policies: readonly Policy[] = [
   },
 ];
 
+/** Beside the Sidecars that restrict and redirect. */
+const skipped = sized<readonly string[]>({
+  quick: ['Sidecar ALLOW_ANY', 'Sidecar ALLOW_ANY_DYNAMIC_DNS'],
+  short: ['Sidecar ALLOW_ANY', 'Sidecar ALLOW_ANY_DYNAMIC_DNS'],
+  full: [],
+});
+
 const sidecarOf = ({ sidecar }: Policy): string =>
   sidecar === undefined
     ? ''
@@ -188,7 +195,7 @@ test.each(sized<readonly Interception[]>({ quick: ['REDIRECT'], short: ['REDIREC
     const hopeless = () => programs.map((program) => program.hopeless()).find(Boolean);
     const answers: Record<string, Record<string, string>> = {};
     const wanted: typeof answers = {};
-    for (const policy of policies) {
+    for (const policy of policies.filter(({ name }) => !skipped.includes(name))) {
       apply(policy);
       const asked = rowsOf(policy);
       // Until Envoy has the listeners of this mode, the answers are those of the one before.
