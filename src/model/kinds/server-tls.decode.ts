@@ -149,7 +149,7 @@ function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
 }
 
 /** TLS 1.2 suites that Envoy's BoringSSL knows. */
-const knownCipherSuites: ReadonlySet<string> = new Set([
+export const knownCipherSuites: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
   'ECDHE-RSA-AES128-GCM-SHA256',
   'ECDHE-ECDSA-AES256-GCM-SHA384',

@@ -1,9 +1,10 @@
 /** Listeners of the Gateway API's Gateways as servers of Istio's (spec/discovery.md §4.2, §8.12). */
 import type { Config } from '../../config/config.ts';
 import { isHostWithin, isShortName, keysAround } from '../../fields/hostname.ts';
-import type { Gateway, Server, ServerTlsSettings } from '../../kinds/gateway.ts';
+import type { Gateway, Server } from '../../kinds/gateway.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/gateway.ts';
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
+import { type ListenerRefusal, tlsOf } from './listener-tls.ts';
 import { made, madeNameMark } from './made.ts';
 import type { Surroundings } from './surroundings.ts';
 
@@ -22,13 +23,6 @@ export interface KnownListener {
   readonly refusal?: ListenerRefusal;
   /** It is not, and closes its connections: at a port with TLS they would come to another listener, which may ask its clients for less. */
   readonly closes?: true;
-}
-
-/** Why a listener is not in force. */
-export interface ListenerRefusal {
-  /** As the Gateway API's condition ResolvedRefs says it; `Invalid`: it is no matter of what the listener refers to. */
-  readonly reason: 'InvalidCertificateRef' | 'RefNotPermitted' | 'Invalid';
-  readonly message: string;
 }
 
 /** The listeners of a Gateway. */
@@ -67,9 +61,6 @@ export function takesRequests({ listener }: KnownListener): boolean {
 export function portUseOf({ protocol }: Listener): string {
   return protocol === 'TLS' ? 'HTTPS' : protocol;
 }
-
-/** Whether the clients' certificates are looked at. */
-const terminateModeOption = 'gateway.istio.io/tls-terminate-mode';
 
 export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroundings): KnownGateway {
   const { gatewayClassName, listeners } = gateway.spec;
@@ -112,51 +103,6 @@ function withClosed(listeners: readonly KnownListener[]): readonly KnownListener
       ? one
       : { ...one, closes: true };
   });
-}
-
-/** Undefined for plaintext. */
-function tlsOf(
-  gateway: Config<KubernetesGateway>,
-  { protocol, tls }: Listener,
-  around: Surroundings,
-): ServerTlsSettings | (ListenerRefusal & { readonly field: string }) | undefined {
-  if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
-  const refuse = (field: string, message: string, reason: ListenerRefusal['reason'] = 'Invalid') => ({
-    ...{ field, reason, message },
-  });
-  const bad = 'InvalidCertificateRef';
-  if (tls?.mode === 'Passthrough') return { mode: 'PASSTHROUGH' };
-  if (tls === undefined) return refuse('', `protocol ${protocol} needs tls with certificateRefs`);
-  // A listener that asks for certificates of clients must not serve without.
-  if (tls.frontendValidation !== undefined) {
-    return refuse(
-      '.tls.frontendValidation',
-      `certificates of clients are asked for by the option ${terminateModeOption}`,
-    );
-  }
-  if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
-    return refuse('', `the Gateway's tls.frontend is not carried out`);
-  }
-  const names: string[] = [];
-  for (const [index, ref] of tls.certificateRefs.entries()) {
-    const field = `.tls.certificateRefs[${index}]`;
-    const { group, kind, name, namespace = gateway.namespace } = ref;
-    if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`, bad);
-    if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
-      return refuse(
-        field,
-        `no ReferenceGrant of ${namespace} lets Gateways of ${gateway.namespace} have Secret ${name}`,
-        'RefNotPermitted',
-      );
-    }
-    names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
-  }
-  if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret', bad);
-  const option = tls.options[terminateModeOption] ?? 'SIMPLE';
-  if (option !== 'SIMPLE' && option !== 'MUTUAL' && option !== 'OPTIONAL_MUTUAL') {
-    return refuse('.tls.options', `${terminateModeOption} must be SIMPLE, MUTUAL or OPTIONAL_MUTUAL, not ${option}`);
-  }
-  return names.length === 1 ? { mode: option, credentialName: names[0]! } : { mode: option, credentialNames: names };
 }
 
 /** Istio's Gateway for a listener that is in force, or that closes its connections. */

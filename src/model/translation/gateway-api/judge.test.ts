@@ -89,6 +89,16 @@ describe('a route at a Gateway', () => {
     expect(routeOf(yaml)).toEqual([good[0], 'ResolvedRefs False BackendNotFound']);
   });
 
+  it('over a Service, with a mirror that is not there, has a reference that is not resolved', () => {
+    const mirror = (ref: string) => `filters: [{type: RequestMirror, requestMirror: {backendRef: {${ref}}}}]`;
+    for (const ref of ['name: no, port: 80', 'name: cart, port: 81', 'name: no, namespace: far, port: 80']) {
+      const spec = `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{${mirror(ref)}, backendRefs: [{name: cart, port: 80}]}]}`;
+      const yaml = document('HTTPRoute', 'r', spec) + cart;
+      const [parent] = judged(yaml).HTTPRoute.get('shop/r')!.parents;
+      expect(short(parent!.conditions)).toEqual(['Accepted True Accepted', 'ResolvedRefs False BackendNotFound']);
+    }
+  });
+
   const cors = 'filters: [{type: CORS, cors: {}}]';
   const toCartBy = (filters: string): string => `{${filters}backendRefs: [{name: cart, port: 80}]}`;
   it.each([

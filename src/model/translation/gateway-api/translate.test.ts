@@ -93,10 +93,81 @@ describe('a Gateway', () => {
       'must be SIMPLE',
     ],
     [secure('tls: {options: {a: b}}'), 'certificateRefs must name a Secret'],
+    [
+      secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminat-mode: MUTUAL}}'),
+      'gateway.istio.io/tls-terminat-mode is not a known option',
+    ],
+    [
+      secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-cipher-suites: "NOPE,"}}'),
+      'gateway.istio.io/tls-cipher-suites has no known cipher suite, got "NOPE,"',
+    ],
   ])('says which listener is not in force, and why: %s', (listener, expected) => {
     const { gateways, told } = translated(gateway(listener));
     expect(gateways).toEqual([]);
     expect(told).toEqual([expect.stringContaining(expected)]);
+  });
+
+  const options = (text: string): string => `tls: {certificateRefs: [{name: a}], options: {${text}}}`;
+  it.each<[string, object, string[]]>([
+    [
+      'gateway.istio.io/tls-cipher-suites: "ECDHE-RSA-AES128-GCM-SHA256, ECDHE-RSA-AES256-GCM-SHA384"',
+      { mode: 'SIMPLE', cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256', 'ECDHE-RSA-AES256-GCM-SHA384'] },
+      [],
+    ],
+    [
+      'gateway.istio.io/tls-cipher-suites: "NOPE,ECDHE-RSA-AES128-GCM-SHA256", gateway.istio.io/tls-terminate-mode: MUTUAL',
+      { mode: 'MUTUAL', cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256'] },
+      ['KubernetesGateway shop/front spec.listeners[0].tls.options: cipher suites NOPE are not known and are ignored'],
+    ],
+    ['example.com/other: x', { mode: 'SIMPLE' }, []],
+  ])('has the TLS options of Istio: %s', (text, expected, warnings) => {
+    const { gateways, told } = translated(gateway(secure(options(text))));
+    expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ ...expected, credentialName: 'kubernetes://a' });
+    expect(told).toEqual(warnings);
+  });
+
+  it('uses the workload certificate with the option for mutual TLS of the mesh', () => {
+    const { gateways } = translated(
+      gateway(secure('tls: {options: {gateway.istio.io/tls-terminate-mode: ISTIO_MUTUAL}}')),
+    );
+    expect(gateways[0]!.spec.servers[0]!.tls).toEqual({ mode: 'ISTIO_MUTUAL' });
+  });
+
+  it.each([
+    ['of a network, at its port', '{topology.istio.io/network: west}', 15443, '', 'AUTO_PASSTHROUGH'],
+    ['of a network, at another port', '{topology.istio.io/network: west}', 443, '', 'PASSTHROUGH'],
+    [
+      'of a network whose port its label names',
+      '{topology.istio.io/network: west, networking.istio.io/gatewayPort: "443"}',
+      443,
+      '',
+      'AUTO_PASSTHROUGH',
+    ],
+    [
+      'of a network whose port its label names, at the usual port',
+      '{topology.istio.io/network: west, networking.istio.io/gatewayPort: "443"}',
+      15443,
+      '',
+      'PASSTHROUGH',
+    ],
+    ['of no network', '{}', 15443, '', 'PASSTHROUGH'],
+    [
+      'with the option',
+      '{}',
+      443,
+      ', options: {gateway.istio.io/listener-protocol: auto-passthrough}',
+      'AUTO_PASSTHROUGH',
+    ],
+  ])('passes TLS of other networks through: %s', (_, labels, port, more, mode) => {
+    const listener = `{name: cross, port: ${port}, protocol: TLS, tls: {mode: Passthrough${more}}}`;
+    const { gateways, told } = translated(
+      gateway(listener).replace('namespace: shop}', `namespace: shop, labels: ${labels}}`),
+    );
+    expect(told).toEqual([]);
+    expect(gateways[0]!.spec.servers[0]).toEqual({
+      ...{ port: { number: port, protocol: 'TLS', name: 'default' }, hosts: ['./*'] },
+      tls: { mode },
+    });
   });
 
   it('uses a Secret of another namespace by its ReferenceGrant', () => {
@@ -403,6 +474,20 @@ describe('a rule of an HTTPRoute', () => {
     );
     expect(http.route![0]!.destination).toEqual({ host: 'pay.test', port: { number: 443 } });
     expect(told).toEqual([]);
+  });
+
+  it('over a Service serves requests whose mirror is not there, and reports the mirror', () => {
+    const mirror = '{type: RequestMirror, requestMirror: {backendRef: {name: gone, port: 80}}}';
+    const over = document(
+      'HTTPRoute',
+      'mesh',
+      `{parentRefs: [{group: "", kind: Service, name: cart}], rules: [{filters: [${mirror}], ${toCart}}]}`,
+    );
+    const { virtualServices, told } = translated(cart + over);
+    const [http] = virtualServices[0]!.spec.http!;
+    expect(http).toMatchObject({ route: [{ destination: { host: 'cart.shop.svc.cluster.local' } }] });
+    expect(http).not.toHaveProperty('mirrors');
+    expect(told).toEqual([expect.stringContaining('there is no Service shop/gone: nothing is mirrored')]);
   });
 
   it('mirrors a part of requests, and nothing to nobody', () => {

@@ -1,0 +1,121 @@
+/** TLS of the Gateway API's listeners as that of Istio's servers, with the options that Istio has for it. */
+import type { Config } from '../../config/config.ts';
+import type { ServerTlsSettings } from '../../kinds/gateway.ts';
+import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
+import { knownCipherSuites } from '../../kinds/server-tls.decode.ts';
+import type { Surroundings } from './surroundings.ts';
+
+/** Why a listener is not in force. */
+export interface ListenerRefusal {
+  /** As the Gateway API's condition ResolvedRefs says it; `Invalid`: it is no matter of what the listener refers to. */
+  readonly reason: 'InvalidCertificateRef' | 'RefNotPermitted' | 'Invalid';
+  readonly message: string;
+}
+
+type Refused = ListenerRefusal & { readonly field: string };
+
+const prefix = 'gateway.istio.io/';
+/** Whether certificates of clients are required. */
+const terminateModeOption = `${prefix}tls-terminate-mode`;
+const terminateModes = ['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL', 'ISTIO_MUTUAL'] as const;
+/** Names of suites for TLS 1.2 and before, separated by commas. */
+const cipherSuitesOption = `${prefix}tls-cipher-suites`;
+/** `auto-passthrough`: connections of other networks pass through to the service that their SNI names. */
+const protocolOption = `${prefix}listener-protocol`;
+const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption, protocolOption];
+
+/** Port of a network's gateway unless its label says otherwise. */
+const defaultNetworkPort = 15_443;
+
+function refuse(field: string, message: string, reason: ListenerRefusal['reason'] = 'Invalid'): Refused {
+  return { field, reason, message };
+}
+
+/** Undefined for plaintext. */
+export function tlsOf(
+  gateway: Config<KubernetesGateway>,
+  listener: Listener,
+  around: Surroundings,
+): ServerTlsSettings | Refused | undefined {
+  const { protocol, tls } = listener;
+  if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
+  if (tls === undefined) return refuse('', `protocol ${protocol} needs tls with certificateRefs`);
+  const unknown = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
+  // It may restrict whom the listener serves.
+  if (unknown !== undefined)
+    return refuse('.tls.options', `${unknown} is not a known option: ${knownOptions.join(', ')}`);
+  if (tls.mode === 'Passthrough') {
+    return { mode: isAutoPassthrough(gateway, listener) ? 'AUTO_PASSTHROUGH' : 'PASSTHROUGH' };
+  }
+  // A listener that asks for certificates of clients must not serve without.
+  if (tls.frontendValidation !== undefined) {
+    const message = `certificates of clients are asked for by the option ${terminateModeOption}`;
+    return refuse('.tls.frontendValidation', message);
+  }
+  if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
+    return refuse('', `the Gateway's tls.frontend is not carried out`);
+  }
+  const mode = terminateModes.find((one) => one === (tls.options[terminateModeOption] ?? 'SIMPLE'));
+  if (mode === undefined) {
+    const got = tls.options[terminateModeOption];
+    return refuse('.tls.options', `${terminateModeOption} must be ${terminateModes.join(', ')}, got ${got}`);
+  }
+  const suites = cipherSuitesOf(tls);
+  if ('reason' in suites) return suites;
+  const { unknownSuites, cipherSuites } = suites;
+  if (unknownSuites.length > 0) {
+    const path = `listeners[${gateway.spec.listeners.indexOf(listener)}].tls.options`;
+    around.warn(gateway, path, `cipher suites ${unknownSuites.join(', ')} are not known and are ignored`);
+  }
+  const restriction = cipherSuites === undefined ? {} : { cipherSuites };
+  if (mode === 'ISTIO_MUTUAL') return { mode, ...restriction };
+  const credentials = credentialsOf(gateway, tls, around);
+  return 'reason' in credentials ? credentials : { mode, ...credentials, ...restriction };
+}
+
+/** As in Istio: by the option, or by the label that makes the Gateway one of a network, at the network's port. */
+function isAutoPassthrough({ labels }: Config, { port, tls }: Listener): boolean {
+  if (tls?.options[protocolOption] === 'auto-passthrough') return true;
+  if (labels['topology.istio.io/network'] === undefined) return false;
+  return String(port) === (labels['networking.istio.io/gatewayPort'] ?? String(defaultNetworkPort));
+}
+
+interface CipherSuites {
+  /** Absent: the default ones. */
+  readonly cipherSuites?: readonly string[];
+  readonly unknownSuites: readonly string[];
+}
+
+function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
+  const option = options[cipherSuitesOption];
+  if (option === undefined) return { unknownSuites: [] };
+  const written = option.split(',').map((suite) => suite.trim());
+  const cipherSuites = written.filter((suite) => knownCipherSuites.has(suite));
+  const unknownSuites = written.filter((suite) => !knownCipherSuites.has(suite));
+  // Without any, the default ones would be accepted.
+  if (cipherSuites.length === 0) {
+    return refuse('.tls.options', `${cipherSuitesOption} has no known cipher suite, got ${JSON.stringify(option)}`);
+  }
+  return { cipherSuites: [...new Set(cipherSuites)], unknownSuites };
+}
+
+function credentialsOf(
+  gateway: Config<KubernetesGateway>,
+  { certificateRefs }: ListenerTls,
+  around: Surroundings,
+): Pick<ServerTlsSettings, 'credentialName' | 'credentialNames'> | Refused {
+  const bad = 'InvalidCertificateRef';
+  const names: string[] = [];
+  for (const [index, ref] of certificateRefs.entries()) {
+    const field = `.tls.certificateRefs[${index}]`;
+    const { group, kind, name, namespace = gateway.namespace } = ref;
+    if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`, bad);
+    if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
+      const message = `no ReferenceGrant of ${namespace} lets Gateways of ${gateway.namespace} have Secret ${name}`;
+      return refuse(field, message, 'RefNotPermitted');
+    }
+    names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
+  }
+  if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret', bad);
+  return names.length === 1 ? { credentialName: names[0]! } : { credentialNames: names };
+}
