@@ -9,7 +9,6 @@ import { startApiServer } from '../cluster/api-server-process.ts';
 import { kubeconfigText } from '../cluster/mesh-objects.ts';
 import { eventually } from '../harness/eventually.ts';
 import { Program } from '../harness/program.ts';
-import { programFile } from '../harness/program-files.ts';
 import { ClusterApi } from './cluster-api.ts';
 import { runGateways } from './gateway-proxies.ts';
 import { Kubelet } from './kubelet.ts';
@@ -22,6 +21,8 @@ const report = (line: string): void => console.error(line);
 /** Between two rounds of the controllers. */
 const restMs = 300;
 const suiteLimit = '60m';
+/** Not the sources, which may change during the run. */
+const built = (program: string): string => join(packageRoot(), 'dist', `${program}.mjs`);
 
 const network = new NodeNetwork();
 await network.start();
@@ -38,7 +39,7 @@ await api.create('/api/v1/namespaces/istio-system/serviceaccounts', { metadata: 
 
 const controlPlane = Program.run('pilot-discovery', process.execPath, {
   args: [
-    ...[programFile('pilot-discovery'), 'discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig],
+    ...[built('pilot-discovery'), 'discovery', '--registries', 'Kubernetes', '--kubeconfig', kubeconfig],
     ...['--grpcAddr', `${nodeAddress}:15010`, '--secureGRPCAddr', `${nodeAddress}:15012`],
     ...['--httpAddr', `${nodeAddress}:8080`, '--monitoringAddr', '', '--httpsAddr', ''],
   ],
@@ -62,7 +63,7 @@ await eventually('the control plane has created its GatewayClass', async () => {
 
 const pods = join(folder, 'pods');
 mkdirSync(pods);
-const agent = [process.execPath, programFile('pilot-agent')];
+const agent = [process.execPath, built('pilot-agent')];
 const kubelet = new Kubelet({ api, network, folder: pods, echo: process.env.ECHO!, agent, report });
 await kubelet.start();
 const namespaces = new NamespaceController();

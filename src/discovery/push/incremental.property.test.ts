@@ -114,7 +114,7 @@ const alias = fc
   .record({
     namespace: fc.constantFrom('a', 'b'),
     name: fc.constantFrom('s', 'alias'),
-    externalName: fc.constantFrom('x.test', 'y.test', 's.a.svc.cluster.local', 'alias.a.svc.cluster.local'),
+    externalName: fc.constantFrom('x.test', 'y.test', near, 's.a.svc.cluster.local', 'alias.a.svc.cluster.local'),
   })
   .map(({ namespace, name, externalName }) => {
     const own = { type: 'ExternalName', externalName, clusterIP: '', clusterIPs: [], ports: [], externalIPs: [] };
@@ -306,6 +306,33 @@ const referenceGrant = fc.constantFrom(...granted).map(({ kind, to }) => {
   return givenObject('ReferenceGrant', 'a', 'grant', { from, to: [to] });
 });
 
+/** Its authorities come and go; the name that it is for may be another name of a service. One that is refused closes its targets. */
+const backendTlsPolicy = fc
+  .record({
+    name: fc.constantFrom('one', 'two'),
+    targets: fc.subarray(['near', 's', 'alias'], { minLength: 1 }),
+    sectionName: fc.constantFrom(undefined, undefined, 'p', 'other'),
+    authorities: fc.constantFrom('ca', 'web', 'System'),
+    hostname: fc.constantFrom('one.test', 'two.test'),
+    isRefused: fc.constantFrom(false, false, false, true),
+    age: fc.constantFrom(0, 5),
+  })
+  .map(({ name, targets, sectionName, authorities, hostname, isRefused, age }) => {
+    const isSystem = authorities === 'System';
+    const spec = {
+      targetRefs: targets.map((target) => defined({ group: '', kind: 'Service', name: target, sectionName })),
+      validation: defined({
+        ...{ hostname, subjectAltNames: [], wellKnownCACertificates: isSystem ? 'System' : undefined },
+        caCertificateRefs: isSystem ? [] : [{ group: '', kind: 'ConfigMap', name: authorities }],
+      }),
+      options: {},
+    };
+    const policy = givenObject('BackendTLSPolicy', 'a', name, spec, age);
+    if (!isRefused) return policy;
+    const standsFor = { kind: 'BackendTLSPolicy', object: '', isScopeKnown: true, effect: '', effectInRoot: '' };
+    return { ...policy, standsFor, resourceVersion: `refused ${policy.resourceVersion}` };
+  });
+
 const credential = fc
   .record({
     namespace: fc.constantFrom('a', 'istio-system'),
@@ -477,6 +504,7 @@ const objects = fc.oneof(
   { weight: 2, arbitrary: wasmPlugin },
   { weight: 3, arbitrary: kubernetesGateway },
   { weight: 6, arbitrary: route },
+  { weight: 3, arbitrary: backendTlsPolicy },
   { weight: 1, arbitrary: referenceGrant },
 );
 /** What makes a host mean something else to one namespace than to another. */
@@ -517,6 +545,15 @@ const ofRouters = fc.oneof(
   { weight: 1, arbitrary: alias },
   { weight: 4, arbitrary: destinationRule },
   { weight: 1, arbitrary: envoyFilter },
+);
+/** What gateways' connections to Services are secured by. */
+const ofBackends = fc.oneof(
+  { weight: 6, arbitrary: backendTlsPolicy },
+  { weight: 3, arbitrary: credential.filter(({ kind, name }) => kind === 'ConfigMap' && name === 'ca') },
+  { weight: 2, arbitrary: nearService },
+  { weight: 2, arbitrary: alias },
+  { weight: 2, arbitrary: boundVirtualService },
+  { weight: 1, arbitrary: gateway },
 );
 /** Mostly there is nothing but services: another object would change what rules are about. */
 const serviceOfMany = fc.oneof({ weight: 12, arbitrary: serviceEntry }, { weight: 1, arbitrary: sidecar });
@@ -839,6 +876,19 @@ describe('contexts and caches that go on from the last ones', () => {
         (start, steps) => expectToKeepUp(start, steps, { all: routers, types: [listenerType, routeType] }),
       ),
       { numRuns },
+    );
+  });
+
+  it('do so for gateways whose connections to Services are secured by policies', () => {
+    const types = [clusterType, endpointType, listenerType, routeType];
+    fc.assert(
+      fc.property(
+        fc.tuple(nearService, gateway),
+        fc.array(ofBackends, { minLength: 2, maxLength: 6 }),
+        fc.array(stepOf(ofBackends), { minLength: 1, maxLength: 5 }),
+        (first, others, steps) => expectToKeepUp([...first, ...others], steps, { all: routers, types }),
+      ),
+      { numRuns: Math.ceil(numRuns / 2) },
     );
   });
 
