@@ -1,19 +1,21 @@
 /** What replicas write in a cluster, each thing by the one that is elected to: what they must know for it, and all their duties. */
+import type { KindName } from '../model/kinds/index.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import type { Signing } from './authority/signing.ts';
 import type { ClusterSigning } from './cluster-signing.ts';
 import { clusterConfig } from './config/config-sources.ts';
 import type { MeshConfigs } from './config/mesh-configs.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
-import { ClusterObjects } from './distribution/cluster-objects.ts';
+import { ClusterObjects, problemsText } from './distribution/cluster-objects.ts';
 import { ObjectDistribution, type ObjectDistributionOptions } from './distribution/distribution.ts';
 import { statusKinds } from './distribution/status-objects.ts';
 import type { FollowedCluster } from './followed-cluster.ts';
 import { resourceOf } from './kubernetes/api-resource.ts';
-import { type DutySources, dutiesOf } from './leader/duties.ts';
+import { type DutySources, dutiesOf, leaseOfRevision } from './leader/duties.ts';
 import { Elections } from './leader/elections.ts';
 import { processMoment } from './leader/leader-term.ts';
 import { leaseTimesOf } from './leader/lease-times.ts';
+import { RejectionEvents } from './leader/rejection-events.ts';
 import { presenceLeaseOf } from './leader/replica-presence.ts';
 import { ReplicaWords } from './leader/status/replica-words.ts';
 import type { StatusInputs } from './leader/status/status-inputs.ts';
@@ -82,6 +84,22 @@ export class ClusterWrites {
     });
   }
 
+  #makeEvents(): RejectionEvents {
+    const { cluster, options, limits, warn } = this.#writes;
+    const { informers, identity, sources } = cluster;
+    const events = new RejectionEvents({
+      ...{ lease: leaseOfRevision('chartpilot-rejection-events', options.revision), identity, warn },
+      objectOf: (kind, key) => informers.storeOf(resourceOf(kind as KindName)).get(key),
+    });
+    for (const source of sources.values()) {
+      source.onRefused(({ kind, key, errors }) =>
+        events.report(`${kind}/${key}`, errors.length === 0 ? undefined : problemsText(errors)),
+      );
+    }
+    limits.onLimited((key, limited) => events.report(key, limited && problemsText([limited.problem])));
+    return events;
+  }
+
   #makeElections(): Elections {
     const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, warn } = this.#writes;
     const { server, leaseServer, informers, identity, dnsSecrets } = cluster;
@@ -94,7 +112,7 @@ export class ClusterWrites {
         ...{ informers, revision, rootConfigMap, distribution: this.distribution },
         ...{ ...(signing && { signing }), ...(shared && { shared }), ...(dnsSecrets && { dnsSecrets }) },
         ...(signer && { registrar: signer }),
-        ...{ mesh, onMesh, words: this.#words, orphans: this.orphans },
+        ...{ mesh, onMesh, words: this.#words, orphans: this.orphans, events: this.#makeEvents() },
         presence: presenceLeaseOf(identity)!,
         leads: (lease) => this.elections.leads(lease),
         ofGatewayClass: options.createsGatewayClass,

@@ -276,7 +276,12 @@ export class ControlPlane {
       clusterSigning: this.#clusterSigning,
       statusInputs: this.#statusInputs,
       configs: () => this.#configs.snapshot,
-      limits: this.#configs,
+      limits: {
+        onLimited: (listener) => {
+          this.#configs.onLimited(listener);
+          this.#keySets.onLimited(listener);
+        },
+      },
       proxies: () => this.#resources.nodes,
       made: (context, typeUrl, shape, names) => this.#cache.made(context, typeUrl, shape, names),
       mesh: () => this.#state.mesh,

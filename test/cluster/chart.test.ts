@@ -255,6 +255,7 @@ describe('rights', () => {
       { apiGroups: ['networking.istio.io'], resources: ['workloadentries/status'], verbs: ['patch'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], resourceNames: ['istio-ca-root-cert'], verbs: ['patch'] },
+      { apiGroups: [''], resources: ['events'], verbs: ['create'] },
       { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['get', 'update'] },
       {
         apiGroups: ['gateway.networking.k8s.io'],

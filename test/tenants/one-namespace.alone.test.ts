@@ -3,6 +3,8 @@
  * plane is a process of its own that follows an API server; a victim of another namespace is connected to it.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { events } from '../../src/discovery/kubernetes/api-resource.ts';
+import { kindsWithEvents } from '../../src/discovery/leader/rejection-events.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';
 import { kinds } from '../../src/model/kinds/index.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -89,6 +91,14 @@ function removeAll(kind: KindName): void {
 const accepted: readonly KindName[] = ['ConfigMap', 'Secret', 'Endpoints', 'IngressClass', 'GatewayClass', 'Namespace'];
 const rejected = (kind: KindName): boolean => !accepted.includes(kind);
 
+function isReportedByEvent(kind: KindName): boolean {
+  const { name } = nameOf(kind, 0).metadata;
+  return mesh.api.list(events, 'mallory').some(({ involvedObject, reason }) => {
+    const about = involvedObject as { readonly kind: string; readonly name: string };
+    return about.kind === kind && about.name === name && reason === 'LimitExceeded';
+  });
+}
+
 /** Kinds in whose status the control plane reports. */
 const reportsStatus = (kind: KindName): boolean => kinds[kind].group.endsWith('.istio.io') && kind !== 'WorkloadEntry';
 
@@ -119,6 +129,8 @@ describe('one megabyte of the largest lists of every kind', () => {
         best = best === undefined ? cost : lesser(best, cost);
         if (rejected(kind) && reportsStatus(kind)) {
           await eventually(`the status of ${kind} reports the limit`, () => isReportedInStatus(kind));
+        } else if (kindsWithEvents.has(kind)) {
+          await eventually(`an Event reports the limit of ${kind}`, () => isReportedByEvent(kind));
         } else if (rejected(kind)) {
           await eventually(`the log reports the limit of ${kind}`, () =>
             mesh.program.lines.some((line) => line.includes(` ${kind} `) && /LIMIT_EXCEEDED|must have/.test(line)),

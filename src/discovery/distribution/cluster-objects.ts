@@ -43,7 +43,7 @@ export class ClusterObjects implements StatusObjects {
     this.#options.source.onRefused(({ kind, key, generation, errors }) => {
       if (!hasStatus(kind)) return;
       const isRefused = errors.length > 0 && generation !== undefined;
-      listener(`${kind}/${key}`, isRefused ? { generation, text: textOf(errors) } : undefined);
+      listener(`${kind}/${key}`, isRefused ? { generation, text: problemsText(errors) } : undefined);
     });
     this.#options.limits?.onLimited((key, limited) => {
       if (!hasStatus(key.slice(0, key.indexOf('/')))) return;
@@ -67,8 +67,8 @@ function conditionsIn(status: unknown): ToldStatus['conditions'] {
   return found;
 }
 
-/** Each with its field, as the log has it. */
-function textOf(errors: readonly ConfigProblem[]): string {
+/** Each with its field, as the log has it; fits a status or an Event. */
+export function problemsText(errors: readonly ConfigProblem[]): string {
   const texts = errors
     .slice(0, mostErrors)
     .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));

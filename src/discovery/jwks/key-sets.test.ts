@@ -2,6 +2,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
+import { givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
@@ -173,4 +174,25 @@ describe('addresses of this host', () => {
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('the host 127.0.0.2 is a loopback address');
     expect(asked).toEqual(['/.well-known/openid-configuration']);
   });
+});
+
+it('reports an object with issuers beyond the limit of its namespace once, and that it no longer is', async () => {
+  const object = (name: string, issuers: number): Config<RequestAuthentication> =>
+    givenObject('RequestAuthentication', 'mallory', name, {
+      jwtRules: Array.from({ length: issuers }, (_, index) => ({ issuer: `https://idp.test/${name}/${index}` })),
+    }) as Config<RequestAuthentication>;
+  const keys = new KeySets();
+  const reported: string[] = [];
+  keys.onLimited((key, limited) => reported.push(`${key}: ${limited?.problem.message}`));
+  const objects = ['a', 'b', 'c'].map((name) => object(name, 100));
+  await keys.sourcesOf(objects);
+  await keys.sourcesOf([...objects]);
+  expect(reported.splice(0)).toEqual([
+    'RequestAuthentication/mallory/c: names issuers beyond the limit of 200 of its namespace: their tokens are rejected (LIMIT_EXCEEDED)',
+  ]);
+  // A new version of the object needs the condition in its status as well.
+  await keys.sourcesOf([...objects.slice(0, 2), object('c', 100)]);
+  expect(reported.splice(0)).toEqual([expect.stringMatching(/mallory\/c: .*LIMIT_EXCEEDED/)]);
+  await keys.sourcesOf(objects.slice(1));
+  expect(reported).toEqual(['RequestAuthentication/mallory/c: undefined']);
 });

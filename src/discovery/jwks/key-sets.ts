@@ -3,13 +3,15 @@
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
-import type { Config } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { type Fetch, guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
 import { Turns } from '../../runtime/turns.ts';
+import type { LimitedObject } from '../config/limited-objects.ts';
+import type { LimitListener } from '../config/mesh-configs.ts';
 import { fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
@@ -27,7 +29,8 @@ export class KeySets {
   readonly #fetch: Fetch;
   readonly #warn: Warn;
   #addresses: ReadonlyMap<string, KeyAddress> = new Map();
-  #rejected: ReadonlyMap<string, string> = new Map();
+  #rejected: ReadonlyMap<string, LimitedObject> = new Map();
+  readonly #limitListeners: LimitListener[] = [];
   readonly #keys = new Map<string, string>();
   readonly #resolved = new WeakMap<Config, Resolved>();
 
@@ -40,19 +43,39 @@ export class KeySets {
   async sourcesOf(configs: readonly Config<RequestAuthentication>[]): Promise<KeySource[]> {
     const { sources, addresses, rejected } = await new Turns().through(selectKeySources(configs));
     this.#addresses = addresses;
-    this.#reportRejected(rejected);
+    this.#reportRejected(rejected, configs);
     for (const source of this.#keys.keys()) if (!addresses.has(source)) this.#keys.delete(source);
     return sources;
   }
 
+  /** Called with each object whose issuers are beyond a limit, and with each whose issuers no longer are. */
+  onLimited(listener: LimitListener): void {
+    this.#limitListeners.push(listener);
+  }
+
   /** Once for every change: objects beyond a limit stay there until somebody edits them. */
-  #reportRejected(rejected: ReadonlyMap<string, string>): void {
-    for (const [object, reason] of rejected) {
-      if (this.#rejected.get(object) === reason) continue;
-      this.#warn('issuers of a RequestAuthentication exceed a limit', { object, count: rejected.size, reason });
-      break;
+  #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
+    const before = this.#rejected;
+    const now = new Map<string, LimitedObject>();
+    for (const config of configs) {
+      const key = configKeyText(configKeyOf(config));
+      const reason = reasons.get(key);
+      if (reason === undefined) continue;
+      const known = before.get(key);
+      const isKnown = known?.original === config && known.problem.message === reason;
+      now.set(key, isKnown ? known : limitedObject(config, reason));
     }
-    this.#rejected = rejected;
+    const [first] = [...now].filter(([key, { problem }]) => before.get(key)?.problem.message !== problem.message);
+    if (first !== undefined) {
+      const [object, { problem }] = first;
+      const fields = { object, count: now.size, reason: problem.message };
+      this.#warn('issuers of a RequestAuthentication exceed a limit', fields);
+    }
+    for (const key of new Set([...before.keys(), ...now.keys()])) {
+      if (before.get(key) === now.get(key)) continue;
+      for (const listener of this.#limitListeners) listener(key, now.get(key));
+    }
+    this.#rejected = now;
   }
 
   /**
@@ -107,4 +130,10 @@ export class KeySets {
     this.#resolved.set(config, { keys, config: resolved });
     return resolved;
   }
+}
+
+function limitedObject(original: Config, message: string): LimitedObject {
+  const { kind, namespace, name } = original;
+  const about = { severity: 'error', place: { source: '' }, object: `${kind} ${namespace}/${name}` } as const;
+  return { original, config: original, problem: { ...about, field: 'spec.jwtRules', message } };
 }

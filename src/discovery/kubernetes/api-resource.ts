@@ -34,6 +34,7 @@ export const customResourceDefinitions: Resource = {
   namespaced: false,
 };
 export const leases: Resource = { ...core, group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' };
+export const events: Resource = { ...core, plural: 'events', kind: 'Event' };
 export const serviceAccounts: Resource = { ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' };
 export const tokenReviews: Resource = {
   group: 'authentication.k8s.io',

@@ -38,6 +38,8 @@ export interface DutySources {
   readonly presence: string;
   /** What replicas that have died have left. */
   readonly orphans: Duty;
+  /** Events about rejected objects. */
+  readonly events: Duty;
   /** Whether this replica may write for a duty now. */
   readonly leads: (lease: string) => boolean;
   /** Name of the ConfigMaps with the root of the mesh. */
@@ -49,7 +51,7 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, revision, status, shared, orphans } = sources;
+  const { informers, signing, rootConfigMap, revision, status, shared, orphans, events } = sources;
   const { distribution, words, presence, leads, ofGatewayClass } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
@@ -69,6 +71,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
     ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
     ...(ofGatewayClass ? [new GatewayClassDuty({ informers, lease: 'chartpilot-gateway-class' })] : []),
     orphans,
+    events,
   ];
 }
 
@@ -92,6 +95,6 @@ function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: D
  * Of a duty that each revision has for its own objects: as Istio names the lock of such an election. One that is about the whole cluster
  * has the same name for all revisions.
  */
-function leaseOfRevision(name: string, revision: string): string {
+export function leaseOfRevision(name: string, revision: string): string {
   return revision === '' ? name : `${name}-${revision}`;
 }
