@@ -2,6 +2,7 @@
 
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
 import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
+import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
@@ -10,8 +11,6 @@ import { messageOf } from '../../runtime/errors.ts';
 import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { type Fetch, guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
 import { Turns } from '../../runtime/turns.ts';
-import type { LimitedObject } from '../config/limited-objects.ts';
-import type { LimitListener } from '../config/mesh-configs.ts';
 import { fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
@@ -23,14 +22,24 @@ interface Resolved {
   readonly config: Config<RequestAuthentication>;
 }
 
+/** An object with issuers beyond a limit, which takes effect as it was given. */
+export interface LimitedIssuers {
+  readonly original: Config;
+  readonly config: Config;
+  readonly problem: ConfigProblem;
+}
+
+/** `undefined`: the issuers of the object are within the limits again. */
+export type IssuerLimitListener = (key: string, limited: LimitedIssuers | undefined) => void;
+
 export class KeySets {
   /** How often issuers were asked, and what came of it. */
   readonly counts = { success: 0, failure: 0 };
   readonly #fetch: Fetch;
   readonly #warn: Warn;
   #addresses: ReadonlyMap<string, KeyAddress> = new Map();
-  #rejected: ReadonlyMap<string, LimitedObject> = new Map();
-  readonly #limitListeners: LimitListener[] = [];
+  #rejected: ReadonlyMap<string, LimitedIssuers> = new Map();
+  readonly #limitListeners: IssuerLimitListener[] = [];
   readonly #keys = new Map<string, string>();
   readonly #resolved = new WeakMap<Config, Resolved>();
 
@@ -49,21 +58,21 @@ export class KeySets {
   }
 
   /** Called with each object whose issuers are beyond a limit, and with each whose issuers no longer are. */
-  onLimited(listener: LimitListener): void {
+  onLimited(listener: IssuerLimitListener): void {
     this.#limitListeners.push(listener);
   }
 
   /** Once for every change: objects beyond a limit stay there until somebody edits them. */
   #reportRejected(reasons: ReadonlyMap<string, string>, configs: readonly Config[]): void {
     const before = this.#rejected;
-    const now = new Map<string, LimitedObject>();
+    const now = new Map<string, LimitedIssuers>();
     for (const config of configs) {
       const key = configKeyText(configKeyOf(config));
       const reason = reasons.get(key);
       if (reason === undefined) continue;
       const known = before.get(key);
       const isKnown = known?.original === config && known.problem.message === reason;
-      now.set(key, isKnown ? known : limitedObject(config, reason));
+      now.set(key, isKnown ? known : limitedIssuers(config, reason));
     }
     const [first] = [...now].filter(([key, { problem }]) => before.get(key)?.problem.message !== problem.message);
     if (first !== undefined) {
@@ -132,7 +141,7 @@ export class KeySets {
   }
 }
 
-function limitedObject(original: Config, message: string): LimitedObject {
+function limitedIssuers(original: Config, message: string): LimitedIssuers {
   const { kind, namespace, name } = original;
   const about = { severity: 'error', place: { source: '' }, object: `${kind} ${namespace}/${name}` } as const;
   return { original, config: original, problem: { ...about, field: 'spec.jwtRules', message } };
