@@ -1,4 +1,5 @@
 /** The lane of a proxy whose routes wait for new clusters, recorded with a real Envoy at some distance from the control plane. */
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -32,16 +33,18 @@ async function recordedChange(): Promise<string> {
     kinds: [kind],
     proxies: [{ type: 'gateway', delta: true, roundTripMs: 200 }],
     args: ['--trace', trace, '--traceLevel', 'full'],
+    env: { PILOT_XDS_CLUSTER_REMOVAL_DELAY: '1s' },
   });
   try {
     await mesh.change(kind);
+    await eventually('the cluster before is removed', () => readFileSync(trace, 'utf8').includes('"clusters.removed"'));
   } finally {
     await mesh.stop();
   }
   return trace;
 }
 
-test('a proxy has a lane with the steps of a change: clusters, endpoints, routes, and what it waits for', async () => {
+test('a proxy has a lane with the steps of a change: clusters, endpoints, routes, removal, and what it waits for', async () => {
   const { page, close } = await openPage(browser, [fileSource(await recordedChange())], {
     viewport: { width: 1_440, height: 900 },
   });
@@ -53,8 +56,10 @@ test('a proxy has a lane with the steps of a change: clusters, endpoints, routes
     .locator('.bar')
     .evaluateAll((found) => found.map((bar) => [bar.getAttribute('data-phase'), bar.getAttribute('aria-label')]));
   const steps = bars.map(([step]) => step);
-  expect(steps.slice(0, 3)).toEqual(['clusters', 'endpoints', 'routes']);
-  expect(bars[0]![1]).toContain('waiting for outbound|');
+  expect(steps.slice(-4)).toEqual(['clusters', 'endpoints', 'routes', 'removal']);
+  const [clusters, , , removal] = bars.slice(-4).map(([, words]) => words);
+  expect(clusters).toMatch(/waiting for outbound\|\d+\|s1\|subset-replaced/);
+  expect(removal).toMatch(/requests may still use outbound\|\d+\|s0\|subset-replaced/);
   await takePicture('make-before-break', page.locator('.timeline'));
   await close();
 });
