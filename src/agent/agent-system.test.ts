@@ -318,11 +318,19 @@ function notingEnvoy(): { path: string; asked: () => string[] } {
   });
   const kindOf = (line: string): string => {
     if (line.includes('--hot-restart-version')) return 'flags';
+    if (line.trim() === '--version') return 'version';
     return line.includes('--mode validate') ? 'judgement' : 'service';
   };
   return {
     path,
-    asked: () => (existsSync(log) ? readFileSync(log, 'utf8').split('\n').filter(Boolean).map(kindOf) : []),
+    asked: () =>
+      existsSync(log)
+        ? readFileSync(log, 'utf8')
+            .split('\n')
+            .filter(Boolean)
+            .map(kindOf)
+            .filter((kind) => kind !== 'version')
+        : [],
   };
 }
 
