@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { type GivenNode, givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { document } from '../../../test/fixtures/given-objects.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { buildClusters } from '../clusters/build.ts';
 import { buildListeners } from './build.ts';
@@ -62,6 +63,22 @@ spec:
   const names = listener!.filterChains.flatMap(({ filterChainMatch }) => filterChainMatch!.serverNames);
   expect(names).toEqual(['outbound_.80_._.web.test', 'outbound_.80_.near_.web.test']);
   expect(clusters).toEqual(expect.arrayContaining(names));
+});
+
+test("a passthrough listener at the port of a network's Gateway, of the Gateway API, passes to the service that the SNI names", () => {
+  const listener = '{name: cross, port: 15443, protocol: TLS, tls: {mode: Passthrough}}';
+  const front = document('Gateway', 'front', `{gatewayClassName: istio, listeners: [${listener}]}`);
+  const node = { ...door, labels: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
+  const names = (labels: string): readonly string[] => {
+    const yaml =
+      front.replace('namespace: shop}', `namespace: shop, labels: ${labels}}`) +
+      `---\n${service('web', 'web.test', 'STATIC')}`;
+    return listenersOf(yaml, node).flatMap(({ filterChains }) =>
+      filterChains.flatMap(({ filterChainMatch }) => filterChainMatch!.serverNames),
+    );
+  };
+  expect(names('{topology.istio.io/network: west}')).toEqual(['outbound_.80_._.web.test']);
+  expect(names('{}')).toEqual([]);
 });
 
 test('policies do not hold there: the other end of the same TLS asks who the client is', () => {
