@@ -47,6 +47,7 @@ describe('push_status', () => {
     expect(unsupported).toEqual({});
     expect(withheld).toEqual({
       'WasmPlugin shop/counts 1.36.2': {
+        objects: ['WasmPlugin/shop/counts'],
         message: expect.stringMatching(/not sent to 2 proxies, such as sidecar~10\.0\.0\.1~.*: Envoy 1\.36\.2 may end/),
       },
     });

@@ -1,4 +1,5 @@
 /** What connected Envoys cannot do for their version or build (docs/envoy-versions.md). */
+import { configKeyText } from '../../model/config/config.ts';
 import { envoyVersionText, unsupportedEnvoyText, whyNoWasm } from '../../model/node/envoy-build.ts';
 import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
@@ -20,20 +21,31 @@ export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, no
 
 /** By object and version: Wasm code that is replaced, because the Envoy would end or reject it. */
 export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
-  const found = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
+  const found = new Map<
+    string,
+    { readonly reason: string; readonly first: string; readonly object: string; count: number }
+  >();
   for (const { proxy, shape, context } of proxies) {
     yield;
-    for (const { kind, namespace, name } of withheldWasm(shape, context)) {
+    for (const object of withheldWasm(shape, context)) {
+      const { kind, namespace, name } = object;
       const key = `${kind} ${namespace}/${name} ${envoyVersionText(proxy.envoy?.version)}`;
       const one = found.get(key);
-      if (one === undefined) found.set(key, { reason: whyNoWasm(proxy.envoy) ?? '', first: proxy.id, count: 1 });
+      if (one === undefined)
+        found.set(key, {
+          reason: whyNoWasm(proxy.envoy) ?? '',
+          first: proxy.id,
+          object: configKeyText(object),
+          count: 1,
+        });
       else one.count++;
     }
   }
-  for (const [key, { reason, first, count }] of found) {
+  for (const [key, { reason, first, object, count }] of found) {
     note(
       key,
       `its code is not sent to ${proxiesText(first, count)}, and replaced as its failure policy says: ${reason}`,
+      { objects: [object] },
     );
   }
 };

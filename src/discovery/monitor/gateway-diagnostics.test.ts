@@ -100,3 +100,28 @@ describe('what of gateways is not in force', () => {
     expect(body).toContain('pilot_sds_certificate_errors_total 3');
   });
 });
+
+describe('a revocation list that cannot be used', () => {
+  it('is reported for its Secret, and for each Gateway that checks its clients by it', () => {
+    const credential = secret('listed', {
+      'tls.crt': web.certificate,
+      'tls.key': web.privateKey,
+      'ca.crt': createAuthority('clients').certificate,
+      'ca.crl': 'garbage',
+    });
+    const plane = givenPlane(
+      [
+        gateway('mutual', tls('one', 'MUTUAL', ', credentialName: listed')),
+        gateway('simple', tls('two', 'SIMPLE', ', credentialName: listed')),
+        gateway('other', tls('three', 'MUTUAL', ', credentialName: web')),
+        credential,
+      ].join('---\n'),
+    );
+    expect(statusOf(plane.state, []).pilot_revocation_list_problems).toEqual({
+      'Secret/edge/listed': {
+        message: expect.stringContaining('ca.crl: has no PEM block "X509 CRL"'),
+        objects: ['Gateway/edge/mutual'],
+      },
+    });
+  });
+});

@@ -1,5 +1,6 @@
 /** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
-import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { Gateway } from '../../model/kinds/gateway.ts';
 import { listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -8,7 +9,7 @@ import { http3Offer } from '../../networking/gateway/http3.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
-import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
+import { credentialsOfServer, parseCredentialName, rootsObjectName } from '../../networking/secrets/credential-name.ts';
 import type { FindDiagnostics, ServedProxy } from './find-diagnostics.ts';
 
 /**
@@ -68,14 +69,35 @@ export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, 
 };
 
 /** Revocation lists of Secrets that cannot be used, are missing for an authority, or expire soon. */
-export const findRevocationListProblems: FindDiagnostics = function* ({ context }, note) {
+export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
   const now = new Date();
+  const warnings = new Map<string, string>();
   for (const { config, lists } of context.credentials.withRevocationLists()) {
     yield;
-    const warnings = listWarnings(lists, now);
-    if (warnings.length > 0) note(configKeyText(configKeyOf(config)), warnings.join('; '));
+    const found = listWarnings(lists, now);
+    if (found.length > 0) warnings.set(`${config.namespace}/${config.name}`, found.join('; '));
   }
+  if (warnings.size === 0) return;
+  const users = new Map<string, string[]>();
+  for (const gateway of configs.Gateway) {
+    yield;
+    for (const secret of rootSecretsOf(gateway)) {
+      if (warnings.has(secret)) users.set(secret, [...(users.get(secret) ?? []), configKeyText(configKeyOf(gateway))]);
+    }
+  }
+  for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
 };
+
+/** `namespace/name` of the Secrets that may have the authorities of a Gateway's clients. */
+function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] {
+  const names = spec.servers.flatMap(({ tls }) => (tls === undefined ? [] : credentialsOfServer(tls)));
+  const secrets = names.flatMap((name) => {
+    const asked = parseCredentialName(name, namespace);
+    if (asked === undefined || !asked.roots || asked.kind !== 'Secret') return [];
+    return [asked.name, rootsObjectName(asked.name)].map((one) => `${asked.namespace}/${one}`);
+  });
+  return [...new Set(secrets)];
+}
 
 /** BackendTLSPolicies that cannot be honoured, wholly or in part. */
 export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {

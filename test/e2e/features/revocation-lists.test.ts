@@ -12,7 +12,7 @@ import {
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { all, routed, secret } from './harness/gateway-objects.ts';
-import { gateway } from './harness/objects.ts';
+import { destinationRule, gateway, serviceEntry } from './harness/objects.ts';
 
 let mesh: FeatureMesh;
 
@@ -125,4 +125,45 @@ describe('revocation lists of a MUTUAL server', () => {
     expect(await asks(good)).toBe('refused');
     expect(await mesh.page('/debug/push_status')).toContain('lack the issuer of CN=intermediate');
   });
+});
+
+async function clientMesh(): Promise<FeatureMesh & AsyncDisposable> {
+  const started = await FeatureMesh.start({
+    proxies: { web: { labels: { app: 'web' } } },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+  });
+  return Object.assign(started, { [Symbol.asyncDispose]: () => started.stop() });
+}
+
+test('caCrl beside credentialName of a DestinationRule refuses a revoked server; a list in the Secret has precedence', async () => {
+  // A sidecar binds the ports of services, which the gateway's cases need.
+  await using mesh = await clientMesh();
+  const host = 'cart.test';
+  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const leaf = readCertificate(issueLeaf(root, publicKey, { uris: [], dns: [host], ips: [] }, life));
+  const key = privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
+  const cart = await mesh.http('cart', { tls: { cert: leaf.pem, key } });
+  const port = await mesh.port();
+  const status = async (file: string | undefined, inSecret?: string): Promise<number> => {
+    const caCrl = file === undefined ? {} : { caCrl: mesh.file(`${file.length}.crl`, file) };
+    const tls = {
+      mode: 'SIMPLE',
+      credentialName: `server-${inSecret?.length ?? 0}-${file?.length ?? 0}`,
+      sni: host,
+      ...caCrl,
+    };
+    const roots = { 'ca.crt': root.certificate.pem, ...(inSecret !== undefined && { 'ca.crl': inSecret }) };
+    await mesh.apply(
+      all(
+        serviceEntry(host, { port, backends: [cart] }),
+        destinationRule(host, { workloadSelector: { matchLabels: { app: 'web' } }, trafficPolicy: { tls } }),
+        secret(tls.credentialName, mesh.authority.issue([host]), roots),
+      ),
+    );
+    return (await mesh.request('web', { port, host })).status;
+  };
+  expect(await status(undefined)).toBe(200);
+  expect(await status(listOf(root))).toBe(200);
+  expect(await status(listOf(root, [leaf.serialNumber]))).toBe(503);
+  expect(await status(listOf(root, [leaf.serialNumber]), listOf(root))).toBe(200);
 });
