@@ -234,6 +234,22 @@ describe('what is pushed', () => {
     expect(node.prepare(routeType, ['80'])).toBeDefined();
   });
 
+  it('is made a few at a time of virtual services whose hosts no service has', () => {
+    const unknown = Array.from({ length: 30 }, (_, index) =>
+      givenObject('VirtualService', 'ns-1', `unknown-${index}`, {
+        hosts: [`unknown-${index}.test`],
+        http: Array.from({ length: 500 }, (_, route) => ({
+          match: [{ uri: { exact: `/${route}` } }],
+          route: [{ destination: { host: hostOf(1) } }],
+        })),
+      }),
+    );
+    world = new GivenWorld([...objects.slice(0, 30), ...unknown]);
+    const made = prepared(nodeAt('10.9.0.1', 'ns-1'), routeType, ['80']);
+    expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 4);
+    expect(made.stretches).toBeGreaterThan(unknown.length);
+  });
+
   it('is made a few at a time of listeners: each service of TCP has one', () => {
     const tcp = objects
       .filter(({ kind }) => kind === 'ServiceEntry')

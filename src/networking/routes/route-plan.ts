@@ -342,8 +342,10 @@ function* makingAll(
     // Which names stand for a service is for rules and services to say: those few are asked each time.
     const names = aliases.get(group.service.hostname);
     const was = old?.ofGroups[oldPlaces === undefined ? place : (oldPlaces.get(group) ?? -1)];
-    if (names !== undefined) ofGroups.push(withNames(place));
-    else if (was !== undefined && !isList(was) && isAsBefore(was, group, over[place], touched!, isSame)) {
+    if (names !== undefined) {
+      ofGroups.push(withNames(place));
+      yield undefined;
+    } else if (was !== undefined && !isList(was) && isAsBefore(was, group, over[place], touched!, isSame)) {
       ofGroups.push(was);
       if (others !== undefined && place % looksAtATime === 0) yield undefined;
     } else {
@@ -353,9 +355,13 @@ function* makingAll(
     }
   }
   const ownBefore = others === undefined ? old : undefined;
-  const ofUnknown = new Map(
-    unknown.map((one) => [one.hostname, ofUnknownHost(one, ownBefore, touched, inputs, around)]),
-  );
+  const ofUnknown = new Map<string, MadeVirtualHost>();
+  for (const one of unknown) {
+    const made = ofUnknownHost(one, ownBefore, touched, inputs, around);
+    ofUnknown.set(one.hostname, made);
+    // One may have thousands of routes.
+    yield made.routes.part;
+  }
   const hosts = inOrder({ ofGroups, ofUnknown });
   const areAsBefore = before !== undefined && sameItems(before.hosts, hosts);
   return { ...inputs, ofGroups, ofUnknown, hosts: areAsBefore ? before.hosts : hosts, changed: undefined };
@@ -412,7 +418,7 @@ function* makingAgain(
     change(hostPlaces.of(place), made);
     ofGroups ??= before.ofGroups.slice();
     ofGroups[place] = made;
-    if (isOthers) yield made.routes.part;
+    yield made.routes.part;
   }
   for (const place of named) {
     const all = withNames(place);
@@ -431,6 +437,7 @@ function* makingAgain(
     const made = ofUnknownHost(one, isOthers ? undefined : before, touched, inputs, around);
     ofUnknown.set(one.hostname, made);
     change(ofAllGroups + index, made);
+    yield made.routes.part;
   }
   return { ...inputs, ofGroups: ofGroups ?? before.ofGroups, ofUnknown, hosts: hosts ?? before.hosts, changed };
 }
