@@ -7,12 +7,16 @@ import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/p
 import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
 import { routineMessages, type StreamOrder } from '../../machines/discovery/ads/ads-protocol.ts';
+import { listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
 import type { Watch, Watches } from '../../machines/discovery/ads/ads-watch.ts';
+import { newRollout, type Rollout } from '../../machines/discovery/ads/cluster-rollout.ts';
+import { type RolloutRules, rolloutRules } from '../../machines/discovery/ads/rollout-rules.ts';
 import { type AdsLimits, defaultRemovalDelayMs, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
 import { RequestIntake } from '../../src/discovery/ads/requests/request-intake.ts';
 import { NameLists } from '../../src/discovery/ads/requests/request-names.ts';
 import { atOnce } from '../../src/discovery/ads/requests/request-turns.ts';
 import { SharedBodies } from '../../src/discovery/ads/responses/ads-response.ts';
+import { DepartedClusters } from '../../src/discovery/ads/responses/departed-clusters.ts';
 import { AdsStream } from '../../src/discovery/ads/stream/ads-stream.ts';
 import type { AdsCall } from '../../src/discovery/ads/stream/ads-transport.ts';
 import { StreamShares } from '../../src/discovery/ads/stream/stream-shares.ts';
@@ -109,6 +113,11 @@ export interface AdsWorldOptions {
   hearsLateNames?: boolean;
   node?: string;
   limits?: AdsLimits;
+  /** Rules that are broken on purpose. */
+  rolloutRules?: Partial<RolloutRules>;
+  source?: ScriptedSource;
+  departed?: DepartedClusters;
+  clock?: VirtualClock;
   /** Listeners and routes wait for the clusters that they name; false unless said. */
   makesBeforeBreak?: boolean;
   /** As at the trace level full; true unless said. */
@@ -119,8 +128,10 @@ export interface AdsWorldOptions {
 export class AdsWorld {
   /** Every world of this process, for checks that hold whatever a test did. */
   static readonly made: AdsWorld[] = [];
-  readonly source = new ScriptedSource();
-  readonly clock = new VirtualClock();
+  readonly source: ScriptedSource;
+  readonly clock: VirtualClock;
+  /** Clusters that were given up. */
+  readonly abandoned = new Set<string>();
   readonly records: TraceRecord[] = [];
   readonly call = new ScriptedCall();
   readonly actor: Actor<typeof adsConnectionMachine>;
@@ -136,6 +147,8 @@ export class AdsWorld {
   constructor(options: AdsWorldOptions = {}) {
     AdsWorld.made.push(this);
     const { delta = false, onlyType = null, resendsEndpoints = true, hearsLateNames = true } = options;
+    this.source = options.source ?? new ScriptedSource();
+    this.clock = options.clock ?? new VirtualClock();
     const { node = 'sidecar~10.0.0.1~a.b~b.svc', tellsRoutine = true } = options;
     this.#delta = delta;
     this.#node = node;
@@ -161,6 +174,8 @@ export class AdsWorld {
           makeBeforeBreak: {
             references: this.source.references,
             removal: { delayMs: defaultRemovalDelayMs, drainMs: 45_000 },
+            departed: options.departed ?? new DepartedClusters(45_000),
+            rules: { ...rolloutRules, ...options.rolloutRules },
           },
         }),
         secretsOnPlaintext: false,
@@ -202,6 +217,33 @@ export class AdsWorld {
   /** Whether listeners or routes wait for clusters. */
   get awaitsClusters(): boolean {
     return this.actor.getSnapshot().matches({ streaming: { clusters: 'awaited' } });
+  }
+
+  get rollout(): Rollout {
+    return this.#stream.responder.gate?.rollout ?? newRollout;
+  }
+
+  /** Versions of the sets that resources are held back of. */
+  get held(): (string | undefined)[] {
+    return [listenerType, routeType].map((typeUrl) => this.#stream.responder.gate?.heldVersion(typeUrl));
+  }
+
+  /** `name=version` of what the stream was sent of a type. */
+  sentOf(typeUrl: string): string[] {
+    const sent = this.#stream.responder.sentOf(typeUrl);
+    return [...[...sent.resources.values()].map(({ name, version }) => `${name}=${version}`), `${sent.hasForgotten}`];
+  }
+
+  /** The response that the client reads next. */
+  get next(): Seen | undefined {
+    const bytes = this.call.written[0]?.bytes;
+    return bytes && (this.#delta ? seenDelta(bytes) : seenSotw(bytes));
+  }
+
+  /** Types and nonces of responses that lie in the network. */
+  get network(): string[] {
+    const seen = this.#delta ? seenDelta : seenSotw;
+    return this.call.written.map(({ bytes }) => JSON.stringify([seen(bytes).typeUrl, seen(bytes).nonce]));
   }
 
   watch(typeUrl: string): Watch | undefined {
@@ -267,7 +309,10 @@ export class AdsWorld {
     return fromCallback<StreamOrder, { connection: number }>(({ receive, sendBack }) => {
       receive((order) => this.#stream.execute(order));
       this.#stream.open({
-        report: sendBack,
+        report: (report) => {
+          if (report.type === 'clusters.abandoned') for (const name of report.clusters) this.abandoned.add(name);
+          sendBack(report);
+        },
         pushed: (order) => this.actor.send(order),
         acknowledged: () => {},
       });

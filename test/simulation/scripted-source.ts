@@ -46,6 +46,11 @@ export class ScriptedSource implements ResourceSource {
     this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, { version: `${this.version}` })));
   }
 
+  /** `name=version` of all resources of a type, by name. */
+  contentsOf(typeUrl: string): Map<string, string> {
+    return new Map([...(this.types.get(typeUrl) ?? [])].map(([name, { version }]) => [name, `${name}=${version}`]));
+  }
+
   /** Puts in a listener or route that names clusters. */
   setNaming(typeUrl: string, name: string, ...clusters: string[]): void {
     this.set(typeUrl, name);

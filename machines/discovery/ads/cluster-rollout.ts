@@ -200,6 +200,18 @@ export function withHeld(
   return settled({ ...rollout, newClusters, held: [...kept, ...held] });
 }
 
+/**
+ * Clusters that the client was sent are no longer configured, and their endpoints are not known any more: what waits for them is
+ * not sent, but looked at again as it is now.
+ */
+export function withClustersGone(rollout: Rollout, names: readonly string[]): Rollout {
+  const gone = new Set(names);
+  const newClusters = rollout.newClusters.filter(({ name }) => !gone.has(name));
+  if (newClusters.length === rollout.newClusters.length) return rollout;
+  const held = rollout.held.filter(({ clusters }) => !clusters.some((name) => gone.has(name)));
+  return settled({ ...rollout, newClusters, held });
+}
+
 /** A step of the limit has passed. Clusters that have none left are given up: what waits for them is sent. */
 export function afterLimitStep(rollout: Rollout): Rollout {
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {

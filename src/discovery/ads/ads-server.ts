@@ -25,6 +25,7 @@ import { NameLists } from './requests/request-names.ts';
 import { RequestTurns } from './requests/request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
 import { SharedBodies } from './responses/ads-response.ts';
+import { DepartedClusters } from './responses/departed-clusters.ts';
 import { AdsStream, type StreamKind, type StreamSecurity } from './stream/ads-stream.ts';
 import { type AdsCall, endOpenSide } from './stream/ads-transport.ts';
 import { shortened } from './stream/client-text.ts';
@@ -132,6 +133,7 @@ class GrpcAdsServer implements AdsServer {
             delayMs: limits.removalDelayMs ?? defaultRemovalDelayMs,
             drainMs: options.drainMs ?? defaultDrainMs,
           },
+          departed: new DepartedClusters(options.drainMs ?? defaultDrainMs),
         },
       }),
     };

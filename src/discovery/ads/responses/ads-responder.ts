@@ -1,10 +1,18 @@
 /** The sending side of a stream: makes the responses that were ordered, each when the client has taken those before. */
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/ads/rollout-rules.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { OneShotAnswer } from '../one-shot.ts';
-import type { NodeIdentity, NodeResources, Preparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import type {
+  EncodedResource,
+  NodeIdentity,
+  NodeResources,
+  Preparation,
+  ResourceReferences,
+  ResourceSet,
+} from '../resource-source.ts';
 import { type AdsTransport, isClientGone } from '../stream/ads-transport.ts';
 import { shortened } from '../stream/client-text.ts';
 import type { StreamSurroundings } from '../stream/stream-surroundings.ts';
@@ -12,7 +20,8 @@ import { noteHandedOver } from '../turns/slices.ts';
 import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
 import { type Selection, SentResources } from './ads-sent.ts';
 import type { RemovalTimes } from './cluster-retention.ts';
-import { type GatedStream, type RolloutEvent, RolloutGate } from './rollout-gate.ts';
+import type { RolloutEvent } from './rollout-events.ts';
+import { type GatedStream, RolloutGate } from './rollout-gate.ts';
 
 /** A response waits while more than this of earlier ones has not left. */
 const maxUnflushedBytes = 64 * 1024;
@@ -98,8 +107,17 @@ export class AdsResponder implements GatedStream {
     return this.#around.makeBeforeBreak!.removal;
   }
 
+  get rules(): RolloutRules {
+    return this.#around.makeBeforeBreak!.rules ?? rolloutRules;
+  }
+
   watchOf(typeUrl: string): Watch | undefined {
     return this.#options.watchOf(typeUrl);
+  }
+
+  departedClusters(): ReadonlyMap<string, EncodedResource> | undefined {
+    const node = this.#client?.node;
+    return node && this.#around.makeBeforeBreak?.departed.take(node, this.now());
   }
 
   now(): number {
@@ -131,6 +149,10 @@ export class AdsResponder implements GatedStream {
 
   /** Makes no more responses. */
   stop(): void {
+    const clusters = this.#options.delta ? undefined : this.gate?.clusters;
+    if (clusters !== undefined && this.#client !== undefined) {
+      this.#around.makeBeforeBreak?.departed.add(this.#client.node, clusters, this.now());
+    }
     this.#orders = [];
     this.#sent.clear();
     this.#client = undefined;

@@ -5,10 +5,9 @@ import {
   type ClusterUse,
   removableClusters,
   withoutRemovable,
-  withRetained,
-  withUseAcknowledged,
 } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import type { Rollout } from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import type { RolloutRules } from '../../../../machines/discovery/ads/rollout-rules.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { onceForPair } from '../../../model/collections/once-for.ts';
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
@@ -21,8 +20,11 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 export interface RetainingStream {
   readonly references: ResourceReferences;
   readonly removal: RemovalTimes;
+  readonly rules: RolloutRules;
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
+  /** What the client was sent of clusters on its last stream; undefined if that is not known. */
+  departedClusters(): ResourceMap | undefined;
   now(): number;
 }
 
@@ -59,6 +61,10 @@ const replacedNames = onceForPair((before: ResourceMap, after: ResourceMap): rea
 export class ClusterRetention {
   readonly #stream: RetainingStream;
   #replaced: Replaced[] | undefined;
+  /** The client has listeners and routes of another stream, and has acknowledged none on this one. */
+  #hasOthers = false;
+  /** Names of clusters that are no longer configured and that the client has from another stream, with their endpoints. */
+  #brought: ReadonlySet<string> | undefined;
 
   constructor(stream: RetainingStream) {
     this.#stream = stream;
@@ -72,23 +78,28 @@ export class ClusterRetention {
     held: (cluster: string) => boolean,
   ): { readonly rollout: Rollout; readonly order: ResponseOrder; readonly set: ResourceSet } {
     const sent = this.#stream.sentOf(order.typeUrl);
-    const { removed } = sent.differenceTo(set.resources);
+    const isReturning = order.has !== undefined || order.returning !== undefined;
+    if (isReturning) this.#hasOthers = true;
+    const departed = order.returning === undefined ? undefined : this.#stream.departedClusters();
+    const before = departed ?? sent.resources;
+    const { removed } = differenceOf(before, set.resources);
     // Of another stream: those are known by name alone.
     const brought = order.has === undefined ? [] : order.asked.filter((name) => !set.resources.has(name));
     if (removed.length === 0 && brought.length === 0 && rollout.retained.length === 0) return { rollout, order, set };
-    const next = withRetained(
+    const next = this.#stream.rules.withRetained(
       rollout,
       [...removed, ...brought],
       (name) => set.resources.has(name),
       () => this.#use(held),
     );
+    if (isReturning) this.#brought = new Set([...removed, ...brought]);
     const removable = removableClusters(next);
     const kept = withoutRemovable(next);
     const names = kept.retained.map(({ name }) => name);
     const isAllKept = removable.length === 0 && names.length === removed.length;
     const resources = isAllKept
-      ? unionOf(sent.resources, set.resources)
-      : LayeredResources.over(set.resources, resourcesOf(sent.resources, names), []);
+      ? unionOf(before, set.resources)
+      : LayeredResources.over(set.resources, resourcesOf(before, names), []);
     const unasked = new Set(names);
     const unseen = removable.filter((name) => !sent.has(name));
     const asked = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
@@ -102,7 +113,7 @@ export class ClusterRetention {
     const sent = this.#stream.sentOf(order.typeUrl);
     const names = new Set(retained.map(({ name }) => name));
     const kept = resourcesOf(sent.resources, [...names]);
-    const unknown = [...names].filter((name) => !sent.has(name));
+    const unknown = [...names].filter((name) => this.#brought?.has(name) === true && !sent.has(name));
     const isUnknown = new Set(unknown);
     const asked = order.asked.filter((name) => !isUnknown.has(name));
     const all = order.names === '*' ? order.names : order.names.filter((name) => !isUnknown.has(name));
@@ -126,9 +137,14 @@ export class ClusterRetention {
     if (this.#replaced.length > maxReplacements) this.#replaced.splice(1, 1);
   }
 
+  /** The client has acknowledged listeners, routes or extensions of this stream. */
+  proven(): void {
+    this.#hasOthers = false;
+  }
+
   acknowledged(rollout: Rollout, typeUrl: string, held: (cluster: string) => boolean): Rollout {
     if (this.#replaced?.every(({ until }) => until <= this.#stream.now())) this.#replaced = undefined;
-    return withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
+    return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
   }
 
   #use(held: (cluster: string) => boolean): ClusterUse {
@@ -137,13 +153,14 @@ export class ClusterRetention {
     const replaced = (this.#replaced ?? []).filter(({ until }) => until > now);
     const isFull = replaced.length >= maxReplacements;
     return {
-      isNamed: (cluster) => held(cluster) || namingTypes.some((typeUrl) => this.#isNamedBy(typeUrl, cluster)),
+      isNamed: (cluster) =>
+        this.#hasOthers || held(cluster) || namingTypes.some((typeUrl) => this.#isNamedBy(typeUrl, cluster)),
       drains: (cluster) =>
         isFull ||
         replaced.some(({ before, names }) => resourcesOf(before, names).some((one) => references.names(one, cluster))),
       unacknowledged: namingTypes.filter((typeUrl) => {
         const watch = this.#stream.watchOf(typeUrl);
-        return watch !== undefined && watch.nonceSent !== watch.nonceAcked;
+        return watch !== undefined && (watch.nonceSent !== watch.nonceAcked || watch.awaits !== undefined);
       }),
       drainSteps: Math.max(1, Math.ceil(removal.drainMs / removal.delayMs)),
     };

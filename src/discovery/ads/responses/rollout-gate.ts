@@ -2,22 +2,11 @@
  * Make before break on one stream: applies the rules of cluster-rollout.ts to what is sent. Listeners, routes and extension
  * configurations that name a cluster which the client cannot use yet are taken out of a response and sent when it can.
  */
-import type {
-  AcknowledgementOverdue,
-  ClustersAwaitedBy,
-  ClustersRemovable,
-  ResourcesReady,
-} from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type { AdsRequest, ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
-import {
-  afterRemovalStep,
-  isRemovalPending,
-  removableClusters,
-} from '../../../../machines/discovery/ads/cluster-removal.ts';
+import { removableClusters } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
   abandonedBetween,
-  afterLimitStep,
   anyCluster,
   awaitedClusters,
   type HeldResource,
@@ -28,10 +17,6 @@ import {
   readyResources,
   type SentCluster,
   unusableClusters,
-  withAssignmentsSent,
-  withClustersAnswered,
-  withClustersSent,
-  withHeld,
   withUnknownClusters,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
@@ -39,11 +24,9 @@ import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { Selection, SentResources } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
 import { LayeredResources } from './layered-resources.ts';
+import { eventsOf, type RolloutEvent, reportsOf } from './rollout-events.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
-
-/** What follows for the exchange of the stream. */
-export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersRemovable;
 
 /** The stream that the gate is for. */
 export interface GatedStream extends RetainingStream {
@@ -97,6 +80,11 @@ export class RolloutGate {
     return isWaiting(this.#rollout);
   }
 
+  /** Version of the set from which resources of a type are sent that are held back; undefined: none is. */
+  heldVersion(typeUrl: string): string | undefined {
+    return this.#candidates?.get(typeUrl)?.set.version;
+  }
+
   /** The clusters for which resources of a type wait. */
   awaits(typeUrl: string): readonly string[] {
     return this.#rollout.held.length === 0 ? noNames : awaitedClusters(this.#rollout, typeUrl);
@@ -127,29 +115,34 @@ export class RolloutGate {
   /** The client says something of clusters, or of what names them. @param watch before that */
   heard(request: AdsRequest, watch: Watch | undefined): void {
     const { typeUrl, nonce, rejection } = request;
-    if (typeUrl === clusterType) this.#update(withClustersAnswered(this.#rollout, request, watch));
-    if (this.#rollout.retained.length === 0 || !isGated(typeUrl) || watch === undefined) return;
-    const isAcknowledged = rejection === null && nonce === watch.nonceSent && nonce !== watch.nonceRejected;
-    if (nonce !== '' && isAcknowledged) {
+    if (typeUrl === clusterType) this.#update(this.#stream.rules.withClustersAnswered(this.#rollout, request, watch));
+    if (!isGated(typeUrl) || watch === undefined || nonce === '') return;
+    if (rejection !== null || nonce !== watch.nonceSent || nonce === watch.nonceRejected) return;
+    this.#retention.proven();
+    if (this.#rollout.retained.length > 0) {
       this.#update(this.#retention.acknowledged(this.#rollout, typeUrl, (cluster) => this.#isNamedLater(cluster)));
     }
+  }
+
+  /** All clusters that the client was sent, if it has asked for all. */
+  get clusters(): ReadonlyMap<string, EncodedResource> | undefined {
+    return this.#subscription === 'all' ? this.#stream.sentOf(clusterType).resources : undefined;
   }
 
   /** A step of the limit has passed. */
   expire(): void {
     const before = this.#rollout;
-    const next = afterLimitStep(before);
+    const next = this.#stream.rules.afterLimitStep(before);
     const clusters = abandonedBetween(before, next);
-    if (clusters.length > 0) {
-      this.#stream.tell({ type: 'clusters.abandoned', clusters });
-      this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
-    }
+    if (clusters.length > 0) this.#stream.tell({ type: 'clusters.abandoned', clusters });
     this.#update(next);
+    // What the client does not acknowledge now it may never acknowledge.
+    if (clusters.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
   }
 
   /** A step of the removal delay has passed. */
   expireRemovals(): void {
-    this.#update(afterRemovalStep(this.#rollout));
+    this.#update(this.#stream.rules.afterRemovalStep(this.#rollout));
     if (removableClusters(this.#rollout).length === 0) return;
     this.#stream.takeRolloutEvent({ type: 'clusters.removable', typeUrl: clusterType });
   }
@@ -167,7 +160,28 @@ export class RolloutGate {
 
   #endpoints(order: ResponseOrder, set: ResourceSet): Prepared {
     if (this.#subscription === 'none') this.#isWarming = true;
+    if (order.asked.length > 0 && this.#rollout.newClusters.length > 0) this.#dropGone(order.asked);
     return this.#retention.endpoints(this.#rollout, order, set);
+  }
+
+  /** Of a cluster that was sent, and that a later change removed, the endpoints are not known any more. */
+  #dropGone(asked: readonly string[]): void {
+    const configured = this.#stream.generatedClusters()?.resources;
+    if (configured === undefined) return;
+    const names = this.#rollout.newClusters
+      .filter(({ state, needs, name, assignment }) => {
+        const isAsked = state === 'sent' && needs === 'assignment' && asked.includes(assignment);
+        return isAsked && !configured.has(name);
+      })
+      .map(({ name }) => name);
+    const before = this.#rollout.held;
+    if (names.length === 0) return;
+    this.#update(this.#stream.rules.withClustersGone(this.#rollout, names));
+    const { held } = this.#rollout;
+    for (const typeUrl of new Set(before.filter((one) => !held.includes(one)).map((one) => one.typeUrl))) {
+      if (!held.some((one) => one.typeUrl === typeUrl)) this.#setCandidates(typeUrl, undefined);
+      this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
+    }
   }
 
   /** Whether a resource that is held back names the cluster. */
@@ -181,7 +195,14 @@ export class RolloutGate {
   #subscribed(names: readonly string[] | '*'): void {
     this.#subscription = names === '*' ? 'all' : 'by name';
     if (this.#subscription === 'by name') {
-      this.#update(withClustersSent(this.#rollout, { nonce: '', added: [], sentAgain: [], absent: [anyCluster] }));
+      this.#update(
+        this.#stream.rules.withClustersSent(this.#rollout, {
+          nonce: '',
+          added: [],
+          sentAgain: [],
+          absent: [anyCluster],
+        }),
+      );
     }
   }
 
@@ -199,7 +220,14 @@ export class RolloutGate {
     const rejected = newClusters.filter(({ state }) => state === 'rejected').map(({ name }) => name);
     const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
     const sentAgain = rejected.filter((name) => contained === undefined || contained.has(name));
-    this.#update(withClustersSent(this.#rollout, { nonce, added, sentAgain, absent: absent.map(({ name }) => name) }));
+    this.#update(
+      this.#stream.rules.withClustersSent(this.#rollout, {
+        nonce,
+        added,
+        sentAgain,
+        absent: absent.map(({ name }) => name),
+      }),
+    );
   }
 
   #added(order: ResponseOrder, sent: SentResources, names: readonly string[], isFirst: boolean): SentCluster[] {
@@ -230,7 +258,9 @@ export class RolloutGate {
     if (this.#rollout.newClusters.length === 0) return;
     const sent = this.#stream.sentOf(endpointType);
     const contained = changed === 'all' ? undefined : new Set(changed);
-    this.#update(withAssignmentsSent(this.#rollout, (name) => contained?.has(name) ?? sent.has(name)));
+    this.#update(
+      this.#stream.rules.withAssignmentsSent(this.#rollout, (name) => contained?.has(name) ?? sent.has(name)),
+    );
   }
 
   // ---- what names clusters
@@ -288,7 +318,7 @@ export class RolloutGate {
     const asked = new Set(order.asked);
     const awaited = new Set(held.flatMap(({ clusters }) => clusters));
     this.#update(
-      withHeld(
+      this.#stream.rules.withHeld(
         this.#rollout,
         ({ typeUrl, name }) => typeUrl === order.typeUrl && !kept.has(name) && (!isPartial || asked.has(name)),
         held,
@@ -340,7 +370,7 @@ export class RolloutGate {
     const subscribed = order.names === '*' ? undefined : new Set(order.names);
     const asked = [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true));
     this.#update(
-      withHeld(this.#rollout, (one) => one.typeUrl === typeUrl && ready.has(one.name), [], noNames),
+      this.#stream.rules.withHeld(this.#rollout, (one) => one.typeUrl === typeUrl && ready.has(one.name), [], noNames),
       typeUrl,
     );
     if (!this.#rollout.held.some((one) => one.typeUrl === typeUrl)) this.#setCandidates(typeUrl, undefined);
@@ -369,34 +399,18 @@ export class RolloutGate {
 
   // ---- what follows
 
-  /** @param current type of the order that is being answered: its outcome says for what it waits */
+  /**
+   * Takes the next record, and tells what follows. What is told may lead to responses, and so to records after this one.
+   *
+   * @param current type of the order that is being answered: its outcome says for what it waits
+   */
   #update(next: Rollout, current?: string): void {
     const before = this.#rollout;
     if (next === before) return;
     this.#rollout = next;
-    const wasWaiting = isWaiting(before);
-    if (isWaiting(next) !== wasWaiting) {
-      const typeUrls = [...new Set(next.held.map(({ typeUrl }) => typeUrl))];
-      const clusters = awaitedClusters(next);
-      this.#stream.tell(wasWaiting ? { type: 'clusters.usable' } : { type: 'clusters.awaited', clusters, typeUrls });
-    }
-    const wasPending = isRemovalPending(before);
-    if (isRemovalPending(next) !== wasPending) {
-      const clusters = next.retained.map(({ name }) => name);
-      this.#stream.tell(wasPending ? { type: 'clusters.removed' } : { type: 'clusters.kept', clusters });
-    }
-    if (before.held === next.held) return;
-    for (const typeUrl of new Set(before.held.map((one) => one.typeUrl))) {
-      if (typeUrl === current) continue;
-      const names = readyResources(next, typeUrl);
-      if (names.length > readyResources(before, typeUrl).length) {
-        this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names, changed: false });
-      }
-      const awaits = awaitedClusters(next, typeUrl);
-      if (awaits.length !== awaitedClusters(before, typeUrl).length) {
-        this.#stream.takeRolloutEvent({ type: 'awaited.changed', typeUrl, awaits });
-      }
-    }
+    const events = before.held === next.held ? [] : [...eventsOf(before, next, current)];
+    for (const report of reportsOf(before, next)) this.#stream.tell(report);
+    for (const event of events) this.#stream.takeRolloutEvent(event);
   }
 }
 

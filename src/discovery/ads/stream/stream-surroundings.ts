@@ -1,4 +1,5 @@
 import type { ExchangeRules } from '../../../../machines/discovery/ads/ads-exchange.ts';
+import type { RolloutRules } from '../../../../machines/discovery/ads/rollout-rules.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { AdsObserver } from '../ads-observer.ts';
 import type { OneShot } from '../one-shot.ts';
@@ -7,6 +8,7 @@ import type { Turns } from '../requests/request-turns.ts';
 import type { ResourceReferences, ResourceSource } from '../resource-source.ts';
 import type { SharedBodies } from '../responses/ads-response.ts';
 import type { RemovalTimes } from '../responses/cluster-retention.ts';
+import type { DepartedClusters } from '../responses/departed-clusters.ts';
 import type { StreamShares } from './stream-shares.ts';
 
 /** What all streams of a server share. */
@@ -26,7 +28,13 @@ export interface StreamSurroundings {
   readonly oneShot?: OneShot;
   readonly rules: ExchangeRules;
   /** Holds back what names clusters that a client cannot use yet, and removals of what it may use. Undefined: neither. */
-  readonly makeBeforeBreak?: { readonly references: ResourceReferences; readonly removal: RemovalTimes };
+  readonly makeBeforeBreak?: {
+    readonly references: ResourceReferences;
+    readonly removal: RemovalTimes;
+    readonly departed: DepartedClusters;
+    /** Others than {@link rolloutRules}: a test breaks them. */
+    readonly rules?: RolloutRules;
+  };
   /** The charts hear of the ordinary run as well: people want to see it. */
   readonly tellsRoutine: boolean;
   /** Clients of a port without TLS may have secrets. */

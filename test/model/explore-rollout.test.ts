@@ -1,0 +1,123 @@
+/** Make before break, explored: one stream and a model of Envoy that warms clusters, in each order of what may happen. */
+import { describe, expect, test } from 'vitest';
+import { type RolloutRules, rolloutRules } from '../../machines/discovery/ads/rollout-rules.ts';
+import { explore, findShortest } from '../../src/debugger/explore/explorer.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { RolloutWorld, type RolloutWorldOptions } from '../simulation/rollout-world.ts';
+import { ReplayedWorld } from './given-worlds.ts';
+
+const begin = (options: RolloutWorldOptions) => () => new ReplayedWorld(() => new RolloutWorld(options));
+
+const protocols = [
+  ['state of the world', false],
+  ['delta', true],
+] as const;
+
+type Bounds = Omit<RolloutWorldOptions, 'delta' | 'rules'>;
+
+/** Of the long form: those that take minutes. */
+const bounds = sized<Bounds[]>({
+  short: [
+    { changes: 1, faults: 0, kinds: ['replace'] },
+    { changes: 1, faults: 0, kinds: ['dns'] },
+    { changes: 2, faults: 0, kinds: ['update'] },
+  ],
+  full: [
+    { changes: 1, faults: 1, kinds: ['replace'] },
+    { changes: 1, faults: 1, kinds: ['dns'] },
+    { changes: 2, faults: 0, kinds: ['replace', 'dns'] },
+    { changes: 2, faults: 0, kinds: ['replace', 'update'] },
+    { changes: 3, faults: 0, kinds: ['update', 'endpoints'] },
+  ],
+});
+
+const textOf = ({ changes, faults, kinds }: Bounds): string =>
+  `${changes} of the changes ${kinds.join(', ')} and ${faults} faults`;
+
+describe.each(protocols)('%s', (_, delta) => {
+  test.each(bounds.map((one) => [textOf(one), one] as const))(
+    '%s lose no request, wait no longer than the limit, and end with the newest state',
+    (_name, one) => {
+      const { outcome, states, found } = explore(begin({ delta, ...one }));
+      expect(found).toBeUndefined();
+      expect(outcome).toBe('complete');
+      expect(states).toBeGreaterThan(10);
+    },
+    sized({ short: 60_000, full: 3_600_000 }),
+  );
+});
+
+interface Broken {
+  readonly rules: Partial<RolloutRules>;
+  readonly finds: string;
+  readonly within: Bounds;
+}
+
+const replace: Bounds = { changes: 1, faults: 0, kinds: ['replace'] };
+const dns: Bounds = { changes: 1, faults: 0, kinds: ['dns'] };
+const { withClustersSent, withClustersAnswered, withRetained, withHeld } = rolloutRules;
+
+const broken: Record<string, Broken> = {
+  'routes that wait for nothing': {
+    rules: { withHeld: (rollout, looked) => withHeld(rollout, looked, [], []), withClustersSent: (rollout) => rollout },
+    finds: 'no active route leads to an unusable cluster',
+    within: replace,
+  },
+  'a cluster that counts as usable when it was sent': {
+    rules: {
+      withClustersSent: (rollout, sent) =>
+        withClustersSent(rollout, { ...sent, added: sent.added.map((one) => ({ ...one, needs: 'nothing' })) }),
+    },
+    finds: 'no active route leads to an unusable cluster',
+    within: replace,
+  },
+  'an acknowledgement that ends no wait': {
+    rules: { withClustersAnswered: (rollout) => rollout },
+    finds: 'nothing waits for a usable cluster',
+    within: dns,
+  },
+  'a rejection that counts as an acknowledgement': {
+    rules: {
+      withClustersAnswered: (rollout, request, watch) =>
+        withClustersAnswered(rollout, { ...request, rejection: null }, watch),
+    },
+    finds: 'no active route leads to an unusable cluster',
+    within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['reject'] },
+  },
+  'a wait without a limit': {
+    rules: { afterLimitStep: (rollout) => rollout },
+    finds: 'no client waits beyond the limit',
+    within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
+  },
+  'a cluster that is removed with the change': {
+    rules: { withRetained: (rollout) => rollout },
+    finds: 'nothing in use is removed',
+    within: replace,
+  },
+  'a cluster that is removed as soon as nothing names it': {
+    rules: {
+      withRetained: (rollout, removed, isConfigured, use) =>
+        withRetained(rollout, removed, isConfigured, () => ({ ...use(), isNamed: () => false, unacknowledged: [] })),
+      withUseAcknowledged: (rollout) => ({
+        ...rollout,
+        retained: rollout.retained.map((one) => ({ ...one, state: 'removable' as const })),
+      }),
+    },
+    finds: 'nothing in use is removed',
+    within: replace,
+  },
+  'a cluster that is never removed': {
+    rules: { afterRemovalStep: (rollout) => ({ ...rollout, retained: [] }) },
+    finds: 'the end state is the newest',
+    within: replace,
+  },
+};
+
+describe('caught by a shortest run:', () => {
+  test.each(Object.entries(broken))('%s', (_, { rules, finds, within }) => {
+    for (const delta of [false, true]) {
+      const { found } = findShortest(begin({ delta, ...within, rules }), { ms: 60_000 });
+      expect(found?.violations[0]?.invariant).toBe(finds);
+    }
+  });
+});
