@@ -399,10 +399,10 @@ export class RolloutWorld implements World {
   #judgeRoute(): void {
     const cluster = this.#route === undefined ? undefined : this.#named.get(this.#route);
     if (cluster === undefined) return;
+    if (this.#abandoned.has(cluster) || this.#abandoned.has('*')) return;
     if (this.#withoutEndpoints.has(cluster))
       this.#fail('no active route leads to a cluster without endpoints', cluster);
     if (this.#clusters.get(cluster)?.isUsable) return;
-    if (this.#abandoned.has(cluster) || this.#abandoned.has('*')) return;
     this.#fail('no active route leads to an unusable cluster', `${this.#route} leads to ${cluster}`);
   }
 
