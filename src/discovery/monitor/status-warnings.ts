@@ -10,6 +10,8 @@ import type { PushStatus } from './push-status.ts';
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
   pilot_sds_certificate_errors_total: 'CredentialNotServed',
+  pilot_revocation_list_problems: 'RevocationListNotUsable',
+  pilot_wasm_withheld: 'WasmNotSupported',
   pilot_host_name_endpoints: 'HostNameEndpoints',
   pilot_endpoints_without_address: 'EndpointsWithoutAddress',
   pilot_plaintext_across_networks: 'PlaintextAcrossNetworks',
