@@ -234,11 +234,19 @@ export class RolloutGate {
     if (isFirst && order.returning !== undefined)
       return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
     const has = new Set(order.has?.names);
+    const added = new Set(names);
+    // Thousands of clusters name the same secrets: for each of these all clusters are searched once.
+    const fetched = new Map<string, boolean>();
+    const isSecretFetched = (secret: string): boolean => {
+      const isFetched = fetched.get(secret) ?? this.#isFetched(secret, sent, added);
+      fetched.set(secret, isFetched);
+      return isFetched;
+    };
     return names
       .filter((name) => !has.has(name))
       .map((name) => {
         const { after, assignment, secrets } = this.#stream.references.usabilityOf(sent.get(name)!);
-        const isFetched = [...secrets].every((secret) => this.#isFetched(secret, sent, new Set(names)));
+        const isFetched = [...secrets].every(isSecretFetched);
         if (!isFetched || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
         return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
       });
