@@ -573,7 +573,7 @@ export class ControlPlane {
   #adsEffect() {
     const { options, recorder, version } = this.#program;
     const sources = this.#debugSources();
-    const debug = new XdsDebug({ sources, access: this.#debugAccess(), version, instance: hostname() });
+    const debug = new XdsDebug({ sources, access: this.#debugAccess() });
     return adsEffect({
       address: options.grpcAddress ?? onlyForHttp,
       ...(options.securePort !== undefined && {
@@ -581,6 +581,8 @@ export class ControlPlane {
       }),
       shutdownMs: options.shutdownMs,
       source: this.#source,
+      // Tools such as istioctl look for the component by its name in Istio.
+      identifier: JSON.stringify({ Component: 'istiod', ID: hostname(), Info: { version } }),
       logger: this.#log('ads'),
       recorder,
       observer: this.metrics,

@@ -1,7 +1,7 @@
 /** The whole control plane in this process: files in, gRPC and HTTP out. */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, describe, expect, it } from 'vitest';
@@ -69,6 +69,8 @@ spec: { host: cart.example.com, trafficPolicy: { connectionPool: { tcp: { connec
     plane.write('cart.yaml', serviceEntry(['10.1.1.1', '10.1.1.2']));
     const pushed = await stream.next();
     expect(pushed.typeUrl).toBe(typeUrls.EDS);
+    // Envoy shows it in its configuration dump: which replica sent the configuration.
+    expect(JSON.parse(pushed.controlPlane!.identifier)).toMatchObject({ Component: 'istiod', ID: hostname() });
     const assignment = fromBinary(ClusterLoadAssignmentSchema, pushed.resources[0]!.value);
     expect(assignment.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints)).toHaveLength(2);
     expect(await stream.unexpected()).toEqual([]);

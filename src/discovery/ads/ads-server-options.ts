@@ -36,6 +36,8 @@ export interface AdsServerOptions {
   readonly references?: ResourceReferences;
   /** Time for which Envoys drain the connections of a listener that was replaced. Default 45 s. */
   readonly drainMs?: number;
+  /** `control_plane.identifier` of all responses. Undefined: responses have none. */
+  readonly identifier?: string;
   readonly limits?: AdsLimits;
   /** Served on the ports with TLS as well. */
   readonly unary?: UnaryService;

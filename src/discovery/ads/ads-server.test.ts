@@ -73,6 +73,16 @@ describe('a new stream', () => {
   });
 });
 
+test('every response tells which server it is from', async ({ serve }) => {
+  const world = await serve({ identifier: 'pilot-0' });
+  const stream = world.client().sotw();
+  stream.send({ node, typeUrl: clusterType });
+  expect((await stream.next()).controlPlane).toMatchObject({ identifier: 'pilot-0' });
+  const delta = world.client().delta();
+  delta.send({ node, typeUrl: clusterType });
+  expect((await delta.next()).controlPlane).toMatchObject({ identifier: 'pilot-0' });
+});
+
 describe('a push', () => {
   test('row 13: reaches both streams of a node', async ({ serve }) => {
     const world = await serve();

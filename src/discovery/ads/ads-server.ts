@@ -24,7 +24,7 @@ import { RequestIntake } from './requests/request-intake.ts';
 import { NameLists } from './requests/request-names.ts';
 import { RequestTurns } from './requests/request-turns.ts';
 import type { ResourceChange } from './resource-source.ts';
-import { SharedBodies } from './responses/ads-response.ts';
+import { encodeControlPlane, SharedBodies } from './responses/ads-response.ts';
 import { DepartedClusters } from './responses/departed-clusters.ts';
 import { AdsStream, type StreamKind, type StreamSecurity } from './stream/ads-stream.ts';
 import { type AdsCall, endOpenSide } from './stream/ads-transport.ts';
@@ -125,6 +125,7 @@ class GrpcAdsServer implements AdsServer {
       turns: this.#turns,
       departures: this.#comings,
       now: Date.now,
+      ...(options.identifier !== undefined && { controlPlane: encodeControlPlane(options.identifier) }),
       ...(options.oneShot !== undefined && { oneShot: options.oneShot }),
       ...(options.references !== undefined && {
         makeBeforeBreak: {

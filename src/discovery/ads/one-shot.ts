@@ -18,8 +18,6 @@ export type OneShotAnswer =
   | {
       readonly version: string;
       readonly resources: readonly EncodedResource[];
-      /** `control_plane.identifier` of the response: tools read there whom they have asked. */
-      readonly controlPlane?: string;
     }
   /** Ends the stream. */
   | { readonly code: EndCode; readonly reason: string };

@@ -39,10 +39,6 @@ type DebugAnswer =
 export interface XdsDebugOptions {
   readonly sources: DebugSources;
   readonly access: DebugAccess;
-  /** Version in one line, as `/version` says it. */
-  readonly version: string;
-  /** The pod's name, or the host's. */
-  readonly instance: string;
 }
 
 const clientConfigType = 'type.googleapis.com/envoy.service.status.v3.ClientConfig';
@@ -146,12 +142,10 @@ export class XdsDebug {
   }
 
   #framed(resources: readonly DebugResource[]): OneShotAnswer {
-    const { version, instance, sources } = this.#options;
+    const { sources } = this.#options;
     return {
       version: sources.state.context?.version ?? '',
       resources: resources.map(({ typeUrl, value, name }) => encodeValue(typeUrl, value, name)),
-      // Tools look for the component by the name that it has in Istio.
-      controlPlane: JSON.stringify({ Component: 'istiod', ID: instance, Info: { version } }),
     };
   }
 }

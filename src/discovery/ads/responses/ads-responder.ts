@@ -268,8 +268,8 @@ export class AdsResponder implements GatedStream {
     else if ('code' in answer) {
       this.#options.tell({ type: 'request.refused', code: answer.code, reason: shortened(answer.reason) });
     } else {
-      const { version, resources, controlPlane } = answer;
-      this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] }, controlPlane);
+      const { version, resources } = answer;
+      this.#respond(order, version, { resources, removed: [], changed: 'all', added: [] });
     }
   }
 
@@ -310,16 +310,16 @@ export class AdsResponder implements GatedStream {
     return true;
   }
 
-  #respond(order: ResponseOrder, version: string, selection: Selection, identifier?: string): void {
+  #respond(order: ResponseOrder, version: string, selection: Selection): void {
     const { resources, removed } = selection;
     const { number, method, delta, tell } = this.#options;
     const { typeUrl } = order;
     // No other response of this process has the nonce, so that it tells which one is meant wherever it turns up.
     const nonce = `${version}/${number}-${++this.#responses}`;
     const count = countOf(resources);
-    const controlPlane =
-      identifier === undefined ? {} : { controlPlane: { field: delta ? 7 : 6, identifier } as const };
-    const bytes = this.#write({ typeUrl, version, nonce, removed, ...controlPlane }, resources);
+    const controlPlane = this.#around.controlPlane?.[delta ? 'delta' : 'sotw'];
+    const head = { typeUrl, version, nonce, removed, ...(controlPlane !== undefined && { controlPlane }) };
+    const bytes = this.#write(head, resources);
     const cause = order.all || order.asked.length > 0 ? 'request' : 'push';
     this.#around.observer.responseSent?.(typeUrl, { cause, resources: count, bytes });
     this.#around.observer.messageSent?.(method);

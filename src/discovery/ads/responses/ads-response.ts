@@ -1,7 +1,7 @@
 /** Puts discovery responses together from resources that are encoded already. */
 import { keepRecentlyUsed } from '../requests/recently-used.ts';
 import type { EncodedResource } from '../resource-source.ts';
-import { encodedLength, keptConcat, WireWriter } from './wire.ts';
+import { encodedLength, keptBuffer, keptConcat, WireWriter } from './wire.ts';
 
 export interface ResponseHead {
   readonly typeUrl: string;
@@ -9,8 +9,8 @@ export interface ResponseHead {
   readonly nonce: string;
   /** Delta: names that the client should drop. */
   readonly removed: readonly string[];
-  /** `control_plane.identifier`, and the field's number: 6, in delta 7. */
-  readonly controlPlane?: { readonly field: 6 | 7; readonly identifier: string };
+  /** The field `control_plane`, encoded by {@link encodeControlPlane}. */
+  readonly controlPlane?: Uint8Array;
 }
 
 /** The parts of a response: a few bytes of its own, and bytes that many responses share. */
@@ -33,19 +33,32 @@ export function encodeHead(head: ResponseHead): Buffer {
     textLength(field.typeUrl, head.typeUrl) +
     textLength(field.nonce, head.nonce) +
     head.removed.reduce((sum, name) => sum + encodedLength(field.removed, name), 0) +
-    (head.controlPlane === undefined
-      ? 0
-      : encodedLength(head.controlPlane.field, encodedLength(1, head.controlPlane.identifier)));
+    (head.controlPlane?.length ?? 0);
   const writer = new WireWriter(Buffer.allocUnsafe(length));
   if (head.version !== '') writer.text(field.version, head.version);
   if (head.typeUrl !== '') writer.text(field.typeUrl, head.typeUrl);
   if (head.nonce !== '') writer.text(field.nonce, head.nonce);
   for (const name of head.removed) writer.text(field.removed, name);
-  if (head.controlPlane !== undefined) {
-    writer.header(head.controlPlane.field, encodedLength(1, head.controlPlane.identifier));
-    writer.text(1, head.controlPlane.identifier);
-  }
+  if (head.controlPlane !== undefined) writer.raw(head.controlPlane);
   return writer.finish();
+}
+
+/** The field `control_plane` of all responses of a server: which server they are from. Its number differs between the protocols. */
+export interface ControlPlaneFields {
+  readonly sotw: Uint8Array;
+  readonly delta: Uint8Array;
+}
+
+/** @param identifier `ControlPlane.identifier` */
+export function encodeControlPlane(identifier: string): ControlPlaneFields {
+  const encoded = (number: number): Uint8Array => {
+    const content = encodedLength(1, identifier);
+    const writer = new WireWriter(keptBuffer(encodedLength(number, content)));
+    writer.header(number, content);
+    writer.text(1, identifier);
+    return writer.finish();
+  };
+  return { sotw: encoded(6), delta: encoded(7) };
 }
 
 function textLength(number: number, text: string): number {

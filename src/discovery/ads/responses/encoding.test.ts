@@ -6,7 +6,7 @@ import {
   DeltaDiscoveryResponseSchema,
   DiscoveryResponseSchema,
 } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { encodeHead, frameOf } from './ads-response.ts';
+import { encodeControlPlane, encodeHead, frameOf } from './ads-response.ts';
 import { encodeResource, encodeValue } from './encoding.ts';
 
 const typeUrl = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
@@ -78,18 +78,28 @@ describe('a response', () => {
   test('is its head and the frames of its resources, in any number', () => {
     const [a, b] = ['a', 'b'].map((name) => encodeValue(typeUrl, Buffer.from(name), name));
     const head = { typeUrl, version: 'v1', nonce: 'v1/1-1' };
-    const sotw = Buffer.concat([encodeHead({ ...head, removed: [] }), a!.sotwFrame, b!.sotwFrame]);
+    const controlPlane = encodeControlPlane('pilot-0');
+    const sotw = Buffer.concat([
+      encodeHead({ ...head, removed: [], controlPlane: controlPlane.sotw }),
+      a!.sotwFrame,
+      b!.sotwFrame,
+    ]);
     expect(fromBinary(DiscoveryResponseSchema, sotw)).toMatchObject({
       typeUrl,
       versionInfo: 'v1',
       nonce: 'v1/1-1',
+      controlPlane: { identifier: 'pilot-0' },
       resources: [{ value: Buffer.from('a') }, { value: Buffer.from('b') }],
     });
-    const delta = Buffer.concat([encodeHead({ ...head, removed: ['x', 'ÿ'] }), a!.deltaFrame]);
+    const delta = Buffer.concat([
+      encodeHead({ ...head, removed: ['x', 'ÿ'], controlPlane: controlPlane.delta }),
+      a!.deltaFrame,
+    ]);
     expect(fromBinary(DeltaDiscoveryResponseSchema, delta)).toMatchObject({
       typeUrl,
       systemVersionInfo: 'v1',
       nonce: 'v1/1-1',
+      controlPlane: { identifier: 'pilot-0' },
       removedResources: ['x', 'ÿ'],
       resources: [{ name: 'a' }],
     });

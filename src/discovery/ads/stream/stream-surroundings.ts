@@ -6,7 +6,7 @@ import type { OneShot } from '../one-shot.ts';
 import type { NameLists } from '../requests/request-names.ts';
 import type { Turns } from '../requests/request-turns.ts';
 import type { ResourceReferences, ResourceSource } from '../resource-source.ts';
-import type { SharedBodies } from '../responses/ads-response.ts';
+import type { ControlPlaneFields, SharedBodies } from '../responses/ads-response.ts';
 import type { RemovalTimes } from '../responses/cluster-retention.ts';
 import type { DepartedClusters } from '../responses/departed-clusters.ts';
 import type { StreamShares } from './stream-shares.ts';
@@ -19,6 +19,8 @@ export interface StreamSurroundings {
   readonly observer: AdsObserver;
   readonly logger: Logger;
   readonly bodies: SharedBodies;
+  /** Undefined: responses do not tell which server they are from. */
+  readonly controlPlane?: ControlPlaneFields;
   readonly lists: NameLists;
   /** When requests are dealt with. */
   readonly turns: Turns;
