@@ -21,6 +21,7 @@ type Diagram =
   | 'bootstrap'
   | 'bootstrap-detailed'
   | 'ads'
+  | 'make-before-break'
   | 'settings'
   | 'configuration'
   | 'config-source'

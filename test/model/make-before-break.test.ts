@@ -1,10 +1,24 @@
 /** Make before break on one stream: what waits for which clusters, and for how long (machines/discovery/ads/cluster-rollout.ts). */
+import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { checkTrace } from '../../src/debugger/check/check.ts';
+import { formatReport } from '../../src/debugger/check/check-report-text.ts';
+import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
 import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
 
+const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences')).filter(({ file }) =>
+  /\/(ads|make-before-break)\.mmd$/.test(file),
+);
+
+/** Whatever a test did: no chart failed, and the trace conforms to the diagrams. */
 afterEach(() => {
-  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+  for (const world of AdsWorld.made.splice(0)) {
+    expect(world.failed).toBeUndefined();
+    const report = checkTrace(diagrams, world.records);
+    expect(report.departures, formatReport(report, diagrams)).toEqual([]);
+  }
 });
 
 /** An Envoy as far as the order of requests and responses counts, in one of the protocols. */
@@ -289,6 +303,62 @@ describe.each([
     client.ack(client.world.read()!, ['r'], 'no');
     client.world.clock.advance(200_000);
     expect(client.take()).toEqual([]);
+  });
+
+  test('endpoints of a cluster that is updated in place are sent without a request, while other clusters wait', () => {
+    const client = settled(delta);
+    client.source.set(clusterType, 'a');
+    client.world.push(clusterType);
+    expect(client.read()).toEqual(['Cluster a', 'ClusterLoadAssignment a']);
+  });
+
+  test('endpoints that a new cluster shares with another one are sent without a request, and its routes after them', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
+    client.source.set(clusterType, 'b');
+    client.source.setNaming(routeType, 'r', 'b');
+    client.world.push(clusterType, routeType);
+    expect(client.read()).toEqual([withA('b'), 'ClusterLoadAssignment a', 'RouteConfiguration r']);
+  });
+
+  test('a client that connects again is sent routes when it has acknowledged clusters', () => {
+    const first = settled(delta);
+    const { source, world } = first;
+    const again = new Client(delta, { source, clock: world.clock });
+    source.set(clusterType, 'b');
+    source.set(endpointType, 'b');
+    source.setNaming(routeType, 'r', 'b');
+    const [a] = [...source.contentsOf(clusterType).values()].map((content) => content.split('='));
+    if (delta) {
+      const initialResourceVersions = { [a![0]!]: a![1]! };
+      again.world.delta({ typeUrl: clusterType, initialResourceVersions });
+      again.world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'], initialResourceVersions: { r: 'old' } });
+    } else {
+      again.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+      again.world.sotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
+    }
+    const clusters = again.world.readAll();
+    expect(clusters.map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
+    again.ack(clusters[0]!);
+    expect(again.read()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('a client that asks for endpoints and for no clusters while a cluster warms is sent endpoints, and routes later', () => {
+    const client = new Client(delta);
+    client.source.set(clusterType, 'a');
+    client.source.set(endpointType, 'a');
+    client.source.setNaming(routeType, 'r', 'a');
+    expect(brief(client.askEndpoints('a'))).toBe('ClusterLoadAssignment a');
+    if (delta) {
+      const initialResourceVersions = { r: 'old' };
+      client.world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'], initialResourceVersions });
+    } else client.world.sotw({ typeUrl: routeType, versionInfo: 'v', resourceNames: ['r'] });
+    expect(client.read()).toEqual([]);
+    if (delta) client.world.delta({ typeUrl: clusterType, initialResourceVersions: { a: '1' } });
+    else client.world.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    for (const seen of client.world.readAll()) if (seen.typeUrl === clusterType) client.ack(seen);
+    client.world.clock.advance(0);
+    expect([...client.read(), client.world.watch(routeType)?.nonceSent !== '']).toContain(true);
   });
 
   test('the first clusters of a client hold nothing back', () => {

@@ -246,6 +246,8 @@ export class RolloutGate {
       .filter((name) => !has.has(name))
       .map((name) => {
         const { after, assignment, secrets } = this.#stream.references.usabilityOf(sent.get(name)!);
+        // In delta, Envoy does not request endpoints that it has for another cluster, and waits until they are sent again.
+        if (after === 'assignment' && assignment !== name) this.#stream.sentOf(endpointType).forget([assignment]);
         const isFetched = [...secrets].every(isSecretFetched);
         if (!isFetched || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
         return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
