@@ -23,7 +23,8 @@ const bounds = sized<Bounds[]>({
     { changes: 2, faults: 0, kinds: ['update'] },
   ],
   full: [
-    { changes: 1, faults: 1, kinds: ['replace'] },
+    // Not with streams that end: a client that requests endpoints of a cluster which was removed while it connected again gets none.
+    { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reject'] },
     { changes: 1, faults: 1, kinds: ['dns'] },
     { changes: 2, faults: 0, kinds: ['replace', 'dns'] },
     { changes: 2, faults: 0, kinds: ['replace', 'update'] },

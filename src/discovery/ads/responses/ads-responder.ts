@@ -5,14 +5,7 @@ import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import type { OneShotAnswer } from '../one-shot.ts';
-import type {
-  EncodedResource,
-  NodeIdentity,
-  NodeResources,
-  Preparation,
-  ResourceReferences,
-  ResourceSet,
-} from '../resource-source.ts';
+import type { NodeIdentity, NodeResources, Preparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { type AdsTransport, isClientGone } from '../stream/ads-transport.ts';
 import { shortened } from '../stream/client-text.ts';
 import type { StreamSurroundings } from '../stream/stream-surroundings.ts';
@@ -20,6 +13,7 @@ import { noteHandedOver } from '../turns/slices.ts';
 import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from './ads-response.ts';
 import { type Selection, SentResources } from './ads-sent.ts';
 import type { RemovalTimes } from './cluster-retention.ts';
+import type { DepartedResources } from './departed-clusters.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import { type GatedStream, RolloutGate } from './rollout-gate.ts';
 
@@ -115,7 +109,7 @@ export class AdsResponder implements GatedStream {
     return this.#options.watchOf(typeUrl);
   }
 
-  departedClusters(): ReadonlyMap<string, EncodedResource> | undefined {
+  departedResources(): DepartedResources | undefined {
     const node = this.#client?.node;
     return node && this.#around.makeBeforeBreak?.departed.take(node, this.now());
   }
@@ -149,9 +143,10 @@ export class AdsResponder implements GatedStream {
 
   /** Makes no more responses. */
   stop(): void {
-    const clusters = this.#options.delta ? undefined : this.gate?.clusters;
+    const clusters = this.gate?.clusters;
     if (clusters !== undefined && this.#client !== undefined) {
-      this.#around.makeBeforeBreak?.departed.add(this.#client.node, clusters, this.now());
+      const assignments = this.sentOf(endpointType).resources;
+      this.#around.makeBeforeBreak?.departed.add(this.#client.node, { clusters, assignments }, this.now());
     }
     this.#orders = [];
     this.#sent.clear();

@@ -12,6 +12,7 @@ import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { onceForPair } from '../../../model/collections/once-for.ts';
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { differenceOf, type SentResources } from './ads-sent.ts';
+import type { DepartedResources } from './departed-clusters.ts';
 import { LayeredResources } from './layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
@@ -23,8 +24,8 @@ export interface RetainingStream {
   readonly rules: RolloutRules;
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
-  /** What the client was sent of clusters on its last stream; undefined if that is not known. */
-  departedClusters(): ResourceMap | undefined;
+  /** What the client was sent on its last stream; undefined if that is not known. */
+  departedResources(): DepartedResources | undefined;
   now(): number;
 }
 
@@ -65,6 +66,8 @@ export class ClusterRetention {
   #hasOthers = false;
   /** Names of clusters that are no longer configured and that the client has from another stream, with their endpoints. */
   #brought: ReadonlySet<string> | undefined;
+  /** What it was sent on its last stream, until it has acknowledged listeners or routes on this one. */
+  #departed: DepartedResources | undefined;
 
   constructor(stream: RetainingStream) {
     this.#stream = stream;
@@ -80,7 +83,8 @@ export class ClusterRetention {
     const sent = this.#stream.sentOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
     if (isReturning) this.#hasOthers = true;
-    const departed = order.returning === undefined ? undefined : this.#stream.departedClusters();
+    const last = isReturning ? this.#lastStream() : undefined;
+    const departed = order.returning === undefined ? undefined : last?.clusters;
     const before = departed ?? sent.resources;
     const { removed } = differenceOf(before, set.resources);
     // Of another stream: those are known by name alone.
@@ -112,8 +116,10 @@ export class ClusterRetention {
     if (retained.length === 0) return { order, set };
     const sent = this.#stream.sentOf(order.typeUrl);
     const names = new Set(retained.map(({ name }) => name));
-    const kept = resourcesOf(sent.resources, [...names]);
-    const unknown = [...names].filter((name) => this.#brought?.has(name) === true && !sent.has(name));
+    const last = this.#departed?.assignments;
+    const kept = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
+    const isUnseen = (name: string): boolean => !sent.has(name) && last?.has(name) !== true;
+    const unknown = [...names].filter((name) => this.#brought?.has(name) === true && isUnseen(name));
     const isUnknown = new Set(unknown);
     const asked = order.asked.filter((name) => !isUnknown.has(name));
     const all = order.names === '*' ? order.names : order.names.filter((name) => !isUnknown.has(name));
@@ -140,6 +146,24 @@ export class ClusterRetention {
   /** The client has acknowledged listeners, routes or extensions of this stream. */
   proven(): void {
     this.#hasOthers = false;
+    this.#departed = undefined;
+  }
+
+  #lastStream(): DepartedResources | undefined {
+    this.#departed ??= this.#stream.departedResources();
+    return this.#departed;
+  }
+
+  /**
+   * Endpoints that a client asks for before it asks for clusters: of those that are no longer configured, what it had. Each name is
+   * answered, for a cluster that warms may wait for it.
+   */
+  endpointsOfLastStream(set: ResourceSet, isConfigured: (cluster: string) => boolean): ResourceSet {
+    const assignments = this.#lastStream()?.assignments;
+    if (assignments === undefined) return set;
+    const gone = [...set.resources.keys()].filter((name) => !isConfigured(name));
+    const resources = LayeredResources.over(set.resources, resourcesOf(assignments, gone), []);
+    return { version: set.version, resources };
   }
 
   acknowledged(rollout: Rollout, typeUrl: string, held: (cluster: string) => boolean): Rollout {

@@ -9,8 +9,13 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 /** Clients that are remembered: the oldest one makes room for a new one. */
 const maxDepartedClients = 10_000;
 
-interface Departed {
+/** What a client was sent. */
+export interface DepartedResources {
   readonly clusters: ResourceMap;
+  readonly assignments: ResourceMap;
+}
+
+interface Departed extends DepartedResources {
   readonly until: number;
 }
 
@@ -23,11 +28,11 @@ export class DepartedClusters {
     this.#keptMs = keptMs;
   }
 
-  /** The stream of a client has ended. The map is usually shared by many clients, and not copied. */
-  add(node: NodeIdentity, clusters: ResourceMap, now: number): void {
+  /** The stream of a client has ended. The maps are usually shared by many clients, and not copied. */
+  add(node: NodeIdentity, { clusters, assignments }: DepartedResources, now: number): void {
     const key = keyOf(node);
     this.#clients.delete(key);
-    this.#clients.set(key, { clusters, until: now + this.#keptMs });
+    this.#clients.set(key, { clusters, assignments, until: now + this.#keptMs });
     for (const [oldest, { until }] of this.#clients) {
       if (until > now && this.#clients.size <= maxDepartedClients) break;
       this.#clients.delete(oldest);
@@ -35,11 +40,11 @@ export class DepartedClusters {
   }
 
   /** What the client was sent on its last stream; undefined if that is not known. */
-  take(node: NodeIdentity, now: number): ResourceMap | undefined {
+  take(node: NodeIdentity, now: number): DepartedResources | undefined {
     const key = keyOf(node);
     const known = this.#clients.get(key);
     this.#clients.delete(key);
-    return known !== undefined && known.until > now ? known.clusters : undefined;
+    return known !== undefined && known.until > now ? known : undefined;
   }
 }
 

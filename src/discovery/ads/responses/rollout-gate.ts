@@ -159,7 +159,12 @@ export class RolloutGate {
   }
 
   #endpoints(order: ResponseOrder, set: ResourceSet): Prepared {
-    if (this.#subscription === 'none') this.#isWarming = true;
+    if (this.#subscription === 'none') {
+      this.#isWarming = true;
+      const configured = this.#stream.generatedClusters()?.resources;
+      if (configured === undefined) return { order, set };
+      return { order, set: this.#retention.endpointsOfLastStream(set, (name) => configured.has(name)) };
+    }
     if (order.asked.length > 0 && this.#rollout.newClusters.length > 0) this.#dropGone(order.asked);
     return this.#retention.endpoints(this.#rollout, order, set);
   }
