@@ -97,7 +97,12 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
     // The trace of a failure is fetched without a token.
     args: ['--debugger', 'open'],
     executable: settings.pilot,
-    env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`, PILOT_DEBOUNCE_MAX: longestDebounce },
+    env: {
+      NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
+      PILOT_DEBOUNCE_MAX: longestDebounce,
+      // A proxy would keep removed clusters for 5 s, or for the drain time: later than the oracle looks.
+      PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0',
+    },
   });
   await waitForPort(server);
   const oracle = new Oracle();

@@ -87,10 +87,21 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   return 0;
 }
 
+/** Words of the command line without the flags that say where it acts, and those that replace them there. */
+function withoutPlace(words: readonly string[]): string[] {
+  return words.filter((word, index) => {
+    if (words[index - 1] === '--network-namespace') return false;
+    return !/^--(network-namespace|cni-mode|skip-rule-apply|force-ipv6)(=|$)/.test(word);
+  });
+}
+
 /** A process cannot move to another network: the same program with the same flags tries it in there. @returns its exit code */
 async function validateWithin(networkNamespace: string, order: InterceptionOrder): Promise<number> {
-  const there = ['--network-namespace=', '--cni-mode=false', '--skip-rule-apply=true'];
-  const flags = [...process.argv.slice(1), ...there, `--force-ipv6=${order.interception.ipv6}`];
+  const flags = [
+    ...withoutPlace(process.argv.slice(1)),
+    '--skip-rule-apply',
+    `--force-ipv6=${order.interception.ipv6}`,
+  ];
   const command = [process.execPath, ...process.execArgv, ...flags];
   const { exitCode, stdout, stderr, shortMessage } = await execa(
     'nsenter',
