@@ -210,7 +210,7 @@ const broken: Record<string, Broken> = {
   'a connection that does not hear that its client does not read': {
     finds: wanted,
     within: bounds(1, 1),
-    machines: connectionWithout('streaming', 'on', 'stream.congested'),
+    machines: connectionWithout('streaming.delivery', 'on', 'stream.congested'),
     options: unread,
   },
   'a connection that waits for a client that does not read without a limit': {

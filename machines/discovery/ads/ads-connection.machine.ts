@@ -205,6 +205,8 @@ export const adsConnectionMachine = setup({
       states: {
         delivery: {
           description: 'Whether the client takes what it is sent.',
+          // Not a transition of `streaming`: it would enter the other regions anew, and their waits would be forgotten.
+          on: { 'stream.congested': '.congested' },
           initial: 'caught up',
           states: {
             'caught up': {
@@ -330,7 +332,6 @@ export const adsConnectionMachine = setup({
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => ({ code: event.code, reason: event.reason }) },
         },
-        'stream.congested': '.delivery.congested',
         'request.unreadable': {
           target: 'closing',
           actions: { type: 'rememberEnd', params: ({ event }) => unreadable(event.reason) },

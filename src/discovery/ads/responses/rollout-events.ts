@@ -16,18 +16,35 @@ import {
 
 export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersRemovable;
 
-/** What the chart hears of a change of the record. */
-export function* reportsOf(before: Rollout, next: Rollout): Generator<StreamReport> {
-  const wasWaiting = isWaiting(before);
-  if (isWaiting(next) !== wasWaiting) {
-    const typeUrls = [...new Set(next.held.map(({ typeUrl }) => typeUrl))];
-    const clusters = awaitedClusters(next);
-    yield wasWaiting ? { type: 'clusters.usable' } : { type: 'clusters.awaited', clusters, typeUrls };
+/**
+ * Reports to the chart of a stream. A report may lead to responses and so to newer records, whose reports come first: each report is about
+ * the record of its moment, and is made only if the chart was told otherwise last.
+ */
+export class RolloutReports {
+  readonly #tell: (report: StreamReport) => void;
+  #isWaiting = false;
+  #isPending = false;
+
+  constructor(tell: (report: StreamReport) => void) {
+    this.#tell = tell;
   }
-  const wasPending = isRemovalPending(before);
-  if (isRemovalPending(next) !== wasPending) {
-    const clusters = next.retained.map(({ name }) => name);
-    yield wasPending ? { type: 'clusters.removed' } : { type: 'clusters.kept', clusters };
+
+  /** @param current the record at the time of the call */
+  report(current: () => Rollout): void {
+    const waiting = isWaiting(current());
+    if (waiting !== this.#isWaiting) {
+      this.#isWaiting = waiting;
+      const { held } = current();
+      const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
+      const clusters = awaitedClusters(current());
+      this.#tell(waiting ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
+    }
+    const pending = isRemovalPending(current());
+    if (pending !== this.#isPending) {
+      this.#isPending = pending;
+      const clusters = current().retained.map(({ name }) => name);
+      this.#tell(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
+    }
   }
 }
 

@@ -24,7 +24,7 @@ import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { Selection, SentResources } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
 import { LayeredResources } from './layered-resources.ts';
-import { eventsOf, type RolloutEvent, reportsOf } from './rollout-events.ts';
+import { eventsOf, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
@@ -58,6 +58,7 @@ const noNames: readonly string[] = [];
 export class RolloutGate {
   readonly #stream: GatedStream;
   readonly #retention: ClusterRetention;
+  readonly #reports: RolloutReports;
   #rollout: Rollout = newRollout;
   #subscription: ClusterSubscription = 'none';
   /** The client subscribes to endpoints and not to clusters: an Envoy of which a cluster warms requests no clusters. */
@@ -70,6 +71,7 @@ export class RolloutGate {
   constructor(stream: GatedStream) {
     this.#stream = stream;
     this.#retention = new ClusterRetention(stream);
+    this.#reports = new RolloutReports((report) => stream.tell(report));
   }
 
   get rollout(): Rollout {
@@ -423,9 +425,9 @@ export class RolloutGate {
     const before = this.#rollout;
     if (next === before) return;
     this.#rollout = next;
-    const events = before.held === next.held ? [] : [...eventsOf(before, next, current)];
-    for (const report of reportsOf(before, next)) this.#stream.tell(report);
-    for (const event of events) this.#stream.takeRolloutEvent(event);
+    this.#reports.report(() => this.#rollout);
+    if (before.held === this.#rollout.held) return;
+    for (const event of [...eventsOf(before, this.#rollout, current)]) this.#stream.takeRolloutEvent(event);
   }
 }
 
