@@ -82,7 +82,10 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
   for (const gateway of configs.Gateway) {
     yield;
     for (const secret of rootSecretsOf(gateway)) {
-      if (warnings.has(secret)) users.set(secret, [...(users.get(secret) ?? []), configKeyText(configKeyOf(gateway))]);
+      if (!warnings.has(secret)) continue;
+      const gateways = users.get(secret) ?? [];
+      gateways.push(configKeyText(configKeyOf(gateway)));
+      users.set(secret, gateways);
     }
   }
   for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });

@@ -199,13 +199,16 @@ export function* statusInPieces(
   const status = new Map<string, PushStatus[string]>();
   for (const [metric, find] of Object.entries({ ...finders, ...labelledMetrics })) {
     const found = new Map<string, Diagnostic>();
+    const objects = new Map<string, Set<string>>();
     yield* find(sources, (key, message, subject) => {
-      const first = found.get(key);
-      if (first === undefined) found.set(key, { ...subject, message });
-      else if (subject?.objects !== undefined) {
-        found.set(key, { ...first, objects: [...new Set([...(first.objects ?? []), ...subject.objects])] });
-      }
+      if (!found.has(key)) found.set(key, { ...subject, message });
+      if (subject?.objects === undefined) return;
+      // Copied once, at the end: one key may be about all objects.
+      const ofKey = objects.get(key) ?? new Set();
+      for (const object of subject.objects) ofKey.add(object);
+      objects.set(key, ofKey);
     });
+    for (const [key, ofKey] of objects) found.set(key, { ...found.get(key)!, objects: [...ofKey] });
     status.set(metric, Object.fromEntries(found));
   }
   return Object.fromEntries(status);
