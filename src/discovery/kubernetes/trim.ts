@@ -154,7 +154,7 @@ function digested({ data }: Fields): Fields {
 }
 
 /** What a credential may be of (`src/model/kinds/kubernetes/credential.ts`): no password of anybody else's is kept. */
-const credentialKeys = ['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'ca.crl'];
+const credentialKeys = ['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'crl', 'ca.crl'];
 /** And what the mesh configuration is under, and the root of the mesh (`src/discovery/leader/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 

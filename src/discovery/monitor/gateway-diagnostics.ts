@@ -1,7 +1,7 @@
 /** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
-import { listWarnings } from '../../model/kinds/kubernetes/credential.ts';
+import { crlKeyOf, listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { backendTlsReports } from '../../model/translation/gateway-api/backend-tls-status.ts';
@@ -74,7 +74,7 @@ export const findRevocationListProblems: FindDiagnostics = function* ({ configs,
   const warnings = new Map<string, string>();
   for (const { config, lists } of context.credentials.withRevocationLists()) {
     yield;
-    const found = listWarnings(lists, now);
+    const found = listWarnings(lists, now, crlKeyOf(config.spec));
     if (found.length > 0) warnings.set(`${config.namespace}/${config.name}`, found.join('; '));
   }
   if (warnings.size === 0) return;

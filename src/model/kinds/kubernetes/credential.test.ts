@@ -88,17 +88,29 @@ describe('certificates of authorities', () => {
     expect(isRight(read) && read.right.crl).toBeUndefined();
   });
 
-  it('come with their revocation lists', () => {
+  it.each([
+    ['ca.crt', 'ca.crl'],
+    ['cacert', 'crl'],
+  ])('come with their revocation lists: %s and %s', (rootsKey, listKey) => {
     const certificate = readCertificate(new X509Certificate(roots).raw);
     const issuer = { certificate, privateKey: createPrivateKey(authority.privateKey) };
     const life = { thisUpdate: new Date(Date.now() - 60_000), nextUpdate: new Date(Date.now() + 86_400_000) };
     const list = issueRevocationList(issuer, { ...life, number: 1, revoked: [] });
-    const given = secret({ 'ca.crt': roots, 'ca.crl': list });
+    const given = secret({ [rootsKey]: roots, [listKey]: list });
     const read = trustedRootsOf(given);
     expect(isRight(read) && text(read.right.crl!)).toBe(list);
     expect(credentialWarnings(given)).toEqual([
-      { path: 'stringData', message: expect.stringMatching(/^ca\.crl: the certificate revocation list expires on /) },
+      {
+        path: 'stringData',
+        message: expect.stringContaining(`${listKey}: the certificate revocation list expires on `),
+      },
     ]);
+  });
+
+  it('are not read if a list of a generic Secret (`crl`) is unusable', () => {
+    const given = secret({ cacert: roots, crl: 'list' });
+    const read = trustedRootsOf(given);
+    expect(isLeft(read) && read.left).toMatch(/^crl: has no PEM block/);
   });
 
   it.each(['list', ''])('are not read without usable revocation lists: %j', (list) => {

@@ -30,7 +30,7 @@ const pairs = [
   ['tls.crt', 'tls.key'],
 ] as const;
 const rootKeys = ['cacert', 'ca.crt'] as const;
-const crlKey = 'ca.crl';
+const crlKeys = ['crl', 'ca.crl'] as const;
 
 /** Envoy takes no shorter RSA key, and these curves only (its page on TLS, "certificate selection"). */
 const shortestRsaBits = 2048;
@@ -62,7 +62,7 @@ export function trustedRootsOf(
   const certificates = secretBytes(secret, key)!;
   const roots = checkedRoots(key, { certificates });
   if (isLeft(roots) || lists === null) return roots;
-  if (lists.usable.length === 0) return left(`${crlKey}: ${lists.problems.join('; ')}`);
+  if (lists.usable.length === 0) return left(`${crlKeyOf(secret) ?? crlKeys[1]}: ${lists.problems.join('; ')}`);
   return right({ certificates, crl: Buffer.from(lists.usable.map(({ pem }) => pem).join('')) });
 }
 
@@ -70,14 +70,20 @@ export function trustedRootsOf(
  * The revocation lists of a Secret, checked against its certificates of authorities.
  *
  * @param previous lists of an earlier version of the Secret
- * @returns `undefined` if the Secret has no entry `ca.crl`; an empty entry is a problem, as it may be a list that was lost
+ * @returns `undefined` if the Secret has neither entry `crl` nor `ca.crl`; an empty entry is a problem, as it may be a list that was lost
  */
 export function revocationListsOf(secret: Secret, at: Date, previous?: RevocationLists): RevocationLists | undefined {
-  const crl = secretBytes(secret, crlKey);
-  if (crl === undefined) return undefined;
+  const crlKey = crlKeyOf(secret);
+  if (crlKey === undefined) return undefined;
+  const crl = secretBytes(secret, crlKey)!;
   const key = rootKeys.find((candidate) => secretBytes(secret, candidate) !== undefined);
   const authorities = key === undefined ? [] : authoritiesOf(secretBytes(secret, key)!);
   return checkRevocationLists(Buffer.from(crl).toString('latin1'), authorities, at, previous?.usable);
+}
+
+/** The entry of a Secret that has its revocation lists. */
+export function crlKeyOf(secret: Secret): (typeof crlKeys)[number] | undefined {
+  return crlKeys.find((key) => secretBytes(secret, key) !== undefined);
 }
 
 function authoritiesOf(pem: Uint8Array): readonly Certificate[] {
@@ -108,14 +114,14 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   const read = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
   return [
     ...read.flatMap((one) => (isLeft(one) ? [{ path, message: `is no use as a credential: ${one.left}` }] : [])),
-    ...(lists?.usable.length ? listWarnings(lists, now) : []).map((message) => ({ path, message })),
+    ...(lists?.usable.length ? listWarnings(lists, now, crlKeyOf(secret)) : []).map((message) => ({ path, message })),
   ];
 }
 
-/** What is wrong with revocation lists that are in use, or will be soon. */
-export function listWarnings({ problems, usable }: RevocationLists, now: Date): readonly string[] {
+/** What is wrong with revocation lists that are in use, or will be soon. @param key entry of the Secret that has the lists */
+export function listWarnings({ problems, usable }: RevocationLists, now: Date, key = 'ca.crl'): readonly string[] {
   const expiry = expiryWarning(usable, now);
-  return [...problems, ...(expiry === undefined ? [] : [expiry])].map((problem) => `${crlKey}: ${problem}`);
+  return [...problems, ...(expiry === undefined ? [] : [expiry])].map((problem) => `${key}: ${problem}`);
 }
 
 function checkedRoots(key: string, roots: TrustedRoots): Either<string, TrustedRoots> {
