@@ -28,6 +28,15 @@ it('validate warns of the younger of two BackendTLSPolicies for one Service', as
   ]);
 });
 
+it('validate warns of a port name that the Service does not have: connections there stay unencrypted', async () => {
+  const service = document('Service', 'cart', '{ports: [{name: https, port: 443}]}');
+  const targets = '{targetRefs: [{group: "", kind: Service, name: cart, sectionName: nosuch}], ';
+  const mistyped = document('BackendTLSPolicy', 'tls', `${targets}validation: {hostname: a.test, ${system}}}`);
+  expect(await warnings(service, mistyped)).toEqual([
+    'warning BackendTLSPolicy shop/tls: Service shop/cart has no port named nosuch (its ports: https): the policy does not apply there, and connections are not secured',
+  ]);
+});
+
 it('validate says what a BackendTLSPolicy that is not valid closes', async () => {
   expect(await warnings(policy('tls', `${system}, crl: list`))).toEqual([
     'warning BackendTLSPolicy shop/tls: where no earlier version of it is in force, gateways answer requests to Service cart of namespace shop with 503',

@@ -4,7 +4,7 @@ import type { Gateway } from '../../model/kinds/gateway.ts';
 import { crlKeyOf, listWarnings } from '../../model/kinds/kubernetes/credential.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { backendTlsReports } from '../../model/translation/gateway-api/backend-tls-status.ts';
+import { backendTlsReports, type PortsOfService } from '../../model/translation/gateway-api/backend-tls-status.ts';
 import { http3Offer } from '../../networking/gateway/http3.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
@@ -104,7 +104,19 @@ function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] 
 
 /** BackendTLSPolicies that cannot be honoured, wholly or in part. */
 export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {
-  for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials)) {
+  if (configs.BackendTLSPolicy.length === 0) return;
+  const ports = new Map<string, readonly string[]>();
+  for (const service of context.services) {
+    yield;
+    const { kind, namespace, name } = service.origin;
+    if (kind === 'Service')
+      ports.set(
+        `${namespace}/${name}`,
+        service.ports.map((port) => port.name),
+      );
+  }
+  const portsOf: PortsOfService = (namespace, name) => ports.get(`${namespace}/${name}`) ?? 'absent';
+  for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials, portsOf)) {
     yield;
     if (report !== undefined) note(configKeyText(configKeyOf(report.policy)), report.message);
   }
