@@ -109,10 +109,14 @@ const endsWithinMs = 30_000;
 export const endOf = async ({ container }: ContainedAgent): Promise<unknown> =>
   Promise.race([container.ended(), sleep(endsWithinMs, 'still running', { ref: false })]);
 
-/** Envoys with this agent's bootstrap. */
+/** What an Envoy that is asked something and ends at once has in its command line: its version, or whether a bootstrap is valid. */
+const asking = ['--mode', '--version', '--hot-restart-version'];
+
+/** Envoys that serve with this agent's bootstrap. */
 export function envoysIn({ container }: ContainedAgent): readonly number[] {
   const folder = container.cwd;
   return hostProcesses()
     .filter(({ command }) => command[0]?.endsWith('envoy') && command.some((word) => word.startsWith(folder)))
+    .filter(({ command }) => !asking.some((word) => command.includes(word)))
     .map(({ pid }) => pid);
 }
