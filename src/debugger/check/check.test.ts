@@ -205,6 +205,18 @@ test('many activations at once do not slow the check down', () => {
   expect(process.cpuUsage(start).user / 1000).toBeLessThan(3_000);
 });
 
+test('a message of a diagram that is not checked is no departure, also where another diagram has both its ends', () => {
+  const ask = parseDiagram(
+    'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',
+    'ask.mmd',
+  );
+  const other = parseDiagram('sequenceDiagram\n participant a\n participant b\n a->>b: a.begins', 'other.mmd');
+  const checker = new TraceChecker([ask, other], { omits: ['b.answers'] });
+  checker.feed({ seq: 1, t: 1, kind: 'event', from: 'a', to: 'b', event: { type: 'a.asks' } });
+  checker.feed({ seq: 2, t: 2, kind: 'event', from: 'a', to: 'b', event: { type: 'a.unknown' } });
+  expect(checker.report().departures.map(({ message }) => message.type)).toEqual(['a.unknown']);
+});
+
 test('a diagram that speaks about messages which the trace leaves out is not checked, and that is said', () => {
   const about = parseDiagram(
     'sequenceDiagram\n participant a\n participant b\n a->>b: a.asks\n b->>a: b.answers',

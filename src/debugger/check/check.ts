@@ -96,7 +96,8 @@ export class TraceChecker {
       const omitted = missing(contract);
       return omitted.length === 0 ? [] : [{ file: contract.diagram.file, omitted }];
     });
-    this.#kinds = new MessageKinds(this.#monitors);
+    const unchecked = contracts.filter((contract) => missing(contract).length > 0);
+    this.#kinds = new MessageKinds(this.#monitors, unchecked);
     this.#messages = new MessageReader(header.actors);
   }
 

@@ -2,7 +2,7 @@
 import type { TraceHeader, TraceRecord } from '../../runtime/trace/trace.ts';
 import type { Diagram, Interruption } from '../diagram/diagram.ts';
 import { type Binding, matchName, type NamePattern } from '../diagram/name-pattern.ts';
-import { bindEnds, contractOf, type Occurrence, occurrenceOf, type Step } from './contract.ts';
+import { bindEnds, type Contract, contractOf, type Occurrence, occurrenceOf, type Step } from './contract.ts';
 import { DiagramMonitor } from './diagram-monitor.ts';
 import { type Message, MessageReader } from './message.ts';
 
@@ -11,7 +11,8 @@ export interface MessageKind {
   readonly occurrences: readonly (readonly [DiagramMonitor, Occurrence])[];
   /**
    * `declared`: an arrow of some diagram says it. `undeclared`: none does, though both its ends take part in diagrams. The
-   * others are ignored by rule: XState's own, those of actors that no diagram names, spawns and such that no diagram names.
+   * others are ignored by rule: XState's own, those of actors that no diagram names, spawns and such that no diagram names, and
+   * messages that only diagrams have which are not checked.
    */
   readonly standing: 'declared' | 'undeclared' | 'internal' | 'unknownActor' | 'notInDiagrams';
   /** Series of actors that no diagram names (`epoch-N/process`) at its ends. */
@@ -30,13 +31,16 @@ interface TypeKind {
 
 export class MessageKinds {
   readonly #monitors: readonly DiagramMonitor[];
+  readonly #unchecked: readonly Contract[];
   readonly #names: readonly NamePattern[];
   readonly #types = new Map<string, TypeKind>();
   readonly #known = new Map<string, boolean>();
   #cached = 0;
 
-  constructor(monitors: readonly DiagramMonitor[]) {
+  /** @param unchecked of diagrams that are not checked, because the trace leaves some of their messages out */
+  constructor(monitors: readonly DiagramMonitor[], unchecked: readonly Contract[] = []) {
     this.#monitors = monitors;
+    this.#unchecked = unchecked;
     this.#names = monitors.flatMap(({ contract }) => contract.diagram.participants.map(({ name }) => name));
   }
 
@@ -106,7 +110,12 @@ export class MessageKinds {
     const occurrences = [...parts].map(
       ([monitor, { steps, interruptions }]) => [monitor, occurrenceOf(monitor.contract, steps, interruptions)] as const,
     );
-    return declared ? { occurrences, standing: 'declared', unknown: [] } : { occurrences, ...this.#unspoken(message) };
+    if (declared) return { occurrences, standing: 'declared', unknown: [] };
+    const isUnchecked = this.#unchecked.some(({ alphabet }) =>
+      alphabet.some((arrow) => arrow.type === message.type && bindEnds(arrow, message) !== undefined),
+    );
+    if (isUnchecked) return { occurrences, standing: 'notInDiagrams', unknown: [] };
+    return { occurrences, ...this.#unspoken(message) };
   }
 
   /** What a message is that no arrow says: an interruption may concern it, but what passes between participants has its place. */
