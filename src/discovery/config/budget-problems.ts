@@ -30,7 +30,9 @@ export function budgetProblems(
   const written = new Map(configs.map((config) => [keyOf(config), config]));
   const gatewayApi = translateGatewayApi(set, domain);
   const objects = new Map([...translateIngresses(set, mesh, { domain }), ...gatewayApi.objects, ...written]);
-  const { limited } = new NamespaceBudgets(limits).limit(objects.keys(), (key) => objects.get(key), mesh, new Map());
+  const { limited } = atOnce(
+    new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
+  );
   const found = [
     ...[...limited.values()].map((one) => limitedProblem(one, written)),
     ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),

@@ -10,6 +10,8 @@ import { maxDelegatedRoutes, maxHostRoutes } from '../../model/kinds/object-limi
 import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { VirtualServiceIndex } from '../../model/push-context/virtual-service-index.ts';
+import { atOnce } from '../../runtime/turns.ts';
+import type { LimitedObjects } from './limited-objects.ts';
 import { MeshConfigs } from './mesh-configs.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
 
@@ -44,7 +46,7 @@ function root(name: string, age: number, delegates: readonly string[], { hosts =
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
-  #limited: ReturnType<NamespaceBudgets['limit']>['limited'] = new Map();
+  #limited: LimitedObjects['limited'] = new Map();
 
   constructor(maxExported = Number.POSITIVE_INFINITY) {
     this.#budgets = new NamespaceBudgets({
@@ -66,7 +68,9 @@ class Given {
 
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(keyOf);
-    const { limited, changed } = this.#budgets.limit(keys, (key) => this.objects.get(key), {}, this.#limited);
+    const { limited, changed } = atOnce(
+      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.#limited),
+    );
     this.#limited = limited;
     return [...changed].map((key) => key.split('/').at(-1)!).sort();
   }
@@ -187,7 +191,7 @@ describe('the limit of routes that delegates add', () => {
     expect(errors).toMatchObject([{ object: 'VirtualService mallory/a', field: 'spec.http[2].delegate' }]);
     const sources = configs.snapshot.set.VirtualService;
     const { result: index, longestMs } = await measuredTurns(async () => {
-      return new VirtualServiceIndex(sources, new HostNames('cluster.local'), defaultMeshConfig);
+      return atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig));
     });
     const [service] = index.for('mesh', 'zoo');
     expect(service!.config.spec.http).toHaveLength(2 * 4_000 + 3_998 + 1);

@@ -9,6 +9,7 @@ import { beyondLimit, type Share } from '../../model/config/oldest-first.ts';
 import { maxDelegatedRoutes, maxHostRoutes } from '../../model/kinds/object-limits.ts';
 import { routeUnits } from '../../model/kinds/virtual-service.size.ts';
 import { closedRoute, type VirtualService } from '../../model/kinds/virtual-service.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import {
   type BudgetSettings,
   type Excess,
@@ -31,22 +32,23 @@ export class DelegateBudget implements NamespaceBudget {
   /** Objects that delegate, by namespace and key. */
   readonly #roots = new Map<string, Map<string, Config>>();
 
-  limit(
+  *limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     _settings: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
-  ): LimitedObjects {
+  ): Steps<LimitedObjects> {
     let touched = new Set<string>();
     let isOtherDelegate = false;
     for (const key of keys) {
+      yield;
       if (!key.startsWith('VirtualService/')) continue;
       const config = objectOf(key);
       if (this.#putDelegate(key, config)) isOtherDelegate = true;
       if (this.#putRoot(key, config)) touched.add(namespaceOf(key));
     }
     if (isOtherDelegate) touched = new Set([...touched, ...this.#roots.keys()]);
-    return limitedAgain(touched, before, (name) => this.#excessOf(name));
+    return yield* limitedAgain(touched, before, (name) => this.#excessOf(name));
   }
 
   /** @returns whether the delegate of this key differs */

@@ -3,7 +3,9 @@ import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import { buildServiceRegistry, type ServiceRegistry } from '../../model/services/service-registry.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { defaultConfigLimits } from './config-limits.ts';
+import type { LimitedObjects } from './limited-objects.ts';
 import { NamespaceBudgets } from './namespace-budgets.ts';
 
 const maxEndpoints = 131_072;
@@ -67,7 +69,7 @@ const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod$
 class Given {
   readonly #budgets: NamespaceBudgets;
   readonly objects = new Map<string, Config>();
-  limited: ReturnType<NamespaceBudgets['limit']>['limited'] = new Map();
+  limited: LimitedObjects['limited'] = new Map();
 
   constructor(...configs: Config[]) {
     this.#budgets = new NamespaceBudgets({
@@ -94,7 +96,7 @@ class Given {
 
   #limit(configs: readonly Config[]): string[] {
     const keys = configs.map(keyOf);
-    const { limited, changed } = this.#budgets.limit(keys, (key) => this.objects.get(key), {}, this.limited);
+    const { limited, changed } = atOnce(this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.limited));
     this.limited = limited;
     return [...changed].map((key) => key.split('/').at(-1)!).sort();
   }

@@ -12,6 +12,7 @@ import type { KubernetesService } from '../../model/kinds/kubernetes/service.ts'
 import type { ServiceEntry } from '../../model/kinds/service-entry.ts';
 import type { WorkloadEntry } from '../../model/kinds/workload-entry.ts';
 import { LabelIndex } from '../../model/services/label-match.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import {
   type BudgetSettings,
   type Excess,
@@ -61,15 +62,18 @@ export class EndpointBudget implements NamespaceBudget {
     this.#maxEndpoints = maxEndpoints;
   }
 
-  limit(
+  *limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     _settings: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
-  ): LimitedObjects {
+  ): Steps<LimitedObjects> {
     const touched = new Set<string>();
-    for (const key of keys) this.#put(key, objectOf(key), touched);
-    return limitedAgain(touched, before, (name) => this.#excessOf(name));
+    for (const key of keys) {
+      yield;
+      this.#put(key, objectOf(key), touched);
+    }
+    return yield* limitedAgain(touched, before, (name) => this.#excessOf(name));
   }
 
   #put(key: string, config: Config | undefined, touched: Set<string>): void {

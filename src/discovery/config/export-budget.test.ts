@@ -7,6 +7,7 @@ import { type Config, configKeyOf, configKeyText } from '../../model/config/conf
 import { unitBytes } from '../../model/kinds/object-limits.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
 import { noDestination } from '../../model/translation/gateway-api/backends.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { defaultConfigLimits } from './config-limits.ts';
 import { ExportBudget } from './export-budget.ts';
 import type { LimitedObject } from './limited-objects.ts';
@@ -50,11 +51,8 @@ class Given {
 
   /** @returns names of those whose limitation changed */
   limit(keys: string[]): string[] {
-    const { limited, changed } = this.budget.limit(
-      keys,
-      (key) => this.objects.get(key),
-      { rootNamespace: 'root' },
-      this.limited,
+    const { limited, changed } = atOnce(
+      this.budget.limiting(keys, (key) => this.objects.get(key), { rootNamespace: 'root' }, this.limited),
     );
     this.limited = limited;
     return [...changed].map((key) => key.split('/').at(-1)!).sort();

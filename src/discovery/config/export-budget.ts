@@ -16,6 +16,7 @@ import { bytesOf, unitsOf, virtualServiceUnits } from '../../model/kinds/virtual
 import { closedRoute, type VirtualService } from '../../model/kinds/virtual-service.ts';
 import { exportAnnotation, exportAnnotationName } from '../../model/services/kubernetes/convert-service.ts';
 import { noDestination } from '../../model/translation/gateway-api/backends.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import {
   type BudgetSettings,
   type Excess,
@@ -54,15 +55,20 @@ export class ExportBudget implements NamespaceBudget {
     this.#maxCost = maxCost;
   }
 
-  limit(
+  *limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
-  ): LimitedObjects {
+  ): Steps<LimitedObjects> {
     const touched = new Set<string>();
-    for (const key of keys) this.#put(key, objectOf(key), settings, touched);
-    return limitedAgain(touched, before, (name) => (name === settings.rootNamespace ? [] : this.#excessOf(name)));
+    for (const key of keys) {
+      yield;
+      this.#put(key, objectOf(key), settings, touched);
+    }
+    return yield* limitedAgain(touched, before, (name) =>
+      name === settings.rootNamespace ? [] : this.#excessOf(name),
+    );
   }
 
   #put(key: string, config: Config | undefined, settings: BudgetSettings, touched: Set<string>): void {

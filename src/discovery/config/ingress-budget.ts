@@ -6,6 +6,7 @@
 import type { Config } from '../../model/config/config.ts';
 import { beyondLimit, type Share } from '../../model/config/oldest-first.ts';
 import type { Ingress } from '../../model/kinds/kubernetes/ingress.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import {
   type BudgetSettings,
   type Excess,
@@ -24,14 +25,15 @@ export class IngressBudget implements NamespaceBudget {
     this.#maxPaths = maxPaths;
   }
 
-  limit(
+  *limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     { rootNamespace }: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
-  ): LimitedObjects {
+  ): Steps<LimitedObjects> {
     const touched = new Set<string>();
     for (const key of keys) {
+      yield;
       const [kind, name = ''] = key.split('/', 2);
       if (kind !== 'Ingress') continue;
       touched.add(name);
@@ -42,7 +44,7 @@ export class IngressBudget implements NamespaceBudget {
       if (shares.size > 0) this.#namespaces.set(name, shares);
       else this.#namespaces.delete(name);
     }
-    return limitedAgain(touched, before, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
+    return yield* limitedAgain(touched, before, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
   }
 
   *#excessOf(name: string): Generator<Excess> {

@@ -1,6 +1,7 @@
 /** Objects beyond a limit that all objects of their namespace share: what takes effect instead of them, and the problem that says so. */
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { Steps } from '../../runtime/turns.ts';
 
 /** What the objects of some keys mean after a limit. */
 export interface LimitedObjects {
@@ -34,12 +35,12 @@ export interface NamespaceBudget {
    * @param objectOf what the key stands for now
    * @param before result of the last call that took effect
    */
-  limit(
+  limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
     before: ReadonlyMap<string, LimitedObject>,
-  ): LimitedObjects;
+  ): Steps<LimitedObjects>;
 }
 
 /** An object beyond a limit. */
@@ -62,14 +63,16 @@ export interface Excess {
  *
  * @param excessOf objects of the namespace that are beyond the limit
  */
-export function limitedAgain(
+export function* limitedAgain(
   namespaces: ReadonlySet<string>,
   before: ReadonlyMap<string, LimitedObject>,
   excessOf: (namespace: string) => Iterable<Excess>,
-): LimitedObjects {
+): Steps<LimitedObjects> {
   const limited = new Map([...before].filter(([, { original }]) => !namespaces.has(original.namespace)));
   for (const namespace of namespaces) {
+    yield;
     for (const excess of excessOf(namespace)) {
+      yield;
       const key = configKeyText(configKeyOf(excess.original));
       const known = before.get(key);
       const isSame = known?.original === excess.original && known.config.resourceVersion === versionOf(excess);

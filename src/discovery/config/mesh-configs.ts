@@ -324,11 +324,8 @@ export class MeshConfigs {
     const now = snapshots.length === 1 ? snapshots[0]! : await this.#joined(snapshots, touched, turns);
     const isOther = touched.size > 0;
     let { made, settings, gatewayApi } = before;
-    const ingresses = this.#ingressBudget.limit(
-      touched,
-      (key) => now.byKey.get(key),
-      this.#mesh(),
-      this.#limitedIngresses,
+    const ingresses = await turns.through(
+      this.#ingressBudget.limiting(touched, (key) => now.byKey.get(key), this.#mesh(), this.#limitedIngresses),
     );
     if (isOther && ingressesMayDiffer(before.written.set, now.set)) {
       settings = this.#mesh();
@@ -343,7 +340,9 @@ export class MeshConfigs {
     }
     const given = (key: string): Config | undefined =>
       now.byKey.get(key) ?? made.get(key) ?? gatewayApi.objects.get(key);
-    const { limited, changed } = this.#budgets.limit(touched, given, this.#mesh(), this.#limited);
+    const { limited, changed } = await turns.through(
+      this.#budgets.limiting(touched, given, this.#mesh(), this.#limited),
+    );
     for (const key of changed) touched.add(key);
     let snapshot = now;
     if (made.size + gatewayApi.objects.size + limited.size > 0) {

@@ -1,5 +1,6 @@
 /** All limits that objects of one namespace share, one after the other: each sees what the ones before it left of an object. */
 import type { Config } from '../../model/config/config.ts';
+import type { Steps } from '../../runtime/turns.ts';
 import { DelegateBudget } from './delegate-budget.ts';
 import { EndpointBudget } from './endpoint-budget.ts';
 import { ExportBudget } from './export-budget.ts';
@@ -31,26 +32,27 @@ export class NamespaceBudgets implements NamespaceBudget {
     ];
   }
 
-  limit(
+  *limiting(
     keys: Iterable<string>,
     objectOf: (key: string) => Config | undefined,
     settings: BudgetSettings,
     before: Limited,
-  ): LimitedObjects {
+  ): Steps<LimitedObjects> {
     const known = this.#parts.get(before);
     const touched = new Set(keys);
     const changed = new Set<string>();
     const limited = new Map<string, LimitedObject>();
-    const parts = this.#budgets.map((budget, index) => {
+    const parts: Limited[] = [];
+    for (const [index, budget] of this.#budgets.entries()) {
       const narrowed = (key: string): Config | undefined => limited.get(key)?.config ?? objectOf(key);
-      const part = budget.limit(touched, narrowed, settings, known?.[index] ?? before);
+      const part = yield* budget.limiting(touched, narrowed, settings, known?.[index] ?? before);
       for (const key of part.changed) {
         touched.add(key);
         changed.add(key);
       }
       for (const [key, one] of part.limited) limited.set(key, this.#combine(limited.get(key), one));
-      return part.limited;
-    });
+      parts.push(part.limited);
+    }
     this.#parts.set(limited, parts);
     return { limited, changed };
   }
