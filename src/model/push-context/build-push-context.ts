@@ -67,7 +67,7 @@ export function buildPushContext(input: PushContextInput, previous?: PreviousCon
   return atOnce(buildingPushContext(input, previous));
 }
 
-/** The same in steps: an index is one. */
+/** The same in steps. */
 export function* buildingPushContext(input: PushContextInput, previous?: PreviousContext): Steps<PushContext> {
   const indexes = yield* indexing(input, reusable(input, previous));
   return new IndexedPushContext(input, previous, indexes);
@@ -108,18 +108,23 @@ function* indexing(input: PushContextInput, before: Reusable | undefined): Steps
   const { mesh, domain, configs, features = defaultFeatures, kubernetes = true } = input;
   const kept = keptOf(before);
   const serviceIndex =
-    kept(['ServiceEntry'], (old) => old.serviceIndex) ?? new ServiceIndex(input.services, before?.context.serviceIndex);
+    kept(['ServiceEntry'], (old) => old.serviceIndex) ??
+    (yield* ServiceIndex.building(input.services, before?.context.serviceIndex));
   yield;
   const hostNames = new HostNames(domain, kubernetes ? undefined : knownIn(serviceIndex));
   const current = <T extends { isCurrent(names: HostNames): boolean }>(index: T): T | undefined =>
     index.isCurrent(hostNames) ? index : undefined;
   const virtualServices =
     kept(['VirtualService'], (old) => current(old.virtualServices)) ??
-    new VirtualServiceIndex(configs.VirtualService, hostNames, mesh, before?.context.virtualServices);
+    (yield* VirtualServiceIndex.building(configs.VirtualService, hostNames, mesh, before?.context.virtualServices));
   yield;
   const destinationRules =
     kept(['DestinationRule'], (old) => current(old.destinationRules)) ??
-    new DestinationRuleIndex(configs.DestinationRule, { hostNames, mesh }, before?.context.destinationRules);
+    (yield* DestinationRuleIndex.building(
+      configs.DestinationRule,
+      { hostNames, mesh },
+      before?.context.destinationRules,
+    ));
   yield;
   const gateways =
     kept(['Gateway'], (old) => old.gateways) ??

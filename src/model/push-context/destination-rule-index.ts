@@ -1,5 +1,6 @@
 /** Which DestinationRule holds for a service, seen from a namespace (spec/discovery.md §8.2 "selection"). */
 
+import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
@@ -34,6 +35,17 @@ interface About {
   readonly mesh: ExportRule & Pick<MeshConfig, 'defaultDestinationRuleExportTo'>;
 }
 
+/** The indexed rules, as {@link DestinationRuleIndex} keeps them. */
+interface Parts {
+  readonly rootNamespace: string;
+  readonly sources: readonly Config<DestinationRule>[];
+  readonly bySource: ReadonlyMap<Config<DestinationRule>, Exported>;
+  readonly general: Rules;
+  readonly selective: Rules;
+  readonly renamed: readonly ConfigKey[];
+  readonly revision: RuleRevision;
+}
+
 export class DestinationRuleIndex {
   private prioritised: boolean | undefined;
   private shown: Map<string, Set<string>> | undefined;
@@ -49,38 +61,50 @@ export class DestinationRuleIndex {
   readonly renamed: readonly ConfigKey[];
   readonly revision: RuleRevision;
 
+  private constructor(parts: Parts) {
+    this.rootNamespace = parts.rootNamespace;
+    this.sources = parts.sources;
+    this.bySource = parts.bySource;
+    this.general = parts.general;
+    this.selective = parts.selective;
+    this.renamed = parts.renamed;
+    this.revision = parts.revision;
+  }
+
   /**
    * @param configs oldest first
    * @param previous an index with the same settings, services may be others: what did not change keeps its identity
    */
-  constructor(configs: readonly Config<DestinationRule>[], about: About, previous?: DestinationRuleIndex) {
-    this.rootNamespace = about.mesh.rootNamespace;
-    this.sources = configs;
+  static *building(
+    configs: readonly Config<DestinationRule>[],
+    { hostNames, mesh }: About,
+    previous?: DestinationRuleIndex,
+  ): Steps<DestinationRuleIndex> {
     const edited = listDiff(previous?.sources ?? [], configs);
     const gone = new Set(edited.removed);
-    const renamed = (previous?.withOtherHost(about.hostNames) ?? []).filter((source) => !gone.has(source));
-    this.renamed = renamed.map(configKeyOf);
+    const renamed = (previous?.withOtherHost(hostNames) ?? []).filter((source) => !gone.has(source));
     const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
     const bySource = new Map(previous?.bySource);
     const removed = new Set(diff.removed.map((source) => bySource.get(source)!));
     for (const source of diff.removed) bySource.delete(source);
-    const added = diff.added.map((source) => ({
-      config: withQualifiedHost(source, about.hostNames),
-      exportTo: exportSet(
-        source.namespace,
-        source.spec.exportTo,
-        about.mesh.defaultDestinationRuleExportTo,
-        about.mesh,
-      ),
-    }));
-    for (const [index, source] of diff.added.entries()) bySource.set(source, added[index]!);
-    this.bySource = bySource;
+    const added: Exported[] = [];
+    for (const source of diff.added) {
+      const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
+      const one = { config: withQualifiedHost(source, hostNames), exportTo };
+      added.push(one);
+      bySource.set(source, one);
+      yield;
+    }
     const hosts = [...removed, ...added].map(({ config }) => config.spec.host);
-    this.revision = (previous?.revision ?? RuleRevision.first()).next(hosts);
     const of = (rules: Iterable<Exported>, chosen: boolean): Exported[] =>
       [...rules].filter(({ config }) => (config.spec.workloadSelector !== undefined) === chosen);
-    this.general = changedRules(previous?.general, of(removed, false), of(added, false), about.mesh);
-    this.selective = changedRules(previous?.selective, of(removed, true), of(added, true), about.mesh);
+    return new DestinationRuleIndex({
+      rootNamespace: mesh.rootNamespace,
+      ...{ sources: configs, bySource, renamed: renamed.map(configKeyOf) },
+      revision: (previous?.revision ?? RuleRevision.first()).next(hosts),
+      general: yield* changedRules(previous?.general, of(removed, false), of(added, false), mesh),
+      selective: yield* changedRules(previous?.selective, of(removed, true), of(added, true), mesh),
+    });
   }
 
   /**
@@ -273,12 +297,12 @@ function withQualifiedHost(config: Config<DestinationRule>, hostNames: HostNames
 }
 
 /** Copies what holds a changed rule, and nothing else. */
-function changedRules(
+function* changedRules(
   before: Rules | undefined,
   removed: readonly Exported[],
   added: readonly Exported[],
   { rootNamespace }: Pick<ExportRule, 'rootNamespace'>,
-): Rules {
+): Steps<Rules> {
   if (before !== undefined && removed.length + added.length === 0) return before;
   const rules = new Map(before);
   const gone = new Set(removed);
@@ -286,12 +310,14 @@ function changedRules(
   const namespaceOf = ({ config }: Exported): string => config.namespace || rootNamespace;
   const hostOf = ({ config }: Exported): string => config.spec.host;
   for (const [namespace, changes] of Map.groupBy([...removed, ...added], namespaceOf)) {
+    yield;
     const byHost = new Map(rules.get(namespace));
     for (const [host, ofHost] of Map.groupBy(changes, hostOf)) {
       const come = ofHost.filter((rule) => !gone.has(rule));
       const list = changedList(byHost.get(host) ?? [], gone, come, (a, b) => byAge(a.config, b.config));
       if (list.length === 0) byHost.delete(host);
       else byHost.set(host, list);
+      yield;
     }
     if (byHost.size === 0) rules.delete(namespace);
     else rules.set(namespace, byHost);

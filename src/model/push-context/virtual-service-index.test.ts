@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { atOnce } from '../../runtime/turns.ts';
 import type { Config } from '../config/config.ts';
 import { HostNames } from '../fields/hostname.ts';
 import type { VirtualService } from '../kinds/virtual-service.ts';
@@ -31,7 +32,7 @@ function ledTo(index: VirtualServiceIndex, name: string): (string | undefined)[]
 }
 
 const indexOf = (sources: readonly Source[], previous?: VirtualServiceIndex): VirtualServiceIndex =>
-  new VirtualServiceIndex(sources, new HostNames('cluster.local'), defaultMeshConfig, previous);
+  atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig, previous));
 
 describe('an index that goes on from the last one', () => {
   it('merges a delegate that comes, changes and goes into its root, and touches nothing else', () => {

@@ -3,6 +3,7 @@
  * index is made from the last one by what differs, and what does not keeps its identity.
  */
 
+import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Origin } from '../config/config.ts';
@@ -44,36 +45,55 @@ interface Bucket {
   byHost?: ReadonlyMap<string, readonly Exported[]>;
 }
 
+/** The indexed objects, as {@link VirtualServiceIndex} keeps them. */
+interface Parts {
+  readonly sources: readonly Source[];
+  readonly bySource: ReadonlyMap<Source, Exported>;
+  readonly delegates: ReadonlyMap<string, Exported>;
+  readonly roots: ReadonlySet<Source>;
+  readonly byGateway: ReadonlyMap<string, Bucket>;
+  readonly shortNames: ReadonlyMap<Source, string>;
+  readonly renamed: readonly ConfigKey[];
+}
+
 export class VirtualServiceIndex {
   private readonly sources: readonly Source[];
   private readonly bySource: ReadonlyMap<Source, Exported>;
   private readonly delegates: ReadonlyMap<string, Exported>;
-  /** Sources of those that have delegates merged in. */
+  /** Sources into which delegates are merged. */
   private readonly roots: ReadonlySet<Source>;
   private readonly byGateway: ReadonlyMap<string, Bucket>;
   private byOrigin: ReadonlyMap<string, readonly ResolvedVirtualService[]> | undefined;
-  /** What short names of sources mean, where services decide that. */
+  /** The qualified form of each source's short names, where services decide it. */
   private readonly shortNames: ReadonlyMap<Source, string>;
-  /** Objects as they were in the index before, whose short names mean something else now. */
+  /** Objects of the previous index whose short names now resolve to other hosts. */
   readonly renamed: readonly ConfigKey[];
+
+  private constructor(parts: Parts) {
+    this.sources = parts.sources;
+    this.bySource = parts.bySource;
+    this.delegates = parts.delegates;
+    this.roots = parts.roots;
+    this.byGateway = parts.byGateway;
+    this.shortNames = parts.shortNames;
+    this.renamed = parts.renamed;
+  }
 
   /**
    * @param configs oldest first
    * @param previous an index with the same settings; services may be others
    */
-  constructor(
+  static *building(
     configs: readonly Source[],
     hostNames: HostNames,
     mesh: ExportRule & Pick<MeshConfig, 'defaultVirtualServiceExportTo'>,
     previous?: VirtualServiceIndex,
-  ) {
-    this.sources = configs;
+  ): Steps<VirtualServiceIndex> {
     const edited = listDiff(previous?.sources ?? [], configs);
     const gone = new Set(edited.removed);
     const renamed = (previous?.withOtherNames(hostNames) ?? []).filter((source) => !gone.has(source));
-    this.renamed = renamed.map(configKeyOf);
     const diff = { removed: [...edited.removed, ...renamed], added: [...edited.added, ...renamed] };
-    this.shortNames = changedNames(previous?.shortNames, diff, hostNames);
+    const shortNames = yield* changedNames(previous?.shortNames, diff, hostNames);
     const bySource = new Map(previous?.bySource);
     const delegates = new Map(previous?.delegates);
     const roots = new Set(previous?.roots);
@@ -87,22 +107,25 @@ export class VirtualServiceIndex {
       if (old.virtualService === undefined) changedDelegates.add(idOf(old.config));
     }
     for (const id of changedDelegates) delegates.delete(id);
-    const plain = diff.added.map((source) => {
+    const withHosts: Source[] = [];
+    for (const source of diff.added) {
       const exportTo = exportSet(source.namespace, source.spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh);
-      return [source, { config: resolveVirtualService(source, hostNames), exportTo } as Exported] as const;
-    });
-    for (const [source, one] of plain) {
+      const one: Exported = { config: resolveVirtualService(source, hostNames), exportTo };
       bySource.set(source, one);
-      if (one.config.spec.hosts.length > 0) continue;
+      yield;
+      if (one.config.spec.hosts.length > 0) {
+        withHosts.push(source);
+        continue;
+      }
       delegates.set(idOf(one.config), one);
       changedDelegates.add(idOf(one.config));
     }
-    // Those that were there, and lead to a delegate that is another now, take effect in another way.
+    // Roots that did not change themselves are merged again with their changed delegates.
     const again = [...roots].filter((source) => {
       return bySource.get(source)!.virtualService!.origins.some((key) => changedDelegates.has(idOf(key)));
     });
     const added: Exported[] = [];
-    for (const source of [...plain.filter(([, one]) => one.config.spec.hosts.length > 0).map(([s]) => s), ...again]) {
+    for (const source of [...withHosts, ...again]) {
       const { config, exportTo, virtualService: before } = bySource.get(source)!;
       if (before !== undefined) removed.add(bySource.get(source)!);
       const virtualService = withDelegates(config, exportTo, delegates);
@@ -110,11 +133,11 @@ export class VirtualServiceIndex {
       bySource.set(source, one);
       if (virtualService.config !== config) roots.add(source);
       added.push(one);
+      yield;
     }
-    this.bySource = bySource;
-    this.delegates = delegates;
-    this.roots = roots;
-    this.byGateway = changedBuckets(previous?.byGateway ?? new Map(), removed, added);
+    const byGateway = yield* changedBuckets(previous?.byGateway ?? new Map(), removed, added);
+    const parts = { bySource, delegates, roots, byGateway, shortNames };
+    return new VirtualServiceIndex({ sources: configs, renamed: renamed.map(configKeyOf), ...parts });
   }
 
   /**
@@ -167,29 +190,32 @@ export class VirtualServiceIndex {
 
 const noNames: ReadonlyMap<Source, string> = new Map();
 
-function changedNames(
+function* changedNames(
   before: ReadonlyMap<Source, string> = noNames,
   { removed, added }: { readonly removed: readonly Source[]; readonly added: readonly Source[] },
   hostNames: HostNames,
-): ReadonlyMap<Source, string> {
+): Steps<ReadonlyMap<Source, string>> {
   if (hostNames.isFixed || removed.length + added.length === 0) return before;
   const names = new Map(before);
   for (const source of removed) names.delete(source);
   for (const source of added) {
     const text = shortNamesText(source, hostNames);
     if (text !== '') names.set(source, text);
+    yield;
   }
   return names;
 }
 
-function changedBuckets(
+function* changedBuckets(
   before: ReadonlyMap<string, Bucket>,
   removed: ReadonlySet<Exported>,
   added: readonly Exported[],
-): Map<string, Bucket> {
+): Steps<Map<string, Bucket>> {
   const buckets = new Map(before);
   const come = byGatewayName(added);
+  yield;
   for (const gateway of new Set([...byGatewayName(removed).keys(), ...come.keys()])) {
+    yield;
     const old = before.get(gateway)?.items ?? [];
     const bound = come.get(gateway) ?? [];
     const items = changedList(old, removed, bound, byConfigAge);

@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import type { Service } from './service.ts';
 import { ServiceIndex } from './service-index.ts';
 import { byServiceAge } from './service-registry.ts';
@@ -33,15 +34,15 @@ it('whoever asked for them meanwhile, and whatever comes and goes', () => {
   fc.assert(
     fc.property(fc.array(service, { maxLength: 8 }), fc.array(step, { minLength: 1, maxLength: 6 }), (start, steps) => {
       let services = start.toSorted(byServiceAge);
-      let index = new ServiceIndex(services);
+      let index = atOnce(ServiceIndex.building(services));
       for (const { come, go, asks } of steps) {
         for (const namespace of asks) {
           index.visibleTo(namespace);
           index.meantTo(namespace);
         }
         services = [...services.filter((_, place) => !go.includes(place)), ...come].sort(byServiceAge);
-        index = new ServiceIndex(services, index);
-        const fresh = new ServiceIndex(services);
+        index = atOnce(ServiceIndex.building(services, index));
+        const fresh = atOnce(ServiceIndex.building(services));
         for (const namespace of asks) {
           expect(index.visibleTo(namespace)).toEqual(fresh.visibleTo(namespace));
           expect(index.meantTo(namespace)).toEqual(fresh.meantTo(namespace));

@@ -2,6 +2,7 @@
  * Services by who sees them and by name (spec/discovery.md §6.3, §8.8). Immutable; lists are made when asked for, one for all
  * namespaces that see the same: a private service makes a list of its own for those who see it, and for nobody else.
  */
+import type { Steps } from '../../runtime/turns.ts';
 import { changedList, listDiff } from '../collections/list-diff.ts';
 import { sameItems } from '../collections/same-items.ts';
 import type { Service } from './service.ts';
@@ -9,6 +10,15 @@ import { byServiceAge } from './service-registry.ts';
 import { isExportedTo, isPublic, nobodysNamespace } from './visibility.ts';
 
 type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** The indexed services, as {@link ServiceIndex} keeps them. */
+interface Parts {
+  readonly services: readonly Service[];
+  readonly byHost: ReadonlyMap<string, readonly Service[]>;
+  readonly special: ReadonlySet<string>;
+  readonly exceptions: HostsByNamespace;
+  readonly byNamespace: ReadonlyMap<string, readonly Service[]>;
+}
 
 export class ServiceIndex {
   /** Oldest first. */
@@ -22,18 +32,28 @@ export class ServiceIndex {
   private readonly visible: SharedLists;
   private readonly meant: SharedLists;
 
+  private constructor(parts: Parts, previous: ServiceIndex | undefined, edit: Edit | undefined) {
+    this.services = parts.services;
+    this.byHost = parts.byHost;
+    this.special = parts.special;
+    this.exceptions = parts.exceptions;
+    this.byNamespace = parts.byNamespace;
+    this.visible = new SharedLists(previous?.visible, edit);
+    this.meant = new SharedLists(previous?.meant, edit);
+  }
+
   /**
    * @param services oldest first
-   * @param previous what has not changed since is taken over
+   * @param previous unchanged parts are reused
    */
-  constructor(services: readonly Service[], previous?: ServiceIndex) {
-    this.services = services;
+  static *building(services: readonly Service[], previous?: ServiceIndex): Steps<ServiceIndex> {
     const { removed, added } = listDiff(previous?.services ?? [], services);
     const gone = new Set(removed);
     const byHost = new Map(previous?.byHost);
     const special = new Set(previous?.special);
     const exceptions = new Edited(previous?.exceptions);
     const come = Map.groupBy(added, (service) => service.hostname);
+    yield;
     for (const host of new Set([...removed.map((service) => service.hostname), ...come.keys()])) {
       const before = byHost.get(host) ?? [];
       const kept = before.filter((service) => !gone.has(service));
@@ -46,14 +66,11 @@ export class ServiceIndex {
       else special.delete(host);
       if (now.length === 0) byHost.delete(host);
       else byHost.set(host, now);
+      yield;
     }
-    this.byHost = byHost;
-    this.special = special;
-    this.exceptions = exceptions.sets;
-    this.byNamespace = editedLists(previous?.byNamespace, removed, added, services);
+    const byNamespace = editedLists(previous?.byNamespace, removed, added, services);
     const edit = previous && editOf([...removed, ...added], previous.byHost, byHost);
-    this.visible = new SharedLists(previous?.visible, edit);
-    this.meant = new SharedLists(previous?.meant, edit);
+    return new ServiceIndex({ services, byHost, special, exceptions: exceptions.sets, byNamespace }, previous, edit);
   }
 
   /** All that a namespace sees. */
