@@ -21,11 +21,15 @@ const bounds = sized<Bounds[]>({
     { changes: 1, faults: 0, kinds: ['replace'] },
     { changes: 1, faults: 0, kinds: ['dns'] },
     { changes: 2, faults: 0, kinds: ['update'] },
+    { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
+    { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
   ],
   full: [
     // Not with streams that end: a client that requests endpoints of a cluster which was removed while it connected again gets none.
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reject'] },
     { changes: 1, faults: 1, kinds: ['dns'] },
+    { changes: 1, faults: 1, kinds: ['secret'] },
+    { changes: 2, faults: 1, kinds: ['secret', 'update'], faultKinds: ['stuck'] },
     { changes: 2, faults: 0, kinds: ['replace', 'dns'] },
     { changes: 2, faults: 0, kinds: ['replace', 'update'] },
     { changes: 3, faults: 0, kinds: ['update', 'endpoints'] },
@@ -56,7 +60,7 @@ interface Broken {
 
 const replace: Bounds = { changes: 1, faults: 0, kinds: ['replace'] };
 const dns: Bounds = { changes: 1, faults: 0, kinds: ['dns'] };
-const { withClustersSent, withClustersAnswered, withRetained, withHeld } = rolloutRules;
+const { withClustersSent, withClustersAnswered, withRetained, withHeld, afterLimitStep } = rolloutRules;
 
 const broken: Record<string, Broken> = {
   'routes that wait for nothing': {
@@ -88,6 +92,16 @@ const broken: Record<string, Broken> = {
   'a wait without a limit': {
     rules: { afterLimitStep: (rollout) => rollout },
     finds: 'no client waits beyond the limit',
+    within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
+  },
+  'a cluster that is never given up': {
+    rules: { afterLimitStep: (rollout, sent) => ({ ...afterLimitStep(rollout, sent), givenUp: [] }) },
+    finds: 'clusters are acknowledged in the end',
+    within: { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
+  },
+  'a new cluster that is never given up': {
+    rules: { afterLimitStep: (rollout, sent) => ({ ...afterLimitStep(rollout, sent), givenUp: [] }) },
+    finds: 'clusters are acknowledged in the end',
     within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
   },
   'a cluster that is removed with the change': {

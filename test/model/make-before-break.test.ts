@@ -6,7 +6,8 @@ import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+import { brief, Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
 
 const diagrams = loadDiagrams(join(packageRoot(), 'machines/discovery/sequences')).filter(({ file }) =>
   /\/(ads|make-before-break)\.mmd$/.test(file),
@@ -20,83 +21,6 @@ afterEach(() => {
     expect(report.departures, formatReport(report, diagrams)).toEqual([]);
   }
 });
-
-/** An Envoy as far as the order of requests and responses counts, in one of the protocols. */
-class Client {
-  readonly world: AdsWorld;
-  readonly delta: boolean;
-  readonly #endpoints = new Set<string>();
-
-  constructor(delta: boolean, options: AdsWorldOptions = {}) {
-    this.delta = delta;
-    this.world = new AdsWorld({ delta, makesBeforeBreak: true, ...options });
-  }
-
-  get source() {
-    return this.world.source;
-  }
-
-  /** Subscribes; in state of the world, to all that it wants of the type. */
-  ask(typeUrl: string, names: readonly string[] = [], nonce = ''): void {
-    if (this.delta) this.world.delta({ typeUrl, resourceNamesSubscribe: [...names] });
-    else this.world.sotw({ typeUrl, resourceNames: [...names], responseNonce: nonce });
-  }
-
-  ack(seen: Seen, names: readonly string[] = [], rejection?: string): void {
-    const errorDetail = rejection === undefined ? {} : { errorDetail: { code: 3, message: rejection } };
-    const { typeUrl, nonce: responseNonce } = seen;
-    if (this.delta) this.world.delta({ typeUrl, responseNonce, ...errorDetail });
-    else this.world.sotw({ typeUrl, responseNonce, resourceNames: [...names], ...errorDetail });
-  }
-
-  /** Asks for the endpoints of a new cluster, and reads them. */
-  askEndpoints(name: string): Seen {
-    this.#endpoints.add(name);
-    const nonce = this.world.watch(endpointType)?.nonceSent ?? '';
-    this.ask(endpointType, this.delta ? [name] : [...this.#endpoints], nonce);
-    return this.world.read()!;
-  }
-
-  /** Reads and acknowledges what there is, until nothing more comes; briefly. */
-  take(): string[] {
-    const seen = this.world.read();
-    if (seen === undefined) return [];
-    const names = { [endpointType]: [...this.#endpoints], [routeType]: ['r'] }[seen.typeUrl];
-    this.ack(seen, names);
-    return [brief(seen), ...this.take()];
-  }
-
-  /** Reads what there is, briefly. */
-  read(): string[] {
-    return this.world.readAll().map(brief);
-  }
-}
-
-const brief = ({ typeUrl, resources, removed }: Seen): string =>
-  [typeUrl.split('.').at(-1), ...[...resources.keys()].sort(), ...removed.map((name) => `-${name}`)].join(' ');
-
-/** A client that has cluster a, its endpoints, and route r to it, and has acknowledged all. */
-function settled(delta: boolean, options: AdsWorldOptions = {}): Client {
-  const client = new Client(delta, options);
-  client.source.set(clusterType, 'a');
-  client.source.set(endpointType, 'a');
-  client.source.setNaming(routeType, 'r', 'a');
-  client.ask(clusterType);
-  client.ack(client.world.read()!);
-  client.ack(client.askEndpoints('a'), ['a']);
-  client.ask(routeType, ['r']);
-  client.ack(client.world.read()!, ['r']);
-  client.read();
-  return client;
-}
-
-/** Cluster b comes, and the route moves to it. */
-function moveRoute({ source, world }: Client): void {
-  source.set(clusterType, 'b');
-  source.set(endpointType, 'b');
-  source.setNaming(routeType, 'r', 'b');
-  world.push(clusterType, endpointType, routeType);
-}
 
 describe.each([
   ['state of the world', false],
@@ -199,7 +123,7 @@ describe.each([
     client.world.clock.advance(4_999);
     expect(client.read()).toEqual([]);
     client.world.clock.advance(1);
-    expect(client.read()).toEqual(['RouteConfiguration r']);
+    expect(client.read()).toEqual(['RouteConfiguration r', withA('b')]);
     expect(JSON.stringify(client.world.records)).toContain('"clusters.abandoned"');
     expect(client.world.awaitsClusters).toBe(false);
   });

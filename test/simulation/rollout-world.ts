@@ -8,11 +8,14 @@ import type { Choice, Violation, World } from '../../src/debugger/explore/world.
 import { defaultMakeBeforeBreakMs, defaultRemovalDelayMs } from '../../src/discovery/ads/ads-limits.ts';
 import { DepartedClusters } from '../../src/discovery/ads/responses/departed-clusters.ts';
 import { AdsWorld, type Seen } from './ads-world.ts';
-import { ScriptedSource } from './scripted-source.ts';
+import { limitedMark, ScriptedSource } from './scripted-source.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
-/** What changes: the route moves to a new cluster (of endpoints, or of a DNS name) and the old one goes, or only a cluster, or only its endpoints change. */
-export type RolloutChange = 'replace' | 'add' | 'dns' | 'update' | 'endpoints';
+/**
+ * What changes: the route moves to a new cluster (of endpoints, or of a DNS name) and the old one goes, or only a cluster (which may
+ * fetch a new secret), or only its endpoints change.
+ */
+export type RolloutChange = 'replace' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
 
 export interface RolloutWorldOptions {
   readonly delta: boolean;
@@ -105,8 +108,9 @@ export class RolloutWorld implements World {
     const choices: Choice[] = [];
     if (this.#ads.waiting > 0) choices.push({ name: 'read', free: true });
     if (this.#outbox.length > 0) choices.push({ name: 'deliver', free: true });
-    for (const [name, { awaits }] of this.#clusters) {
+    for (const [name, { awaits, content }] of this.#clusters) {
       if (awaits === 'resolution' && !this.#stuck.has(name)) choices.push({ name: `resolve:${name}`, free: true });
+      if (awaits !== 'nothing' && content.endsWith(limitedMark)) choices.push({ name: `expire:${name}`, free: true });
     }
     // A client that does not introduce itself is let go, and is not what is looked at here.
     if (this.#clock.soonest() !== undefined && this.#ads.state().startsWith('streaming'))
@@ -143,7 +147,7 @@ export class RolloutWorld implements World {
     if (kind === 'read') this.#take(this.#ads.read()!);
     else if (kind === 'reject') this.#reject(this.#ads.read()!);
     else if (kind === 'deliver') this.#outbox.shift()!.send(this.#ads);
-    else if (kind === 'resolve') this.#becomeUsable(subject);
+    else if (kind === 'resolve' || kind === 'expire') this.#becomeUsable(subject);
     else if (kind === 'stuck') this.#stuck.add(subject);
     else if (kind === 'tick') this.#clock.fireNext();
     else if (kind === 'reset') this.#reset();
@@ -191,8 +195,9 @@ export class RolloutWorld implements World {
   #change(kind: RolloutChange): void {
     this.#changes--;
     const before = this.#target;
-    if (kind === 'update') {
+    if (kind === 'update' || kind === 'secret') {
       this.#source.set(clusterType, before);
+      if (kind === 'secret') this.#fetchSecret(before);
       this.#ads.push(clusterType, endpointType);
       return;
     }
@@ -214,6 +219,11 @@ export class RolloutWorld implements World {
       this.#empty.add(`${before}=${this.#source.version}`);
     }
     this.#ads.push(clusterType, endpointType, routeType);
+  }
+
+  #fetchSecret(name: string): void {
+    const content = `${name}=${this.#source.version}`;
+    this.#source.usability.set(content, { after: 'assignment', assignment: name, secrets: new Set([content]) });
   }
 
   #connect(): AdsWorld {
@@ -291,7 +301,8 @@ export class RolloutWorld implements World {
       if (rejected.has(name) || this.#clusters.get(name)?.content === content) continue;
       // Envoy uses the cluster of before until the new one is warm, which waits for its endpoints again.
       const isUsable = this.#clusters.get(name)?.isUsable === true;
-      const awaits = this.#isOfEndpoints(name) ? 'assignment' : 'resolution';
+      const isOfSecret = this.#source.usability.has(content.replace(limitedMark, ''));
+      const awaits = this.#isOfEndpoints(name) && !isOfSecret ? 'assignment' : 'resolution';
       this.#clusters.set(name, { content, awaits, isUsable });
       if (this.#isOfEndpoints(name) && !this.#assignments.has(name)) wanted.push(name);
     }
@@ -425,6 +436,7 @@ export class RolloutWorld implements World {
   }
 
   #judgeRest(): void {
+    if (this.#warmingNonce !== undefined) this.#fail('clusters are acknowledged in the end', this.#warmingNonce.nonce);
     const lack = this.#lack();
     if (lack !== undefined) this.#fail('the end state is the newest', lack);
   }
@@ -432,9 +444,9 @@ export class RolloutWorld implements World {
   /** What the client does not have of the newest state; a client that rejected it need not have it. */
   #lack(): string | undefined {
     const wanted = this.#source.contentsOf(clusterType);
-    if (this.#stuck.size > 0 && this.#warmingNonce !== undefined) return undefined;
     for (const [name, content] of wanted) {
-      if (!this.#rejected.has(name) && this.#clusters.get(name)?.content !== content) return `no ${content}`;
+      const has = this.#clusters.get(name)?.content.replace(limitedMark, '');
+      if (!this.#rejected.has(name) && has !== content) return `no ${content}`;
     }
     for (const name of this.#clusters.keys()) {
       const isKept = this.#ads.rollout.retained.some((kept) => kept.name === name && kept.state !== 'removable');

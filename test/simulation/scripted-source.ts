@@ -1,5 +1,5 @@
 /** A resource source that a test fills by hand; its versions count changes. */
-
+import { clusterType } from '../../machines/discovery/ads/ads-types.ts';
 import type {
   ClusterUsability,
   EncodedResource,
@@ -11,6 +11,7 @@ import type {
   ResourceSource,
 } from '../../src/discovery/ads/resource-source.ts';
 import { encodeValue } from '../../src/discovery/ads/responses/encoding.ts';
+import { onceFor } from '../../src/model/collections/once-for.ts';
 
 /** When clients can use clusters: with their endpoints, unless a test says something else. */
 const usableWithAssignment = (name: string): ClusterUsability => ({
@@ -19,13 +20,25 @@ const usableWithAssignment = (name: string): ClusterUsability => ({
   secrets: new Set(),
 });
 
+/** What a limited version ends with. */
+export const limitedMark = '+limit';
+
+const limitedOf = onceFor(({ name, version }: EncodedResource) =>
+  encodeValue(clusterType, Buffer.from(`${name}=${version}${limitedMark}`), name, {
+    version: `${version}${limitedMark}`,
+  }),
+);
+
 export class ScriptedSource implements ResourceSource {
+  /** By name; of one version, by its content `name=version`. */
   readonly usability = new Map<string, ClusterUsability>();
   readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
   readonly references: ResourceReferences = {
     names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
     usabilityOf: ({ name }) => this.usability.get(name) ?? usableWithAssignment(name),
-    fetches: ({ name }, secret) => this.usability.get(name)?.secrets.has(secret) === true,
+    secretsOf: ({ name, version }) =>
+      (this.usability.get(`${name}=${version}`) ?? this.usability.get(name))?.secrets ?? new Set(),
+    withFetchLimit: (cluster) => limitedOf(cluster),
   };
   readonly types = new Map<string, Map<string, EncodedResource>>();
   version = 0;

@@ -247,24 +247,26 @@ export const adsConnectionMachine = setup({
           },
         },
         clusters: {
-          description: 'Make before break: whether the client can use the clusters that its routes will name.',
+          description:
+            'Make before break: whether the client can use the clusters that it was sent, or that its routes will name.',
           initial: 'usable',
           states: {
             usable: {
-              description: 'No listener or route waits for a cluster.',
-              meta: { waitsFor: 'a change that names new clusters: most changes name none' },
+              description: 'No listener or route waits for a cluster, and no cluster may warm without end.',
+              meta: { waitsFor: 'a change with new clusters: most changes have none' },
               on: { 'clusters.awaited': 'awaited' },
             },
             awaited: {
               description:
-                'Listeners or routes are held back: the client was not sent the clusters that they name, or is still warming them.',
+                'The client warms clusters, and acknowledges none until all are warm. Listeners and routes that name them, or clusters that were not sent yet, are held back.',
               on: { 'clusters.usable': 'usable' },
               after: {
                 limitStep: {
                   target: 'awaited',
                   reenter: true,
                   actions: 'expireWaits',
-                  description: 'Clusters that have no step left are given up, and what waits for them is sent.',
+                  description:
+                    'Clusters that have no step left are given up: what waits for them is sent, and they are sent again with a time limit for what they fetch.',
                 },
               },
             },

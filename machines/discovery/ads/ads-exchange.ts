@@ -71,7 +71,7 @@ export type ExchangeEvent =
   | ResourcesReady
   | ClustersAwaitedBy
   | AcknowledgementOverdue
-  | ClustersRemovable
+  | ClustersDue
   | StreamDrain;
 
 /** Resources that were held back can be sent. `changed`: later changes of their type were not looked at since. */
@@ -80,8 +80,8 @@ export type ResourcesReady = { type: 'resources.ready'; typeUrl: string; names: 
 export type ClustersAwaitedBy = { type: 'awaited.changed'; typeUrl: string; awaits: readonly string[] };
 /** Clusters were given up: their acknowledgement may never come. */
 export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl: string };
-/** Clusters that are no longer configured can be removed. */
-export type ClustersRemovable = { type: 'clusters.removable'; typeUrl: string };
+/** Clusters should be sent though their configuration has not changed: some can be removed, or were given up. */
+export type ClustersDue = { type: 'clusters.due'; typeUrl: string };
 
 /** What passes for every push and proxy. */
 export type RoutineEvent = RequestReceived | PushToClient | ResponseSent | ResponseSkipped;
@@ -146,7 +146,7 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
       );
     case 'acknowledgement.overdue':
       return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withoutAcknowledgement));
-    case 'clusters.removable':
+    case 'clusters.due':
       return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withChange));
     case 'stream.drain':
       return stepTo({ ...exchange, standing: 'draining' }, exchange.watches);

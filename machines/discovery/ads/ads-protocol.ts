@@ -151,11 +151,14 @@ export type ResponseSkipped = {
 
 // ---- ads-connection/stream → ads-connection: make before break (cluster-rollout.ts)
 
-/** Resources of these types are held back until the client can use these clusters. */
+/** The client cannot use these clusters yet: resources of these types (or of none) are held back, and the limit runs. */
 export type ClustersAwaited = { type: 'clusters.awaited'; clusters: readonly string[]; typeUrls: readonly string[] };
-/** No resource is held back any more. */
+/** No resource is held back, and the limit runs for no cluster. */
 export type ClustersUsable = { type: 'clusters.usable' };
-/** The client could not use these clusters within the limit: what waited for them is sent. */
+/**
+ * The client could not use these clusters within the limit: what waited for them is sent. Those that it was sent are sent again
+ * with a time limit for what they fetch.
+ */
 export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly string[] };
 /** These clusters are no longer configured, and nothing names them: they are removed after a delay. */
 export type ClustersKept = { type: 'clusters.kept'; clusters: readonly string[] };

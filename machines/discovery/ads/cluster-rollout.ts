@@ -9,23 +9,36 @@ import type { AdsRequest } from './ads-protocol.ts';
 import { extensionType, listenerType, routeType } from './ads-types.ts';
 import type { Watch } from './watch-record.ts';
 
-/** A cluster that is new to the client. */
+/** A cluster that the client does not have yet as it was sent. */
 export type NewCluster = {
   /** Its name, or {@link anyCluster}. */
   name: string;
   /**
    * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it.
+   * `updating`: the client uses an earlier form of it, and may be warming this one; nothing waits for it.
    * `rejected`: the client does not have it. `abandoned`: the limit has passed; no resource waits for it any more.
    */
-  state: 'unsent' | 'sent' | 'rejected' | 'abandoned';
+  state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
   /** What makes it usable: the EDS response that contains its assignment, or the acknowledgement of its CDS response. */
   needs: 'assignment' | 'acknowledgement';
   /** Name of its ClusterLoadAssignment. */
   assignment: string;
   /** Of the CDS response that contains it; empty while unsent. */
   nonce: string;
-  /** Steps of the limit that are left to it; 0: no resource waits for it. */
+  /** Steps of the limit that are left to it; 0: no resource waits for it, and Envoy's acknowledgement does not depend on it. */
   stepsLeft: number;
+};
+
+/**
+ * A cluster that the client did not acknowledge within the limit. While one cluster warms, Envoy acknowledges none, and after a
+ * reconnect it requests none: it is sent again with a time limit for what it fetches, until its configuration changes.
+ */
+export type GivenUpCluster = {
+  name: string;
+  /** Version of the cluster as it is configured. */
+  version: string;
+  /** The client uses no earlier form of it. */
+  isNew: boolean;
 };
 
 /** A listener, route configuration or extension configuration that is held back. */
@@ -55,6 +68,7 @@ export type Rollout = {
   newClusters: readonly NewCluster[];
   held: readonly HeldResource[];
   retained: readonly RetainedCluster[];
+  givenUp: readonly GivenUpCluster[];
 };
 
 /** Stands for all clusters: which of them the client has is not known. */
@@ -63,7 +77,7 @@ export const anyCluster = '*';
 /** The limit of a wait passes in so many steps: a wait that begins during another one ends within the limit as well. */
 export const stepsOfLimit = 2;
 
-export const newRollout: Rollout = { newClusters: [], held: [], retained: [] };
+export const newRollout: Rollout = { newClusters: [], held: [], retained: [], givenUp: [] };
 
 const gatedTypes: ReadonlySet<string> = new Set([listenerType, routeType, extensionType]);
 
@@ -79,6 +93,8 @@ export type SentCluster = Pick<NewCluster, 'name' | 'assignment'> & { needs: New
 export type ClustersSent = {
   nonce: string;
   added: readonly SentCluster[];
+  /** Names of clusters that the client has in an earlier form, and whose new form may not become usable. */
+  updated: readonly string[];
   /** Names that the response contains again after the client had rejected them. */
   sentAgain: readonly string[];
   /** Names that were unsent, and that neither this response nor an earlier one contains. */
@@ -91,7 +107,17 @@ export function unusableClusters({ newClusters }: Rollout): readonly string[] {
 }
 
 function isUnusable({ state }: NewCluster): boolean {
-  return state !== 'abandoned';
+  return state !== 'abandoned' && state !== 'updating';
+}
+
+/** Whether the limit runs for a cluster: a resource waits for it, or the client's acknowledgement of all clusters depends on it. */
+export function isLimitRunning({ newClusters }: Rollout): boolean {
+  return newClusters.some(({ stepsLeft }) => stepsLeft > 0);
+}
+
+/** The clusters for which the limit runs. */
+export function limitedClusters({ newClusters }: Rollout): readonly string[] {
+  return newClusters.filter(({ stepsLeft }) => stepsLeft > 0).map(({ name }) => name);
 }
 
 /** Whether a resource waits for a cluster. */
@@ -121,10 +147,14 @@ function unsent(name: string): NewCluster {
 }
 
 /** A CDS response was sent. */
-export function withClustersSent(rollout: Rollout, { nonce, added, sentAgain, absent }: ClustersSent): Rollout {
-  if (added.length + sentAgain.length + absent.length === 0) return rollout;
+export function withClustersSent(
+  rollout: Rollout,
+  { nonce, added, updated, sentAgain, absent }: ClustersSent,
+): Rollout {
+  if (added.length + updated.length + sentAgain.length + absent.length === 0) return rollout;
   const before = new Map(rollout.newClusters.map((cluster) => [cluster.name, cluster]));
-  const gone = new Set(absent);
+  const updating = updated.filter((name) => isUpdatable(before.get(name)));
+  const gone = new Set([...absent, ...updating]);
   for (const { name } of added) gone.add(name);
   const again = new Set(sentAgain);
   const kept = rollout.newClusters
@@ -134,7 +164,14 @@ export function withClustersSent(rollout: Rollout, { nonce, added, sentAgain, ab
     const stepsLeft = before.get(name)?.stepsLeft ?? 0;
     return needs === 'nothing' ? [] : [{ name, state: 'sent', needs, assignment, nonce, stepsLeft }];
   });
+  const needs = 'acknowledgement';
+  for (const name of updating) sent.push({ name, state: 'updating', needs, assignment: '', nonce, stepsLeft: 0 });
   return settled({ ...rollout, newClusters: [...kept, ...sent] });
+}
+
+/** Of a cluster that the client warms for the first time, the first form counts: nothing waits for a later one. */
+function isUpdatable(known: NewCluster | undefined): boolean {
+  return known === undefined || known.state === 'abandoned' || known.state === 'updating';
 }
 
 /** An EDS response was sent. @param assignments that it contains */
@@ -155,11 +192,13 @@ export function withClustersAnswered(rollout: Rollout, request: AdsRequest, watc
   // Envoy takes all that its rejection does not name.
   const rejected = rollout.newClusters.map((cluster, index): NewCluster => {
     const isRejected = index < answered && cluster.nonce !== '' && isNamedIn(rejection, cluster.name);
-    return isRejected && cluster.state !== 'abandoned' ? { ...cluster, state: 'rejected' } : cluster;
+    return isRejected && isUnusable(cluster) ? { ...cluster, state: 'rejected' } : cluster;
   });
+  // The client keeps the earlier form of an update that it rejects.
   return without(
     { ...rollout, newClusters: rejected },
-    ({ name, nonce }, index) => nonce !== '' && index < answered && !isNamedIn(rejection, name),
+    ({ name, state, nonce }, index) =>
+      nonce !== '' && index < answered && (state === 'updating' || !isNamedIn(rejection, name)),
   );
 }
 
@@ -194,10 +233,15 @@ export function withHeld(
 ): Rollout {
   const kept = rollout.held.some(looked) ? rollout.held.filter((one) => !looked(one)) : rollout.held;
   if (held.length === 0 && kept === rollout.held) return rollout;
-  const known = new Set(rollout.newClusters.map(({ name }) => name));
+  // The limit of a wait begins with the wait, however long the cluster has been warming.
+  const awaited = new Set(awaitedClusters(rollout));
+  const begun = new Set(held.flatMap(({ clusters }) => clusters).filter((name) => !awaited.has(name)));
+  const restarted = rollout.newClusters.map((cluster) =>
+    begun.has(cluster.name) && cluster.stepsLeft > 0 ? { ...cluster, stepsLeft: 0 } : cluster,
+  );
+  const known = new Set(restarted.map(({ name }) => name));
   const added = notSent.filter((name) => !known.has(name)).map(unsent);
-  const newClusters = added.length === 0 ? rollout.newClusters : [...rollout.newClusters, ...added];
-  return settled({ ...rollout, newClusters, held: [...kept, ...held] });
+  return settled({ ...rollout, newClusters: [...restarted, ...added], held: [...kept, ...held] });
 }
 
 /**
@@ -212,29 +256,16 @@ export function withClustersGone(rollout: Rollout, names: readonly string[]): Ro
   return settled({ ...rollout, newClusters, held });
 }
 
-/** A step of the limit has passed. Clusters that have none left are given up: what waits for them is sent. */
-export function afterLimitStep(rollout: Rollout): Rollout {
-  const newClusters = rollout.newClusters.map((cluster): NewCluster => {
-    if (cluster.stepsLeft === 0) return cluster;
-    const stepsLeft = cluster.stepsLeft - 1;
-    return stepsLeft === 0 ? { ...cluster, stepsLeft, state: 'abandoned' } : { ...cluster, stepsLeft };
-  });
-  return settled({ ...rollout, newClusters: newClusters.filter(({ state, nonce }) => state !== 'abandoned' || nonce) });
-}
-
-/** The names that were given up between two records. */
-export function abandonedBetween(before: Rollout, after: Rollout): readonly string[] {
-  const left = new Set(after.newClusters.filter(isUnusable).map(({ name }) => name));
-  return before.newClusters.filter(({ name, stepsLeft }) => stepsLeft > 0 && !left.has(name)).map(({ name }) => name);
-}
-
 function without(rollout: Rollout, usable: (cluster: NewCluster, index: number) => boolean): Rollout {
   const newClusters = rollout.newClusters.filter((cluster, index) => !usable(cluster, index));
   return newClusters.length === rollout.newClusters.length ? rollout : settled({ ...rollout, newClusters });
 }
 
-/** Nothing waits for a cluster that is usable, and a cluster that something waits for has a limit. */
-function settled(rollout: Rollout): Rollout {
+/**
+ * Nothing waits for a cluster that is usable. A cluster that something waits for has a limit, as has one that may keep the client
+ * from acknowledging all others.
+ */
+export function settled(rollout: Rollout): Rollout {
   const { newClusters, held } = rollout;
   const unusable = new Set(newClusters.filter(isUnusable).map(({ name }) => name));
   const waiting = held.map((one): HeldResource => {
@@ -246,8 +277,12 @@ function settled(rollout: Rollout): Rollout {
     const isAwaited = awaited.has(cluster.name);
     // Nothing is known of a cluster that was not sent but that something waits for it.
     if (!isAwaited && cluster.state === 'unsent' && cluster.name !== anyCluster) return [];
-    const stepsLeft = isAwaited ? cluster.stepsLeft || stepsOfLimit : 0;
+    const stepsLeft = isAwaited || delaysAcknowledgement(cluster) ? cluster.stepsLeft || stepsOfLimit : 0;
     return [stepsLeft === cluster.stepsLeft ? cluster : { ...cluster, stepsLeft }];
   });
   return { ...rollout, newClusters: limited, held: waiting };
+}
+
+function delaysAcknowledgement({ state, needs }: NewCluster): boolean {
+  return state === 'updating' || (state === 'sent' && needs === 'acknowledgement');
 }

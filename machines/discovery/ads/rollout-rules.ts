@@ -1,7 +1,7 @@
 /** The rules of make before break that a stream applies, as one value: an exploration breaks one of them on purpose. */
+import { afterLimitStep, withConfiguration } from './cluster-limit.ts';
 import { afterRemovalStep, withRetained, withUseAcknowledged } from './cluster-removal.ts';
 import {
-  afterLimitStep,
   withAssignmentsSent,
   withClustersAnswered,
   withClustersGone,
@@ -16,6 +16,7 @@ export const rolloutRules = {
   withClustersGone,
   withHeld,
   afterLimitStep,
+  withConfiguration,
   withRetained,
   withUseAcknowledged,
   afterRemovalStep,

@@ -72,6 +72,8 @@ export interface WatchView {
   readonly pending?: 'nothing' | 'names' | 'changes' | 'everything';
   /** Clusters that resources of the type wait for, which are held back until the client can use them; absent: none. */
   readonly awaits?: readonly string[];
+  /** Clusters that did not become usable within the limit, and are sent with a time limit for what they fetch. Absent: none. */
+  readonly givenUp?: readonly string[];
 }
 
 /** One connected client, for `/debug/adsz` and `/debug/syncz`. */

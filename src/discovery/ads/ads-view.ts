@@ -1,6 +1,7 @@
 /** Connections as debug pages and status show them. */
 import type { Actor } from 'xstate';
 import type { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
+import { clusterType } from '../../../machines/discovery/ads/ads-types.ts';
 import { isSubscribed, type Watch } from '../../../machines/discovery/ads/ads-watch.ts';
 import { stateName } from '../../runtime/trace/statechart.ts';
 import type { ConnectionView, WatchView } from './ads-observer.ts';
@@ -22,7 +23,9 @@ export function viewConnection(
     state: stateName(actor.getSnapshot().value),
     unflushedBytes: stream.responder.unflushedBytes,
     watches: Object.entries(stream.watches).flatMap(([typeUrl, watch]) =>
-      isSubscribed(watch) ? [watchView(typeUrl, watch, stream.responder.resourcesSent(typeUrl))] : [],
+      isSubscribed(watch)
+        ? [{ ...watchView(typeUrl, watch, stream.responder.resourcesSent(typeUrl)), ...rolloutView(typeUrl, stream) }]
+        : [],
     ),
   };
 }
@@ -43,6 +46,12 @@ function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchV
     pending: pendingOf(watch),
     ...awaits,
   };
+}
+
+/** Of clusters, what make before break has done with them. */
+function rolloutView(typeUrl: string, { responder }: AdsStream): Pick<WatchView, 'givenUp'> {
+  const givenUp = typeUrl === clusterType ? (responder.gate?.rollout.givenUp ?? []) : [];
+  return givenUp.length === 0 ? {} : { givenUp: givenUp.map(({ name }) => name) };
 }
 
 function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {

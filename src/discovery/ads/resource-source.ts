@@ -48,13 +48,23 @@ export interface ClusterUsability {
   readonly secrets: ReadonlySet<string>;
 }
 
+/** What Envoy waits for before it uses a cluster. */
+export interface FetchLimit {
+  /** Time for endpoints, and for each secret. */
+  readonly fetchMs: number;
+  /** Whether Envoy waits until host names are resolved. */
+  readonly awaitsNames: boolean;
+}
+
 /** What resources say of clusters. Asked only while clusters are new to a client, or are removed from it. */
 export interface ResourceReferences {
   /** Whether a listener, a route configuration or an extension configuration names the cluster. */
   names(resource: EncodedResource, cluster: string): boolean;
   usabilityOf(cluster: EncodedResource): ClusterUsability;
-  /** Whether the cluster fetches this secret. */
-  fetches(cluster: EncodedResource, secret: string): boolean;
+  /** Names of the secrets that a cluster fetches. */
+  secretsOf(cluster: EncodedResource): ReadonlySet<string>;
+  /** The cluster with a time limit for what Envoy fetches before it uses it; the same if it fetches nothing without a limit. */
+  withFetchLimit(cluster: EncodedResource, limit: FetchLimit): EncodedResource;
 }
 
 /** The node as the first request of a stream told it. */

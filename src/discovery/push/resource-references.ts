@@ -2,8 +2,9 @@
 import { onceFor } from '../../model/collections/once-for.ts';
 import { clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
 import { secretsIn, usabilityOf } from '../../networking/references/cluster-usability.ts';
-import type { EncodedResource, ResourceReferences } from '../ads/resource-source.ts';
-import { valueOf } from '../ads/responses/encoding.ts';
+import { withFetchLimit } from '../../networking/references/fetch-limit.ts';
+import type { EncodedResource, FetchLimit, ResourceReferences } from '../ads/resource-source.ts';
+import { encodeValue, valueOf } from '../ads/responses/encoding.ts';
 
 const clustersOf = onceFor((resource: EncodedResource) => clustersNamedIn(valueOf(resource)));
 
@@ -17,8 +18,17 @@ const secretsOf = onceFor((cluster: EncodedResource) => {
   return secretsIn(first, start);
 });
 
+const limitedOf = onceFor((cluster: EncodedResource) =>
+  onceFor((limit: FetchLimit) => {
+    const { typeUrl, first, start, rest } = valueOf(cluster);
+    const limited = withFetchLimit(Buffer.concat([first.subarray(start), ...rest]), limit);
+    return limited === undefined ? cluster : encodeValue(typeUrl, limited, cluster.name);
+  }),
+);
+
 export const resourceReferences: ResourceReferences = {
   names: (resource, cluster) => namesCluster(clustersOf(resource), cluster),
   usabilityOf: usability,
-  fetches: (cluster, secret) => secretsOf(cluster).has(secret),
+  secretsOf,
+  withFetchLimit: (cluster, limit) => limitedOf(cluster)(limit),
 };

@@ -131,6 +131,10 @@ export class AdsResponder implements GatedStream {
     this.#options.rollout(event);
   }
 
+  noteWaiting(isWaiting: boolean): void {
+    this.#around.observer.clustersAwaited?.(isWaiting);
+  }
+
   /** From now on there is somebody to answer. */
   meet(client: KnownClient): void {
     this.#client = client;

@@ -2,19 +2,21 @@
 import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
-  ClustersRemovable,
+  ClustersDue,
   ResourcesReady,
 } from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type { StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { isRemovalPending } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
   awaitedClusters,
+  isLimitRunning,
   isWaiting,
+  limitedClusters,
   type Rollout,
   readyResources,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 
-export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersRemovable;
+export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersDue;
 
 /**
  * Reports to the chart of a stream. A report may lead to responses and so to newer records, whose reports come first: each report is about
@@ -22,11 +24,15 @@ export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementO
  */
 export class RolloutReports {
   readonly #tell: (report: StreamReport) => void;
+  readonly #noteWaiting: (isWaiting: boolean) => void;
   #isWaiting = false;
+  #isAwaited = false;
   #isPending = false;
 
-  constructor(tell: (report: StreamReport) => void) {
+  /** @param noteWaiting called when resources begin to wait, or no longer wait */
+  constructor(tell: (report: StreamReport) => void, noteWaiting: (isWaiting: boolean) => void) {
     this.#tell = tell;
+    this.#noteWaiting = noteWaiting;
   }
 
   /** @param current the record at the time of the call */
@@ -34,10 +40,15 @@ export class RolloutReports {
     const waiting = isWaiting(current());
     if (waiting !== this.#isWaiting) {
       this.#isWaiting = waiting;
+      this.#noteWaiting(waiting);
+    }
+    const isAwaited = isLimitRunning(current());
+    if (isAwaited !== this.#isAwaited) {
+      this.#isAwaited = isAwaited;
       const { held } = current();
       const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
-      const clusters = awaitedClusters(current());
-      this.#tell(waiting ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
+      const clusters = limitedClusters(current());
+      this.#tell(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
     }
     const pending = isRemovalPending(current());
     if (pending !== this.#isPending) {

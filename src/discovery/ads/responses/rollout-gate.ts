@@ -4,9 +4,9 @@
  */
 import type { AdsRequest, ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { expiringClusters } from '../../../../machines/discovery/ads/cluster-limit.ts';
 import { removableClusters } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
-  abandonedBetween,
   anyCluster,
   awaitedClusters,
   type HeldResource,
@@ -15,7 +15,6 @@ import {
   newRollout,
   type Rollout,
   readyResources,
-  type SentCluster,
   unusableClusters,
   withUnknownClusters,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
@@ -25,16 +24,26 @@ import type { Selection, SentResources } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
 import { LayeredResources } from './layered-resources.ts';
 import { eventsOf, type RolloutEvent, RolloutReports } from './rollout-events.ts';
+import {
+  addedClusters,
+  resumedClusters,
+  suspectsAmong,
+  updatesThatFetch,
+  type WarmingStream,
+  withFetchLimits,
+} from './warming-clusters.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** The stream that the gate is for. */
-export interface GatedStream extends RetainingStream {
+export interface GatedStream extends RetainingStream, WarmingStream {
   /** All clusters that the node should have now. */
   generatedClusters(): ResourceSet | undefined;
   /** Reports to the chart. */
   tell(report: StreamReport): void;
   takeRolloutEvent(event: RolloutEvent): void;
+  /** Resources begin to wait for clusters, or no longer wait. */
+  noteWaiting(isWaiting: boolean): void;
 }
 
 /** An order, and what it is answered from. */
@@ -65,13 +74,18 @@ export class RolloutGate {
   #isWarming = false;
   /** Version of the set that clusters were last sent from. */
   #clustersVersion = '';
+  /** Clusters of the CDS response that is being made whose earlier forms the client has, and that it may warm without end. */
+  #updated: readonly string[] = noNames;
   /** Undefined while nothing was ever held back. */
   #candidates: Map<string, Candidates> | undefined;
 
   constructor(stream: GatedStream) {
     this.#stream = stream;
     this.#retention = new ClusterRetention(stream);
-    this.#reports = new RolloutReports((report) => stream.tell(report));
+    this.#reports = new RolloutReports(
+      (report) => stream.tell(report),
+      (isWaiting) => stream.noteWaiting(isWaiting),
+    );
   }
 
   get rollout(): Rollout {
@@ -134,19 +148,24 @@ export class RolloutGate {
   /** A step of the limit has passed. */
   expire(): void {
     const before = this.#rollout;
-    const next = this.#stream.rules.afterLimitStep(before);
-    const clusters = abandonedBetween(before, next);
+    const clusters = expiringClusters(before);
+    const sent = this.#stream.sentOf(clusterType);
+    const next = this.#stream.rules.afterLimitStep(before, {
+      versionOf: (name) => sent.get(name)?.version,
+      suspects: () => suspectsAmong(this.#stream.references, sent.resources),
+    });
     if (clusters.length > 0) this.#stream.tell({ type: 'clusters.abandoned', clusters });
     this.#update(next);
     // What the client does not acknowledge now it may never acknowledge.
     if (clusters.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
+    if (next.givenUp !== before.givenUp) this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
   }
 
   /** A step of the removal delay has passed. */
   expireRemovals(): void {
     this.#update(this.#stream.rules.afterRemovalStep(this.#rollout));
     if (removableClusters(this.#rollout).length === 0) return;
-    this.#stream.takeRolloutEvent({ type: 'clusters.removable', typeUrl: clusterType });
+    this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
   }
 
   // ---- clusters and their endpoints
@@ -156,8 +175,13 @@ export class RolloutGate {
     this.#subscribed(order.names);
     if (this.#subscription !== 'all') return { order, set };
     const kept = this.#retention.clusters(this.#rollout, order, set, (cluster) => this.#isNamedLater(cluster));
-    this.#update(kept.rollout);
-    return kept;
+    this.#update(this.#stream.rules.withConfiguration(kept.rollout, (name) => set.resources.get(name)?.version));
+    const { references } = this.#stream;
+    const { resources: before } = this.#stream.sentOf(clusterType);
+    const next =
+      this.#rollout.givenUp.length === 0 ? kept.set : withFetchLimits(references, this.#rollout, kept.set, before);
+    this.#updated = this.#clustersVersion === '' ? noNames : updatesThatFetch(references)(before, next.resources);
+    return { order: kept.order, set: next };
   }
 
   #endpoints(order: ResponseOrder, set: ResourceSet): Prepared {
@@ -206,6 +230,7 @@ export class RolloutGate {
         this.#stream.rules.withClustersSent(this.#rollout, {
           nonce: '',
           added: [],
+          updated: [],
           sentAgain: [],
           absent: [anyCluster],
         }),
@@ -217,58 +242,34 @@ export class RolloutGate {
     const isFirst = this.#clustersVersion === '';
     this.#clustersVersion = version;
     if (this.#subscription !== 'all') return;
-    const { newClusters } = this.#rollout;
+    const { newClusters, givenUp } = this.#rollout;
     const sent = this.#stream.sentOf(clusterType);
     const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
-    const added: SentCluster[] = isKnown ? this.#added(order, sent, selection.added, isFirst) : [];
+    const { added: names } = selection;
+    const added = isKnown ? addedClusters(this.#stream, this.#rollout, order, sent, names) : [];
+    const isReturning = isFirst && order.has !== undefined;
+    const updated = isReturning ? resumedClusters(this.#stream, this.#rollout, order, sent, names) : this.#updated;
     const absent = newClusters.filter(
       ({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name)),
     );
     const rejected = newClusters.filter(({ state }) => state === 'rejected').map(({ name }) => name);
     const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
-    const sentAgain = rejected.filter((name) => contained === undefined || contained.has(name));
+    const isContained = (name: string): boolean => contained?.has(name) ?? true;
+    const limited = new Set(givenUp.map(({ name }) => name));
+    const changed = newClusters.filter(
+      ({ name, state }) => state === 'abandoned' && !limited.has(name) && sent.has(name),
+    );
     this.#update(
       this.#stream.rules.withClustersSent(this.#rollout, {
         nonce,
         added,
-        sentAgain,
+        updated: [...updated, ...changed.map(({ name }) => name)].filter(
+          (name) => isContained(name) && !limited.has(name),
+        ),
+        sentAgain: rejected.filter(isContained),
         absent: absent.map(({ name }) => name),
       }),
     );
-  }
-
-  #added(order: ResponseOrder, sent: SentResources, names: readonly string[], isFirst: boolean): SentCluster[] {
-    if (isFirst && order.returning !== undefined)
-      return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
-    const has = new Set(order.has?.names);
-    const added = new Set(names);
-    // Thousands of clusters name the same secrets: for each of these all clusters are searched once.
-    const fetched = new Map<string, boolean>();
-    const isSecretFetched = (secret: string): boolean => {
-      const isFetched = fetched.get(secret) ?? this.#isFetched(secret, sent, added);
-      fetched.set(secret, isFetched);
-      return isFetched;
-    };
-    return names
-      .filter((name) => !has.has(name))
-      .map((name) => {
-        const { after, assignment, secrets } = this.#stream.references.usabilityOf(sent.get(name)!);
-        // In delta, Envoy does not request endpoints that it has for another cluster, and waits until they are sent again.
-        if (after === 'assignment' && assignment !== name) this.#stream.sentOf(endpointType).forget([assignment]);
-        const isFetched = [...secrets].every(isSecretFetched);
-        if (!isFetched || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
-        return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
-      });
-  }
-
-  /** Whether a cluster that the client uses has fetched the secret. */
-  #isFetched(secret: string, sent: SentResources, added: ReadonlySet<string>): boolean {
-    const unusable = new Set(unusableClusters(this.#rollout));
-    for (const cluster of sent.resources.values()) {
-      if (added.has(cluster.name) || unusable.has(cluster.name)) continue;
-      if (this.#stream.references.fetches(cluster, secret)) return true;
-    }
-    return false;
   }
 
   #assignmentsSent({ changed }: Selection): void {

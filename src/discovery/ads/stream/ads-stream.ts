@@ -448,9 +448,7 @@ export class AdsStream {
   /** Make before break: what people count and read. */
   #noteRollout(report: StreamReport): void {
     const { observer } = this.#around;
-    if (report.type === 'clusters.awaited' || report.type === 'clusters.usable') {
-      observer.clustersAwaited?.(report.type === 'clusters.awaited');
-    } else if (report.type === 'clusters.abandoned') {
+    if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);
       const node = shortened(this.identity?.id ?? '');
       this.#lines.warn('abandoned', 'clusters not usable in time, sending listeners and routes that name them', {

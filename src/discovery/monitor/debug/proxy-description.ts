@@ -24,6 +24,8 @@ export interface TypeDescription {
   readonly pending?: string;
   /** Clusters that it waits for; `*`: which ones the proxy has is not known. */
   readonly awaits?: readonly string[];
+  /** Clusters that the proxy could not use in time: Envoy uses them without what they wait for, until their configuration changes. */
+  readonly givenUp?: readonly string[];
 }
 
 export interface ProxyDescription {
@@ -113,6 +115,7 @@ function describeType(watch: WatchView): TypeDescription {
     ...(state === 'ERROR' && { rejected: watch.lastError }),
     ...(pending !== undefined && { pending }),
     ...(watch.awaits !== undefined && { awaits: watch.awaits }),
+    ...(watch.givenUp !== undefined && { givenUp: watch.givenUp }),
   };
 }
 

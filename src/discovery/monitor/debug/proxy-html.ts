@@ -70,8 +70,11 @@ function detailRow(type: TypeDescription): string {
 <td>${version(sent.version)}<small>${sent.at === '' ? '' : `<br>at ${time(sent.at)}`}</small></td>
 <td>${acknowledged.nonce === sent.nonce && sent.nonce !== '' ? 'the same' : version(acknowledged.version)}</td>
 <td>${markupText(type.pending ?? '')}</td></tr>`;
-  if (type.rejected === undefined) return row;
-  return `${row}<tr class="why"><td></td><td colspan="6">rejected: <code>${markupText(type.rejected)}</code></td></tr>`;
+  const reasons = [
+    ...(type.rejected === undefined ? [] : [`rejected: <code>${markupText(type.rejected)}</code>`]),
+    ...(type.givenUp === undefined ? [] : [`given up: <code>${markupText(type.givenUp.join(', '))}</code>`]),
+  ];
+  return [row, ...reasons.map((why) => `<tr class="why"><td></td><td colspan="6">${why}</td></tr>`)].join('');
 }
 
 function links({ connectionId }: ProxyDescription): string {

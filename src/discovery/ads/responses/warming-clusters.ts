@@ -1,0 +1,134 @@
+/** Which clusters a client will warm when it reads a CDS response, and until when (machines/discovery/ads/cluster-rollout.ts). */
+import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import { endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { anyCluster, type Rollout, type SentCluster } from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
+import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import { differenceOf, type SentResources } from './ads-sent.ts';
+import { LayeredResources } from './layered-resources.ts';
+
+type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** Envoy has waited for a new cluster for as long as the limit; requests to it fail as long as it warms. */
+const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
+/** Envoy uses an earlier form of the cluster while it waits: its own default for sources without a limit. */
+const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
+/** A response that changes more clusters than this is not searched for secrets: one step must not take long. */
+const maxInspectedUpdates = 1_000;
+/** If more clusters than this may be the reason for a missing acknowledgement, none is given up: the client may just be slow. */
+const maxSuspects = 100;
+
+/** The stream whose client warms clusters. */
+export interface WarmingStream {
+  readonly references: ResourceReferences;
+  sentOf(typeUrl: string): SentResources;
+}
+
+/** Clusters that a response has and that the client did not have before. @param names of these */
+export function addedClusters(
+  stream: WarmingStream,
+  rollout: Rollout,
+  order: ResponseOrder,
+  sent: SentResources,
+  names: readonly string[],
+): SentCluster[] {
+  const { references } = stream;
+  if (order.returning !== undefined) return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
+  const has = new Set(order.has?.names);
+  const isFetched = fetchedSecrets(references, rollout, sent, names);
+  return names
+    .filter((name) => !has.has(name))
+    .map((name) => {
+      const { after, assignment, secrets } = references.usabilityOf(sent.get(name)!);
+      // In delta, Envoy does not request endpoints that it has for another cluster, and waits until they are sent again.
+      if (after === 'assignment' && assignment !== name) stream.sentOf(endpointType).forget([assignment]);
+      if (![...secrets].every(isFetched) || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
+      return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
+    });
+}
+
+/** Clusters that a client brings from another stream in an earlier form, and that fetch secrets which no other cluster does. */
+export function resumedClusters(
+  { references }: WarmingStream,
+  rollout: Rollout,
+  order: ResponseOrder,
+  sent: SentResources,
+  names: readonly string[],
+): readonly string[] {
+  const has = new Set(order.has?.names);
+  const updated = names.filter((name) => has.has(name));
+  if (updated.length === 0 || updated.length > maxInspectedUpdates) return [];
+  const isFetched = fetchedSecrets(references, rollout, sent, names);
+  return updated.filter((name) => ![...references.secretsOf(sent.get(name)!)].every(isFetched));
+}
+
+/** Whether a cluster that the client uses has fetched a secret. @param names clusters that it may not use yet */
+function fetchedSecrets(
+  { secretsOf }: ResourceReferences,
+  { newClusters }: Rollout,
+  { resources }: SentResources,
+  names: readonly string[],
+): (secret: string) => boolean {
+  const unused = new Set([...names, ...newClusters.map(({ name }) => name)]);
+  // Thousands of clusters name the same secrets: for each of these all clusters are searched once.
+  return onceForName((secret) => {
+    for (const cluster of resources.values()) {
+      if (!unused.has(cluster.name) && secretsOf(cluster).has(secret)) return true;
+    }
+    return false;
+  });
+}
+
+function onceForName(find: (name: string) => boolean): (name: string) => boolean {
+  const found = new Map<string, boolean>();
+  return (name) => {
+    const known = found.get(name) ?? find(name);
+    found.set(name, known);
+    return known;
+  };
+}
+
+/** Clusters that a client has, and whose new form fetches a secret that none of its clusters fetched; found once for two maps. */
+export const updatesThatFetch = onceFor((references: ResourceReferences) =>
+  onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
+    const { changed, added } = differenceOf(before, after);
+    if (changed.length === added.length || changed.length - added.length > maxInspectedUpdates) return [];
+    const isFetched = onceForName((secret) => {
+      for (const cluster of before.values()) if (references.secretsOf(cluster).has(secret)) return true;
+      return false;
+    });
+    const isNew = new Set(added);
+    return changed.filter((name) => {
+      if (isNew.has(name)) return false;
+      const known = references.secretsOf(before.get(name)!);
+      return [...references.secretsOf(after.get(name)!)].some((secret) => !known.has(secret) && !isFetched(secret));
+    });
+  }),
+);
+
+/** Of all clusters of a client, those that may wait for a secret without end; none if there are too many to tell. */
+export function suspectsAmong({ secretsOf }: ResourceReferences, clusters: ResourceMap): readonly string[] {
+  const suspects: string[] = [];
+  for (const cluster of clusters.values()) {
+    if (secretsOf(cluster).size === 0) continue;
+    if (suspects.length === maxSuspects) return [];
+    suspects.push(cluster.name);
+  }
+  return suspects;
+}
+
+/** Clusters that were given up are sent with a limit for what Envoy fetches. @param sent what the client has */
+export function withFetchLimits(
+  references: ResourceReferences,
+  { givenUp }: Rollout,
+  { version, resources }: ResourceSet,
+  sent: ResourceMap,
+): ResourceSet {
+  const limited = givenUp.flatMap(({ name, isNew }) => {
+    const cluster = resources.get(name);
+    return cluster === undefined
+      ? []
+      : [references.withFetchLimit(cluster, isNew ? newClusterLimit : updatedClusterLimit)];
+  });
+  return { version, resources: LayeredResources.over(resources, limited, [], sent) };
+}

@@ -1,0 +1,93 @@
+/** What Envoy would fetch without a time limit is found wherever a cluster names its source. */
+import { create, fromBinary, toBinary, toJson } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { adsConfigSource, adsSecret, agentFileSecret, agentSecret } from '../messages/config-source-message.ts';
+import { extensionTypes } from '../messages/extension-types.ts';
+import { withFetchLimit } from './fetch-limit.ts';
+
+const tls = (secret: typeof agentSecret, name: string) =>
+  anyPack(
+    UpstreamTlsContextSchema,
+    create(UpstreamTlsContextSchema, {
+      commonTlsContext: {
+        tlsCertificateSdsSecretConfigs: [secret(name)],
+        validationContextType: {
+          case: 'combinedValidationContext',
+          value: { defaultValidationContext: {}, validationContextSdsSecretConfig: secret('ROOTCA') },
+        },
+      },
+    }),
+  );
+
+const edsCluster = create(ClusterSchema, {
+  name: 'outbound|80||a.test',
+  clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
+  edsClusterConfig: { edsConfig: adsConfigSource, serviceName: 'a' },
+  perConnectionBufferLimitBytes: 1_024,
+  transportSocketMatches: [
+    {
+      name: 'tls',
+      match: { a: 'b' },
+      transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls(agentSecret, 'default') } },
+    },
+  ],
+  metadata: { filterMetadata: { istio: { services: [{ host: 'a.test' }] } } },
+});
+
+const dnsCluster = create(ClusterSchema, {
+  name: 'outbound|80||b.test',
+  clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.STRICT_DNS },
+});
+
+const limited = (cluster: Cluster, fetchMs = 1_000, awaitsNames = false): Cluster | undefined => {
+  const bytes = withFetchLimit(toBinary(ClusterSchema, cluster), { fetchMs, awaitsNames });
+  return bytes && fromBinary(ClusterSchema, bytes);
+};
+
+const timeoutsIn = (cluster: Cluster): string[] =>
+  [
+    ...JSON.stringify(toJson(ClusterSchema, cluster, { registry: extensionTypes })).matchAll(
+      /initialFetchTimeout":"([^"]+)/g,
+    ),
+  ].map(([, text]) => text!);
+
+describe('a cluster that is given up', () => {
+  it('has a time limit for its endpoints and for each secret', () => {
+    expect(timeoutsIn(edsCluster)).toEqual(['0s', '0s', '0s']);
+    expect(timeoutsIn(limited(edsCluster)!)).toEqual(['1s', '1s', '1s']);
+  });
+
+  it('is otherwise as it was', () => {
+    const without = (cluster: Cluster): string =>
+      JSON.stringify(toJson(ClusterSchema, cluster, { registry: extensionTypes })).replaceAll(
+        /"initialFetchTimeout":"[^"]+"/g,
+        '',
+      );
+    expect(without(limited(edsCluster)!)).toBe(without(edsCluster));
+  });
+
+  it.each([
+    ['no limit of its own, which is 15 s at Envoy', adsSecret, 1_000, ['1s', '1s']],
+    ['no limit of its own, which is short enough', agentFileSecret, 15_000, []],
+  ] as const)('of a source with %s', (_name, secret, fetchMs, timeouts) => {
+    const cluster = create(ClusterSchema, {
+      name: 'c',
+      transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls(secret, 'kubernetes://web') } },
+    });
+    const found = limited(cluster, fetchMs);
+    expect(found === undefined ? [] : timeoutsIn(found)).toEqual(timeouts);
+  });
+
+  it('does not wait for host names, unless an earlier form of it serves', () => {
+    expect(limited(dnsCluster)?.waitForWarmOnInit).toBe(false);
+    expect(limited(dnsCluster, 1_000, true)).toBeUndefined();
+  });
+
+  it('is the same if it has the limit already', () => {
+    expect(limited(limited(edsCluster)!)).toBeUndefined();
+    expect(limited(create(ClusterSchema, { name: 'static' }))).toBeUndefined();
+  });
+});

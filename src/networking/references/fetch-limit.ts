@@ -1,0 +1,69 @@
+/** A time limit for what Envoy fetches before it uses a cluster: endpoints and secrets, wherever the cluster names their source. */
+import { type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
+import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
+import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source_pb.ts';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { extensionTypes } from '../messages/extension-types.ts';
+import { duration } from '../messages/protobuf-duration.ts';
+
+/** Envoy's own limit where a source has none. */
+const defaultFetchMs = 15_000;
+
+interface Limit {
+  readonly fetchMs: number;
+  /** Whether Envoy waits until host names are resolved. */
+  readonly awaitsNames: boolean;
+}
+
+/**
+ * @param bytes an encoded Cluster
+ * @returns the cluster with the limit, encoded; `undefined` if it has no longer one already
+ */
+export function withFetchLimit(bytes: Uint8Array, { fetchMs, awaitsNames }: Limit): Uint8Array | undefined {
+  const cluster = fromBinary(ClusterSchema, bytes);
+  const isLimited = limitSources(ClusterSchema, cluster, fetchMs);
+  const { case: kind, value: type } = cluster.clusterDiscoveryType;
+  const isOfNames =
+    kind === 'clusterType' || type === Cluster_DiscoveryType.STRICT_DNS || type === Cluster_DiscoveryType.LOGICAL_DNS;
+  const isUnawaited = !awaitsNames && isOfNames && cluster.waitForWarmOnInit !== false;
+  if (isUnawaited) cluster.waitForWarmOnInit = false;
+  return isLimited || isUnawaited ? toBinary(ClusterSchema, cluster) : undefined;
+}
+
+/** Limits all sources in a message, packed messages included. @returns whether any had no limit, or a longer one */
+function limitSources(schema: DescMessage, message: Message, fetchMs: number): boolean {
+  if (isMessage(message, ConfigSourceSchema)) {
+    const { seconds, nanos } = message.initialFetchTimeout ?? duration(defaultFetchMs);
+    const ms = Number(seconds) * 1_000 + nanos / 1_000_000;
+    if (ms > 0 && ms <= fetchMs) return false;
+    message.initialFetchTimeout = duration(fetchMs);
+    return true;
+  }
+  if (isMessage(message, AnySchema)) return limitPacked(message, fetchMs);
+  let isLimited = false;
+  for (const child of childrenOf(reflect(schema, message))) {
+    if (limitSources(child.desc, child.message, fetchMs)) isLimited = true;
+  }
+  return isLimited;
+}
+
+function limitPacked(packed: Any, fetchMs: number): boolean {
+  const name = packed.typeUrl.slice(packed.typeUrl.lastIndexOf('/') + 1);
+  const schema = extensionTypes.getMessage(name) ?? envoyApi().getMessage(name);
+  if (schema === undefined) return false;
+  const message = fromBinary(schema, packed.value);
+  if (!limitSources(schema, message, fetchMs)) return false;
+  packed.value = toBinary(schema, message);
+  return true;
+}
+
+function* childrenOf(message: ReflectMessage): Generator<ReflectMessage> {
+  for (const field of message.fields) {
+    if (field.message === undefined || !message.isSet(field)) continue;
+    if (field.fieldKind === 'message') yield message.get(field);
+    else if (field.fieldKind === 'list') yield* message.get(field) as Iterable<ReflectMessage>;
+    else if (field.fieldKind === 'map') for (const [, value] of message.get(field)) yield value as ReflectMessage;
+  }
+}

@@ -1,0 +1,129 @@
+/** A cluster whose certificate never comes is given up at a real Envoy; the changes after it are applied as usual. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { eventually } from '../harness/eventually.ts';
+import type { HttpBackend } from './features/harness/backends.ts';
+import { FeatureMesh } from './features/harness/feature-mesh.ts';
+import { all } from './features/harness/gateway-objects.ts';
+import { destinationRule, gateway, object, serviceEntry, virtualService } from './features/harness/objects.ts';
+import { sendRequest } from './features/harness/requests.ts';
+
+const proxies = ['sotw', 'delta'] as const;
+const [broken, intact] = ['broken.shop.test', 'intact.shop.test'];
+let mesh: FeatureMesh;
+let backend: HttpBackend;
+let ports: Record<(typeof proxies)[number], number>;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      sotw: { type: 'router', labels: { edge: 'sotw' } },
+      delta: { type: 'router', labels: { edge: 'delta' }, delta: true },
+    },
+    env: { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '1s' },
+    explains: false,
+  });
+  ports = await mesh.ports(...proxies);
+  backend = await mesh.http('shop');
+  await mesh.apply({
+    'gateways.yaml': gateways(),
+    'broken.yaml': shop(broken, 'v1'),
+    'intact.yaml': shop(intact, 'v1'),
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+const gateways = (): string =>
+  all(
+    ...proxies.map((name) =>
+      gateway(name, { edge: name }, [{ port: ports[name], protocol: 'HTTP', hosts: ['*.shop.test'] }]),
+    ),
+  );
+
+/** A service with one subset, to which its routes lead. Envoy resolves its host name: it acknowledges clusters after that. */
+function shop(host: string, subset: string): string {
+  return all(
+    serviceEntry(host, { port: 80, backends: [backend], spec: { resolution: 'DNS' } }).replaceAll(
+      `address: ${backend.address}`,
+      'address: localhost',
+    ),
+    destinationRule(host, { subsets: [{ name: subset, labels: { version: 'shop' } }] }),
+    virtualService(host, {
+      gateways: [...proxies],
+      http: [{ headers: { response: { set: { 'x-subset': subset } } }, route: [{ destination: { host, subset } }] }],
+    }),
+  );
+}
+
+/** The cluster waits without a time limit for a secret that does not exist. */
+const awaitsSecret = (cluster: string): string =>
+  object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'secret', {
+    configPatches: [
+      {
+        applyTo: 'CLUSTER',
+        match: { context: 'GATEWAY', cluster: { name: cluster } },
+        patch: {
+          operation: 'MERGE',
+          value: {
+            transport_socket: {
+              name: 'envoy.transport_sockets.tls',
+              typed_config: {
+                '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
+                common_tls_context: {
+                  tls_certificate_sds_secret_configs: [
+                    {
+                      name: 'kubernetes://missing',
+                      sds_config: { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' },
+                    },
+                  ],
+                },
+              },
+            },
+          },
+        },
+      },
+    ],
+  });
+
+const subsetOf = async (proxy: (typeof proxies)[number], host: string): Promise<unknown> =>
+  (await sendRequest({ port: ports[proxy], host, patienceMs: 0 })).headers['x-subset'];
+
+const warming = (proxy: string): Promise<number> => mesh.envoy(proxy).stat('cluster_manager.warming_clusters');
+
+async function abandoned(): Promise<number> {
+  return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await mesh.page('/metrics'))?.[1] ?? 0);
+}
+
+test('clusters are acknowledged again, and later changes of other clusters wait for nothing', async () => {
+  mesh.write('broken.yaml', all(shop(broken, 'v2'), awaitsSecret(`outbound|80|v2|${broken}`)));
+  await eventually(
+    'each Envoy warms the cluster',
+    async () => Math.min(...(await Promise.all(proxies.map(warming)))) === 1,
+  );
+  await eventually(
+    'no Envoy warms a cluster',
+    async () => Math.max(...(await Promise.all(proxies.map(warming)))) === 0,
+  );
+  expect(await abandoned()).toBe(proxies.length);
+  const before = await mesh.page('/debug/proxyz');
+  expect(before).toContain(`"givenUp":["outbound|80|v2|${broken}"]`);
+  // A certificate that is not there fails requests: they are not sent without it.
+  for (const proxy of proxies) {
+    const { status, body } = await sendRequest({ port: ports[proxy], host: broken, patienceMs: 0 });
+    expect([status, body]).toEqual([503, expect.stringContaining('remote connection failure')]);
+  }
+  for (const subset of ['v2', 'v3']) {
+    mesh.write('intact.yaml', shop(intact, subset));
+    for (const proxy of proxies) {
+      await eventually(`${proxy} routes to ${subset}`, async () => (await subsetOf(proxy, intact)) === subset);
+    }
+  }
+  expect(await abandoned()).toBe(proxies.length);
+  await mesh.apply({
+    'gateways.yaml': gateways(),
+    'broken.yaml': shop(broken, 'v3'),
+    'intact.yaml': shop(intact, 'v3'),
+  });
+  for (const proxy of proxies) expect(await subsetOf(proxy, broken)).toBe('v3');
+  await eventually('nothing is given up any more', async () => !(await mesh.page('/debug/proxyz')).includes('givenUp'));
+});

@@ -1,0 +1,160 @@
+/** A cluster that does not become usable is given up, not its client (machines/discovery/ads/cluster-limit.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { brief, type Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+import { limitedMark } from '../simulation/scripted-source.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+/** Names of clusters that the client is sent with a time limit for what they fetch. */
+function limitedClusters(client: Client): string[] {
+  const clusters = client.world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
+  const contents = clusters.flatMap(({ resources }) => [...resources.values()]);
+  return contents.filter((content) => content.endsWith(limitedMark)).map((content) => content.split('=')[0]!);
+}
+
+/** The cluster is sent in a new form, which fetches this secret. */
+function fetchSecret({ source, world }: Client, name: string, secret: string): void {
+  source.set(clusterType, name);
+  const content = source.contentsOf(clusterType).get(name)!;
+  source.usability.set(content, { after: 'assignment', assignment: name, secrets: new Set([secret]) });
+  world.push(clusterType);
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('a new cluster that is not usable in time is sent again with a time limit for what it fetches', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    client.read();
+    client.world.clock.advance(5_000);
+    expect(limitedClusters(client)).toEqual(['b']);
+    expect(client.world.rollout.givenUp).toMatchObject([{ name: 'b', isNew: true }]);
+  });
+
+  test('a new cluster that no route names is given up as well', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.set(clusterType, 'b');
+    client.world.push(clusterType);
+    client.read();
+    client.world.clock.advance(4_999);
+    expect(client.read()).toEqual([]);
+    client.world.clock.advance(1);
+    expect(limitedClusters(client)).toEqual(['b']);
+    expect(client.world.awaitsClusters).toBe(false);
+  });
+
+  test('an update in place that fetches a new secret is given up, if clusters are not acknowledged in time', () => {
+    const client = settled(delta);
+    fetchSecret(client, 'a', 'late');
+    client.read();
+    client.world.clock.advance(5_000);
+    expect(limitedClusters(client)).toEqual(['a']);
+    expect(client.world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
+    expect([...client.world.abandoned]).toEqual(['a']);
+  });
+
+  test('nothing is given up when clusters are acknowledged in time', () => {
+    const client = settled(delta);
+    fetchSecret(client, 'a', 'late');
+    client.ack(client.world.read()!);
+    client.world.clock.advance(100_000);
+    expect(limitedClusters(client)).toEqual([]);
+    expect(client.world.rollout).toMatchObject({ newClusters: [], givenUp: [] });
+  });
+
+  test.each([
+    ['that it fetched before', 'a'],
+    ['that another cluster has fetched', 'b'],
+  ])('an update in place that fetches a secret %s is not given up when a client is slow', (_name, holder) => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    fetchSecret(client, 'b', 'none');
+    client.take();
+    fetchSecret(client, holder, 'shared');
+    client.take();
+    fetchSecret(client, 'a', 'shared');
+    client.read();
+    client.world.clock.advance(100_000);
+    expect(limitedClusters(client)).toEqual([]);
+  });
+
+  test('an update without a new secret is not given up when a client is slow', () => {
+    const client = settled(delta);
+    client.source.set(clusterType, 'a');
+    client.world.push(clusterType);
+    client.read();
+    client.world.clock.advance(100_000);
+    expect(limitedClusters(client)).toEqual([]);
+  });
+
+  test('a cluster that was given up stays so in later responses, until its configuration changes', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    client.read();
+    client.world.clock.advance(5_000);
+    const given = client.world.readAll().find(({ typeUrl }) => typeUrl === clusterType)!;
+    client.ack(given);
+    client.source.set(clusterType, 'c');
+    client.world.push(clusterType);
+    expect(limitedClusters(client)).toEqual(delta ? [] : ['b']);
+    client.source.set(clusterType, 'b');
+    client.world.push(clusterType);
+    // The client does not acknowledge c.
+    client.world.clock.advance(10_000);
+    expect(limitedClusters(client)).toEqual([]);
+    expect(client.world.rollout.givenUp.map(({ name }) => name)).not.toContain('b');
+  });
+
+  test('a cluster whose new form does not become usable either is given up again', () => {
+    const client = settled(delta);
+    moveRoute(client);
+    client.read();
+    client.world.clock.advance(5_000);
+    expect(limitedClusters(client)).toEqual(['b']);
+    // Its earlier form was never acknowledged.
+    client.source.set(clusterType, 'b');
+    client.world.push(clusterType);
+    client.world.clock.advance(10_000);
+    client.read();
+    client.world.clock.advance(5_000);
+    expect(client.world.rollout.givenUp.map(({ name }) => name)).toEqual(['b']);
+  });
+
+  test('a wait that begins late has the whole limit, though its cluster has been warming for long', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.set(clusterType, 'b');
+    client.source.set(endpointType, 'b');
+    client.world.push(clusterType);
+    client.read();
+    client.world.clock.advance(4_000);
+    client.source.setNaming(routeType, 'r', 'b');
+    client.world.push(routeType);
+    client.world.clock.advance(1_500);
+    expect(client.read()).toEqual([]);
+    client.world.clock.advance(3_500);
+    expect(client.read()).toContain('RouteConfiguration r');
+  });
+
+  test('clusters that a client brings from another stream, and does not acknowledge, are given up if they fetch secrets', () => {
+    const { source, world } = settled(delta);
+    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
+    const content = source.contentsOf(clusterType).get('a')!;
+    source.set(clusterType, 'a');
+    const next = source.contentsOf(clusterType).get('a')!;
+    source.usability.set(next, { after: 'assignment', assignment: 'a', secrets: new Set(['late']) });
+    if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: content.split('=')[1]! } });
+    else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    expect(again.readAll().map(brief)).toEqual(['Cluster a']);
+    again.clock.advance(5_000);
+    expect(again.rollout.givenUp.map(({ name }) => name)).toEqual(['a']);
+    expect(again.readAll().map(({ resources }) => [...resources.values()].join())).toEqual([next + limitedMark]);
+  });
+});
