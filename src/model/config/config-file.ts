@@ -9,6 +9,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { FieldError } from '../fields/decode.ts';
+import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { MetadataTexts } from '../kinds/kind.ts';
@@ -245,8 +246,9 @@ class DocumentReader {
     for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
     if (errors.length > 0) return false;
     // The table pairs each kind's decoder with its own warnings.
-    for (const warning of (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right)) {
-      this.reportAt('warning', path, joined(body, warning.path), warning.message, key);
+    const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right);
+    for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
+      this.reportAt('warning', path, joined(body, warning.path), warning.message, key, warning.code);
     }
     const config: Config = {
       kind: key.kind,
@@ -277,16 +279,27 @@ class DocumentReader {
     }
   }
 
-  private reportAt(severity: Problem['severity'], path: string, field: string, message: string, key?: ConfigKey): void {
+  private reportAt(
+    severity: Problem['severity'],
+    path: string,
+    field: string,
+    message: string,
+    key?: ConfigKey,
+    code?: string,
+  ): void {
     const position = this.document.positionOf(joined(path, field));
-    this.report(severity, position, message, { ...(field === '' ? {} : { field }), ...(key && { key }) });
+    this.report(severity, position, message, {
+      ...(field === '' ? {} : { field }),
+      ...(key && { key }),
+      ...(code !== undefined && { code }),
+    });
   }
 
   private report(
     severity: Problem['severity'],
     { line, column }: Position,
     message: string,
-    about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
+    about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean; readonly code?: string },
   ): void {
     const { key, isSure = true, ...rest } = about;
     const object = key === undefined ? {} : { object: objectText(key) };

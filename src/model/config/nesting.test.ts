@@ -4,7 +4,7 @@ import { readConfigObject } from './config-file.ts';
 const nested = (levels: number): unknown => JSON.parse(`${'['.repeat(levels)}${']'.repeat(levels)}`);
 const plugin = (levels: number): object => ({
   ...{ apiVersion: 'extensions.istio.io/v1alpha1', kind: 'WasmPlugin', metadata: { name: 'deep', namespace: 'shop' } },
-  spec: { url: 'oci://example.com/plugin', pluginConfig: { deep: nested(levels) } },
+  spec: { url: 'file:///plugin.wasm', pluginConfig: { deep: nested(levels) } },
 });
 const read = (object: unknown) => readConfigObject('k8s://', object, { creationTimestamp: 0 });
 

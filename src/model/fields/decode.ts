@@ -6,7 +6,7 @@
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
 import { isObject } from '../../runtime/json-object.ts';
-import { describedAs, type FieldDescription, inSchema } from './description.ts';
+import { describedAs, type Effect, type FieldDescription, inSchema } from './description.ts';
 import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
 import { limitError, maxItems, maxUnknownFields } from './limits.ts';
 import { nearestName } from './nearest-name.ts';
@@ -23,8 +23,8 @@ export interface FieldError {
   readonly unknown?: UnknownField;
   /** The mistake is not why the decoding failed. */
   readonly forgiven?: true;
-  /** The value is valid but too large ({@link limitError}). */
-  readonly code?: 'LIMIT_EXCEEDED';
+  /** The value is valid but too large ({@link limitError}), or changes nothing (`effect.ts`). */
+  readonly code?: 'LIMIT_EXCEEDED' | 'FIELD_WITHOUT_EFFECT';
 }
 
 export type UnknownField = 'misspelt' | 'strange';
@@ -252,6 +252,7 @@ interface Field<A> {
   /** `null` does not count as not said. */
   readonly refusesNull?: true;
   readonly from?: string;
+  readonly effect?: Effect;
   readonly absent: 'error' | 'left out' | { readonly value: A };
 }
 
@@ -366,8 +367,9 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
 }
 
 function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, aliases: object): FieldDescription[] {
-  const own = Object.entries(fields).map(([property, { decoder, absent, from, refusesNull }]) => ({
+  const own = Object.entries(fields).map(([property, { decoder, absent, from, refusesNull, effect }]) => ({
     ...{ property, name: from ?? property, decoder, isRequired: absent === 'error', refusesNull: refusesNull === true },
+    ...(effect && { effect }),
   }));
   const older = Object.entries(aliases as Readonly<Record<string, readonly [string, Decoder<unknown>]>>);
   return [

@@ -26,7 +26,20 @@ export interface FieldDescription {
   readonly refusesNull: boolean;
   /** The field that this is another name of; where that one is required, this one will do. */
   readonly aliasOf?: string;
+  /** Absent: the field is used, or what is within it. */
+  readonly effect?: Effect;
 }
+
+/** What is said of a field that is not simply used (`effect.ts`). */
+export type Effect =
+  | {
+      readonly type: 'none' | 'some values';
+      /** Completes "has no effect: …". */
+      readonly reason: string;
+      /** @param value as it is written */
+      readonly warns: (value: unknown) => boolean;
+    }
+  | { readonly type: 'refused'; readonly reason: string };
 
 /** What the API server checks of a value besides its type: value validations of structural schemas. */
 export interface ValueValidation {

@@ -15,6 +15,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
+import { withoutEffect } from '../fields/effect.ts';
 import { limitErrors } from '../fields/limits.ts';
 import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
@@ -35,7 +36,7 @@ const serverPort = struct<ServerPort>({
   number: required(integer(0, 65535)),
   name: required(name),
   protocol: required(portProtocol(['UDP', 'HTTP_PROXY'])),
-  targetPort: optional(count),
+  targetPort: withoutEffect(optional(count), 'the port of the Service in front of the gateway decides'),
 });
 
 const server: Decoder<Server> = inSchema(
@@ -46,7 +47,10 @@ const server: Decoder<Server> = inSchema(
       bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
       hosts: required(nonEmptyList(inSchema(scopedHostText(gatewayHostMistake), { pattern: scopedHostPattern }))),
       ...restrictions({ tls: restricting(optional(serverTls)) }),
-      defaultEndpoint: optional(name),
+      defaultEndpoint: withoutEffect(
+        optional(name),
+        'a VirtualService that is bound to the Gateway says where requests go',
+      ),
     }),
     serverErrors,
   ),

@@ -15,7 +15,7 @@ export interface Server {
   /** `[namespace/]host`; namespace `.` or `*` as written. */
   readonly hosts: readonly string[];
   readonly tls?: ServerTlsSettings;
-  /** Reserved by the API: decoded, without effect. */
+  /** Reserved by the API. */
   readonly defaultEndpoint?: string;
   /** Why its connections are closed: what a listener of the Gateway API may come to, and nobody can write. */
   readonly closed?: string;
@@ -26,7 +26,7 @@ export interface ServerPort {
   readonly number: number;
   readonly name: string;
   readonly protocol: Protocol;
-  /** Deprecated by the API: decoded, without effect. */
+  /** Deprecated by the API. */
   readonly targetPort?: number;
 }
 

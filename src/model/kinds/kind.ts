@@ -22,12 +22,12 @@ export interface Kind<Name extends string, Spec> {
    * apiVersion, kind and metadata.
    */
   readonly body: 'spec' | 'object';
-  /** Of kinds whose resources are defined here (`src/model/schemas/`): what the schema of the body is made of. */
-  readonly spec?: Decoder<unknown>;
+  /** Describes the fields of the body: schemas (`src/model/schemas/`) and warnings of fields without effect are derived from it. */
+  readonly decoder: Decoder<unknown>;
   /** Decodes and validates; every mistake is said, its path counted from the body. */
   decode(body: unknown, namespace: string): Decoded<Spec>;
   /** What labels and annotations of the object say that its spec does not allow; paths counted from its metadata. */
   metadataErrors?(spec: Spec, metadata: MetadataTexts): readonly FieldError[];
-  /** What is allowed and probably not meant. */
+  /** What is allowed and probably not meant, beside fields that their declaration marks as without effect (`effect.ts`). */
   warnings(spec: Spec): readonly FieldError[];
 }

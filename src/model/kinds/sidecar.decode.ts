@@ -34,7 +34,7 @@ import { maxSidecarHosts, maxSidecarListeners } from './object-limits.ts';
 import { portProtocol } from './port-protocol.ts';
 import { serverTls, serverTlsWarnings } from './server-tls.decode.ts';
 import type { EgressListener, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from './sidecar.ts';
-import { connectionPool } from './traffic-policy.decode.ts';
+import { inboundConnectionPool } from './traffic-policy.decode.ts';
 import { destination } from './virtual-service.decode.ts';
 
 const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT');
@@ -64,7 +64,7 @@ const ingressListener: Decoder<IngressListener> = refine(
     captureMode,
     defaultEndpoint: optional(refine(name, (value, path) => mistakeAt(path, defaultEndpointMistake(value)))),
     ...restrictions({ tls: restricting(optional(serverTls)) }),
-    connectionPool: optional(connectionPool),
+    connectionPool: optional(inboundConnectionPool),
   }),
   (listener, path) => [
     ...mistakeAt(
@@ -139,7 +139,7 @@ export const sidecar: Decoder<Sidecar> = inSchema(
     struct<Sidecar>({
       workloadSelector: restricting(optional(workloadSelector)),
       ingress: optional(list(ingressListener, maxSidecarListeners)),
-      inboundConnectionPool: optional(connectionPool),
+      inboundConnectionPool: optional(inboundConnectionPool),
       egress: optional(list(egressListener, maxSidecarListeners)),
       outboundTrafficPolicy: optional(outboundTrafficPolicy),
     }),

@@ -18,6 +18,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { atMostOneOf, inSchema } from '../fields/description.ts';
+import { withoutEffect, withoutEffectWhere } from '../fields/effect.ts';
 import { mistakeAt } from './field-rules.ts';
 import { maxTelemetryOverrides } from './object-limits.ts';
 import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
@@ -43,7 +44,10 @@ export const customTag: Decoder<CustomTag> = inSchema(
       literal: optional(struct<{ value: string }>({ value: required(name) })),
       environment: optional(named),
       header: optional(named),
-      formatter: optional(struct<{ value: string }>({ value: required(name) })),
+      formatter: withoutEffect(
+        optional(struct<{ value: string }>({ value: required(name) })),
+        'tags are made of literals, variables and headers only',
+      ),
     }),
     (tag, path) => [
       ...onlyOneOf(tag, tagKinds, path),
@@ -70,9 +74,9 @@ const tracing: Decoder<Tracing> = struct<Tracing>({
       mistakeAt(fieldPath(path, ''), '' in tags ? 'must have a name' : undefined),
     ),
   ),
-  useRequestIdForTraceSampling: flag,
+  useRequestIdForTraceSampling: withoutEffect(flag, 'requests are always sampled by their request ID', [true]),
   enableIstioTags: flag,
-  disableContextPropagation: flag,
+  disableContextPropagation: withoutEffect(flag, 'the context is always propagated', [false]),
 });
 
 const standardMetrics = [
@@ -110,13 +114,19 @@ const tagOverride: Decoder<TagOverride> = inSchema(
   },
 );
 
+const singleMetric = 'only overrides of ALL_METRICS are applied';
+
 const override: Decoder<MetricOverride> = struct<MetricOverride>({
   match: optional(
     inSchema(
       refine(
         struct<NonNullable<MetricOverride['match']>>({
-          metric: optional(oneOf(standardMetrics)),
-          customMetric: optional(name),
+          metric: withoutEffectWhere(
+            optional(oneOf(standardMetrics)),
+            singleMetric,
+            (value) => value !== 'ALL_METRICS',
+          ),
+          customMetric: withoutEffectWhere(optional(name), singleMetric, () => true),
           mode,
         }),
         (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
@@ -125,13 +135,19 @@ const override: Decoder<MetricOverride> = struct<MetricOverride>({
     ),
   ),
   disabled: flag,
-  tagOverrides: optional(dictionary(tagOverride, maxTelemetryOverrides)),
+  tagOverrides: withoutEffect(
+    optional(dictionary(tagOverride, maxTelemetryOverrides)),
+    'metrics always have their standard tags',
+  ),
 });
 
 const metrics = struct<Metrics>({
   providers,
   overrides: optional(list(override, maxTelemetryOverrides)),
-  reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
+  reportingIntervalMs: withoutEffect(
+    optional(durationAtLeast(1000), 'reportingInterval'),
+    'Prometheus decides when metrics are read',
+  ),
 });
 
 /** Envoy refuses a whole listener for an expression that it cannot build. */

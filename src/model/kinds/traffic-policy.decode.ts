@@ -8,6 +8,7 @@ import {
   durationAtLeast,
   durationOrZero,
   type FieldError,
+  type Fields,
   fieldPath,
   integer,
   list,
@@ -25,6 +26,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../fields/description.ts';
+import { withoutEffect } from '../fields/effect.ts';
 import { isIpAddress } from '../fields/names.ts';
 import { fileName, lineMistake, mistakeAt, repetitions } from './field-rules.ts';
 import { localityErrors } from './locality-rules.ts';
@@ -55,36 +57,46 @@ const tcpSettings = struct<T.TcpSettings>({
   idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
 });
 
-const httpSettings: Decoder<T.HttpSettings> = refine(
-  struct<T.HttpSettings>({
-    http1MaxPendingRequests: optional(count),
-    http2MaxRequests: optional(count),
-    maxRequestsPerConnection: optional(integer(0, 536_870_912)),
-    maxRetries: optional(count),
-    idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
-    h2UpgradePolicy: optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE'])),
-    useClientProtocol: optional(boolean),
-    maxConcurrentStreams: optional(count),
-    http2KeepAlive: optional(
-      struct<T.Http2KeepAlive>({
-        intervalMs: required(durationAtLeast(1), 'interval'),
-        timeoutMs: optional(durationAtLeast(1), 'timeout'),
-      }),
-    ),
-  }),
-  (http, path) =>
-    http.h2UpgradePolicy === 'UPGRADE' && http.useClientProtocol === true
+const upgradePolicy = optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE']));
+
+const httpFields: Fields<T.HttpSettings> = {
+  http1MaxPendingRequests: optional(count),
+  http2MaxRequests: optional(count),
+  maxRequestsPerConnection: optional(integer(0, 536_870_912)),
+  maxRetries: optional(count),
+  idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
+  h2UpgradePolicy: upgradePolicy,
+  useClientProtocol: optional(boolean),
+  maxConcurrentStreams: optional(count),
+  http2KeepAlive: optional(
+    struct<T.Http2KeepAlive>({
+      intervalMs: required(durationAtLeast(1), 'interval'),
+      timeoutMs: optional(durationAtLeast(1), 'timeout'),
+    }),
+  ),
+};
+
+function poolOf(fields: Fields<T.HttpSettings>): Decoder<T.ConnectionPoolSettings> {
+  const http = refine(struct<T.HttpSettings>(fields), ({ h2UpgradePolicy, useClientProtocol }, path) =>
+    h2UpgradePolicy === 'UPGRADE' && useClientProtocol === true
       ? [{ path: fieldPath(path, 'h2UpgradePolicy'), message: 'must not be UPGRADE when useClientProtocol is true' }]
       : [],
-);
+  );
+  return inSchema(
+    refine(struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(http) }), (pool, path) =>
+      pool.tcp || pool.http ? [] : [{ path, message: 'must have tcp or http' }],
+    ),
+    { minProperties: 1 },
+  );
+}
 
-export const connectionPool: Decoder<T.ConnectionPoolSettings> = inSchema(
-  refine(
-    struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(httpSettings) }),
-    (pool, path) => (pool.tcp || pool.http ? [] : [{ path, message: 'must have tcp or http' }]),
-  ),
-  { minProperties: 1 },
-);
+export const connectionPool = poolOf(httpFields);
+
+/** Pools of a sidecar's connections to its own workload. */
+export const inboundConnectionPool = poolOf({
+  ...httpFields,
+  h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port decides', ['DEFAULT', 'DO_NOT_UPGRADE']),
+});
 
 /** Envoy refuses every route of a port, or the cluster with all others, for a value that is none. */
 const line: Decoder<string> = refine(name, (value, path) => mistakeAt(path, lineMistake(value)));

@@ -25,6 +25,7 @@ import {
 } from '../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema } from '../fields/description.ts';
 import { notBelowZero } from '../fields/duration.ts';
+import { refused, withoutEffect } from '../fields/effect.ts';
 import { grpcStatusNames } from '../fields/grpc-status.ts';
 import { hostMistake, isDnsLabel } from '../fields/names.ts';
 import { headerNamePattern, hostOrIpPattern, hostPattern, labelPattern, subnetPattern } from '../fields/patterns.ts';
@@ -205,7 +206,10 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
             struct<Delay>(
               {
                 fixedDelayMs: optional(durationAtLeast(1), 'fixedDelay'),
-                exponentialDelayMs: optional(durationAtLeast(1), 'exponentialDelay'),
+                exponentialDelayMs: withoutEffect(
+                  optional(durationAtLeast(1), 'exponentialDelay'),
+                  'Envoy delays requests by a fixed time only: use fixedDelay',
+                ),
                 percentage: optional(percent),
               },
               { percent: ['percentage', wholePercent] },
@@ -226,7 +230,7 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
                   { enum: grpcStatusNames },
                 ),
               ),
-              http2Error: optional(text),
+              http2Error: refused(optional(text), 'Envoy has no such fault'),
               percentage: optional(percent),
             }),
             rules.abortErrors,

@@ -19,6 +19,7 @@ import {
   text,
 } from '../fields/decode.ts';
 import { describedAs, inSchema } from '../fields/description.ts';
+import { withoutEffect, withoutEffectWhere } from '../fields/effect.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
@@ -60,21 +61,33 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
       struct<WasmPlugin>(
         {
           ...scopeFields,
-          url: required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
+          url: withoutEffectWhere(
+            required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
+            'an image is not pulled, so the plugin rejects all traffic, or does nothing with failStrategy FAIL_OPEN',
+            (url) => typeof url === 'string' && isImage(url),
+          ),
           sha256: optional(
             inSchema(
               refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash))),
               { pattern: '^(?:[0-9a-f]{64})?$' },
             ),
           ),
-          imagePullPolicy: optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
-          imagePullSecret: optional(text),
-          verificationKey: optional(text),
+          imagePullPolicy: withoutEffect(
+            optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
+            'images are not pulled',
+            ['UNSPECIFIED_POLICY'],
+          ),
+          imagePullSecret: withoutEffect(optional(text), 'images are not pulled'),
+          verificationKey: withoutEffect(optional(text), 'images are not pulled'),
           pluginConfig: optional(json),
           pluginName: optional(text),
           phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
           priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
-          failStrategy: optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
+          failStrategy: withoutEffectWhere(
+            optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
+            'a plugin that failed is not loaded again: FAIL_RELOAD acts as FAIL_CLOSE',
+            (value) => value === 'FAIL_RELOAD',
+          ),
           type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
           vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
           match: restricting(optional(wasmMatches)),
@@ -82,12 +95,31 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
         scopeAliases(),
       ),
       // An image of a registry is named without a scheme, as everywhere.
-      (plugin) => (/^[a-z]+:\/\//i.test(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
+      (plugin) => (hasScheme(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
     ),
     (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
   ),
   { rules: scopeRules },
 );
+
+function hasScheme(url: string): boolean {
+  return /^[a-z]+:\/\//i.test(url);
+}
+
+function isImage(url: string): boolean {
+  return !hasScheme(url) || /^oci:/i.test(url);
+}
+
+/** What is allowed and probably not meant. */
+export function wasmPluginWarnings({ url, sha256 = '' }: WasmPlugin): FieldError[] {
+  const isFetched = /^https?:/i.test(url);
+  return mistakeAt(
+    'url',
+    isFetched && sha256 === ''
+      ? 'has no effect without sha256: Envoy fetches only code whose hash it knows'
+      : undefined,
+  );
+}
 
 /** What a module is compared by: written in one way only. */
 function digestMistake(digest: string): string | undefined {

@@ -15,6 +15,7 @@ import {
   text,
 } from '../fields/decode.ts';
 import { exactlyOneOf, inSchema } from '../fields/description.ts';
+import { refused, withoutEffect } from '../fields/effect.ts';
 import { labels, mistakeAt } from './field-rules.ts';
 import { headerNameMistake } from './virtual-service.rules.ts';
 import { workloadFields } from './workload-entry.decode.ts';
@@ -24,7 +25,10 @@ type Template = WorkloadGroup['template'];
 type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
 
 const template: Decoder<Template> = refine(
-  struct<Template>({ address: optional(inSchema(text, { maxLength: 0 })), ...workloadFields }),
+  struct<Template>({
+    address: refused(optional(inSchema(text, { maxLength: 0 })), 'each workload has its own'),
+    ...workloadFields,
+  }),
   ({ address }, path) =>
     mistakeAt(
       fieldPath(path, 'address'),
@@ -80,5 +84,5 @@ export const workloadGroup: Decoder<WorkloadGroup> = struct<WorkloadGroup>({
     }),
   ),
   template: required(template),
-  probe: optional(probe),
+  probe: withoutEffect(optional(probe), "a workload's agent reads readinessProbe of its own proxy configuration"),
 });

@@ -50,12 +50,12 @@ export function resourceDefinitions(): readonly ResourceDefinition[] {
 function definitionOf(name: KindName): ResourceDefinition | undefined {
   const kind = kinds[name] as Kind<KindName, unknown>;
   const appearance = appearanceOf(name);
-  if (kind.spec === undefined || appearance === undefined) return undefined;
+  if (appearance === undefined) return undefined;
   const { description, columns, shortNames } = appearance;
   const schema: StructuralSchema = {
     type: 'object',
     description,
-    properties: { spec: { ...structuralSchema(kind.spec), description }, status },
+    properties: { spec: { ...structuralSchema(kind.decoder), description }, status },
   };
   return {
     apiVersion: 'apiextensions.k8s.io/v1',

@@ -19,6 +19,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { describedAs, inSchema } from '../../fields/description.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { re2Mistake } from '../../fields/re2.ts';
 import { mistakeAt, selectorLabels } from '../field-rules.ts';
 import { maxConfigPatches } from '../object-limits.ts';
@@ -62,7 +63,7 @@ const filterChain = struct<FilterChain>({
 const listenerMatch = struct<F.ListenerMatch>({
   name: optional(text),
   portNumber,
-  portName: optional(text),
+  portName: withoutEffect(optional(text), 'give the number of the port'),
   listenerFilter: optional(text),
   filterChain: optional(filterChain),
 });
@@ -125,7 +126,11 @@ const patch = inSchema(
   struct<Patch>({
     operation: required(oneOf(operations)),
     value: optional(json),
-    filterClass: optional(oneOf(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'])),
+    filterClass: withoutEffect(
+      optional(oneOf(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'])),
+      'name the filter that the new one comes before or after',
+      ['UNSPECIFIED'],
+    ),
   }),
   { anyOf: [{ properties: { operation: { enum: ['REMOVE'] } } }, { required: ['value'] }] },
 );

@@ -155,7 +155,7 @@ function patchWarnings(patch: EnvoyPatch, priority: number, path: string): Field
     ...oldNameWarnings(patch, path),
     ...unmatched(patch, `${path}.match`),
     ...valueWarnings(patch, `${path}.patch.value`),
-    ...ignored(patch, path),
+    ...ignoredName(patch, path),
   ];
 }
 
@@ -182,26 +182,14 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   ];
 }
 
-/** What is written and has no effect. */
-function ignored(
-  { applyTo, operation, match, value, filterClass = 'UNSPECIFIED' }: EnvoyPatch,
-  path: string,
-): FieldError[] {
+/** The new name is written and has no effect. */
+function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
   const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
   const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
-  return [
-    ...mistakeAt(
-      `${path}.match.listener.portName`,
-      match.listener?.portName === undefined ? undefined : 'is not looked at: give the number of the port',
-    ),
-    ...mistakeAt(
-      `${path}.patch.filterClass`,
-      filterClass === 'UNSPECIFIED'
-        ? undefined
-        : 'has no effect: name the filter that the new one comes before or after',
-    ),
-    ...mistakeAt(`${path}.patch.value.name`, renames ? 'is left out: others refer to the name that it has' : undefined),
-  ];
+  return mistakeAt(
+    `${path}.patch.value.name`,
+    renames ? 'is left out: others refer to the name that it has' : undefined,
+  );
 }
 
 /** Filters are changed and removed by name. */

@@ -1,5 +1,6 @@
 /** Fields that several kinds of the Gateway API have in common (its CRDs' validation). */
 import {
+  type Decoded,
   type Decoder,
   type FieldError,
   list,
@@ -13,6 +14,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { describedAs } from '../../fields/description.ts';
 import { durationMsOf } from '../../fields/duration.ts';
 import { isDnsLabel, isIpAddress, isObjectName } from '../../fields/names.ts';
 import { labels, mistakeAt } from '../field-rules.ts';
@@ -78,14 +80,19 @@ export const preciseHostname: Decoder<string> = hostDecoder(
   'a host name in lower case without *',
 );
 
+const durationPattern = '^(?:\\d{1,5}(?:h|m|s|ms)){1,4}$';
+
 /** GEP-2257: one to four numbers, each with its unit. In milliseconds. */
-export const duration: Decoder<number> = (value, path) => {
-  const fits = typeof value === 'string' && /^(?:\d{1,5}(?:h|m|s|ms)){1,4}$/.test(value);
-  const ms = fits ? durationMsOf(value) : undefined;
-  if (ms !== undefined) return { _tag: 'Right', right: ms };
-  const message = `must be a duration of whole numbers such as 500ms, 10s or 1h30m, not ${JSON.stringify(value)}`;
-  return { _tag: 'Left', left: [{ path, message }] };
-};
+export const duration: Decoder<number> = describedAs(
+  (value: unknown, path: string): Decoded<number> => {
+    const fits = typeof value === 'string' && new RegExp(durationPattern).test(value);
+    const ms = fits ? durationMsOf(value) : undefined;
+    if (ms !== undefined) return { _tag: 'Right', right: ms };
+    const message = `must be a duration of whole numbers such as 500ms, 10s or 1h30m, not ${JSON.stringify(value)}`;
+    return { _tag: 'Left', left: [{ path, message }] };
+  },
+  { type: 'narrowed', of: text, by: { pattern: durationPattern } },
+);
 
 /** A list of so many elements. */
 export function listOf<A>(item: Decoder<A>, least: number, most: number): Decoder<readonly A[]> {

@@ -1,11 +1,11 @@
 /** The filters of an HTTPRoute: decoding, with what the API's CRD would refuse. */
-import * as E from 'fp-ts/lib/Either.js';
 import {
   anything,
   count,
   type Decoder,
   type FieldError,
   integer,
+  mapped,
   name,
   oneOf,
   optional,
@@ -97,22 +97,22 @@ const replacement: Decoder<string> = refine(text, (path, at) => {
   return mistakeAt(at, /[\r\n\0 ]/.test(path) ? 'must be a path, without spaces' : undefined);
 });
 
-const pathModifier: Decoder<PathModifier> = (written, path) =>
-  E.map((modifier: WrittenModifier) => modifier as PathModifier)(
-    refine(
-      struct<WrittenModifier>({
-        type: required(oneOf(['ReplaceFullPath', 'ReplacePrefixMatch'])),
-        replaceFullPath: optional(replacement),
-        replacePrefixMatch: optional(replacement),
+const pathModifier: Decoder<PathModifier> = mapped(
+  refine(
+    struct<WrittenModifier>({
+      type: required(oneOf(['ReplaceFullPath', 'ReplacePrefixMatch'])),
+      replaceFullPath: optional(replacement),
+      replacePrefixMatch: optional(replacement),
+    }),
+    (modifier, at) =>
+      Object.entries(modifierFields).flatMap(([type, field]) => {
+        const wanted = type === modifier.type;
+        if (wanted === (modifier[field] !== undefined)) return [];
+        return [{ path: `${at}.${field}`, message: wanted ? `is required for type ${type}` : `is for type ${type}` }];
       }),
-      (modifier, at) =>
-        Object.entries(modifierFields).flatMap(([type, field]) => {
-          const wanted = type === modifier.type;
-          if (wanted === (modifier[field] !== undefined)) return [];
-          return [{ path: `${at}.${field}`, message: wanted ? `is required for type ${type}` : `is for type ${type}` }];
-        }),
-    )(written, path),
-  );
+  ),
+  (modifier) => modifier as PathModifier,
+);
 
 const statusCodes = [301, 302, 303, 307, 308];
 

@@ -37,6 +37,7 @@ function row<Name extends string, Spec extends object>(
   const { warnings = () => [], ...rest } = more;
   return {
     ...{ kind, plural, group: gatewayApiGroup, versions: ['v1', 'v1beta1'], scope: 'Namespaced', body: 'spec' },
+    decoder,
     decode: (spec) => decodeKnown(decoder, spec),
     ...rest,
     warnings: (spec) => [...unknownFields(spec), ...warnings(spec)],

@@ -40,6 +40,7 @@ function row<Name extends string, Spec>(
     ...{ kind, plural, group: '', versions: ['v1'], scope: 'Namespaced', body: 'object' },
     warnings: () => [],
     ...more,
+    decoder,
     decode: (body) => decodeWith(decoder, body),
   };
 }

@@ -2,6 +2,8 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import type { FieldError } from '../../fields/decode.ts';
+import { effectWarnings } from '../../fields/effect.ts';
 import { type KindName, kinds, type SpecOfKind } from '../index.ts';
 
 function decoded<K extends KindName>(kind: K, yaml: string): SpecOfKind[K] {
@@ -16,10 +18,9 @@ function errorsOf(kind: KindName, yaml: string): { path: string; message: string
 }
 
 function warnings<K extends KindName>(kind: K, yaml: string): string[] {
-  const spec = decoded(kind, yaml);
-  return (kinds[kind].warnings as (value: SpecOfKind[K]) => readonly { path: string; message: string }[])(spec).map(
-    ({ path, message }) => `${path}: ${message}`,
-  );
+  const ofKind = kinds[kind].warnings as (value: SpecOfKind[K]) => readonly FieldError[];
+  const found = [...ofKind(decoded(kind, yaml)), ...effectWarnings(kinds[kind].decoder, parse(yaml))];
+  return found.map(({ path, message }) => `${path}: ${message}`);
 }
 
 const filter = (patch: string, more = ''): string => `configPatches: [${patch}]\n${more}`;
@@ -467,9 +468,9 @@ const warned: Warned[] = [
     filter(
       '{applyTo: LISTENER, match: {listener: {portName: http}}, patch: {operation: MERGE, value: {name: a}, filterClass: AUTHZ}}',
     ),
-    'configPatches[0].match.listener.portName: is not looked at',
-    'configPatches[0].patch.filterClass: has no effect',
     'configPatches[0].patch.value.name: is left out',
+    'configPatches[0].match.listener.portName: has no effect',
+    'configPatches[0].patch.filterClass: has no effect',
   ],
   ['PeerAuthentication', 'selector: {matchLabels: {}}', 'selector: has no labels'],
   ['AuthorizationPolicy', '{}', 'rules: are none: nothing passes'],

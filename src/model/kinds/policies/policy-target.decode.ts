@@ -18,6 +18,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { inSchema, type Rule } from '../../fields/description.ts';
+import { refused } from '../../fields/effect.ts';
 import { mistakeAt, selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
@@ -44,7 +45,8 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
     ),
     kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
-    namespace: optional(name),
+    // Read, so that a policy that is refused for it can be closed where it was meant to apply.
+    namespace: refused(optional(name), "the target is in the object's own namespace"),
   }),
   (reference, path) => mistakeAt(path, targetOf(reference) === undefined ? unknownTarget(reference) : undefined),
 );

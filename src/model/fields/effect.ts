@@ -1,0 +1,100 @@
+/**
+ * Whether a field that is accepted changes anything. The declaration of a field says so: a field without a mark is used. Warnings and the
+ * tables of docs/compatibility.md are derived from the marks; `test/fields/` compares them with what the generators make of a field.
+ */
+import { isObject } from '../../runtime/json-object.ts';
+import { type FieldError, fieldPath, type OptionalField, type RequiredField } from './decode.ts';
+import { type Describable, descriptionOf, type Effect, type FieldDescription } from './description.ts';
+
+type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<never> | OptionalField<never>;
+
+/**
+ * Marks a field as accepted without effect.
+ *
+ * @param reason completes "has no effect: …"
+ * @param harmless values that ask for what happens anyway: they have no warning, nor have empty texts and lists
+ */
+export function withoutEffect<F extends AnyField>(field: F, reason: string, harmless: readonly unknown[] = []): F {
+  const effect: Effect = { type: 'none', reason, warns: (value) => !isUnset(value) && !harmless.includes(value) };
+  return { ...field, effect };
+}
+
+/**
+ * Marks a field as used but for some values.
+ *
+ * @param reason completes "has no effect: …"
+ * @param warns whether a value, as it is written, has no effect
+ */
+export function withoutEffectWhere<F extends AnyField>(
+  field: F,
+  reason: string,
+  warns: (value: unknown) => boolean,
+): F {
+  return { ...field, effect: { type: 'some values', reason, warns } };
+}
+
+/** Says as much as a field that is left out. */
+function isUnset(value: unknown): boolean {
+  return value === '' || (Array.isArray(value) && value.length === 0);
+}
+
+/** Marks a field that the API has, and that a check of the decoder refuses whatever its value is. */
+export function refused<F extends AnyField>(field: F, reason: string): F {
+  return { ...field, effect: { type: 'refused', reason } };
+}
+
+const effectless = new WeakMap<Describable, boolean>();
+
+/** Whether any field within can warn: nothing else is looked at a second time. */
+function canWarn(decoder: Describable): boolean {
+  const known = effectless.get(decoder);
+  if (known !== undefined) return known;
+  const description = descriptionOf(decoder);
+  const can =
+    description?.type === 'object'
+      ? description.fields.some((field) => isWarning(field) || canWarn(field.decoder))
+      : description?.type === 'list' || description?.type === 'map'
+        ? canWarn(description.item)
+        : description?.type === 'narrowed' && canWarn(description.of);
+  effectless.set(decoder, can);
+  return can;
+}
+
+function isWarning({ effect }: FieldDescription): boolean {
+  return effect !== undefined && effect.type !== 'refused';
+}
+
+/**
+ * A warning for each field of a value, as it is written, that has no effect.
+ *
+ * @param value one that the decoder accepts
+ */
+export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {
+  if (!canWarn(decoder) || value === undefined || value === null) return [];
+  const description = descriptionOf(decoder);
+  switch (description?.type) {
+    case 'narrowed':
+      return effectWarnings(description.of, value, path);
+    case 'list':
+      if (!Array.isArray(value)) return [];
+      return value.flatMap((item, index) => effectWarnings(description.item, item, `${path}[${index}]`));
+    case 'map':
+      if (!isObject(value)) return [];
+      return Object.keys(value).flatMap((key) => effectWarnings(description.item, value[key], fieldPath(path, key)));
+    case 'object':
+      return isObject(value) ? description.fields.flatMap((field) => fieldWarnings(field, value, path)) : [];
+    default:
+      return [];
+  }
+}
+
+function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  const { name, effect, decoder } = field;
+  const written = value[name];
+  if (written === undefined || written === null) return [];
+  const at = fieldPath(path, name);
+  if (effect === undefined || effect.type === 'refused' || !effect.warns(written)) {
+    return effect?.type === 'none' ? [] : effectWarnings(decoder, written, at);
+  }
+  return [{ path: at, message: `has no effect: ${effect.reason}`, code: 'FIELD_WITHOUT_EFFECT' }];
+}

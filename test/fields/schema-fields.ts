@@ -1,0 +1,79 @@
+/** The fields that a decoder describes, and where a value has them. */
+import { type Describable, type Description, descriptionOf, type Effect } from '../../src/model/fields/description.ts';
+import { isObject } from '../../src/runtime/json-object.ts';
+
+export interface SchemaField {
+  /** `http[].match[].headers{}.exact` */
+  readonly path: string;
+  readonly decoder: Describable;
+  readonly effect?: Effect;
+  /** Has no fields within, or none that are looked at. */
+  readonly isLeaf: boolean;
+}
+
+export type Place = readonly (string | number)[];
+
+/** What a decoder takes beneath its checks. */
+export function shapeOf(decoder: Describable, path: string): Exclude<Description, { type: 'narrowed' }> {
+  const description = descriptionOf(decoder);
+  if (description === undefined) throw new TypeError(`what the decoder of ${path} takes is not described`);
+  return description.type === 'narrowed' ? shapeOf(description.of, path) : description;
+}
+
+/** All fields, the outer ones first. What is within a field without effect has none. */
+export function fieldsWithin(decoder: Describable, path = ''): SchemaField[] {
+  const shape = shapeOf(decoder, path);
+  if (shape.type === 'list') return fieldsWithin(shape.item, `${path}[]`);
+  if (shape.type === 'map') return fieldsWithin(shape.item, `${path}{}`);
+  if (shape.type !== 'object') return [];
+  return shape.fields.flatMap((field): SchemaField[] => {
+    const at = path === '' ? field.name : `${path}.${field.name}`;
+    const isClosed = field.effect?.type === 'none' || field.effect?.type === 'refused';
+    const within = isClosed ? [] : fieldsWithin(field.decoder, at);
+    const { effect } = field;
+    return [{ path: at, decoder: field.decoder, ...(effect && { effect }), isLeaf: within.length === 0 }, ...within];
+  });
+}
+
+/** Adds the places of each field that a value has, by the field's path. */
+export function addPlaces(
+  decoder: Describable,
+  value: unknown,
+  found: Map<string, Place[]>,
+  path = '',
+  place: Place = [],
+): void {
+  const shape = shapeOf(decoder, path);
+  if (shape.type === 'list' && Array.isArray(value)) {
+    for (const [index, item] of value.entries()) addPlaces(shape.item, item, found, `${path}[]`, [...place, index]);
+  } else if (shape.type === 'map' && isObject(value)) {
+    for (const key of Object.keys(value)) addPlaces(shape.item, value[key], found, `${path}{}`, [...place, key]);
+  } else if (shape.type === 'object' && isObject(value)) {
+    for (const { name, decoder: within, effect } of shape.fields) {
+      if (value[name] === undefined || value[name] === null) continue;
+      const at = path === '' ? name : `${path}.${name}`;
+      found.set(at, [...(found.get(at) ?? []), [...place, name]]);
+      if (effect?.type !== 'none') addPlaces(within, value[name], found, at, [...place, name]);
+    }
+  }
+}
+
+/** `a[].b` of `a[].b.c`; empty for a field of the whole. */
+export function parentOf(path: string): string {
+  return path.slice(0, Math.max(0, path.lastIndexOf('.')));
+}
+
+export function valueAt(value: unknown, place: Place): unknown {
+  return place.reduce<unknown>((at, key) => (at as Record<string | number, unknown>)[key], value);
+}
+
+/** The value with another one at a place. `undefined` removes the field. */
+export function withValueAt(value: unknown, [key, ...rest]: Place, replacement: unknown): unknown {
+  if (key === undefined) return replacement;
+  if (Array.isArray(value)) {
+    return value.map((item, index) => (index === key ? withValueAt(item, rest, replacement) : item));
+  }
+  const { [key]: before, ...others } = value as Record<string | number, unknown>;
+  if (rest.length === 0 && replacement === undefined) return others;
+  return { ...(value as object), [key]: withValueAt(before, rest, replacement) };
+}

@@ -1,0 +1,121 @@
+/**
+ * Small meshes whose objects have the fields of their kinds: those of the golden cases, and of `worlds/` what these lack. A
+ * file has a header (proxy, mesh configuration, features) and the objects.
+ */
+import { globSync, readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+import { parse, parseAllDocuments, stringify } from 'yaml';
+import { selectKeySources } from '../../src/discovery/jwks/key-sources.ts';
+import { entryOf } from '../../src/discovery/registration/group-entry.ts';
+import type { WorkloadClaim } from '../../src/discovery/registration/workload-claim.ts';
+import type { ConfigSet } from '../../src/model/config/config-set.ts';
+import type { Features } from '../../src/model/mesh/features.ts';
+import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
+import {
+  buildClusters,
+  buildEndpoints,
+  buildExtensions,
+  buildListeners,
+  buildNameTable,
+  buildRoutes,
+} from '../../src/networking/index.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { atOnce } from '../../src/runtime/turns.ts';
+import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
+import { generate } from '../networking/case.ts';
+
+export interface World {
+  readonly name: string;
+  readonly proxy: GivenNode;
+  readonly meshConfig: Readonly<Record<string, unknown>>;
+  readonly features: Partial<Features>;
+  readonly objects: readonly WorldObject[];
+  /** `Kind path` of fields that this mesh is tried first for: few others have what they need. */
+  readonly shows: readonly string[];
+}
+
+export interface WorldObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
+  readonly [field: string]: unknown;
+}
+
+/** Own worlds first: they are smaller. */
+export function readWorlds(): readonly World[] {
+  const files = [
+    ...globSync('test/fields/worlds/*.yaml', { cwd: packageRoot() }).sort(),
+    ...globSync('test/networking/cases/*.in.yaml', { cwd: packageRoot() }).sort(),
+  ];
+  return files.map((file) => {
+    const text = readFileSync(`${packageRoot()}/${file}`, 'utf8');
+    const end = text.indexOf('\n---\n');
+    const { proxy = {}, meshConfig = {}, features = {}, shows = [] } = parse(text.slice(0, end)) as Partial<World>;
+    const objects = parseAllDocuments(text.slice(end + 5), { merge: true }).map(
+      (document) => document.toJS() as WorldObject | null,
+    );
+    return {
+      ...{ name: basename(file).replace(/(\.in)?\.yaml$/, ''), proxy, meshConfig, features, shows },
+      objects: objects.filter((object) => object !== null),
+    };
+  });
+}
+
+/** What the proxy of a world asks for by name. */
+export interface AskedNames {
+  readonly endpoints: readonly string[];
+  readonly routes: readonly string[];
+  readonly extensions: readonly string[];
+}
+
+export interface Output {
+  readonly text: string;
+  readonly asked: AskedNames;
+}
+
+/**
+ * Everything that the proxy of a world is given, and what the control plane does with objects that are for no proxy.
+ *
+ * @param asked names that the proxy asks for; absent: those that its clusters and listeners have. To find them takes most of the time,
+ *   and where they differ, clusters or listeners do.
+ * @throws Error an object is not valid
+ */
+export function outputOf({ proxy: node, meshConfig, features, objects }: World, asked?: AskedNames): Output {
+  const { context: push, configs } = givenMesh(objects.map((object) => JSON.stringify(object)).join('\n---\n'), {
+    meshConfig: stringify(meshConfig),
+    features,
+  });
+  const shape = shapeOf(givenProxy(node), push);
+  const known = asked ?? namesAskedBy({ shape, push });
+  const resources = [
+    ...buildClusters(shape, push),
+    ...buildEndpoints(shape, push, known.endpoints),
+    ...buildListeners(shape, push),
+    ...buildRoutes(shape, push, known.routes),
+    ...buildExtensions(shape, push, known.extensions),
+    ...buildNameTable(shape, push),
+  ].map(({ name, bytes }) => `${name}\n${Buffer.from(bytes).toString('latin1')}`);
+  return { text: [...resources, ...registeredBy(configs), ...keysFetchedFor(configs)].join('\n'), asked: known };
+}
+
+function namesAskedBy(given: Parameters<typeof generate>[0]): AskedNames {
+  const { endpoints, routes, extensions } = generate(given);
+  const namesOf = (resources: readonly { readonly name: string }[]): string[] => resources.map(({ name }) => name);
+  return { endpoints: namesOf(endpoints), routes: namesOf(routes), extensions: namesOf(extensions) };
+}
+
+/** The WorkloadEntry that each WorkloadGroup makes of a workload that registers itself. */
+function registeredBy(configs: ConfigSet): readonly string[] {
+  const claim: WorkloadClaim = {
+    ...{ entry: 'shop/a', namespace: 'shop', name: 'a', group: 'web', serviceAccount: '' },
+    ...{ address: '10.0.0.30', network: '', locality: '', labels: {}, isProbed: false },
+  };
+  return configs.WorkloadGroup.map(({ name, apiVersion, spec }) =>
+    JSON.stringify(entryOf(claim, { name, apiVersion, uid: undefined, spec }, { controller: 'a', connectedAt: 'b' })),
+  );
+}
+
+function keysFetchedFor(configs: ConfigSet): readonly string[] {
+  const { sources } = atOnce(selectKeySources(configs.RequestAuthentication));
+  return sources.map((source) => JSON.stringify(source));
+}
