@@ -9,7 +9,7 @@ import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../model/push-context/resolved-rules.ts';
 import type { SidecarScope } from '../model/push-context/sidecar-scope.ts';
-import { gatewayName } from './gateway/merge-gateways.ts';
+import { gatewayName } from './gateway/placed-server.ts';
 import { connectionServices, mayRuleConnections } from './listeners/ruled-connections.ts';
 
 /** Whether everything of a type is for a shape what it was before the changes; false when that is not sure. */

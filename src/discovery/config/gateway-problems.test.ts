@@ -26,3 +26,19 @@ it('validate accepts TLS servers of different hosts, and of different gateways',
   expect(await told(gateway('g', 'SIMPLE', 'x.test'), gateway('g2', 'MUTUAL', 'x.test', 'other'))).toEqual([]);
   expect(await told(gateway('g', 'ISTIO_MUTUAL', 'x.test').replace(', credentialName: web', ''))).toEqual([]);
 });
+
+it('validate warns of a wildcard server beside one that requires more for a host of it, also of listeners of the Gateway API', async () => {
+  expect(await told(gateway('g', 'SIMPLE', '"*.x.test"'), gateway('g2', 'MUTUAL', 'a.x.test'))).toEqual([
+    'Gateway shop/g: server https: requests for a.x.test get 421 over connections of this server, which has mode SIMPLE instead of MUTUAL of shop/g2',
+  ]);
+  const listener = (name: string, hostname: string, options = '') =>
+    `{ name: ${name}, port: 443, protocol: HTTPS, hostname: "${hostname}", tls: { certificateRefs: [{ name: web }]${options} } }`;
+  const mutual = ', options: { gateway.istio.io/tls-terminate-mode: MUTUAL }';
+  const warnings = await told(`
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: { name: front, namespace: shop }
+spec: { gatewayClassName: istio, listeners: [${listener('wide', '*.x.test')}, ${listener('narrow', 'a.x.test', mutual)}] }
+`);
+  expect(warnings).toEqual([expect.stringMatching(/^Gateway shop\/front: server .*requests for a\.x\.test get 421/)]);
+});

@@ -72,6 +72,19 @@ describe('what of gateways is not in force', () => {
     expect(Object.values(status.pilot_sds_certificate_errors_total!)[0]?.objects).toEqual(['Gateway/edge/late']);
   });
 
+  it('are servers of wildcards that include hosts of servers which require more', () => {
+    const wide = tls('wide', 'SIMPLE', ', credentialName: web').replace('[wide.test]', '["*.test"]');
+    const overlapping = givenPlane(
+      [gateway('g1', wide), gateway('g2', tls('x', 'MUTUAL', ', credentialName: web'))].join('---\n'),
+    );
+    expect(statusOf(overlapping.state, []).pilot_gateway_servers_overlap).toEqual({
+      'Gateway/edge/g1 server wide': {
+        message: expect.stringMatching(/^requests for x\.test get 421 .* mode SIMPLE instead of MUTUAL of edge\/g2$/),
+        objects: ['Gateway/edge/g1'],
+      },
+    });
+  });
+
   it('are certificates that are not there, or are none', () => {
     expect(found('pilot_sds_certificate_errors_total')).toEqual([
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),

@@ -10,18 +10,27 @@ import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer, parseCredentialName, rootsObjectName } from '../../networking/secrets/credential-name.ts';
-import type { FindDiagnostics, ServedProxy } from './find-diagnostics.ts';
+import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
 
 /**
  * Servers that another one stands in the way of, or that the proxy cannot carry out: of connected gateways, and of those that selectors
  * describe, because the gateway may be connected to another replica.
  */
-export const findRejectedServers: FindDiagnostics = function* ({ proxies, configs, context }, note) {
+export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
+
+/** Servers whose hosts overlap with those of servers that require something else. */
+export const findOverlappingServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'overlapping', note);
+
+function* findInMerged(
+  { proxies, configs, context }: StatusSources,
+  list: 'rejected' | 'overlapping',
+  note: NoteDiagnostic,
+): Iterable<void> {
   const noteAll = function* (shape: ProxyShape, push: PushContext, proxy?: string): Iterable<void> {
-    for (const rejected of mergeGateways(shape, push).rejected) {
-      const colon = rejected.indexOf(': ');
-      const objects = [rejected.slice(0, rejected.indexOf(' '))];
-      note(rejected.slice(0, colon), rejected.slice(colon + 2), { ...(proxy !== undefined && { proxy }), objects });
+    for (const text of mergeGateways(shape, push)[list]) {
+      const colon = text.indexOf(': ');
+      const objects = [text.slice(0, text.indexOf(' '))];
+      note(text.slice(0, colon), text.slice(colon + 2), { ...(proxy !== undefined && { proxy }), objects });
       yield;
     }
   };
@@ -33,7 +42,7 @@ export const findRejectedServers: FindDiagnostics = function* ({ proxies, config
     yield;
     if (shape !== undefined) yield* noteAll(shape, context);
   }
-};
+}
 
 /** Certificates that are asked for by name and that there is none of, or none that Envoy would take. */
 export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {

@@ -32,6 +32,7 @@ import type {
 } from './find-diagnostics.ts';
 import {
   findBackendTlsProblems,
+  findOverlappingServers,
   findRejectedServers,
   findRevocationListProblems,
   findServersWithoutHttp3,
@@ -74,6 +75,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
     }
   },
   pilot_gateway_servers_rejected: findRejectedServers,
+  pilot_gateway_servers_overlap: findOverlappingServers,
   pilot_http3_not_offered: findServersWithoutHttp3,
   pilot_sds_certificate_errors_total: findUnservedCredentials,
   pilot_revocation_list_problems: findRevocationListProblems,

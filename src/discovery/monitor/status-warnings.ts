@@ -9,6 +9,7 @@ import type { PushStatus } from './push-status.ts';
 /** Reasons of conditions by the metric of the diagnostic. */
 const reasons: Readonly<Record<string, string>> = {
   pilot_gateway_servers_rejected: 'ServerNotServed',
+  pilot_gateway_servers_overlap: 'HostsOverlap',
   pilot_sds_certificate_errors_total: 'CredentialNotServed',
   pilot_revocation_list_problems: 'RevocationListNotUsable',
   pilot_wasm_withheld: 'WasmNotSupported',

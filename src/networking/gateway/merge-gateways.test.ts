@@ -90,14 +90,164 @@ describe('gateways of one proxy', () => {
       expect(lost).toContain(`Gateway/default/${loser} server https: x.test is served by default/${other} on port 443`);
     });
 
-    it('the oldest serves it where they are of different namespaces, and the other one is told that it asks for less', () => {
+    it('the oldest serves it where they are of different namespaces, and the other one reports what it requires less', () => {
       const yaml =
         gateway('g1', server('SIMPLE', 'x.test'), 'bank') +
         gateway('g2', server('MUTUAL', 'x.test, y.test'), 'mallory');
       expect(served(yaml)).toEqual({ 'x.test': 'g1', 'y.test': 'g2' });
       expect(merge(yaml).rejected).toEqual([
-        'Gateway/mallory/g2 server https: x.test is served by bank/g1 on port 443, which asks less of its clients',
+        'Gateway/mallory/g2 server https: x.test is served by bank/g1 on port 443, with mode SIMPLE instead of MUTUAL',
       ]);
+    });
+  });
+
+  describe('of which TLS servers differ in what they require', () => {
+    const server = (hosts: string, tls: string): string =>
+      `[{ port: { number: 443, name: https, protocol: HTTPS }, hosts: [${hosts}], tls: { serverCertificate: /c, privateKey: /k, ${tls} } }]`;
+    const two = (older: string, younger: string): MergedGateways =>
+      merge(gateway('g1', server('x.test', older)) + gateway('g2', server('x.test, y.test', younger)));
+    const mutual = 'mode: MUTUAL, caCertificates: /ca';
+
+    it.each([
+      ['a newer TLS version', 'mode: SIMPLE', 'mode: SIMPLE, minProtocolVersion: TLSV1_3'],
+      [
+        'no newer TLS version',
+        'mode: SIMPLE, minProtocolVersion: TLSV1_2',
+        'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2',
+      ],
+      ['fewer cipher suites', 'mode: SIMPLE', 'mode: SIMPLE, cipherSuites: [ECDHE-RSA-AES256-GCM-SHA384]'],
+      ['names of clients', mutual, `${mutual}, subjectAltNames: [a.test]`],
+      [
+        'fewer names of clients',
+        `${mutual}, subjectAltNames: [a.test, b.test]`,
+        `${mutual}, subjectAltNames: [b.test]`,
+      ],
+      ['pinned keys', mutual, `${mutual}, verifyCertificateSpki: [${btoa('k'.repeat(32))}]`],
+      ['pinned certificates', mutual, `${mutual}, verifyCertificateHash: [${'a'.repeat(64)}]`],
+      ['a revocation list', mutual, `${mutual}, caCrl: /crl`],
+      ['HTTPS in front of it', 'mode: SIMPLE', 'mode: SIMPLE, httpsRedirect: true'],
+    ])('the one with %s serves a host of both, whichever is older', (_, wide, strict) => {
+      const hosts = ({ ports }: MergedGateways) =>
+        ports[0]!.servers.map(({ gateway: { name }, hosts: own }) => `${name}: ${own}`);
+      expect(hosts(two(wide, strict))).toEqual(['g2: x.test,y.test']);
+      expect(hosts(two(strict, wide))).toEqual(['g1: x.test', 'g2: y.test']);
+      const [lost] = two(strict, wide).rejected;
+      expect(lost).toBe('Gateway/default/g2 server https: x.test is served by default/g1 on port 443');
+    });
+
+    it('a host of both has what both require, under a route configuration of its own', () => {
+      const merged = two('mode: SIMPLE, minProtocolVersion: TLSV1_3, httpsRedirect: true', mutual);
+      const served = merged.ports[0]!.servers;
+      expect(served.map(({ hosts, routeName, server: { tls } }) => [hosts, routeName, tls])).toEqual([
+        [
+          ['x.test'],
+          'https.443.https.g2.default.x.test',
+          expect.objectContaining({ mode: 'MUTUAL', minProtocolVersion: 'TLSV1_3', httpsRedirect: true }),
+        ],
+        [['y.test'], 'https.443.https.g2.default', expect.not.objectContaining({ minProtocolVersion: 'TLSV1_3' })],
+      ]);
+      expect(merged.rejected).toEqual(['Gateway/default/g1 server https: x.test is served by default/g2 on port 443']);
+      expect(merged.overlapping).toEqual([
+        'Gateway/default/g2 server https: x.test: all that servers of the namespace require applies, this one has minProtocolVersion TLSV1_2 instead of TLSV1_3, httpsRedirect false instead of true',
+      ]);
+    });
+
+    it.each([
+      ['subjectAltNames', `${mutual}, subjectAltNames: [a.test]`, `${mutual}, subjectAltNames: [b.test]`],
+      [
+        'digest',
+        `${mutual}, verifyCertificateSpki: [${btoa('k'.repeat(32))}]`,
+        `${mutual}, verifyCertificateHash: [${'a'.repeat(64)}]`,
+      ],
+      [
+        'TLS version',
+        'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2',
+        'mode: SIMPLE, minProtocolVersion: TLSV1_3',
+      ],
+      [
+        'cipher suite',
+        'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2, cipherSuites: [ECDHE-RSA-AES256-GCM-SHA384]',
+        'mode: SIMPLE, minProtocolVersion: TLSV1_2, maxProtocolVersion: TLSV1_2, cipherSuites: [ECDHE-RSA-AES128-GCM-SHA256]',
+      ],
+    ])('a host for which no client satisfies both is closed, and both report it (%s)', (what, older, younger) => {
+      const { ports, rejected, overlapping } = two(older, younger);
+      expect(ports[0]!.servers.map(({ hosts, closed, routeName }) => [hosts, closed === undefined, routeName])).toEqual(
+        [
+          [['x.test'], false, undefined],
+          [['y.test'], true, 'https.443.https.g2.default'],
+        ],
+      );
+      for (const [text] of [rejected, overlapping]) expect(text).toMatch(new RegExp(`x.test.*closed: no .*${what}`));
+    });
+
+    it('the older one serves a host of two authorities, and the younger one reports it', () => {
+      const { ports, rejected } = two(mutual, 'mode: MUTUAL, caCertificates: /other');
+      expect(ports[0]!.servers.map(({ gateway: { name } }) => name)).toEqual(['g1', 'g2']);
+      expect(rejected).toEqual([
+        'Gateway/default/g2 server https: x.test is served by default/g1 on port 443, with client authority /ca instead of /other',
+      ]);
+    });
+
+    it('defaults of the mesh count for servers without settings of their own', () => {
+      const push = givenMesh(
+        gateway('g1', server('x.test', 'mode: SIMPLE, minProtocolVersion: TLSV1_2')) +
+          gateway('g2', server('x.test', 'mode: SIMPLE')),
+      ).context;
+      const shape = givenShape({ type: 'router' });
+      const of = (mesh: object): string | undefined => {
+        const { gatewaysFor } = push;
+        const context = { gatewaysFor: gatewaysFor.bind(push), mesh: { ...push.mesh, ...mesh } };
+        return mergeGateways(shape, context).ports[0]?.servers[0]?.gateway.name;
+      };
+      expect(of({})).toBe('g1');
+      expect(of({ tlsDefaults: { minProtocolVersion: 'TLSV1_3' } })).toBe('g2');
+      expect(of({})).toBe('g1');
+    });
+
+    it('a wildcard serves no host whose own server requires more, and both directions are reported', () => {
+      const pair = (wide: string, narrow: string): MergedGateways =>
+        merge(gateway('w', server('"*.x.test"', wide)) + gateway('n', server('a.x.test, b.x.test', narrow), 'other'));
+      const misdirected = ({ ports }: MergedGateways) =>
+        ports[0]!.servers.map((one) => [...(one.misdirected?.keys() ?? [])]);
+      const closed = pair('mode: SIMPLE', mutual);
+      expect(misdirected(closed)).toEqual([['a.x.test', 'b.x.test'], []]);
+      expect(closed.overlapping).toEqual([
+        'Gateway/default/w server https: requests for a.x.test and 1 more host get 421 over connections of this server, which has mode SIMPLE instead of MUTUAL of other/n',
+      ]);
+      const excepted = pair(mutual, 'mode: SIMPLE');
+      expect(misdirected(excepted)).toEqual([[], []]);
+      expect(excepted.overlapping).toEqual([
+        'Gateway/other/n server https: a.x.test and 1 more host: served with mode SIMPLE instead of MUTUAL, which default/w requires for *.x.test',
+      ]);
+      const alike = pair('mode: SIMPLE', 'mode: SIMPLE, minProtocolVersion: TLSV1_2');
+      expect([misdirected(alike), alike.overlapping]).toEqual([[[], []], []]);
+    });
+
+    it('a narrower wildcard and a server that passes TLS through count as well, AUTO_PASSTHROUGH has names of its own', () => {
+      const through = (mode: string): string =>
+        `[{ port: { number: 443, name: tls, protocol: TLS }, hosts: ["*.y.x.test"], tls: { mode: ${mode} } }]`;
+      const of = (mode: string) =>
+        merge(gateway('w', server('"*"', 'mode: SIMPLE')) + gateway('n', through(mode))).ports[0]!.servers[0]!;
+      expect([...of('PASSTHROUGH').misdirected!.keys()]).toEqual(['*.y.x.test']);
+      expect(of('AUTO_PASSTHROUGH').misdirected).toBeUndefined();
+    });
+
+    it('an HTTP host that is excepted from the redirection of a wildcard is reported', () => {
+      const http = (host: string, redirect: boolean): string =>
+        `[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["${host}"]${redirect ? ', tls: { httpsRedirect: true }' : ''} }]`;
+      const { overlapping, rejected } = merge(
+        gateway('w', http('*.x.test', true)) + gateway('n', http('a.x.test', false)),
+      );
+      expect(rejected).toEqual([]);
+      expect(overlapping).toEqual([
+        'Gateway/default/n server http: a.x.test: served with httpsRedirect false instead of true, which default/w requires for *.x.test',
+      ]);
+    });
+
+    it('one report names three overlaps, and the number of the others', () => {
+      const narrow = Array.from({ length: 5 }, (_, i) => gateway(`n${i}`, server(`a${i}.x.test`, mutual)));
+      const { overlapping } = merge(gateway('w', server('"*.x.test"', 'mode: SIMPLE')) + narrow.join(''));
+      expect(overlapping[0]).toMatch(/a0\.x\.test.*a1\.x\.test.*a2\.x\.test.*; 2 more such overlaps$/);
     });
   });
 

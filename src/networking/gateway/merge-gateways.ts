@@ -16,24 +16,30 @@ import { isUnixSocket, wildcardAddress } from '../messages/address.ts';
 import { isPrivilegedPort } from '../traffic/reserved-ports.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName } from '../traffic/resource-names.ts';
 import { unenforceableTls } from '../traffic/unenforceable-tls.ts';
+import { hostOwners } from './host-owners.ts';
+import { type HostShare, servedHosts } from './host-shares.ts';
+import {
+  gatewayName,
+  isPassthrough,
+  kindOf,
+  listenerKey,
+  type PlacedServer,
+  type ServerKind,
+  type ServerOnPort,
+} from './placed-server.ts';
+import { type MeshTls, TlsRequirements } from './tls-requirements.ts';
 
-/** One server of a Gateway object on one port of the proxy. */
-export interface GatewayServer {
-  readonly gateway: Config<Gateway>;
-  readonly server: Server;
-  /** The server's place in the object. */
-  readonly index: number;
-  /** The port that the proxy listens on. */
-  readonly port: number;
+/** A server on one port of the proxy, with the hosts that it serves there in one way. */
+export interface GatewayServer extends ServerOnPort {
   /** Hosts as written (`namespace/host`), without those that another TLS server of the port serves. */
   readonly hosts: readonly string[];
   /** Set for servers whose requests are routed: HTTP, and HTTPS that ends here. */
   readonly routeName?: string;
   /**
-   * Why it lets nobody in: what it asks of its clients cannot be asked. Its connections are closed, and go to no other server
-   * of the port, which may ask for less.
+   * Hosts within its wildcards whose own servers require more. Requests for them get 421: over a connection that another SNI led here, they
+   * would evade what their server requires.
    */
-  readonly closed?: string;
+  readonly misdirected?: ReadonlyMap<string, ServerOnPort>;
 }
 
 export interface GatewayPort {
@@ -44,9 +50,6 @@ export interface GatewayPort {
   readonly servers: readonly GatewayServer[];
 }
 
-/** What may share a port: plain HTTP with itself, TLS with itself; plain TCP with nothing. */
-export type ServerKind = 'http' | 'tls' | 'tcp';
-
 export interface MergedGateways {
   readonly ports: readonly GatewayPort[];
   /** The servers behind each route configuration. */
@@ -54,49 +57,44 @@ export interface MergedGateways {
   readonly hasAutoPassthrough: boolean;
   /** Servers that serve nothing, or not all of their hosts, and why: shown to the author. */
   readonly rejected: readonly string[];
+  /** Servers whose hosts overlap with those of servers that require something else, and what applies: shown to the author. */
+  readonly overlapping: readonly string[];
 }
 
 /** The server as the Gateway object has it, or as it was written where that object was made of another. */
-export function gatewayOrigin({ gateway, index }: GatewayServer): Origin {
+export function gatewayOrigin({ gateway, index }: ServerOnPort): Origin {
   const made = gateway.madeOf?.[`servers[${index}]`]?.[0];
   return made ?? { key: configKeyOf(gateway), path: ['spec', 'servers', index] };
-}
-
-/** Name of a Gateway object as virtual services refer to it. */
-export function gatewayName(gateway: Config<Gateway>): string {
-  return `${gateway.namespace}/${gateway.name}`;
 }
 
 /**
  * Merged once for a shape and the objects that select it: most changes leave both as they are, and each route configuration
  * asks for it. Shapes of which the servers come to the same ports share it, whatever else tells them apart.
  */
-export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor'>): MergedGateways {
-  return mergedFor(push.gatewaysFor(shape), shape);
+export function mergeGateways(shape: ProxyShape, push: Pick<PushContext, 'gatewaysFor' | 'mesh'>): MergedGateways {
+  const gateways = push.gatewaysFor(shape);
+  const tls = JSON.stringify([push.mesh.tlsDefaults, push.mesh.meshMTLS]);
+  const last = lastMerged(gateways, shape);
+  if (last.tls !== tls) Object.assign(last, { tls, merged: mergedFor(gateways, shape, push.mesh, tls) });
+  return last.merged!;
 }
 
-const mergedFor = onceForPair((gateways: readonly Config<Gateway>[], shape: ProxyShape): MergedGateways => {
+/** The last one for a shape and its objects, and the settings of the mesh that it was merged with. */
+const lastMerged = onceForPair((): { tls?: string; merged?: MergedGateways } => ({}));
+
+function mergedFor(gateways: readonly Config<Gateway>[], shape: ProxyShape, mesh: MeshTls, tls: string) {
   const placed = placedServers(gateways, shape);
-  const key = placed.map(placeText).join('\n');
+  const key = [tls, ...placed.map(placeText)].join('\n');
   const known = ofGateways(gateways);
   const same = known.get(key);
   if (same !== undefined) return same;
-  const made = merge(placed);
+  const made = merge(placed, mesh);
   known.set(key, made);
   return made;
-});
+}
 
 /** Held by the shapes that have them. */
 const ofGateways = onceFor((_: readonly Config<Gateway>[]) => new WeakValues<MergedGateways>());
-
-/** A server on a port of the proxy, before it is known whether older ones leave it anything there. */
-interface PlacedServer {
-  readonly one: Omit<GatewayServer, 'hosts' | 'routeName'>;
-  /** Absent for all addresses, which some servers say and others do not: they share a listener. */
-  readonly bind: string | undefined;
-  /** Why the port cannot be listened on. */
-  readonly notThere: string | undefined;
-}
 
 /** All that of a shape decides what is merged. */
 function placedServers(gateways: readonly Config<Gateway>[], shape: ProxyShape): readonly PlacedServer[] {
@@ -129,15 +127,20 @@ function placeText({ one: { gateway, index, port, closed = '' }, bind = '', notT
   return `${gatewayName(gateway)} ${index} ${bind} ${port} ${closed} ${notThere}`;
 }
 
-function merge(placed: readonly PlacedServer[]): MergedGateways {
+function merge(placed: readonly PlacedServer[], mesh: MeshTls): MergedGateways {
   const ports = new Map<string, PortInMaking>();
   const rejected: string[] = [];
-  const ownerOf = tlsHostOwners(placed);
-  for (const { one, bind, notThere } of placed) {
+  const overlapping: string[] = [];
+  const requirements = new TlsRequirements(mesh);
+  const owners = hostOwners(placed, requirements);
+  for (const place of placed) {
+    const { one, notThere } = place;
     const { gateway, server, closed } = one;
-    const lost = lostHosts(one, bind, ownerOf);
-    const reason = notThere ?? add(ports, one, bind, lost) ?? closed ?? lostText(one, lost);
-    if (reason) rejected.push(`${configKeyText(gateway)} server ${server.port.name || server.port.number}: ${reason}`);
+    const served = servedHosts(place, owners, requirements);
+    const reason = notThere ?? add(ports, place, served.shares) ?? closed ?? served.lost;
+    const name = `${configKeyText(gateway)} server ${server.port.name || server.port.number}`;
+    if (reason) rejected.push(`${name}: ${reason}`);
+    if (notThere === undefined && served.overlap) overlapping.push(`${name}: ${served.overlap}`);
   }
   const all = [...ports.values()].flatMap((merged) => merged.servers);
   return {
@@ -145,69 +148,8 @@ function merge(placed: readonly PlacedServer[]): MergedGateways {
     routes: byRoute(all),
     hasAutoPassthrough: all.some(({ server }) => server.tls?.mode === 'AUTO_PASSTHROUGH'),
     rejected,
+    overlapping,
   };
-}
-
-type Unplaced = PlacedServer['one'];
-/** The server that serves a host of a port by TLS, by `bind~port host`. */
-type HostOwners = ReadonlyMap<string, Unplaced>;
-
-/**
- * SNI chooses among the TLS servers of a port, so each host is served by one of them: the oldest. Where the servers of one
- * namespace differ in what they ask of clients, the strictest of them serves it, so that a host is never open because an
- * older object forgot its client certificates. A server of another namespace takes no host over.
- */
-function tlsHostOwners(placed: readonly PlacedServer[]): HostOwners {
-  const owners = new Map<string, Unplaced>();
-  for (const { one, bind, notThere } of placed) {
-    if (notThere !== undefined || kindOf(one.server) !== 'tls') continue;
-    for (const host of new Set(one.server.hosts.map(dnsName))) {
-      const key = hostKey(bind, one.port, host);
-      const owner = owners.get(key);
-      if (owner === undefined || isStricterOfNamespace(one, owner)) owners.set(key, one);
-    }
-  }
-  return owners;
-}
-
-function isStricterOfNamespace(one: Unplaced, owner: Unplaced): boolean {
-  if (one.gateway.namespace !== owner.gateway.namespace) return false;
-  const [demand, least] = [clientDemand(one), clientDemand(owner)];
-  return demand !== undefined && least !== undefined && demand > least;
-}
-
-/** How much a server that terminates TLS asks of its clients; undefined for TLS that is passed through: its backend decides. */
-function clientDemand({ server, closed }: Unplaced): number | undefined {
-  if (closed !== undefined) return 3;
-  if (isPassthrough(server)) return undefined;
-  const mode = server.tls?.mode;
-  if (mode === 'MUTUAL' || mode === 'ISTIO_MUTUAL') return 2;
-  return mode === 'OPTIONAL_MUTUAL' ? 1 : 0;
-}
-
-function hostKey(bind: string | undefined, port: number, host: string): string {
-  return `${bind ?? ''}~${port} ${host}`;
-}
-
-/** The hosts of a TLS server that another server of the port serves. */
-function lostHosts(one: Unplaced, bind: string | undefined, owners: HostOwners): ReadonlyMap<string, Unplaced> {
-  const lost = new Map<string, Unplaced>();
-  if (kindOf(one.server) !== 'tls') return lost;
-  for (const host of one.server.hosts) {
-    const owner = owners.get(hostKey(bind, one.port, dnsName(host)));
-    if (owner !== undefined && owner !== one) lost.set(host, owner);
-  }
-  return lost;
-}
-
-function lostText(one: Unplaced, lost: ReadonlyMap<string, Unplaced>): string | undefined {
-  const [first] = lost.entries();
-  if (first === undefined) return undefined;
-  const [host, owner] = first;
-  const more = lost.size > 1 ? ` and ${lost.size - 1} more hosts are` : ' is';
-  const [own, other] = [clientDemand(one) ?? 0, clientDemand(owner) ?? 0];
-  const less = other < own ? ', which asks less of its clients' : '';
-  return `${dnsName(host)}${more} served by ${gatewayName(owner.gateway)} on port ${one.port}${less}`;
 }
 
 interface PortInMaking extends GatewayPort {
@@ -219,42 +161,34 @@ interface PortInMaking extends GatewayPort {
 /** Puts a server on a port, or says why it cannot be there. The first on a port decides what may join it. */
 function add(
   ports: Map<string, PortInMaking>,
-  one: Unplaced,
-  bind: string | undefined,
-  lost: ReadonlyMap<string, Unplaced>,
+  { one, bind }: PlacedServer,
+  shares: readonly HostShare[],
 ): string | undefined {
-  const { gateway, server, port, closed } = one;
+  const { gateway, server, port } = one;
   const kind = kindOf(server);
-  const key = `${bind ?? ''}~${port}`;
-  const merged: PortInMaking = ports.get(key) ?? {
-    port,
-    bind,
-    kind,
-    servers: [],
-    routeNames: new Map(),
-  };
+  const key = listenerKey(bind, port);
+  const merged: PortInMaking = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
     return `port ${port} is taken by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
   }
-  const hosts = lost.size === 0 ? server.hosts : server.hosts.filter((host) => !lost.has(host));
-  if (hosts.length === 0) return lostText(one, lost);
-  const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind) : undefined;
-  if (kind === 'tls') {
-    const other = routeName === undefined ? undefined : merged.routeNames.get(routeName);
+  for (const { hosts, tls, closed = one.closed, misdirected, suffix } of shares) {
+    const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
+    const other = kind === 'tls' && routeName !== undefined ? merged.routeNames.get(routeName) : undefined;
     if (other !== undefined) {
       return `an HTTPS server of ${gatewayName(other)} has its routes under the same name: give the port another name`;
     }
     if (routeName !== undefined) merged.routeNames.set(routeName, gateway);
+    merged.servers.push({
+      ...one,
+      ...(tls && { server: { ...server, tls } }),
+      hosts,
+      ...(closed !== undefined && { closed }),
+      ...(routeName !== undefined && { routeName }),
+      ...(misdirected.size > 0 && { misdirected }),
+    });
+    ports.set(key, merged);
   }
-  merged.servers.push({ ...one, hosts, ...(routeName !== undefined && { routeName }) });
-  ports.set(key, merged);
   return undefined;
-}
-
-function kindOf({ port, tls }: Server): ServerKind {
-  if (port.protocol === 'HTTPS' || port.protocol === 'TLS') return 'tls';
-  if (port.protocol === 'HTTP' || port.protocol === 'HTTP2' || port.protocol.startsWith('GRPC')) return 'http';
-  return tls === undefined ? 'tcp' : 'tls';
 }
 
 /** Whether requests are seen: TLS that is passed through, or ended for plain TCP behind it, has none. */
@@ -263,19 +197,11 @@ function routeNameOf(
   gateway: Config<Gateway>,
   port: number,
   bind: string | undefined,
+  suffix: string,
 ): string | undefined {
   if (kindOf(server) === 'http') return gatewayHttpRouteName(port, bind);
   if (server.port.protocol !== 'HTTPS' || isPassthrough(server)) return undefined;
-  return gatewayHttpsRouteName(port, server.port.name, gateway, bind);
-}
-
-export function isPassthrough(server: Server): boolean {
-  return server.tls === undefined || server.tls.mode === 'PASSTHROUGH' || server.tls.mode === 'AUTO_PASSTHROUGH';
-}
-
-/** `shop/reviews.example.com` → `reviews.example.com`. */
-export function dnsName(serverHost: string): string {
-  return serverHost.slice(serverHost.indexOf('/') + 1);
+  return gatewayHttpsRouteName(port, server.port.name, gateway, bind) + suffix;
 }
 
 /** Label of a service whose ports are not to be translated to those of the gateways behind it. */

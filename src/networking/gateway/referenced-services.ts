@@ -4,7 +4,8 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { destinationHosts } from '../../model/push-context/resolve-virtual-service.ts';
 import type { Service } from '../../model/services/service.ts';
 import { chainBehind } from '../../model/services/service-alias.ts';
-import { gatewayName, mergeGateways } from './merge-gateways.ts';
+import { mergeGateways } from './merge-gateways.ts';
+import { gatewayName } from './placed-server.ts';
 
 /**
  * Of the services in reach those that virtual services of the proxy's gateways send to, and those that the mesh's

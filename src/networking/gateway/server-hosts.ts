@@ -3,7 +3,8 @@ import { onceFor } from '../../model/collections/once-for.ts';
 import { HostIndex } from '../../model/fields/host-index.ts';
 import { hostIntersection } from '../../model/fields/hostname.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
-import { dnsName, type GatewayServer } from './merge-gateways.ts';
+import type { GatewayServer } from './merge-gateways.ts';
+import { dnsName } from './placed-server.ts';
 
 /** A virtual service that a server takes hosts of. */
 export interface TakenService {

@@ -3,17 +3,17 @@ import { create } from '@bufbuild/protobuf';
 import { type Address, SocketAddress_Protocol } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { RouteSchema } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { configKeyOf } from '../../model/config/config.ts';
 import { http3Offer } from '../gateway/http3.ts';
-import { dnsName, type GatewayPort, type GatewayServer, gatewayOrigin } from '../gateway/merge-gateways.ts';
+import { type GatewayPort, type GatewayServer, gatewayOrigin } from '../gateway/merge-gateways.ts';
+import { dnsName } from '../gateway/placed-server.ts';
 import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
 import { policyKeys } from '../inputs/policies.ts';
 import { socketAddress, wildcardAddress } from '../messages/address.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
-import { routeConfiguration, virtualHost } from '../routes/route-configuration.ts';
+import { misdirectedHost } from '../routes/misdirected-host.ts';
+import { routeConfiguration } from '../routes/route-configuration.ts';
 import { udpListenerName } from '../traffic/resource-names.ts';
 import { listenerAccessLogs } from './access-log.ts';
 import { chainMatch } from './filter-chain.ts';
@@ -72,7 +72,9 @@ function chainsOf(
     return taken.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((free) => {
       const filterChainMatch = chainMatch(free);
       const isServed = speaksHttp3(server);
-      const routes = isServed ? server.routeName! : misdirected();
+      const routes = isServed
+        ? server.routeName!
+        : routeConfiguration('misdirected', [misdirectedHost('misdirected', ['*'])]);
       const chain = create(FilterChainSchema, {
         ...(filterChainMatch && { filterChainMatch }),
         filters: requestFilters(connection, { routes, grpcWeb: isServed, http3: true }),
@@ -81,21 +83,6 @@ function chainsOf(
       return withOrigins(chain, [gatewayOrigin(server)]);
     });
   });
-}
-
-function misdirected(): RouteConfiguration {
-  return routeConfiguration('misdirected', [
-    virtualHost(
-      'misdirected',
-      ['*'],
-      [
-        create(RouteSchema, {
-          match: { pathSpecifier: { case: 'prefix', value: '/' } },
-          action: { case: 'directResponse', value: { status: 421 } },
-        }),
-      ],
-    ),
-  ]);
 }
 
 function overUdp(address: Address): Address {

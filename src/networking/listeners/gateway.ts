@@ -12,15 +12,8 @@ import { HostIndex } from '../../model/fields/host-index.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import type { Service } from '../../model/services/service.ts';
 import { hasSniCluster } from '../clusters/outbound.ts';
-import {
-  dnsName,
-  type GatewayPort,
-  type GatewayServer,
-  gatewayName,
-  gatewayOrigin,
-  isPassthrough,
-  mergeGateways,
-} from '../gateway/merge-gateways.ts';
+import { type GatewayPort, type GatewayServer, gatewayOrigin, mergeGateways } from '../gateway/merge-gateways.ts';
+import { dnsName, gatewayName, isPassthrough } from '../gateway/placed-server.ts';
 import { takenServices } from '../gateway/server-hosts.ts';
 import type { ConnectionContext, ProxyContext } from '../inputs/connection-context.ts';
 import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../inputs/message-origin.ts';

@@ -8,18 +8,14 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { type ConfigKey, compareText, configKeyOf } from '../../model/config/config.ts';
+import { mostSpecific } from '../../model/fields/hostname.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
 import { byHolding } from '../../model/push-context/virtual-service-order.ts';
 import { http3Advertisement, http3Offer } from '../gateway/http3.ts';
-import {
-  dnsName,
-  type GatewayServer,
-  gatewayName,
-  gatewayOrigin,
-  type MergedGateways,
-} from '../gateway/merge-gateways.ts';
+import { type GatewayServer, gatewayOrigin, type MergedGateways } from '../gateway/merge-gateways.ts';
+import { dnsName, gatewayName, type ServerOnPort } from '../gateway/placed-server.ts';
 import { takenServices } from '../gateway/server-hosts.ts';
 import { type Origin, virtualServiceOrigins, withOrigins } from '../inputs/message-origin.ts';
 import { bracketed } from '../messages/address.ts';
@@ -27,6 +23,7 @@ import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
 import { isCatchAll } from './match.ts';
+import { misdirectedHost } from './misdirected-host.ts';
 import { buildingVirtualServiceRoutes, type MadeRoutes, type RouteContext } from './route.ts';
 import { routeConfiguration, virtualHost } from './route-configuration.ts';
 import { portsThatCount, serverText } from './server-conditions.ts';
@@ -69,6 +66,7 @@ function* virtualHosts(
 ): Generator<undefined, VirtualHost[]> {
   const { port } = servers[0]!;
   const planned = yield* planHosts(servers, shape, push, dependsOn);
+  const misdirected = withoutMisdirected(planned, servers);
   const plans = collapsed(planned);
   yield undefined;
   const all: VirtualHost[] = [];
@@ -82,6 +80,13 @@ function* virtualHosts(
     all.push(withOrigins(host, originsOfPlan(plan)));
     yield undefined;
   }
+  if (misdirected.size > 0) {
+    const domains = [...misdirected.keys()].flatMap((host) => sameNameEndings.map((ending) => host + ending));
+    const owners = [...new Set(misdirected.values())];
+    dependsOn.push(...owners.map(({ gateway }) => configKeyOf(gateway)));
+    const origins = [...servers, ...owners].map(gatewayOrigin);
+    all.push(withOrigins(misdirectedHost(`misdirected:${port}`, domains), origins));
+  }
   const hosts = all
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
@@ -89,6 +94,21 @@ function* virtualHosts(
   if (hosts.length > 0) return hosts;
   return [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))];
 }
+
+/** Removes the hosts that other servers of the port serve and require more for. @returns these hosts, by their servers */
+function withoutMisdirected(
+  plans: Map<string, HostPlan>,
+  servers: readonly GatewayServer[],
+): ReadonlyMap<string, ServerOnPort> {
+  const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
+  if (misdirected.size === 0) return misdirected;
+  const known = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
+  for (const host of [...plans.keys()]) if (misdirected.has(mostSpecific(host, known)!)) plans.delete(host);
+  return misdirected;
+}
+
+/** A client may write the root's dot and an empty port: it is the same name, and Envoy removes neither. */
+const sameNameEndings: readonly string[] = ['', '.', ':', '.:'];
 
 function originsOfPlan({ servers, services }: HostPlan): readonly Origin[] {
   return [...[...servers].map(gatewayOrigin), ...[...services.keys()].flatMap(virtualServiceOrigins)];

@@ -1,7 +1,8 @@
 /** By which servers of a gateway's port matches of virtual services tell requests apart: by their Gateway object, and by their port. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
-import { type GatewayServer, gatewayName } from '../gateway/merge-gateways.ts';
+import type { GatewayServer } from '../gateway/merge-gateways.ts';
+import { gatewayName } from '../gateway/placed-server.ts';
 
 interface ServerConditions {
   readonly gateways: ReadonlySet<string>;

@@ -1,7 +1,7 @@
 /** What Gateways of the Gateway API are told of themselves: whether they and their listeners are in force, and where they are. */
 import { isLeft } from 'fp-ts/lib/Either.js';
 import { type Config, compareText } from '../../config/config.ts';
-import { isShortName } from '../../fields/hostname.ts';
+import { hostsOverlap, isShortName } from '../../fields/hostname.ts';
 import { isIpAddress } from '../../fields/names.ts';
 import { gatewayApiGroup } from '../../kinds/gateway-api/fields.ts';
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
@@ -59,7 +59,10 @@ export function gatewayStatusOf(
       name: listener.name,
       supportedKinds: supportedKindsOf(listener),
       attachedRoutes: served === undefined ? 0 : attached(served),
-      conditions: listenerConditions(listener, served, served && conflicts.get(served), surroundings),
+      conditions: [
+        ...listenerConditions(listener, served, served && conflicts.get(served), surroundings),
+        ...overlapOf(served, listeners),
+      ],
     };
   });
   const inForce = ofListeners.filter(({ conditions }) => isTrue(conditions, 'Programmed')).length;
@@ -200,6 +203,28 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
     }
   }
   return conflicts;
+}
+
+/**
+ * A client may use one connection for hosts of several listeners where the certificate of one is for them (HTTP/2). Absent where no
+ * hostnames overlap, as the API asks.
+ */
+function overlapOf(one: KnownListener | undefined, listeners: readonly KnownListener[]): readonly ObjectCondition[] {
+  const isHttps = ({ listener, server }: KnownListener): boolean =>
+    listener.protocol === 'HTTPS' && server !== undefined;
+  if (one === undefined || !isHttps(one)) return [];
+  const other = listeners.find(
+    (another) =>
+      another.hostname !== one.hostname &&
+      another.listener.port === one.listener.port &&
+      isHttps(another) &&
+      hostsOverlap(another.hostname, one.hostname),
+  );
+  if (other === undefined) return [];
+  const message =
+    `the hostname ${one.hostname} overlaps with ${other.hostname} of the listener ${other.listener.name}: ` +
+    'requests for the narrower one get 421 over connections of the wider one where it requires more of its clients';
+  return [condition('OverlappingTLSConfig', true, 'OverlappingHostnames', message)];
 }
 
 interface Addresses {

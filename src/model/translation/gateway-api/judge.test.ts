@@ -220,6 +220,23 @@ describe('a listener', () => {
   const fine = ['Accepted True Accepted', 'Programmed True Programmed', 'ResolvedRefs True ResolvedRefs', free];
   const routeKinds = ['HTTPRoute', 'GRPCRoute'].map((kind) => ({ group: 'gateway.networking.k8s.io', kind }));
 
+  it('has OverlappingTLSConfig where its hostname overlaps with that of another HTTPS listener of its port', () => {
+    const https = (name: string, hostname: string, port = 443): string =>
+      `{name: ${name}, port: ${port}, protocol: HTTPS${hostname}, tls: {certificateRefs: [{name: web}]}}`;
+    const listeners = [
+      https('wide', ', hostname: "*.x.test"'),
+      https('narrow', ', hostname: a.x.test'),
+      https('other', ', hostname: y.test'),
+      https('all', '', 444),
+    ];
+    const overlaps = gatewayOf(gateway(listeners.join(', '))).listeners.map(({ conditions }) =>
+      conditions
+        .filter(({ type }) => type === 'OverlappingTLSConfig')
+        .map(({ status, reason }) => `${status} ${reason}`),
+    );
+    expect(overlaps).toEqual([['True OverlappingHostnames'], ['True OverlappingHostnames'], [], []]);
+  });
+
   it('says which routes it takes, and how many it has', () => {
     const parents = 'parentRefs: [{name: front, sectionName: plain}, {name: front, sectionName: other}]';
     const yaml = `${gateway(`${plain}, {name: other, port: 81, protocol: HTTP}`) + route(`{${parents}, ${toCart}}`)}${document('HTTPRoute', 'second', '{parentRefs: [{name: front, port: 80}]}')}`;

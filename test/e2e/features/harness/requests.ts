@@ -9,7 +9,7 @@ import { isSystemError } from '../../../../src/runtime/errors.ts';
 import type { Seen } from './backends.ts';
 
 /** TLS of a client; without `ca` any certificate is taken. */
-export interface ClientTls extends Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'ALPNProtocols'> {
+export interface ClientTls extends Pick<ConnectionOptions, 'ca' | 'cert' | 'key' | 'ALPNProtocols' | 'maxVersion'> {
   /** Absent: no SNI is sent. */
   readonly servername?: string;
 }

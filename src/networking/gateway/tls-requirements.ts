@@ -1,0 +1,202 @@
+/**
+ * What servers require of the connections that they accept: which of two servers requires more of what, and settings that require what
+ * both require. A server requires more when it accepts fewer connections.
+ */
+import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
+import { onceFor } from '../../model/collections/once-for.ts';
+import { clientAuthority } from '../../model/kinds/client-authority.ts';
+import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/kinds/gateway.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
+
+/** Settings of the mesh that apply where a server has none of its own. */
+export type MeshTls = Pick<MeshConfig, 'tlsDefaults' | 'meshMTLS'>;
+
+/** Cipher suites that a server of Envoy accepts by default (`TlsParameters.cipher_suites` of Envoy's API). */
+const envoyCipherSuites: readonly string[] = [
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+];
+
+const versions: readonly TlsProtocol[] = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
+
+function versionName(version: TlsVersion): TlsProtocol {
+  return versions[version]!;
+}
+
+/** How much a mode requires of clients' certificates: none, valid ones of clients that have any, valid ones of all clients. */
+const certificateDemand: Readonly<Record<ServerTlsMode, 0 | 1 | 2>> = {
+  PASSTHROUGH: 0,
+  AUTO_PASSTHROUGH: 0,
+  SIMPLE: 0,
+  OPTIONAL_MUTUAL: 1,
+  MUTUAL: 2,
+  ISTIO_MUTUAL: 2,
+};
+
+/** Lists of {@link Requirements} that are absent accept anything. */
+interface Requirements {
+  readonly mode: ServerTlsMode;
+  readonly certificates: 0 | 1 | 2;
+  readonly authority: string;
+  readonly subjectAltNames?: readonly string[] | undefined;
+  readonly spki?: readonly string[] | undefined;
+  readonly hashes?: readonly string[] | undefined;
+  readonly revocationList?: string | undefined;
+  readonly min: TlsVersion;
+  readonly max: TlsVersion;
+  readonly cipherSuites: readonly string[];
+  readonly redirect: boolean;
+}
+
+/** Compares settings of servers that terminate TLS, or have none. */
+export class TlsRequirements {
+  readonly #of: (settings: ServerTlsSettings) => Requirements;
+
+  constructor(mesh: MeshTls) {
+    this.#of = onceFor((settings: ServerTlsSettings) => requirementsOf(settings, mesh));
+  }
+
+  demandOf({ mode }: ServerTlsSettings): number {
+    return certificateDemand[mode];
+  }
+
+  /**
+   * Fields in which one server accepts connections that another does not, as `mode SIMPLE instead of MUTUAL`. Empty: it requires at least
+   * as much.
+   */
+  lesserFields(one: ServerTlsSettings, other: ServerTlsSettings): readonly string[] {
+    const [a, b] = [this.#of(one), this.#of(other)];
+    const fields: string[] = [];
+    const note = (field: string, own: unknown, required: unknown): void => {
+      fields.push(`${field} ${textOf(own)} instead of ${textOf(required)}`);
+    };
+    if (a.certificates < b.certificates) note('mode', a.mode, b.mode);
+    else if (b.certificates > 0) {
+      if (a.authority !== b.authority) note('client authority', a.authority, b.authority);
+      if (!isWithin(a.subjectAltNames, b.subjectAltNames))
+        note('subjectAltNames', a.subjectAltNames, b.subjectAltNames);
+      if (!acceptsNoMoreDigests(a, b)) note('certificate digests', digestsOf(a), digestsOf(b));
+      if (b.revocationList !== undefined && a.revocationList !== b.revocationList)
+        note('caCrl', a.revocationList, b.revocationList);
+    }
+    if (a.min < b.min) note('minProtocolVersion', versionName(a.min), versionName(b.min));
+    if (a.max > b.max) note('maxProtocolVersion', versionName(a.max), versionName(b.max));
+    if (hasCipherSuites(a) && hasCipherSuites(b) && !isWithin(a.cipherSuites, b.cipherSuites))
+      note('cipherSuites', a.cipherSuites, b.cipherSuites);
+    if (b.redirect && !a.redirect) note('httpsRedirect', false, true);
+    return fields;
+  }
+
+  /**
+   * Settings with the certificates of one server that accept only what both servers accept; a text that says why there are none. What
+   * cannot be expressed (two authorities, two revocation lists) stays as the first one has it: {@link lesserFields} finds it.
+   *
+   * @param one requires client certificates at least as strictly as `other`
+   */
+  both(one: ServerTlsSettings, other: ServerTlsSettings): ServerTlsSettings | string {
+    const [a, b] = [this.#of(one), this.#of(other)];
+    let settings = one;
+    const max = a.max > b.max ? b.max : a.max;
+    let min = a.min < b.min ? b.min : a.min;
+    if (hasCipherSuites({ min })) {
+      const suites = common(a.cipherSuites, b.cipherSuites)!;
+      if (suites.length === 0) min = TlsVersion.TLSv1_3;
+      else if (suites.length < a.cipherSuites.length) settings = { ...settings, cipherSuites: suites };
+    }
+    if (min > max) return 'no TLS version and cipher suite satisfies both';
+    if (min > a.min) settings = { ...settings, minProtocolVersion: versionName(min) };
+    if (max < a.max) settings = { ...settings, maxProtocolVersion: versionName(max) };
+    if (a.certificates > 0 && b.certificates > 0) {
+      const names = common(a.subjectAltNames, b.subjectAltNames);
+      const [spki, hashes] = [common(a.spki, b.spki), common(a.hashes, b.hashes)];
+      if (names?.length === 0) return 'no name is in the subjectAltNames of both';
+      if (!acceptsNoMoreDigests({ spki, hashes }, b) || !acceptsNoMoreDigests({ spki, hashes }, a))
+        return 'no certificate digest is accepted by both';
+      settings = {
+        ...settings,
+        ...(names && { subjectAltNames: names }),
+        ...(spki && { verifyCertificateSpki: spki }),
+        ...(hashes && { verifyCertificateHash: hashes }),
+      };
+      if (a.authority === b.authority && a.revocationList === undefined && b.revocationList !== undefined)
+        settings = { ...settings, caCrl: b.revocationList };
+    }
+    return b.redirect && !a.redirect ? { ...settings, httpsRedirect: true } : settings;
+  }
+}
+
+function requirementsOf(settings: ServerTlsSettings, mesh: MeshTls): Requirements {
+  const { mode } = settings;
+  const isOfMesh = mode === 'ISTIO_MUTUAL';
+  const parameters = isOfMesh
+    ? workloadServerParameters(mesh.meshMTLS, settings)
+    : tlsParameters(mesh.tlsDefaults, settings);
+  const authority = clientAuthority(settings);
+  return {
+    mode,
+    certificates: certificateDemand[mode],
+    authority: isOfMesh
+      ? 'of the mesh'
+      : authority?.kind === 'credential'
+        ? `credential ${authority.name}`
+        : (authority?.path ?? 'none'),
+    subjectAltNames: listed(settings.subjectAltNames),
+    spki: listed(settings.verifyCertificateSpki),
+    hashes: listed(settings.verifyCertificateHash),
+    revocationList: settings.caCrl || undefined,
+    min: parameters.tlsMinimumProtocolVersion!,
+    max: parameters.tlsMaximumProtocolVersion!,
+    cipherSuites: listed(parameters.cipherSuites) ?? envoyCipherSuites,
+    redirect: settings.httpsRedirect === true,
+  };
+}
+
+function listed(list: readonly string[] | undefined): readonly string[] | undefined {
+  return list?.length ? list : undefined;
+}
+
+/** TLS 1.3 has suites of its own. */
+function hasCipherSuites({ min }: Pick<Requirements, 'min'>): boolean {
+  return min < TlsVersion.TLSv1_3;
+}
+
+function isWithin(one: readonly string[] | undefined, other: readonly string[] | undefined): boolean {
+  if (other === undefined) return true;
+  const accepted = new Set(other);
+  return one?.every((text) => accepted.has(text)) ?? false;
+}
+
+/** What is in both lists. */
+function common(one: readonly string[] | undefined, other: readonly string[] | undefined) {
+  if (one === undefined || other === undefined) return one ?? other;
+  const accepted = new Set(other);
+  return one.filter((text) => accepted.has(text));
+}
+
+/** Envoy accepts a certificate that is in any of the two lists; two empty lists accept every certificate. */
+function acceptsNoMoreDigests(a: Pick<Requirements, 'spki' | 'hashes'>, b: Pick<Requirements, 'spki' | 'hashes'>) {
+  const accepted = digestsOf(b);
+  if (accepted === undefined) return true;
+  const own = digestsOf(a);
+  return own !== undefined && own.length > 0 && isWithin(own, accepted);
+}
+
+function digestsOf({ spki, hashes }: Pick<Requirements, 'spki' | 'hashes'>): readonly string[] | undefined {
+  if (spki === undefined && hashes === undefined) return undefined;
+  return [...(spki ?? []).map((one) => `spki ${one}`), ...(hashes ?? []).map((one) => `hash ${one}`)];
+}
+
+/** Items of a list that a message shows. */
+const maxShownItems = 3;
+
+function textOf(value: unknown): string {
+  if (value === undefined) return 'not set';
+  if (!Array.isArray(value)) return String(value);
+  const more = value.length - maxShownItems;
+  return `[${value.slice(0, maxShownItems).join(', ')}${more > 0 ? ` and ${more} more` : ''}]`;
+}

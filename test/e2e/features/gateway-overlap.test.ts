@@ -1,0 +1,143 @@
+/** Hosts that several TLS servers of a gateway's port cover, where the servers differ in what they require. */
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { FeatureMesh } from './harness/feature-mesh.ts';
+import { httpRoute, kubernetesGateway, serviceOf, to } from './harness/gateway-api-objects.ts';
+import { all, routed, secret } from './harness/gateway-objects.ts';
+import { gateway } from './harness/objects.ts';
+import type { ClientTls } from './harness/requests.ts';
+
+let mesh: FeatureMesh;
+
+beforeAll(async () => {
+  mesh = await FeatureMesh.start({
+    proxies: {
+      edge: { type: 'router', labels: { istio: 'edge' } },
+      front: { type: 'router', labels: { 'gateway.networking.k8s.io/gateway-name': 'front' } },
+    },
+    env: { PILOT_SECRETS_ON_PLAINTEXT: 'true' },
+  });
+});
+
+afterAll(() => mesh?.stop());
+
+const issued = (): string =>
+  secret('web', mesh.authority.issue(['*.x.test']), { 'ca.crt': mesh.authority.certificate });
+
+const client = (servername: string, more: Partial<ClientTls> = {}): ClientTls => ({
+  ...{ servername, ca: mesh.authority.certificate },
+  ...more,
+});
+
+/** Of a client that has a certificate of the authority. */
+function known(servername: string, name = 'client.test'): ClientTls {
+  const { certificate, privateKey } = mesh.authority.issue([name]);
+  return client(servername, { cert: certificate, key: privateKey });
+}
+
+/** Status of a request for a host over a connection that was opened for `servername`. */
+async function statuses(proxy: string, port: number, host: string, tls: ClientTls): Promise<number[]> {
+  const requests = [false, true].map(async (http2) => (await mesh.request(proxy, { port, host, tls, http2 })).status);
+  return Promise.all(requests);
+}
+
+describe('a wildcard server beside one that requires more for a host of it', () => {
+  test.each([
+    ['mode', { mode: 'MUTUAL' }, known],
+    ['minProtocolVersion', { mode: 'SIMPLE', minProtocolVersion: 'TLSV1_3' }, client],
+  ])('responds 421 to requests for that host (%s)', async (_, required, authorized) => {
+    const [port, web, vault] = [await mesh.port(), await mesh.http('web'), await mesh.http('vault')];
+    const server = (host: string, tls: object) => [
+      { port, protocol: 'HTTPS', hosts: [host], tls: { credentialName: 'web', ...tls } },
+    ];
+    await mesh.apply(
+      all(
+        gateway('wide', { istio: 'edge' }, server('*.x.test', { mode: 'SIMPLE' })),
+        gateway('narrow', { istio: 'edge' }, server('a.x.test', required)),
+        routed('*.x.test', web, ['wide', 'narrow']),
+        routed('a.x.test', vault, ['wide', 'narrow']),
+        issued(),
+      ),
+    );
+    expect(await statuses('edge', port, 'a.x.test', authorized('a.x.test'))).toEqual([200, 200]);
+    expect(await statuses('edge', port, 'b.x.test', client('b.x.test'))).toEqual([200, 200]);
+    for (const host of ['a.x.test', `A.x.test:${port}`, 'a.x.test.', `a.x.test.:${port}`]) {
+      expect(await statuses('edge', port, host, client('b.x.test')), host).toEqual([421, 421]);
+    }
+    expect(await mesh.page('/debug/push_status')).toContain(
+      'requests for a.x.test get 421 over connections of this server',
+    );
+  });
+
+  test('responds so as a listener of the Gateway API, also without an SNI', async () => {
+    const [port, web] = [await mesh.port(), await mesh.http('web')];
+    const listener = (hostname: object, options: object) => ({
+      ...{ port, protocol: 'HTTPS', ...hostname },
+      tls: { certificateRefs: [{ name: 'web' }], options },
+    });
+    await mesh.apply(
+      all(
+        kubernetesGateway([
+          listener({}, {}),
+          listener({ hostname: 'a.x.test' }, { 'gateway.istio.io/tls-terminate-mode': 'MUTUAL' }),
+        ]),
+        httpRoute([{ backendRefs: [to('web')] }]),
+        serviceOf(web),
+        issued(),
+      ),
+    );
+    expect(await statuses('front', port, 'a.x.test', known('a.x.test'))).toEqual([200, 200]);
+    expect(await statuses('front', port, 'c.test', client('b.x.test'))).toEqual([200, 200]);
+    for (const tls of [client('b.x.test'), { ca: mesh.authority.certificate }]) {
+      for (const host of ['a.x.test', 'a.x.test.', 'a.x.test:', `a.x.test.:${port}`])
+        expect(await statuses('front', port, host, tls), host).toEqual([421, 421]);
+    }
+  });
+});
+
+describe('two servers of one namespace for one host', () => {
+  const serve = async (older: object, younger: object): Promise<number> => {
+    const [port, web] = [await mesh.port(), await mesh.http('web')];
+    const server = (hosts: readonly string[], tls: object) => [
+      { port, protocol: 'HTTPS', hosts, tls: { mode: 'SIMPLE', credentialName: 'web', ...tls } },
+    ];
+    await mesh.apply(
+      all(
+        gateway('g1', { istio: 'edge' }, server(['a.x.test'], older)),
+        gateway('g2', { istio: 'edge' }, server(['a.x.test', 'b.x.test'], younger)),
+        routed('*.x.test', web, ['g1', 'g2']),
+        issued(),
+      ),
+    );
+    return port;
+  };
+  const ask = (port: number, host: string, tls: ClientTls) =>
+    mesh.request('edge', { port, host, tls }).then(
+      ({ status }) => status,
+      () => 'closed',
+    );
+
+  test('serve it with the newer TLS version that one of them requires', async () => {
+    const port = await serve({}, { minProtocolVersion: 'TLSV1_3' });
+    expect(await ask(port, 'a.x.test', { ...client('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
+    expect(await ask(port, 'a.x.test', client('a.x.test'))).toBe(200);
+  });
+
+  test('serve it with what both require where neither requires all', async () => {
+    const port = await serve({ minProtocolVersion: 'TLSV1_3' }, { mode: 'MUTUAL' });
+    expect(await ask(port, 'a.x.test', { ...known('a.x.test'), maxVersion: 'TLSv1.2' as const })).toBe('closed');
+    expect(await ask(port, 'a.x.test', client('a.x.test'))).toBe('closed');
+    expect(await ask(port, 'a.x.test', known('a.x.test'))).toBe(200);
+    // The other host of the server keeps its own requirements, and does not serve this one.
+    const older = { ...known('b.x.test'), maxVersion: 'TLSv1.2' as const };
+    expect(await ask(port, 'b.x.test', older)).toBe(200);
+    expect(await ask(port, 'a.x.test', older)).toBe(404);
+  });
+
+  test('close its connections where no client satisfies both', async () => {
+    const names = (name: string) => ({ mode: 'MUTUAL', subjectAltNames: [name] });
+    const port = await serve(names('one.test'), names('client.test'));
+    for (const name of ['one.test', 'client.test'])
+      expect(await ask(port, 'a.x.test', known('a.x.test', name)), name).toBe('closed');
+    expect(await ask(port, 'b.x.test', known('b.x.test'))).toBe(200);
+  });
+});
