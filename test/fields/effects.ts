@@ -1,7 +1,9 @@
 /** Whether a field of a kind changes what proxies are given: shown by two objects that differ in nothing else. */
 import * as E from 'fp-ts/lib/Either.js';
+import { stringify } from 'yaml';
 import type { Decoder } from '../../src/model/fields/decode.ts';
 import { kinds } from '../../src/model/kinds/index.ts';
+import { meshConfigPart, readMeshConfig } from '../../src/model/mesh/mesh-config.decode.ts';
 import { otherValues } from './other-values.ts';
 import { addPlaces, fieldsWithin, type Place, type SchemaField, valueAt, withValueAt } from './schema-fields.ts';
 import { type Output, outputOf, type World, type WorldObject } from './world.ts';
@@ -55,6 +57,25 @@ export function subjectOfKind(name: keyof typeof kinds): Subject {
       }),
   };
 }
+
+/** The mesh configuration; what is wrong with a provider leaves that out, which is no difference of its fields. */
+export const meshSubject: Subject = {
+  name: 'MeshConfig',
+  decoder: meshConfigPart,
+  specimensIn: (world) =>
+    Object.keys(world.meshConfig).length === 0
+      ? []
+      : [
+          {
+            value: world.meshConfig,
+            isValid: (value) => {
+              const read = readMeshConfig('mesh.yaml', stringify(value));
+              return E.isRight(read) && !read.right.warnings.some(({ message }) => message.endsWith('is left out'));
+            },
+            worldWith: (value) => ({ ...world, meshConfig: value as World['meshConfig'] }),
+          },
+        ],
+};
 
 export class Effects {
   readonly #worlds: readonly World[];

@@ -11,7 +11,7 @@ import { gatewayApiKinds } from '../../src/model/kinds/gateway-api/index.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { kubernetesKinds } from '../../src/model/kinds/kubernetes/index.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { Effects, leavesOf, type Subject, subjectOfKind } from './effects.ts';
+import { Effects, leavesOf, meshSubject, type Subject, subjectOfKind } from './effects.ts';
 import { parentOf, type SchemaField, shapeOf } from './schema-fields.ts';
 import { unobserved } from './unobserved.ts';
 import { readWorlds } from './world.ts';
@@ -23,7 +23,7 @@ const names = (Object.keys(kinds) as KindName[])
   .filter((name) => !Object.hasOwn(kubernetesKinds, name) && !Object.hasOwn(gatewayApiKinds, name))
   .sort();
 
-const subjects: readonly Subject[] = names.map(subjectOfKind);
+const subjects: readonly Subject[] = [...names.map(subjectOfKind), meshSubject];
 
 const exceptionOf = (field: string) => unobserved.find((exception) => exception.field.test(field));
 

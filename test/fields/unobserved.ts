@@ -16,4 +16,57 @@ export const unobserved: readonly Unobserved[] = [
     reason: 'true is refused, false is what happens anyway',
     readBy: ['src/model/kinds/sidecar.decode.ts', 'tls?.httpsRedirect === true'],
   },
+  {
+    field: /^MeshConfig caCertificates\[\]\./,
+    reason: 'roots are distributed to agents',
+    readBy: [
+      'src/discovery/authority/mesh-roots.ts',
+      'mesh.caCertificates.forEach(({ pem, spiffeBundleUrl, trustDomains }',
+    ],
+  },
+  {
+    field: /^MeshConfig certificates\[\]\./,
+    reason: 'the leader writes the Secrets',
+    readBy: ['src/discovery/leader/duties.ts', 'mesh().certificates'],
+  },
+  {
+    field: /^MeshConfig configSources\[\]\.address$/,
+    reason: 'says where the control plane reads objects',
+    readBy: ['src/discovery/config/config-sources.ts', 'address'],
+  },
+  {
+    field: /^MeshConfig serviceSettings\[\]\./,
+    reason: 'differs only where there are several clusters',
+    readBy: ['src/model/mesh/cluster-local-hosts.ts', 'said?.clusterLocal'],
+  },
+  {
+    field: /^MeshConfig extensionProviders\[\]\.prometheus$/,
+    reason: 'has no fields, and a provider without a type is left out',
+    readBy: ['src/networking/telemetry/metrics-in-force.ts', "'prometheus'"],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.binaryPath$/,
+    reason: 'the agent looks for its Envoy there',
+    readBy: ['src/agent/envoy/envoy-binary.ts', 'binaryPath'],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.customConfigFile$/,
+    reason: 'the file is read instead of a bootstrap that is generated',
+    readBy: ['src/agent/bootstrap/preparation.ts', 'customConfigFile'],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.proxyBootstrapTemplatePath$/,
+    reason: 'a file is read',
+    readBy: ['src/agent/options/bootstrap-template.ts', 'proxyBootstrapTemplatePath'],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.terminationDrainDuration$/,
+    reason: 'says how long an agent that ends waits',
+    readBy: ['src/agent/agent-program.ts', 'config.terminationDrainDurationMs'],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.discoveryAddress$/,
+    reason: 'the agent connects there',
+    readBy: ['src/agent/xds/upstream.ts', 'parseHostAndPort(discoveryAddress)'],
+  },
 ];

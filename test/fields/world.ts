@@ -5,12 +5,18 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse, parseAllDocuments, stringify } from 'yaml';
+import { agentBootstrap } from '../../src/agent/bootstrap/agent-bootstrap.ts';
+import { envoyFlags } from '../../src/agent/bootstrap/preparation.ts';
+import { resolveProxyOptions } from '../../src/agent/options/proxy-options.ts';
 import { selectKeySources } from '../../src/discovery/jwks/key-sources.ts';
 import { entryOf } from '../../src/discovery/registration/group-entry.ts';
 import type { WorkloadClaim } from '../../src/discovery/registration/workload-claim.ts';
 import type { ConfigSet } from '../../src/model/config/config-set.ts';
 import type { Features } from '../../src/model/mesh/features.ts';
 import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../src/model/push-context/push-context.ts';
+import { translateIngresses } from '../../src/model/translation/ingress.ts';
+import { ingressAddresses } from '../../src/model/translation/ingress-addresses.ts';
 import {
   buildClusters,
   buildEndpoints,
@@ -95,7 +101,13 @@ export function outputOf({ proxy: node, meshConfig, features, objects }: World, 
     ...buildExtensions(shape, push, known.extensions),
     ...buildNameTable(shape, push),
   ].map(({ name, bytes }) => `${name}\n${Buffer.from(bytes).toString('latin1')}`);
-  return { text: [...resources, ...registeredBy(configs), ...keysFetchedFor(configs)].join('\n'), asked: known };
+  const others = [
+    ...registeredBy(configs),
+    ...keysFetchedFor(configs),
+    ...ingressesOf(configs, push),
+    ...agentWith(meshConfig),
+  ];
+  return { text: [...resources, ...others].join('\n'), asked: known };
 }
 
 function namesAskedBy(given: Parameters<typeof generate>[0]): AskedNames {
@@ -115,7 +127,38 @@ function registeredBy(configs: ConfigSet): readonly string[] {
   );
 }
 
+/** What Ingresses are translated to, and the addresses in their status. */
+function ingressesOf(configs: ConfigSet, { mesh, domain }: PushContext): readonly string[] {
+  if (configs.Ingress.length === 0) return [];
+  const objects = [...translateIngresses(configs, mesh, { domain }).values()];
+  return [
+    ...objects.map(({ name, spec }) => JSON.stringify([name, spec])),
+    JSON.stringify(ingressAddresses(configs, mesh, 'istio-system')),
+  ];
+}
+
 function keysFetchedFor(configs: ConfigSet): readonly string[] {
   const { sources } = atOnce(selectKeySources(configs.RequestAuthentication));
   return sources.map((source) => JSON.stringify(source));
+}
+
+/** What an agent makes of the mesh's proxy configuration: the bootstrap and the command line of its Envoy, and its own settings. */
+function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
+  if (defaultConfig === undefined) return [];
+  const options = resolveProxyOptions({
+    role: 'sidecar',
+    flags: { instanceIPs: '10.1.2.3' },
+    env: { PROXY_CONFIG: stringify(defaultConfig), POD_NAME: 'a', POD_NAMESPACE: 'shop' },
+    directory: '/nowhere',
+    assumesMounts: true,
+  });
+  const order = { adminPort: options.config.proxyAdminPort, run: { epoch: 0, baseId: 0 }, hasCredentialServer: false };
+  const { bootstrap } = agentBootstrap(options, order);
+  const { node, ...rest } = bootstrap as { node: { metadata: Record<string, unknown> } };
+  // There the configuration lies as it is written.
+  const { PROXY_CONFIG: _, ...metadata } = node.metadata;
+  const { status, workloadProbe, dns } = options;
+  return [{ ...node, metadata }, rest, envoyFlags(options), { status, workloadProbe, dns }].map((part) =>
+    JSON.stringify(part),
+  );
 }

@@ -10,8 +10,7 @@ import { localAddresses } from '../options/addresses.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import { envoyHeader } from '../xds/xds-server.ts';
 import { xdsSocketPath } from '../xds/xds-streams.ts';
-import { buildBootstrap, connectionWarnings } from './bootstrap.ts';
-import { telemetryWarnings } from './bootstrap-telemetry.ts';
+import { buildBootstrap } from './bootstrap.ts';
 import { buildNode } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
@@ -62,6 +61,5 @@ export function agentBootstrap(
   const bootstrap =
     template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, { errors, warnings });
   errors.throwIfAny();
-  const { config } = options;
-  return { bootstrap, warnings: [...warnings, ...telemetryWarnings(config), ...connectionWarnings(config)] };
+  return { bootstrap, warnings };
 }

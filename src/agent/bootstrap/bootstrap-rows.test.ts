@@ -653,9 +653,9 @@ describe('§5.4 tracers', () => {
   });
 
   test.each(['openCensusAgent', 'stackdriver'])('§5.4 %s: Envoy has none, which is told', (tracer) => {
-    const { bootstrap, warnings } = madeBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
+    const { bootstrap, options } = madeBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
     expect(bootstrap).not.toHaveProperty('tracing');
-    expect(warnings).toEqual([expect.stringContaining(`tracing.${tracer}`)]);
+    expect(options.warnings).toEqual([expect.stringContaining(`tracing.${tracer}`)]);
   });
 
   test('§5.4 TLS of a tracer; its name for ISTIO_MUTUAL is tracer', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { OptionErrors } from '../../runtime/option-errors.ts';
-import { type TelemetryFacts, telemetryServices, telemetryWarnings } from './bootstrap-telemetry.ts';
+import { type TelemetryFacts, telemetryServices } from './bootstrap-telemetry.ts';
 
 function services(config: TelemetryFacts['config'], changes: Partial<TelemetryFacts> = {}) {
   const errors = new OptionErrors();
@@ -69,12 +69,6 @@ describe('services that Envoy reports to', () => {
       });
     expect(withName('x'.repeat(255))).not.toThrow();
     expect(withName('é'.repeat(128))).toThrow('envoyMetricsService.tlsSettings.sni must have at most 255 bytes');
-  });
-
-  it('are told of where Envoy has no tracer for them', () => {
-    expect(telemetryWarnings({ tracing: { zipkin: {}, stackdriver: {} } })).toEqual([
-      expect.stringContaining('tracing.stackdriver'),
-    ]);
   });
 
   it.each<[string, TelemetryFacts['config'], RegExp]>([

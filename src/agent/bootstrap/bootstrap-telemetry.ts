@@ -139,13 +139,6 @@ const tracers: Readonly<Record<string, Tracer>> = {
   },
 };
 
-/** What of the configuration has no effect, as sentences for people. */
-export function telemetryWarnings({ tracing = {} }: Pick<ProxyConfig, 'tracing'>): readonly string[] {
-  return ['openCensusAgent', 'stackdriver']
-    .filter((tracer) => tracing[tracer] !== undefined)
-    .map((tracer) => `tracing.${tracer}: Envoy has no such tracer any more, so no spans are reported`);
-}
-
 function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
   const { zipkinAddress } = config;
   const tracing: Json = config.tracing ?? (zipkinAddress ? { zipkin: { address: zipkinAddress } } : {});

@@ -167,13 +167,6 @@ function connectionLimit({ connectionSettings, runtimeValues }: ProxyConfig, { m
   return said.map(Number).find((limit) => Number.isInteger(limit) && limit > 0 && limit <= noLimit) ?? noLimit;
 }
 
-/** What `connectionSettings` says that has no effect. */
-export function connectionWarnings({ connectionSettings = {} }: Pick<ProxyConfig, 'connectionSettings'>): string[] {
-  return Object.keys(connectionSettings)
-    .filter((name) => name !== 'globalDownstreamConnectionLimit')
-    .map((name) => `connectionSettings.${name} has no effect: only globalDownstreamConnectionLimit is supported`);
-}
-
 function dynamicResources({ delta, xdsHeaders }: BootstrapFacts): Json {
   // The first answer is waited for without a limit: an Envoy that gives up would be live without any listener.
   const fromStream = { ads: {}, initial_fetch_timeout: '0s', resource_api_version: v3 };

@@ -39,12 +39,12 @@ test('Envoy closes connections beyond connectionSettings.globalDownstreamConnect
 });
 
 test('warns of connectionSettings that have no effect', () => {
-  const { warnings } = madeBootstrap({
+  const { options } = madeBootstrap({
     env: { PROXY_CONFIG: 'connectionSettings: {profile: EDGE, httpIdleTimeout: 600s}' },
   });
-  expect(warnings).toEqual([
-    expect.stringMatching(/^connectionSettings\.profile has no effect/),
-    expect.stringMatching(/^connectionSettings\.httpIdleTimeout has no effect/),
+  expect(options.warnings).toEqual([
+    expect.stringMatching(/connectionSettings\.profile: .*no effect/),
+    expect.stringMatching(/connectionSettings\.httpIdleTimeout: .*no effect/),
   ]);
 });
 

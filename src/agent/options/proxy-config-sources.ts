@@ -2,13 +2,14 @@
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type FieldError, fail, forgivingUnknown } from '../../model/fields/decode.ts';
+import { type Decoded, type FieldError, fail, fieldPath, forgivingUnknown } from '../../model/fields/decode.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import {
   decodeProxyConfig,
   describeFieldErrors,
   mergeProxyConfig,
   type ProxyConfig,
+  proxyConfigWarnings,
   withJsonNames,
 } from '../../model/mesh/proxy-config.ts';
 import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
@@ -94,10 +95,21 @@ function decodeSource(
   const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
   if (E.isRight(decoded) && found.every((error) => error.unknown !== undefined)) {
     for (const error of found) warnings.push(`${told(error)} (it has no effect)`);
+    for (const warning of effectlessFields(document.value, part)) warnings.push(told(warning));
     return value;
   }
   for (const error of found) errors.config(told(error));
   return {};
+}
+
+/** Injection has applied these when an agent reads them. */
+const appliedByInjection: ReadonlySet<string> = new Set(['image', 'holdApplicationUntilProxyStarts']);
+
+function effectlessFields(whole: unknown, part: string | undefined): readonly FieldError[] {
+  const path = part ?? '';
+  const value = part === undefined ? whole : isObject(whole) ? whole[part] : undefined;
+  const names = new Set([...appliedByInjection].map((name) => fieldPath(path, name)));
+  return proxyConfigWarnings(value, path).filter((warning) => !names.has(warning.path));
 }
 
 /** The same source, in which fields have the names by which mistakes are told. */

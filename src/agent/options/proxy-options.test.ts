@@ -202,10 +202,12 @@ test('variables and fields that Istio’s agent reads and this one does not are 
     OUTPUT_CERTS: '/certs',
     CA_ADDR: '',
     POD_NAME: 'web-0',
-    PROXY_CONFIG: '{privateKeyProvider: {}, image: {}}',
+    PROXY_CONFIG: '{privateKeyProvider: {}, image: {}, tracing: {stackdriver: {}, zipkin: {}}}',
   };
   expect(resolved({ env }).warnings).toEqual([
-    "what Istio's agent reads and this one does not is set: PKCS8_KEY, privateKeyProvider",
+    expect.stringMatching(/^PROXY_CONFIG, line 1: tracing\.stackdriver: has no effect: /),
+    expect.stringMatching(/^PROXY_CONFIG, line 1: privateKeyProvider: has no effect: /),
+    "what Istio's agent reads and this one does not is set: PKCS8_KEY",
   ]);
 });
 

@@ -68,7 +68,7 @@ export function resolveProxyOptions({
   // A template that the environment names beats every other source of the bootstrap; nobody reads one without an Envoy.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...merged, ...(isCustom && { customConfigFile }) };
-  warnings.push(...withoutEffect(env, said));
+  warnings.push(...withoutEffect(env));
   if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
     warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
   }

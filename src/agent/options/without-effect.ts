@@ -1,6 +1,4 @@
-/** What Istio's agent reads and this one does not: people set it, and look for what it should have done. */
-import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
-
+/** Variables that Istio's agent reads and this one does not: people set them, and look for what they should have done. */
 const variables: ReadonlySet<string> = new Set([
   'ISTIO_META_ENABLE_DNS_SERVER',
   'GRPC_XDS_BOOTSTRAP',
@@ -10,15 +8,11 @@ const variables: ReadonlySet<string> = new Set([
   ...['WASM_INSECURE_REGISTRIES', 'WASM_MODULE_EXPIRY', 'WASM_PURGE_INTERVAL'],
   ...['WASM_HTTP_REQUEST_TIMEOUT', 'WASM_HTTP_REQUEST_MAX_RETRIES'],
 ]);
-/** Fields of the proxy configuration that have no effect here. What the control plane or the injector reads is not among them. */
-const fields: readonly (keyof ProxyConfig)[] = [
-  ...(['statNameLength', 'availabilityZone', 'holdApplicationUntilProxyStarts'] as const),
-  ...(['caCertificatesPem', 'sds', 'privateKeyProvider'] as const),
-];
 
 /** What is set and has no effect here, in order: one line, or none. */
-export function withoutEffect(env: NodeJS.ProcessEnv, said: Partial<ProxyConfig>): string[] {
+export function withoutEffect(env: NodeJS.ProcessEnv): string[] {
   const names = Object.keys(env).filter((name) => env[name] && variables.has(name));
-  const all = [...names.sort(), ...fields.filter((field) => said[field] !== undefined)];
-  return all.length === 0 ? [] : [`what Istio's agent reads and this one does not is set: ${all.join(', ')}`];
+  return names.length === 0
+    ? []
+    : [`what Istio's agent reads and this one does not is set: ${names.sort().join(', ')}`];
 }

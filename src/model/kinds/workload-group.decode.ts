@@ -43,7 +43,7 @@ const httpHeader = struct<{ name: string; value: string }>({
 
 const methods = ['httpGet', 'tcpSocket', 'exec', 'grpc'] as const;
 
-const probe: Decoder<ReadinessProbe> = inSchema(
+export const readinessProbe: Decoder<ReadinessProbe> = inSchema(
   refine(
     struct<ReadinessProbe>({
       initialDelaySeconds: optional(count),
@@ -84,5 +84,8 @@ export const workloadGroup: Decoder<WorkloadGroup> = struct<WorkloadGroup>({
     }),
   ),
   template: required(template),
-  probe: withoutEffect(optional(probe), "a workload's agent reads readinessProbe of its own proxy configuration"),
+  probe: withoutEffect(
+    optional(readinessProbe),
+    "a workload's agent reads readinessProbe of its own proxy configuration",
+  ),
 });

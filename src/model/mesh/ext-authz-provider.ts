@@ -24,6 +24,7 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { describedAs } from '../fields/description.ts';
 import { lineMistake, mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameMistake } from '../kinds/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
@@ -71,12 +72,15 @@ const body: Decoder<ShownBody> = struct<ShownBody>({
 });
 
 /** `503`, as a text or as a number. */
-const status: Decoder<number> = (value, path) => {
-  const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
-  return refine(count, (code, at) =>
-    mistakeAt(at, code >= 200 && code <= 599 ? undefined : 'must be an HTTP status from 200 to 599'),
-  )(asNumber, path);
-};
+const status: Decoder<number> = describedAs(
+  (value: unknown, path: string) => {
+    const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
+    return refine(count, (code, at) =>
+      mistakeAt(at, code >= 200 && code <= 599 ? undefined : 'must be an HTTP status from 200 to 599'),
+    )(asNumber, path);
+  },
+  { type: 'narrowed', of: text, by: { pattern: '^[2-5][0-9]{2}$' } },
+);
 
 const common = {
   service: required(scopedHostText(() => undefined)),
@@ -123,26 +127,40 @@ const grpc: Decoder<ExtAuthzProvider> = mapped(struct<ExtAuthzSettings>(common),
   ...settings,
 }));
 
-const decoders: Readonly<Record<string, Decoder<ExtAuthzProvider>>> = {
+/** Settings by the key of the provider's type. */
+export const extAuthzProviders: Readonly<Record<string, Decoder<ExtAuthzProvider>>> = {
   envoyExtAuthzHttp: http,
   envoyExtAuthzGrpc: grpc,
 };
 
-const decoded = new WeakMap<ExtensionProvider, E.Either<readonly FieldError[], ExtAuthzProvider> | undefined>();
+const decoded = new WeakMap<ExtensionProvider, DecodedExtAuthz | undefined>();
 
-/** Undefined for a provider of another type; else its settings, or what is wrong with them. Fields that are not known are ignored. */
+/** With fields that are not known, which are ignored. */
+type DecodedExtAuthz = E.Either<
+  readonly FieldError[],
+  { readonly value: ExtAuthzProvider; readonly unknown: readonly FieldError[] }
+>;
+
+/** Undefined for a provider of another type; else its settings, or what is wrong with them. */
 export function extAuthzProvider(
   provider: ExtensionProvider,
 ): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {
+  const result = decodeExtAuthz(provider);
+  return result && E.map(({ value }: { value: ExtAuthzProvider }) => value)(result);
+}
+
+/** The same with fields that are not known. */
+export function decodeExtAuthz(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   if (!decoded.has(provider)) decoded.set(provider, decode(provider));
   return decoded.get(provider);
 }
 
-function decode(provider: ExtensionProvider): E.Either<readonly FieldError[], ExtAuthzProvider> | undefined {
-  const type = Object.keys(decoders).find((key) => provider[key] !== undefined);
+function decode(provider: ExtensionProvider): DecodedExtAuthz | undefined {
+  const type = Object.keys(extAuthzProviders).find((key) => provider[key] !== undefined);
   if (type === undefined) return undefined;
-  const result = forgivingUnknown(decoders[type]!)(provider[type]);
+  const result = forgivingUnknown(extAuthzProviders[type]!)(provider[type]);
+  const placed = ({ path, message }: FieldError): FieldError => ({ path: `${type}.${path}`, message });
   return E.isLeft(result)
-    ? E.left(result.left.map(({ path, message }) => ({ path: `${type}.${path}`, message })))
-    : E.right(result.right.value);
+    ? E.left(result.left.map(placed))
+    : E.right({ value: result.right.value, unknown: result.right.unknown.map(placed) });
 }

@@ -1,4 +1,4 @@
-/** Decoding of the settings of telemetry's providers. What they say that is not known here has no effect (§3.3). */
+/** Decoding of the settings of telemetry's providers. Fields that are not known are reported and ignored (§3.3). */
 import * as E from 'fp-ts/lib/Either.js';
 import {
   anything,
@@ -8,12 +8,14 @@ import {
   type Decoder,
   dictionary,
   durationAtLeast,
+  durationMs,
   type FieldError,
   type Fields,
   forgivingUnknown,
   integer,
   list,
   name,
+  oneOf,
   optional,
   port,
   refine,
@@ -21,6 +23,7 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
+import { withoutEffect } from '../fields/effect.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
 import { mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
 import type {
@@ -33,6 +36,7 @@ import type {
   ProviderAddress,
   ProviderType,
   SkyWalkingProvider,
+  TcpAccessLogProvider,
   TelemetryProvider,
   ZipkinProvider,
 } from './extension-providers.ts';
@@ -69,6 +73,12 @@ const file = struct<FileAccessLogProvider>({
   omitEmptyValues: optional(boolean),
 });
 
+const tcp = struct<TcpAccessLogProvider>({
+  ...address,
+  logName: optional(text),
+  filterStateObjectsToLog: optional(list(name)),
+});
+
 const grpc = struct<GrpcAccessLogProvider>({
   ...address,
   logName: optional(text),
@@ -84,20 +94,37 @@ const openTelemetryLog = struct<OpenTelemetryAccessLogProvider>({
   logFormat: optional(anyFormat),
 });
 
-const zipkin = struct<ZipkinProvider>({
+type Header = NonNullable<NonNullable<OpenTelemetryTracingProvider['http']>['headers']>[number];
+
+const header = struct<Header>({
+  name: required(name),
+  value: optional(text),
+  envName: withoutEffect(optional(text), 'a header whose value is a variable of the proxy is not sent'),
+});
+
+const zipkin = struct<ZipkinProvider & UnusedZipkinFields>({
   ...address,
   maxTagLength: optional(count),
   enable64bitTraceId: optional(boolean),
   path: optional(text),
+  traceContextOption: withoutEffect(
+    optional(oneOf(['USE_B3', 'USE_B3_WITH_W3C_PROPAGATION'])),
+    'the context is propagated in B3 headers',
+    ['USE_B3'],
+  ),
+  timeout: withoutEffect(optional(durationMs), 'Envoy waits 5s for the collector'),
+  headers: withoutEffect(optional(list(header)), 'spans are sent without other headers'),
 });
+
+interface UnusedZipkinFields {
+  readonly traceContextOption?: string;
+  readonly timeout?: number;
+  readonly headers?: readonly Header[];
+}
 
 const datadog = struct<DatadogProvider>({ ...address, maxTagLength: optional(count) });
 
 const skywalking = struct<SkyWalkingProvider>({ ...address, accessToken: optional(text) });
-
-type Header = NonNullable<NonNullable<OpenTelemetryTracingProvider['http']>['headers']>[number];
-
-const header = struct<Header>({ name: required(name), value: optional(text), envName: optional(text) });
 
 /** Whose collector takes spans by one protocol: gRPC unless it says HTTP. */
 const openTelemetry = refine(
@@ -135,20 +162,26 @@ const openTelemetry = refine(
     mistakeAt(path, http !== undefined && byGrpc !== undefined ? 'must have only one of http, grpc' : undefined),
 );
 
-type Settings = (value: unknown) => Decoded<{ readonly value: object }>;
+/** Settings by the key of the provider's type. */
+export const telemetryProviders = {
+  envoyFileAccessLog: file,
+  envoyHttpAls: grpc,
+  envoyTcpAls: tcp,
+  envoyOtelAls: openTelemetryLog,
+  zipkin,
+  datadog,
+  skywalking,
+  opentelemetry: openTelemetry,
+  prometheus: struct<object>({}),
+} satisfies Readonly<Record<ProviderType, Decoder<object>>>;
 
-/** Decoders by the key of the provider's type. */
-export const decodersOfProviders = {
-  envoyFileAccessLog: forgivingUnknown(file),
-  envoyHttpAls: forgivingUnknown(grpc),
-  envoyTcpAls: forgivingUnknown(grpc),
-  envoyOtelAls: forgivingUnknown(openTelemetryLog),
-  zipkin: forgivingUnknown(zipkin),
-  datadog: forgivingUnknown(datadog),
-  skywalking: forgivingUnknown(skywalking),
-  opentelemetry: forgivingUnknown(openTelemetry),
-  prometheus: forgivingUnknown(struct<object>({})),
-} satisfies Readonly<Record<string, Settings>>;
+/** Decodes the settings of a provider; fields that are not known are beside the result. */
+export function decodeTelemetryProvider(
+  type: ProviderType,
+  value: unknown,
+): Decoded<{ readonly value: object; readonly unknown: readonly FieldError[] }> {
+  return forgivingUnknown<object>(telemetryProviders[type])(value);
+}
 
 const decoded = new WeakMap<MeshConfig['extensionProviders'], ReadonlyMap<string, TelemetryProvider>>();
 
@@ -160,9 +193,9 @@ export function telemetryProvidersOf({
   if (providers === undefined) {
     providers = new Map(
       extensionProviders.flatMap((provider) => {
-        const type = Object.keys(decodersOfProviders).find((key) => key in provider) as ProviderType | undefined;
+        const type = Object.keys(telemetryProviders).find((key) => key in provider) as ProviderType | undefined;
         if (type === undefined) return [];
-        const settings = decodersOfProviders[type](provider[type] ?? {});
+        const settings = decodeTelemetryProvider(type, provider[type] ?? {});
         if (E.isLeft(settings)) return [];
         return [[provider.name, { name: provider.name, type, settings: settings.right.value } as TelemetryProvider]];
       }),

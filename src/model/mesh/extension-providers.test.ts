@@ -26,6 +26,7 @@ extensionProviders:
 - { name: good, envoyOtelAls: { service: otel.test, port: 4317, logFormat: { labels: { a: "%PROTOCOL%" } }, later: 1 } }
 `);
     expect(warnings).toEqual([
+      'extensionProviders[3].envoyOtelAls.later: is not a known field (it has no effect)',
       'extensionProviders[0].envoyFileAccessLog.logFormat.text: has %FOO%, which is no command of an access log: the provider is left out',
       'extensionProviders[1].envoyFileAccessLog.logFormat: must have one of text, labels: the provider is left out',
       'extensionProviders[2].opentelemetry: must have only one of http, grpc: the provider is left out',

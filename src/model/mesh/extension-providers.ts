@@ -20,10 +20,14 @@ export interface FileAccessLogProvider {
   readonly omitEmptyValues?: boolean;
 }
 
-/** Envoy's own gRPC access log service. */
-export interface GrpcAccessLogProvider extends ProviderAddress {
+/** Envoy's own gRPC access log service, for connections. */
+export interface TcpAccessLogProvider extends ProviderAddress {
   readonly logName?: string;
   readonly filterStateObjectsToLog?: readonly string[];
+}
+
+/** The same for requests. */
+export interface GrpcAccessLogProvider extends TcpAccessLogProvider {
   readonly additionalRequestHeadersToLog?: readonly string[];
   readonly additionalResponseHeadersToLog?: readonly string[];
   readonly additionalResponseTrailersToLog?: readonly string[];
@@ -72,7 +76,7 @@ export interface OpenTelemetryTracingProvider extends ProviderAddress {
 export type TelemetryProvider = { readonly name: string } & (
   | { readonly type: 'envoyFileAccessLog'; readonly settings: FileAccessLogProvider }
   | { readonly type: 'envoyHttpAls'; readonly settings: GrpcAccessLogProvider }
-  | { readonly type: 'envoyTcpAls'; readonly settings: GrpcAccessLogProvider }
+  | { readonly type: 'envoyTcpAls'; readonly settings: TcpAccessLogProvider }
   | { readonly type: 'envoyOtelAls'; readonly settings: OpenTelemetryAccessLogProvider }
   | { readonly type: 'zipkin'; readonly settings: ZipkinProvider }
   | { readonly type: 'datadog'; readonly settings: DatadogProvider }

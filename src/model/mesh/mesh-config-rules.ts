@@ -4,8 +4,8 @@ import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
 import { mistakeAt } from '../kinds/field-rules.ts';
-import { extAuthzProvider } from './ext-authz-provider.ts';
-import { decodersOfProviders, labelErrors } from './extension-providers.decode.ts';
+import { decodeExtAuthz, extAuthzProviders } from './ext-authz-provider.ts';
+import { decodeTelemetryProvider, labelErrors, telemetryProviders } from './extension-providers.decode.ts';
 import type { ProviderType } from './extension-providers.ts';
 import type { ExtensionProvider, MeshConfig } from './mesh-config.ts';
 import { type ProxyConfig, parseHostAndPort } from './proxy-config.ts';
@@ -60,28 +60,59 @@ function addressErrors(address: unknown, path: string): FieldError[] {
   return mistakeAt(path, fits ? undefined : `must be host:port, not ${JSON.stringify(address)}`);
 }
 
-/** Providers by their type's key, and what each must have said besides. */
+/** Types of providers that Envoy has not, or not any more, and the fields that each must have. */
 const requiredOfProvider: Readonly<Record<string, readonly string[]>> = {
-  envoyExtAuthzHttp: ['service', 'port'],
-  envoyExtAuthzGrpc: ['service', 'port'],
-  zipkin: ['service', 'port'],
   lightstep: ['service', 'port', 'accessToken'],
-  datadog: ['service', 'port'],
   stackdriver: [],
   opencensus: ['service', 'port'],
-  skywalking: ['service', 'port'],
-  opentelemetry: ['service', 'port'],
-  prometheus: [],
-  envoyFileAccessLog: ['path'],
-  envoyHttpAls: ['service', 'port'],
-  envoyTcpAls: ['service', 'port'],
-  envoyOtelAls: ['service', 'port'],
   sds: ['name', 'service', 'port'],
 };
 
-/** What is wrong with a provider besides its name: told, and no reason to refuse the mesh configuration. */
-export function providerErrors(provider: ExtensionProvider, path: string): FieldError[] {
-  const types = Object.keys(provider).filter((key) => key !== 'name');
+/** The keys of these types. */
+export const providersWithoutEffect = Object.keys(requiredOfProvider);
+
+/** What is wrong with a provider besides its name: reported, and no reason to refuse the mesh configuration. */
+export interface ProviderFindings {
+  /** The provider is left out for these. */
+  readonly errors: readonly FieldError[];
+  /** Fields that are not known; they are ignored. */
+  readonly unknown: readonly FieldError[];
+}
+
+export function providerFindings(provider: ExtensionProvider, path: string): ProviderFindings {
+  const decoded = decodedSettings(provider, path);
+  if (decoded === undefined) return { errors: providerErrors(provider, path), unknown: [] };
+  return E.isLeft(decoded) ? { errors: decoded.left, unknown: [] } : { errors: [], unknown: decoded.right.unknown };
+}
+
+/** Undefined for a provider whose settings are not decoded. */
+function decodedSettings(
+  provider: ExtensionProvider,
+  path: string,
+): E.Either<readonly FieldError[], { readonly unknown: readonly FieldError[] }> | undefined {
+  const types = typesOf(provider);
+  const [type] = types;
+  if (type === undefined || types.length > 1 || !isObject(provider[type] ?? {})) return undefined;
+  const placed = (one: FieldError, at: string): FieldError => ({
+    ...one,
+    path: [at, one.path].filter(Boolean).join('.'),
+  });
+  const decoded = isTelemetryProvider(type)
+    ? { at: fieldPath(path, type), result: decodeTelemetryProvider(type, provider[type] ?? {}) }
+    : { at: path, result: decodeExtAuthz(provider) };
+  const { at, result } = decoded;
+  if (result === undefined) return undefined;
+  return E.isLeft(result)
+    ? E.left(result.left.map((one) => placed(one, at)))
+    : E.right({ unknown: result.right.unknown.map((one) => placed(one, at)) });
+}
+
+function typesOf(provider: ExtensionProvider): readonly string[] {
+  return Object.keys(provider).filter((key) => key !== 'name');
+}
+
+function providerErrors(provider: ExtensionProvider, path: string): FieldError[] {
+  const types = typesOf(provider);
   const [type, ...others] = types;
   if (type === undefined || others.length > 0) {
     const says = types.length === 0 ? 'none' : types.join(' and ');
@@ -89,20 +120,11 @@ export function providerErrors(provider: ExtensionProvider, path: string): Field
   }
   const required = ownValue(requiredOfProvider, type);
   const at = fieldPath(path, type);
-  if (required === undefined) return [{ path: at, message: 'is no type of provider that is known' }];
   const settings = provider[type] ?? {};
+  const isKnown = required !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
+  if (!isKnown) return [{ path: at, message: 'is no type of provider that is known' }];
   if (!isObject(settings)) return [{ path: at, message: 'must be an object' }];
-  if (isTelemetryProvider(type)) {
-    const decoded = decodersOfProviders[type](settings);
-    return E.isRight(decoded)
-      ? []
-      : decoded.left.map((mistake) => ({ ...mistake, path: [at, mistake.path].filter(Boolean).join('.') }));
-  }
-  const authorizer = extAuthzProvider(provider);
-  if (authorizer !== undefined) {
-    return E.isRight(authorizer) ? [] : authorizer.left.map((one) => ({ ...one, path: `${path}.${one.path}` }));
-  }
-  return required.flatMap((field) => {
+  return (required ?? []).flatMap((field) => {
     const value = settings[field];
     const where = fieldPath(at, field);
     if (value === undefined || value === null || value === '') return [{ path: where, message: 'is required' }];
@@ -113,7 +135,7 @@ export function providerErrors(provider: ExtensionProvider, path: string): Field
 }
 
 function isTelemetryProvider(type: string): type is ProviderType {
-  return Object.hasOwn(decodersOfProviders, type);
+  return Object.hasOwn(telemetryProviders, type);
 }
 
 function isText(value: unknown): value is string {

@@ -4,11 +4,15 @@ import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Problem } from '../config/problem.ts';
 import {
+  anything,
   boolean,
+  type Decoded,
   type Decoder,
+  dictionary,
   durationAtLeast,
   durationMs,
   type FieldError,
+  type Fields,
   fail,
   fieldPath,
   forgivingUnknown,
@@ -27,12 +31,16 @@ import {
   text,
   withDefault,
 } from '../fields/decode.ts';
+import { describedAs, type FieldDescription } from '../fields/description.ts';
+import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/names.ts';
 import { exportTo, hostText, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
 import { httpRetry } from '../kinds/virtual-service.decode.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
+import { extAuthzProviders } from './ext-authz-provider.ts';
+import { telemetryProviders } from './extension-providers.decode.ts';
 import {
   type DefaultProviders,
   type DnsCertificate,
@@ -45,8 +53,9 @@ import {
   type ServiceSetting,
   type TlsDefaults,
 } from './mesh-config.ts';
-import { meshConfigErrors, providerErrors } from './mesh-config-rules.ts';
-import { decodeProxyConfig } from './proxy-config.ts';
+import { meshConfigErrors, providerFindings, providersWithoutEffect } from './mesh-config-rules.ts';
+import { decodeProxyConfig, withJsonNames } from './proxy-config.ts';
+import { unknownProxySettings } from './proxy-settings.ts';
 
 const wholeMs = refine(durationMs, (ms, path) =>
   mistakeAt(path, ms >= 0 && Number.isInteger(ms) ? undefined : 'must be 0s or whole milliseconds'),
@@ -137,11 +146,11 @@ const cipherSuites = [
   'AES128-GCM-SHA256',
 ] as const;
 
-const tlsDefaults = struct<TlsDefaults>({
+const tlsFields: Fields<TlsDefaults> = {
   minProtocolVersion: optional(oneOf(['TLS_AUTO', 'TLSV1_2', 'TLSV1_3'])),
   cipherSuites: optional(list(oneOf(cipherSuites))),
   ecdhCurves: optional(list(oneOf(['P-256', 'P-384', 'P-521', 'X25519', 'X25519MLKEM768']))),
-});
+};
 
 const serviceSetting = struct<ServiceSetting>({
   settings: optional(struct<{ clusterLocal?: boolean }>({ clusterLocal: optional(boolean) })),
@@ -161,13 +170,32 @@ const labelSelector = struct<LabelSelector>({
   ),
 });
 
-/** The settings of a provider are read by who uses it. */
-const extensionProvider: Decoder<ExtensionProvider> = (value, path) => {
-  if (!isObject(value)) return fail(path, 'must be an object with a name');
-  return E.map((providerName: string): ExtensionProvider => ({ ...value, name: providerName }))(
-    name(value.name ?? '', fieldPath(path, 'name')),
-  );
-};
+const settingsOfProvider = (type: string, decoder: Decoder<object>): FieldDescription => ({
+  ...{ name: type, decoder, isRequired: false, refusesNull: false },
+});
+
+/** The settings of a provider are decoded where they are used ({@link providerFindings}). */
+const extensionProvider: Decoder<ExtensionProvider> = describedAs(
+  (value: unknown, path: string): Decoded<ExtensionProvider> => {
+    if (!isObject(value)) return fail(path, 'must be an object with a name');
+    return E.map((providerName: string): ExtensionProvider => ({ ...value, name: providerName }))(
+      name(value.name ?? '', fieldPath(path, 'name')),
+    );
+  },
+  {
+    type: 'object',
+    fields: [
+      { name: 'name', decoder: name, isRequired: true, refusesNull: false },
+      ...Object.entries<Decoder<object>>({ ...telemetryProviders, ...extAuthzProviders }).map(([type, decoder]) =>
+        settingsOfProvider(type, decoder),
+      ),
+      ...providersWithoutEffect.map((type) => ({
+        ...settingsOfProvider(type, dictionary(anything)),
+        effect: { type: 'none', reason: 'Envoy has no such provider', warns: () => true } as const,
+      })),
+    ],
+  },
+);
 
 const extensionProviders = refine(list(extensionProvider), (providers, path) =>
   repetitions(
@@ -190,7 +218,7 @@ const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
 
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
-const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
+export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   proxyListenPort: optional(port),
   proxyInboundListenPort: optional(port),
   proxyHttpPort: optional(integer(0, 65535)),
@@ -232,22 +260,38 @@ const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
   discoverySelectors: optional(list(labelSelector)),
-  enablePrometheusMerge: optional(boolean),
+  enablePrometheusMerge: withoutEffect(
+    optional(boolean),
+    'only injection of sidecars, which is not part of this control plane, reads it',
+    [true],
+  ),
   extensionProviders: optional(extensionProviders),
   defaultProviders: optional(defaultProviders),
   h2UpgradePolicy: optional(oneOf(['DO_NOT_UPGRADE', 'UPGRADE'])),
   defaultHttpRetryPolicy: optional(httpRetry),
   configSources: optional(list(struct<{ address: string }>({ address: required(name) }))),
-  meshMTLS: optional(tlsDefaults),
-  tlsDefaults: optional(tlsDefaults),
+  meshMTLS: optional(
+    struct<TlsDefaults>({
+      ...tlsFields,
+      ecdhCurves: withoutEffect(tlsFields.ecdhCurves, 'curves of mutual TLS are those that Envoy prefers'),
+    }),
+  ),
+  tlsDefaults: optional(struct<TlsDefaults>(tlsFields)),
   pathNormalization: optional(
     struct<MeshConfig['pathNormalization']>({ normalization: withDefault(oneOf(normalizations), 'DEFAULT') }),
   ),
   inboundClusterStatName: optional(text),
   outboundClusterStatName: optional(text),
-  verifyCertificateAtClient: optional(boolean),
+  verifyCertificateAtClient: withoutEffect(optional(boolean), 'clients always verify certificates of servers', [true]),
   defaultConfig: optional(decodeProxyConfig),
 });
+
+/** The same with the names that fields of a proxy configuration have in JSON. */
+function withJsonNamesWithin(value: unknown): unknown {
+  return isObject(value) && isObject(value.defaultConfig)
+    ? { ...value, defaultConfig: withJsonNames(value.defaultConfig) }
+    : value;
+}
 
 /** Fields that only old meshes had (§3.2). */
 const retired: ReadonlySet<string> = new Set([
@@ -284,13 +328,19 @@ export function readMeshConfig(
   const { value, unknown } = decoded.right;
   const providers = (value.extensionProviders ?? []).map((provider, index) => ({
     provider,
-    errors: providerErrors(provider, `extensionProviders[${index}]`),
+    ...providerFindings(provider, `extensionProviders[${index}]`),
   }));
-  const warnings = [
-    ...unknown.map(({ path, message }) => ({
+  const written = withJsonNamesWithin(document.value);
+  const unknownWithin = [
+    ...providers.flatMap((found) => found.unknown),
+    ...unknownProxySettings(value.defaultConfig ?? {}, 'defaultConfig'),
+  ];
+  const warnings: FieldError[] = [
+    ...[...unknown, ...unknownWithin].map(({ path, message }) => ({
       path,
       message: retired.has(path) ? 'is of an old Istio and has no effect' : `${message} (it has no effect)`,
     })),
+    ...effectWarnings(meshConfigPart, written),
     ...providers.flatMap(({ errors }) =>
       errors.map(({ path, message }) => ({ path, message: `${message}: the provider is left out` })),
     ),
@@ -305,9 +355,9 @@ export function readMeshConfig(
   if (errors.length > 0) return E.left(errors.map(located));
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
 
-  function located({ path, message, forgiven }: FieldError): Problem {
+  function located({ path, message, forgiven, code }: FieldError): Problem {
     const severity = forgiven ? 'warning' : 'error';
-    return problem({ ...document.positionOf(path), field: path, message, severity });
+    return problem({ ...document.positionOf(path), field: path, message, severity, ...(code && { code }) });
   }
 
   function problem(about: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {

@@ -185,11 +185,45 @@ rootNamespace: root
       'good',
     ]);
     expect(read.right.warnings.map(({ line, field }) => `${line}: ${field}`)).toEqual([
+      '3: extensionProviders[1].stackdriver',
       '2: extensionProviders[0]',
       '3: extensionProviders[1]',
       '4: extensionProviders[2].jaeger',
       '5: extensionProviders[3].envoyExtAuthzGrpc.port',
       '6: extensionProviders[4].envoyHttpAls.port',
+    ]);
+  });
+
+  it('warns of fields without effect and of unknown ones in messages of proxies and in providers', () => {
+    const read = readMeshConfig(
+      'mesh.yaml',
+      `meshMTLS: {ecdhCurves: [P-256]}
+extensionProviders:
+  - {name: z, zipkin: {service: a.test, port: 80, traceContextOption: USE_B3_WITH_W3C_PROPAGATION, later: 1}}
+  - {name: o, opentelemetry: {service: a.test, port: 80, http: {path: /a, headers: [{name: a, envName: B}]}}}
+  - {name: a, envoyExtAuthzGrpc: {service: a.test, port: 80, later: 1}}
+  - {name: l, lightstep: {service: a.test, port: 80, accessToken: x}}
+defaultConfig:
+  proxyHeaders: {preserveHttp1HeaderCase: true, xForwardedHost: {enabled: true}, later: {}}
+  tracing: {stackdriver: {}, sampling: 5}
+  discovery_address: a.test:15012
+  private_key_provider: {cryptomb: {}}
+`,
+    );
+    if (E.isLeft(read)) throw new Error(read.left.map(problemText).join());
+    const found = read.right.warnings.map(({ field, code = 'unknown' }) => `${field} ${code}`).sort();
+    expect(found).toEqual([
+      'defaultConfig.privateKeyProvider FIELD_WITHOUT_EFFECT',
+      'defaultConfig.proxyHeaders.later unknown',
+      'defaultConfig.proxyHeaders.preserveHttp1HeaderCase FIELD_WITHOUT_EFFECT',
+      'defaultConfig.proxyHeaders.xForwardedHost FIELD_WITHOUT_EFFECT',
+      'defaultConfig.tracing.stackdriver FIELD_WITHOUT_EFFECT',
+      'extensionProviders[0].zipkin.later unknown',
+      'extensionProviders[0].zipkin.traceContextOption FIELD_WITHOUT_EFFECT',
+      'extensionProviders[1].opentelemetry.http.headers[0].envName FIELD_WITHOUT_EFFECT',
+      'extensionProviders[2].envoyExtAuthzGrpc.later unknown',
+      'extensionProviders[3].lightstep FIELD_WITHOUT_EFFECT',
+      'meshMTLS.ecdhCurves FIELD_WITHOUT_EFFECT',
     ]);
   });
 
@@ -277,7 +311,11 @@ defaultConfig:
 `;
     const read = readMeshConfig('mesh.yaml', yaml);
     if (E.isLeft(read)) throw new Error(read.left.map(problemText).join('\n'));
-    expect(read.right.warnings).toEqual([]);
+    expect(read.right.warnings.map(({ code, field }) => `${field} ${code}`)).toEqual([
+      'enablePrometheusMerge FIELD_WITHOUT_EFFECT',
+      'defaultConfig.statNameLength FIELD_WITHOUT_EFFECT',
+      'defaultConfig.holdApplicationUntilProxyStarts FIELD_WITHOUT_EFFECT',
+    ]);
     const differs = Object.entries(read.right.mesh).filter(
       ([field, value]) =>
         JSON.stringify(value) !== JSON.stringify(defaultMeshConfig[field as keyof typeof defaultMeshConfig]),

@@ -17,12 +17,17 @@ import {
   integer,
   list,
   name,
+  type OptionalField,
   oneOf,
   optional,
   refine,
   struct,
   text,
 } from '../fields/decode.ts';
+
+import { describedAs } from '../fields/description.ts';
+import { effectWarnings, withoutEffect } from '../fields/effect.ts';
+import { proxyMessages } from './proxy-messages.ts';
 
 export interface ProxyConfig {
   /** Directory of generated files. */
@@ -64,7 +69,7 @@ export interface ProxyConfig {
   readonly caCertificatesPem: readonly string[];
   readonly fileFlushIntervalMs?: number;
   readonly fileFlushMinSizeKb?: number;
-  /** Messages whose content is not read yet; kept as written, as they go into the node's metadata. */
+  /** Messages are kept as written: they go into the node's metadata. */
   readonly tracing?: Message;
   readonly sds?: Message;
   readonly envoyMetricsService?: Message;
@@ -109,7 +114,11 @@ export const defaultProxyConfig: ProxyConfig = {
 /** A whole number, which JSON of the API may have in quotation marks. */
 function whole(least: number, most: number): Decoder<number> {
   const number = integer(least, most);
-  return (value, path) => number(typeof value === 'string' && /^-?\d{1,10}$/.test(value) ? Number(value) : value, path);
+  return describedAs(
+    (value: unknown, path: string) =>
+      number(typeof value === 'string' && /^-?\d{1,10}$/.test(value) ? Number(value) : value, path),
+    { type: 'narrowed', of: number, by: {} },
+  );
 }
 
 /** `host:port`, with an IPv6 host in brackets. */
@@ -120,9 +129,21 @@ const hostAndPort: Decoder<string> = refine(text, (value, path) =>
 );
 
 /** Empty: there is none, as where nobody says it. */
-const hostAndPortOrNone: Decoder<string> = (value, path) => (value === '' ? E.right('') : hostAndPort(value, path));
+const hostAndPortOrNone: Decoder<string> = describedAs(
+  (value: unknown, path: string) => (value === '' ? E.right('') : hostAndPort(value, path)),
+  { type: 'narrowed', of: text, by: {} },
+);
 
 const message: Decoder<Message> = dictionary(anything);
+
+/** A message that is kept as written. Its fields are checked where they are read. */
+function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
+  const decoder: Decoder<Message> = (value, path) => message(value, path);
+  return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
+}
+
+const ofInjection = 'only injection of sidecars, which is not part of this control plane, reads it';
+const notRead = 'the agent does not read it';
 const portOrOff = whole(0, 65535);
 const statsMatcherFields: Fields<StatsMatcher> = {
   inclusionPrefixes: optional(list(text)),
@@ -148,10 +169,10 @@ const fields: Fields<Partial<ProxyConfig>> = {
   proxyAdminPort: optional(whole(1, 65535)),
   statusPort: optional(portOrOff),
   concurrency: optional(whole(0, mostThreads)),
-  statNameLength: optional(whole(1, 65535)),
+  statNameLength: withoutEffect(optional(whole(1, 65535)), 'Envoy has no limit of the length of names any more'),
   statsdUdpAddress: optional(hostAndPortOrNone),
   zipkinAddress: optional(text),
-  availabilityZone: optional(text),
+  availabilityZone: withoutEffect(optional(text), 'labels of the workload or of its node say where it is'),
   meshId: optional(text),
   interceptionMode: optional(oneOf(['REDIRECT', 'TPROXY', 'NONE'])),
   tracingServiceName: optional(
@@ -161,20 +182,20 @@ const fields: Fields<Partial<ProxyConfig>> = {
   runtimeValues: optional(dictionary(text)),
   extraStatTags: optional(list(name)),
   proxyStatsMatcher: optional(struct(statsMatcherFields)),
-  holdApplicationUntilProxyStarts: optional(boolean),
-  caCertificatesPem: optional(list(text)),
+  holdApplicationUntilProxyStarts: withoutEffect(optional(boolean), ofInjection, [false]),
+  caCertificatesPem: withoutEffect(optional(list(text)), notRead),
   fileFlushIntervalMs: optional(durationAtLeast(1), 'fileFlushInterval'),
   fileFlushMinSizeKb: optional(whole(0, 2 ** 31 - 1)),
-  tracing: optional(message),
-  sds: optional(message),
-  envoyMetricsService: optional(message),
-  envoyAccessLogService: optional(message),
-  gatewayTopology: optional(message),
-  readinessProbe: optional(message),
-  image: optional(message),
-  privateKeyProvider: optional(message),
-  proxyHeaders: optional(message),
-  connectionSettings: optional(message),
+  tracing: asWritten(proxyMessages.tracing),
+  sds: withoutEffect(optional(message), notRead),
+  envoyMetricsService: asWritten(proxyMessages.envoyMetricsService),
+  envoyAccessLogService: asWritten(proxyMessages.envoyAccessLogService),
+  gatewayTopology: asWritten(proxyMessages.gatewayTopology),
+  readinessProbe: asWritten(proxyMessages.readinessProbe),
+  image: withoutEffect(optional(message), ofInjection),
+  privateKeyProvider: withoutEffect(optional(message), notRead),
+  proxyHeaders: asWritten(proxyMessages.proxyHeaders),
+  connectionSettings: asWritten(proxyMessages.connectionSettings),
   envoyMetricsServiceAddress: optional(text),
 };
 
@@ -195,6 +216,13 @@ const decodeFields = refine(struct(fields), (config, path) =>
  */
 export function decodeProxyConfig(value: unknown, path: string): Decoded<Partial<ProxyConfig>> {
   return value === undefined || value === null ? E.right({}) : decodeFields(withJsonNames(value), path);
+}
+
+describedAs(decodeProxyConfig, { type: 'narrowed', of: decodeFields, by: {} });
+
+/** A warning for each field of what one source says that has no effect. */
+export function proxyConfigWarnings(value: unknown, path: string): FieldError[] {
+  return effectWarnings(decodeProxyConfig, withJsonNames(value), path);
 }
 
 /** Names of all fields, as configurations write them. */

@@ -3,17 +3,17 @@
  * as written, for the node's metadata; here is said what is wrong with them, field by field.
  */
 import * as E from 'fp-ts/lib/Either.js';
-import { isObject } from '../../runtime/json-object.ts';
+import { isObject, ownValue } from '../../runtime/json-object.ts';
 import {
   anything,
   boolean,
   count,
-  type Decoded,
   type Decoder,
   decimal,
   dictionary,
   durationMs,
   type FieldError,
+  type Fields,
   fieldPath,
   integer,
   list,
@@ -25,7 +25,11 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
-import type { ProxyConfig } from './proxy-config.ts';
+import { describedAs } from '../fields/description.ts';
+import { withoutEffect } from '../fields/effect.ts';
+import { customTag } from '../kinds/telemetry.decode.ts';
+import type { CustomTag } from '../kinds/telemetry.ts';
+import { readinessProbe } from '../kinds/workload-group.decode.ts';
 
 /** TLS to services that Envoy reports to. */
 export interface TlsSettings {
@@ -45,16 +49,20 @@ const tlsSettings = struct<TlsSettings>({
   clientCertificate: optional(text),
   privateKey: optional(text),
   caCertificates: optional(text),
-  credentialName: optional(text),
+  credentialName: withoutEffect(optional(text), 'name files: the bootstrap has no Secrets'),
   subjectAltNames: optional(list(name)),
   sni: optional(text),
-  insecureSkipVerify: optional(boolean),
-  caCrl: optional(text),
+  insecureSkipVerify: withoutEffect(optional(boolean), 'certificates of the service are always verified', [false]),
+  caCrl: withoutEffect(optional(text), 'revoked certificates of the service are accepted'),
 });
 
+const secondsText = refine(durationMs, atMost24Days);
+
 /** Whole seconds as a number, or a duration. */
-const seconds: Decoder<unknown> = (value, path) =>
-  typeof value === 'number' ? count(value, path) : refine(durationMs, atMost24Days)(value, path);
+const seconds: Decoder<unknown> = describedAs(
+  (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
+  { type: 'narrowed', of: secondsText, by: {} },
+);
 
 /** What Envoy keeps in 31 bits of milliseconds. */
 function atMost24Days(ms: number, path: string): FieldError[] {
@@ -73,54 +81,162 @@ const remoteService = struct<{ address?: string; tlsSettings?: TlsSettings; tcpK
   ),
 });
 
-interface Tracing {
+const percent: Decoder<number> = refine(decimal, (value, path) =>
+  value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
+);
+
+/** What the control plane reads of `tracing`. */
+export interface TracingSettings {
+  /** Percent. */
+  readonly sampling?: number;
+  readonly maxPathTagLength?: number;
+  readonly customTags?: Readonly<Record<string, CustomTag>>;
+  readonly enableIstioTags?: boolean;
+}
+
+const tracingSettings: Fields<TracingSettings> = {
+  sampling: optional(percent),
+  maxPathTagLength: optional(count),
+  customTags: optional(dictionary(customTag)),
+  enableIstioTags: optional(boolean),
+};
+
+export const tracingSettingsDecoder: Decoder<TracingSettings> = struct<TracingSettings>(tracingSettings);
+
+/** The tracers that a bootstrap may have, and how the agent reaches them. */
+interface Tracers {
   readonly zipkin?: { readonly address?: string };
   readonly datadog?: { readonly address?: string };
   readonly lightstep?: { readonly address?: string; readonly accessToken?: string };
   readonly openCensusAgent?: object;
   readonly stackdriver?: object;
-  readonly customTags?: object;
-  readonly maxPathTagLength?: number;
-  readonly sampling?: number;
   readonly tlsSettings?: TlsSettings;
-  readonly enableIstioTags?: boolean;
 }
 
 const tracerAt = struct<{ address?: string }>({ address: optional(text) });
+const noTracer = 'Envoy has no such tracer any more, so no spans are reported';
 
-const tracing = struct<Tracing>({
+const tracers: Fields<Tracers> = {
   zipkin: optional(tracerAt),
   datadog: optional(tracerAt),
   lightstep: optional(
     struct<{ address?: string; accessToken?: string }>({ address: optional(text), accessToken: optional(text) }),
   ),
-  openCensusAgent: optional(dictionary(anything)),
-  stackdriver: optional(dictionary(anything)),
-  customTags: optional(dictionary(dictionary(anything))),
-  maxPathTagLength: optional(count),
-  sampling: optional(
-    refine(decimal, (percent, path) =>
-      percent >= 0 && percent <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${percent}` }],
-    ),
-  ),
+  openCensusAgent: withoutEffect(optional(dictionary(anything)), noTracer),
+  stackdriver: withoutEffect(optional(dictionary(anything)), noTracer),
   tlsSettings: restricting(optional(tlsSettings)),
-  enableIstioTags: optional(boolean),
+};
+
+const tracing = struct<Tracers & TracingSettings>({ ...tracers, ...tracingSettings });
+
+/** The agent starts its Envoy whatever tags the control plane will make of these. */
+const tracingOfAgent = struct<Tracers & Omit<TracingSettings, 'customTags'> & { customTags?: object }>({
+  ...tracers,
+  ...tracingSettings,
+  customTags: optional(dictionary(dictionary(anything))),
 });
 
-/** Connections. */
-const connectionLimit = optional(integer(1, 2 ** 31 - 1));
+const certificateDetails = [
+  'UNDEFINED',
+  'SANITIZE',
+  'FORWARD_ONLY',
+  'APPEND_FORWARD',
+  'SANITIZE_SET',
+  'ALWAYS_FORWARD_ONLY',
+] as const;
 
-/** Other fields are settings of listeners and clusters: the agent warns that they have no effect. */
-function connectionSettings(value: unknown, path: string): Decoded<unknown> {
-  const { globalDownstreamConnectionLimit } = value as { globalDownstreamConnectionLimit?: unknown };
-  return struct<{ globalDownstreamConnectionLimit?: number }>({ globalDownstreamConnectionLimit: connectionLimit })(
-    globalDownstreamConnectionLimit === undefined ? {} : { globalDownstreamConnectionLimit },
-    path,
-  );
+export type ForwardedCertificate = (typeof certificateDetails)[number];
+
+/** What stands between a gateway and its clients. */
+export interface GatewayTopology {
+  /** Proxies in front that are believed when they say who the client is (X-Forwarded-For). */
+  readonly numTrustedProxies?: number;
+  readonly forwardClientCertDetails?: ForwardedCertificate;
+  /** The proxy in front speaks the PROXY protocol. */
+  readonly proxyProtocol?: object;
 }
 
-const messages: { readonly [K in keyof ProxyConfig]?: Decoder<unknown> } = {
+export const gatewayTopology: Decoder<GatewayTopology> = struct<GatewayTopology>({
+  numTrustedProxies: optional(count),
+  forwardClientCertDetails: optional(oneOf(certificateDetails)),
+  proxyProtocol: optional(struct<object>({})),
+});
+
+interface Toggle {
+  readonly disabled?: boolean;
+}
+
+export interface ProxyHeaders {
+  readonly forwardedClientCert?: ForwardedCertificate;
+  readonly setCurrentClientCertDetails?: {
+    readonly subject?: boolean;
+    readonly cert?: boolean;
+    readonly chain?: boolean;
+    readonly dns?: boolean;
+    readonly uri?: boolean;
+  };
+  readonly requestId?: Toggle;
+  readonly server?: Toggle & { readonly value?: string };
+  readonly attemptCount?: Toggle;
+  readonly envoyDebugHeaders?: Toggle;
+  readonly xForwardedPort?: { readonly enabled?: boolean };
+}
+
+/** What the API has beside them. */
+interface OtherProxyHeaders {
+  readonly metadataExchangeHeaders?: { readonly mode?: 'UNDEFINED' | 'IN_MESH' };
+  readonly preserveHttp1HeaderCase?: boolean;
+  readonly xForwardedHost?: { readonly enabled?: boolean };
+}
+
+const toggle: Fields<Toggle> = { disabled: optional(boolean) };
+const enabled = struct<{ enabled?: boolean }>({ enabled: optional(boolean) });
+
+export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherProxyHeaders>({
+  forwardedClientCert: optional(oneOf(certificateDetails)),
+  setCurrentClientCertDetails: optional(
+    struct<NonNullable<ProxyHeaders['setCurrentClientCertDetails']>>({
+      subject: optional(boolean),
+      cert: optional(boolean),
+      chain: optional(boolean),
+      dns: optional(boolean),
+      uri: optional(boolean),
+    }),
+  ),
+  requestId: optional(struct<Toggle>(toggle)),
+  server: optional(struct<NonNullable<ProxyHeaders['server']>>({ ...toggle, value: optional(text) })),
+  attemptCount: optional(struct<Toggle>(toggle)),
+  envoyDebugHeaders: optional(struct<Toggle>(toggle)),
+  metadataExchangeHeaders: withoutEffect(
+    optional(
+      struct<NonNullable<OtherProxyHeaders['metadataExchangeHeaders']>>({
+        mode: optional(oneOf(['UNDEFINED', 'IN_MESH'])),
+      }),
+    ),
+    'only builds of Envoy with extensions of Istio exchange metadata, and always by the same headers',
+  ),
+  xForwardedPort: optional(enabled),
+  preserveHttp1HeaderCase: withoutEffect(optional(boolean), 'Envoy writes names of headers in lower case', [false]),
+  xForwardedHost: withoutEffect(optional(enabled), 'Envoy adds x-forwarded-host only where it rewrites the host'),
+});
+
+const connectionSettings = struct<{ globalDownstreamConnectionLimit?: number }>({
+  globalDownstreamConnectionLimit: optional(integer(1, 2 ** 31 - 1)),
+});
+
+/** What may be in each message, which is kept as written. */
+export const proxyMessages = {
   tracing,
+  envoyMetricsService: remoteService,
+  envoyAccessLogService: remoteService,
+  gatewayTopology,
+  proxyHeaders,
+  connectionSettings,
+  readinessProbe,
+};
+
+const messagesOfAgent: Readonly<Record<string, Decoder<unknown>>> = {
+  tracing: tracingOfAgent,
   envoyMetricsService: remoteService,
   envoyAccessLogService: remoteService,
   connectionSettings,
@@ -134,11 +250,11 @@ const deepest = 50;
  *
  * @param path of the configuration in its source
  */
-export function proxyMessageErrors(config: Partial<ProxyConfig>, path: string): FieldError[] {
+export function proxyMessageErrors(config: object, path: string): FieldError[] {
   const unwritable = Object.entries(config).flatMap(([field, value]) => unwritableParts(value, fieldPath(path, field)));
   if (unwritable.length > 0) return unwritable;
-  return Object.entries(messages).flatMap(([field, decoder]) => {
-    const value = config[field as keyof ProxyConfig];
+  return Object.entries(messagesOfAgent).flatMap(([field, decoder]) => {
+    const value = ownValue(config as Readonly<Record<string, unknown>>, field);
     if (value === undefined) return [];
     const decoded = decoder(value, fieldPath(path, field));
     return E.isLeft(decoded) ? decoded.left : [];

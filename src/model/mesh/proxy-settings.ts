@@ -4,74 +4,20 @@
  * metadata PROXY_CONFIG.
  */
 import * as E from 'fp-ts/lib/Either.js';
-import {
-  boolean,
-  count,
-  type Decoder,
-  decimal,
-  dictionary,
-  type FieldError,
-  type Fields,
-  oneOf,
-  optional,
-  refine,
-  struct,
-  text,
-} from '../fields/decode.ts';
-import { mistakeAt } from '../kinds/field-rules.ts';
-import { customTag } from '../kinds/telemetry.decode.ts';
-import type { CustomTag } from '../kinds/telemetry.ts';
+import type { FieldError } from '../fields/decode.ts';
 import type { Proxy } from '../node/proxy.ts';
 import type { MeshConfig } from './mesh-config.ts';
 import { mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
+import {
+  type GatewayTopology,
+  gatewayTopology,
+  type ProxyHeaders,
+  proxyHeaders,
+  type TracingSettings,
+  tracingSettingsDecoder,
+} from './proxy-messages.ts';
 
-const certificateDetails = [
-  'UNDEFINED',
-  'SANITIZE',
-  'FORWARD_ONLY',
-  'APPEND_FORWARD',
-  'SANITIZE_SET',
-  'ALWAYS_FORWARD_ONLY',
-] as const;
-
-export type ForwardedCertificate = (typeof certificateDetails)[number];
-
-/** What stands between a gateway and its clients. */
-export interface GatewayTopology {
-  /** Proxies in front that are believed when they say who the client is (X-Forwarded-For). */
-  readonly numTrustedProxies?: number;
-  readonly forwardClientCertDetails?: ForwardedCertificate;
-  /** The proxy in front speaks the PROXY protocol. */
-  readonly proxyProtocol?: object;
-}
-
-interface Toggle {
-  readonly disabled?: boolean;
-}
-
-export interface ProxyHeaders {
-  readonly forwardedClientCert?: ForwardedCertificate;
-  readonly setCurrentClientCertDetails?: {
-    readonly subject?: boolean;
-    readonly cert?: boolean;
-    readonly chain?: boolean;
-    readonly dns?: boolean;
-    readonly uri?: boolean;
-  };
-  readonly requestId?: Toggle;
-  readonly server?: Toggle & { readonly value?: string };
-  readonly attemptCount?: Toggle;
-  readonly envoyDebugHeaders?: Toggle;
-  readonly metadataExchangeHeaders?: { readonly mode?: 'UNDEFINED' | 'IN_MESH' };
-  readonly xForwardedPort?: { readonly enabled?: boolean };
-}
-
-export interface ProxyTracing {
-  /** Percent. */
-  readonly sampling?: number;
-  readonly maxPathTagLength?: number;
-  readonly customTags?: Readonly<Record<string, CustomTag>>;
-  readonly enableIstioTags?: boolean;
+export interface ProxyTracing extends TracingSettings {
   /** The bootstrap of the proxy has a tracer. */
   readonly hasTracer: boolean;
 }
@@ -97,70 +43,34 @@ export const proxySettingsFields = [
   'zipkinAddress',
 ] as const;
 
-const toggle: Fields<Toggle> = { disabled: optional(boolean) };
-
-const gatewayTopology: Decoder<GatewayTopology> = struct<GatewayTopology>({
-  numTrustedProxies: optional(count),
-  forwardClientCertDetails: optional(oneOf(certificateDetails)),
-  proxyProtocol: optional(struct<object>({})),
-});
-
-const proxyHeaders: Decoder<ProxyHeaders> = struct<
-  ProxyHeaders & { preserveHttp1HeaderCase?: boolean; xForwardedHost?: object }
->({
-  forwardedClientCert: optional(oneOf(certificateDetails)),
-  setCurrentClientCertDetails: optional(
-    struct<NonNullable<ProxyHeaders['setCurrentClientCertDetails']>>({
-      subject: optional(boolean),
-      cert: optional(boolean),
-      chain: optional(boolean),
-      dns: optional(boolean),
-      uri: optional(boolean),
-    }),
-  ),
-  requestId: optional(struct<Toggle>(toggle)),
-  server: optional(struct<NonNullable<ProxyHeaders['server']>>({ ...toggle, value: optional(text) })),
-  attemptCount: optional(struct<Toggle>(toggle)),
-  envoyDebugHeaders: optional(struct<Toggle>(toggle)),
-  metadataExchangeHeaders: optional(
-    struct<NonNullable<ProxyHeaders['metadataExchangeHeaders']>>({ mode: optional(oneOf(['UNDEFINED', 'IN_MESH'])) }),
-  ),
-  xForwardedPort: optional(struct<{ enabled?: boolean }>({ enabled: optional(boolean) })),
-  // Read, and without effect.
-  preserveHttp1HeaderCase: optional(boolean),
-  xForwardedHost: optional(struct<{ enabled?: boolean }>({ enabled: optional(boolean) })),
-});
-
-const percent: Decoder<number> = refine(decimal, (value, path) =>
-  mistakeAt(path, value >= 0 && value <= 100 ? undefined : `must be from 0 to 100, not ${value}`),
-);
-
-type TracingFields = Omit<ProxyTracing, 'hasTracer'>;
-
-const tracingFields = struct<TracingFields>({
-  sampling: optional(percent),
-  maxPathTagLength: optional(count),
-  customTags: optional(dictionary(customTag)),
-  enableIstioTags: optional(boolean),
-});
-
-/** The tracers that a bootstrap may have. */
-const tracers = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
+/** What `tracing` has beside settings of tracing: tracers. */
+const tracerFields = ['zipkin', 'lightstep', 'datadog', 'stackdriver', 'openCensusAgent'] as const;
+/** The tracers that Envoy has: a bootstrap has none for the others, and tracing would have no effect. */
+const tracers = ['zipkin', 'lightstep', 'datadog'] as const;
 
 type Message = Readonly<Record<string, unknown>>;
 
-function tracingDecoder(value: unknown, path: string): E.Either<readonly FieldError[], TracingFields> {
+function tracingDecoder(value: unknown, path: string): E.Either<readonly FieldError[], TracingSettings> {
   const { tlsSettings: _, ...rest } = (value ?? {}) as Message;
-  return tracingFields(
-    Object.fromEntries(Object.entries(rest).filter(([key]) => !(tracers as readonly string[]).includes(key))),
+  return tracingSettingsDecoder(
+    Object.fromEntries(Object.entries(rest).filter(([key]) => !(tracerFields as readonly string[]).includes(key))),
     path,
   );
 }
 
 /** What is wrong with the parts of a mesh's `defaultConfig` that are read here. */
-export function proxySettingsErrors(config: ProxyConfig, path: string): readonly FieldError[] {
+export function proxySettingsErrors(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
+  return settingsErrors(config, path).filter(({ unknown }) => unknown === undefined);
+}
+
+/** Fields of these parts that are not known. */
+export function unknownProxySettings(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
+  return settingsErrors(config, path).filter(({ unknown }) => unknown !== undefined);
+}
+
+function settingsErrors(config: Partial<ProxyConfig>, path: string): readonly FieldError[] {
   const errorsOf = (result: E.Either<readonly FieldError[], unknown>): readonly FieldError[] =>
-    E.isLeft(result) ? result.left.filter(({ unknown }) => unknown === undefined) : [];
+    E.isLeft(result) ? result.left : [];
   return [
     ...errorsOf(tracingDecoder(config.tracing ?? {}, `${path}.tracing`)),
     ...errorsOf(gatewayTopology(config.gatewayTopology ?? {}, `${path}.gatewayTopology`)),

@@ -4,7 +4,8 @@ import {
   type HttpConnectionManagerSchema,
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
-import { type ForwardedCertificate, type ProxyHeaders, proxySettingsOf } from '../../model/mesh/proxy-settings.ts';
+import type { ForwardedCertificate, ProxyHeaders } from '../../model/mesh/proxy-messages.ts';
+import { proxySettingsOf } from '../../model/mesh/proxy-settings.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import type { Init } from '../messages/init.ts';
 
