@@ -6,7 +6,8 @@ import { answerJson, scriptedApiServer } from '../../../test/fixtures/scripted-a
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { leases } from './api-resource.ts';
 
-const timeoutMs = 500;
+/** Long enough for an answer on a busy machine; the test waits for it twice. */
+const timeoutMs = 3_000;
 
 async function signalsThatStay(): Promise<number> {
   await sleep(timeoutMs + 100);
