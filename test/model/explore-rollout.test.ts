@@ -25,8 +25,8 @@ const bounds = sized<Bounds[]>({
     { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
   ],
   full: [
-    // Not with streams that end: a client that requests endpoints of a cluster which was removed while it connected again gets none.
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reject'] },
+    { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reset'] },
     { changes: 1, faults: 1, kinds: ['dns'] },
     { changes: 1, faults: 1, kinds: ['secret'] },
     { changes: 2, faults: 1, kinds: ['secret', 'update'], faultKinds: ['stuck'] },

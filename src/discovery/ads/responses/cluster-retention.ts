@@ -1,6 +1,6 @@
 /** Keeps clusters at a client that are no longer configured, for as long as it may use them (machines/discovery/ads/cluster-removal.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
-import { extensionType, listenerType, routeType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { clusterType, extensionType, listenerType, routeType } from '../../../../machines/discovery/ads/ads-types.ts';
 import {
   type ClusterUse,
   removableClusters,
@@ -111,15 +111,28 @@ export class ClusterRetention {
     return { rollout: kept, order: isSame ? order : { ...order, asked }, set: { version: set.version, resources } };
   }
 
-  /** The endpoints of clusters that are kept stay as they are: of a name that means nothing any more there are none. */
-  endpoints({ retained }: Rollout, order: ResponseOrder, set: ResourceSet): { order: ResponseOrder; set: ResourceSet } {
-    if (retained.length === 0) return { order, set };
+  /**
+   * The endpoints of clusters that are kept stay as they are: of a name that means nothing any more there are none.
+   *
+   * @param configured all clusters that the node should have
+   */
+  endpoints(
+    { retained }: Rollout,
+    order: ResponseOrder,
+    set: ResourceSet,
+    configured: () => ResourceMap | undefined,
+  ): { order: ResponseOrder; set: ResourceSet } {
+    const leaving = this.#leaving(order, configured);
+    if (retained.length + leaving.length === 0) return { order, set };
     const sent = this.#stream.sentOf(order.typeUrl);
-    const names = new Set(retained.map(({ name }) => name));
+    const names = new Set([...retained.map(({ name }) => name), ...leaving]);
     const last = this.#departed?.assignments;
     const kept = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
     const isUnseen = (name: string): boolean => !sent.has(name) && last?.has(name) !== true;
-    const unknown = [...names].filter((name) => this.#brought?.has(name) === true && isUnseen(name));
+    const isBrought = new Set(leaving);
+    const unknown = [...names].filter(
+      (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
+    );
     const isUnknown = new Set(unknown);
     const asked = order.asked.filter((name) => !isUnknown.has(name));
     const all = order.names === '*' ? order.names : order.names.filter((name) => !isUnknown.has(name));
@@ -127,6 +140,18 @@ export class ClusterRetention {
     if (resources === set.resources) return { order, set };
     const isSame = isUnknown.size === 0;
     return { order: isSame ? order : { ...order, asked, names: all }, set: { version: set.version, resources } };
+  }
+
+  /**
+   * Clusters that a client brought from another stream, that its first response on this one contains, and that are removed before it
+   * requests their endpoints: the response that retains them is still to be made.
+   */
+  #leaving({ all, asked, names }: ResponseOrder, configured: () => ResourceMap | undefined): readonly string[] {
+    const requested = all ? names : asked;
+    if (!this.#hasOthers || requested === '*' || requested.length === 0) return [];
+    const clusters = this.#stream.sentOf(clusterType);
+    const now = configured();
+    return now === undefined ? [] : requested.filter((name) => clusters.has(name) && !now.has(name));
   }
 
   /** A listener, route or extension response is about to be made. */

@@ -20,8 +20,9 @@ import {
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
-import type { Selection, SentResources } from './ads-sent.ts';
+import type { Selection } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
+import { isNothingLeft, isOfOrder } from './held-order.ts';
 import { LayeredResources } from './layered-resources.ts';
 import { eventsOf, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 import {
@@ -192,7 +193,8 @@ export class RolloutGate {
       return { order, set: this.#retention.endpointsOfLastStream(set, (name) => configured.has(name)) };
     }
     if (order.asked.length > 0 && this.#rollout.newClusters.length > 0) this.#dropGone(order.asked);
-    return this.#retention.endpoints(this.#rollout, order, set);
+    const configured = (): ResourceMap | undefined => this.#stream.generatedClusters()?.resources;
+    return this.#retention.endpoints(this.#rollout, order, set, configured);
   }
 
   /** Of a cluster that was sent, and that a later change removed, the endpoints are not known any more. */
@@ -430,21 +432,4 @@ export class RolloutGate {
     if (before.held === this.#rollout.held) return;
     for (const event of [...eventsOf(before, this.#rollout, current)]) this.#stream.takeRolloutEvent(event);
   }
-}
-
-/** Whether an order may send the resource, which the client does not have so. */
-function isOfOrder({ all, asked, changed, has }: ResponseOrder, name: string, { resources }: ResourceSet): boolean {
-  if (!all && !changed && !asked.includes(name)) return false;
-  if (has === undefined) return true;
-  const index = has.names.indexOf(name);
-  return index < 0 || has.versions[index] !== resources.get(name)!.version;
-}
-
-function isNothingLeft(order: ResponseOrder, resources: ResourceMap, sent: SentResources): boolean {
-  const { all, asked, names } = order;
-  if (asked.length > 0) return false;
-  // A state-of-the-world response without listeners would remove those that the client has.
-  if (all) return resources.size === 0 && (names === '*' || names.length === 0);
-  const { changed, removed } = sent.differenceTo(resources);
-  return changed.length === 0 && removed.length === 0 && !sent.hasForgotten;
 }

@@ -1,0 +1,67 @@
+/** A cluster is removed while a client that uses it connects again, between its requests for clusters and for endpoints. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { DepartedClusters } from '../../src/discovery/ads/responses/departed-clusters.ts';
+import { brief, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  /** The client connects again and requests clusters; then b replaces a. */
+  function reconnected(departed: DepartedClusters): AdsWorld {
+    const { source, world } = settled(delta, { departed: new DepartedClusters(45_000) });
+    const known = source.types.get(endpointType)!.get('a')!;
+    departed.add(
+      { id: 'sidecar~10.0.0.1~a.b~b.svc', cluster: '', metadata: {} },
+      { clusters: source.types.get(clusterType)!, assignments: new Map([['a', known]]) },
+      world.clock.now(),
+    );
+    world.call.emit('cancelled');
+    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true, departed });
+    const { version } = source.types.get(clusterType)!.get('a')!;
+    if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+    else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    source.set(clusterType, 'b');
+    source.set(endpointType, 'b');
+    source.setNaming(routeType, 'r', 'b');
+    source.remove(clusterType, 'a');
+    // As the generators have it: of a name that means nothing there are no endpoints.
+    source.set(endpointType, 'a');
+    again.push(clusterType, endpointType, routeType);
+    return again;
+  }
+
+  function requestEndpoints(world: AdsWorld, version: string): void {
+    const names = ['a'];
+    if (delta) {
+      const initialResourceVersions = { a: version };
+      world.delta({ typeUrl: endpointType, resourceNamesSubscribe: names, initialResourceVersions });
+    } else world.sotw({ typeUrl: endpointType, resourceNames: names, versionInfo: 'v' });
+  }
+
+  const endpointsOf = (world: AdsWorld): string[] =>
+    world.readAll().flatMap(({ typeUrl, resources }) => (typeUrl === endpointType ? [...resources.values()] : []));
+
+  test('the endpoints stay as the client had them on its last stream', () => {
+    const world = reconnected(new DepartedClusters(45_000));
+    const known = 'a=2';
+    requestEndpoints(world, '2');
+    // A client of delta xDS has them in this version.
+    expect(endpointsOf(world)).toEqual(delta ? [] : [known]);
+  });
+
+  test('endpoints that no stream of this replica has sent are not sent as none', () => {
+    const unknown = new DepartedClusters(0);
+    const world = reconnected(unknown);
+    requestEndpoints(world, '2');
+    const sent = world.readAll().filter(({ typeUrl }) => typeUrl === endpointType);
+    expect(sent.flatMap(({ resources, removed }) => [...resources.keys(), ...removed])).toEqual([]);
+    expect(sent.map(brief)).not.toContain('ClusterLoadAssignment a');
+  });
+});
