@@ -3,7 +3,7 @@
  * virtual clock. A test plays the client: it says when a response is read, and what is sent.
  */
 import { EventEmitter } from 'node:events';
-import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary, type JsonObject, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate';
 import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
 import { routineMessages, type StreamOrder } from '../../machines/discovery/ads/ads-protocol.ts';
@@ -112,6 +112,8 @@ export interface AdsWorldOptions {
   resendsEndpoints?: boolean;
   hearsLateNames?: boolean;
   node?: string;
+  /** Of the node. */
+  metadata?: JsonObject;
   limits?: AdsLimits;
   /** Rules that are broken on purpose. */
   rolloutRules?: Partial<RolloutRules>;
@@ -142,6 +144,7 @@ export class AdsWorld {
   readonly #stream: AdsStream;
   readonly #delta: boolean;
   readonly #node: string;
+  readonly #metadata: JsonObject | undefined;
   #introduced = false;
 
   constructor(options: AdsWorldOptions = {}) {
@@ -152,6 +155,7 @@ export class AdsWorld {
     const { node = 'sidecar~10.0.0.1~a.b~b.svc', tellsRoutine = true } = options;
     this.#delta = delta;
     this.#node = node;
+    this.#metadata = options.metadata;
     const call = this.call as unknown as AdsCall;
     this.#stream = new AdsStream(
       1,
@@ -217,6 +221,11 @@ export class AdsWorld {
   /** Whether listeners or routes wait for clusters. */
   get awaitsClusters(): boolean {
     return this.actor.getSnapshot().matches({ streaming: { clusters: 'awaited' } });
+  }
+
+  /** How many clusters were removed before their time. */
+  get evicted(): number {
+    return this.#stream.responder.gate?.evicted ?? 0;
   }
 
   get rollout(): Rollout {
@@ -302,7 +311,7 @@ export class AdsWorld {
   #introduction(): Node | undefined {
     if (this.#introduced) return undefined;
     this.#introduced = true;
-    return create(NodeSchema, { id: this.#node });
+    return create(NodeSchema, { id: this.#node, ...(this.#metadata && { metadata: this.#metadata }) });
   }
 
   #logic() {

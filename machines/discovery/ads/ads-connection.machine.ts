@@ -117,6 +117,7 @@ export const adsConnectionMachine = setup({
     'clusters.usable': {},
     'clusters.kept': {},
     'clusters.removed': {},
+    'clusters.evicted': { description: 'Recorded in trace, log and metrics; no transition.' },
     'clusters.abandoned': { description: 'Recorded in trace, log and metrics; no transition.' },
     'names.exceeded': {},
     'request.judged': { description: 'Told to people: the stream has taken or ignored it.' },
@@ -290,7 +291,8 @@ export const adsConnectionMachine = setup({
                   target: 'delayed',
                   reenter: true,
                   actions: 'expireRemovals',
-                  description: 'Clusters that have no step left are removed.',
+                  description:
+                    'Clusters that have no step left are removed with the next response; after another step, one is sent for them.',
                 },
               },
             },

@@ -162,6 +162,8 @@ export type ClustersUsable = { type: 'clusters.usable' };
 export type ClustersAbandoned = { type: 'clusters.abandoned'; clusters: readonly string[] };
 /** These clusters are no longer configured, and nothing names them: they are removed after a delay. */
 export type ClustersKept = { type: 'clusters.kept'; clusters: readonly string[] };
+/** A client kept too many clusters that are no longer configured: these are removed before their time. */
+export type ClustersEvicted = { type: 'clusters.evicted'; clusters: readonly string[] };
 /** No cluster is about to be removed any more. */
 export type ClustersRemoved = { type: 'clusters.removed' };
 
@@ -213,6 +215,7 @@ export type StreamReport =
   | ClustersAbandoned
   | ClustersKept
   | ClustersRemoved
+  | ClustersEvicted
   | ResponsesOrdered
   | ResponseSent
   | ResponseSkipped
@@ -288,6 +291,13 @@ export const adsCatalogue = [
   },
   {
     type: 'clusters.kept',
+    from: 'ads-connection-N/stream',
+    to: 'ads-connection-N',
+    diagram: 'make-before-break',
+    seeds: [],
+  },
+  {
+    type: 'clusters.evicted',
     from: 'ads-connection-N/stream',
     to: 'ads-connection-N',
     diagram: 'make-before-break',

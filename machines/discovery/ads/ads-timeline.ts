@@ -28,7 +28,10 @@ export const adsConnectionTimeline: Timeline = {
       { event: 'request.received', when: { 'request.typeUrl': listenerType }, during: ['routes'] },
     ],
   },
-  marks: [{ event: 'clusters.abandoned', kind: 'failure', lane: '{to}', text: 'gave up {clusters}' }],
+  marks: [
+    { event: 'clusters.abandoned', kind: 'failure', lane: '{to}', text: 'gave up {clusters}' },
+    { event: 'clusters.evicted', kind: 'failure', lane: '{to}', text: 'removed early: {clusters}' },
+  ],
   links: [
     { event: 'node.accepted', side: 'receives', key: 'node {node}', text: 'xds.connect' },
     { event: 'node.accepted', side: 'sends', key: 'configuration of {node}', text: 'xds.configured' },

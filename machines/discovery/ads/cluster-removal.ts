@@ -17,8 +17,11 @@ export type ClusterUse = {
   drainSteps: number;
 };
 
-/** Most clusters that a client keeps in this way: the oldest are removed before their time. */
+/** Clusters that a client keeps in this way: the oldest are removed before their time, which is reported. */
 export const maxRetainedClusters = 1_000;
+
+/** Steps for which removals wait for a CDS response that is sent for something else. */
+const stepsToJoin = 1;
 
 const nothing: readonly string[] = [];
 
@@ -90,14 +93,30 @@ export function isRemovalPending({ retained }: Rollout): boolean {
   return retained.some((cluster) => !isInUse(cluster));
 }
 
-/** A step of the removal delay has passed. Removable clusters are removed with the next CDS response. */
+/**
+ * A step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent for
+ * them alone (in state of the world, it would contain all other clusters).
+ */
 export function afterRemovalStep(rollout: Rollout): Rollout {
   const retained = rollout.retained.map((cluster): RetainedCluster => {
+    const stepsLeft = Math.max(0, cluster.stepsLeft - 1);
+    if (cluster.state === 'removable') return { ...cluster, stepsLeft };
     if (cluster.state !== 'lingering') return cluster;
-    const stepsLeft = cluster.stepsLeft - 1;
-    return stepsLeft > 0 ? { ...cluster, stepsLeft } : { ...cluster, state: 'removable', stepsLeft: 0 };
+    return stepsLeft > 0 ? { ...cluster, stepsLeft } : { ...cluster, state: 'removable', stepsLeft: stepsToJoin };
   });
   return { ...rollout, retained };
+}
+
+/** Whether a CDS response should be sent for the removals alone. */
+export function areRemovalsDue({ retained }: Rollout): boolean {
+  return retained.some(({ state, stepsLeft }) => state === 'removable' && stepsLeft === 0);
+}
+
+/** The names that were made removable before their time, because the client keeps too many. */
+export function evictedBetween(before: Rollout, next: Rollout): readonly string[] {
+  if (next.retained.length <= maxRetainedClusters) return nothing;
+  const removable = new Set(removableClusters(before));
+  return removableClusters(next).filter((name) => !removable.has(name));
 }
 
 /** The names that may be removed now. */

@@ -54,12 +54,13 @@ export type RetainedCluster = {
   name: string;
   /**
    * `named`: a listener or route that the client was sent names it. `unacknowledged`: none does, and the client has not
-   * acknowledged that. `lingering`: requests may still use it. `removable`: the next CDS response removes it.
+   * acknowledged that. `lingering`: requests may still use it. `removable`: the next CDS response removes it, whatever it is
+   * sent for.
    */
   state: 'named' | 'unacknowledged' | 'lingering' | 'removable';
   /** Types whose acknowledgement is waited for. */
   unacknowledged: readonly string[];
-  /** Steps of the removal delay that are left while it is lingering. */
+  /** Steps of the removal delay that are left: while it is lingering, and then for a response that is sent for something else. */
   stepsLeft: number;
 };
 

@@ -43,6 +43,8 @@ export interface AdsObserver {
   clustersAwaited?(isWaiting: boolean): void;
   /** A client could not use clusters within the limit (`pilot_xds_abandoned_clusters_total`). */
   clustersAbandoned?(clusters: number): void;
+  /** Clusters were removed from a client before their time (`pilot_xds_evicted_clusters_total`). */
+  clustersEvicted?(clusters: number): void;
   /** A connection was refused, or ended because it was too busy (`pilot_xds_refused_connections_total`). */
   connectionRefused?(why: Refusal): void;
   /** An address is held off from now on (`pilot_xds_held_off_total`). */
@@ -74,6 +76,8 @@ export interface WatchView {
   readonly awaits?: readonly string[];
   /** Clusters that did not become usable within the limit, and are sent with a time limit for what they fetch. Absent: none. */
   readonly givenUp?: readonly string[];
+  /** How many clusters that were no longer configured were removed before their time. Absent: none. */
+  readonly evicted?: number;
 }
 
 /** One connected client, for `/debug/adsz` and `/debug/syncz`. */

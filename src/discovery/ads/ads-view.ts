@@ -49,9 +49,11 @@ function watchView(typeUrl: string, watch: Watch, resourcesSent: number): WatchV
 }
 
 /** Of clusters, what make before break has done with them. */
-function rolloutView(typeUrl: string, { responder }: AdsStream): Pick<WatchView, 'givenUp'> {
-  const givenUp = typeUrl === clusterType ? (responder.gate?.rollout.givenUp ?? []) : [];
-  return givenUp.length === 0 ? {} : { givenUp: givenUp.map(({ name }) => name) };
+function rolloutView(typeUrl: string, { responder: { gate } }: AdsStream): Pick<WatchView, 'givenUp' | 'evicted'> {
+  if (typeUrl !== clusterType || gate === undefined) return {};
+  const { evicted } = gate;
+  const givenUp = gate.rollout.givenUp.map(({ name }) => name);
+  return { ...(givenUp.length > 0 && { givenUp }), ...(evicted > 0 && { evicted }) };
 }
 
 function pendingOf({ due, ordered }: Watch): NonNullable<WatchView['pending']> {

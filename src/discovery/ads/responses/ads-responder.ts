@@ -14,6 +14,7 @@ import { bytesIn, countOf, encodeHead, type Resources, type ResponseHead } from 
 import { type Selection, SentResources } from './ads-sent.ts';
 import type { RemovalTimes } from './cluster-retention.ts';
 import type { DepartedResources } from './departed-clusters.ts';
+import { removalTimesOf } from './drain-time.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import { type GatedStream, RolloutGate } from './rollout-gate.ts';
 
@@ -70,6 +71,8 @@ export class AdsResponder implements GatedStream {
   #isCongested = false;
   #responses = 0;
   #wasRefusedSecrets = false;
+  /** Those of the node; undefined until they matter. */
+  #removal: RemovalTimes | undefined;
   /** Undefined where nothing is held back. */
   readonly gate: RolloutGate | undefined;
 
@@ -98,7 +101,8 @@ export class AdsResponder implements GatedStream {
   }
 
   get removal(): RemovalTimes {
-    return this.#around.makeBeforeBreak!.removal;
+    this.#removal ??= removalTimesOf(this.#client?.node, this.#around.makeBeforeBreak!.removal);
+    return this.#removal;
   }
 
   get rules(): RolloutRules {

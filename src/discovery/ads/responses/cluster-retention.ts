@@ -3,6 +3,7 @@ import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-proto
 import { clusterType, extensionType, listenerType, routeType } from '../../../../machines/discovery/ads/ads-types.ts';
 import {
   type ClusterUse,
+  evictedBetween,
   removableClusters,
   withoutRemovable,
 } from '../../../../machines/discovery/ads/cluster-removal.ts';
@@ -27,6 +28,15 @@ export interface RetainingStream {
   /** What the client was sent on its last stream; undefined if that is not known. */
   departedResources(): DepartedResources | undefined;
   now(): number;
+}
+
+/** What is sent of clusters, and what follows. */
+interface RetainedResponse {
+  readonly rollout: Rollout;
+  readonly order: ResponseOrder;
+  readonly set: ResourceSet;
+  /** Clusters that it removes before their time, because the client keeps too many. */
+  readonly evicted: readonly string[];
 }
 
 export interface RemovalTimes {
@@ -79,7 +89,7 @@ export class ClusterRetention {
     order: ResponseOrder,
     set: ResourceSet,
     held: (cluster: string) => boolean,
-  ): { readonly rollout: Rollout; readonly order: ResponseOrder; readonly set: ResourceSet } {
+  ): RetainedResponse {
     const sent = this.#stream.sentOf(order.typeUrl);
     const isReturning = order.has !== undefined || order.returning !== undefined;
     if (isReturning) this.#hasOthers = true;
@@ -89,7 +99,9 @@ export class ClusterRetention {
     const { removed } = differenceOf(before, set.resources);
     // Of another stream: those are known by name alone.
     const brought = order.has === undefined ? [] : order.asked.filter((name) => !set.resources.has(name));
-    if (removed.length === 0 && brought.length === 0 && rollout.retained.length === 0) return { rollout, order, set };
+    if (removed.length === 0 && brought.length === 0 && rollout.retained.length === 0) {
+      return { rollout, order, set, evicted: [] };
+    }
     const next = this.#stream.rules.withRetained(
       rollout,
       [...removed, ...brought],
@@ -108,7 +120,12 @@ export class ClusterRetention {
     const unseen = removable.filter((name) => !sent.has(name));
     const asked = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
     const isSame = asked.length === order.asked.length && unseen.length === 0;
-    return { rollout: kept, order: isSame ? order : { ...order, asked }, set: { version: set.version, resources } };
+    return {
+      rollout: kept,
+      order: isSame ? order : { ...order, asked },
+      set: { version: set.version, resources },
+      evicted: evictedBetween(rollout, next),
+    };
   }
 
   /**

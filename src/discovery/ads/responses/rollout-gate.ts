@@ -5,7 +5,7 @@
 import type { AdsRequest, ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
 import { expiringClusters } from '../../../../machines/discovery/ads/cluster-limit.ts';
-import { removableClusters } from '../../../../machines/discovery/ads/cluster-removal.ts';
+import { areRemovalsDue } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
   anyCluster,
   awaitedClusters,
@@ -77,6 +77,7 @@ export class RolloutGate {
   #clustersVersion = '';
   /** Clusters of the CDS response that is being made whose earlier forms the client has, and that it may warm without end. */
   #updated: readonly string[] = noNames;
+  #evicted = 0;
   /** Undefined while nothing was ever held back. */
   #candidates: Map<string, Candidates> | undefined;
 
@@ -91,6 +92,11 @@ export class RolloutGate {
 
   get rollout(): Rollout {
     return this.#rollout;
+  }
+
+  /** Clusters that were removed before their time. */
+  get evicted(): number {
+    return this.#evicted;
   }
 
   get isWaiting(): boolean {
@@ -165,7 +171,7 @@ export class RolloutGate {
   /** A step of the removal delay has passed. */
   expireRemovals(): void {
     this.#update(this.#stream.rules.afterRemovalStep(this.#rollout));
-    if (removableClusters(this.#rollout).length === 0) return;
+    if (!areRemovalsDue(this.#rollout)) return;
     this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
   }
 
@@ -176,6 +182,10 @@ export class RolloutGate {
     this.#subscribed(order.names);
     if (this.#subscription !== 'all') return { order, set };
     const kept = this.#retention.clusters(this.#rollout, order, set, (cluster) => this.#isNamedLater(cluster));
+    if (kept.evicted.length > 0) {
+      this.#evicted += kept.evicted.length;
+      this.#stream.tell({ type: 'clusters.evicted', clusters: kept.evicted });
+    }
     this.#update(this.#stream.rules.withConfiguration(kept.rollout, (name) => set.resources.get(name)?.version));
     const { references } = this.#stream;
     const { resources: before } = this.#stream.sentOf(clusterType);

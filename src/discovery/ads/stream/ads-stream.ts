@@ -9,6 +9,7 @@ import type {
 } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { healthType, proxyConfigType } from '../../../../machines/discovery/ads/ads-types.ts';
 import { isSubscribed, type Watches } from '../../../../machines/discovery/ads/ads-watch.ts';
+import { maxRetainedClusters } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { type FaultOwner, onBehalfOf } from '../../../runtime/fences/fault-owner.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
@@ -454,6 +455,13 @@ export class AdsStream {
       this.#lines.warn('abandoned', 'clusters not usable in time, sending listeners and routes that name them', {
         node,
         clusters: shortened(report.clusters.join(', ')),
+      });
+    } else if (report.type === 'clusters.evicted') {
+      observer.clustersEvicted?.(report.clusters.length);
+      this.#lines.warn('evicted', 'client keeps too many clusters that are no longer configured, removing the oldest', {
+        node: shortened(this.identity?.id ?? ''),
+        maxClusters: maxRetainedClusters,
+        removed: report.clusters.length,
       });
     }
   }

@@ -26,6 +26,8 @@ export interface TypeDescription {
   readonly awaits?: readonly string[];
   /** Clusters that the proxy could not use in time: Envoy uses them without what they wait for, until their configuration changes. */
   readonly givenUp?: readonly string[];
+  /** How many clusters were removed before their time, because it kept too many that are no longer configured. */
+  readonly evicted?: number;
 }
 
 export interface ProxyDescription {
@@ -116,6 +118,7 @@ function describeType(watch: WatchView): TypeDescription {
     ...(pending !== undefined && { pending }),
     ...(watch.awaits !== undefined && { awaits: watch.awaits }),
     ...(watch.givenUp !== undefined && { givenUp: watch.givenUp }),
+    ...(watch.evicted !== undefined && { evicted: watch.evicted }),
   };
 }
 

@@ -73,6 +73,7 @@ function detailRow(type: TypeDescription): string {
   const reasons = [
     ...(type.rejected === undefined ? [] : [`rejected: <code>${markupText(type.rejected)}</code>`]),
     ...(type.givenUp === undefined ? [] : [`given up: <code>${markupText(type.givenUp.join(', '))}</code>`]),
+    ...(type.evicted === undefined ? [] : [`${type.evicted} clusters removed before their time`]),
   ];
   return [row, ...reasons.map((why) => `<tr class="why"><td></td><td colspan="6">${why}</td></tr>`)].join('');
 }

@@ -41,6 +41,7 @@ export class XdsMetrics implements AdsObserver {
   readonly #refused: Tally;
   readonly #heldOff: Tally;
   readonly #abandoned: Tally;
+  readonly #evicted: Tally;
   /** Proxies. */
   #waiting = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
@@ -80,6 +81,10 @@ export class XdsMetrics implements AdsObserver {
     this.#abandoned = unlabelled(
       'pilot_xds_abandoned_clusters_total',
       'Clusters that a proxy could not use in time; what waited for them was sent',
+    );
+    this.#evicted = unlabelled(
+      'pilot_xds_evicted_clusters_total',
+      'Clusters that were no longer configured and were removed before their time, because a proxy kept too many',
     );
     const waiting: Gauge = new Gauge({
       name: 'pilot_xds_waiting_for_clusters',
@@ -144,7 +149,11 @@ export class XdsMetrics implements AdsObserver {
   }
 
   clustersAbandoned(clusters: number): void {
-    for (let i = 0; i < clusters; i++) this.#abandoned.add('');
+    this.#abandoned.add('', clusters);
+  }
+
+  clustersEvicted(clusters: number): void {
+    this.#evicted.add('', clusters);
   }
 
   messageSent(method: string): void {

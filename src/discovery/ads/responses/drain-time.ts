@@ -1,0 +1,22 @@
+/** How long the Envoy of a node drains the connections of a listener that was replaced: agents start it with `--drain-time-s`. */
+import { durationMsOf } from '../../../model/fields/duration.ts';
+import type { NodeIdentity } from '../resource-source.ts';
+import type { RemovalTimes } from './cluster-retention.ts';
+
+/** What agents accept (src/model/mesh/mesh-config-rules.ts): a client cannot have clusters kept for longer. */
+const maxDrainMs = 3_600_000;
+
+/** @param defaults for a node that does not say how long its Envoy drains */
+export function removalTimesOf(node: NodeIdentity | undefined, defaults: RemovalTimes): RemovalTimes {
+  const drainMs = drainMsOf(node?.metadata.PROXY_CONFIG);
+  return drainMs === undefined ? defaults : { ...defaults, drainMs };
+}
+
+/** `drainDuration` of a ProxyConfig as an agent sends it, at most {@link maxDrainMs}; `undefined` if there is none. */
+function drainMsOf(config: unknown): number | undefined {
+  const { drainDuration } = (typeof config === 'object' && config !== null ? config : {}) as {
+    drainDuration?: unknown;
+  };
+  const ms = typeof drainDuration === 'string' ? durationMsOf(drainDuration) : undefined;
+  return ms !== undefined && ms > 0 ? Math.min(ms, maxDrainMs) : undefined;
+}

@@ -1,0 +1,98 @@
+/** When clusters are removed that are no longer configured, and what else they are removed with (machines/discovery/ads/cluster-removal.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, listenerType } from '../../machines/discovery/ads/ads-types.ts';
+import { brief, type Client, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+/** A client that has these clusters as well, which nothing names. */
+function withClusters(delta: boolean, names: readonly string[]): Client {
+  const client = settled(delta);
+  for (const name of names) {
+    client.source.usability.set(name, { after: 'at once', assignment: name, secrets: new Set() });
+    client.source.set(clusterType, name);
+  }
+  client.world.push(clusterType);
+  client.take();
+  return client;
+}
+
+function remove(client: Client, names: readonly string[]): void {
+  for (const name of names) client.source.remove(clusterType, name);
+  client.world.push(clusterType);
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('a removal that is due joins the next response with clusters', () => {
+    const client = withClusters(delta, ['b']);
+    remove(client, ['b']);
+    client.world.clock.advance(5_000);
+    expect(client.take()).toEqual([]);
+    client.source.usability.set('c', { after: 'at once', assignment: 'c', secrets: new Set() });
+    client.source.set(clusterType, 'c');
+    client.world.push(clusterType);
+    expect(client.take()).toEqual([delta ? 'Cluster c -b' : 'Cluster a c']);
+    client.world.clock.advance(100_000);
+    expect(client.take()).toEqual([]);
+  });
+
+  test('a removal that is not due yet does not join it', () => {
+    const client = withClusters(delta, ['b']);
+    remove(client, ['b']);
+    client.world.clock.advance(4_000);
+    client.source.usability.set('c', { after: 'at once', assignment: 'c', secrets: new Set() });
+    client.source.set(clusterType, 'c');
+    client.world.push(clusterType);
+    expect(client.take()).toEqual([delta ? 'Cluster c' : 'Cluster a b c']);
+  });
+
+  test('removals that become due one after the other are sent in one response', () => {
+    const client = withClusters(delta, ['b', 'c']);
+    remove(client, ['b']);
+    client.world.clock.advance(2_000);
+    remove(client, ['c']);
+    client.world.clock.advance(100_000);
+    expect(client.take()).toEqual([delta ? 'Cluster -b -c' : 'Cluster a']);
+  });
+
+  test('what a replaced listener named stays for the drain time of the node', () => {
+    const client = settled(delta, { metadata: { PROXY_CONFIG: { drainDuration: '100s' } } });
+    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.set(clusterType, 'b');
+    client.source.setNaming(listenerType, 'l', 'b');
+    client.world.push(clusterType);
+    client.take();
+    client.ask(listenerType);
+    client.take();
+    client.source.setNaming(listenerType, 'l', 'a');
+    client.source.remove(clusterType, 'b');
+    client.world.push(clusterType, listenerType);
+    client.take();
+    client.world.clock.advance(99_999);
+    expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering' }]);
+    client.world.clock.advance(5_001);
+    expect(client.take()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
+  });
+
+  test('more than 1,000 clusters are not kept: the oldest are removed at once, which is reported', () => {
+    const names = Array.from({ length: 1_002 }, (_unused, index) => `b${index}`);
+    const client = withClusters(delta, names);
+    remove(client, names.slice(0, 1));
+    expect(client.take()).toEqual([]);
+    remove(client, names.slice(1));
+    const [seen] = client.world.readAll();
+    const kept = client.world.rollout.retained.map(({ name }) => name);
+    expect(kept).toEqual(names.slice(2));
+    if (delta) expect(brief(seen!)).toBe('Cluster -b0 -b1');
+    else expect([...seen!.resources.keys()].sort()).toEqual(['a', ...kept].sort());
+    const reports = client.world.records.filter((record) => JSON.stringify(record).includes('"clusters.evicted"'));
+    expect(JSON.stringify(reports)).toContain('["b0","b1"]');
+    expect(client.world.evicted).toBe(2);
+  });
+});
