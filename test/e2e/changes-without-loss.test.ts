@@ -3,38 +3,73 @@
  * change what routes lead to. Without the mechanism the same changes fail requests, in the same run.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterEach, expect, test } from 'vitest';
+import { afterAll, afterEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import type { LoadReport, NameReport } from '../load/report.ts';
-import { type ChangeKind, changeKinds } from './changes-without-loss/change-kinds.ts';
+import { type ChangeKind, plainKinds } from './changes-without-loss/change-kinds.ts';
 import { ChangingMesh, type ChangingMeshOptions, type Proxy } from './changes-without-loss/changing-mesh.ts';
+import { warmingKinds } from './changes-without-loss/warming-kinds.ts';
 import { sendRequest } from './features/harness/requests.ts';
 
 const both = [false, true];
 const types = ['gateway', 'sidecar'] as const;
+const changeKinds: readonly ChangeKind[] = [...plainKinds, ...warmingKinds];
 
-/** Each type and protocol, and each distance; in the short form not each with each. */
-const proxies = sized<Proxy[]>({
+/** A run of its own: proxies at the same distance, or at different ones. */
+interface Part {
+  readonly name: string;
+  readonly proxies: readonly Proxy[];
+  /** Proxies of which no traffic is sent through. */
+  readonly simulated: number;
+  /** Pause of each client between two requests. */
+  readonly pauseMs: number;
+  /** Changes that each proxy applies before the next one. */
+  readonly alone: number;
+  /** Changes that each have a listener of their own. */
+  readonly servers: number;
+  /** What has to come together, at least. */
+  readonly least: { readonly changes: number; readonly requests: number; readonly connections: number };
+}
+
+/** In the short form each type, each protocol and each distance, but not each with each. At length, a part takes minutes. */
+const parts = sized<readonly Part[]>({
   short: [
-    { type: 'gateway', delta: false, roundTripMs: 20 },
-    { type: 'gateway', delta: true, roundTripMs: 50 },
-    { type: 'sidecar', delta: false, roundTripMs: 50 },
-    { type: 'sidecar', delta: true, roundTripMs: 0 },
+    {
+      name: '0, 20 and 50 ms',
+      proxies: [
+        { type: 'gateway', delta: false, roundTripMs: 20 },
+        { type: 'gateway', delta: true, roundTripMs: 50 },
+        { type: 'sidecar', delta: false, roundTripMs: 50 },
+        { type: 'sidecar', delta: true, roundTripMs: 0 },
+      ],
+      ...{ simulated: 3, pauseMs: 50, alone: 0, servers: 1 },
+      least: { changes: 40, requests: 1_000, connections: 200 },
+    },
   ],
-  full: [0, 20, 50].flatMap((roundTripMs) =>
-    types.flatMap((type) => both.map((delta) => ({ type, delta, roundTripMs }))),
-  ),
+  full: [0, 20, 50].map((roundTripMs) => ({
+    name: `${roundTripMs} ms`,
+    proxies: types.flatMap((type) => both.map((delta) => ({ type, delta, roundTripMs }))),
+    ...{ simulated: 50, pauseMs: 60, alone: changeKinds.length, servers: 2 },
+    least: { changes: 134, requests: 34_000, connections: 6_700 },
+  })),
 });
 
-/** What has to come together, at least. */
-const least = sized({
-  short: { changes: 40, requests: 1_000, connections: 200 },
-  full: { changes: 400, requests: 100_000, connections: 20_000 },
-});
+/** A busy machine needs a multiple of what a part takes on a quiet one. */
+const longestMs = sized({ short: 600_000, full: 1_500_000 });
 
-/** At length a busy machine needs more than ten minutes. */
-const longestMs = sized({ short: 600_000, full: 3_000_000 });
+/** What the parts gave, one row each. */
+const rows: string[] = [];
+
+afterAll(() => {
+  const heads = ['round trip', 'real + simulated proxies', 'changes', 'requests', 'connections', 'failed', 'seconds'];
+  console.log(
+    [heads, heads.map(() => '---')]
+      .map((cells) => `| ${cells.join(' | ')} |`)
+      .concat(rows)
+      .join('\n'),
+  );
+});
 
 const running: ChangingMesh[] = [];
 
@@ -88,24 +123,27 @@ async function firstResponse(port: number, host: string): Promise<number> {
   );
 }
 
-test(
-  'changes of routes to new clusters fail no request and close no connection',
-  async () => {
-    const mesh = await start({ kinds: changeKinds, proxies });
-    const simulated = mesh.simulate(sized({ short: 3, full: 50 }));
-    const load = await mesh.startLoad({ pauseMs: sized({ short: 50, full: 150 }), maxDurationMs: longestMs });
+test.each(parts.map((part) => [part.name, part] as const))(
+  'changes of routes to new clusters fail no request and close no connection (%s)',
+  async (_name, part) => {
+    const { least } = part;
+    const mesh = await start({ kinds: changeKinds, proxies: part.proxies });
+    const simulated = mesh.simulate(part.simulated);
+    const begun = performance.now();
+    const load = await mesh.startLoad({ pauseMs: part.pauseMs, maxDurationMs: longestMs });
     let changes = 0;
 
     // One by one, each applied by all before the next one; in the short form in one push.
-    if (sized({ short: true, full: false })) {
+    if (part.alone === 0) {
       await mesh.changeAll();
       changes += changeKinds.length;
     }
-    const alone = sized({ short: 0, full: 4 * changeKinds.length });
-    for (let index = 0; index < alone; index++, changes++) await mesh.change(changeKinds[index % changeKinds.length]!);
+    for (let index = 0; index < part.alone; index++, changes++) {
+      await mesh.change(changeKinds[index % changeKinds.length]!);
+    }
 
     // A listener with its routes and their cluster: what is asked first is served.
-    for (let index = 0; index < sized({ short: 1, full: 5 }); index++, changes++) {
+    for (let index = 0; index < part.servers; index++, changes++) {
       const ports = await mesh.addServers(`added-${index}`);
       const first = await Promise.all(ports.map((port) => firstResponse(port, `added-${index}.servers.test`)));
       expect(first).toEqual(ports.map(() => 200));
@@ -124,9 +162,9 @@ test(
 
     const report = await load.stop();
     const { requests, connections } = totals(report);
-    console.log(
-      `${changes} changes, ${requests.total} requests, ${connections.total} connections: ${report.failed} failed`,
-    );
+    const seconds = Math.round((performance.now() - begun) / 1_000);
+    const counts = [changes, requests.total, connections.total, report.failed, seconds];
+    rows.push(`| ${[part.name, `${part.proxies.length} + ${part.simulated}`, ...counts].join(' | ')} |`);
     expect(failuresOf(report)).toEqual({});
     if (sized({ short: false, full: true })) {
       await eventually(

@@ -3,7 +3,10 @@ import { createServer as createHttpServer, type Server as HttpServer } from 'nod
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, TLSSocket } from 'node:tls';
 import type { IssuedCertificate } from '../../certs/authority.ts';
+import { slowHealthPath } from './warming-kinds.ts';
 
+/** A health check takes so long: much longer than Envoy needs to request endpoints. */
+const slowHealthMs = 300;
 const tlsHandshake = 0x16;
 
 export class AnyBackend {
@@ -23,7 +26,8 @@ export class AnyBackend {
       this.requests.set(host, (this.requests.get(host) ?? 0) + 1);
       request.resume();
       response.setHeader('x-version', name);
-      response.end('ok\n');
+      if (request.url === slowHealthPath) setTimeout(() => response.end('ok\n'), slowHealthMs);
+      else response.end('ok\n');
     });
     this.#server = createServer({ noDelay: true }, (socket) => {
       this.#sockets.add(socket);

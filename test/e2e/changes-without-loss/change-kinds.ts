@@ -1,5 +1,6 @@
 /** Kinds of changes, each as a function from a generation to objects: the next generation replaces what the previous one used. */
 import { stringify } from 'yaml';
+import type { IssuedCertificate } from '../../certs/authority.ts';
 import { all } from '../features/harness/gateway-objects.ts';
 import { destinationRule, object, serviceEntry, virtualService } from '../features/harness/objects.ts';
 
@@ -15,6 +16,10 @@ export interface World {
   readonly backend: number;
   /** Where the application listens that gets mirrored requests. */
   readonly mirror: number;
+  /** Of the application, with its key. */
+  readonly certificate: IssuedCertificate;
+  /** Certificate of the authority that has issued it. */
+  readonly authority: string;
 }
 
 export interface ChangeKind {
@@ -28,6 +33,8 @@ export interface ChangeKind {
   /** What hosts of services begin with that each generation replaces. */
   readonly targets?: string;
   readonly config: (generation: number, world: World) => string;
+  /** Objects that come some time after the others. */
+  readonly late?: (generation: number, world: World) => string;
 }
 
 /** By which clients know what a kind changes. */
@@ -35,7 +42,11 @@ export const hostOf = (kind: Pick<ChangeKind, 'name'>): string => `${kind.name}.
 
 const isOdd = (generation: number): boolean => generation % 2 === 1;
 
-function service(host: string, world: World, more: { port?: number; protocol?: string; spec?: object } = {}): string {
+export function service(
+  host: string,
+  world: World,
+  more: { port?: number; protocol?: string; spec?: object } = {},
+): string {
   const { port = world.ports.http, protocol, spec } = more;
   const backends = [{ address: '127.0.0.1', port: world.backend, labels: { version: 'main' } }];
   return serviceEntry(host, { port, backends, ...(protocol && { protocol }), ...(spec && { spec: { ...spec } }) });
@@ -48,17 +59,17 @@ function routes(host: string, world: World, spec: object): string {
 /** A retry would hide a request that failed. */
 const once = { retries: { attempts: 0 } };
 
-function httpTo(host: string, world: World, destinations: readonly object[], more: object = {}): string {
+export function httpTo(host: string, world: World, destinations: readonly object[], more: object = {}): string {
   const weight = 100 / destinations.length;
   const route = destinations.map((destination) => ({ destination, weight }));
   return routes(host, world, { http: [{ route, ...once, ...more }] });
 }
 
-const subset = (name: string): object => ({ name, labels: { version: 'main' } });
+export const subset = (name: string): object => ({ name, labels: { version: 'main' } });
 const subsets = (host: string, names: readonly string[], more: object = {}): string =>
   destinationRule(host, { subsets: names.map(subset), ...more });
 
-function kind(name: string, config: (host: string, generation: number, world: World) => string): ChangeKind {
+export function kind(name: string, config: (host: string, generation: number, world: World) => string): ChangeKind {
   return { name, config: (generation, world) => config(hostOf({ name }), generation, world) };
 }
 
@@ -288,4 +299,4 @@ const inbound: ChangeKind = {
   proxies: 'inbound',
 };
 
-export const changeKinds: readonly ChangeKind[] = [...routesOfHttp, ...services, ...connections, ...gateways, inbound];
+export const plainKinds: readonly ChangeKind[] = [...routesOfHttp, ...services, ...connections, ...gateways, inbound];

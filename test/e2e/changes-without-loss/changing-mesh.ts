@@ -33,7 +33,12 @@ interface PlacedProxy extends Proxy {
 }
 
 /** As an agent starts Envoy, but sooner over: connections of a replaced listener are asked to close until then. */
-const envoyArgs = ['--drain-time-s', '5'];
+const drainSeconds = 5;
+const envoyArgs = ['--drain-time-s', `${drainSeconds}`];
+/** As an agent says it of its Envoy. */
+const metadata = { PROXY_CONFIG: { drainDuration: `${drainSeconds}s` } };
+/** What comes late comes so long after the change. */
+const lateMs = 300;
 
 const nameOf = ({ type, delta, roundTripMs }: Proxy): string => `${type}-${delta ? 'delta' : 'sotw'}-${roundTripMs}`;
 
@@ -52,13 +57,14 @@ export class ChangingMesh {
   readonly #caFile: string;
   readonly #clients: AdsTestClient[] = [];
   readonly #simulated: SimulatedProxy[] = [];
+  readonly #timers = new Set<NodeJS.Timeout>();
 
   private constructor(
     mesh: FeatureMesh,
     kinds: readonly ChangeKind[],
     proxies: readonly PlacedProxy[],
     [backend, mirror]: [AnyBackend, AnyBackend],
-    ports: World['ports'],
+    world: Pick<World, 'ports' | 'certificate'>,
   ) {
     this.mesh = mesh;
     this.#kinds = kinds;
@@ -67,7 +73,8 @@ export class ChangingMesh {
     this.#mirror = mirror;
     const gateways = proxies.filter(({ type }) => type === 'gateway').map(({ name }) => name);
     this.#world = {
-      ports,
+      ...world,
+      authority: mesh.authority.certificate,
       gateways,
       kubernetesGateways: gateways.map((name) => `routes-${name}`),
       backend: backend.port,
@@ -81,7 +88,7 @@ export class ChangingMesh {
     const settings = Object.fromEntries(proxies.map((proxy) => [nameOf(proxy), settingsOf(proxy)]));
     const mesh = await FeatureMesh.start({
       proxies: settings,
-      env,
+      env: { PILOT_SECRETS_ON_PLAINTEXT: 'true', ...env },
       args,
       explains: false,
       meshConfig: { extensionProviders },
@@ -95,7 +102,7 @@ export class ChangingMesh {
         await AnyBackend.start('main', certificate),
         await AnyBackend.start('mirror', certificate),
       ];
-      const changing = new ChangingMesh(mesh, kinds, placed, backends, ports);
+      const changing = new ChangingMesh(mesh, kinds, placed, backends, { ports, certificate });
       await changing.#begin();
       return changing;
     } catch (error) {
@@ -209,6 +216,7 @@ export class ChangingMesh {
   }
 
   async stop(): Promise<void> {
+    for (const timer of this.#timers) clearTimeout(timer);
     for (const proxy of this.#simulated) proxy.close();
     for (const client of this.#clients) client.close();
     await this.mesh.stop();
@@ -221,7 +229,24 @@ export class ChangingMesh {
     this.#generations.set(kind.name, generation);
     const file = `${kind.name}.yaml`;
     this.#files[file] = kind.config(generation, this.#world);
+    if (kind.late !== undefined)
+      this.#followLater(`${kind.name}-late.yaml`, kind.late(generation, this.#world), generation);
     return file;
+  }
+
+  #followLater(file: string, text: string, generation: number): void {
+    const write = (): void => {
+      this.#files[file] = text;
+      if (generation > 0) this.mesh.write(file, text);
+    };
+    if (generation === 0) write();
+    else {
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer);
+        write();
+      }, lateMs);
+      this.#timers.add(timer);
+    }
   }
 
   async #begin(): Promise<void> {
@@ -270,9 +295,9 @@ const inboundAddressOf = ({ address }: PlacedProxy): string => address.replace('
 function settingsOf(proxy: Proxy): ProxySettings {
   const name = nameOf(proxy);
   const { delta, roundTripMs } = proxy;
-  if (proxy.type === 'sidecar') return { labels: { proxy: name }, delta, roundTripMs };
+  if (proxy.type === 'sidecar') return { labels: { proxy: name }, delta, roundTripMs, metadata };
   const labels = { proxy: name, 'gateway.networking.k8s.io/gateway-name': `routes-${name}` };
-  return { type: 'router', labels, delta, roundTripMs };
+  return { type: 'router', labels, delta, roundTripMs, metadata };
 }
 
 async function place(proxy: Proxy, index: number, ports: World['ports'], mesh: FeatureMesh): Promise<PlacedProxy> {

@@ -1,0 +1,93 @@
+/** Kinds of changes whose new clusters warm for long: a certificate that comes late, a slow health check; and an extension (ECDS). */
+import { all, secret } from '../features/harness/gateway-objects.ts';
+import { destinationRule, object } from '../features/harness/objects.ts';
+import { type ChangeKind, httpTo, kind, service, subset } from './change-kinds.ts';
+
+/** Where the application responds to health checks after a while. */
+export const slowHealthPath = '/slow-health';
+
+const extensionType = 'type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz';
+const managerName = 'envoy.filters.network.http_connection_manager';
+
+const lateCertificate: ChangeKind = {
+  ...kind('late-certificate', (host, generation, world) => {
+    const name = `s${generation}`;
+    const tls = { mode: 'SIMPLE', credentialName: `late-${generation}` };
+    const rule = destinationRule(host, { subsets: [{ ...subset(name), trafficPolicy: { tls } }] });
+    return all(service(host, world), rule, httpTo(host, world, [{ host, subset: name }]));
+  }),
+  // Clusters of the generation before fetch theirs until they are removed.
+  late: (generation, { certificate, authority }) =>
+    all(
+      ...[generation - 1, generation]
+        .filter((each) => each >= 0)
+        .map((each) => secret(`late-${each}`, certificate, { 'ca.crt': authority })),
+    ),
+  proxies: 'gateway',
+};
+
+const healthCheck: ChangeKind = kind('health-check', (host, generation, world) => {
+  const name = `s${generation}`;
+  const check = {
+    timeout: '5s',
+    interval: '60s',
+    no_traffic_interval: '60s',
+    unhealthy_threshold: 3,
+    healthy_threshold: 1,
+    http_health_check: { path: slowHealthPath },
+  };
+  const patch = { operation: 'MERGE', value: { health_checks: [check] } };
+  return all(
+    service(host, world),
+    destinationRule(host, { subsets: [subset(name)] }),
+    httpTo(host, world, [{ host, subset: name }]),
+    object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'health-check', {
+      configPatches: [{ applyTo: 'CLUSTER', match: { cluster: { service: host } }, patch }],
+    }),
+  );
+});
+
+/** The configuration of a filter, which Envoy requests by its name, names the next cluster. */
+const extension: ChangeKind = {
+  ...kind('extension', (_host, generation, world) => {
+    const name = `extension-${generation}`;
+    const address = { socket_address: { address: 'localhost', port_value: world.mirror } };
+    const cluster = {
+      name,
+      type: 'STRICT_DNS',
+      dns_lookup_family: 'V4_ONLY',
+      connect_timeout: '1s',
+      load_assignment: { cluster_name: name, endpoints: [{ lb_endpoints: [{ endpoint: { address } }] }] },
+    };
+    const config = {
+      '@type': extensionType,
+      transport_api_version: 'V3',
+      http_service: { server_uri: { uri: 'http://extension.test', cluster: name, timeout: '20s' } },
+    };
+    const source = { ads: {}, resource_api_version: 'V3' };
+    const filter = {
+      name: 'shop.extension',
+      config_discovery: { config_source: source, type_urls: [extensionType] },
+    };
+    const context = 'SIDECAR_INBOUND';
+    return object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'extension', {
+      configPatches: [
+        { applyTo: 'CLUSTER', match: { context }, patch: { operation: 'ADD', value: cluster } },
+        {
+          applyTo: 'HTTP_FILTER',
+          match: { context, listener: { filterChain: { filter: { name: managerName } } } },
+          patch: { operation: 'INSERT_FIRST', value: filter },
+        },
+        {
+          applyTo: 'EXTENSION_CONFIG',
+          patch: { operation: 'ADD', value: { name: 'shop.extension', typed_config: config } },
+        },
+      ],
+    });
+  }),
+  proxies: 'inbound',
+  // The name is resolved in less than a millisecond.
+  isLossy: false,
+};
+
+export const warmingKinds: readonly ChangeKind[] = [lateCertificate, healthCheck, extension];
