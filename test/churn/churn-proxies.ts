@@ -46,6 +46,8 @@ export interface ChurnCounts {
 
 /** After it came, read on or answered with an error: how long the server may still be sending because of that. */
 export const settlingMs = 2_500;
+/** How long the Envoys of these proxies would drain the connections of a listener that is replaced, as their agents say it. */
+export const drainMs = 400;
 /** The shares of proxies that have no Sidecar object, and of gateways. */
 const wideShare = 0.15;
 const edgeShare = 0.05;
@@ -173,7 +175,7 @@ export class ChurnProxies {
     const sidecar = new Sidecar({
       port: this.#port,
       protocol,
-      node: encodeNode({ number, namespace, type: namespace === edgeNamespace ? 'router' : 'sidecar' }),
+      node: encodeNode({ number, namespace, type: namespace === edgeNamespace ? 'router' : 'sidecar', drainMs }),
       batches: this.#batches[protocol],
       onResponse: (_, response) => this.#note(proxy, response),
       onFull: () => {

@@ -14,7 +14,7 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Inspector } from '../harness/inspector.ts';
 import { type Change, Changes, ChurnMesh, randomOf } from './churn-mesh.ts';
 import { busyNamespaces, type ChurnModel, changeKinds, namespaces } from './churn-model.ts';
-import { ChurnProxies, holdingsOf } from './churn-proxies.ts';
+import { ChurnProxies, drainMs, holdingsOf } from './churn-proxies.ts';
 import { Oracle } from './oracle.ts';
 import { timeOfTurns } from './time-of-turns.ts';
 import { growthProblems, growthRule, hostDifferences, judgedFromMs, type MemorySample } from './verdict.ts';
@@ -49,7 +49,11 @@ const singleNamespaces = 7;
 const memoryEveryMs = 12_000;
 const collectionShare = 0.05;
 const progressEveryMs = 30_000;
-const quietMs = 1_500;
+/** Of the control plane: a proxy keeps clusters that are no longer configured for so long, and those of a replaced listener until it is drained. */
+const removalDelayMs = 200;
+/** A cluster is removed within so long after its change: steps of the delay, the last of which is for another response. */
+const removalLagMs = drainMs + 4 * removalDelayMs;
+const quietMs = 1_500 + removalLagMs;
 const timeoutMs = 60_000;
 /** Of what is wrong: so many lines of each kind are printed. */
 const linesShown = 10;
@@ -100,12 +104,11 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
     env: {
       NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
       PILOT_DEBOUNCE_MAX: longestDebounce,
-      // A proxy would keep removed clusters for 5 s, or for the drain time: later than the oracle looks.
-      PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0',
+      PILOT_XDS_CLUSTER_REMOVAL_DELAY: `${removalDelayMs}ms`,
     },
   });
   await waitForPort(server);
-  const oracle = new Oracle();
+  const oracle = new Oracle(removalLagMs);
   const now = timeOfTurns(server.pid);
   const proxies = new ChurnProxies(server.port, settings.proxies, oracle, now);
   programs.onEnd(async () => proxies.close());

@@ -25,6 +25,14 @@ describe('what a proxy is sent', () => {
     expect(oracle.explain('ns-0', 'EDS', [cluster], lateMs + 1)).toEqual({ unexplained: [], late: [cluster] });
   });
 
+  test('is not late when a cluster is removed within the lag of removals', () => {
+    const model = new ChurnModel(20);
+    const oracle = new Oracle(1_000);
+    oracle.changed(model.apply('leave', id), 0);
+    const at = (kind: 'CDS' | 'RDS', ms: number) => oracle.explain('ns-0', kind, [cluster], lateMs + ms).late;
+    expect([at('CDS', 1_000), at('CDS', 1_001)]).toEqual([[], [cluster]]);
+  });
+
   test('of routes, by any change that concerns its routes; of everything, by its Sidecar object', () => {
     const { oracle, change } = given();
     change('route', 0);

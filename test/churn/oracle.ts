@@ -7,6 +7,8 @@ import type { Affected } from './churn-model.ts';
 
 /** What comes so long after the change that explains it is late. */
 export const lateMs = 10_000;
+/** Types of which resources are removed later than others, with clusters. */
+const kindsWithLag: ReadonlySet<Kind> = new Set(['CDS', 'EDS']);
 /** How long changes are kept in mind. */
 const rememberedMs = 4 * lateMs;
 
@@ -36,9 +38,15 @@ const hostIn = (name: string): string | undefined => /^outbound\|\d+\|[^|]*\|(.+
 const ofMany = '';
 
 export class Oracle {
+  readonly #removalLagMs: number;
   /** By host, oldest first. */
   readonly #changes = new Map<string, Happened[]>();
   #due: (Happened & { readonly brings: NonNullable<Affected['brings']> })[] = [];
+
+  /** @param removalLagMs a cluster may be removed so long after its change, beyond {@link lateMs} */
+  constructor(removalLagMs = 0) {
+    this.#removalLagMs = removalLagMs;
+  }
 
   /** A change is made now. */
   changed(affected: Affected, atMs: number): void {
@@ -53,10 +61,11 @@ export class Oracle {
   explain(namespace: string, kind: Kind, news: readonly string[], nowMs: number): Explanation {
     const unexplained: string[] = [];
     const late: string[] = [];
+    const limitMs = lateMs + (kindsWithLag.has(kind) ? this.#removalLagMs : 0);
     for (const name of news) {
       const atMs = this.#lastOf(namespace, kind, hostIn(name));
       if (atMs === undefined) unexplained.push(name);
-      else if (nowMs - atMs > lateMs) late.push(name);
+      else if (nowMs - atMs > limitMs) late.push(name);
     }
     return { unexplained, late };
   }

@@ -10,6 +10,8 @@ export interface SidecarIdentity {
   /** Of its Istio; `1.28.0` when absent. */
   readonly version?: string;
   readonly type?: 'sidecar' | 'router';
+  /** How long its Envoy drains connections; it does not say so when absent. */
+  readonly drainMs?: number;
 }
 
 /** The address that a sidecar has because of its number. */
@@ -26,6 +28,7 @@ export function encodeNode({
   labels = { app: 'app' },
   version = '1.28.0',
   type = 'sidecar',
+  drainMs,
 }: SidecarIdentity): Buffer {
   const address = addressOf(number);
   const name = `app-${number}`;
@@ -38,6 +41,7 @@ export function encodeNode({
     WORKLOAD_NAME: 'app',
     SERVICE_ACCOUNT: 'default',
     INSTANCE_IPS: address,
+    ...(drainMs !== undefined && { PROXY_CONFIG: { drainDuration: `${drainMs / 1_000}s` } }),
     NAME: name,
     LABELS: { ...labels, 'service.istio.io/canonical-name': 'app' },
   };
