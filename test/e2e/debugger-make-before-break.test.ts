@@ -9,7 +9,7 @@ import { opened } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';
 import { temporaryFolder } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
-import { changeKinds } from './changes-without-loss/change-kinds.ts';
+import { plainKinds } from './changes-without-loss/change-kinds.ts';
 import { ChangingMesh } from './changes-without-loss/changing-mesh.ts';
 
 let browser: Browser;
@@ -28,7 +28,7 @@ afterAll(async () => {
 /** The trace of a control plane that moved the routes of a gateway to a new subset. */
 async function recordedChange(): Promise<string> {
   const trace = join(folder.path, 'pilot-discovery.trace');
-  const kind = changeKinds.find(({ name }) => name === 'subset-replaced')!;
+  const kind = plainKinds.find(({ name }) => name === 'subset-replaced')!;
   const mesh = await ChangingMesh.start({
     kinds: [kind],
     proxies: [{ type: 'gateway', delta: true, roundTripMs: 200 }],
