@@ -7,21 +7,20 @@ import type { Command } from 'commander';
  */
 export function reportRepeatedFlags(program: Command, report: (message: string) => void): void {
   for (const command of [program, ...program.commands]) {
-    const given = new Map<string, Set<string>>();
-    const counts = new Map<string, number>();
+    const given = new Map<string, string[]>();
     for (const option of command.options) {
       if (!option.required && !option.optional) continue;
       command.on(`option:${option.name()}`, (value: string | null) => {
         const name = option.long ?? option.flags;
-        given.set(name, (given.get(name) ?? new Set()).add(value ?? ''));
-        counts.set(name, (counts.get(name) ?? 0) + 1);
+        given.set(name, [...(given.get(name) ?? []), value ?? '']);
         // A flag that collects its values has a list.
         if (Array.isArray(command.getOptionValue(option.attributeName()))) given.delete(name);
       });
     }
     command.hook('preAction', () => {
       for (const [name, values] of given) {
-        if (values.size > 1) report(`${name} is given ${counts.get(name)} times: only the last value is used`);
+        const isAmbiguous = new Set(values).size > 1;
+        if (isAmbiguous) report(`${name} is given ${values.length} times: only the last value is used`);
       }
     });
   }

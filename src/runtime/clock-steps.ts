@@ -4,7 +4,7 @@
  */
 
 /** A difference that is a step, in milliseconds. NTP slews by 0.5 ms a second. */
-export const minClockStepMs = 5_000;
+const minClockStepMs = 5_000;
 /** How often the clocks are compared: a step is seen within this time. */
 export const clockCheckMs = 5_000;
 

@@ -86,17 +86,19 @@ export class TraceChecker {
   /** @param header tells who lived before the first record, and who is whose parent; and what is left out. */
   constructor(diagrams: readonly Diagram[], header: Pick<TraceHeader, 'actors' | 'omits'> = {}) {
     const contracts = diagrams.map(contractOf);
-    const missing = ({ alphabet }: Contract): string[] => [
+    const omittedIn = ({ alphabet }: Contract): string[] => [
       ...new Set(alphabet.flatMap(({ type }) => (header.omits?.includes(type) === true ? [type] : []))),
     ];
-    this.#monitors = contracts.flatMap((contract) =>
-      missing(contract).length > 0 ? [] : new DiagramMonitor(contract),
-    );
-    this.#notChecked = contracts.flatMap((contract) => {
-      const omitted = missing(contract);
-      return omitted.length === 0 ? [] : [{ file: contract.diagram.file, omitted }];
+    const unchecked: Contract[] = [];
+    const notChecked: { readonly file: string; readonly omitted: string[] }[] = [];
+    this.#monitors = contracts.flatMap((contract) => {
+      const omitted = omittedIn(contract);
+      if (omitted.length === 0) return new DiagramMonitor(contract);
+      unchecked.push(contract);
+      notChecked.push({ file: contract.diagram.file, omitted });
+      return [];
     });
-    const unchecked = contracts.filter((contract) => missing(contract).length > 0);
+    this.#notChecked = notChecked;
     this.#kinds = new MessageKinds(this.#monitors, unchecked);
     this.#messages = new MessageReader(header.actors);
   }

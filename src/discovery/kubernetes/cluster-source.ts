@@ -16,7 +16,6 @@ import type { StopWatching, WatchHandlers } from '../config/file-watch.ts';
 import { resourceOf } from './api-resource.ts';
 import type { KubernetesObject } from './api-server.ts';
 import { type InformerEffects, nameOf } from './informer-effects.ts';
-
 import { excessOf } from './object-scan.ts';
 import { keyOf, type ObjectChange, type ObjectKey, refusalOf } from './object-store.ts';
 import type { ObjectReference, ReferencedKind, ReferencedObjects } from './referenced-objects.ts';

@@ -6,7 +6,7 @@ import { limitError } from '../../model/fields/limits.ts';
 import type { KubernetesObject } from './api-server.ts';
 
 /** Objects of fewer bytes are parsed without a look. */
-export const minScannedBytes = 64 * 1024;
+const minScannedBytes = 64 * 1024;
 /** Different names of fields and short texts of one object. A list of 4,096 items with two short names each has 8,192. */
 export const maxDistinctTexts = 32_768;
 /** Lists and maps of one object. */

@@ -38,7 +38,7 @@ export interface ReportedEnvoy {
 }
 
 /** Name of the extension that runs Wasm code. */
-export const wasmRuntime = 'envoy.wasm.runtime.v8';
+const wasmRuntime = 'envoy.wasm.runtime.v8';
 
 /** @returns `undefined` for a client that is not an Envoy, such as gRPC, and for an Envoy that reports nothing */
 export function envoyBuildOf({

@@ -63,7 +63,7 @@ function joined(bundles: readonly Uint8Array[]): Uint8Array {
 }
 
 /** The oldest policy first, then by name: of policies for the same port of the same Service the first applies. */
-export function byBackendTlsPrecedence(a: Config, b: Config): number {
+function byBackendTlsPrecedence(a: Config, b: Config): number {
   return a.creationTimestamp - b.creationTimestamp || compareText(a.name, b.name);
 }
 

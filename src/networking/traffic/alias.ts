@@ -10,7 +10,7 @@ import { aliasesByTarget, chainBehind, isAlias } from '../../model/services/serv
 import type { Reach } from './reach.ts';
 
 /** The rule that names an alias; rules for wildcards are for what it stands for. */
-export function ownRuleOf(service: Service, reach: Reach): MergedDestinationRule | undefined {
+function ownRuleOf(service: Service, reach: Reach): MergedDestinationRule | undefined {
   if (!isAlias(service)) return undefined;
   const rule = reach.destinationRuleFor(service);
   return rule?.config.spec.host === service.hostname ? rule : undefined;

@@ -178,7 +178,7 @@ export function quote(text: string, { sharp, plus }: Flags): string {
   return `"${[...text].map((character) => escaped(character, '"', plus === true)).join('')}"`;
 }
 
-export function quoteCharacter(character: string, { plus }: Flags): string {
+function quoteCharacter(character: string, { plus }: Flags): string {
   return `'${escaped(character, "'", plus === true)}'`;
 }
 

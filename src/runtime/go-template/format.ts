@@ -115,7 +115,7 @@ class ArgumentReader {
 }
 
 /** Elements of lists and maps have the verb, and its flags, of the whole. */
-export function formatValue(value: GoValue, verb: string, flags: Flags): string {
+function formatValue(value: GoValue, verb: string, flags: Flags): string {
   if (verb === 'T') return pad(value === undefined || value === null ? '<nil>' : typeName(value), flags);
   if (flags.goSyntax) return goSyntax(value);
   switch (typeof value) {

@@ -142,7 +142,7 @@ function scriptEscape(character: string): string {
 }
 
 /** As in a query string: a space is `+`. */
-export function queryEscape(text: string): string {
+function queryEscape(text: string): string {
   return encodeURIComponent(text.toWellFormed())
     .replace(/[!'()*]/g, (sign) => `%${sign.charCodeAt(0).toString(16).toUpperCase()}`)
     .replaceAll('%20', '+');
