@@ -34,6 +34,46 @@ export const errorTable = {
 export type ErrorCode = keyof typeof errorTable;
 
 /**
+ * Warnings about valid configuration that has no effect, or a different one than it seems to have: in `validate`, on
+ * `/debug/push_status` and as reasons of conditions (`HOST_NOT_FOUND`: `HostNotFound`). docs/config-analysis.md has a row for each.
+ */
+export const warningTable = {
+  HOST_NOT_FOUND: 'no service has the host',
+  PORT_NOT_FOUND: 'the service has no such port',
+  PORT_NOT_CHOSEN: 'the destination service has several ports and the route chooses none',
+  SUBSET_NOT_FOUND: 'no DestinationRule of the host defines the subset',
+  SUBSET_WITHOUT_ENDPOINTS: 'no endpoint of the service has the labels of the subset',
+  GATEWAY_NOT_FOUND: 'there is no such Gateway',
+  HOST_NOT_IN_GATEWAY: 'no server of the Gateway serves the host',
+  DELEGATE_NOT_FOUND: 'there is no such delegate VirtualService',
+  DELEGATE_CONFLICT: 'a match of the delegate lies outside the matches of its root',
+  CREDENTIAL_NOT_FOUND: 'there is no such Secret or ConfigMap, or no grant for it',
+  SERVICE_ACCOUNT_NOT_FOUND: 'no workload runs as the service account',
+  PROVIDER_NOT_FOUND: 'the mesh configuration has no such extension provider',
+  WORKLOAD_NOT_FOUND: 'no workload has the labels of the selector',
+  SELECTOR_CONFLICT: 'an older object selects the same workloads',
+  MATCH_SHADOWED: 'an earlier route takes all requests of the match',
+  HOST_CONFLICT: 'an older object has the same host',
+  SUBSET_CONFLICT: 'an older DestinationRule has the same subset',
+  TRAFFIC_POLICY_LOST: 'an older DestinationRule of the host has the traffic policy that applies',
+  RULE_NOT_APPLIED: 'the rule applies to no client',
+  PORT_NAME_CONFLICT: 'ServiceEntries of one host use a port name for several ports',
+  ADDRESS_CONFLICT: 'another service has the same address and port',
+  SERVICE_PORT_IN_POLICY: 'the policy names a port of the Service and needs the port of the workload',
+  MTLS_CONFLICT: 'clients connect in a way that the workloads reject',
+  EJECTION_LIMITS_FAILOVER: 'too few endpoints can be ejected for a failover',
+  CERTIFICATE_SHARED: 'servers with separate routes share a certificate',
+  NETWORK_WITHOUT_GATEWAY: 'no gateway of the network is known',
+} as const;
+
+export type WarningCode = keyof typeof warningTable;
+
+/** Reason of a condition: `HostNotFound`. */
+export function conditionReasonOf(code: WarningCode): string {
+  return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/**
  * A failure that a person can do something about.
  *
  * `message` reads: what was wrong, where, and why; `hint` says what to do. The wrapped `cause` is kept.

@@ -10,11 +10,14 @@ import { type Problem, problemText } from '../../model/config/problem.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
 import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { type MeshNetworks, readMeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
 
 interface ValidateFlags {
   readonly meshConfig?: string;
+  readonly networksConfig?: string;
   readonly domain: string;
   readonly format: 'text' | 'json';
   readonly strict?: boolean;
@@ -35,13 +38,18 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
     .summary('check configuration files without serving them')
     .description(
       'Says everything that is wrong with configuration files, as the control plane would find it: FILE:LINE:COLUMN, the ' +
-        'object, its field, and what must be there. Warnings are about what is taken and has no effect, and about objects that affect ' +
-        'other namespaces (with a code; SECURITY.md lists what closes each).\n\n' +
+        'object, its field, and what must be there. Warnings are about what is taken and has no effect, about references to objects that do ' +
+        'not exist or conflict (with a code; docs/config-analysis.md lists them), and about objects that affect ' +
+        'other namespaces (with a code; SECURITY.md lists what closes each). Notes say which references the files are too few to check.\n\n' +
         'Exit code: 0 valid, 1 an object is not valid (with --strict: or there is a warning), 2 a file cannot be read, ' +
         '3 what is wrong cannot be written.',
     )
     .argument('<path...>', 'files, and directories of *.yaml at any depth; - is standard input')
     .option('--meshConfig <file>', 'a mesh configuration, checked too; its exportingNamespaces are trusted')
+    .option(
+      '--networksConfig <file>',
+      'mesh networks, checked too; without them only labelled Services are gateways of networks',
+    )
     .option('--domain <domain>', "suffix of services' names", 'cluster.local')
     .option('--strict', 'warnings count as errors')
     .addOption(new Option('--format <format>', 'how to print what is wrong').choices(['text', 'json']).default('text'))
@@ -63,6 +71,7 @@ async function validate(
   const input = paths.includes(standardInput) ? await readInput() : { texts: [], unreadable: [] };
   const environment = new Environment(process.env, (warning) => error(`${warning}\n`));
   const mesh = flags.meshConfig === undefined ? noMeshConfig : readMesh(flags.meshConfig);
+  const networks = flags.networksConfig === undefined ? noNetworks : readNetworks(flags.networksConfig);
   const found = await validateFiles(
     paths.filter((path) => path !== standardInput),
     input.texts,
@@ -71,14 +80,19 @@ async function validate(
       mesh: mesh.config,
       scopesGateways: environment.boolean('PILOT_SCOPE_GATEWAY_TO_NAMESPACE', defaultFeatures.gatewaysOfOwnNamespace),
       domain: flags.domain,
+      ...(flags.meshConfig !== undefined && { meshConfig: mesh.config }),
+      ...(networks.config && { networks: networks.config }),
     },
   );
-  const problems = [...mesh.problems, ...found.problems];
-  const unreadable = [...input.unreadable, ...mesh.unreadable, ...found.unreadable];
+  const problems = [...mesh.problems, ...networks.problems, ...found.problems];
+  const unreadable = [...input.unreadable, ...mesh.unreadable, ...networks.unreadable, ...found.unreadable];
   if (flags.format === 'json')
-    out(`${JSON.stringify({ problems, unreadable, files: found.files, objects: found.objects }, null, 2)}\n`);
+    out(
+      `${JSON.stringify({ problems, notes: found.notes, unreadable, files: found.files, objects: found.objects }, null, 2)}\n`,
+    );
   else {
     for (const problem of problems) out(`${problemText(problem)}\n`);
+    for (const note of found.notes) error(`note: ${visibleLine(note)}\n`);
     for (const reason of unreadable) error(`pilot-discovery: ${reason}\n`);
     error(`${summary(found, problems)}\n`);
   }
@@ -116,6 +130,26 @@ function readMesh(file: string): MeshFile {
   const read = readMeshConfig(file, content);
   if (E.isLeft(read)) return { ...noMeshConfig, problems: read.left };
   return { config: read.right.mesh, problems: read.right.warnings, unreadable: [] };
+}
+
+interface NetworksFile {
+  readonly config?: MeshNetworks;
+  readonly problems: readonly Problem[];
+  readonly unreadable: readonly string[];
+}
+
+const noNetworks: NetworksFile = { problems: [], unreadable: [] };
+
+function readNetworks(file: string): NetworksFile {
+  let content: string;
+  try {
+    content = readFileSync(file, 'utf8');
+  } catch (error) {
+    return { ...noNetworks, unreadable: [`${file}: ${messageOf(error)}`] };
+  }
+  const read = readMeshNetworks(file, content);
+  if (E.isLeft(read)) return { ...noNetworks, problems: read.left };
+  return { config: read.right.networks, problems: read.right.warnings, unreadable: [] };
 }
 
 function summary({ objects, files }: Validation, problems: readonly Problem[]): string {

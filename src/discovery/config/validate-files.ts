@@ -3,10 +3,12 @@ import { readFileSync, statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Config } from '../../model/config/config.ts';
 import { readConfigFile, withoutRepetitions } from '../../model/config/config-file.ts';
+import { FieldPositions } from '../../model/config/field-positions.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { effectIn } from '../../model/config/refused.ts';
 import type { ReachSettings } from '../../model/isolation/cross-namespace-reach.ts';
-import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { MeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { backendTlsProblems } from './backend-tls-problems.ts';
 import { readBoundedText } from './bounded-file.ts';
@@ -17,6 +19,7 @@ import { crossNamespaceProblems } from './cross-namespace-problems.ts';
 import { compareWalked, isYaml, walk } from './directory-walk.ts';
 import { endpointProblems } from './endpoint-problems.ts';
 import { gatewayProblems } from './gateway-problems.ts';
+import { referenceProblems } from './reference-problems.ts';
 
 export interface Validation {
   /** All of them, in the order of files and lines. */
@@ -26,6 +29,15 @@ export interface Validation {
   readonly objects: number;
   /** Files and directories that could not be read, each with its reason. */
   readonly unreadable: readonly string[];
+  /** Sentences about what could not be checked, because the files have only a part of the mesh. */
+  readonly notes: readonly string[];
+}
+
+/** Settings of the mesh that the files are for. */
+export interface ValidationSettings extends ReachSettings {
+  /** Absent: extension providers are not known. */
+  readonly meshConfig?: MeshConfig;
+  readonly networks?: MeshNetworks;
 }
 
 export interface GivenText {
@@ -44,7 +56,7 @@ export async function validateFiles(
   paths: readonly string[],
   texts: readonly GivenText[] = [],
   limits = defaultConfigLimits,
-  settings: ReachSettings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' },
+  settings: ValidationSettings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' },
 ): Promise<Validation> {
   const unreadable: string[] = [];
   const found = new Map<string, GivenText>();
@@ -64,9 +76,16 @@ export async function validateFiles(
     standIns.push(...read.standIns);
   }
   const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
+  const textOf = new Map(given.map(({ file, text }) => [file, text]));
+  const { meshConfig: mesh, networks, domain } = settings;
+  const references = referenceProblems(
+    valid,
+    { domain, ...(mesh && { mesh }), ...(networks && { networks }) },
+    new FieldPositions((file) => textOf.get(file) ?? ''),
+  );
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
-    problems: [
+    problems: withoutRepeated([
       ...[
         ...problems,
         ...repetitions,
@@ -79,11 +98,28 @@ export async function validateFiles(
       ...gatewayProblems(valid, settings),
       ...budgetProblems(valid, limits, { ...settings, mesh: { ...defaultMeshConfig, ...settings.mesh } }),
       ...standIns.map(closedProblem),
-    ].sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
+      ...references.problems,
+    ]).sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
     files: given.length,
     objects: valid.length,
     unreadable,
+    notes: references.notes,
   };
+}
+
+/** One of several problems with the same text: the one with a code. */
+function withoutRepeated(problems: readonly Problem[]): Problem[] {
+  const byText = new Map<string, Problem>();
+  const unapplied = new Set(problems.flatMap(({ code, object }) => (code === 'RULE_NOT_APPLIED' ? [object] : [])));
+  for (const problem of problems) {
+    // Found by the name of the host alone; where the service is known, the other code says more.
+    if (problem.code === 'rules-foreign-host' && unapplied.has(problem.object)) continue;
+    const { file, line, object, field, message } = problem;
+    const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
+    const known = byText.get(key);
+    if (known === undefined || known.code === undefined) byText.set(key, { ...known, ...problem });
+  }
+  return [...byText.values()];
 }
 
 /** What comes of it that a restriction is refused. */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Config, ConfigKey, Origin } from '../../model/config/config.ts';
-import { type Position, parseYamlDocument, splitDocuments } from '../../model/yaml/yaml-document.ts';
+import { FieldPositions } from '../../model/config/field-positions.ts';
 
 /** An origin for people. */
 export interface Source {
@@ -20,6 +20,7 @@ export type ConfigOf = (key: ConfigKey) => Config | undefined;
 export class Sources {
   readonly #configOf: ConfigOf;
   readonly #texts = new Map<string, string>();
+  readonly #positions = new FieldPositions((file) => this.#textOf(file));
 
   constructor(configOf: ConfigOf) {
     this.#configOf = configOf;
@@ -29,7 +30,7 @@ export class Sources {
     const field = path && fieldText(path);
     const config = this.#configOf(key);
     const source = config?.source;
-    const position = source && this.#positionOf(source, field ?? '');
+    const position = source && this.#positions.of(source, field ?? '');
     return {
       object: config?.standsFor
         ? `${config.standsFor.object}, which is refused: ${config.standsFor.effect}`
@@ -37,17 +38,6 @@ export class Sources {
       ...(field && { field }),
       ...(source && position && { place: `${shown(source.file)}:${position.line}:${position.column}` }),
     };
-  }
-
-  #positionOf({ file, line }: NonNullable<Config['source']>, field: string): Position {
-    const part = splitDocuments(this.#textOf(file)).findLast((candidate) => candidate.line <= line);
-    if (part === undefined) return { line, column: 1 };
-    const document = parseYamlDocument(part);
-    // An object in a List is one of its items.
-    const { items } = (document.value ?? {}) as { items?: readonly unknown[] };
-    const index = items?.findIndex((_, item) => document.positionOf(`items[${item}]`).line === line) ?? -1;
-    const prefix = index === -1 ? '' : `items[${index}]`;
-    return document.positionOf([prefix, field].filter(Boolean).join('.'));
   }
 
   #textOf(file: string): string {

@@ -1,9 +1,9 @@
 /** What is looked at to find what is odd in the mesh. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
-import type { ReachKind } from '../../model/isolation/cross-namespace-reach.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { WarningCode } from '../../runtime/errors.ts';
 
 /** A proxy that is connected, and what it is served from. */
 export interface ServedProxy {
@@ -14,7 +14,7 @@ export interface ServedProxy {
 
 export interface StatusSources {
   readonly context: PushContext;
-  readonly configs: Pick<ConfigSet, ReachKind | PolicyKind | 'BackendTLSPolicy'>;
+  readonly configs: ConfigSet;
   readonly proxies: Iterable<ServedProxy>;
   /** Files of configuration that cannot be read, with the reason. */
   readonly unreadable: ReadonlyMap<string, string>;
@@ -26,6 +26,12 @@ export interface DiagnosticSubject {
   readonly proxy?: string;
   /** Keys (`Kind/namespace/name`) of the objects that take effect only in part: their status reports it. */
   readonly objects?: readonly string[];
+  /** What kind of warning it is. */
+  readonly code?: WarningCode;
+  /** Field of the first object. */
+  readonly field?: string;
+  /** The other object that it is about. */
+  readonly other?: { readonly object: string; readonly field?: string };
 }
 
 export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;

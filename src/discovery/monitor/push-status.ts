@@ -3,19 +3,19 @@
  * asks decides how much of it at a stretch.
  */
 
-import { onceFor } from '../../model/collections/once-for.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { standInText } from '../../model/config/refused.ts';
 import { crossNamespaceReach } from '../../model/isolation/cross-namespace-reach.ts';
 import { closedKinds } from '../../model/kinds/closed.ts';
-import type { VirtualService } from '../../model/kinds/virtual-service.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ResolvedVirtualService } from '../../model/push-context/resolved-rules.ts';
-import type { Service } from '../../model/services/service.ts';
 import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
+import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { sliceMs } from '../ads/turns/slices.ts';
 import { selectKeySources } from '../jwks/key-sources.ts';
 import type { MeshState } from '../push/mesh-state.ts';
+import { addressConflicts, conflictText } from '../references/address-conflicts.ts';
+import { sharedHosts } from '../references/shared-hosts.ts';
+import { findWarningsAcrossObjects } from './config-warnings.ts';
 import {
   findEndpointsWithoutAddress,
   findHostNameEndpoints,
@@ -112,6 +112,7 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
       note(file, `has objects that nobody can tell: ${reason}`);
     }
   },
+  pilot_config_warnings: findWarningsAcrossObjects,
   pilot_vservice_dup_domain: findSharedDomains,
   pilot_destrule_subsets: findSharedSubsets,
   pilot_destrule_subsets_beyond_limit: findSubsetsBeyondLimit,
@@ -130,22 +131,12 @@ const finders: Readonly<Record<string, FindDiagnostics>> = {
     }
   },
   pilot_conflict_outbound_listener_tcp_over_current_tcp: function* ({ context }, note) {
-    const first = new Map<string, Service>();
-    for (const service of context.services) {
+    for (const found of addressConflicts(context.services)) {
       yield;
-      if (service.defaultAddress !== '0.0.0.0') continue;
-      for (const { number, protocol } of service.ports) {
-        // A service without an address shares its port with all others without one; HTTP can tell them by their hosts.
-        if (protocol !== 'TCP') continue;
-        const key = `0.0.0.0:${number}`;
-        const older = first.get(key);
-        if (older === undefined) first.set(key, service);
-        else if (older.hostname !== service.hostname) {
-          note(key, `TCP of ${service.hostname} cannot be told from TCP of ${older.hostname}, which is older`, {
-            objects: [configKeyText(service.origin)],
-          });
-        }
-      }
+      if (found === undefined || !isUnspecified(found.address)) continue;
+      note(`${found.address}:${found.port}`, conflictText(found, context), {
+        objects: [configKeyText(found.service.origin)],
+      });
     }
   },
   pilot_conflict_inbound_listener: function* ({ proxies }, note) {
@@ -229,42 +220,19 @@ function* noteWithoutEndpoints(
 }
 
 /** Two virtual services of the mesh for one host, where a client sees both: one of them has no effect there. */
-function* findSharedDomains({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
-  const oldest = new Map<string, Config<VirtualService>>();
-  const seenFrom = new Map<string, ReadonlyMap<string, number>>();
-  const placeFrom = (namespace: string, other: Config<VirtualService>): number | undefined => {
-    const services = seenFrom.get(namespace) ?? placesOf(context.virtualServicesFor('mesh', namespace));
-    seenFrom.set(namespace, services);
-    return services.get(`${other.namespace}/${other.name}`);
-  };
-  for (const config of configs.VirtualService) {
+function* findSharedDomains(sources: StatusSources, note: NoteDiagnostic): Iterable<void> {
+  for (const found of sharedHosts(sources)) {
     yield;
-    const { hosts, gateways = ['mesh'] } = config.spec;
-    if (!gateways.includes('mesh')) continue;
-    for (const host of hosts) {
-      const qualified = context.hostNames.qualified(host, config.namespace);
-      const first = oldest.get(qualified);
-      if (first === undefined) {
-        oldest.set(qualified, config);
-        continue;
-      }
-      const place = placeFrom(first.namespace, config);
-      if (place === undefined) continue;
-      const isNewerFirst = place < (placeFrom(first.namespace, first) ?? -1);
-      note(
-        qualified,
-        `${first.namespace}/${first.name} and ${config.namespace}/${config.name}: the ${isNewerFirst ? 'newer' : 'older'} one holds for ${first.namespace}`,
-        { objects: [configKeyText(configKeyOf(isNewerFirst ? first : config))] },
-      );
-    }
+    if (found === undefined) continue;
+    const { host, older, newer, overridden } = found;
+    const holder = overridden === 'older' ? 'newer' : 'older';
+    note(
+      host,
+      `${older.namespace}/${older.name} and ${newer.namespace}/${newer.name}: the ${holder} one holds for ${older.namespace}`,
+      { objects: [configKeyText(configKeyOf(overridden === 'older' ? older : newer))] },
+    );
   }
 }
-
-/** All namespaces have the same list while nothing is private. */
-const placesOf = onceFor(
-  (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
-    new Map(services.map(({ config: { namespace, name } }, place) => [`${namespace}/${name}`, place])),
-);
 
 function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
   const first = new Map<string, string>();

@@ -1,4 +1,5 @@
 /** Diagnostics that a status reports: those that name objects which take effect only in part. */
+import { conditionReasonOf } from '../../runtime/errors.ts';
 import type { Steps } from '../../runtime/turns.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import type { ConfigSnapshot } from '../config/config-snapshot.ts';
@@ -19,10 +20,8 @@ const reasons: Readonly<Record<string, string>> = {
   pilot_default_endpoints_replaced: 'AddressFamilyReplaced',
   pilot_jwks_sources_rejected: 'LimitExceeded',
   pilot_destrule_subsets_beyond_limit: 'LimitExceeded',
-  pilot_destrule_subsets: 'DuplicateSubset',
-  pilot_vservice_dup_domain: 'DuplicateHost',
   pilot_duplicate_envoy_clusters: 'DuplicateHost',
-  pilot_conflict_outbound_listener_tcp_over_current_tcp: 'ListenerConflict',
+  pilot_config_warnings: 'ConfigWarning',
 };
 
 /** Diagnostics of one object that its status lists. */
@@ -37,13 +36,17 @@ export function* objectWarnings(
 ): Steps<ReadonlyMap<string, ObjectWarning>> {
   const found = new Map<string, { readonly reason: string; readonly generation: number; readonly texts: string[] }>();
   for (const [metric, reason] of Object.entries(reasons)) {
-    for (const { objects = [], message } of Object.values(status[metric] ?? {})) {
+    for (const { objects = [], message, code } of Object.values(status[metric] ?? {})) {
       yield;
       for (const key of objects) {
         const config = byKey.get(key);
         const generation = config && generationOf(config);
         if (generation === undefined) continue;
-        const warning = found.get(key) ?? { reason, generation, texts: [] };
+        const warning = found.get(key) ?? {
+          reason: code === undefined ? reason : conditionReasonOf(code),
+          generation,
+          texts: [],
+        };
         found.set(key, warning);
         warning.texts.push(message);
       }

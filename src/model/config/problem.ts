@@ -19,8 +19,23 @@ export interface Problem {
   readonly message: string;
   /** Stable name of the warning, for who looks it up: `routes-foreign-host`. */
   readonly code?: string;
+  /** The other object that it is about, where there is one. */
+  readonly other?: OtherPlace;
   /** Key of what stands in for the object as long as there is no valid version of it (refused.ts). */
   readonly standIn?: string;
+}
+
+/** A place in an object besides that of the problem. */
+export interface OtherPlace {
+  /** `VirtualService shop/web`. */
+  readonly object: string;
+  readonly file: string;
+  /** 1-based. */
+  readonly line: number;
+  /** 1-based. */
+  readonly column?: number;
+  /** `spec.http[0]`. */
+  readonly field?: string;
 }
 
 /** `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
@@ -30,5 +45,11 @@ export function problemText(problem: Problem): string {
     .filter((part) => part !== undefined && part !== '')
     .map((part) => visibleLine(String(part)))
     .join(': ');
-  return problem.code === undefined ? text : `${text} [${problem.code}]`;
+  const other = problem.other === undefined ? '' : `; see ${visibleLine(otherText(problem.other))}`;
+  return problem.code === undefined ? `${text}${other}` : `${text}${other} [${problem.code}]`;
+}
+
+/** `VirtualService shop/web spec.http[0] at mesh/web.yaml:12`. */
+function otherText({ object, file, line, field }: OtherPlace): string {
+  return `${[object, field].filter(Boolean).join(' ')} at ${file}:${line}`;
 }

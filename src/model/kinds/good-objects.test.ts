@@ -83,8 +83,8 @@ http:
 - {match: [{uri: {exact: /c}}], route: [{destination: {host: x}}]}
 `;
     expect(warnings('VirtualService', yaml)).toEqual([
-      'http[1].match[0]: is never reached: http[0] has the same match',
-      'http[3]: is never reached: http[2] takes everything',
+      'http[1].match[0]: is never reached: http[0] has the same match; remove one',
+      'http[3]: is never reached: http[2] takes everything; move it before http[2]',
       `http[0].directResponse.body: is large: ${200 * 1024} bytes go to every proxy`,
     ]);
   });

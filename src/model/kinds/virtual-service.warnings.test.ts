@@ -7,12 +7,14 @@ const warnings = (spec: object): string[] =>
 
 it('says which routes nothing reaches, because an earlier one takes everything', () => {
   const everything = [{ match: [{ uri: { prefix: '/' }, name: 'all' }], route }, { route }];
-  expect(warnings({ http: everything })).toEqual(['http[1] is never reached: http[0] takes everything']);
+  expect(warnings({ http: everything })).toEqual([
+    'http[1] is never reached: http[0] takes everything; move it before http[0]',
+  ]);
   expect(
     warnings({ http: [{ match: [{ uri: { prefix: '/' }, method: { exact: 'GET' } }], route }, { route }] }),
   ).toEqual([]);
   expect(warnings({ tcp: [{ match: [{}], route }, { route }] })).toEqual([
-    'tcp[1] is never reached: tcp[0] takes everything',
+    'tcp[1] is never reached: tcp[0] takes everything; move it before tcp[0]',
   ]);
   expect(warnings({ tcp: [{ match: [{ port: 1 }], route }, { route }] })).toEqual([]);
 });
@@ -22,9 +24,9 @@ it('says which matches are there twice, of requests and of connections', () => {
     { match: [{ sniHosts: ['a.b'] }], route },
     { match: [{ sniHosts: ['a.b'] }], route },
   ];
-  expect(warnings({ tls })).toEqual(['tls[1].match[0] is never reached: tls[0] has the same match']);
+  expect(warnings({ tls })).toEqual(['tls[1].match[0] is never reached: tls[0] has the same match; remove one']);
   const tcp = [{ match: [{ port: 1 }, { port: 1 }], route }];
-  expect(warnings({ tcp })).toEqual(['tcp[0].match[1] is never reached: tcp[0] has the same match']);
+  expect(warnings({ tcp })).toEqual(['tcp[0].match[1] is never reached: tcp[0] has the same match; remove one']);
 });
 
 it('says which faults nobody has, for no percentage is said', () => {

@@ -4,55 +4,19 @@ import type { FieldError } from '../fields/decode.ts';
 import { partialWildcardWarning } from '../fields/names.ts';
 import { re2Expression } from '../fields/re2.ts';
 import { mistakeAt } from './field-rules.ts';
+import { shadowedMatches } from './shadowed-matches.ts';
 import { claimMatches } from './virtual-service.rules.ts';
 import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
-    ...unreachable('http', spec.http ?? [], takesEveryRequest),
-    ...unreachable('tls', spec.tls ?? [], () => false),
-    ...unreachable('tcp', spec.tcp ?? [], (match) => Object.keys(match).length === 0),
+    ...shadowedMatches(spec),
     ...largeBodies(spec),
     ...faultsOfNobody(spec),
     ...claimsInMesh(spec),
     ...rewritesWithoutEffect(spec),
     ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
   ];
-}
-
-/** Routes after one that takes everything, and matches that an earlier route has already. */
-function unreachable<M extends object>(
-  list: 'http' | 'tls' | 'tcp',
-  routes: readonly { readonly match?: readonly M[] }[],
-  takesEverything: (match: M) => boolean,
-): FieldError[] {
-  const seen = new Map<string, number>();
-  let catchAll: number | undefined;
-  return routes.flatMap(({ match = [] }, index) => {
-    if (catchAll !== undefined) {
-      return [{ path: `${list}[${index}]`, message: `is never reached: ${list}[${catchAll}] takes everything` }];
-    }
-    if (match.length === 0 || match.some(takesEverything)) catchAll = index;
-    return match.flatMap((one, matchIndex) => {
-      const { name: _, ...conditions } = one as M & { readonly name?: string };
-      const key = JSON.stringify(conditions);
-      const earlier = seen.get(key);
-      if (earlier === undefined) seen.set(key, index);
-      if (earlier === undefined) return [];
-      return [
-        {
-          path: `${list}[${index}].match[${matchIndex}]`,
-          message: `is never reached: ${list}[${earlier}] has the same match`,
-        },
-      ];
-    });
-  });
-}
-
-/** No condition but that the path begins as every path does. */
-function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: V.HttpMatchRequest) {
-  const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
-  return anyPath && Object.keys(conditions).length === 0;
 }
 
 /** Istio's reference: without a percentage it is that of no request. */

@@ -44,6 +44,14 @@ export class LabelIndex<T extends { readonly labels: Labels }> {
     return [...this.candidates(selector).values()].filter((item) => isSelected(selector, item.labels));
   }
 
+  /** Whether a selector selects any item: at once where it has one label, or none. */
+  selectsAny(selector: Labels): boolean {
+    const candidates = this.candidates(selector);
+    if (Object.keys(selector).length < 2) return candidates.size > 0;
+    for (const { labels } of candidates.values()) if (isSelected(selector, labels)) return true;
+    return false;
+  }
+
   /**
    * Upper bound of the number of items that a selector selects, in time that depends on the selector alone: the number of items with the
    * rarest of its labels. Exact for a selector with one label, or none.

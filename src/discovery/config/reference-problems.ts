@@ -1,0 +1,72 @@
+/** What `validate` reports of references across objects, as the control plane reports it (src/discovery/references). */
+import { type Config, configKeyOf } from '../../model/config/config.ts';
+import { configSetOf } from '../../model/config/config-set.ts';
+import type { FieldPositions } from '../../model/config/field-positions.ts';
+import type { OtherPlace, Problem } from '../../model/config/problem.ts';
+import { kinds } from '../../model/kinds/index.ts';
+import { defaultFeatures } from '../../model/mesh/features.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { MeshNetworks } from '../../model/mesh/mesh-networks.ts';
+import { buildPushContext } from '../../model/push-context/build-push-context.ts';
+import { buildServiceRegistry } from '../../model/services/service-registry.ts';
+import { translateGatewayApi } from '../../model/translation/gateway-api/translate.ts';
+import { translateIngresses } from '../../model/translation/ingress.ts';
+import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
+import { findConfigWarnings } from '../references/find-config-warnings.ts';
+import { ObjectsOfFiles } from '../references/known-objects.ts';
+
+export interface ReferenceSettings {
+  /** Absent: extension providers are not known. */
+  readonly mesh?: MeshConfig;
+  readonly networks?: MeshNetworks;
+  /** `cluster.local`. */
+  readonly domain: string;
+}
+
+export interface ReferenceProblems {
+  readonly problems: readonly Problem[];
+  /** Sentences about references that were not checked. */
+  readonly notes: readonly string[];
+}
+
+/** Warnings, each with its code and both places. */
+export function referenceProblems(
+  configs: readonly Config[],
+  { mesh: given, networks, domain }: ReferenceSettings,
+  positions: FieldPositions,
+): ReferenceProblems {
+  const mesh = { ...defaultMeshConfig, ...given };
+  const written = configSetOf(configs);
+  const gatewayApi = translateGatewayApi(written, domain);
+  const made = [...translateIngresses(written, mesh, { domain }).values(), ...gatewayApi.objects.values()];
+  const set = made.length === 0 ? written : configSetOf([...configs, ...made]);
+  const { trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace } = mesh;
+  const registry = buildServiceRegistry(set, {
+    ...{ domain, trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace },
+    ...(networks && { networks }),
+  });
+  const about = { version: '', mesh, domain, kubernetes: true, features: defaultFeatures };
+  const context = buildPushContext({ ...about, configs: set, ...registry });
+  const known = new ObjectsOfFiles(written, given !== undefined);
+  const warnings = [...findConfigWarnings(context, set, known)].filter((warning) => warning !== undefined);
+  return { problems: warnings.map((warning) => problemOf(warning, positions)), notes: known.notes };
+}
+
+function problemOf({ code, config, field, message, other }: ConfigWarning, positions: FieldPositions): Problem {
+  const { object, ...place } = placeOf({ config, field }, positions);
+  return {
+    ...{ severity: 'warning', ...place, object, key: configKeyOf(config), field, message, code },
+    ...(other && { other: placeOf(other, positions) }),
+  };
+}
+
+function placeOf({ config, field }: ObjectPlace, positions: FieldPositions): OtherPlace {
+  const { kind, namespace, name, source } = config;
+  const row = kinds[kind as keyof typeof kinds];
+  const writtenAs = 'writtenAs' in row && row.writtenAs !== undefined ? row.writtenAs : kind;
+  return {
+    object: `${writtenAs} ${namespace}/${name}`,
+    ...(source === undefined ? { file: '', line: 1 } : { file: source.file, ...positions.of(source, field ?? '') }),
+    ...(field !== undefined && { field }),
+  };
+}

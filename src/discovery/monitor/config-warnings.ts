@@ -1,0 +1,46 @@
+/** Warnings across objects, as `/debug/push_status` and the objects' status report them (src/discovery/references). */
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
+import { findConfigWarnings } from '../references/find-config-warnings.ts';
+import { ObjectsOfControlPlane } from '../references/known-objects.ts';
+import type { FindDiagnostics } from './find-diagnostics.ts';
+
+/** On the page, and in statuses: objects of a namespace or two must not take the memory of all. */
+const maxWarnings = 2_000;
+
+export const findWarningsAcrossObjects: FindDiagnostics = function* ({ context, configs }, note) {
+  let beyond = 0;
+  let found = 0;
+  for (const warning of findConfigWarnings(context, configs, new ObjectsOfControlPlane(configs, context))) {
+    if (warning === undefined) yield;
+    else if (found < maxWarnings) {
+      found++;
+      noteWarning(warning, note);
+    } else beyond++;
+  }
+  if (beyond > 0) note('limit', `${beyond} more warnings are not listed: the limit is ${maxWarnings}`);
+};
+
+function noteWarning(
+  { code, config, field, message, other }: ConfigWarning,
+  note: Parameters<FindDiagnostics>[1],
+): void {
+  const key = keyOf(config);
+  const place = other && placeOf(other);
+  note(`${key} ${code} ${field}`, `${field}: ${message}${place === undefined ? '' : `; see ${placeText(place)}`}`, {
+    ...{ objects: [key], code, field },
+    ...(place && { other: place }),
+  });
+}
+
+function placeOf({ config, field }: ObjectPlace): { readonly object: string; readonly field?: string } {
+  return { object: keyOf(config), ...(field !== undefined && { field }) };
+}
+
+function placeText({ object, field }: { readonly object: string; readonly field?: string }): string {
+  return field === undefined ? object : `${object} ${field}`;
+}
+
+function keyOf(config: Config): string {
+  return configKeyText(configKeyOf(config));
+}

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { givenPlane } from '../../../test/fixtures/given-plane.ts';
+import { faultyObjects } from '../../../test/fixtures/objects-with-warnings.ts';
+import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
+import { warningTable } from '../../runtime/errors.ts';
+import { packageRoot } from '../../runtime/package-root.ts';
+import { validateFiles } from '../config/validate-files.ts';
+import { statusOf } from '../monitor/push-status.ts';
+
+interface Found {
+  readonly code: string;
+  readonly object: string;
+  readonly field: string;
+  readonly other: string | undefined;
+}
+
+const settings = {
+  mesh: defaultMeshConfig,
+  meshConfig: defaultMeshConfig,
+  scopesGateways: false,
+  domain: 'cluster.local',
+};
+
+async function validated(
+  yaml: string,
+): Promise<(Found & { readonly line: number; readonly otherLine: number | undefined })[]> {
+  const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text: yaml }], undefined, settings);
+  return problems
+    .filter(({ code = '' }) => code in warningTable)
+    .map(({ code = '', key, field = '', line, other }) => ({
+      ...{ code, object: `${key!.kind}/${key!.name}`, field, line },
+      ...{ other: other?.object.replace(/ .*\//, '/'), otherLine: other?.line },
+    }));
+}
+
+function served(yaml: string): Found[] {
+  const found = statusOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {};
+  const short = (key: string): string => key.replace(/\/.*\//, '/');
+  return Object.values(found).map(({ code = '', objects = [], field = '', other }) => ({
+    ...{ code, object: short(objects[0]!), field },
+    other: other && short(other.object),
+  }));
+}
+
+it.each(faultyObjects)('$code: validate and push_status report $fault, with both places', async (row) => {
+  const { code, yaml, object, field, other, isOfFilesOnly } = row;
+  const expected = { code, object, field, other };
+  const [warning, ...more] = await validated(yaml);
+  expect(more).toEqual([]);
+  expect(warning).toMatchObject(expected);
+  expect(lineOf(yaml, warning!.line)).toBeLessThanOrEqual(warning!.line);
+  if (other !== undefined) expect(warning!.otherLine).toBeGreaterThan(0);
+  expect(served(yaml)).toEqual(isOfFilesOnly ? [] : [expected]);
+
+  /** First line of the document of a line. */
+  function lineOf(text: string, line: number): number {
+    return text.split('\n').slice(0, line).lastIndexOf('---') + 1;
+  }
+});
+
+it.each(faultyObjects)(
+  '$code: neither reports anything when the fault is corrected',
+  async ({ yaml, fix: [wrong, right] }) => {
+    expect(yaml).toContain(wrong);
+    const mended = yaml.replace(wrong, right);
+    expect(await validated(mended)).toEqual([]);
+    expect(served(mended)).toEqual([]);
+  },
+);
+
+it('validate names every kind of fault of one directory, and nothing else', async () => {
+  const found = await validated(faultyObjects.map(({ yaml }) => yaml).join(''));
+  const expected = faultyObjects.map(({ code, object, field, other }) => ({ code, object, field, other }));
+  const rows = found.map(({ code, object, field, other }) => ({ code, object, field, other }));
+  const sorted = (all: readonly Found[]) => all.map((one) => JSON.stringify(one)).sort();
+  expect(sorted(rows)).toEqual(sorted(expected as Found[]));
+});
+
+it('each code has a fault that shows it, and a row in the page', () => {
+  const page = readFileSync(join(packageRoot(), 'docs/config-analysis.md'), 'utf8');
+  for (const code of Object.keys(warningTable)) {
+    expect(faultyObjects.map((one) => one.code)).toContain(code);
+    expect(page).toContain(`| \`${code}\` |`);
+  }
+});

@@ -1,0 +1,52 @@
+/** Extension providers that AuthorizationPolicies and Telemetries name are in the mesh configuration. */
+import type { Config } from '../../model/config/config.ts';
+import type { AuthorizationPolicy } from '../../model/kinds/policies/authorization-policy.ts';
+import type { Telemetry } from '../../model/kinds/telemetry.ts';
+import { type ConfigCheck, type ConfigWarning, isWritten } from './config-warning.ts';
+
+interface Named {
+  readonly config: Config;
+  readonly name: string;
+  readonly field: string;
+  readonly effect: string;
+}
+
+export const checkProviders: ConfigCheck = function* ({ context, configs, known }) {
+  const names = new Set(context.mesh.extensionProviders.map(({ name }) => name));
+  const list = names.size === 0 ? 'it has none' : `it has ${[...names].join(', ')}`;
+  const warningOf = ({ config, name, field, effect }: Named): ConfigWarning | undefined => {
+    if (names.has(name) || !known.isComplete('ExtensionProvider')) return undefined;
+    const message = `the mesh configuration has no extension provider ${name} (${list}), so ${effect}: add it to extensionProviders, or correct the name`;
+    return { code: 'PROVIDER_NOT_FOUND', config, field, message };
+  };
+  for (const config of configs.AuthorizationPolicy) {
+    yield undefined;
+    for (const one of isWritten(config) ? providersOfPolicy(config) : []) yield warningOf(one);
+  }
+  for (const config of configs.Telemetry) {
+    yield undefined;
+    for (const one of isWritten(config) ? providersOfTelemetry(config) : []) yield warningOf(one);
+  }
+};
+
+function* providersOfPolicy(config: Config<AuthorizationPolicy>): Generator<Named> {
+  const { provider } = config.spec;
+  if (provider === undefined) return;
+  yield {
+    config,
+    name: provider,
+    field: 'spec.provider.name',
+    effect: 'all requests that the policy matches are denied',
+  };
+}
+
+function* providersOfTelemetry(config: Config<Telemetry>): Generator<Named> {
+  for (const list of ['tracing', 'metrics', 'accessLogging'] as const) {
+    for (const [index, { providers = [] }] of (config.spec[list] ?? []).entries()) {
+      for (const [at, name] of providers.entries()) {
+        const field = `spec.${list}[${index}].providers[${at}].name`;
+        yield { config, name, field, effect: 'nothing is sent to it' };
+      }
+    }
+  }
+}

@@ -1,0 +1,114 @@
+/** Selectors of policies and Sidecars: workloads that have the labels, and objects that select the same ones. */
+import type { Config } from '../../model/config/config.ts';
+import type { KindName } from '../../model/kinds/index.ts';
+import { LabelIndex } from '../../model/services/label-match.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from './config-warning.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Selector {
+  readonly field: string;
+  readonly labels: Labels;
+}
+
+type SelectorOf = (spec: never) => Selector | undefined;
+
+const policySelector = ({ selector }: { readonly selector?: Labels }): Selector | undefined =>
+  selector && { field: 'spec.selector.matchLabels', labels: selector };
+const workloadSelector = ({
+  workloadSelector: own,
+}: {
+  readonly workloadSelector?: Labels | { readonly labels: Labels };
+}) =>
+  own && {
+    field: 'spec.workloadSelector.labels',
+    labels: ('labels' in own && typeof own.labels === 'object' ? own.labels : own) as Labels,
+  };
+
+const selecting: readonly (readonly [KindName, SelectorOf])[] = [
+  ...(['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'WasmPlugin'] as const).map(
+    (kind) => [kind, policySelector as SelectorOf] as const,
+  ),
+  ...(['Sidecar', 'EnvoyFilter', 'DestinationRule'] as const).map(
+    (kind) => [kind, workloadSelector as SelectorOf] as const,
+  ),
+];
+
+/** Kinds of which a workload has one object of its namespace: the oldest. */
+const single: ReadonlySet<KindName> = new Set<KindName>(['PeerAuthentication', 'Sidecar', 'Telemetry']);
+
+export const checkSelectors: ConfigCheck = function* (sources) {
+  const workloads = yield* workloadsOf(sources);
+  for (const [kind, selectorOf] of selecting) {
+    const oldest = new Map<string, Config>();
+    for (const config of sources.configs[kind] as readonly Config<never>[]) {
+      yield undefined;
+      if (!isWritten(config) || hasTargets(config)) continue;
+      const selector = selectorOf(config.spec);
+      if (single.has(kind)) {
+        const key = `${config.namespace} ${JSON.stringify(Object.entries(selector?.labels ?? {}).sort())}`;
+        const other = oldest.get(key);
+        if (other === undefined) oldest.set(key, config);
+        else yield conflict(config, other, selector);
+      }
+      if (selector !== undefined) yield unmatched(config, selector, workloads, sources);
+    }
+  }
+};
+
+function hasTargets({ spec }: Config<never>): boolean {
+  return ((spec as { targetRefs?: readonly unknown[] }).targetRefs ?? []).length > 0;
+}
+
+type Workload = { readonly labels: Labels };
+type Workloads = ReadonlyMap<string, LabelIndex<Workload>>;
+
+/** Pods and WorkloadEntries by namespace, and all of them under ``. */
+function* workloadsOf({ configs }: CheckSources): Generator<undefined, Workloads> {
+  const found = new Map<string, LabelIndex<Workload>>([['', new LabelIndex()]]);
+  const add = (namespace: string, id: string, labels: Labels): void => {
+    const own = found.get(namespace) ?? new LabelIndex<Workload>();
+    found.set(namespace, own);
+    own.put(id, { labels });
+    found.get('')!.put(`${namespace}/${id}`, { labels });
+  };
+  for (const { namespace, name, labels } of configs.Pod) {
+    yield undefined;
+    add(namespace, `Pod ${name}`, labels);
+  }
+  for (const { namespace, name, labels, spec } of configs.WorkloadEntry) {
+    yield undefined;
+    add(namespace, `WorkloadEntry ${name}`, { ...spec.labels, ...labels });
+  }
+  return found;
+}
+
+function unmatched(
+  config: Config,
+  { field, labels }: Selector,
+  workloads: Workloads,
+  { known, context }: CheckSources,
+): ConfigWarning | undefined {
+  if (Object.keys(labels).length === 0) return undefined;
+  const isForMesh = config.namespace === context.mesh.rootNamespace;
+  const namespace = isForMesh ? '' : config.namespace;
+  if (!known.isComplete('Pod', namespace)) return undefined;
+  if (workloads.get(namespace)?.selectsAny(labels)) return undefined;
+  const text = Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ');
+  const where = isForMesh ? 'of the mesh' : `of namespace ${config.namespace}`;
+  return {
+    ...{ code: 'WORKLOAD_NOT_FOUND', config, field },
+    message: `no workload ${where} has the labels ${text}, so the object has no effect: correct the labels, or the labels of the pods`,
+  };
+}
+
+function conflict(config: Config, other: Config, selector: Selector | undefined): ConfigWarning {
+  const whom = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
+  return {
+    ...{ code: 'SELECTOR_CONFLICT', config, field: selector?.field ?? 'spec' },
+    message: `${config.kind} ${other.namespace}/${other.name} applies to ${whom} and is older, so this one has no effect: merge the two`,
+    other: { config: other },
+  };
+}

@@ -1,0 +1,64 @@
+import { expect, it } from 'vitest';
+import { shadowedMatches } from './shadowed-matches.ts';
+import type { HttpMatchRequest } from './virtual-service.ts';
+
+const route = [{ destination: { host: 'a.test' } }];
+
+/** Whether a request match is shadowed by one of an earlier route. */
+function isShadowed(earlier: HttpMatchRequest, later: HttpMatchRequest): boolean {
+  const http = [earlier, later].map((match) => ({ match: [match], route }));
+  const found = shadowedMatches({ hosts: ['a.test'], http });
+  for (const { path, by } of found) expect([path, by]).toEqual(['http[1].match[0]', 'http[0]']);
+  return found.length === 1;
+}
+
+const prefix = (text: string) => ({ uri: { prefix: text } });
+const get = { method: { exact: 'GET' } };
+
+it.each<[HttpMatchRequest, HttpMatchRequest]>([
+  [prefix('/a'), prefix('/a/late')],
+  [prefix('/a'), { uri: { exact: '/a/late' } }],
+  [prefix('/a'), { ...prefix('/a/late'), ...get }],
+  [
+    { ...prefix('/a'), headers: { x: { exact: '1' } } },
+    { ...prefix('/a/b'), headers: { y: { exact: '2' }, x: { exact: '1' } } },
+  ],
+  [{ ...prefix('/A'), ignoreUriCase: true }, prefix('/a/late')],
+  [
+    { ...prefix('/'), ...get },
+    { uri: { regex: '/a.*' }, ...get },
+  ],
+  [get, { ...prefix('/a'), ...get }],
+  [
+    { ...prefix('/a'), name: 'first' },
+    { ...prefix('/ab'), name: 'second', statPrefix: 'x' },
+  ],
+])('a match of an earlier route, %j, shadows %j', (earlier, later) => {
+  expect(isShadowed(earlier, later)).toBe(true);
+});
+
+it.each<[HttpMatchRequest, HttpMatchRequest]>([
+  [prefix('/a/late'), prefix('/a')],
+  [{ uri: { exact: '/a' } }, prefix('/a/late')],
+  [{ ...prefix('/a'), ...get }, prefix('/a/late')],
+  [
+    { ...prefix('/a'), ...get },
+    { ...prefix('/a/late'), method: { exact: 'POST' } },
+  ],
+  [{ ...prefix('/a'), withoutHeaders: { x: { present: true } } }, prefix('/a/late')],
+  [prefix('/a'), { ...prefix('/a/late'), ignoreUriCase: true }],
+  [prefix('/A'), prefix('/a/late')],
+  [prefix('/a'), { uri: { regex: '/a/.*' } }],
+  [{ ...prefix('/a'), gateways: ['shop/g'] }, prefix('/a/late')],
+  [
+    { ...prefix('/a'), port: 80 },
+    { ...prefix('/a/late'), port: 81 },
+  ],
+])('a match of an earlier route, %j, does not shadow %j', (earlier, later) => {
+  expect(isShadowed(earlier, later)).toBe(false);
+});
+
+it('matches of one route do not shadow each other, because they lead to the same destination', () => {
+  const http = [{ match: [prefix('/a'), prefix('/a/b')], route }];
+  expect(shadowedMatches({ hosts: ['a.test'], http })).toEqual([]);
+});
