@@ -23,7 +23,7 @@ export interface Specimen {
 }
 
 const maxTries = 150;
-const maxTriesAtOnePlace = 4;
+const maxTriesAtOnePlace = 5;
 
 /** A place where a field is. */
 export interface Occurrence {

@@ -7,7 +7,6 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { text } from '../../src/model/fields/decode.ts';
 import { describedAs, type FieldDescription } from '../../src/model/fields/description.ts';
-import { gatewayApiKinds } from '../../src/model/kinds/gateway-api/index.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { kubernetesKinds } from '../../src/model/kinds/kubernetes/index.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -19,9 +18,7 @@ import { readWorlds } from './world.ts';
 const effects = new Effects(readWorlds());
 
 /** Kinds of Kubernetes have many fields of which few are read, and none that is read is reported. */
-const names = (Object.keys(kinds) as KindName[])
-  .filter((name) => !Object.hasOwn(kubernetesKinds, name) && !Object.hasOwn(gatewayApiKinds, name))
-  .sort();
+const names = (Object.keys(kinds) as KindName[]).filter((name) => !Object.hasOwn(kubernetesKinds, name)).sort();
 
 const subjects: readonly Subject[] = [...names.map(subjectOfKind), meshSubject];
 

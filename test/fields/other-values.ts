@@ -54,6 +54,7 @@ function otherTexts(value: string): readonly string[] {
     `x${value}`,
     `${value}/x`,
     `x.${value}`,
+    'Other',
     value.slice(0, -1),
     value.replace(/[a-z]/, 'x'),
   ];

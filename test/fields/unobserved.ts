@@ -69,4 +69,16 @@ export const unobserved: readonly Unobserved[] = [
     reason: 'the agent connects there',
     readBy: ['src/agent/xds/upstream.ts', 'parseHostAndPort(discoveryAddress)'],
   },
+  {
+    field: /^(HTTPRoute|GRPCRoute) .*(filters\[\]|path)\.type$/,
+    reason: 'says which field is beside it, and another value is refused',
+    readBy: ['src/model/kinds/gateway-api/http-route-filter.decode.ts', 'type === one.type'],
+  },
+  {
+    field: /^BackendTLSPolicy validation\.subjectAltNames\[\]\.type$/,
+    reason: 'says which field is beside it, and another value is refused',
+    readBy: ['src/model/kinds/gateway-api/backend-tls-policy.ts', "type === 'Hostname'"],
+  },
+  { field: /^(TCPRoute|TLSRoute) rules\[\]\.name$/, reason: 'names the rule for people' },
+  { field: /^GatewayClass description$/, reason: 'describes the class for people' },
 ];

@@ -1,6 +1,6 @@
 /**
  * Small meshes whose objects have the fields of their kinds: those of the golden cases, and of `worlds/` what these lack. A
- * file has a header (proxy, mesh configuration, features) and the objects.
+ * file has a header (proxy, mesh configuration, features) and the objects; `<authority>` stands for a certificate.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -27,6 +27,7 @@ import {
 } from '../../src/networking/index.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { atOnce } from '../../src/runtime/turns.ts';
+import { createAuthority } from '../certs/authority.ts';
 import { type GivenNode, givenMesh, givenProxy } from '../fixtures/given-mesh.ts';
 import { generate } from '../networking/case.ts';
 
@@ -53,8 +54,12 @@ export function readWorlds(): readonly World[] {
     ...globSync('test/fields/worlds/*.yaml', { cwd: packageRoot() }).sort(),
     ...globSync('test/networking/cases/*.in.yaml', { cwd: packageRoot() }).sort(),
   ];
+  const { certificate } = createAuthority();
   return files.map((file) => {
-    const text = readFileSync(`${packageRoot()}/${file}`, 'utf8');
+    const text = readFileSync(`${packageRoot()}/${file}`, 'utf8').replaceAll(
+      '<authority>',
+      JSON.stringify(certificate),
+    );
     const end = text.indexOf('\n---\n');
     const { proxy = {}, meshConfig = {}, features = {}, shows = [] } = parse(text.slice(0, end)) as Partial<World>;
     const objects = parseAllDocuments(text.slice(end + 5), { merge: true }).map(

@@ -12,10 +12,14 @@ type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<
  * Marks a field as accepted without effect.
  *
  * @param reason completes "has no effect: …"
- * @param harmless values that ask for what happens anyway: they have no warning, nor have empty texts and lists
+ * @param harmless values that ask for what happens anyway: they have no warning, nor have empty texts, lists and maps
  */
 export function withoutEffect<F extends AnyField>(field: F, reason: string, harmless: readonly unknown[] = []): F {
-  const effect: Effect = { type: 'none', reason, warns: (value) => !isUnset(value) && !harmless.includes(value) };
+  const effect: Effect = {
+    type: 'none',
+    reason,
+    warns: (value) => !isUnset(value, field.decoder) && !harmless.includes(value),
+  };
   return { ...field, effect };
 }
 
@@ -33,9 +37,12 @@ export function withoutEffectWhere<F extends AnyField>(
   return { ...field, effect: { type: 'some values', reason, warns } };
 }
 
-/** Says as much as a field that is left out. */
-function isUnset(value: unknown): boolean {
-  return value === '' || (Array.isArray(value) && value.length === 0);
+/** Says as much as a field that is left out. An empty message may say more: which of several it is. */
+function isUnset(value: unknown, decoder: Describable): boolean {
+  if (value === '' || (Array.isArray(value) && value.length === 0)) return true;
+  const description = descriptionOf(decoder);
+  const isMap = description?.type === 'map' && descriptionOf(description.item)?.type !== 'anything';
+  return isMap && isObject(value) && Object.keys(value).length === 0;
 }
 
 /** Marks a field that the API has, and that a check of the decoder refuses whatever its value is. */

@@ -14,6 +14,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { nearestName } from '../../fields/nearest-name.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { group, hostname, kindName, listOf, objectName, preciseHostname } from './fields.ts';
@@ -21,7 +22,6 @@ import { group, hostname, kindName, listOf, objectName, preciseHostname } from '
 export interface BackendTlsPolicy {
   readonly targetRefs: readonly BackendTlsTarget[];
   readonly validation: BackendTlsValidation;
-  /** Decoded, without effect. */
   readonly options: Readonly<Record<string, string>>;
 }
 
@@ -125,12 +125,11 @@ export const maxBackendTlsTargets = 16;
 export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
   targetRefs: required(listOf(backendTlsTarget, 1, maxBackendTlsTargets)),
   validation: required(validation),
-  options: withDefault(dictionary(text), {}),
+  options: withoutEffect(withDefault(dictionary(text), {}), 'no option is supported'),
 });
 
-export function backendTlsWarnings({ options, targetRefs }: BackendTlsPolicy): FieldError[] {
+export function backendTlsWarnings({ targetRefs }: BackendTlsPolicy): FieldError[] {
   return [
-    ...mistakeAt('options', Object.keys(options).length > 0 ? 'has no effect: no option is supported' : undefined),
     ...targetRefs.flatMap(({ group: ofGroup, kind }, index) =>
       mistakeAt(
         `targetRefs[${index}]`,

@@ -145,7 +145,7 @@ describe('an HTTPRoute', () => {
     expect(configs).toHaveLength(1);
     expect(problems.map(({ severity, field, message }) => `${severity} ${field}: ${message}`)).toEqual([
       'warning spec.hostname: is not a known field; did you mean hostnames? (it is ignored)',
-      'warning spec.rules[0].retry: is not carried out',
+      'warning spec.rules[0].retry: has no effect: a VirtualService or the mesh configuration says how requests are retried',
       'warning spec.rules[0].matchess: is not a known field; did you mean matches? (it is ignored)',
     ]);
   });

@@ -1,11 +1,11 @@
 /** `gateway.networking.k8s.io` GatewayClass: which control plane carries out the Gateways that name it. */
 import { anything, type Decoder, optional, refine, required, struct, text } from '../../fields/decode.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { mistakeAt } from '../field-rules.ts';
 
 export interface GatewayClass {
   /** `istio.io/gateway-controller`. */
   readonly controllerName: string;
-  /** Decoded, without effect. */
   readonly parametersRef?: unknown;
   readonly description?: string;
 }
@@ -21,6 +21,9 @@ export const gatewayClass: Decoder<GatewayClass> = struct<GatewayClass>({
       ),
     ),
   ),
-  parametersRef: optional(anything),
+  parametersRef: withoutEffect(
+    optional(anything),
+    'it is for a deployer of gateways, which is not part of this control plane',
+  ),
   description: optional(text),
 });

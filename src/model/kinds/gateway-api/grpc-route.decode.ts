@@ -15,6 +15,7 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { composedRe2Mistake, re2Mistake } from '../../fields/re2.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { listOf, objectName } from './fields.ts';
@@ -27,7 +28,12 @@ import type {
   PathMatch,
   RouteObject,
 } from './http-route.ts';
-import { backendErrors, httpRouteFilters, weighedBackendFields } from './http-route-filter.decode.ts';
+import {
+  backendErrors,
+  grpcBackendFilters,
+  grpcRouteFilters,
+  weighedBackendFields,
+} from './http-route-filter.decode.ts';
 import { everyRequest, headerMatches } from './http-route-match.decode.ts';
 import { routeErrors, routeFields } from './route.decode.ts';
 
@@ -106,23 +112,28 @@ const types: ReadonlySet<HttpRouteFilterType> = new Set([
   'ExtensionRef',
 ]);
 
-const filters: Decoder<readonly HttpRouteFilter[]> = refine(httpRouteFilters, (list, path) =>
-  list.flatMap(({ type }, index) =>
-    mistakeAt(`${path}[${index}].type`, types.has(type) ? undefined : `must be one of ${[...types].join(', ')}`),
-  ),
-);
+function ofGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly HttpRouteFilter[]> {
+  return refine(filters, (list, path) =>
+    list.flatMap(({ type }, index) =>
+      mistakeAt(`${path}[${index}].type`, types.has(type) ? undefined : `must be one of ${[...types].join(', ')}`),
+    ),
+  );
+}
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(filters, []) }),
+  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(ofGrpc(grpcBackendFilters), []) }),
   backendErrors,
 );
 
 const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 'retry'>>({
   name: optional(objectName),
   ...restrictions({ matches: withDefault(listOf(match, 0, 64), [everyRequest]) }),
-  filters: withDefault(filters, []),
+  filters: withDefault(ofGrpc(grpcRouteFilters), []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
-  sessionPersistence: optional(anything),
+  sessionPersistence: withoutEffect(
+    optional(anything),
+    'a DestinationRule with consistentHash keeps sessions together',
+  ),
 });
 
 export const grpcRouteObject: Decoder<RouteObject> = refine(

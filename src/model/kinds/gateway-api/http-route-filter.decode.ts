@@ -4,6 +4,7 @@ import {
   count,
   type Decoder,
   type FieldError,
+  type Fields,
   integer,
   mapped,
   name,
@@ -16,6 +17,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { refused, withoutEffect } from '../../fields/effect.ts';
 import { lineMistake, mistakeAt, repetitions } from '../field-rules.ts';
 import { group, kindName, listOf, namespace, preciseHostname } from './fields.ts';
 import type {
@@ -153,33 +155,70 @@ const requestMirror: Decoder<RequestMirror> = refine(
     ),
 );
 
-const filter: Decoder<HttpRouteFilter> = refine(
-  struct<HttpRouteFilter>({
-    type: required(oneOf(types)),
-    requestHeaderModifier: optional(headerModifier),
-    responseHeaderModifier: optional(headerModifier),
-    requestRedirect: optional(requestRedirect),
-    requestMirror: optional(requestMirror),
-    urlRewrite: optional(urlRewrite),
-    extensionRef: optional(anything),
-    cors: optional(anything),
-    externalAuth: optional(anything),
-  }),
-  (one, path) =>
+const notSupported = 'the filter is not supported, so requests are answered with 500';
+
+const filterFields: Fields<HttpRouteFilter> = {
+  type: required(oneOf(types)),
+  requestHeaderModifier: optional(headerModifier),
+  responseHeaderModifier: optional(headerModifier),
+  requestRedirect: optional(requestRedirect),
+  requestMirror: optional(requestMirror),
+  urlRewrite: optional(urlRewrite),
+  extensionRef: withoutEffect(optional(anything), notSupported),
+  cors: withoutEffect(optional(anything), notSupported),
+  externalAuth: withoutEffect(optional(anything), notSupported),
+};
+
+function filterOf(fields: Fields<HttpRouteFilter>): Decoder<HttpRouteFilter> {
+  return refine(struct<HttpRouteFilter>(fields), (one, path) =>
     types.flatMap((type) => {
       const wanted = type === one.type;
       if (wanted === (one[fieldOfType[type]] !== undefined)) return [];
       const message = wanted ? `is required for type ${type}` : `is for type ${type}, not ${one.type}`;
       return [{ path: `${path}.${fieldOfType[type]}`, message }];
     }),
-);
+  );
+}
 
 /** Filters of which a list has one at most. */
 const once: readonly HttpRouteFilterType[] = [
   ...(['RequestHeaderModifier', 'ResponseHeaderModifier', 'RequestRedirect', 'URLRewrite', 'CORS'] as const),
 ];
 
-export const httpRouteFilters: Decoder<readonly HttpRouteFilter[]> = refine(listOf(filter, 0, 16), (filters, path) => {
+/** Filters of a rule. */
+export const httpRouteFilters = filtersOf(filterFields);
+
+/** Filters of one backend. */
+export const backendFilters = filtersOf({
+  ...filterFields,
+  requestRedirect: withoutEffect(filterFields.requestRedirect, notSupported),
+  requestMirror: withoutEffect(filterFields.requestMirror, notSupported),
+  urlRewrite: withoutEffect(filterFields.urlRewrite, notSupported),
+});
+
+const notOfGrpc = 'GRPCRoutes have no such filter';
+const grpcFields: Fields<HttpRouteFilter> = {
+  ...filterFields,
+  requestRedirect: refused(filterFields.requestRedirect, notOfGrpc),
+  urlRewrite: refused(filterFields.urlRewrite, notOfGrpc),
+  cors: refused(filterFields.cors, notOfGrpc),
+  externalAuth: refused(filterFields.externalAuth, notOfGrpc),
+};
+
+/** Filters of a rule of a GRPCRoute. Its decoder refuses the others by their type. */
+export const grpcRouteFilters = filtersOf(grpcFields);
+
+/** Filters of one backend of a GRPCRoute. */
+export const grpcBackendFilters = filtersOf({
+  ...grpcFields,
+  requestMirror: withoutEffect(grpcFields.requestMirror, notSupported),
+});
+
+function filtersOf(fields: Fields<HttpRouteFilter>): Decoder<readonly HttpRouteFilter[]> {
+  return refine(listOf(filterOf(fields), 0, 16), filterListErrors);
+}
+
+function filterListErrors(filters: readonly HttpRouteFilter[], path: string): FieldError[] {
   const redirect = filters.some(({ type }) => type === 'RequestRedirect');
   const rewrite = filters.findIndex(({ type }) => type === 'URLRewrite');
   return [
@@ -194,7 +233,7 @@ export const httpRouteFilters: Decoder<readonly HttpRouteFilter[]> = refine(list
       redirect && rewrite >= 0 ? 'must not be given beside RequestRedirect' : undefined,
     ),
   ];
-});
+}
 
 /** The filter's change of the path, if it has one. */
 export function pathModifierOf({

@@ -9,15 +9,22 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { mistakeAt } from '../field-rules.ts';
 import { duration, listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
-import { backendErrors, httpRouteFilters, pathModifierOf, weighedBackendFields } from './http-route-filter.decode.ts';
+import {
+  backendErrors,
+  backendFilters,
+  httpRouteFilters,
+  pathModifierOf,
+  weighedBackendFields,
+} from './http-route-filter.decode.ts';
 import { everyRequest, httpRouteMatch } from './http-route-match.decode.ts';
-import { routeErrors, routeFields, routeWarnings } from './route.decode.ts';
+import { routeErrors, routeFields } from './route.decode.ts';
 
 const backendRef: Decoder<HttpBackendRef> = refine(
-  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(httpRouteFilters, []) }),
+  struct<HttpBackendRef>({ ...weighedBackendFields, filters: withDefault(backendFilters, []) }),
   backendErrors,
 );
 
@@ -33,8 +40,14 @@ const rule: Decoder<HttpRouteRule> = refine(
         backendRequestMs: optional(duration, 'backendRequest'),
       }),
     ),
-    retry: optional(anything),
-    sessionPersistence: optional(anything),
+    retry: withoutEffect(
+      optional(anything),
+      'a VirtualService or the mesh configuration says how requests are retried',
+    ),
+    sessionPersistence: withoutEffect(
+      optional(anything),
+      'a DestinationRule with consistentHash keeps sessions together',
+    ),
   }),
   (one, path) => [...redirectErrors(one, path), ...prefixErrors(one, path), ...timeoutErrors(one, path)],
 );
@@ -84,15 +97,3 @@ export const httpRouteObject: Decoder<RouteObject> = refine(
   }),
   routeErrors,
 );
-
-/** What the object says and nobody carries out. */
-export function httpRouteWarnings(route: RouteObject): FieldError[] {
-  return [
-    ...routeWarnings(route),
-    ...route.rules.flatMap((one, index) =>
-      (['retry', 'sessionPersistence'] as const).flatMap((field) =>
-        mistakeAt(`rules[${index}].${field}`, one[field] === undefined ? undefined : 'is not carried out'),
-      ),
-    ),
-  ];
-}

@@ -8,7 +8,6 @@ export interface RouteObject {
   /** None: those of the parents. */
   readonly hostnames: readonly string[];
   readonly rules: readonly HttpRouteRule[];
-  /** Decoded, without effect: where a route goes is in `parentRefs`. */
   readonly useDefaultGateways?: unknown;
 }
 

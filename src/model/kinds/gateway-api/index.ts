@@ -6,7 +6,7 @@ import { type BackendTlsPolicy, backendTlsPolicy, backendTlsWarnings } from './b
 import { gatewayApiGroup } from './fields.ts';
 import { type GatewayClass, gatewayClass } from './gateway-class.ts';
 import { grpcRouteObject } from './grpc-route.decode.ts';
-import { httpRouteObject, httpRouteWarnings } from './http-route.decode.ts';
+import { httpRouteObject } from './http-route.decode.ts';
 import type { RouteObject } from './http-route.ts';
 import { kubernetesGateway, kubernetesGatewayWarnings } from './kubernetes-gateway.decode.ts';
 import type { KubernetesGateway } from './kubernetes-gateway.ts';
@@ -51,11 +51,8 @@ export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind
     decode: (spec) => backendTlsPolicy(spec, ''),
   }),
   GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
-  GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, {
-    warnings: httpRouteWarnings,
-    versions: ['v1', 'v1alpha2'],
-  }),
-  HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject, { warnings: httpRouteWarnings }),
+  GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, { versions: ['v1', 'v1alpha2'] }),
+  HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject),
   KubernetesGateway: row('KubernetesGateway', 'gateways', kubernetesGateway, {
     writtenAs: 'Gateway',
     warnings: kubernetesGatewayWarnings,

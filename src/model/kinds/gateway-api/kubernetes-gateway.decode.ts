@@ -16,6 +16,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { withoutEffect, withoutEffectWhere } from '../../fields/effect.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import {
   gatewayApiGroup,
@@ -32,11 +33,20 @@ import type { AllowedRoutes, GatewayAddress, KubernetesGateway, Listener, Listen
 
 const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
 
+const notChecked = 'certificates of clients are not checked in this way, so the listener is closed';
+const forDeployer = 'it is for a deployer of gateways, which is not part of this control plane';
+
+const ofAll =
+  'certificates of clients are not checked in this way, so listeners with TLS are closed; none is shown to backends';
+
 const tls: Decoder<ListenerTls> = refine(
   struct<ListenerTls>({
     mode: withDefault(oneOf(['Terminate', 'Passthrough']), 'Terminate'),
     certificateRefs: withDefault(listOf(secretReference, 0, 64), []),
-    ...restrictions({ options: withDefault(dictionary(text), {}), frontendValidation: optional(anything) }),
+    ...restrictions({
+      options: withDefault(dictionary(text), {}),
+      frontendValidation: withoutEffectWhere(optional(anything), notChecked, () => true),
+    }),
   }),
   ({ mode, certificateRefs, options }, path) =>
     mistakeAt(
@@ -126,10 +136,10 @@ export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
     gatewayClassName: required(objectName),
     listeners: required(listOf(listener, 1, 64)),
     addresses: withDefault(listOf(address, 0, 16), []),
-    infrastructure: optional(anything),
-    allowedListeners: optional(anything),
-    tls: optional(anything),
-    defaultScope: optional(anything),
+    infrastructure: withoutEffect(optional(anything), forDeployer),
+    allowedListeners: withoutEffect(optional(anything), 'ListenerSets are not read'),
+    tls: withoutEffectWhere(optional(anything), ofAll, () => true),
+    defaultScope: withoutEffect(optional(anything), 'no Gateway is a default one'),
   }),
   ({ listeners, addresses }, path) => [
     ...repetitions(
@@ -157,25 +167,14 @@ function at(path: string, field: string): string {
   return path === '' ? field : `${path}.${field}`;
 }
 
-/** What the object says and nobody carries out. */
-export function kubernetesGatewayWarnings({
-  addresses,
-  tls: ofAll,
-  allowedListeners,
-}: KubernetesGateway): FieldError[] {
-  return [
-    ...addresses.flatMap(({ type }, index) =>
-      mistakeAt(
-        `addresses[${index}]`,
-        type === 'Hostname'
-          ? undefined
-          : `has no effect: an address of type ${type} is for who deploys a gateway; type Hostname names its Service`,
-      ),
+/** What is allowed and has no effect because of what it is beside. */
+export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): FieldError[] {
+  return addresses.flatMap(({ type }, index) =>
+    mistakeAt(
+      `addresses[${index}]`,
+      type === 'Hostname'
+        ? undefined
+        : `has no effect: an address of type ${type} is for who deploys a gateway; type Hostname names its Service`,
     ),
-    ...mistakeAt('tls', ofAll === undefined ? undefined : 'is not carried out'),
-    ...mistakeAt(
-      'allowedListeners',
-      allowedListeners === undefined ? undefined : 'has no effect: ListenerSets are not read',
-    ),
-  ];
+  );
 }

@@ -9,7 +9,6 @@ export interface KubernetesGateway {
   readonly listeners: readonly Listener[];
   /** None: workloads that have the object's name as a label carry it out. */
   readonly addresses: readonly GatewayAddress[];
-  /** Kept, without effect: for a deployer. */
   readonly infrastructure?: unknown;
   readonly allowedListeners?: unknown;
   /** TLS of the whole object (client certificates, certificates towards backends): not carried out. */

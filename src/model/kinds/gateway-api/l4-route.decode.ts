@@ -4,7 +4,7 @@ import { mistakeAt } from '../field-rules.ts';
 import { listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
 import { backendErrors, weighedBackendFields } from './http-route-filter.decode.ts';
-import { routeErrors, routeFields, routeWarnings } from './route.decode.ts';
+import { routeErrors, routeFields } from './route.decode.ts';
 
 const backendRef: Decoder<HttpBackendRef> = mapped(
   refine(struct<Omit<HttpBackendRef, 'filters'>>(weighedBackendFields), backendErrors),
@@ -38,13 +38,10 @@ function withoutHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
   return { ...route, hostnames: [] };
 }
 
-/** What the object says and nobody carries out. */
+/** What is allowed and probably not meant. */
 export function l4RouteWarnings(route: RouteObject): FieldError[] {
-  return [
-    ...routeWarnings(route),
-    ...mistakeAt(
-      'rules[1]',
-      route.rules.length > 1 ? 'is never reached: the first rule takes every connection' : undefined,
-    ),
-  ];
+  return mistakeAt(
+    'rules[1]',
+    route.rules.length > 1 ? 'is never reached: the first rule takes every connection' : undefined,
+  );
 }

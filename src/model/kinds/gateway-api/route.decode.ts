@@ -9,6 +9,7 @@ import {
   struct,
   withDefault,
 } from '../../fields/decode.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { mistakeAt, repetitions } from '../field-rules.ts';
 import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { ParentReference, RouteObject } from './http-route.ts';
@@ -24,7 +25,7 @@ const parentReference = struct<ParentReference>({
 export const routeFields = {
   parentRefs: withDefault(listOf(parentReference, 0, 32), []),
   ...restrictions({ hostnames: withDefault(listOf(hostname, 0, 16), []) }),
-  useDefaultGateways: optional(anything),
+  useDefaultGateways: withoutEffect(optional(anything), 'no Gateway is a default one'),
 };
 
 const mostMatches = 128;
@@ -45,11 +46,6 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
       matches > mostMatches ? `must have at most ${mostMatches} matches in all, not ${matches}` : undefined,
     ),
   ];
-}
-
-/** What routes of all kinds may say, and nobody carries out. */
-export function routeWarnings({ useDefaultGateways }: RouteObject): FieldError[] {
-  return mistakeAt('useDefaultGateways', useDefaultGateways === undefined ? undefined : 'has no effect');
 }
 
 /** References to one parent must be to different parts of it. */
