@@ -24,6 +24,7 @@ import { buildBootstrapPatches } from './patches/bootstrap.ts';
 import {
   buildClusters,
   buildExtensions,
+  buildingClusters,
   buildingListeners,
   buildingRoutes,
   buildListeners,
@@ -167,6 +168,7 @@ export const generators: ReadonlyMap<string, Generator> = new Map<string, Genera
     {
       scope: 'all',
       build: buildClusters,
+      building: buildingClusters,
       isUntouched: untouchedClusters,
       ahead: clustersAhead,
       projection: patchProjection,

@@ -35,6 +35,8 @@ export class ScriptedSource implements ResourceSource {
   readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
   readonly references: ResourceReferences = {
     names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
+    namesAmong: (resource, clusters) =>
+      [...clusters].filter((name) => this.#clusters.get(resource)?.includes(name) === true),
     usabilityOf: ({ name }) => this.usability.get(name) ?? usableWithAssignment(name),
     secretsOf: ({ name, version }) =>
       (this.usability.get(`${name}=${version}`) ?? this.usability.get(name))?.secrets ?? new Set(),

@@ -46,16 +46,17 @@ export function withRetained(
   if (added.length === 0) return left === retained ? rollout : { ...rollout, retained: left };
   const found = use();
   const isRunning = isRemovalPending(rollout);
+  const excess = Math.max(0, left.length + added.length - maxRetainedClusters);
   const all = [
     ...left,
-    ...added.map((name) => judged({ name, state: 'named', unacknowledged: nothing, stepsLeft: 0 }, found, isRunning)),
+    ...added.map((name): RetainedCluster => ({ name, state: 'named', unacknowledged: nothing, stepsLeft: 0 })),
   ];
-  const excess = Math.max(0, all.length - maxRetainedClusters);
   return {
     ...rollout,
-    retained: all.map((cluster, index) =>
-      index < excess ? { ...cluster, state: 'removable', stepsLeft: 0 } : cluster,
-    ),
+    retained: all.map((cluster, index): RetainedCluster => {
+      if (index < excess) return { ...cluster, state: 'removable', stepsLeft: 0 };
+      return index < left.length ? cluster : judged(cluster, found, isRunning);
+    }),
   };
 }
 

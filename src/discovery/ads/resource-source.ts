@@ -60,6 +60,8 @@ export interface FetchLimit {
 export interface ResourceReferences {
   /** Whether a listener, a route configuration or an extension configuration names the cluster. */
   names(resource: EncodedResource, cluster: string): boolean;
+  /** Those of these clusters that it names, in their order. */
+  namesAmong(resource: EncodedResource, clusters: ReadonlySet<string>): readonly string[];
   usabilityOf(cluster: EncodedResource): ClusterUsability;
   /** Names of the secrets that a cluster fetches. */
   secretsOf(cluster: EncodedResource): ReadonlySet<string>;

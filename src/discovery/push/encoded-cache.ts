@@ -389,11 +389,14 @@ export class EncodedCache {
   #prepareWhole(context: PushContext, typeUrl: string, shape: ProxyShape): (() => boolean) | undefined {
     const generator = this.#generators.get(typeUrl);
     if (generator?.scope !== 'all' || generator.building === undefined || !this.#keeps(typeUrl)) return undefined;
-    const set = this.#set(context, typeUrl, shape, undefined);
+    if (this.#set(context, typeUrl, shape, undefined).list !== undefined) return undefined;
+    // Mostly it is the list of a common shape with a few differences.
+    const listed = this.#layer(context, shape, generator)?.common ?? shape;
+    const set = this.#set(context, typeUrl, listed, undefined);
     if (set.list !== undefined) return undefined;
     const isLong = this.#setsOf(context).makesAhead || set.base === undefined || set.base.size > longWholeList;
     if (!isLong) return undefined;
-    const making = this.#wholeMaking(context, typeUrl, shape, generator, set);
+    const making = this.#wholeMaking(context, typeUrl, listed, generator, set);
     return () => making.step();
   }
 

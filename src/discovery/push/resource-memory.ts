@@ -39,6 +39,9 @@ const entryBytes = 300;
 const maxUnmeasured = 8_192;
 /** Dropped things of which is known that they were there: so many, and up to as many again that were dropped before them. */
 const maxDropped = 32_768;
+/** Objects that a thing may depend on to be forgotten when one of them changes: a listener may depend on all services. */
+const maxDependencies = 256;
+const noKeys: readonly string[] = [];
 /** Before so much was made again nobody is told. */
 const fewRemade = 1_000;
 
@@ -127,7 +130,8 @@ export class ResourceMemory implements Memory {
       id,
       inputs,
       value,
-      dependsOn: value.dependsOn.map(configKeyText),
+      // Of so many objects one changes soon, and the next thing under the key takes its place.
+      dependsOn: value.dependsOn.length > maxDependencies ? noKeys : value.dependsOn.map(configKeyText),
       used: false,
       bytes: 0,
       blocks: none,
@@ -135,6 +139,10 @@ export class ResourceMemory implements Memory {
       newer: undefined,
     });
     return value;
+  }
+
+  latest(type: RememberedType, key: string): unknown {
+    return this.#entries.get(`${type} ${key}`)?.value;
   }
 
   /** Forgets what depends on any of these objects, and sees to it that the rest is no more than may be kept. */

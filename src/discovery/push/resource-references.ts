@@ -1,6 +1,6 @@
 /** What encoded resources say of clusters, found out once for each resource and shared by all streams that are sent it. */
 import { onceFor } from '../../model/collections/once-for.ts';
-import { clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
+import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
 import { secretsIn, usabilityOf } from '../../networking/references/cluster-usability.ts';
 import { withFetchLimit } from '../../networking/references/fetch-limit.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences } from '../ads/resource-source.ts';
@@ -28,6 +28,7 @@ const limitedOf = onceFor((cluster: EncodedResource) =>
 
 export const resourceReferences: ResourceReferences = {
   names: (resource, cluster) => namesCluster(clustersOf(resource), cluster),
+  namesAmong: (resource, clusters) => clustersAmong(clustersOf(resource), clusters),
   usabilityOf: usability,
   secretsOf,
   withFetchLimit: (cluster, limit) => limitedOf(cluster)(limit),

@@ -87,10 +87,11 @@ spec:
     const stream = plane.client('ads.listening').sotw();
     const clusters = new Set<string>();
     const unknown: string[] = [];
-    let seen = '';
+    let [seen, routeResponses] = ['', 0];
     stream.onResponse = ({ typeUrl, versionInfo, nonce, resources }) => {
       const names = typeUrl === typeUrls.RDS ? ['8080'] : [];
       stream.send({ typeUrl, versionInfo, responseNonce: nonce, resourceNames: names });
+      if (typeUrl === typeUrls.RDS) routeResponses++;
       for (const { value } of resources) {
         if (typeUrl === typeUrls.CDS) clusters.add(fromBinary(ClusterSchema, value).name);
         seen = /outbound\|8080\|\|target-\d+\.shop\.test/.exec(Buffer.from(value).toString('latin1'))?.[0] ?? seen;
@@ -100,6 +101,8 @@ spec:
     const node = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'REDIRECT' } };
     stream.send({ node, typeUrl: typeUrls.CDS });
     stream.send({ typeUrl: typeUrls.RDS, resourceNames: ['8080'] });
+    // A request that is answered from a newer context than clusters were sent from is held back by make before break only.
+    await eventually('the first routes are served', () => routeResponses > 0);
     for (let generation = 1; generation <= 5; generation++) {
       plane.write('moved.yaml', moved(generation));
       await eventually(`routes lead to generation ${generation}`, () => seen.includes(`target-${generation}.`));

@@ -43,13 +43,18 @@ export class WholeListMaking {
   }
 }
 
+/** Resources that are as they were between two rests. */
+const keptAtATime = 64;
+
 function* making({ base, build, building, encode, made }: WholeListMakingOptions): Generator<void, void> {
   const list = new Map<string, EncodedResource>();
+  let kept = 0;
   for (const resource of building === undefined ? build() : yield* withRests(building)) {
     const before = base?.get(resource.name);
     const encoded = encode(resource, before) ?? before;
     if (encoded !== undefined) list.set(resource.name, encoded);
-    yield;
+    // What is as it was takes little.
+    if (encoded !== before || ++kept % keptAtATime === 0) yield;
   }
   made(isSameMap(base, list) ? base! : list);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
-import { allocateAddresses } from './auto-allocate.ts';
+import { AddressAllocation, allocateAddresses } from './auto-allocate.ts';
 
 const names = (count: number): string[] => Array.from({ length: count }, (_, index) => `shop/h-${index}.b`);
 
@@ -67,5 +67,38 @@ describe('a ServiceEntry', () => {
       const second = entry(`hosts: [a.b], ${spec}`).replace('name: a,', 'name: b,');
       expect(allocated(`${first}---\n${second}`)).toEqual([true, false]);
     }
+  });
+});
+
+describe('addresses of names that come and go', () => {
+  it('are those that all names together get, however many changes led to them', () => {
+    // Of so many names some thousand meet another one.
+    const present = names(12_000);
+    const allocation = new AddressAllocation();
+    for (const _ of allocation.allocating(present));
+    let [small, whole] = [0, 0];
+    for (let change = 0; change < 300; change++) {
+      const place = (change * 7_919) % present.length;
+      const [removed, added] = [new Set([present[place]!]), new Set([`bank/new-${change}.b`])];
+      present.splice(place, 1, ...added);
+      if (allocation.change(removed, added)) small++;
+      else {
+        whole++;
+        for (const _ of allocation.allocating(present));
+      }
+    }
+    expect(allocation.addresses.size).toBe(present.length);
+    for (const [name, { ipv4 }] of allocateAddresses(present)) expect(allocation.get(name)?.ipv4, name).toBe(ipv4);
+    // Most changes meet no other name: all are looked at only for the others.
+    expect(small).toBeGreaterThan(150);
+    expect(whole).toBeGreaterThan(10);
+  });
+
+  it('are allocated for all names if one comes twice, or if none is free', () => {
+    const allocation = new AddressAllocation();
+    for (const _ of allocation.allocating(['shop/a.b', 'shop/a.b']));
+    expect(allocation.change(new Set(['shop/a.b']), new Set())).toBe(false);
+    for (const _ of allocation.allocating(names(70_000)));
+    expect(allocation.change(new Set([names(1)[0]!]), new Set())).toBe(false);
   });
 });

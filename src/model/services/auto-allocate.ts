@@ -28,32 +28,121 @@ const maxTries = 1_000;
  * @param names the one to keep its address first (oldest first)
  */
 export function allocateAddresses(names: readonly string[]): ReadonlyMap<string, AllocatedAddresses> {
-  return atOnce(allocatingAddresses(names));
+  const allocation = new AddressAllocation();
+  atOnce(allocation.allocating(names));
+  return allocation.addresses;
 }
 
-/** The same in steps. */
-export function* allocatingAddresses(names: readonly string[]): Steps<ReadonlyMap<string, AllocatedAddresses>> {
-  const taken = new Set<number>();
-  const lowest = new Map<string, number>();
-  const search = { next: 0 };
-  for (const name of names) {
-    const slot = freeSlot(name, taken, search);
-    if (slot === undefined) break;
-    taken.add(slot);
-    lowest.set(name, Math.min(slot, lowest.get(name) ?? slot));
-    yield;
+/** Addresses of names that come and go. */
+export class AddressAllocation {
+  #addresses = new Map<string, Allocated>();
+  /** 1 for each slot that a name has. */
+  #taken = new Uint8Array(slots);
+  /** 1 for each taken slot that another name would have. */
+  #contested = new Uint8Array(slots);
+  /** Names came more than once, or found no place of their own: each may depend on all others. */
+  #isEntangled = false;
+  #version = 0;
+
+  get(name: string): AllocatedAddresses | undefined {
+    return this.#addresses.get(name);
   }
-  const addresses = new Map<string, AllocatedAddresses>();
-  for (const [name, slot] of lowest) {
-    addresses.set(name, addressesOf(slot));
-    yield;
+
+  /** Another number after each {@link allocating}: names that stay keep their addresses as long as it is the same. */
+  get version(): number {
+    return this.#version;
   }
-  return addresses;
+
+  get addresses(): ReadonlyMap<string, AllocatedAddresses> {
+    return this.#addresses;
+  }
+
+  /**
+   * Changes the addresses of these names, if all others keep theirs whatever the order of all.
+   *
+   * @param removed names in both keep their addresses
+   * @returns false if that depends on the order; nothing is changed then
+   */
+  change(removed: ReadonlySet<string>, added: ReadonlySet<string>): boolean {
+    if (this.#isEntangled) return false;
+    const freed = new Set<number>();
+    const gone = [...removed].filter((name) => !added.has(name));
+    for (const name of gone) {
+      const known = this.#addresses.get(name);
+      if (known === undefined || this.#contested[known.slot] === 1) return false;
+      freed.add(known.slot);
+    }
+    const found = new Map<number, Allocated & { readonly name: string }>();
+    for (const name of added) {
+      if (removed.has(name)) continue;
+      const hash = fnv1a(name);
+      const slot = hash % slots;
+      const isTaken = (this.#taken[slot] === 1 && !freed.has(slot)) || found.has(slot);
+      if (isTaken || !isUsable(slot) || this.#addresses.has(name)) return false;
+      found.set(slot, { ...addressesOf(slot), slot, hash, name });
+    }
+    for (const name of gone) this.#addresses.delete(name);
+    for (const slot of freed) this.#taken[slot] = 0;
+    for (const [slot, { name, ...addresses }] of found) {
+      this.#addresses.set(name, addresses);
+      this.#taken[slot] = 1;
+    }
+    return true;
+  }
+
+  /**
+   * Allocates addresses for all names, in steps.
+   *
+   * @param names as of {@link allocateAddresses}
+   */
+  *allocating(names: readonly string[]): Steps<void> {
+    const taken = new Uint8Array(slots);
+    const contested = new Uint8Array(slots);
+    const addresses = new Map<string, Allocated>();
+    const search = { next: 0, isUsed: false };
+    let isEntangled = false;
+    for (const [index, name] of names.entries()) {
+      const known = this.#addresses.get(name);
+      const hash = known?.hash ?? fnv1a(name);
+      const slot = freeSlot(hash, taken, contested, search);
+      const before = addresses.get(name);
+      isEntangled ||= slot === undefined || before !== undefined || search.isUsed;
+      if (slot === undefined) break;
+      taken[slot] = 1;
+      if (before === undefined || slot < before.slot) {
+        addresses.set(name, known?.slot === slot ? known : { ...addressesOf(slot), slot, hash });
+      }
+      if (index % namesAtATime === namesAtATime - 1) yield;
+    }
+    this.#addresses = addresses;
+    this.#taken = taken;
+    this.#contested = contested;
+    this.#isEntangled = isEntangled;
+    this.#version++;
+  }
 }
 
-function freeSlot(name: string, taken: ReadonlySet<number>, search: { next: number }): number | undefined {
-  const isFree = (slot: number): boolean => !taken.has(slot) && isUsable(slot);
-  const hash = fnv1a(name);
+interface Allocated extends AllocatedAddresses {
+  /** Place in the range. */
+  readonly slot: number;
+  readonly hash: number;
+}
+
+/** Names that get their addresses in one step. */
+const namesAtATime = 64;
+
+/** @param contested gets 1 for each taken slot that the name would have */
+function freeSlot(
+  hash: number,
+  taken: Uint8Array,
+  contested: Uint8Array,
+  search: { next: number; isUsed: boolean },
+): number | undefined {
+  const isFree = (slot: number): boolean => {
+    if (taken[slot] === 0) return isUsable(slot);
+    contested[slot] = 1;
+    return false;
+  };
   const first = hash % slots;
   if (isFree(first)) return first;
   const step = stepModulus - (hash % stepModulus);
@@ -61,6 +150,7 @@ function freeSlot(name: string, taken: ReadonlySet<number>, search: { next: numb
     const slot = ((hash + tries * step) >>> 0) % otherSlots;
     if (isFree(slot)) return slot;
   }
+  search.isUsed = true;
   while (search.next < slots && !isFree(search.next)) search.next++;
   return search.next < slots ? search.next : undefined;
 }

@@ -2,6 +2,7 @@
 
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarText } from '../../runtime/scalar-text.ts';
+import { onceFor } from '../collections/once-for.ts';
 import { type Config, configKeyOf } from '../config/config.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isWildcard } from '../fields/hostname.ts';
@@ -71,12 +72,12 @@ export function servicesOfEntry(
 }
 
 /** For which names addresses are allocated: for hosts that a client could tell by one. Those of a namespace share it. */
-export function allocationNames(entry: Config<ServiceEntry>): readonly string[] {
+export const allocationNames = onceFor((entry: Config<ServiceEntry>): readonly string[] => {
   const { spec, labels } = entry;
   if (booleanOf(labels['networking.istio.io/enable-autoallocate-ip'] ?? '') === false) return [];
   if ((spec.addresses?.length ?? 0) > 0 || spec.resolution === 'NONE') return [];
   return spec.hosts.filter((host) => !isWildcard(host)).map((host) => allocationName(entry, host));
-}
+});
 
 function allocationName(entry: Config<ServiceEntry>, hostname: string): string {
   return `${entry.namespace}/${hostname}`;

@@ -6,11 +6,12 @@
 import { isLoopback } from '../../runtime/loopback.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { onceForPair } from '../collections/once-for.ts';
+import { sameItems } from '../collections/same-items.ts';
 import { sorting } from '../collections/sorting.ts';
 import { byAge, type Config } from '../config/config.ts';
 import type { ServiceEntry } from '../kinds/service-entry.ts';
 import type { WorkloadEntry } from '../kinds/workload-entry.ts';
-import { type AllocatedAddresses, allocatingAddresses } from './auto-allocate.ts';
+import { AddressAllocation, type AllocatedAddresses } from './auto-allocate.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import { LabelIndex, type Selecting, SelectorIndex } from './label-match.ts';
 import { AddressBook, type LookedUp, type ProxyLookup, type TargetRef } from './proxy-lookup.ts';
@@ -31,6 +32,8 @@ import { byWorkloadAge, sameWorkload, type Workload, type WorkloadEvent, workloa
 interface Made {
   readonly entry: Config<ServiceEntry>;
   readonly services: readonly Service[];
+  /** The same by host. */
+  readonly ofHosts: ReadonlyMap<string, readonly Service[]>;
   readonly endpoints: ReadonlyMap<string, readonly Endpoint[]>;
 }
 
@@ -54,7 +57,7 @@ export class ServiceEntryServices {
   readonly #hosts = new Map<string, Host>();
   readonly #own = new Map<string, Workload>();
   readonly #workloads = new Map<string, LabelIndex<Workload>>();
-  #allocated: ReadonlyMap<string, AllocatedAddresses> = new Map();
+  readonly #allocation = new AddressAllocation();
   #selectors = new SelectorIndex<Config<ServiceEntry>>();
   #addresses = new AddressBook();
 
@@ -86,14 +89,17 @@ export class ServiceEntryServices {
   /** The same in steps. Until they are done it answers for some hosts what they were, and for others what they are. */
   *applying(changes: readonly Change[], pods: readonly WorkloadEvent[] = []): Steps<RegistryDelta> {
     const dirty = new Map<string, Config<ServiceEntry> | undefined>();
-    let allocates = false;
+    let [allocates, hasOtherAge] = [false, false];
     const selectors: ServiceName[] = [];
     for (const { key, current } of changes) {
       if (key.kind !== 'ServiceEntry') continue;
       const id = `${key.namespace}/${key.name}`;
       const entry = current as Config<ServiceEntry> | undefined;
       const old = this.#made.get(id)?.entry;
-      allocates ||= (old ? allocationNames(old) : []).join() !== (entry ? allocationNames(entry) : []).join();
+      const [oldNames, names] = [old, entry].map((one) => (one === undefined ? [] : allocationNames(one)));
+      const isOlderOrYounger = names!.length > 0 && old !== undefined && entry !== undefined && byAge(old, entry) !== 0;
+      hasOtherAge ||= isOlderOrYounger;
+      allocates ||= isOlderOrYounger || !sameItems(oldNames!, names!);
       dirty.set(id, entry);
       if (this.#select(id, old, entry)) {
         selectors.push(...entry!.spec.hosts.map((hostname) => ({ hostname, namespace: key.namespace })));
@@ -107,7 +113,7 @@ export class ServiceEntryServices {
       }
       yield;
     }
-    if (allocates) yield* this.#allocating(dirty);
+    if (allocates) yield* this.#allocating(dirty, hasOtherAge);
     const touched = new Map<string, { readonly hostname: string; readonly namespace: string }>();
     for (const [id, entry] of dirty) {
       this.#remake(id, entry, touched);
@@ -169,8 +175,13 @@ export class ServiceEntryServices {
     );
   }
 
-  /** Allocates anew; whoever got another address is made again. */
-  *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>): Steps<void> {
+  /**
+   * Allocates addresses for the names of changed entries. Entries whose address changed because of them are built again.
+   *
+   * @param hasOtherAge an entry has the age of another one: which names keep their addresses depends on the order of all
+   */
+  *#allocating(dirty: Map<string, Config<ServiceEntry> | undefined>, hasOtherAge: boolean): Steps<void> {
+    if (!hasOtherAge && this.#changesOwnAddressesOnly(dirty)) return;
     const entries = new Map([...this.#made].map(([id, { entry }]) => [id, entry]));
     for (const [id, entry] of dirty) {
       if (entry === undefined) entries.delete(id);
@@ -187,13 +198,27 @@ export class ServiceEntryServices {
     const isLast = ({ entry }: { readonly entry: Config }): number =>
       mayExport(entry.namespace, this.#options) ? 0 : 1;
     const eligible = yield* sorting(named, (a, b) => isLast(a) - isLast(b) || byAge(a.entry, b.entry));
-    const allocated = yield* allocatingAddresses(eligible.flatMap(({ names }) => names));
+    const before = this.#allocation.addresses;
+    yield* this.#allocation.allocating(eligible.flatMap(({ names }) => names));
     for (const { id, entry, names } of eligible) {
       yield;
-      const moved = names.some((name) => allocated.get(name)?.ipv4 !== this.#allocated.get(name)?.ipv4);
+      const moved = names.some((name) => this.#allocation.get(name)?.ipv4 !== before.get(name)?.ipv4);
       if (moved) dirty.set(id, entry);
     }
-    this.#allocated = allocated;
+  }
+
+  /** Changes the addresses of these entries' names, unless that may change those of other entries. @returns whether it did */
+  #changesOwnAddressesOnly(dirty: ReadonlyMap<string, Config<ServiceEntry> | undefined>): boolean {
+    const [removed, added] = [new Set<string>(), new Set<string>()];
+    for (const [id, entry] of dirty) {
+      const old = this.#made.get(id)?.entry;
+      for (const name of old ? allocationNames(old) : []) removed.add(name);
+      for (const name of entry ? allocationNames(entry) : []) {
+        if (added.has(name)) return false;
+        added.add(name);
+      }
+    }
+    return this.#allocation.change(removed, added);
   }
 
   #remake(
@@ -217,7 +242,7 @@ export class ServiceEntryServices {
   }
 
   #make(entry: Config<ServiceEntry>, before: Made | undefined): Made {
-    const allocated = (name: string): AllocatedAddresses | undefined => this.#allocated.get(name);
+    const allocated = (name: string): AllocatedAddresses | undefined => this.#allocation.get(name);
     const services = servicesOfEntry(entry, this.#options, allocated);
     const selector = entry.spec.workloadSelector?.labels;
     const isSelecting = selector !== undefined && !entry.isWithoutEndpoints;
@@ -230,7 +255,9 @@ export class ServiceEntryServices {
     const kept = [...endpoints].map(
       ([host, list]) => [host, keep(list, before?.endpoints.get(host) ?? noEndpoints)] as const,
     );
-    return { entry, services: keptServices(services, before?.services ?? []), endpoints: new Map(kept) };
+    const keptOnes = keptServices(services, before?.services ?? []);
+    const ofHosts = Map.groupBy(keptOnes, ({ hostname }) => hostname);
+    return { entry, services: keptOnes, ofHosts, endpoints: new Map(kept) };
   }
 
   /** What the ServiceEntries of a host give together. */
@@ -239,7 +266,7 @@ export class ServiceEntryServices {
     const host = this.#hosts.get(key)!;
     const made = [...host.entries].map((id) => this.#made.get(id)!).sort((a, b) => byAge(a.entry, b.entry));
     const services = keptServices(
-      made.flatMap((one) => one.services.filter((service) => service.hostname === hostname)),
+      made.flatMap((one) => one.ofHosts.get(hostname) ?? []),
       host.services,
     );
     const lists = made.map((one) => one.endpoints.get(hostname) ?? []);

@@ -7,6 +7,7 @@ import { limitedSubsets } from '../../model/services/limited-subsets.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { servicesByHost } from '../../model/services/services-within.ts';
+import { atOnce } from '../../runtime/turns.ts';
 import { mergeGateways } from '../gateway/merge-gateways.ts';
 import { referencedServices } from '../gateway/referenced-services.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
@@ -20,11 +21,28 @@ import { blackHole, dynamicDns, inboundPassthrough, passthrough } from './specia
 
 /** Clusters in the order in which Envoy is told of them. Names are unique: of two clusters of one name the first stays. */
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
+  return atOnce(buildingClusters(shape, push, memory));
+}
+
+/** The same with rests. */
+export function* buildingClusters(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): Generator<undefined, Resource[]> {
   const reach = reachOf(shape, push);
   const services = shape.type === 'router' ? referencedServices(reach.services, shape, push) : reach.services;
   const rest = shape.type === 'router' ? gatewayClusters(shape, push, reach) : sidecarClusters(shape, push, memory);
-  return withoutRepetitions([...clustersOf(services, reach, shape, push, memory), ...rest]);
+  const clusters: (readonly Resource[])[] = [];
+  for (const [index, service] of services.entries()) {
+    clusters.push(clustersOfService(service, reach, shape, push, memory));
+    if (index % servicesAtATime === servicesAtATime - 1) yield undefined;
+  }
+  return withoutRepetitions([...clusters, rest]);
 }
+
+/** Services whose clusters are looked up between two rests. */
+const servicesAtATime = 64;
 
 /** A sidecar's clusters for some hosts, and those that are for no host but the workload: what its own list has beside a common one. */
 export function buildSidecarClusters(
@@ -38,28 +56,28 @@ export function buildSidecarClusters(
   // Hosts are sorted: the order of a set tells which of them came first, so that a list would differ from one that is made anew.
   const services = [...hosts].sort().flatMap((host) => byHost(host));
   return withoutRepetitions([
-    ...clustersOf(services, reach, shape, push, memory),
-    ...sidecarClusters(shape, push, memory),
+    ...services.map((service) => clustersOfService(service, reach, shape, push, memory)),
+    sidecarClusters(shape, push, memory),
   ]);
 }
 
-function clustersOf(
-  services: readonly Service[],
+function clustersOfService(
+  service: Service,
   reach: Reach,
   shape: ProxyShape,
   push: PushContext,
   memory: Memory,
 ): readonly Resource[] {
-  return services.flatMap((service) =>
-    isAlias(service)
-      ? aliasClusters(service, reach, shape, push, memory)
-      : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory),
-  );
+  return isAlias(service)
+    ? aliasClusters(service, reach, shape, push, memory)
+    : sharedOutboundClusters(service, reach.destinationRuleFor(service), shape, push, memory);
 }
 
-function withoutRepetitions(clusters: readonly Resource[]): Resource[] {
+function withoutRepetitions(lists: readonly (readonly Resource[])[]): Resource[] {
   const byName = new Map<string, Resource>();
-  for (const cluster of clusters) if (!byName.has(cluster.name)) byName.set(cluster.name, cluster);
+  for (const clusters of lists) {
+    for (const cluster of clusters) if (!byName.has(cluster.name)) byName.set(cluster.name, cluster);
+  }
   return [...byName.values()];
 }
 

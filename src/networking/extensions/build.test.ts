@@ -111,6 +111,7 @@ spec: { url: "file:///a.wasm" }`);
         recalled.set(`${type} ${key}`, known);
         return known as ReturnType<typeof make>;
       },
+      latest: (type, key) => recalled.get(`${type} ${key}`),
     };
     const types = [36, 40, 36].map((minor) => {
       const shape = givenShape({ namespace: 'shop', envoy: { version: [1, minor, 0], hasV8: true } }, context);

@@ -19,7 +19,9 @@ export interface Memory {
     inputs: readonly unknown[],
     make: (before: T | undefined) => T,
   ): T;
+  /** What was made last under a key, from whatever inputs: as what `make` of {@link Memory.recall} is given. */
+  latest(type: RememberedType, key: string): unknown;
 }
 
 /** A memory that remembers nothing, for whoever asks once. */
-export const noMemory: Memory = { recall: (_type, _key, _inputs, make) => make(undefined) };
+export const noMemory: Memory = { recall: (_type, _key, _inputs, make) => make(undefined), latest: () => undefined };

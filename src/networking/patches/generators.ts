@@ -3,6 +3,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { clustersAhead as unpatchedClustersAhead } from '../clusters/ahead.ts';
 import {
+  buildingClusters as buildingUnpatchedClusters,
   buildClusters as unpatchedClusters,
   buildSidecarClusters as unpatchedSidecarClusters,
 } from '../clusters/build.ts';
@@ -29,6 +30,15 @@ export interface OwnClusters {
 
 export function buildClusters(shape: ProxyShape, push: PushContext, memory: Memory = noMemory): Resource[] {
   return patched('CDS', unpatchedClusters(shape, push, memory), shape, push);
+}
+
+/** The same with rests. */
+export function* buildingClusters(
+  shape: ProxyShape,
+  push: PushContext,
+  memory: Memory,
+): Generator<undefined, Resource[]> {
+  return patched('CDS', yield* buildingUnpatchedClusters(shape, push, memory), shape, push);
 }
 
 /** Patched ones are made ahead as patched: a patch of each of thousands takes longer than making them. */

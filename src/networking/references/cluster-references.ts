@@ -38,6 +38,15 @@ export function namesCluster(clusters: ClusterNames, name: string): boolean {
   return clusters.some((names) => names.has(name));
 }
 
+/** Those of these clusters that are named, in their order. */
+export function clustersAmong(clusters: ClusterNames, wanted: ReadonlySet<string>): readonly string[] {
+  const count = clusters.reduce((sum, { size }) => sum + size, 0);
+  // Of one large list thousands of new clusters may be looked up.
+  if (wanted.size * clusters.length <= count) return [...wanted].filter((name) => namesCluster(clusters, name));
+  const found = new Set(clusters.flatMap((names) => [...names].filter((name) => wanted.has(name))));
+  return found.size === 0 ? [] : [...wanted].filter((name) => found.has(name));
+}
+
 /** Chunks are shared by many resources of their type. */
 const namesInChunk = onceFor((schema: DescMessage) =>
   onceFor((chunk: Uint8Array): ReadonlySet<string> => {

@@ -1,7 +1,11 @@
-/** When Envoy can use a new cluster: from its bytes. */
-import { fromBinary } from '@bufbuild/protobuf';
-import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+/** When Envoy can use a new cluster: from its bytes. A cluster is not decoded for it: a response may contain thousands. */
+import {
+  Cluster_DiscoveryType,
+  Cluster_EdsClusterConfigSchema,
+  ClusterSchema,
+} from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { NameCollector } from './collect-names.ts';
+import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 import { secretFields } from './name-fields.ts';
 
 /** What Envoy waits for before it uses a new cluster (Envoy documentation, "Resource warming"). */
@@ -19,14 +23,60 @@ export interface ClusterUsability {
 
 const collector = new NameCollector({ fields: secretFields, skipped: new Set() });
 
+const { name, type, clusterType, edsClusterConfig, healthChecks } = ClusterSchema.field;
+const { serviceName } = Cluster_EdsClusterConfigSchema.field;
+
 /** @param first chunk of the encoded cluster, which begins at `start` */
 export function usabilityOf(first: Uint8Array, start: number): ClusterUsability {
-  const cluster = fromBinary(ClusterSchema, first.subarray(start));
+  const buffer = Buffer.from(first.buffer, first.byteOffset, first.byteLength);
+  let [clusterName, assignment] = ['', ''];
+  let hasHealthChecks = false;
+  let discovery: Cluster_DiscoveryType | 'extension' | undefined;
+  for (const { number, from, to, value } of fieldsOf(buffer, start, buffer.length)) {
+    if (number === name.number) clusterName = buffer.toString('utf8', from, to);
+    // Of a oneof the last one counts.
+    else if (number === type.number) discovery = value as Cluster_DiscoveryType;
+    else if (number === clusterType.number) discovery = 'extension';
+    else if (number === healthChecks.number) hasHealthChecks = true;
+    else if (number === edsClusterConfig.number) assignment = assignmentIn(buffer, from, to) ?? assignment;
+  }
   return {
-    after: awaitedBy(cluster),
-    assignment: cluster.edsClusterConfig?.serviceName || cluster.name,
+    after: hasHealthChecks ? 'warming' : awaitedBy(discovery),
+    assignment: assignment || clusterName,
     secrets: secretsIn(first, start),
   };
+}
+
+interface Field {
+  readonly number: number;
+  /** Of a string or message: where it begins, and ends. */
+  readonly from: number;
+  readonly to: number;
+  /** Of a number. */
+  readonly value: number;
+}
+
+function* fieldsOf(buffer: Buffer, start: number, end: number): Generator<Field> {
+  const at = new FieldCursor(buffer, start);
+  while (at.position < end) {
+    const tag = at.varint();
+    const number = tag >>> 3;
+    if ((tag & 7) === lengthDelimited) {
+      const length = at.varint();
+      const from = at.position;
+      at.position = Math.min(from + length, end);
+      yield { number, from, to: at.position, value: 0 };
+    } else if ((tag & 7) === 0) yield { number, from: 0, to: 0, value: at.varint() };
+    else at.skip(tag & 7);
+  }
+}
+
+function assignmentIn(buffer: Buffer, start: number, end: number): string | undefined {
+  let found: string | undefined;
+  for (const { number, from, to } of fieldsOf(buffer, start, end)) {
+    if (number === serviceName.number) found = buffer.toString('utf8', from, to);
+  }
+  return found;
 }
 
 /** Secrets that a cluster fetches by SDS. */
@@ -36,9 +86,8 @@ export function secretsIn(first: Uint8Array, start: number): ReadonlySet<string>
   return secrets;
 }
 
-function awaitedBy({ clusterDiscoveryType, healthChecks }: Cluster): ClusterUsability['after'] {
-  if (healthChecks.length > 0 || clusterDiscoveryType.case === 'clusterType') return 'warming';
-  switch (clusterDiscoveryType.value) {
+function awaitedBy(discovery: Cluster_DiscoveryType | 'extension' | undefined): ClusterUsability['after'] {
+  switch (discovery) {
     case Cluster_DiscoveryType.EDS:
       return 'assignment';
     case undefined:

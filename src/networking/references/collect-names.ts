@@ -5,6 +5,7 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { extensionTypes } from '../messages/extension-types.ts';
+import { FieldCursor, lengthDelimited } from './field-cursor.ts';
 
 export interface NameSearch {
   /** Numbers of the fields with names, by type name of their message. */
@@ -19,9 +20,6 @@ type Plan = ReadonlyMap<number, Step>;
 
 const anyType = 'google.protobuf.Any';
 const mapValueField = 2;
-const fixed64 = 1;
-const lengthDelimited = 2;
-const fixed32 = 5;
 
 export class NameCollector {
   readonly #search: NameSearch;
@@ -45,7 +43,7 @@ export class NameCollector {
 
   #read(plan: Plan, buffer: Buffer, start: number, end: number, names: Set<string>): void {
     if (plan.size === 0) return;
-    const at = new Cursor(buffer, start);
+    const at = new FieldCursor(buffer, start);
     while (at.position < end) {
       const tag = at.varint();
       const wireType = tag & 7;
@@ -68,7 +66,7 @@ export class NameCollector {
   }
 
   #readPacked(buffer: Buffer, start: number, end: number, names: Set<string>): void {
-    const at = new Cursor(buffer, start);
+    const at = new FieldCursor(buffer, start);
     let schema: DescMessage | undefined;
     while (at.position < end) {
       const tag = at.varint();
@@ -109,31 +107,5 @@ export class NameCollector {
     if (message === undefined || this.#search.skipped.has(message.typeName)) return undefined;
     const step = message.typeName === anyType ? 'packed' : message;
     return fieldKind === 'map' ? new Map([[mapValueField, step]]) : step;
-  }
-}
-
-class Cursor {
-  readonly #buffer: Buffer;
-  position: number;
-
-  constructor(buffer: Buffer, position: number) {
-    this.#buffer = buffer;
-    this.position = position;
-  }
-
-  /** Of tags and lengths: what is longer than 32 bits is none. */
-  varint(): number {
-    let value = 0;
-    for (let shift = 0; ; shift += 7) {
-      const byte = this.#buffer[this.position++] ?? 0;
-      if (shift < 32) value |= (byte & 0x7f) << shift;
-      if (byte < 0x80) return value >>> 0;
-    }
-  }
-
-  skip(wireType: number): void {
-    if (wireType === fixed64) this.position += 8;
-    else if (wireType === fixed32) this.position += 4;
-    else this.varint();
   }
 }

@@ -131,12 +131,16 @@ function* restOf(shared: PlanAhead): PlanAhead {
 
 function* planAhead(key: string, around: Surroundings): PlanAhead {
   const others = modelFor(around);
-  const made = yield* makingAll(others?.plan.made, around, others);
-  const plan = yield* planningWith(made, others?.plan, around);
-  yield* recalled(key, around, (before) =>
-    before === undefined ? asModel(plan, others, around) : nextPlan(before, around),
-  ).blocks;
+  const own = around.memory.latest('RDS', planKey(key)) as RoutePlan | undefined;
+  const model = nearerModel(others, own, around);
+  const start = model?.plan ?? own;
+  const made = yield* makingAll(start?.made, around, model);
+  const plan = yield* planningWith(made, start, around);
+  yield* recalled(key, around, (before) => (before === own ? asModel(plan, others, around) : nextPlan(before, around)))
+    .blocks;
 }
+
+const planKey = (key: string): string => `plan ${key}`;
 
 function recalled(
   key: string,
@@ -145,7 +149,7 @@ function recalled(
 ): RoutePlan {
   const { services, virtualServices } = selection.egress;
   const inputs = [services, scope.services, virtualServices, push.destinationRuleRevision, push.mesh];
-  return memory.recall('RDS', `plan ${key}`, inputs, make);
+  return memory.recall('RDS', planKey(key), inputs, make);
 }
 
 /** The plan of any client that has the same services under the same names: of most virtual hosts all have the very same. */
@@ -192,8 +196,13 @@ function asModel(plan: RoutePlan, others: Model | undefined, around: Surrounding
 function nextPlan(own: RoutePlan | undefined, around: Surroundings): RoutePlan {
   if (around.selection.host !== undefined) return planFrom(undefined, around);
   const others = modelFor(around);
-  const model = own === undefined || isNearer(others, own, around) ? others : undefined;
+  const model = nearerModel(others, own, around);
   return asModel(planFrom(model?.plan ?? own, around, model), others, around);
+}
+
+/** The plan of another client that the next one is made from; undefined: it is made from the client's own. */
+function nearerModel(others: Model | undefined, own: RoutePlan | undefined, around: Surroundings): Model | undefined {
+  return own === undefined || isNearer(others, own, around) ? others : undefined;
 }
 
 /**

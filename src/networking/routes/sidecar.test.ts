@@ -313,6 +313,7 @@ describe('routes made ahead', () => {
         if (key.startsWith('plan ')) plans++;
         return noMemory.recall(type, key, inputs, make);
       },
+      latest: () => undefined,
     };
     const [first, second] = [ahead('shop', failing), ahead('bank', failing)];
     first.next();

@@ -4,6 +4,7 @@ import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/ads/rollout-rules.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { messageOf } from '../../../runtime/errors.ts';
+import type { Steps } from '../../../runtime/turns.ts';
 import type { OneShotAnswer } from '../one-shot.ts';
 import type { NodeIdentity, NodeResources, Preparation, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { type AdsTransport, isClientGone } from '../stream/ads-transport.ts';
@@ -197,9 +198,11 @@ export class AdsResponder implements GatedStream {
     const { observer, turns } = this.#around;
     const { typeUrl } = order;
     let ms = 0;
+    let reading: Steps<void> | undefined;
     turns.begin(() => {
       if (this.#client === undefined) return false;
       if (waiting.set !== 'being made') {
+        if (reading !== undefined && this.#step(reading)) return true;
         observer.generated?.(typeUrl, ms);
         this.#options.contained(() => this.#sendDue());
         return false;
@@ -208,11 +211,19 @@ export class AdsResponder implements GatedStream {
       const more = this.#tried(typeUrl, () => preparation.piece());
       if (more === false) waiting.set = this.#tried(typeUrl, () => preparation.result());
       else if (more === 'failed') waiting.set = more;
+      if (typeof waiting.set === 'object') reading = this.gate?.reading(order, waiting.set);
       ms += performance.now() - started;
       // Comparing and writing it has a piece of its own: a list of thousands takes milliseconds.
       return true;
     });
     return waiting;
+  }
+
+  /** @returns whether there are more steps; a bug in one costs the stream */
+  #step(steps: Steps<void>): boolean {
+    const step: { done?: boolean } = { done: true };
+    this.#options.contained(() => Object.assign(step, steps.next()));
+    return step.done === false;
   }
 
   #answer(order: ResponseOrder, set: Answer): void {

@@ -3,16 +3,12 @@ import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-proto
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { SentResources } from './ads-sent.ts';
 
-/** Whether an order may send the resource, which the client does not have so. */
-export function isOfOrder(
-  { all, asked, changed, has }: ResponseOrder,
-  name: string,
-  { resources }: ResourceSet,
-): boolean {
-  if (!all && !changed && !asked.includes(name)) return false;
-  if (has === undefined) return true;
-  const index = has.names.indexOf(name);
-  return index < 0 || has.versions[index] !== resources.get(name)!.version;
+/** Resources that an order may send, of those that the client does not have so. */
+export function ofOrder(order: ResponseOrder, names: readonly string[], { resources }: ResourceSet): readonly string[] {
+  const { all, changed, has } = order;
+  const asked = all || changed ? undefined : new Set(order.asked);
+  const versions = new Map(has?.names.map((name, index) => [name, has.versions[index]]));
+  return names.filter((name) => (asked?.has(name) ?? true) && versions.get(name) !== resources.get(name)!.version);
 }
 
 /** Whether an order sends nothing when all that is held back is taken out of it. */

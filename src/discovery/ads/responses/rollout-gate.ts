@@ -19,10 +19,11 @@ import {
   withUnknownClusters,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
+import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { Selection } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
-import { isNothingLeft, isOfOrder } from './held-order.ts';
+import { isNothingLeft, ofOrder } from './held-order.ts';
 import { LayeredResources } from './layered-resources.ts';
 import { eventsOf, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 import {
@@ -63,7 +64,10 @@ interface Candidates {
 /** How a client subscribes to clusters. Those that ask by name ask for routes first: nothing is held back for them. */
 type ClusterSubscription = 'none' | 'all' | 'by name';
 
+/** Clusters that {@link RolloutGate.reading} reads in one step. */
+const clustersAtATime = 32;
 const noNames: readonly string[] = [];
+const noClusters: ReadonlySet<string> = new Set();
 
 export class RolloutGate {
   readonly #stream: GatedStream;
@@ -111,6 +115,26 @@ export class RolloutGate {
   /** The clusters for which resources of a type wait. */
   awaits(typeUrl: string): readonly string[] {
     return this.#rollout.held.length === 0 ? noNames : awaitedClusters(this.#rollout, typeUrl);
+  }
+
+  /**
+   * Reads from resources that are new to the client what {@link prepare} and {@link sent} need of them, in steps. The results are
+   * remembered for all streams.
+   */
+  *reading({ typeUrl, has }: ResponseOrder, { resources }: ResourceSet): Steps<void> {
+    const { references } = this.#stream;
+    const difference = this.#stream.sentOf(typeUrl).differenceTo(resources);
+    if (typeUrl === clusterType && (this.#clustersVersion !== '' || has !== undefined)) {
+      for (const [index, name] of difference.added.entries()) {
+        references.usabilityOf(resources.get(name)!);
+        if (index % clustersAtATime === clustersAtATime - 1) yield;
+      }
+    }
+    if (!isGated(typeUrl) || this.#rollout.newClusters.length === 0) return;
+    for (const name of difference.changed) {
+      references.namesAmong(resources.get(name)!, noClusters);
+      yield;
+    }
   }
 
   /** What may be sent now for an order; undefined: all of it waits. */
@@ -211,9 +235,10 @@ export class RolloutGate {
   #dropGone(asked: readonly string[]): void {
     const configured = this.#stream.generatedClusters()?.resources;
     if (configured === undefined) return;
+    const wanted = new Set(asked);
     const names = this.#rollout.newClusters
       .filter(({ state, needs, name, assignment }) => {
-        const isAsked = state === 'sent' && needs === 'assignment' && asked.includes(assignment);
+        const isAsked = state === 'sent' && needs === 'assignment' && wanted.has(assignment);
         return isAsked && !configured.has(name);
       })
       .map(({ name }) => name);
@@ -300,15 +325,16 @@ export class RolloutGate {
     const { typeUrl } = order;
     const candidates = this.#candidates?.get(typeUrl);
     const unsent = this.#unsentClusters(order, set);
-    const blocking = [...unusableClusters(this.#rollout), ...unsent];
-    if (blocking.length === 0 && candidates === undefined) return { order, set };
+    const blocking = new Set([...unusableClusters(this.#rollout), ...unsent]);
+    if (blocking.size === 0 && candidates === undefined) return { order, set };
     const sent = this.#stream.sentOf(typeUrl);
-    const changed = sent.differenceTo(set.resources).changed.filter((name) => isOfOrder(order, name, set));
+    const changed = ofOrder(order, sent.differenceTo(set.resources).changed, set);
     const held = changed.flatMap((name): HeldResource[] => {
       const clusters = this.#blocking(set.resources.get(name)!, blocking);
       return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
     });
-    const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => unsent.includes(name)));
+    const isUnsent = new Set(unsent);
+    const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
     // An older candidate whose clusters were sent goes before a newer one whose clusters were not.
     if (awaitsUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
@@ -334,8 +360,9 @@ export class RolloutGate {
     return clusters === undefined ? noNames : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).added;
   }
 
-  #blocking(resource: EncodedResource, blocking: readonly string[]): readonly string[] {
-    return blocking.filter((name) => name === anyCluster || this.#stream.references.names(resource, name));
+  #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
+    const named = this.#stream.references.namesAmong(resource, blocking);
+    return blocking.has(anyCluster) ? [anyCluster, ...named] : named;
   }
 
   #hold(

@@ -2,10 +2,12 @@
  * Addresses that hosts of ServiceEntries have because nobody has given them any (PILOT_ENABLE_IP_AUTOALLOCATE), for people and other programs: they
  * are in force whether they stand there or not, and all replicas come to the same.
  */
+import { isDeepStrictEqual } from 'node:util';
+import { listDiff } from '../../../model/collections/list-diff.ts';
 import { byAge, type Config } from '../../../model/config/config.ts';
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { ServiceEntry } from '../../../model/kinds/service-entry.ts';
-import { allocatingAddresses } from '../../../model/services/auto-allocate.ts';
+import { AddressAllocation } from '../../../model/services/auto-allocate.ts';
 import { allocationNames } from '../../../model/services/service-entry-services.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
@@ -29,6 +31,10 @@ interface HostAddress {
 export class AddressDerivation implements StatusDerivation {
   readonly #options: AddressDerivationOptions;
   readonly onChanged: AddressDerivationOptions['onChanged'];
+  readonly #allocation = new AddressAllocation();
+  #entries: readonly Config<ServiceEntry>[] = [];
+  /** Addresses of entries, as of a version of the allocation. */
+  readonly #known = new WeakMap<Config, { readonly version: number; readonly addresses: readonly HostAddress[] }>();
 
   constructor(options: AddressDerivationOptions) {
     this.#options = options;
@@ -42,11 +48,14 @@ export class AddressDerivation implements StatusDerivation {
 
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
     const entries = this.#options.objects().ServiceEntry.toSorted(byAge);
-    const allocated = await turns.through(allocatingAddresses(entries.flatMap(allocationNames)));
+    if (!this.#changesOwnAddressesOnly(entries)) {
+      await turns.through(this.#allocation.allocating(entries.flatMap(allocationNames)));
+    }
+    this.#entries = entries;
     const derived = new Map<string, DerivedStatus>();
     for (const entry of entries.filter(this.#options.isWritten)) {
       const { namespace, name, generation } = entry;
-      const addresses = addressesOf(entry, (allocationName) => allocated.get(allocationName));
+      const addresses = this.#addressesOf(entry);
       derived.set(`ServiceEntry/${namespace}/${name}`, {
         ...ofObject(entry),
         ...(generation !== undefined && { generation }),
@@ -56,6 +65,29 @@ export class AddressDerivation implements StatusDerivation {
       await turns.rest();
     }
     return derived;
+  }
+
+  /** Changes the addresses of entries that differ, unless that may change those of others. @returns whether it did */
+  #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
+    const { removed, added } = listDiff(this.#entries, entries);
+    const names = added.flatMap(allocationNames);
+    const [old, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
+    if (now.size < names.length) return false;
+    // Which of several has an address first depends on their age.
+    const isSameAge = added.every((one) => removed.some((other) => byAge(one, other) === 0));
+    if (!isSameAge && names.some((name) => old.has(name))) return false;
+    return this.#allocation.change(old, now);
+  }
+
+  #addressesOf(entry: Config<ServiceEntry>): readonly HostAddress[] {
+    const { version } = this.#allocation;
+    let known = this.#known.get(entry);
+    if (known?.version !== version) {
+      const addresses = addressesOf(entry, (name) => this.#allocation.get(name));
+      known = { version, addresses: isDeepStrictEqual(addresses, known?.addresses) ? known!.addresses : addresses };
+      this.#known.set(entry, known);
+    }
+    return known.addresses;
   }
 }
 

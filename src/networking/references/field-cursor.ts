@@ -1,0 +1,34 @@
+/** Position in an encoded message (protobuf wire format). */
+
+const fixed64 = 1;
+/** Wire type of strings, bytes and messages. */
+export const lengthDelimited = 2;
+const fixed32 = 5;
+
+/** Reads tags, lengths and small numbers, one after another. */
+export class FieldCursor {
+  readonly #buffer: Buffer;
+  position: number;
+
+  constructor(buffer: Buffer, position: number) {
+    this.#buffer = buffer;
+    this.position = position;
+  }
+
+  /** The low 32 bits of a number: tags, lengths and enums have no more. */
+  varint(): number {
+    let value = 0;
+    for (let shift = 0; ; shift += 7) {
+      const byte = this.#buffer[this.position++] ?? 0;
+      if (shift < 32) value |= (byte & 0x7f) << shift;
+      if (byte < 0x80) return value >>> 0;
+    }
+  }
+
+  /** Skips the value of a field that is not {@link lengthDelimited}. */
+  skip(wireType: number): void {
+    if (wireType === fixed64) this.position += 8;
+    else if (wireType === fixed32) this.position += 4;
+    else this.varint();
+  }
+}
