@@ -7,20 +7,14 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { text } from '../../src/model/fields/decode.ts';
 import { describedAs, type FieldDescription } from '../../src/model/fields/description.ts';
-import { type KindName, kinds } from '../../src/model/kinds/index.ts';
-import { kubernetesKinds } from '../../src/model/kinds/kubernetes/index.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
-import { Effects, leavesOf, meshSubject, type Subject, subjectOfKind } from './effects.ts';
+import { Effects, leavesOf, type Subject, subjectOfKind } from './effects.ts';
 import { parentOf, type SchemaField, shapeOf } from './schema-fields.ts';
+import { subjects } from './subjects.ts';
 import { unobserved } from './unobserved.ts';
 import { readWorlds } from './world.ts';
 
 const effects = new Effects(readWorlds());
-
-/** Kinds of Kubernetes have many fields of which few are read, and none that is read is reported. */
-const names = (Object.keys(kinds) as KindName[]).filter((name) => !Object.hasOwn(kubernetesKinds, name)).sort();
-
-const subjects: readonly Subject[] = [...names.map(subjectOfKind), meshSubject];
 
 const exceptionOf = (field: string) => unobserved.find((exception) => exception.field.test(field));
 

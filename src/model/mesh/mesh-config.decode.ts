@@ -282,7 +282,11 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   ),
   inboundClusterStatName: optional(text),
   outboundClusterStatName: optional(text),
-  verifyCertificateAtClient: withoutEffect(optional(boolean), 'clients always verify certificates of servers', [true]),
+  verifyCertificateAtClient: withoutEffect(
+    optional(boolean),
+    'certificates of servers are verified unless a DestinationRule has insecureSkipVerify',
+    [true],
+  ),
   defaultConfig: optional(decodeProxyConfig),
 });
 
