@@ -6,7 +6,7 @@ import { type RBAC, RBACSchema } from '../../gen/envoy/extensions/filters/http/r
 import { type Wasm, WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
-import { buildWasmPlugins } from './build.ts';
+import { buildWasmPlugins, fetchedPlugin } from './build.ts';
 
 const hash = '2c26b46b68ffc68ff99b453c1d30413413422d706483bfa0f98a5e886266e7ae';
 
@@ -19,8 +19,11 @@ spec: ${spec}
 ${more}`);
   const shape = givenShape({ namespace: 'shop', labels: { app: 'web' }, ...node }, context);
   const resources = buildWasmPlugins(shape, context, ['shop.one.two', 'shop.other', 'nonsense']);
-  expect(resources.map(({ name }) => name)).toEqual(resources.length === 0 ? [] : ['shop.one.two']);
-  const packed = (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
+  const [plugin] = context.policiesFor(shape).wasmPlugins;
+  const fetched = plugin && fetchedPlugin(plugin, shape, context);
+  // A plugin is in the listener, or asked for by name.
+  expect(resources.map(({ name }) => name)).toEqual(plugin === undefined || fetched ? [] : ['shop.one.two']);
+  const packed = fetched ?? (resources[0]?.message as TypedExtensionConfig | undefined)?.typedConfig;
   return {
     wasm: packed && (anyUnpack(packed, WasmSchema) as Wasm | undefined),
     rbac: packed && (anyUnpack(packed, RBACSchema) as RBAC | undefined),
@@ -71,6 +74,24 @@ describe('the configuration of a WasmPlugin', () => {
         httpUri: { uri: 'http://modules.test:8080/a.wasm', httpUpstreamType: { value: 'outbound|8080||modules.test' } },
       },
     });
+  });
+
+  it('has a VM of its own for each code that is fetched and for each set of environment variables', () => {
+    const vmIdOf = (spec: string): string => {
+      const vm = made(spec, modules).wasm!.config!.vm;
+      return vm.case === 'vmConfig' ? vm.value.vmId : '';
+    };
+    const remote = (sha256: string, more = ''): string =>
+      `{ url: "http://modules.test:8080/a.wasm", sha256: ${sha256}${more} }`;
+    const env = (value: string): string => `, vmConfig: { env: [{ name: A, value: ${value} }] }`;
+    const specs = [
+      ...[remote(hash), remote(hash.replace('2', '3')), remote(hash, env('a')), remote(hash, env('b'))],
+      ...[`{ url: "file:///a"${env('a')} }`, `{ url: "file:///a"${env('b')} }`, '{ url: "file:///a" }'],
+    ];
+    const ids = specs.map(vmIdOf);
+    expect(new Set(ids).size).toBe(specs.length);
+    expect(ids.at(-1)).toBe('');
+    expect(vmIdOf(remote(hash, ', pluginConfig: { a: 1 }'))).toBe(ids[0]);
   });
 
   it.each([

@@ -1,14 +1,18 @@
 /**
- * ECDS: the configurations of the WasmPlugins of a proxy, which its filters ask for by name (spec/discovery.md §8.12). A
- * plugin changes then without its listener: no connection is drained for it.
+ * Configurations of the WasmPlugins of a proxy (spec/discovery.md §8.12). Filters ask for them by name (ECDS), so that a plugin changes
+ * without its listener, and no connection is drained for it. A plugin whose code Envoy fetches is in the listener itself: Envoy fetches code
+ * while a listener warms, and an Envoy 1.40 whose live listener gets a plugin with remote code by ECDS never fetches it (seen: each request
+ * gets 503). Until the code is there, the listener before it serves, with the plugin as it was.
  */
 
+import { hash } from 'node:crypto';
 import { create } from '@bufbuild/protobuf';
 import { type Any, anyPack, StringValueSchema } from '@bufbuild/protobuf/wkt';
 import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
 import { WasmSchema as HttpWasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
 import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import type { EnvironmentVariablesSchema, PluginConfigSchema } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
+import { onceForPair } from '../../model/collections/once-for.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -35,7 +39,9 @@ export function buildWasmPlugins(
   return names.flatMap((name) => {
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
-    const { code, cluster = '', dependsOn } = shape.runsWasm ? wasmSource(plugin.spec, shape, push) : withheld;
+    const { code, cluster = '', dependsOn } = sourceOf(plugin, shape, push);
+    // A listener from before the code was remote keeps what it has.
+    if (code?.specifier?.case === 'remote') return [];
     return memory.recall('ECDS', `${name} ${shape.runsWasm} ${cluster}`, [plugin], () => {
       const message = create(TypedExtensionConfigSchema, { name, typedConfig: configurationOf(plugin, code) });
       const key = configKeyOf(plugin);
@@ -43,6 +49,29 @@ export function buildWasmPlugins(
     });
   });
 }
+
+/** Of a plugin whose code Envoy fetches; `undefined` for others, whose filters ask for them. */
+export function fetchedPlugin(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): Any | undefined {
+  const { code } = sourceOf(plugin, shape, push);
+  return code?.specifier?.case === 'remote' ? configurationOf(plugin, code) : undefined;
+}
+
+/** Clusters that code is fetched from: with the plugins, all that the plugins in listeners depend on. */
+export function fetchedPluginsText(shape: ProxyShape, push: PushContext): string {
+  const { wasmPlugins } = push.policiesFor(shape);
+  return wasmPlugins.map((plugin) => sourceOf(plugin, shape, push).cluster ?? '').join();
+}
+
+function sourceOf(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): WasmSource {
+  if (!shape.runsWasm) return withheld;
+  const known = sourcesOf(shape, push);
+  const source = known.get(plugin) ?? wasmSource(plugin.spec, shape, push);
+  known.set(plugin, source);
+  return source;
+}
+
+/** Each listener of a proxy asks for them. */
+const sourcesOf = onceForPair((_: ProxyShape, __: PushContext) => new Map<Config<WasmPlugin>, WasmSource>());
 
 /** For an Envoy that would end or reject the plugin: the plugin acts as one whose code cannot be fetched. */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };
@@ -60,6 +89,7 @@ function pluginConfig(
 ): Init<typeof PluginConfigSchema> {
   const { pluginConfig: settings, pluginName = '', failStrategy, vmConfig } = spec;
   const environment = environmentOf(vmConfig?.env ?? []);
+  const vmId = vmIdOf(spec);
   return {
     name: extensionName({ namespace, name }),
     rootId: pluginName,
@@ -69,9 +99,23 @@ function pluginConfig(
     }),
     vm: {
       case: 'vmConfig',
-      value: { runtime: 'envoy.wasm.runtime.v8', code, ...(environment && { environmentVariables: environment }) },
+      value: {
+        ...{ runtime: 'envoy.wasm.runtime.v8', code },
+        ...(vmId !== '' && { vmId }),
+        ...(environment && { environmentVariables: environment }),
+      },
     },
   };
+}
+
+/**
+ * Plugins of one ID and one code share a VM. Envoy 1.40 does not count code that it has not fetched yet, nor environment variables: without
+ * an ID the plugin would run the code of another plugin, or with another one's variables.
+ */
+function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
+  const isLocal = url.startsWith('file:');
+  const variables = vmConfig?.env ?? [];
+  return isLocal && variables.length === 0 ? '' : hash('sha256', JSON.stringify([isLocal ? '' : sha256, variables]));
 }
 
 function environmentOf(

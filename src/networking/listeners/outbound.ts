@@ -4,6 +4,7 @@ import { type FilterChain, FilterChainSchema } from '../../gen/envoy/config/list
 import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { SidecarScope } from '../../model/push-context/sidecar-scope.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
+import { fetchedPluginsText } from '../extensions/build.ts';
 import { type ConnectionContext, clientContext, type ProxyContext } from '../inputs/connection-context.ts';
 import type { Memory } from '../inputs/generator-memory.ts';
 import { ruleOrigins, sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
@@ -59,6 +60,7 @@ function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: Sidecar
     resolvesDynamically(shape, push),
     fallback,
     telemetry.text,
+    fetchedPluginsText(shape, push),
   ];
   const key = JSON.stringify([bind, port, bindToPort, http, chains, about, policies.id]);
   const reach = reachOf(shape, push);

@@ -78,3 +78,80 @@ test('what nobody can fetch lets no request pass, or all of them, as the plugin 
   await mesh.apply(`${entry}\n---\n${plugin({ ...spec, failStrategy: 'FAIL_OPEN' })}`);
   await eventually('requests pass', async () => (await status()) === 200);
 });
+
+/** A store of modules by path. It answers as soon as it is released; at once for `/fast.wasm`. */
+async function slowStore(modules: Readonly<Record<string, Buffer>>) {
+  const released = Promise.withResolvers<void>();
+  let waiting = 0;
+  const store = await mesh.http('slow', {
+    respond: ({ url }, response) => {
+      if (url === '/fast.wasm') return void response.end(modules[url]);
+      waiting++;
+      return released.promise.then(() => void response.end(modules[url]));
+    },
+  });
+  const port = await mesh.port();
+  const spec = (path: string) => ({
+    url: `http://slow.shop.test:${port}${path}`,
+    sha256: createHash('sha256').update(modules[path]!).digest('hex'),
+  });
+  const entry = serviceEntry('slow.shop.test', { port, backends: [store] });
+  return { spec, entry, release: released.resolve, fetches: () => waiting };
+}
+
+test.each([
+  ['code of a file', 'FAIL_CLOSE', () => ({ url: `file://${folder}/418.wasm` }), 418],
+  ['code that cannot be fetched', 'FAIL_CLOSE', () => ({ url: 'oci://example.com/image:1' }), 403],
+  ['other code that was fetched', 'FAIL_CLOSE', (fetched: object) => fetched, 416],
+  ['other code that was fetched', 'FAIL_OPEN', (fetched: object) => fetched, 416],
+])('%s stays (%s) until the code that replaces it is fetched', async (_, failStrategy, before, status) => {
+  const { status: ask, entry } = await shop();
+  writeFileSync(join(folder, '418.wasm'), answering(418));
+  // Other tests have fetched code of other statuses, which Envoy keeps.
+  const replacement = 450 + failStrategy.length + (status % 10);
+  const store = await slowStore({ '/a.wasm': answering(replacement), '/fast.wasm': answering(416) });
+  const withPlugin = (spec: object) =>
+    [entry, store.entry, plugin({ ...spec, failStrategy, phase: 'AUTHN' })].join('\n---\n');
+  await mesh.apply(withPlugin(before(store.spec('/fast.wasm'))));
+  await eventually('the plugin answers', async () => (await ask()) === status);
+  const applied = mesh.apply(withPlugin(store.spec('/a.wasm')));
+  await eventually('the code is fetched', () => store.fetches() > 0);
+  for (let i = 0; i < 10; i++) expect(await ask()).toBe(status);
+  store.release();
+  await applied;
+  await eventually('the other code answers', async () => (await ask()) === replacement);
+});
+
+test('code is fetched as soon as its service is there', async () => {
+  const { status, entry } = await shop();
+  const store = await slowStore({ '/a.wasm': answering(470) });
+  store.release();
+  const fetched = plugin(store.spec('/a.wasm'));
+  await mesh.apply([entry, fetched].join('\n---\n'));
+  expect(await status()).toBe(403);
+  await mesh.apply([entry, store.entry, fetched].join('\n---\n'));
+  await eventually('the code answers', async () => (await status()) === 470);
+});
+
+test('two plugins with fetched code run their own code each', async () => {
+  const [here, there] = [await shop(), await shop()];
+  const store = await slowStore({ '/a.wasm': answering(481), '/b.wasm': answering(482) });
+  store.release();
+  const at = (name: string, path: string, port: number): string =>
+    object('extensions.istio.io/v1alpha1', 'WasmPlugin', 'shop', name, {
+      ...store.spec(path),
+      match: [{ ports: [{ number: port }] }],
+    });
+  const other = there.entry.replaceAll('cart', 'other');
+  await mesh.apply(
+    [here.entry, other, store.entry, at('one', '/a.wasm', here.port), at('two', '/b.wasm', there.port)].join('\n---\n'),
+  );
+  const status = async (port: number, host: string) => (await mesh.request('web', { port, host })).status;
+  await eventually(
+    'both answer',
+    async () =>
+      (await status(here.port, 'cart.shop.test')) > 400 && (await status(there.port, 'other.shop.test')) > 400,
+  );
+  expect(await status(here.port, 'cart.shop.test')).toBe(481);
+  expect(await status(there.port, 'other.shop.test')).toBe(482);
+});

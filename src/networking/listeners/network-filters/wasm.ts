@@ -1,20 +1,15 @@
-/** Code of WasmPlugins in the way of connections. Listeners have its name; what it is, proxies ask for (ECDS). */
+/** Code of WasmPlugins in the way of connections. Listeners have its name, for which proxies ask (ECDS), or the plugin itself where its code is fetched. */
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import { WasmSchema } from '../../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
-import { extensionName, pluginsOf, type WasmPhase } from '../../extensions/wasm-plugins.ts';
-import { adsConfigSource } from '../../messages/config-source-message.ts';
+import { wasmFilter } from '../../extensions/wasm-filter.ts';
+import { pluginsOf, type WasmPhase } from '../../extensions/wasm-plugins.ts';
 import type { NetworkFilterContributor } from './contributor.ts';
-
-const typeUrls = [WasmSchema, RBACSchema].map(({ typeName }) => `type.googleapis.com/${typeName}`);
 
 function wasmOf(...phases: readonly WasmPhase[]): NetworkFilterContributor {
   return (context) =>
     phases
       .flatMap((phase) => pluginsOf(context, 'NETWORK', phase))
-      .map((plugin) => ({
-        name: extensionName(plugin),
-        configType: { case: 'configDiscovery', value: { configSource: adsConfigSource, typeUrls: [...typeUrls] } },
-      }));
+      .map((plugin) => wasmFilter(plugin, context, [WasmSchema, RBACSchema]));
 }
 
 /** Before it is decided whether the connection may pass. */

@@ -1,0 +1,21 @@
+/** The filter of a WasmPlugin in a listener, of requests or of connections. */
+import type { DescMessage } from '@bufbuild/protobuf';
+import type { Config } from '../../model/config/config.ts';
+import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { ConnectionContext } from '../inputs/connection-context.ts';
+import { adsConfigSource } from '../messages/config-source-message.ts';
+import { fetchedPlugin } from './build.ts';
+import { extensionName } from './wasm-plugins.ts';
+
+/** @param types what the filter may become, where Envoy asks for it */
+export function wasmFilter(
+  plugin: Config<WasmPlugin>,
+  { shape, push }: Pick<ConnectionContext, 'shape' | 'push'>,
+  types: readonly DescMessage[],
+) {
+  const name = extensionName(plugin);
+  const fetched = fetchedPlugin(plugin, shape, push);
+  if (fetched !== undefined) return { name, configType: { case: 'typedConfig' as const, value: fetched } };
+  const typeUrls = types.map(({ typeName }) => `type.googleapis.com/${typeName}`);
+  return { name, configType: { case: 'configDiscovery' as const, value: { configSource: adsConfigSource, typeUrls } } };
+}
