@@ -8,6 +8,7 @@ import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/prot
 import { ScalarType } from '@bufbuild/protobuf';
 import { isObject } from '../../runtime/json-object.ts';
 import { durationMsOf } from '../fields/duration.ts';
+import { isJsonNumber } from '../fields/quoted-number.ts';
 
 /** Messages that contain JSON of any form, or whose JSON form needs no rewriting. */
 const opaque: ReadonlySet<string> = new Set([
@@ -79,9 +80,19 @@ function isWrapper({ typeName }: DescMessage): boolean {
   return /^google\.protobuf\.\w+Value$/.test(typeName);
 }
 
+/** Of floating-point fields. */
+const namedNumbers: ReadonlySet<string> = new Set(['NaN', 'Infinity', '-Infinity']);
+
+/** As protojson and jsonpb of Go: JSON's numbers in strings, of which protojson accepts `1e3` for a whole number, and jsonpb spaces. */
 function canonicalScalar(type: ScalarType, value: JsonValue): JsonValue {
   const isNumber = type !== ScalarType.STRING && type !== ScalarType.BYTES && type !== ScalarType.BOOL;
-  return isNumber && typeof value === 'string' ? value.trim() : value;
+  if (!isNumber || typeof value !== 'string') return value;
+  const trimmed = value.trim();
+  if (namedNumbers.has(trimmed)) return trimmed;
+  // The strict decoder would accept whatever JavaScript reads as a number, such as 0x10.
+  if (!isJsonNumber(trimmed)) return `${trimmed} (not a JSON number)`;
+  const number = Number(trimmed);
+  return /[.eE]/.test(trimmed) && Number.isSafeInteger(number) ? String(number) : trimmed;
 }
 
 /** A Go duration in seconds, to the nanosecond: `1m30s` is `90s`. */

@@ -25,6 +25,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { describedAs } from '../fields/description.ts';
+import { orQuoted } from '../fields/quoted-number.ts';
 import { lineMistake, mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
 import { headerNameMistake } from '../kinds/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
@@ -66,7 +67,7 @@ export type ExtAuthzProvider =
   | ({ readonly protocol: 'grpc' } & ExtAuthzSettings);
 
 const body: Decoder<ShownBody> = struct<ShownBody>({
-  maxRequestBytes: required(integer(1, 2 ** 31 - 1)),
+  maxRequestBytes: required(orQuoted(integer(1, 2 ** 31 - 1))),
   allowPartialMessage: optional(boolean),
   packAsBytes: optional(boolean),
 });

@@ -25,6 +25,7 @@ import {
 } from '../fields/decode.ts';
 import { withoutEffect } from '../fields/effect.ts';
 import { logFormatMistake } from '../fields/log-format.ts';
+import { orQuoted } from '../fields/quoted-number.ts';
 import { mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
 import type {
   DatadogProvider,
@@ -104,7 +105,7 @@ const header = struct<Header>({
 
 const zipkin = struct<ZipkinProvider & UnusedZipkinFields>({
   ...address,
-  maxTagLength: optional(count),
+  maxTagLength: optional(orQuoted(count)),
   enable64bitTraceId: optional(boolean),
   path: optional(text),
   traceContextOption: withoutEffect(
@@ -122,7 +123,7 @@ interface UnusedZipkinFields {
   readonly headers?: readonly Header[];
 }
 
-const datadog = struct<DatadogProvider>({ ...address, maxTagLength: optional(count) });
+const datadog = struct<DatadogProvider>({ ...address, maxTagLength: optional(orQuoted(count)) });
 
 const skywalking = struct<SkyWalkingProvider>({ ...address, accessToken: optional(text) });
 
@@ -130,7 +131,7 @@ const skywalking = struct<SkyWalkingProvider>({ ...address, accessToken: optiona
 const openTelemetry = refine(
   struct<OpenTelemetryTracingProvider>({
     ...address,
-    maxTagLength: optional(count),
+    maxTagLength: optional(orQuoted(count)),
     http: optional(
       struct<NonNullable<OpenTelemetryTracingProvider['http']>>({
         path: required(name),
@@ -153,8 +154,8 @@ const openTelemetry = refine(
     dynatraceSampler: optional(
       struct<NonNullable<OpenTelemetryTracingProvider['dynatraceSampler']>>({
         tenant: required(name),
-        clusterId: required(integer(-(2 ** 31), 2 ** 31 - 1)),
-        rootSpansPerMinute: optional(count),
+        clusterId: required(orQuoted(integer(-(2 ** 31), 2 ** 31 - 1))),
+        rootSpansPerMinute: optional(orQuoted(count)),
       }),
     ),
   }),

@@ -34,6 +34,7 @@ import {
 import { describedAs, type FieldDescription } from '../fields/description.ts';
 import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/names.ts';
+import { orQuoted } from '../fields/quoted-number.ts';
 import { exportTo, hostText, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
@@ -221,7 +222,7 @@ const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_
 export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   proxyListenPort: optional(port),
   proxyInboundListenPort: optional(port),
-  proxyHttpPort: optional(integer(0, 65535)),
+  proxyHttpPort: optional(orQuoted(integer(0, 65535))),
   connectTimeoutMs: optional(connectTimeoutMs, 'connectTimeout'),
   tcpKeepalive: optional(tcpKeepalive),
   protocolDetectionTimeoutMs: optional(wholeMs, 'protocolDetectionTimeout'),

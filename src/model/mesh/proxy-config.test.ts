@@ -8,6 +8,7 @@ import {
   parseHostAndPort,
   proxyConfigToJson,
 } from './proxy-config.ts';
+import { proxyMessageErrors } from './proxy-messages.ts';
 
 function decoded(value: unknown): Partial<ProxyConfig> {
   const result = decodeProxyConfig(value, '');
@@ -50,6 +51,14 @@ describe('decoding', () => {
   });
 
   test('whole numbers may stand in quotation marks, as in JSON of the API', () => {
+    const written = (limit: string) => ({
+      connectionSettings: { globalDownstreamConnectionLimit: limit },
+      tracing: { sampling: '1.5', maxPathTagLength: '1e2' },
+    });
+    expect(proxyMessageErrors(written('77'), 'defaultConfig')).toEqual([]);
+    expect(proxyMessageErrors(written('0x10'), 'defaultConfig').map(({ path }) => path)).toEqual([
+      'defaultConfig.connectionSettings.globalDownstreamConnectionLimit',
+    ]);
     expect(decoded({ statusPort: '7', concurrency: '2' })).toEqual({ statusPort: 7, concurrency: 2 });
     expect(errorsOf({ concurrency: '-1', statusPort: 'x', proxyAdminPort: ' 1' })).toEqual([
       'proxyAdminPort: must be a whole number, not the text " 1"',

@@ -24,9 +24,9 @@ import {
   struct,
   text,
 } from '../fields/decode.ts';
-
 import { describedAs } from '../fields/description.ts';
 import { effectWarnings, withoutEffect } from '../fields/effect.ts';
+import { orQuoted } from '../fields/quoted-number.ts';
 import { proxyMessages } from './proxy-messages.ts';
 
 export interface ProxyConfig {
@@ -113,12 +113,7 @@ export const defaultProxyConfig: ProxyConfig = {
 
 /** A whole number, which JSON of the API may have in quotation marks. */
 function whole(least: number, most: number): Decoder<number> {
-  const number = integer(least, most);
-  return describedAs(
-    (value: unknown, path: string) =>
-      number(typeof value === 'string' && /^-?\d{1,10}$/.test(value) ? Number(value) : value, path),
-    { type: 'narrowed', of: number, by: {} },
-  );
+  return orQuoted(integer(least, most));
 }
 
 /** `host:port`, with an IPv6 host in brackets. */

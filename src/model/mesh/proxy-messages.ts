@@ -27,6 +27,7 @@ import {
 } from '../fields/decode.ts';
 import { describedAs } from '../fields/description.ts';
 import { withoutEffect } from '../fields/effect.ts';
+import { orQuoted } from '../fields/quoted-number.ts';
 import { customTag } from '../kinds/telemetry.decode.ts';
 import type { CustomTag } from '../kinds/telemetry.ts';
 import { readinessProbe } from '../kinds/workload-group.decode.ts';
@@ -58,6 +59,8 @@ const tlsSettings = struct<TlsSettings>({
 
 const secondsText = refine(durationMs, atMost24Days);
 
+const quotedCount = orQuoted(count);
+
 /** Whole seconds as a number, or a duration. */
 const seconds: Decoder<unknown> = describedAs(
   (value: unknown, path: string) => (typeof value === 'number' ? count(value, path) : secondsText(value, path)),
@@ -74,14 +77,14 @@ const remoteService = struct<{ address?: string; tlsSettings?: TlsSettings; tcpK
   tlsSettings: restricting(optional(tlsSettings)),
   tcpKeepalive: optional(
     struct<{ probes?: number; time?: unknown; interval?: unknown }>({
-      probes: optional(count),
+      probes: optional(quotedCount),
       time: optional(seconds),
       interval: optional(seconds),
     }),
   ),
 });
 
-const percent: Decoder<number> = refine(decimal, (value, path) =>
+const percent: Decoder<number> = refine(orQuoted(decimal), (value, path) =>
   value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
 );
 
@@ -96,7 +99,7 @@ export interface TracingSettings {
 
 const tracingSettings: Fields<TracingSettings> = {
   sampling: optional(percent),
-  maxPathTagLength: optional(count),
+  maxPathTagLength: optional(quotedCount),
   customTags: optional(dictionary(customTag)),
   enableIstioTags: optional(boolean),
 };
@@ -157,7 +160,7 @@ export interface GatewayTopology {
 }
 
 export const gatewayTopology: Decoder<GatewayTopology> = struct<GatewayTopology>({
-  numTrustedProxies: optional(count),
+  numTrustedProxies: optional(quotedCount),
   forwardClientCertDetails: optional(oneOf(certificateDetails)),
   proxyProtocol: optional(struct<object>({})),
 });
@@ -221,7 +224,7 @@ export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherPr
 });
 
 const connectionSettings = struct<{ globalDownstreamConnectionLimit?: number }>({
-  globalDownstreamConnectionLimit: optional(integer(1, 2 ** 31 - 1)),
+  globalDownstreamConnectionLimit: optional(orQuoted(integer(1, 2 ** 31 - 1))),
 });
 
 /** What may be in each message, which is kept as written. */

@@ -1,0 +1,22 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, it } from 'vitest';
+import { integer } from './decode.ts';
+import { orQuoted } from './quoted-number.ts';
+
+const read = (written: unknown): number | undefined => {
+  const decoded = orQuoted(integer(0, 2 ** 31 - 1))(written, 'n');
+  return E.isRight(decoded) ? decoded.right : undefined;
+};
+
+it.each([
+  ['77', 77],
+  [77, 77],
+  ['1e3', 1000],
+  ['1000.0', 1000],
+  ['10e-1', 1],
+])("%j is the whole number %d, as for Go's protojson", (written, expected) => expect(read(written)).toBe(expected));
+
+it.each([' 77', '0x10', '+7', '007', '1_000', '7.5', '1.', '', 'NaN', 'true', '2147483648'])(
+  "'%s' is no whole number of 31 bits, as for Go's protojson",
+  (written) => expect(read(written)).toBeUndefined(),
+);
