@@ -25,7 +25,7 @@ function rowsOf({ name: known, decoder }: Subject): string {
   const outer = fields.filter(({ path }) => !path.includes('.') && !isWithoutEffect(path, fields));
   const marked = fields.flatMap((field) => rowOf(name, field) ?? []);
   const count = fields.filter(
-    ({ isLeaf, effect }) => isLeaf && (effect === undefined || effect.type === 'some values'),
+    ({ isLeaf, effect }) => isLeaf && (effect === undefined || effect.type.startsWith('some')),
   );
   const used = count.length === 0 ? 'no field is used' : `${count.length} fields are used`;
   return [
@@ -42,12 +42,12 @@ function rowOf(kind: string, { path, effect }: SchemaField): string | undefined 
   if (effect === undefined) return undefined;
   const about = {
     none: ['no', 'a warning'],
-    'some values': ['other', 'a warning'],
+    'some values': ['other', 'a warning for some values'],
+    'some objects': ['other', 'a warning beside some values of other fields'],
     refused: ['no', 'refused'],
   } as const;
   const [status, what] = about[effect.type];
-  const some = effect.type === 'some values' ? ' of some values' : '';
-  return `| ${kind} ${code(path)} | ${status} | ${what}${some}: ${effect.reason.replaceAll('|', '\\|')} |`;
+  return `| ${kind} ${code(path)} | ${status} | ${what}: ${effect.reason.replaceAll('|', '\\|')} |`;
 }
 
 function code(text: string): string {

@@ -377,7 +377,8 @@ function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, ali
     ...older.map(([name, [property, decoder]]) => {
       const aliasOf = own.find((field) => field.property === property);
       if (aliasOf === undefined) throw new TypeError(`${name} is another name of no field`);
-      return { name, decoder, isRequired: false, refusesNull: aliasOf.refusesNull, aliasOf: aliasOf.name };
+      const { refusesNull, effect } = aliasOf;
+      return { name, decoder, isRequired: false, refusesNull, aliasOf: aliasOf.name, ...(effect && { effect }) };
     }),
   ];
 }

@@ -33,11 +33,14 @@ export interface FieldDescription {
 /** What is said of a field that is not simply used (`effect.ts`). */
 export type Effect =
   | {
-      readonly type: 'none' | 'some values';
+      readonly type: 'none' | 'some values' | 'some objects';
       /** Completes "has no effect: …". */
       readonly reason: string;
-      /** @param value as it is written */
-      readonly warns: (value: unknown) => boolean;
+      /**
+       * @param value as it is written
+       * @param beside the object that the field is in, as it is written
+       */
+      readonly warns: (value: unknown, beside: Readonly<Record<string, unknown>>) => boolean;
     }
   | { readonly type: 'refused'; readonly reason: string };
 

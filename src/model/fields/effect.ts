@@ -37,6 +37,27 @@ export function withoutEffectWhere<F extends AnyField>(
   return { ...field, effect: { type: 'some values', reason, warns } };
 }
 
+/**
+ * Marks a field as used but beside some values of other fields.
+ *
+ * @param reason completes "has no effect: …"
+ * @param warns whether it has none beside the fields of its object, as they are written
+ * @param harmless values that ask for what happens anyway
+ */
+export function withoutEffectBeside<F extends AnyField>(
+  field: F,
+  reason: string,
+  warns: (beside: Readonly<Record<string, unknown>>) => boolean,
+  harmless: readonly unknown[] = [],
+): F {
+  const effect: Effect = {
+    type: 'some objects',
+    reason,
+    warns: (value, beside) => !isUnset(value, field.decoder) && !harmless.includes(value) && warns(beside),
+  };
+  return { ...field, effect };
+}
+
 /** Says as much as a field that is left out. An empty message may say more: which of several it is. */
 function isUnset(value: unknown, decoder: Describable): boolean {
   if (value === '' || (Array.isArray(value) && value.length === 0)) return true;
@@ -100,7 +121,7 @@ function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, u
   const written = value[name];
   if (written === undefined || written === null) return [];
   const at = fieldPath(path, name);
-  if (effect === undefined || effect.type === 'refused' || !effect.warns(written)) {
+  if (effect === undefined || effect.type === 'refused' || !effect.warns(written, value)) {
     return effect?.type === 'none' ? [] : effectWarnings(decoder, written, at);
   }
   return [{ path: at, message: `has no effect: ${effect.reason}`, code: 'FIELD_WITHOUT_EFFECT' }];

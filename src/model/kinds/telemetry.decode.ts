@@ -18,7 +18,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { atMostOneOf, inSchema } from '../fields/description.ts';
-import { withoutEffect, withoutEffectWhere } from '../fields/effect.ts';
+import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../fields/effect.ts';
 import { mistakeAt } from './field-rules.ts';
 import { maxTelemetryOverrides } from './object-limits.ts';
 import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
@@ -157,8 +157,12 @@ const accessLogging = struct<AccessLogging>({
   match: modeMatch,
   providers,
   disabled: flag,
-  filter: optional(
-    mapped(struct<{ expression: string }>({ expression: required(celExpression) }), ({ expression }) => expression),
+  filter: withoutEffectBeside(
+    optional(
+      mapped(struct<{ expression: string }>({ expression: required(celExpression) }), ({ expression }) => expression),
+    ),
+    'nothing is logged with disabled: true',
+    ({ disabled }) => disabled === true,
   ),
 });
 

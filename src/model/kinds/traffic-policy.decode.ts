@@ -1,4 +1,5 @@
 /** Decoding and rules of traffic policies (§4.5 DestinationRule; §3.3 locality). */
+import { isObject } from '../../runtime/json-object.ts';
 import {
   boolean,
   count,
@@ -14,6 +15,7 @@ import {
   list,
   mapped,
   name,
+  type OptionalField,
   oneOf,
   optional,
   port,
@@ -26,7 +28,7 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../fields/description.ts';
-import { withoutEffect } from '../fields/effect.ts';
+import { withoutEffect, withoutEffectBeside } from '../fields/effect.ts';
 import { isIpAddress } from '../fields/names.ts';
 import { fileName, lineMistake, mistakeAt, repetitions } from './field-rules.ts';
 import { localityErrors } from './locality-rules.ts';
@@ -160,33 +162,43 @@ function isPrime(value: number): boolean {
   return value > 1;
 }
 
+const region = struct<{ from: string; to: string }>({ from: required(name), to: required(name) });
+
+function unlessDisabled<A>(field: OptionalField<A>): OptionalField<A> {
+  return withoutEffectBeside(field, 'enabled: false disables it', ({ enabled }) => enabled === false);
+}
+
+function ifEnabled<A>(field: OptionalField<A>): OptionalField<A> {
+  return withoutEffectBeside(field, 'it needs enabled: true', ({ enabled }) => enabled !== true);
+}
+
 export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
   struct<T.LocalityLoadBalancerSetting>({
-    distribute: optional(
-      list(
-        struct<{ from: string; to: Readonly<Record<string, number>> }>({
-          from: required(name),
-          to: required(dictionary(integer(1, 100))),
-        }),
+    distribute: unlessDisabled(
+      optional(
+        list(
+          struct<{ from: string; to: Readonly<Record<string, number>> }>({
+            from: required(name),
+            to: required(dictionary(integer(1, 100))),
+          }),
+        ),
       ),
     ),
-    failover: optional(list(struct<{ from: string; to: string }>({ from: required(name), to: required(name) }))),
-    failoverPriority: optional(list(name)),
+    failover: unlessDisabled(optional(list(region))),
+    failoverPriority: unlessDisabled(optional(list(name))),
     enabled: optional(boolean),
   }),
   localityErrors,
 );
-
-const region = struct<{ from: string; to: string }>({ from: required(name), to: required(name) });
 
 const ownLevels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
 
 const zoneAwareLbSetting: Decoder<T.ZoneAwareLoadBalancerSetting> = refine(
   struct<T.ZoneAwareLoadBalancerSetting>({
     enabled: optional(boolean),
-    failover: optional(list(region)),
-    failoverPriority: optional(list(name)),
-    minClusterSize: optional(count),
+    failover: ifEnabled(optional(list(region))),
+    failoverPriority: ifEnabled(optional(list(name))),
+    minClusterSize: ifEnabled(optional(count)),
   }),
   ({ failover }, path) => localityErrors({ ...(failover && { failover }) }, path),
   ({ failoverPriority = [] }, path) =>
@@ -233,7 +245,11 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
           consistentHash: optional(consistentHash),
           localityLbSetting: optional(localityLbSetting),
           zoneAwareLbSetting: optional(zoneAwareLbSetting),
-          warmup: optional(warmup),
+          warmup: withoutEffectBeside(
+            optional(warmup),
+            'only ROUND_ROBIN and LEAST_REQUEST warm up',
+            ({ simple, consistentHash: hash }) => simple === 'RANDOM' || simple === 'PASSTHROUGH' || isObject(hash),
+          ),
         },
         { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
       ),
@@ -277,20 +293,30 @@ const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
   ),
 );
 
+const tlsIsOff = 'mode DISABLE switches TLS off';
+const ownCertificate = 'only mode MUTUAL shows a certificate of the client';
+const notOfMesh =
+  'it is for modes SIMPLE and MUTUAL: with ISTIO_MUTUAL the mesh has the certificates, with DISABLE there are none';
+
+/** A field that is used with these modes. */
+function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
+  return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
+}
+
 export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
   refine(
     struct<T.ClientTlsSettings>({
       mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
-      clientCertificate: optional(fileName),
-      privateKey: optional(fileName),
+      clientCertificate: ofMode(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
+      privateKey: ofMode(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
       ...restrictions({
-        caCertificates: optional(fileName),
-        subjectAltNames: optional(list(name)),
-        credentialName: optional(name),
-        caCrl: optional(fileName),
+        caCertificates: ofMode(optional(fileName), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        subjectAltNames: ofMode(optional(list(name)), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        credentialName: ofMode(optional(name), notOfMesh, ['SIMPLE', 'MUTUAL']),
+        caCrl: ofMode(optional(fileName), notOfMesh, ['SIMPLE', 'MUTUAL']),
       }),
-      sni: optional(text),
-      insecureSkipVerify: optional(boolean),
+      sni: ofMode(optional(text), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+      insecureSkipVerify: ofMode(optional(boolean), notOfMesh, ['SIMPLE', 'MUTUAL']),
     }),
     clientTlsErrors,
   ),

@@ -1,4 +1,5 @@
 /** Decoding of VirtualService: what each field may be. What fields mean together: virtual-service.rules.ts. */
+import { isObject } from '../../runtime/json-object.ts';
 import {
   boolean,
   count,
@@ -14,6 +15,7 @@ import {
   mapped,
   name,
   nonEmptyList,
+  type OptionalField,
   oneOf,
   optional,
   port,
@@ -25,7 +27,7 @@ import {
 } from '../fields/decode.ts';
 import { atMostOneOf, exactlyOneOf, inSchema } from '../fields/description.ts';
 import { notBelowZero } from '../fields/duration.ts';
-import { refused, withoutEffect } from '../fields/effect.ts';
+import { refused, withoutEffect, withoutEffectBeside } from '../fields/effect.ts';
 import { grpcStatusNames } from '../fields/grpc-status.ts';
 import { hostMistake, isDnsLabel } from '../fields/names.ts';
 import { headerNamePattern, hostOrIpPattern, hostPattern, labelPattern, subnetPattern } from '../fields/patterns.ts';
@@ -274,6 +276,15 @@ const corsPolicy = struct<V.CorsPolicy>(
   { allowOrigin: ['allowOrigins', mapped(list(text), (origins) => origins.map((exact) => ({ exact })))] },
 );
 
+/** A field that is about requests to a service. */
+function ofForwarded<A>(field: OptionalField<A>): OptionalField<A> {
+  return withoutEffectBeside(
+    field,
+    'the proxy responds by itself, and calls no service',
+    ({ redirect: redirects, directResponse: responds }) => isObject(redirects) || isObject(responds),
+  );
+}
+
 const httpRoute: Decoder<V.HttpRoute> = inSchema(
   refine(
     struct<Omit<V.HttpRoute, 'missingDestinationStatus'>>(
@@ -285,12 +296,16 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
         directResponse: optional(directResponse),
         delegate: optional(delegate),
         rewrite: optional(rewrite),
-        timeoutMs: optional(durationOrZero, 'timeout'),
-        retries: optional(httpRetry),
+        timeoutMs: ofForwarded(optional(durationOrZero, 'timeout')),
+        retries: ofForwarded(optional(httpRetry)),
         fault: optional(fault),
-        mirror: optional(destination),
-        mirrorPercentage: optional(percent),
-        mirrors: optional(list(mirror)),
+        mirror: ofForwarded(optional(destination)),
+        mirrorPercentage: withoutEffectBeside(
+          optional(percent),
+          'mirror is absent; each of mirrors has a percentage of its own',
+          (beside) => !isObject(beside.mirror),
+        ),
+        mirrors: ofForwarded(optional(list(mirror))),
         corsPolicy: optional(corsPolicy),
         headers: optional(headers),
       },

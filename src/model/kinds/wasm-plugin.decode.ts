@@ -19,7 +19,7 @@ import {
   text,
 } from '../fields/decode.ts';
 import { describedAs, inSchema } from '../fields/description.ts';
-import { withoutEffect, withoutEffectWhere } from '../fields/effect.ts';
+import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../fields/effect.ts';
 import { mistakeAt, repetitions } from './field-rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
@@ -66,11 +66,15 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
             'an image is not pulled, so the plugin rejects all traffic, or does nothing with failStrategy FAIL_OPEN',
             (url) => typeof url === 'string' && isImage(url),
           ),
-          sha256: optional(
-            inSchema(
-              refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash))),
-              { pattern: '^(?:[0-9a-f]{64})?$' },
+          sha256: withoutEffectBeside(
+            optional(
+              inSchema(
+                refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash))),
+                { pattern: '^(?:[0-9a-f]{64})?$' },
+              ),
             ),
+            'Envoy does not verify a file',
+            ({ url }) => typeof url === 'string' && /^file:/i.test(url),
           ),
           imagePullPolicy: withoutEffect(
             optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),

@@ -16,6 +16,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { inSchema, someOf } from '../../fields/description.ts';
+import { withoutEffectBeside } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { headerNamePattern } from '../../fields/patterns.ts';
 import { lineMistake, mistakeAt } from '../field-rules.ts';
@@ -70,7 +71,11 @@ export const jwtRuleFields = restrictions({
     list(struct<{ header: string; claim: string }>({ header: required(claimHeaderName), claim: required(name) })),
   ),
   forwardOriginalToken: optional(boolean),
-  timeoutMs: optional(durationAtLeast(1), 'timeout'),
+  timeoutMs: withoutEffectBeside(
+    optional(durationAtLeast(1), 'timeout'),
+    'the keys are in jwks, and not fetched',
+    ({ jwks }) => typeof jwks === 'string' && jwks !== '',
+  ),
   spaceDelimitedClaims: optional(list(name)),
   presence: optional(oneOf(['OPTIONAL', 'REQUIRED'])),
 });

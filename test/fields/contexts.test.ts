@@ -1,0 +1,145 @@
+/** Fields that have no effect beside some values of others: warned of exactly there, and the warning is true. */
+import { describe, expect, it } from 'vitest';
+import { readConfigFile } from '../../src/model/config/config-file.ts';
+import type { WorldObject } from './world.ts';
+import { outputOf, type World } from './world.ts';
+
+const service: WorldObject = {
+  apiVersion: 'networking.istio.io/v1',
+  kind: 'ServiceEntry',
+  metadata: { name: 'a', namespace: 'shop' },
+  spec: {
+    hosts: ['a.test'],
+    addresses: ['10.1.0.2'],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    endpoints: [
+      { address: '10.0.0.20', locality: 'r1/z' },
+      { address: '10.0.0.21', locality: 'r2/z', labels: { team: 'a' } },
+      { address: '10.0.0.22', locality: 'r3/z' },
+    ],
+  },
+};
+
+type Make = (part: object) => WorldObject;
+
+const kind =
+  (name: string, apiVersion: string, specOf: (part: object) => object): Make =>
+  (part) => ({ apiVersion, kind: name, metadata: { name: 'b', namespace: 'shop' }, spec: specOf(part) });
+
+const networking = 'networking.istio.io/v1';
+const http = kind('VirtualService', networking, (route) => ({ hosts: ['a.test'], http: [route] }));
+const policy = (of: (part: object) => object): Make =>
+  kind('DestinationRule', networking, (part) => ({
+    host: 'a.test',
+    workloadSelector: { matchLabels: { app: 'web' } },
+    trafficPolicy: { outlierDetection: { consecutive5xxErrors: 1 }, ...of(part) },
+  }));
+const tls = policy((part) => ({ tls: part }));
+const balancer = policy((part) => ({ loadBalancer: part }));
+const locality = policy((part) => ({ loadBalancer: { localityLbSetting: part } }));
+const zones = policy((part) => ({ loadBalancer: { zoneAwareLbSetting: part } }));
+const wasm = kind('WasmPlugin', 'extensions.istio.io/v1alpha1', (part) => part);
+const log = kind('Telemetry', 'telemetry.istio.io/v1', (part) => ({ accessLogging: [part] }));
+const jwt = kind('RequestAuthentication', 'security.istio.io/v1', (part) => ({ jwtRules: [part] }));
+
+const destination = { host: 'a.test' };
+const redirect = { redirect: { uri: '/x' } };
+const answer = { directResponse: { status: 200 } };
+const forward = { route: [{ destination }] };
+const hash = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
+
+type Row = readonly [make: Make, base: object, field: object];
+
+const withoutEffect: readonly Row[] = [
+  ...[redirect, answer].flatMap((base): Row[] => [
+    [http, base, { timeout: '3s' }],
+    [http, base, { retries: { attempts: 3 } }],
+    [http, base, { mirrors: [{ destination }] }],
+    [http, base, { mirror: destination }],
+  ]),
+  [http, forward, { mirrorPercentage: { value: 5 } }],
+  [http, forward, { mirrorPercent: 5 }],
+  ...['clientCertificate', 'privateKey', 'caCertificates', 'caCrl', 'credentialName', 'sni'].map(
+    (field): Row => [tls, { mode: 'DISABLE' }, { [field]: 'x' }],
+  ),
+  [tls, { mode: 'DISABLE' }, { subjectAltNames: ['x'] }],
+  [tls, { mode: 'DISABLE' }, { insecureSkipVerify: true }],
+  [tls, { mode: 'SIMPLE' }, { clientCertificate: '/c' }],
+  [tls, { mode: 'SIMPLE' }, { privateKey: '/k' }],
+  [tls, { mode: 'ISTIO_MUTUAL' }, { credentialName: 'x' }],
+  [tls, { mode: 'ISTIO_MUTUAL' }, { caCrl: '/l' }],
+  [tls, { mode: 'ISTIO_MUTUAL' }, { insecureSkipVerify: true }],
+  [balancer, { simple: 'RANDOM' }, { warmup: { duration: '5s' } }],
+  [balancer, { simple: 'PASSTHROUGH' }, { warmupDurationSecs: '5s' }],
+  [balancer, { consistentHash: { useSourceIp: true } }, { warmup: { duration: '5s' } }],
+  [locality, { enabled: false }, { failover: [{ from: 'r1', to: 'r3' }] }],
+  [locality, { enabled: false }, { failoverPriority: ['team'] }],
+  [locality, { enabled: false }, { distribute: [{ from: 'r1', to: { r2: 100 } }] }],
+  [zones, {}, { failover: [{ from: 'r1', to: 'r3' }] }],
+  [zones, { enabled: false }, { failoverPriority: ['team'] }],
+  [zones, {}, { minClusterSize: 5 }],
+  [wasm, { url: 'file:///a' }, { sha256: hash }],
+  [log, { providers: [{ name: 'envoy' }], disabled: true }, { filter: { expression: 'response.code > 5' } }],
+  [jwt, { issuer: 'a', jwks: '{"keys": []}' }, { timeout: '5s' }],
+];
+
+const withEffect: readonly Row[] = [
+  [http, forward, { timeout: '3s' }],
+  [http, forward, { retries: { attempts: 3 } }],
+  [http, { ...forward, mirror: destination }, { mirrorPercentage: { value: 5 } }],
+  [http, redirect, { headers: { response: { set: { a: 'b' } } } }],
+  [tls, { mode: 'SIMPLE' }, { caCertificates: '/a' }],
+  [tls, { mode: 'SIMPLE' }, { credentialName: 'x' }],
+  [tls, { mode: 'ISTIO_MUTUAL' }, { subjectAltNames: ['x'] }],
+  [tls, { mode: 'ISTIO_MUTUAL' }, { sni: 'x' }],
+  [balancer, { simple: 'ROUND_ROBIN' }, { warmup: { duration: '5s' } }],
+  [balancer, {}, { warmup: { duration: '5s' } }],
+  [locality, {}, { failover: [{ from: 'r1', to: 'r3' }] }],
+  [zones, { enabled: true }, { failoverPriority: ['team'] }],
+  [jwt, { issuer: 'a', jwksUri: 'https://keys.test/a' }, { timeout: '7s' }],
+];
+
+function worldOf(object: WorldObject): World {
+  return {
+    name: 'context',
+    proxy: {
+      ip: '10.0.0.9',
+      namespace: 'shop',
+      labels: { app: 'web', team: 'a', 'topology.kubernetes.io/region': 'r1' },
+      metadata: { ISTIO_VERSION: '1.20.0' },
+    },
+    ...{ meshConfig: {}, features: {}, shows: [], objects: [object, service] },
+  };
+}
+
+function warnedOf(object: WorldObject): readonly string[] {
+  return readConfigFile('a.yaml', JSON.stringify(object), { creationTimestamp: 0 }).problems.flatMap(
+    ({ code, field }) => (code === 'FIELD_WITHOUT_EFFECT' ? [field!.replace(/^.*\./, '')] : []),
+  );
+}
+
+const rows = (all: readonly Row[]) =>
+  all.map(([make, base, field]) => ({
+    title: `${make({}).kind} ${JSON.stringify(field)} beside ${JSON.stringify(base)}`,
+    without: make(base),
+    given: make({ ...base, ...field }),
+    name: Object.keys(field)[0]!,
+  }));
+
+describe('a field that has no effect beside others is warned of', () => {
+  it.each(rows(withoutEffect))('$title', ({ without, given, name }) => {
+    const { text, asked } = outputOf(worldOf(without));
+    expect(outputOf(worldOf(given), asked).text === text).toBe(true);
+    expect(warnedOf(given)).toEqual([name]);
+  });
+});
+
+describe('a field that has an effect is not warned of', () => {
+  it.each(rows(withEffect))('$title', ({ without, given }) => {
+    const { text, asked } = outputOf(worldOf(without));
+    expect(outputOf(worldOf(given), asked).text === text).toBe(false);
+    expect(warnedOf(given)).toEqual([]);
+  });
+});
