@@ -52,7 +52,7 @@ const progressEveryMs = 30_000;
 /** Of the control plane: a proxy keeps clusters that are no longer configured for so long, and those of a replaced listener until it is drained. */
 const removalDelayMs = 200;
 /** A cluster is removed within so long after its change: steps of the delay, the last of which is for another response. */
-const removalLagMs = drainMs + 4 * removalDelayMs;
+const removalLagMs = drainMs + 5 * removalDelayMs;
 const quietMs = 1_500 + removalLagMs;
 const timeoutMs = 60_000;
 /** Of what is wrong: so many lines of each kind are printed. */

@@ -62,7 +62,16 @@ const longestMs = sized({ short: 600_000, full: 1_500_000 });
 const rows: string[] = [];
 
 afterAll(() => {
-  const heads = ['round trip', 'real + simulated proxies', 'changes', 'requests', 'connections', 'failed', 'seconds'];
+  const heads = [
+    'round trip',
+    'real + simulated proxies',
+    'changes',
+    'requests',
+    'connections',
+    'failed',
+    'given up',
+    'seconds',
+  ];
   console.log(
     [heads, heads.map(() => '---')]
       .map((cells) => `| ${cells.join(' | ')} |`)
@@ -163,8 +172,10 @@ test.each(parts.map((part) => [part.name, part] as const))(
     const report = await load.stop();
     const { requests, connections } = totals(report);
     const seconds = Math.round((performance.now() - begun) / 1_000);
-    const counts = [changes, requests.total, connections.total, report.failed, seconds];
+    const counts = [changes, requests.total, connections.total, report.failed, await mesh.abandonedClusters(), seconds];
     rows.push(`| ${[part.name, `${part.proxies.length} + ${part.simulated}`, ...counts].join(' | ')} |`);
+    // At length the next part takes minutes: the reasons are printed when they are known.
+    if (report.failed > 0) console.log(failuresOf(report));
     expect(failuresOf(report)).toEqual({});
     if (sized({ short: false, full: true })) {
       await eventually(

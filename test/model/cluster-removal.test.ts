@@ -74,7 +74,7 @@ describe.each([
     client.source.remove(clusterType, 'b');
     client.world.push(clusterType, listenerType);
     client.take();
-    client.world.clock.advance(99_999);
+    client.world.clock.advance(104_999);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering' }]);
     client.world.clock.advance(5_001);
     expect(client.take()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);

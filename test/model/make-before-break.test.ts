@@ -212,7 +212,7 @@ describe.each([
     client.source.remove(clusterType, 'b');
     client.world.push(clusterType, listenerType);
     expect(client.take()).toEqual(['Listener l']);
-    client.world.clock.advance(49_999);
+    client.world.clock.advance(54_999);
     expect(client.read()).toEqual([]);
     client.world.clock.advance(1);
     expect(client.read()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);

@@ -177,6 +177,11 @@ export class ChangingMesh {
     return this.#mirror.requests.get(`${hostOf({ name: 'mirror' })}-shadow`) ?? 0;
   }
 
+  /** How many clusters were given up, of all proxies: on a machine that is too busy, an Envoy needs longer than the limit. */
+  async abandonedClusters(): Promise<number> {
+    return Number(/^pilot_xds_abandoned_clusters_total (\d+)$/m.exec(await this.mesh.page('/metrics'))?.[1] ?? 0);
+  }
+
   /** Clusters of earlier generations that proxies still have, by proxy. */
   async outdatedClusters(): Promise<string[]> {
     const found = await Promise.all(

@@ -228,7 +228,8 @@ export class ClusterRetention {
         const watch = this.#stream.watchOf(typeUrl);
         return watch !== undefined && (watch.nonceSent !== watch.nonceAcked || watch.awaits !== undefined);
       }),
-      drainSteps: Math.max(1, Math.ceil(removal.drainMs / removal.delayMs)),
+      // Envoy begins to drain when the new listener is warm, which is after it has acknowledged it.
+      drainSteps: Math.ceil(removal.drainMs / removal.delayMs) + 1,
     };
   }
 

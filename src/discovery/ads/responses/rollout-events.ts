@@ -18,21 +18,26 @@ import {
 
 export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersDue;
 
+/** The stream that is reported on. */
+export interface ReportedStream {
+  /** Reports to the chart. */
+  tell(report: StreamReport): void;
+  /** Resources begin to wait for clusters, or no longer wait. */
+  noteWaiting(isWaiting: boolean): void;
+}
+
 /**
  * Reports to the chart of a stream. A report may lead to responses and so to newer records, whose reports come first: each report is about
  * the record of its moment, and is made only if the chart was told otherwise last.
  */
 export class RolloutReports {
-  readonly #tell: (report: StreamReport) => void;
-  readonly #noteWaiting: (isWaiting: boolean) => void;
+  readonly #stream: ReportedStream;
   #isWaiting = false;
   #isAwaited = false;
   #isPending = false;
 
-  /** @param noteWaiting called when resources begin to wait, or no longer wait */
-  constructor(tell: (report: StreamReport) => void, noteWaiting: (isWaiting: boolean) => void) {
-    this.#tell = tell;
-    this.#noteWaiting = noteWaiting;
+  constructor(stream: ReportedStream) {
+    this.#stream = stream;
   }
 
   /** @param current the record at the time of the call */
@@ -40,7 +45,7 @@ export class RolloutReports {
     const waiting = isWaiting(current());
     if (waiting !== this.#isWaiting) {
       this.#isWaiting = waiting;
-      this.#noteWaiting(waiting);
+      this.#stream.noteWaiting(waiting);
     }
     const isAwaited = isLimitRunning(current());
     if (isAwaited !== this.#isAwaited) {
@@ -48,13 +53,13 @@ export class RolloutReports {
       const { held } = current();
       const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
       const clusters = limitedClusters(current());
-      this.#tell(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
+      this.#stream.tell(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
     }
     const pending = isRemovalPending(current());
     if (pending !== this.#isPending) {
       this.#isPending = pending;
       const clusters = current().retained.map(({ name }) => name);
-      this.#tell(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
+      this.#stream.tell(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
     }
   }
 }

@@ -2,7 +2,7 @@
  * Make before break on one stream: applies the rules of cluster-rollout.ts to what is sent. Listeners, routes and extension
  * configurations that name a cluster which the client cannot use yet are taken out of a response and sent when it can.
  */
-import type { AdsRequest, ResponseOrder, StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
+import type { AdsRequest, ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
 import { expiringClusters } from '../../../../machines/discovery/ads/cluster-limit.ts';
 import { areRemovalsDue } from '../../../../machines/discovery/ads/cluster-removal.ts';
@@ -25,7 +25,7 @@ import type { Selection } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
 import { isNothingLeft, ofOrder } from './held-order.ts';
 import { LayeredResources } from './layered-resources.ts';
-import { eventsOf, type RolloutEvent, RolloutReports } from './rollout-events.ts';
+import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 import {
   addedClusters,
   resumedClusters,
@@ -38,14 +38,10 @@ import {
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** The stream that the gate is for. */
-export interface GatedStream extends RetainingStream, WarmingStream {
+export interface GatedStream extends RetainingStream, WarmingStream, ReportedStream {
   /** All clusters that the node should have now. */
   generatedClusters(): ResourceSet | undefined;
-  /** Reports to the chart. */
-  tell(report: StreamReport): void;
   takeRolloutEvent(event: RolloutEvent): void;
-  /** Resources begin to wait for clusters, or no longer wait. */
-  noteWaiting(isWaiting: boolean): void;
 }
 
 /** An order, and what it is answered from. */
@@ -88,10 +84,7 @@ export class RolloutGate {
   constructor(stream: GatedStream) {
     this.#stream = stream;
     this.#retention = new ClusterRetention(stream);
-    this.#reports = new RolloutReports(
-      (report) => stream.tell(report),
-      (isWaiting) => stream.noteWaiting(isWaiting),
-    );
+    this.#reports = new RolloutReports(stream);
   }
 
   get rollout(): Rollout {
