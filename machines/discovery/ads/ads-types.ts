@@ -59,6 +59,16 @@ export function isByName(typeUrl: string): boolean {
   return subscribedByName.has(typeUrl);
 }
 
+const independent: ReadonlySet<string> = new Set([secretType, nameTableType, proxyConfigType]);
+
+/**
+ * Whether resources of the type refer to none that a push serves before them. Such a change never waits for another type: a client may
+ * acknowledge clusters only when it has a secret that they fetch.
+ */
+export function isIndependent(typeUrl: string): boolean {
+  return independent.has(typeUrl);
+}
+
 const ranks: ReadonlyMap<string, number> = new Map(pushOrder.map((typeUrl, rank) => [typeUrl, rank]));
 
 /** Type URLs in the order in which a push serves them. */

@@ -6,7 +6,7 @@
  * word on the one before, within reason. A subscription does not wait: it is answered even so.
  */
 import type { AdsRequest, DeltaRequest, ResponseOrder, SotwRequest } from './ads-protocol.ts';
-import { inPushOrder, isByName } from './ads-types.ts';
+import { inPushOrder, isByName, isIndependent } from './ads-types.ts';
 import { isSameNames, noNames, readNames, union, within, without } from './name-lists.ts';
 import type { Due, Watch, Watches } from './watch-record.ts';
 
@@ -264,7 +264,7 @@ export function withAwaited(watch: Watch, awaits: readonly string[] = noNames): 
 
 /**
  * What may be ordered now, in push order. A pushed type waits while one before it in that order has a change that
- * cannot go yet: a route must not arrive before the cluster that it leads to.
+ * cannot go yet: a route must not arrive before the cluster that it leads to. Types that refer to no other one do not wait.
  */
 export function nextOrders(watches: Watches): { watches: Watches; orders: readonly ResponseOrder[] } {
   const types = typesDue(watches);
@@ -276,7 +276,8 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
     const watch = watches[typeUrl]!;
     const isFree = !isOutstanding(watch);
     const { all, asked, ready, warming } = watch.due;
-    const changed = (watch.due.changed || warming !== undefined) && isFree && !isHeld;
+    const mayGo = !isHeld || isIndependent(typeUrl);
+    const changed = (watch.due.changed || warming !== undefined) && isFree && mayGo;
     // The client may acknowledge clusters only after this: it must not wait for a change of clusters that waits for their acknowledgement.
     const isAgain = warming !== undefined && isFree && isHeld && watch.versionSent !== '';
     // What was held back refers to clusters that the client has: later changes of clusters do not delay it.
@@ -305,6 +306,7 @@ export function nextOrders(watches: Watches): { watches: Watches; orders: readon
       next = { ...next, [typeUrl]: { ...watch, due, ordered: all || changed ? 'changes' : 'names' } };
     }
     const { due } = next[typeUrl]!;
+    if (isIndependent(typeUrl)) continue;
     isHeld ||= due.changed || due.warming !== undefined;
   }
   return { watches: next, orders };

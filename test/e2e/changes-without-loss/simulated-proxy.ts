@@ -2,6 +2,7 @@
  * A client of the state of the world that behaves as Envoy does while clusters warm: it acknowledges CDS when each cluster has its
  * assignment. It notes route configurations that name a cluster which it could not use yet.
  */
+import { hash } from 'node:crypto';
 import { fromBinary } from '@bufbuild/protobuf';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -39,7 +40,7 @@ export class SimulatedProxy {
         break;
       case typeUrls.EDS:
         for (const { value } of response.resources) {
-          this.#assigned.add(fromBinary(ClusterLoadAssignmentSchema, value).clusterName);
+          this.#assigned.add(assignmentOf(value));
         }
         this.#acknowledge(response, this.#endpointNames());
         this.#acknowledgeClusters();
@@ -47,7 +48,7 @@ export class SimulatedProxy {
       case typeUrls.RDS:
         this.routes++;
         for (const { value } of response.resources) {
-          for (const name of clustersOf(fromBinary(RouteConfigurationSchema, value))) {
+          for (const name of clustersNamedIn(value)) {
             if (!this.#isUsable(name)) this.violations.push(`a route to ${name}, which is not usable`);
           }
         }
@@ -58,10 +59,7 @@ export class SimulatedProxy {
 
   #receiveClusters(response: DiscoveryResponse): void {
     const isFirst = this.#clusters.size === 0;
-    const clusters = response.resources.map(({ value }) => fromBinary(ClusterSchema, value));
-    this.#clusters = new Map(
-      clusters.map(({ name, clusterDiscoveryType: { value } }) => [name, value === Cluster_DiscoveryType.EDS]),
-    );
+    this.#clusters = new Map(response.resources.map(({ value }) => clusterOf(value)));
     for (const name of this.#assigned) if (!this.#clusters.has(name)) this.#assigned.delete(name);
     this.#unacknowledged = response;
     this.#stream.send({ typeUrl: typeUrls.EDS, resourceNames: this.#endpointNames() });
@@ -88,6 +86,33 @@ export class SimulatedProxy {
     return needsAssignment !== undefined && (!needsAssignment || this.#assigned.has(name));
   }
 }
+
+/** Many proxies are sent the same resources: each is decoded once. */
+function decodedOnce<Value>(decode: (bytes: Uint8Array) => Value): (bytes: Uint8Array) => Value {
+  const known = new Map<string, Value>();
+  return (bytes) => {
+    const key = hash('sha1', bytes, 'base64');
+    let value = known.get(key);
+    if (value === undefined) {
+      value = decode(bytes);
+      if (known.size >= maxDecoded) known.clear();
+      known.set(key, value);
+    }
+    return value;
+  };
+}
+
+const maxDecoded = 10_000;
+
+const assignmentOf = decodedOnce((bytes) => fromBinary(ClusterLoadAssignmentSchema, bytes).clusterName);
+
+const clustersNamedIn = decodedOnce((bytes) => clustersOf(fromBinary(RouteConfigurationSchema, bytes)));
+
+/** Name of a cluster, and whether it needs an assignment. */
+const clusterOf = decodedOnce((bytes): readonly [string, boolean] => {
+  const { name, clusterDiscoveryType } = fromBinary(ClusterSchema, bytes);
+  return [name, clusterDiscoveryType.value === Cluster_DiscoveryType.EDS];
+});
 
 /** Names of clusters that a route configuration leads to: of routes, of weighted routes and of mirrors. */
 function clustersOf({ virtualHosts }: RouteConfiguration): string[] {

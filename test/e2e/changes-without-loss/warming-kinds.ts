@@ -9,6 +9,9 @@ export const slowHealthPath = '/slow-health';
 const extensionType = 'type.googleapis.com/envoy.extensions.filters.http.ext_authz.v3.ExtAuthz';
 const managerName = 'envoy.filters.network.http_connection_manager';
 
+/** Certificates of so many generations are there. */
+const keptGenerations = 20;
+
 const lateCertificate: ChangeKind = {
   ...kind('late-certificate', (host, generation, world) => {
     const name = `s${generation}`;
@@ -16,12 +19,12 @@ const lateCertificate: ChangeKind = {
     const rule = destinationRule(host, { subsets: [{ ...subset(name), trafficPolicy: { tls } }] });
     return all(service(host, world), rule, httpTo(host, world, [{ host, subset: name }]));
   }),
-  // Clusters of the generation before fetch theirs until they are removed.
+  // A proxy that lags behind fetches those of earlier generations.
   late: (generation, { certificate, authority }) =>
     all(
-      ...[generation - 1, generation]
-        .filter((each) => each >= 0)
-        .map((each) => secret(`late-${each}`, certificate, { 'ca.crt': authority })),
+      ...Array.from({ length: Math.min(generation + 1, keptGenerations) }, (_unused, index) =>
+        secret(`late-${generation - index}`, certificate, { 'ca.crt': authority }),
+      ),
     ),
   proxies: 'gateway',
 };
@@ -29,7 +32,8 @@ const lateCertificate: ChangeKind = {
 const healthCheck: ChangeKind = kind('health-check', (host, generation, world) => {
   const name = `s${generation}`;
   const check = {
-    timeout: '5s',
+    // On a busy machine the application responds late.
+    timeout: '60s',
     interval: '60s',
     no_traffic_interval: '60s',
     unhealthy_threshold: 3,

@@ -1,0 +1,44 @@
+/** A client acknowledges clusters when it has their secrets: a change of secrets does not wait for that acknowledgement. */
+import { expect, test } from 'vitest';
+import { type ExchangeEvent, newExchange, stepOf } from '../../machines/discovery/ads/ads-exchange.ts';
+import {
+  clusterType,
+  listenerType,
+  nameTableType,
+  proxyConfigType,
+  routeType,
+  secretType,
+} from '../../machines/discovery/ads/ads-types.ts';
+
+const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 };
+
+/** A client that has acknowledged neither its last response of clusters nor anything else that is pushed. */
+function withWarmingClusters(typeUrl: string) {
+  let exchange = newExchange;
+  const take = (event: ExchangeEvent): string[] => {
+    const step = stepOf(exchange, event, rules);
+    exchange = step.exchange;
+    return step.orders.map((order) => order.typeUrl);
+  };
+  const subscribe = (type: string, nonce: string): void => {
+    const names = type === clusterType || type === listenerType ? [] : ['a'];
+    take({ type: 'request.received', request: { protocol: 'sotw', typeUrl: type, nonce: '', names, rejection: null } });
+    const figures = { resources: 1, removed: 0, sentAt: 1 };
+    take({ type: 'response.sent', typeUrl: type, nonce, version: nonce, ...figures });
+  };
+  subscribe(typeUrl, '1');
+  take({ type: 'request.received', request: { protocol: 'sotw', typeUrl, nonce: '1', names: ['a'], rejection: null } });
+  subscribe(clusterType, '2');
+  return take;
+}
+
+test.each([secretType, nameTableType, proxyConfigType])('%s is sent while a change of clusters waits', (typeUrl) => {
+  const take = withWarmingClusters(typeUrl);
+  expect(take({ type: 'push.order', version: 'v', types: [clusterType] })).toEqual([]);
+  expect(take({ type: 'push.order', version: 'v', types: [clusterType, typeUrl] })).toEqual([typeUrl]);
+});
+
+test.each([listenerType, routeType])('%s waits with the change of clusters', (typeUrl) => {
+  const take = withWarmingClusters(typeUrl);
+  expect(take({ type: 'push.order', version: 'v', types: [clusterType, typeUrl] })).toEqual([]);
+});
