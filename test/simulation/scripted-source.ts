@@ -37,12 +37,16 @@ export class ScriptedSource implements ResourceSource {
     names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
     namesAmong: (resource, clusters) =>
       [...clusters].filter((name) => this.#clusters.get(resource)?.includes(name) === true),
-    usabilityOf: ({ name }) => this.usability.get(name) ?? usableWithAssignment(name),
+    usabilityOf: (cluster) => this.#usabilityOf(cluster),
+    fetchesEndpoints: (cluster) => this.#usabilityOf(cluster).after === 'assignment',
+    isEmptyAssignment: ({ name, version }) => this.emptyAssignments.has(`${name}=${version}`),
     secretsOf: ({ name, version }) =>
       (this.usability.get(`${name}=${version}`) ?? this.usability.get(name))?.secrets ?? new Set(),
     withFetchLimit: (cluster) => limitedOf(cluster),
   };
   readonly types = new Map<string, Map<string, EncodedResource>>();
+  /** Contents of assignments that have no endpoints. */
+  readonly emptyAssignments = new Set<string>();
   version = 0;
   /** Nodes that were opened and not yet closed. */
   readonly nodes: NodeIdentity[] = [];
@@ -70,6 +74,10 @@ export class ScriptedSource implements ResourceSource {
   setNaming(typeUrl: string, name: string, ...clusters: string[]): void {
     this.set(typeUrl, name);
     this.#clusters.set(this.types.get(typeUrl)!.get(name)!, clusters);
+  }
+
+  #usabilityOf({ name, version }: EncodedResource): ClusterUsability {
+    return this.usability.get(`${name}=${version}`) ?? this.usability.get(name) ?? usableWithAssignment(name);
   }
 
   remove(typeUrl: string, name: string): void {

@@ -63,6 +63,10 @@ export interface ResourceReferences {
   /** Those of these clusters that it names, in their order. */
   namesAmong(resource: EncodedResource, clusters: ReadonlySet<string>): readonly string[];
   usabilityOf(cluster: EncodedResource): ClusterUsability;
+  /** Whether a cluster fetches its endpoints from the control plane. */
+  fetchesEndpoints(cluster: EncodedResource): boolean;
+  /** Whether a ClusterLoadAssignment has no endpoints. */
+  isEmptyAssignment(assignment: EncodedResource): boolean;
   /** Names of the secrets that a cluster fetches. */
   secretsOf(cluster: EncodedResource): ReadonlySet<string>;
   /** The cluster with a time limit for what Envoy fetches before it uses it; the same if it fetches nothing without a limit. */

@@ -1,5 +1,6 @@
 /** What encoded resources say of clusters, found out once for each resource and shared by all streams that are sent it. */
 import { onceFor } from '../../model/collections/once-for.ts';
+import { fetchesEndpoints, isEmptyAssignment } from '../../networking/references/cluster-endpoints.ts';
 import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
 import { secretsIn, usabilityOf } from '../../networking/references/cluster-usability.ts';
 import { withFetchLimit } from '../../networking/references/fetch-limit.ts';
@@ -11,6 +12,11 @@ const clustersOf = onceFor((resource: EncodedResource) => clustersNamedIn(valueO
 const usability = onceFor((cluster: EncodedResource) => {
   const { first, start } = valueOf(cluster);
   return usabilityOf(first, start);
+});
+
+const endpointsFetchedBy = onceFor((cluster: EncodedResource) => {
+  const { first, start } = valueOf(cluster);
+  return { fetches: fetchesEndpoints(first, start) };
 });
 
 const secretsOf = onceFor((cluster: EncodedResource) => {
@@ -30,6 +36,11 @@ export const resourceReferences: ResourceReferences = {
   names: (resource, cluster) => namesCluster(clustersOf(resource), cluster),
   namesAmong: (resource, clusters) => clustersAmong(clustersOf(resource), clusters),
   usabilityOf: usability,
+  fetchesEndpoints: (cluster) => endpointsFetchedBy(cluster).fetches,
+  isEmptyAssignment: (assignment) => {
+    const { first, start, rest } = valueOf(assignment);
+    return rest.length === 0 && isEmptyAssignment(first, start);
+  },
   secretsOf,
   withFetchLimit: (cluster, limit) => limitedOf(cluster)(limit),
 };

@@ -140,9 +140,10 @@ export class ClusterRetention {
     configured: () => ResourceMap | undefined,
   ): { order: ResponseOrder; set: ResourceSet } {
     const leaving = this.#leaving(order, configured);
-    if (retained.length + leaving.length === 0) return { order, set };
+    const replaced = this.#ofReplacedTypes(order, set.resources);
+    if (retained.length + leaving.length + replaced.length === 0) return { order, set };
     const sent = this.#stream.sentOf(order.typeUrl);
-    const names = new Set([...retained.map(({ name }) => name), ...leaving]);
+    const names = new Set([...retained.map(({ name }) => name), ...leaving, ...replaced]);
     const last = this.#departed?.assignments;
     const kept = [...names].flatMap((name) => sent.get(name) ?? last?.get(name) ?? []);
     const isUnseen = (name: string): boolean => !sent.has(name) && last?.has(name) !== true;
@@ -157,6 +158,23 @@ export class ClusterRetention {
     if (resources === set.resources) return { order, set };
     const isSame = isUnknown.size === 0;
     return { order: isSame ? order : { ...order, asked, names: all }, set: { version: set.version, resources } };
+  }
+
+  /**
+   * Clusters that do not fetch endpoints any more, as the client was sent them. While it warms them (resolves names), it uses the form
+   * that does: with the endpoints that it has.
+   */
+  #ofReplacedTypes({ typeUrl, changed }: ResponseOrder, resources: ResourceMap): readonly string[] {
+    if (!changed) return [];
+    const { references } = this.#stream;
+    const clusters = this.#stream.sentOf(clusterType);
+    const sent = this.#stream.sentOf(typeUrl);
+    return sent.differenceTo(resources).changed.filter((name) => {
+      const assignment = resources.get(name)!;
+      if (!sent.has(name) || !references.isEmptyAssignment(assignment)) return false;
+      const cluster = clusters.get(name);
+      return cluster !== undefined && !references.fetchesEndpoints(cluster);
+    });
   }
 
   /**

@@ -22,6 +22,8 @@ it('new clusters of one response are read a few at a time', () => {
     references: {
       names: () => false,
       namesAmong: () => [],
+      fetchesEndpoints: () => true,
+      isEmptyAssignment: () => false,
       secretsOf: () => new Set(),
       withFetchLimit: (cluster) => cluster,
       usabilityOf: ({ name }) => {

@@ -1,0 +1,62 @@
+/** A cluster changes its type in place: Envoy uses the form of before, with its endpoints, until the next one is warm. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType } from '../../machines/discovery/ads/ads-types.ts';
+import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+/** The endpoints of a cluster are no longer known to the generators. */
+function emptyEndpoints({ source }: Client, name: string): void {
+  source.set(endpointType, name);
+  source.emptyAssignments.add(source.contentsOf(endpointType).get(name)!);
+}
+
+/** The cluster resolves names from now on. */
+function resolveNames(client: Client): void {
+  const { source } = client;
+  source.set(clusterType, 'a');
+  source.usability.set(source.contentsOf(clusterType).get('a')!, {
+    after: 'warming',
+    assignment: 'a',
+    secrets: new Set(),
+  });
+  emptyEndpoints(client, 'a');
+}
+
+/** Contents of assignments that the client is sent. */
+const assignments = ({ world }: Client): string[] =>
+  world.readAll().flatMap(({ typeUrl, resources }) => (typeUrl === endpointType ? [...resources.values()] : []));
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('endpoints stay when the next form of their cluster resolves names', () => {
+    const client = settled(delta);
+    const before = client.source.contentsOf(endpointType).get('a')!;
+    resolveNames(client);
+    client.world.push(clusterType, endpointType);
+    expect(assignments(client).filter((content) => content !== before)).toEqual([]);
+  });
+
+  test('endpoints of the next form are sent when the cluster fetches them again', () => {
+    const client = settled(delta);
+    resolveNames(client);
+    client.world.push(clusterType, endpointType);
+    client.take();
+    client.source.set(clusterType, 'a');
+    client.source.set(endpointType, 'a');
+    client.world.push(clusterType, endpointType);
+    expect(assignments(client)).toEqual([client.source.contentsOf(endpointType).get('a')]);
+  });
+
+  test('a cluster that fetches endpoints is sent that it has none any more', () => {
+    const client = settled(delta);
+    emptyEndpoints(client, 'a');
+    client.world.push(endpointType);
+    expect(assignments(client)).toEqual([client.source.contentsOf(endpointType).get('a')]);
+  });
+});
