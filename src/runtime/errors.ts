@@ -63,6 +63,10 @@ export const warningTable = {
   MTLS_CONFLICT: 'clients connect in a way that the workloads reject',
   EJECTION_LIMITS_FAILOVER: 'too few endpoints can be ejected for a failover',
   CERTIFICATE_SHARED: 'servers with separate routes share a certificate',
+  REFERENCE_NOT_GRANTED: 'no ReferenceGrant allows the reference',
+  CLASS_NOT_FOUND: 'there is no such GatewayClass',
+  OPTION_UNKNOWN: 'an option or a value of it is not known',
+  NOT_PROGRAMMED: 'a part of a Gateway API object has no effect',
   NETWORK_WITHOUT_GATEWAY: 'no gateway of the network is known',
 } as const;
 

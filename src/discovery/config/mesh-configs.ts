@@ -8,6 +8,7 @@ import type { SourceSummary } from '../../../machines/discovery/config/config-so
 import type { ConfigChange, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { Problem } from '../../model/config/problem.ts';
 import { effectIn } from '../../model/config/refused.ts';
 import type { Ingress } from '../../model/kinds/kubernetes/ingress.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -124,6 +125,11 @@ export class MeshConfigs {
    */
   onChanges(listener: (changes: readonly ConfigChange[], touched: ReadonlySet<string>) => void): void {
     this.#listeners.push(listener);
+  }
+
+  /** What of the Gateway API's objects has no effect, and why. */
+  get translationProblems(): Iterable<Problem> {
+    return this.#gatewayApi.problems.values();
   }
 
   /** Number of objects beyond a limit of their namespaces. */

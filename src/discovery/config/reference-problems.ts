@@ -13,7 +13,7 @@ import { translateGatewayApi } from '../../model/translation/gateway-api/transla
 import { translateIngresses } from '../../model/translation/ingress.ts';
 import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
 import { findConfigWarnings } from '../references/find-config-warnings.ts';
-import { ObjectsOfFiles } from '../references/known-objects.ts';
+import { ObjectsOfFiles, type ReferencedKind } from '../references/known-objects.ts';
 
 export interface ReferenceSettings {
   /** Absent: extension providers are not known. */
@@ -49,7 +49,30 @@ export function referenceProblems(
   const context = buildPushContext({ ...about, configs: set, ...registry });
   const known = new ObjectsOfFiles(written, given !== undefined);
   const warnings = [...findConfigWarnings(context, set, known)].filter((warning) => warning !== undefined);
-  return { problems: warnings.map((warning) => problemOf(warning, positions)), notes: known.notes };
+  const ofGatewayApi = [...gatewayApi.problems.values()].filter(
+    ({ code, absent }) =>
+      code !== 'LIMIT_EXCEEDED' &&
+      (absent === undefined || known.isComplete(absent.kind as ReferencedKind, absent.namespace)),
+  );
+  return {
+    problems: [
+      ...warnings.map((warning) => problemOf(warning, positions)),
+      ...ofGatewayApi.map((problem) => locatedProblem(problem, positions)),
+    ],
+    notes: known.notes,
+  };
+}
+
+/** A problem of the translation, at its field. */
+function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
+  const { file, line, field = '', key } = problem;
+  const row = kinds[key?.kind as keyof typeof kinds];
+  const writtenAs = row !== undefined && 'writtenAs' in row ? row.writtenAs : undefined;
+  return {
+    ...problem,
+    ...positions.of({ file, line }, field),
+    ...(writtenAs !== undefined && { object: `${writtenAs} ${key!.namespace}/${key!.name}` }),
+  };
 }
 
 function problemOf({ code, config, field, message, other }: ConfigWarning, positions: FieldPositions): Problem {

@@ -1,5 +1,7 @@
 /** Warnings across objects, as `/debug/push_status` and the objects' status report them (src/discovery/references). */
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import type { Problem } from '../../model/config/problem.ts';
+import { type WarningCode, warningTable } from '../../runtime/errors.ts';
 import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
 import { findConfigWarnings } from '../references/find-config-warnings.ts';
 import { ObjectsOfControlPlane } from '../references/known-objects.ts';
@@ -8,9 +10,16 @@ import type { FindDiagnostics } from './find-diagnostics.ts';
 /** On the page, and in statuses: objects of a namespace or two must not take the memory of all. */
 const maxWarnings = 2_000;
 
-export const findWarningsAcrossObjects: FindDiagnostics = function* ({ context, configs }, note) {
+export const findWarningsAcrossObjects: FindDiagnostics = function* ({ context, configs, translationProblems }, note) {
   let beyond = 0;
   let found = 0;
+  for (const problem of translationProblems) {
+    yield;
+    if (found < maxWarnings) {
+      found++;
+      noteProblem(problem, note);
+    } else beyond++;
+  }
   for (const warning of findConfigWarnings(context, configs, new ObjectsOfControlPlane(configs, context))) {
     if (warning === undefined) yield;
     else if (found < maxWarnings) {
@@ -31,6 +40,13 @@ function noteWarning(
     ...{ objects: [key], code, field },
     ...(place && { other: place }),
   });
+}
+
+/** The status of these objects is that of the Gateway API. */
+function noteProblem({ code, key, field = '', message }: Problem, note: Parameters<FindDiagnostics>[1]): void {
+  const object = key === undefined ? '' : configKeyText(key);
+  const ofTable = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};
+  note(`${object} ${code} ${field}`, `${field}: ${message}`, { ...{ objects: [object], field }, ...ofTable });
 }
 
 function placeOf({ config, field }: ObjectPlace): { readonly object: string; readonly field?: string } {

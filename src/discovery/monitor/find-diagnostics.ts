@@ -1,5 +1,6 @@
 /** What is looked at to find what is odd in the mesh. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { Problem } from '../../model/config/problem.ts';
 import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -18,6 +19,8 @@ export interface StatusSources {
   readonly proxies: Iterable<ServedProxy>;
   /** Files of configuration that cannot be read, with the reason. */
   readonly unreadable: ReadonlyMap<string, string>;
+  /** What of the Gateway API's objects has no effect, and why. */
+  readonly translationProblems: Iterable<Problem>;
 }
 
 /** What a diagnostic is about, besides its key. */

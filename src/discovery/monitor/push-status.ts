@@ -170,7 +170,7 @@ const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
 /** Names of the metrics that this page can show: their gauges are set even when nothing is odd. */
 export const pushStatusMetrics: readonly string[] = Object.keys(finders);
 
-type LookedAt = Pick<MeshState, 'context' | 'configs' | 'unreadable'>;
+type LookedAt = Pick<MeshState, 'context' | 'configs' | 'unreadable'> & Partial<Pick<MeshState, 'translationProblems'>>;
 
 /** What is odd now; nothing before there is a context. */
 export function statusOf(state: LookedAt, proxies: Iterable<ServedProxy>): PushStatus {
@@ -184,11 +184,11 @@ export function statusInTurns(state: LookedAt, proxies: Iterable<ServedProxy>): 
 
 /** The same, with a rest after each object. */
 export function* statusInPieces(
-  { context, configs, unreadable }: LookedAt,
+  { context, configs, unreadable, translationProblems = [] }: LookedAt,
   proxies: Iterable<ServedProxy>,
 ): Steps<PushStatus> {
   if (context === undefined) return {};
-  const sources = { context, configs: configs.set, proxies, unreadable };
+  const sources = { context, configs: configs.set, proxies, unreadable, translationProblems };
   const status = new Map<string, PushStatus[string]>();
   for (const [metric, find] of Object.entries({ ...finders, ...labelledMetrics })) {
     const found = new Map<string, Diagnostic>();

@@ -5,6 +5,7 @@
 import type { ServicesReading } from '../../../machines/discovery/registry/service-registry.machine.ts';
 import { configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { Problem } from '../../model/config/problem.ts';
 import { defaultFeatures, type Features } from '../../model/mesh/features.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { buildingPushContext } from '../../model/push-context/build-push-context.ts';
@@ -28,6 +29,7 @@ export interface MeshStateOptions {
     readonly snapshot: ConfigSnapshot;
     readonly unreadable?: ReadonlyMap<string, string>;
     readonly limitedCount?: number;
+    readonly translationProblems?: Iterable<Problem>;
   };
   /** `--domain`. */
   readonly domain: string;
@@ -100,6 +102,11 @@ export class MeshState {
   /** How many objects are beyond what their namespaces may export. */
   get limitedCount(): number {
     return this.#options.directory?.limitedCount ?? 0;
+  }
+
+  /** What of the Gateway API's objects has no effect, and why. */
+  get translationProblems(): Iterable<Problem> {
+    return this.#options.directory?.translationProblems ?? [];
   }
 
   /** Files of configuration that cannot be read, with the reason. */

@@ -42,6 +42,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
  */
 export class ObjectsOfFiles implements KnownObjects {
   readonly #known = new Set<string>();
+  readonly #namespaces = new Set<string>();
   readonly #unchecked = new Set<string>();
 
   /** @param hasMeshConfig whether extension providers are known */
@@ -49,6 +50,7 @@ export class ObjectsOfFiles implements KnownObjects {
     for (const [kind, all] of Object.entries(configs) as [string, readonly Config[]][]) {
       for (const { namespace } of all) {
         this.#known.add(`${kind} ${namespace}`);
+        this.#namespaces.add(namespace);
         this.#known.add(`${kind} `);
       }
     }
@@ -56,7 +58,10 @@ export class ObjectsOfFiles implements KnownObjects {
   }
 
   isComplete(kind: ReferencedKind, namespace = ''): boolean {
-    if (this.#known.has(`${kind} ${namespace}`)) return true;
+    // Who gives the objects of a namespace gives its grants too.
+    const isKnown =
+      kind === 'ReferenceGrant' ? this.#namespaces.has(namespace) : this.#known.has(`${kind} ${namespace}`);
+    if (isKnown) return true;
     this.#unchecked.add(`${kind} ${namespace}`);
     return false;
   }

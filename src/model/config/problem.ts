@@ -19,6 +19,8 @@ export interface Problem {
   readonly message: string;
   /** Stable name of the warning, for who looks it up: `routes-foreign-host`. */
   readonly code?: string;
+  /** The problem exists only if there are no more objects of this kind and namespace (empty: of none) than those that were looked at. */
+  readonly absent?: { readonly kind: string; readonly namespace: string };
   /** The other object that it is about, where there is one. */
   readonly other?: OtherPlace;
   /** Key of what stands in for the object as long as there is no valid version of it (refused.ts). */

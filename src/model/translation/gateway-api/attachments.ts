@@ -8,7 +8,7 @@ import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
 import { type Attachment, AttachmentBudget } from './attachment-budget.ts';
 import { isTakenByNarrower, type KnownGateway, type KnownListener, routeKindsOf } from './gateway-listeners.ts';
 import { namedListeners } from './named-listeners.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** A route at a listener. */
 export interface ListenerAttachment {
@@ -41,6 +41,8 @@ export interface Attachments {
 export interface ParentRefusal {
   readonly reason: 'NoMatchingParent' | 'NoMatchingListenerHostname' | 'NotAllowedByListeners' | 'LimitExceeded';
   readonly message: string;
+  /** What is wrong with what it refers to. */
+  readonly about?: WarningAbout;
 }
 
 /** What became of a reference to a parent; `not ours`: somebody else's, or nobody's. */
@@ -66,11 +68,17 @@ export function* attaching(
     if (parentRefs.length === 0) around.warn(route, 'parentRefs', 'there are none: the route is not in force');
     const known = new Set<KnownListener>();
     for (const [index, parent] of parentRefs.entries()) {
-      const warn = (message: string): void => around.warn(route, `parentRefs[${index}]`, message);
+      const warn = (message: string, about?: WarningAbout): void =>
+        around.warn(route, `parentRefs[${index}]`, message, about);
       if (parent.group === gatewayApiGroup && parent.kind === 'Gateway') {
         const gatewayNamespace = parent.namespace ?? route.namespace;
         const found = atGateway(route, parent, gateways, around);
-        if (found === 'no gateway') warn(`there is no Gateway ${gatewayNamespace}/${parent.name}`);
+        if (found === 'no gateway') {
+          const advice = 'correct the name, or create the Gateway';
+          warn(`there is no Gateway ${gatewayNamespace}/${parent.name}: ${advice}`, {
+            ...{ code: 'GATEWAY_NOT_FOUND', absent: { kind: 'KubernetesGateway', namespace: gatewayNamespace } },
+          });
+        }
         if (typeof found === 'string') told?.(route, index, 'not ours');
         else if ('reason' in found) {
           warn(found.message);
@@ -87,7 +95,7 @@ export function* attaching(
       } else if (parent.group === '' && parent.kind === 'Service') {
         const found = overService(route, parent, around);
         if ('reason' in found) {
-          warn(found.message);
+          warn(found.message, found.about);
           told?.(route, index, found);
         } else {
           attached.push({ route, index, gatewayNamespace: undefined });
@@ -103,7 +111,7 @@ export function* attaching(
   const beyond = budget.apply();
   for (const { route, index, gatewayNamespace } of attached) {
     const message = beyond.messageFor(route, gatewayNamespace);
-    if (message !== undefined) around.warn(route, `parentRefs[${index}]`, message, 'LIMIT_EXCEEDED');
+    if (message !== undefined) around.warn(route, `parentRefs[${index}]`, message, { code: 'LIMIT_EXCEEDED' });
     told?.(route, index, message === undefined ? 'attached' : { reason: 'LimitExceeded', message });
     yield;
   }
@@ -176,9 +184,12 @@ function overService(
   // The names of a Service's TLS connections are its own.
   if (route.kind === 'TLSRoute') return { reason, message: 'TLSRoutes are at Gateways, not over Services' };
   const service = around.service(namespace, name);
-  if (service === undefined) return { reason, message: `there is no Service ${namespace}/${name}` };
+  if (service === undefined) {
+    const about: WarningAbout = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
+    return { reason, message: `there is no Service ${namespace}/${name}`, about };
+  }
   if (port !== undefined && !service.spec.spec.ports.some((one) => one.port === port)) {
-    return { reason, message: `Service ${namespace}/${name} has no port ${port}` };
+    return { reason, message: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
   }
   return { route, service, ...(port !== undefined && { port }) };
 }

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { isShortName } from '../../fields/hostname.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import type { Destination } from '../../kinds/virtual-service.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** Names nobody has (RFC 6761 §6.4): no proxy has a cluster for it, so that requests for it are answered with an error. */
 export const noDestination: Destination = { host: 'no-backend.invalid', port: { number: 65535 } };
@@ -12,6 +12,7 @@ export const noDestination: Destination = { host: 'no-backend.invalid', port: { 
 export interface MissingBackend {
   readonly reason: 'InvalidKind' | 'RefNotPermitted' | 'BackendNotFound';
   readonly missing: string;
+  readonly about: WarningAbout;
 }
 
 /**
@@ -32,7 +33,8 @@ export function destinationOf(
     const to = { group: '', kind: 'Service', name: service, namespace: of };
     if (inMesh || around.isGranted(from, to)) return undefined;
     const missing = `no ReferenceGrant of ${of} lets ${route.kind}s of ${route.namespace} send to Service ${service}`;
-    return { reason: 'RefNotPermitted', missing };
+    const about: WarningAbout = { code: 'REFERENCE_NOT_GRANTED', absent: { kind: 'ReferenceGrant', namespace: of } };
+    return { reason: 'RefNotPermitted', missing, about };
   };
   if (group === 'networking.istio.io' && kind === 'Hostname') {
     // What is made of the route is in the Gateway's namespace, of which a short name would be.
@@ -41,14 +43,19 @@ export function destinationOf(
     const refused = service && notGranted(service.namespace, service.name);
     return refused ?? { host, ...(port !== undefined && { port: { number: port } }) };
   }
-  if (group !== '' || kind !== 'Service') return { reason: 'InvalidKind', missing: `${kind} ${name} is no Service` };
+  if (group !== '' || kind !== 'Service') {
+    return { reason: 'InvalidKind', missing: `${kind} ${name} is no Service`, about: { code: 'NOT_PROGRAMMED' } };
+  }
   const service = around.service(namespace, name);
   const refused = notGranted(namespace, name);
   if (refused !== undefined) return refused;
   const reason = 'BackendNotFound';
-  if (service === undefined) return { reason, missing: `there is no Service ${namespace}/${name}` };
+  if (service === undefined) {
+    const about: WarningAbout = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };
+    return { reason, missing: `there is no Service ${namespace}/${name}`, about };
+  }
   if (!service.spec.spec.ports.some((one) => one.port === port)) {
-    return { reason, missing: `Service ${namespace}/${name} has no port ${port}` };
+    return { reason, missing: `Service ${namespace}/${name} has no port ${port}`, about: { code: 'PORT_NOT_FOUND' } };
   }
   return { host: around.hostOf(namespace, name), port: { number: port! } };
 }

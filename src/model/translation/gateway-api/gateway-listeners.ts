@@ -6,7 +6,7 @@ import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/ga
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import { type ListenerRefusal, tlsOf } from './listener-tls.ts';
 import { made, madeNameMark } from './made.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** A listener that routes may be at. */
 export interface KnownListener {
@@ -65,7 +65,10 @@ export function portUseOf({ protocol }: Listener): string {
 export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroundings): KnownGateway {
   const { gatewayClassName, listeners } = gateway.spec;
   const isOurs = around.isOurs(gatewayClassName);
-  if (isOurs === undefined) around.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`);
+  if (isOurs === undefined) {
+    const about: WarningAbout = { code: 'CLASS_NOT_FOUND', absent: { kind: 'GatewayClass', namespace: '' } };
+    around.warn(gateway, 'gatewayClassName', `there is no GatewayClass ${gatewayClassName}`, about);
+  }
   if (!isOurs) return { isOurs, listeners: [], written: listeners };
   const known = listeners.flatMap((listener, index): KnownListener[] => {
     const path = `listeners[${index}]`;
@@ -80,8 +83,8 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
     const gatewayName = `${gateway.name}-${madeNameMark}-${listener.name}`;
     const about = { gateway, listener, index, gatewayName, hostname };
     if (tls !== undefined && 'reason' in tls) {
-      const { field, reason, message } = tls;
-      around.warn(gateway, `${path}${field}`, `is not in force: ${message}`);
+      const { field, reason, message, about: code } = tls;
+      around.warn(gateway, `${path}${field}`, `is not in force: ${message}`, code);
       return [{ ...about, refusal: { reason, message } }];
     }
     // What is bound to it is made here, in its own namespace: routes of others have been let in or not.

@@ -28,7 +28,7 @@ import {
 import { destinationOf, noDestination } from './backends.ts';
 import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { Placed } from './precedence.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** Where requests come in. */
 export interface Entrance {
@@ -192,7 +192,7 @@ class RuleAction {
     const lost = { destination: noDestination, weight: ref.weight };
     const share = this.#rule.backendRefs.length > 1 ? 'its share of requests is' : 'requests are';
     if ('missing' in found) {
-      this.#warn(path, `${found.missing}: ${share} answered with ${this.#status}`);
+      this.#warn(path, `${found.missing}: ${share} answered with ${this.#status}`, found.about);
       return lost;
     }
     const other = ref.filters.findIndex(({ type }) => !ofBackend.has(type));
@@ -212,7 +212,11 @@ class RuleAction {
       if (requestMirror === undefined) return [];
       const destination = this.#found(requestMirror.backendRef);
       if (!('missing' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
-      this.#warn(`filters[${index}].requestMirror.backendRef`, `${destination.missing}: nothing is mirrored`);
+      this.#warn(
+        `filters[${index}].requestMirror.backendRef`,
+        `${destination.missing}: nothing is mirrored`,
+        destination.about,
+      );
       return [];
     });
     return mirrors.length > 0 ? { mirrors } : {};
@@ -222,8 +226,8 @@ class RuleAction {
     return destinationOf(ref, this.#route, this.#around, this.#entrance.inMesh ?? false);
   }
 
-  #warn(field: string, message: string): void {
-    this.#around.warn(this.#route, `${this.#path}.${field}`, message);
+  #warn(field: string, message: string, about?: WarningAbout): void {
+    this.#around.warn(this.#route, `${this.#path}.${field}`, message, about);
   }
 }
 

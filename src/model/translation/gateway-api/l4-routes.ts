@@ -167,7 +167,7 @@ function destinationsOf(
     const found = destinationOf(ref, route, around, inMesh);
     if (!('missing' in found)) return { destination: found, weight: ref.weight };
     const share = backendRefs.length > 1 ? 'its share of connections is' : 'connections are';
-    around.warn(route, `rules[0].backendRefs[${index}]`, `${found.missing}: ${share} closed`);
+    around.warn(route, `rules[0].backendRefs[${index}]`, `${found.missing}: ${share} closed`, found.about);
     return { destination: noDestination, weight: ref.weight };
   });
   const used = all.filter(({ weight }) => weight !== 0);

@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import type { ServerTlsSettings } from '../../kinds/gateway.ts';
 import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import { knownCipherSuites } from '../../kinds/server-tls.decode.ts';
-import type { Surroundings } from './surroundings.ts';
+import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** Why a listener is not in force. */
 export interface ListenerRefusal {
@@ -12,7 +12,9 @@ export interface ListenerRefusal {
   readonly message: string;
 }
 
-type Refused = ListenerRefusal & { readonly field: string };
+type Refused = ListenerRefusal & { readonly field: string; readonly about?: WarningAbout };
+
+const unknownOption: WarningAbout = { code: 'OPTION_UNKNOWN' };
 
 const prefix = 'gateway.istio.io/';
 /** Whether certificates of clients are required. */
@@ -27,8 +29,13 @@ const knownOptions: readonly string[] = [terminateModeOption, cipherSuitesOption
 /** Port of a network's gateway unless its label says otherwise. */
 const defaultNetworkPort = 15_443;
 
-function refuse(field: string, message: string, reason: ListenerRefusal['reason'] = 'Invalid'): Refused {
-  return { field, reason, message };
+function refuse(
+  field: string,
+  message: string,
+  reason: ListenerRefusal['reason'] = 'Invalid',
+  about?: WarningAbout,
+): Refused {
+  return { field, reason, message, ...(about && { about }) };
 }
 
 /** Undefined for plaintext. */
@@ -43,7 +50,12 @@ export function tlsOf(
   const unknown = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
   // It may restrict whom the listener serves.
   if (unknown !== undefined)
-    return refuse('.tls.options', `${unknown} is not a known option: ${knownOptions.join(', ')}`);
+    return refuse(
+      '.tls.options',
+      `${unknown} is not a known option: ${knownOptions.join(', ')}`,
+      'Invalid',
+      unknownOption,
+    );
   if (tls.mode === 'Passthrough') {
     return { mode: isAutoPassthrough(gateway, listener) ? 'AUTO_PASSTHROUGH' : 'PASSTHROUGH' };
   }
@@ -58,14 +70,24 @@ export function tlsOf(
   const mode = terminateModes.find((one) => one === (tls.options[terminateModeOption] ?? 'SIMPLE'));
   if (mode === undefined) {
     const got = tls.options[terminateModeOption];
-    return refuse('.tls.options', `${terminateModeOption} must be ${terminateModes.join(', ')}, got ${got}`);
+    return refuse(
+      '.tls.options',
+      `${terminateModeOption} must be ${terminateModes.join(', ')}, got ${got}`,
+      'Invalid',
+      unknownOption,
+    );
   }
   const suites = cipherSuitesOf(tls);
   if ('reason' in suites) return suites;
   const { unknownSuites, cipherSuites } = suites;
   if (unknownSuites.length > 0) {
     const path = `listeners[${gateway.spec.listeners.indexOf(listener)}].tls.options`;
-    around.warn(gateway, path, `cipher suites ${unknownSuites.join(', ')} are not known and are ignored`);
+    around.warn(
+      gateway,
+      path,
+      `cipher suites ${unknownSuites.join(', ')} are not known and are ignored`,
+      unknownOption,
+    );
   }
   const restriction = cipherSuites === undefined ? {} : { cipherSuites };
   if (mode === 'ISTIO_MUTUAL') return { mode, ...restriction };
@@ -94,7 +116,12 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
   const unknownSuites = written.filter((suite) => !knownCipherSuites.has(suite));
   // Without any, the default ones would be accepted.
   if (cipherSuites.length === 0) {
-    return refuse('.tls.options', `${cipherSuitesOption} has no known cipher suite, got ${JSON.stringify(option)}`);
+    return refuse(
+      '.tls.options',
+      `${cipherSuitesOption} has no known cipher suite, got ${JSON.stringify(option)}`,
+      'Invalid',
+      unknownOption,
+    );
   }
   return { cipherSuites: [...new Set(cipherSuites)], unknownSuites };
 }
@@ -112,7 +139,8 @@ function credentialsOf(
     if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`, bad);
     if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
       const message = `no ReferenceGrant of ${namespace} lets Gateways of ${gateway.namespace} have Secret ${name}`;
-      return refuse(field, message, 'RefNotPermitted');
+      const about: WarningAbout = { code: 'REFERENCE_NOT_GRANTED', absent: { kind: 'ReferenceGrant', namespace } };
+      return refuse(field, message, 'RefNotPermitted', about);
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }

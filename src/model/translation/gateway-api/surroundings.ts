@@ -1,5 +1,6 @@
 /** What the translation of the Gateway API's objects looks up: Services, namespaces' labels, classes, grants. */
 
+import type { WarningCode } from '../../../runtime/errors.ts';
 import { type Config, configKeyOf, configKeyText } from '../../config/config.ts';
 import type { ConfigSet } from '../../config/config-set.ts';
 import { type Problem, problemText } from '../../config/problem.ts';
@@ -37,6 +38,15 @@ export function isL4Kind(kind: string): boolean {
 export const controllerName = 'istio.io/gateway-controller';
 /** The class of Gateways for this control plane: it needs no object, and {@link controllerName} is its controller without one. */
 export const defaultClass = 'istio';
+
+/** What a warning is about. */
+export interface WarningAbout {
+  readonly code: WarningCode | 'LIMIT_EXCEEDED';
+  /** Kind and namespace of an object that does not exist. */
+  readonly absent?: Problem['absent'];
+}
+
+const notProgrammed: WarningAbout = { code: 'NOT_PROGRAMMED' };
 
 export class Surroundings {
   /** `cluster.local`. */
@@ -98,13 +108,13 @@ export class Surroundings {
   }
 
   /** Something of an object is not in force. Told once for each version of the object. */
-  warn(about: Config, field: string, message: string, code?: 'LIMIT_EXCEEDED'): void {
+  warn(about: Config, field: string, message: string, { code, absent }: WarningAbout = notProgrammed): void {
     const key = configKeyOf(about);
     const { file, line } = about.source ?? { file: '', line: 1 };
     const object = `${key.kind} ${key.namespace}/${key.name}`;
     const problem: Problem = {
       ...{ severity: 'warning', file, line, object, key, field: `spec.${field}`, message },
-      ...(code !== undefined && { code }),
+      ...{ code, ...(absent && { absent }) },
     };
     this.problems.set(`${problemText(problem)} ${about.resourceVersion}`, problem);
   }
