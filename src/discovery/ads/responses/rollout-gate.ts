@@ -224,16 +224,13 @@ export class RolloutGate {
     return this.#retention.endpoints(this.#rollout, order, set, configured);
   }
 
-  /** Of a cluster that was sent, and that a later change removed, the endpoints are not known any more. */
+  /** Of a cluster that was sent, and that a later change removed, the endpoints are not known any more: it will be usable without any. */
   #dropGone(asked: readonly string[]): void {
     const configured = this.#stream.generatedClusters()?.resources;
     if (configured === undefined) return;
     const wanted = new Set(asked);
     const names = this.#rollout.newClusters
-      .filter(({ state, needs, name, assignment }) => {
-        const isAsked = state === 'sent' && needs === 'assignment' && wanted.has(assignment);
-        return isAsked && !configured.has(name);
-      })
+      .filter(({ state, name, assignment }) => state === 'sent' && wanted.has(assignment) && !configured.has(name))
       .map(({ name }) => name);
     const before = this.#rollout.held;
     if (names.length === 0) return;

@@ -1,0 +1,45 @@
+/** A cluster is sent, and removed by a later change before the client requests its endpoints: nothing is routed to it. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test.each([
+    ['its endpoints', 'assignment', 'none'],
+    ['its health check as well', 'warming', 'none'],
+    ['a secret as well', 'assignment', 'late'],
+  ] as const)('of a cluster that waits for %s', (_name, after, secret) => {
+    const client = settled(delta);
+    const { source, world } = client;
+    for (const name of ['b', 'c']) {
+      source.usability.set(name, { after, assignment: name, secrets: new Set(secret === 'none' ? [] : [secret]) });
+    }
+    moveRoute(client);
+    const clusters = world.read()!;
+    source.set(clusterType, 'c');
+    source.set(endpointType, 'c');
+    source.setNaming(routeType, 'r', 'c');
+    source.remove(clusterType, 'b');
+    // As the generators have it: of a name that means nothing there are no endpoints.
+    source.set(endpointType, 'b');
+    world.push(clusterType, endpointType, routeType);
+    const sent: string[] = [];
+    const take = (seen: Seen): void => {
+      if (seen.typeUrl === routeType) sent.push(...seen.resources.values());
+      client.ack(seen, { [routeType]: ['r'], [endpointType]: ['a', 'b', 'c'] }[seen.typeUrl]);
+      if (seen.typeUrl === clusterType && seen.resources.has('c')) take(client.askEndpoints('c'));
+    };
+    take(client.askEndpoints('b'));
+    client.ack(clusters);
+    for (let next = world.read(); next !== undefined; next = world.read()) take(next);
+    expect(sent).toEqual([source.contentsOf(routeType).get('r')]);
+  });
+});
