@@ -27,8 +27,7 @@ import { isNothingLeft, ofOrder } from './held-order.ts';
 import { LayeredResources } from './layered-resources.ts';
 import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 import {
-  addedClusters,
-  resumedClusters,
+  clustersSent,
   suspectsAmong,
   updatesThatFetch,
   type WarmingStream,
@@ -269,33 +268,9 @@ export class RolloutGate {
     const isFirst = this.#clustersVersion === '';
     this.#clustersVersion = version;
     if (this.#subscription !== 'all') return;
-    const { newClusters, givenUp } = this.#rollout;
-    const sent = this.#stream.sentOf(clusterType);
-    const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
-    const { added: names } = selection;
-    const added = isKnown ? addedClusters(this.#stream, this.#rollout, order, sent, names) : [];
-    const isReturning = isFirst && order.has !== undefined;
-    const updated = isReturning ? resumedClusters(this.#stream, this.#rollout, order, sent, names) : this.#updated;
-    const absent = newClusters.filter(
-      ({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name)),
-    );
-    const rejected = newClusters.filter(({ state }) => state === 'rejected').map(({ name }) => name);
-    const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
-    const isContained = (name: string): boolean => contained?.has(name) ?? true;
-    const limited = new Set(givenUp.map(({ name }) => name));
-    const changed = newClusters.filter(
-      ({ name, state }) => state === 'abandoned' && !limited.has(name) && sent.has(name),
-    );
+    const response = { order, selection, nonce, isFirst, updated: this.#updated };
     this.#update(
-      this.#stream.rules.withClustersSent(this.#rollout, {
-        nonce,
-        added,
-        updated: [...updated, ...changed.map(({ name }) => name)].filter(
-          (name) => isContained(name) && !limited.has(name),
-        ),
-        sentAgain: rejected.filter(isContained),
-        absent: absent.map(({ name }) => name),
-      }),
+      this.#stream.rules.withClustersSent(this.#rollout, clustersSent(this.#stream, this.#rollout, response)),
     );
   }
 

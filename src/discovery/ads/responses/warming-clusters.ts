@@ -1,10 +1,16 @@
 /** Which clusters a client will warm when it reads a CDS response, and until when (machines/discovery/ads/cluster-rollout.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
-import { endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
-import { anyCluster, type Rollout, type SentCluster } from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
+import {
+  anyCluster,
+  type ClustersSent,
+  type NewCluster,
+  type Rollout,
+  type SentCluster,
+} from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
-import { differenceOf, type SentResources } from './ads-sent.ts';
+import { differenceOf, type Selection, type SentResources } from './ads-sent.ts';
 import { LayeredResources } from './layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
@@ -24,8 +30,45 @@ export interface WarmingStream {
   sentOf(typeUrl: string): SentResources;
 }
 
+/** A CDS response that is on its way. */
+export interface SentResponse {
+  readonly order: ResponseOrder;
+  readonly selection: Selection;
+  readonly nonce: string;
+  /** No other one was sent on the stream before. */
+  readonly isFirst: boolean;
+  /** Clusters that the client has in an earlier form, and that it may warm without end. */
+  readonly updated: readonly string[];
+}
+
+/** What a response says of clusters that the client does not have yet as they are sent. */
+export function clustersSent(
+  stream: WarmingStream,
+  rollout: Rollout,
+  { order, selection, nonce, isFirst, updated }: SentResponse,
+): ClustersSent {
+  const sent = stream.sentOf(clusterType);
+  const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
+  const { added: names } = selection;
+  const isResumed = isFirst && order.has !== undefined;
+  const all = isResumed ? resumedClusters(stream, rollout, order, sent, names) : updated;
+  const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
+  const isContained = (name: string): boolean => contained?.has(name) ?? true;
+  const limited = new Set(rollout.givenUp.map(({ name }) => name));
+  const namesOf = (isWanted: (cluster: NewCluster) => boolean): readonly string[] =>
+    rollout.newClusters.filter(isWanted).map(({ name }) => name);
+  const changed = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
+  return {
+    nonce,
+    added: isKnown ? addedClusters(stream, rollout, order, sent, names) : [],
+    updated: [...all, ...changed].filter((name) => isContained(name) && !limited.has(name)),
+    sentAgain: namesOf(({ state }) => state === 'rejected').filter(isContained),
+    absent: namesOf(({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name))),
+  };
+}
+
 /** Clusters that a response has and that the client did not have before. @param names of these */
-export function addedClusters(
+function addedClusters(
   stream: WarmingStream,
   rollout: Rollout,
   order: ResponseOrder,
@@ -41,14 +84,14 @@ export function addedClusters(
     .map((name) => {
       const { after, assignment, secrets } = references.usabilityOf(sent.get(name)!);
       // In delta, Envoy does not request endpoints that it has for another cluster, and waits until they are sent again.
-      if (after === 'assignment' && assignment !== name) stream.sentOf(endpointType).forget([assignment]);
+      if (assignment !== name) stream.sentOf(endpointType).forget([assignment]);
       if (![...secrets].every(isFetched) || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
       return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
     });
 }
 
 /** Clusters that a client brings from another stream in an earlier form, and that fetch secrets which no other cluster does. */
-export function resumedClusters(
+function resumedClusters(
   { references }: WarmingStream,
   rollout: Rollout,
   order: ResponseOrder,
