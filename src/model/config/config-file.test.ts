@@ -168,6 +168,7 @@ spec:
     ['networking.k8s.io/v1', 'VirtualService', 'is of networking.istio.io/v1, not networking.k8s.io/v1'],
     ['networking.istio.io/v1', 'VirtualServise', 'did you mean VirtualService?'],
     ['example.com/v1', 'Pizza', 'is not a known kind'],
+    ['apps/v1', 'Deploymnt', 'is not a known kind'],
     // Another project's, which restricts what that project does.
     ['policy.linkerd.io/v1alpha1', 'AuthorizationPolicy', 'is of security.istio.io/v1'],
   ])('skips %s %s with a warning', (apiVersion, kind, fragment) => {
@@ -176,6 +177,15 @@ spec:
       expect.objectContaining({ severity: 'warning', message: expect.stringContaining(fragment) }),
     ]);
     expect(file.configs).toEqual([]);
+  });
+
+  it.each([
+    ['apps/v1', 'Deployment'],
+    ['v1', 'ServiceAccount'],
+    ['rbac.authorization.k8s.io/v1', 'ClusterRole'],
+  ])('skips %s %s of Kubernetes itself without a message', (apiVersion, kind) => {
+    const file = readConfigFile('a.yaml', `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: x}\n`, options);
+    expect([file.problems, file.configs]).toEqual([[], []]);
   });
 
   it.each([

@@ -22,7 +22,7 @@ import {
 } from '../yaml/yaml-document.ts';
 import { deepestNesting } from '../yaml/yaml-fast.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
-import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope } from './envelope.ts';
+import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope, type Skipped } from './envelope.ts';
 import { isForeignDocument } from './foreign-document.ts';
 import { cutAtLevel, isNestedDeeper } from './nesting.ts';
 import type { Problem } from './problem.ts';
@@ -180,7 +180,7 @@ class DocumentReader {
    */
   refuseDepth(value: unknown): void {
     const envelope = readEnvelope(value);
-    if (envelope._tag === 'skipped') this.reportAt(envelope.severity, '', 'kind', envelope.reason);
+    if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
     else {
       this.reportAt('error', '', '', `nested deeper than ${deepestNesting} levels`, envelope.key);
       this.standIn(value, '', 0);
@@ -200,7 +200,7 @@ class DocumentReader {
   readObject(value: unknown, path: string): void {
     const envelope = readEnvelope(value);
     const before = this.problems.length;
-    if (envelope._tag === 'skipped') this.reportAt(envelope.severity, path, 'kind', envelope.reason);
+    if (envelope._tag === 'skipped') this.reportSkipped(envelope, path);
     else if (envelope._tag === 'bad') {
       this.reportAll(envelope.errors, path, '', envelope.key);
       this.refuseSpec(envelope, path);
@@ -277,6 +277,10 @@ class DocumentReader {
     for (const { path: field, message, forgiven } of errors) {
       this.reportAt(forgiven ? 'warning' : 'error', path, joined(body, field), message, key);
     }
+  }
+
+  private reportSkipped({ problem }: Skipped, path: string): void {
+    if (problem !== undefined) this.reportAt(problem.severity, path, 'kind', problem.reason);
   }
 
   private reportAt(

@@ -36,13 +36,38 @@ export interface BadEnvelope {
   readonly errors: readonly FieldError[];
 }
 
-/** No object of ours, with the reason. */
+/** An object that is not read. */
 export interface Skipped {
   readonly _tag: 'skipped';
-  /** An error where it seems to be meant to restrict access: nothing else would say that it does not. */
-  readonly severity: 'error' | 'warning';
-  readonly reason: string;
+  /** Absent for kinds of Kubernetes itself, which manifests contain beside those of the mesh. */
+  readonly problem?: {
+    /** An error if it seems to be meant to restrict access: nothing else would report that it does not. */
+    readonly severity: 'error' | 'warning';
+    readonly reason: string;
+  };
 }
+
+/** Kinds of Kubernetes itself that mean nothing to a mesh, by group. A misspelled one is reported. */
+const kindsOfKubernetes: Readonly<Record<string, readonly string[]>> = {
+  '': [
+    'LimitRange',
+    'PersistentVolume',
+    'PersistentVolumeClaim',
+    'ReplicationController',
+    'ResourceQuota',
+    'ServiceAccount',
+  ],
+  apps: ['ControllerRevision', 'DaemonSet', 'Deployment', 'ReplicaSet', 'StatefulSet'],
+  autoscaling: ['HorizontalPodAutoscaler'],
+  batch: ['CronJob', 'Job'],
+  policy: ['PodDisruptionBudget'],
+  'admissionregistration.k8s.io': ['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
+  'apiextensions.k8s.io': ['CustomResourceDefinition'],
+  'networking.k8s.io': ['NetworkPolicy'],
+  'rbac.authorization.k8s.io': ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'],
+  'scheduling.k8s.io': ['PriorityClass'],
+  'storage.k8s.io': ['StorageClass'],
+};
 
 /** An object of these kinds means that somebody is kept out. */
 const restrictions = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
@@ -317,12 +342,10 @@ function mistakenFor(meant: KindName, kind: string, apiVersion: string): string 
 }
 
 function skipped(group: string, kind: string, apiVersion: string): Skipped {
+  if (ownValue(kindsOfKubernetes, group)?.includes(kind)) return { _tag: 'skipped' };
   const seemsToRestrict = group === 'security.istio.io';
-  return {
-    _tag: 'skipped',
-    severity: seemsToRestrict ? 'error' : 'warning',
-    reason: `${reasonToSkip(group, kind, apiVersion)}${seemsToRestrict ? ', and restricts nothing' : ''}`,
-  };
+  const reason = `${reasonToSkip(group, kind, apiVersion)}${seemsToRestrict ? ', and restricts nothing' : ''}`;
+  return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', reason } };
 }
 
 function reasonToSkip(group: string, kind: string, apiVersion: string): string {
