@@ -1,11 +1,9 @@
 /** `chartpilot`: the debugger's command line. */
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { Command } from 'commander';
 import { ChartpilotError } from '../runtime/errors.ts';
 import { reserveStandardOutput } from '../runtime/output/outlet.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
-import { packageRoot } from '../runtime/package-root.ts';
+import { packageVersion } from '../runtime/package-root.ts';
 import { checkCommand } from './commands/check.ts';
 import { diagramCommand } from './commands/diagram.ts';
 import { exploreCommand } from './commands/explore.ts';
@@ -31,14 +29,10 @@ const commands = [
   generateCommand,
 ];
 
-function version(): string {
-  return (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string }).version;
-}
-
 function program(): Command {
   const chartpilot = new Command('chartpilot')
     .description('Debugger of pilot-agent and pilot-discovery: reads the traces that they write with --trace FILE.')
-    .version(version())
+    .version(packageVersion())
     .showHelpAfterError("(run 'chartpilot --help' or 'chartpilot COMMAND --help')")
     .exitOverride();
   for (const make of commands) {

@@ -14,6 +14,15 @@ export function packageRoot(): string {
   return found;
 }
 
+let foundVersion: string | undefined;
+
+/** Version of the package as it was at the first call: a later update or removal of its files does not change it. */
+export function packageVersion(): string {
+  foundVersion ??= (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string })
+    .version;
+  return foundVersion;
+}
+
 function rootAbove(start: string): string {
   for (let folder = start; ; folder = dirname(folder)) {
     const manifest = join(folder, 'package.json');

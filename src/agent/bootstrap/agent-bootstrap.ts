@@ -4,6 +4,7 @@
  */
 import { provesIdentity } from '../../../machines/agent/settings.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
+import { packageVersion } from '../../runtime/package-root.ts';
 import type { EnvoyRun } from '../envoy/serving-envoy.ts';
 import { controlPlaneName } from '../identity/control-plane-roots.ts';
 import { localAddresses } from '../options/addresses.ts';
@@ -49,6 +50,7 @@ export function agentBootstrap(
     hasCredentialServer,
     secretSocket: settings.socket,
     hasSecrets: provesIdentity(settings),
+    agentVersion: packageVersion(),
     ...(outlierLogPath !== undefined && { outlierLogPath }),
     ...(options.config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && {
       controlPlaneName: controlPlaneName(options.config.discoveryAddress, options.env),

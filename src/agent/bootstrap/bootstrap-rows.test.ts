@@ -103,7 +103,7 @@ describe('§5.1 node metadata', () => {
     const keys = Object.keys(
       metadata({ env: { ISTIO_META_ABC: 'x', ISTIO_META_ISTIO_PROXY_SHA: 'y', POD_NAME: 'z' } }),
     );
-    expect(keys.slice(0, 2)).toEqual(['PROXY_CONFIG', 'INSTANCE_IPS']);
+    expect(keys.slice(0, 3)).toEqual(['PROXY_CONFIG', 'ISTIO_VERSION', 'INSTANCE_IPS']);
     expect(keys.indexOf('ISTIO_PROXY_SHA')).toBeLessThan(keys.indexOf('ABC'));
   });
 
@@ -446,8 +446,7 @@ describe('§5.2 static content', () => {
       expect(socket).toContain('"name":"file-root:/none/ca"');
       // It may never come: Envoy does not wait for ever.
       expect(socket).not.toContain('initial_fetch_timeout');
-      // Nobody takes it for a workload with a certificate.
-      expect(bootstrap.node.metadata).not.toHaveProperty('WORKLOAD_CERTIFICATES');
+      expect(bootstrap.node.metadata.WORKLOAD_CERTIFICATES).toBe('false');
       expect(() =>
         configured(
           'controlPlaneAuthPolicy: NONE\ntracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}',

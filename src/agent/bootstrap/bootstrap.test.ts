@@ -26,6 +26,7 @@ function facts(changes: Partial<BootstrapFacts> = {}, configChanges: Partial<Pro
     envoyStatusPort: 15021,
     envoyPrometheusPort: 15090,
     hasSecrets: false,
+    agentVersion: '0.9.1',
     nodeId: undefined,
     stsPort: 0,
     pilotSans: undefined,

@@ -16,6 +16,7 @@ function facts(changes: Partial<NodeFacts> = {}): NodeFacts {
     envoyStatusPort: 15021,
     envoyPrometheusPort: 15090,
     hasSecrets: false,
+    agentVersion: '0.9.1',
     nodeId: undefined,
     stsPort: 0,
     pilotSans: undefined,
@@ -45,8 +46,12 @@ describe('node', () => {
     expect(metadataOf({}).INSTANCE_IPS).toBe('10.1.2.3,10.1.2.4');
   });
 
-  test('who says a version does not promise a secret server, unless somebody added one', () => {
-    expect(metadataOf({})).not.toHaveProperty('WORKLOAD_CERTIFICATES');
+  test('the node has the version of the agent and says whether the agent serves certificates', () => {
+    expect(metadataOf({})).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'false' });
+    expect(metadataOf({ hasSecrets: true })).toMatchObject({ ISTIO_VERSION: '0.9.1', WORKLOAD_CERTIFICATES: 'true' });
+  });
+
+  test('ISTIO_META_ variables override the version and the statement about certificates', () => {
     const env = { ISTIO_META_ISTIO_VERSION: '1.30.0' };
     expect(metadataOf({ env })).toMatchObject({ ISTIO_VERSION: '1.30.0', WORKLOAD_CERTIFICATES: 'false' });
     const own = { ...env, ISTIO_META_WORKLOAD_CERTIFICATES: 'true' };

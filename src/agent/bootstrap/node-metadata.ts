@@ -24,6 +24,8 @@ export interface NodeFacts {
   readonly controlPlaneName?: string;
   /** This workload has a server of certificates. */
   readonly hasSecrets: boolean;
+  /** Version of this agent's package. */
+  readonly agentVersion: string;
   readonly nodeId: string | undefined;
   readonly stsPort: number;
   /** Said as a whole: then the name above is not. */
@@ -58,11 +60,11 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string
     // What a pod's own environment says of the proxy wins over what the mesh says of all.
     ...(interceptionMode !== undefined && { INTERCEPTION_MODE: interceptionMode }),
     ...(meshId !== undefined && { MESH_ID: meshId }),
-    // Without a secret server in the bootstrap: a control plane that takes a version for a full agent's would send resources
-    // that wait for certificates for ever. A user that adds one says so.
-    // A version says as much.
-    ...(facts.hasSecrets && values.ISTIO_VERSION === undefined && { WORKLOAD_CERTIFICATES: 'true' }),
-    ...(!facts.hasSecrets && values.ISTIO_VERSION !== undefined && { WORKLOAD_CERTIFICATES: 'false' }),
+    // The control plane reports it per proxy (pilot_xds, /debug/syncz) and matches it with EnvoyFilters' proxyVersion.
+    ISTIO_VERSION: facts.agentVersion,
+    // A control plane takes the version for an agent that serves certificates. Without them, resources that refer to
+    // certificates would wait for ever.
+    WORKLOAD_CERTIFICATES: String(facts.hasSecrets),
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command, Option } from 'commander';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
-import { packageRoot } from '../../runtime/package-root.ts';
+import { packageRoot, packageVersion } from '../../runtime/package-root.ts';
 
 export interface BuildInfo {
   readonly version: string;
@@ -16,8 +16,7 @@ export interface BuildInfo {
 /** Read when asked for: a start of the program does not wait for it. */
 export function buildInfo(): BuildInfo {
   const root = packageRoot();
-  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
-  return { version, revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };
+  return { version: packageVersion(), revision: revisionOf(root) ?? 'unknown', runtime: `node ${process.version}` };
 }
 
 /** The commit that is checked out, without asking git. */

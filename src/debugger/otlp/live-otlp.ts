@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { packageVersion } from '../../runtime/package-root.ts';
 import { isSameRun, type TraceHeader, type TraceLine, type TraceRecord } from '../../runtime/trace/trace.ts';
 import { count } from '../../runtime/verdicts/words.ts';
 import type { TraceOutput } from '../trace/trace-command.ts';
@@ -8,7 +9,7 @@ import { TraceLineReader } from '../trace/trace-line.ts';
 import { linesOf } from '../trace/trace-part.ts';
 import type { PageSource } from '../visualize/page-source.ts';
 import { FinishedSpans, type SpanLimits, spanLimits } from './finished-spans.ts';
-import { addressIn, exportedBy } from './otlp-command.ts';
+import { addressIn } from './otlp-command.ts';
 import { otlpRequests } from './otlp-json.ts';
 import type { SendOptions } from './send-otlp.ts';
 import { SendQueue } from './send-queue.ts';
@@ -48,7 +49,7 @@ export async function followOtlp(
     if (run === undefined) return;
     told.traces += new Set(found.map((span) => span.trace)).size;
     told.spans += found.length;
-    for (const request of otlpRequests(run.header, found, exportedBy())) queue.offer(request);
+    for (const request of otlpRequests(run.header, found, packageVersion())) queue.offer(request);
   };
   let trace = await source.read({ follow: true });
   const look = setInterval(() => send(run?.spans.take(performance.now()) ?? []), options.lookMs ?? 500);

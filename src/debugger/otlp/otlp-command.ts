@@ -1,7 +1,5 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { packageRoot } from '../../runtime/package-root.ts';
+import { packageVersion } from '../../runtime/package-root.ts';
 import { count } from '../../runtime/verdicts/words.ts';
 import { runsIn } from '../trace/program-runs.ts';
 import { halfWritten, openTrace, readRecords } from '../trace/read-trace.ts';
@@ -31,7 +29,7 @@ export async function exportOtlp(
   const spans = runs.flatMap((run) => run.spans);
   for (const line of halfWritten(reading)) error(`${line}\n`);
   for (const gap of gapsIn(records)) error(`${path}: ${gap}: what is told may be wrong\n`);
-  const requests = runs.flatMap((run) => otlpRequests(run.header, run.spans, exportedBy()));
+  const requests = runs.flatMap((run) => otlpRequests(run.header, run.spans, packageVersion()));
   if (url === undefined) {
     writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), reading.files);
   } else {
@@ -59,9 +57,4 @@ export function addressIn(to: string): URL | undefined {
   const url = new URL(to);
   if (url.pathname === '/') url.pathname = '/v1/traces';
   return url;
-}
-
-/** As the scope of spans has it. */
-export function exportedBy(): string {
-  return (JSON.parse(readFileSync(join(packageRoot(), 'package.json'), 'utf8')) as { version: string }).version;
 }
