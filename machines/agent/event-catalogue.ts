@@ -104,7 +104,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'readiness.asked', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'envoy.ask', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
   { type: 'envoy.answered', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
-  { type: 'listeners.refused', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
+  { type: 'listeners.checked', from: 'status/http', to: 'status', diagram: 'status', seeds: [] },
   { type: 'timer answerLimit', from: 'status', to: 'status', diagram: 'status', seeds: [] },
   { type: 'readiness.answer', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },
   { type: 'readiness.outdated', from: 'status', to: 'status/http', diagram: 'status', seeds: [] },

@@ -117,9 +117,11 @@ export type RestartOutcome =
 
 /**
  * supervisor → agent. The Envoys that an agent before this one had started, and that outlived it, are this one's now. One that was still on its
- * way to live is watched as if this agent had started it.
+ * way to live is watched as if this agent had started it. `handOver` is absent if the agent before this one was killed.
  */
-export type EpochsAdopted = { type: 'epochs.adopted'; names: string[] };
+export type EpochsAdopted = { type: 'epochs.adopted'; names: string[]; handOver?: HandOver };
+/** How an agent got Envoys that it has not started: from an agent that gave way, or back from a newer one that failed. */
+export type HandOver = 'granted' | 'taken back';
 /** supervisor → agent. An Envoy is about to be started. */
 export type RestartDecided = {
   type: 'restart.decided';
@@ -389,10 +391,10 @@ export type EnvoyAsk = { type: 'envoy.ask'; request: number; at: 'admin' | 'port
 /** `why`: in Envoy's words; empty where there are very many. */
 export type RefusedListener = { readonly name: string; readonly why: string };
 /**
- * status/http → status. The listeners that the Envoy that serves refused and does not have. Looked for when it begins to serve and when it is asked
- * by its admin interface, and told when they are others than before.
+ * status/http → status. Which listeners the serving Envoy rejected and lacks, usually none. Read when it starts to serve and with each
+ * readiness check by its admin interface; reported when they differ from the last report.
  */
-export type ListenersRefused = { type: 'listeners.refused'; listeners: readonly RefusedListener[] };
+export type ListenersChecked = { type: 'listeners.checked'; listeners: readonly RefusedListener[] };
 /**
  * status/http → status. What Envoy answered; `by` the agent: Envoy is live, and this proxy is not ready all the same. `unserved`: why none of the ports that the application was said to have is served;
  * empty where one is, where it was said to have none, and where no live admin interface could be asked.
@@ -431,7 +433,7 @@ export type HttpReport =
   | HttpFailed
   | ReadinessAsked
   | EnvoyAnswered
-  | ListenersRefused
+  | ListenersChecked
   | QuitRequested
   | UpgradeRequested
   | DrainRequested

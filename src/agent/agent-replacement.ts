@@ -4,8 +4,9 @@
  */
 import { fromPromise } from 'xstate';
 import type { ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
+import type { HandOver } from '../../machines/agent/protocol.ts';
 import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
-import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
+import { type SuccessorClaim, successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { isOn } from '../model/fields/switches.ts';
 import { inOneLine } from '../runtime/errors.ts';
 import type { Logger } from '../runtime/output/log.ts';
@@ -76,10 +77,11 @@ const tellOfStranger =
 /**
  * The base ids first, and then what runs under them: nothing is touched that another agent has.
  *
+ * @param handOver undefined if the older agent has ended without giving way
  * @param signal the chart waits no more: what is had by then is another agent's to take
  * @throws Error where they are not to be had
  */
-async function takeWhatRuns(inheritance: Inheritance, signal: AbortSignal): Promise<ClaimedIds> {
+async function takeWhatRuns(inheritance: Inheritance, signal: AbortSignal, handOver?: HandOver): Promise<ClaimedIds> {
   const { record, baseIds, table, ownership, runDir } = inheritance;
   baseIds.letGoAll();
   const recorded = record.baseIds;
@@ -90,7 +92,7 @@ async function takeWhatRuns(inheritance: Inheritance, signal: AbortSignal): Prom
   try {
     signal.throwIfAborted();
     table.forget();
-    const taken = await goOnWith(inheritance, claimed, await record.read());
+    const taken = await goOnWith(inheritance, claimed, await record.read(), handOver);
     signal.throwIfAborted();
     return taken;
   } catch (error) {
@@ -106,8 +108,9 @@ async function goOnWith(
   { record, binaries, ownership }: Inheritance,
   claimed: Omit<ClaimedIds, 'adoption'>,
   found: FoundRecord | undefined,
+  handOver?: HandOver,
 ): Promise<ClaimedIds> {
-  const adoption = found && restoreBinaries(binaries, found);
+  const adoption = found && { ...restoreBinaries(binaries, found), ...(handOver && { handOver }) };
   await ownership.take();
   record.keep(claimed.baseIds, { binaries });
   return { ...claimed, ...(adoption && { adoption }) };
@@ -138,7 +141,7 @@ export function succession(inheritance: Inheritance) {
         takeBack: fromPromise<ClaimedIds, undefined>(async ({ signal }) => {
           await server.endNewcomer(takeBackLimitMs);
           signal.throwIfAborted();
-          const claimed = await takeWhatRuns(inheritance, signal);
+          const claimed = await takeWhatRuns(inheritance, signal, 'taken back');
           table.keep();
           return claimed;
         }),
@@ -147,7 +150,9 @@ export function succession(inheritance: Inheritance) {
     successor: successorMachine.provide({
       actors: {
         link: successorLink(record.directory, () => table.keep()),
-        claim: fromPromise<ClaimedIds, undefined>(({ signal }) => inOneLine(() => takeWhatRuns(inheritance, signal))),
+        claim: fromPromise<ClaimedIds, SuccessorClaim>(({ input, signal }) =>
+          inOneLine(() => takeWhatRuns(inheritance, signal, input.isGranted ? 'granted' : undefined)),
+        ),
       },
     }),
   };

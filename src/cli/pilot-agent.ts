@@ -125,7 +125,8 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   const unknown = args.filter((arg) => arg.startsWith('-'));
   if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
 
-  await refuseRedirectionLoop(log, role);
+  const mode = process.env.ISTIO_META_INTERCEPTION_MODE ?? options.config.interceptionMode;
+  await refuseRedirectionLoop(log, { role, intercepts: mode !== 'NONE' });
   const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
   const { runDir } = options;
   // The older agent writes on into its own.

@@ -11,15 +11,22 @@ const advice =
   'run the agent as the user and group that istio-iptables excludes (1337 by default; User= and Group= of its systemd ' +
   'unit), or pass its user to istio-iptables as --proxy-uid';
 
+export interface AgentTraffic {
+  readonly role: string;
+  /** False if the agent's options state that no traffic is redirected to its Envoy: interception mode NONE. */
+  readonly intercepts: boolean;
+}
+
 /**
  * Warns an agent that runs as root, and one whose redirection cannot be read.
  *
  * @throws ChartpilotError REDIRECTION_LOOP if rules of this network namespace would redirect Envoy's connections to Envoy
  */
-export async function refuseRedirectionLoop(log: Logger, role: string): Promise<void> {
+export async function refuseRedirectionLoop(log: Logger, { role, intercepts }: AgentTraffic): Promise<void> {
   const sender: Sender = { uid: process.geteuid?.() ?? 0, gid: process.getegid?.() ?? 0 };
   const redirection = await readableRedirection(sender);
   if (redirection.kind === 'loop') throw loopError(sender, redirection.excluded);
+  if (!intercepts) return;
   const reason = redirection.kind === 'unknown' ? { reason: redirection.reason } : {};
   const isExcludedByDefault = sender.uid === defaultProxy || sender.gid === defaultProxy;
   if (sender.uid === 0) {

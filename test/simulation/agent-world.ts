@@ -521,7 +521,7 @@ export class AgentWorld {
           this.#sendHttp = sendBack;
           if (this.httpAnswer === undefined) sendBack({ type: 'http.listening', port: input.port });
           else sendBack({ type: 'http.failed', reason: this.httpAnswer });
-          const tellListeners = (): void => sendBack({ type: 'listeners.refused', listeners: this.refused });
+          const tellListeners = (): void => sendBack({ type: 'listeners.checked', listeners: this.refused });
           receive((order) => {
             if (order.type === 'admin.use') {
               this.#servings++;

@@ -13,7 +13,7 @@ import { certWatcherMachine } from '../../machines/agent/files/cert-watcher.mach
 import { dueAfter } from '../../machines/agent/replacement/due-orders.ts';
 import { type AgentEnd, launcherMachine } from '../../machines/agent/replacement/launcher.machine.ts';
 import { predecessorMachine } from '../../machines/agent/replacement/predecessor.machine.ts';
-import { successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
+import { type SuccessorClaim, successorMachine } from '../../machines/agent/replacement/successor.machine.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import type { HoldTell, LinkOrder } from '../../machines/agent/succession-protocol.ts';
 import { promiseEffect } from '../../machines/effect.ts';
@@ -628,7 +628,7 @@ export class SuccessionWorld implements World {
                 if (this.#state.link?.newer === number) this.#say(this.#state.link.older, 'holds');
               },
             }),
-            claim: waiting<ClaimedIds, undefined>('claim'),
+            claim: waiting<ClaimedIds, SuccessorClaim>('claim'),
           },
         }),
         supervisor: standIn.provide({

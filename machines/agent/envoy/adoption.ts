@@ -3,7 +3,7 @@
  * leaves them running, and the next agent of the same container takes them over. Pure.
  */
 
-import type { RestartDecided } from '../protocol.ts';
+import type { HandOver, RestartDecided } from '../protocol.ts';
 import type { Desired, EpochRecord } from './epoch-record.ts';
 
 /** What of the supervisor's knowledge outlives it. All else is learned again: certificates are read, budgets begin anew. */
@@ -29,10 +29,14 @@ export interface AdoptedEpoch extends EpochRecord {
   unseenMs: number;
 }
 
-/** What an agent begins with where another one was killed. */
+/**
+ * What an agent starts with where another one has left Envoys. `handOver`: the previous agent has handed them over (`granted`), or
+ * this agent had handed them over and takes them back (`taken back`). Absent: the previous agent was killed.
+ */
 export interface Adoption extends Omit<KeptKnowledge, 'epochs' | 'desired'> {
   desired: Desired;
   epochs: AdoptedEpoch[];
+  handOver?: HandOver;
 }
 
 /**

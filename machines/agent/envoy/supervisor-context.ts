@@ -6,6 +6,7 @@ import type {
   ConfigChanged,
   ConfigRejected,
   EpochReport,
+  HandOver,
   LogsReopen,
   PhaseOrder,
   RestartDecided,
@@ -56,6 +57,8 @@ export interface SupervisorContext extends Omit<SupervisorInput, 'adoption'> {
   restart: Omit<RestartDecided, 'type'> | undefined;
   /** Envoys of an agent that was killed, which are not taken over yet; their records are among `epochs`, but for the newcomer's. */
   adopted: AdoptedEpoch[];
+  /** How the Envoys of another agent came to this one; undefined if that agent was killed, or there was none. */
+  handOver: HandOver | undefined;
   /** Starts that were called off since an Envoy was live, because what was wanted had changed. */
   calledOff: number;
   /** Digest of the last configuration that an Envoy went live with: it need not be checked again before a cold start. */

@@ -100,6 +100,7 @@ export const supervisorMachine = supervisorSetup.createMachine({
     reason: adoption?.restart?.reason ?? 'first start',
     restart: adoption && restartUnderWay(adoption),
     adopted: adoption?.epochs ?? [],
+    handOver: adoption?.handOver,
     calledOff: 0,
   }),
   invoke: { id: 'start-limiter', src: 'startLimiter', input: ({ context }) => context.settings.starts },

@@ -218,6 +218,7 @@ export const supervisorSetup = setup({
     tellAdopted: sendParent(({ context }) => ({
       type: 'epochs.adopted',
       names: [...context.epochs, ...context.adopted].map(({ name }) => name),
+      ...(context.handOver && { handOver: context.handOver }),
     })),
     desire: assign({
       desired: ({ context, event }) => desiredAfter(event, context),

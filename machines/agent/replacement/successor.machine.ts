@@ -9,6 +9,11 @@ const turnLimitMs = 4_000;
 /** How long base ids are waited for: those of a killed agent are free as soon as the kernel is done with it. */
 const claimLimitMs = 1_000;
 
+/** `isGranted`: the older agent has given way; otherwise it has ended before it did. */
+export interface SuccessorClaim {
+  isGranted: boolean;
+}
+
 /** The newer agent's side of its predecessor's replacement: it decides nothing before that one has given up, or has ended. */
 export const successorMachine = setup({
   types: {
@@ -19,7 +24,7 @@ export const successorMachine = setup({
     /** Says to the older agent that this one is ready, and hears what that one says. */
     link: callbackEffect<HoldTell, undefined>('link'),
     /** Takes the base ids that the older agent had, with what runs under them. Fails where somebody else has them: then nothing is touched. */
-    claim: promiseEffect<ClaimedIds, undefined>('claim'),
+    claim: promiseEffect<ClaimedIds, SuccessorClaim>('claim'),
   },
   delays: { turnLimit: turnLimitMs, claimLimit: claimLimitMs },
   actions: {
@@ -65,6 +70,7 @@ export const successorMachine = setup({
       invoke: {
         id: 'claim',
         src: 'claim',
+        input: ({ event }) => ({ isGranted: event.type === 'predecessor.granted' }),
         onDone: {
           target: 'taking over',
           actions: { type: 'reportTaken', params: ({ event }) => ({ claimed: event.output }) },

@@ -6,7 +6,7 @@ import type {
   EnvoyAsk,
   HttpOrder,
   HttpReport,
-  ListenersRefused,
+  ListenersChecked,
   ReadinessSettled,
   ServingBegan,
   ServingReport,
@@ -45,6 +45,8 @@ interface StatusContext extends StatusInput {
 
 /** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
 const answerLimitMs = 5_000;
+/** Why an agent that stops is not ready. */
+export const stoppingReason = 'the agent is stopping';
 /** An Envoy that hangs is ready for so long at most; a probe each second asks Envoy one time in five. */
 const heldMs = 5_000;
 /** For listeners of an Envoy that lacked none, so rarely is enough: to say it, Envoy writes its whole configuration. */
@@ -71,9 +73,9 @@ const statusSetup = setup({
     lacksListeners: ({ context, event }) =>
       event.type === 'envoy.answered' && event.live && context.listeners.lacking.length > 0,
     lacksFromStart: ({ context, event }) =>
-      event.type === 'listeners.refused' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
+      event.type === 'listeners.checked' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
     lacksStill: ({ context, event }) =>
-      event.type === 'listeners.refused' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
+      event.type === 'listeners.checked' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
     saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
     saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
     awaitsApplication: ({ context }) => context.awaitsApplication,
@@ -138,10 +140,10 @@ const statusSetup = setup({
     }),
     beginListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
     noteListeners: assign({
-      listeners: ({ context }, params: ListenersRefused) => atFirstLook(context.listeners, params.listeners),
+      listeners: ({ context }, params: ListenersChecked) => atFirstLook(context.listeners, params.listeners),
     }),
     noteListenersAgain: assign({
-      listeners: ({ context }, params: ListenersRefused) => atLaterLook(context.listeners, params.listeners),
+      listeners: ({ context }, params: ListenersChecked) => atLaterLook(context.listeners, params.listeners),
     }),
     noteApplication: assign({ listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params) }),
     drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
@@ -263,7 +265,7 @@ export const statusMachine = statusSetup.createMachine({
           on: {
             'status.drain': {
               target: '.stopping',
-              actions: { type: 'rememberReason', params: { reason: 'the agent is stopping' } },
+              actions: { type: 'rememberReason', params: { reason: stoppingReason } },
             },
             'serving.began': [
               {
@@ -366,7 +368,7 @@ export const statusMachine = statusSetup.createMachine({
                 waitsFor: 'an Envoy that serves, and says what it refused: until then nothing is held against it',
               },
               on: {
-                'listeners.refused': [
+                'listeners.checked': [
                   {
                     guard: 'lacksFromStart',
                     target: 'lacking',
@@ -380,7 +382,7 @@ export const statusMachine = statusSetup.createMachine({
               meta: { waitsFor: 'configuration that Envoy takes' },
               description: 'Some were refused at its start.',
               on: {
-                'listeners.refused': [
+                'listeners.checked': [
                   { guard: 'lacksStill', actions: { type: 'noteListenersAgain', params: ({ event }) => event } },
                   { target: 'complete', actions: { type: 'noteListenersAgain', params: ({ event }) => event } },
                 ],
@@ -389,7 +391,7 @@ export const statusMachine = statusSetup.createMachine({
             complete: {
               meta: { waitsFor: 'nothing' },
               description: 'What is refused from now on takes nothing away that serves.',
-              on: { 'listeners.refused': { actions: { type: 'noteListenersAgain', params: ({ event }) => event } } },
+              on: { 'listeners.checked': { actions: { type: 'noteListenersAgain', params: ({ event }) => event } } },
             },
           },
         },

@@ -119,8 +119,8 @@ export function readCertificates(judge: CertificateJudge, log: Logger, turns: Fi
     const digest = (): Promise<DirectoriesRead> => turns.ask(() => digestDirectories(directories, signal), signal);
     let read = await digest();
     if (!input.judge) {
-      if (read.problems.length > 0)
-        log.warn('Envoy is started in spite of its certificates', { reason: inOneLine(read) });
+      // Whether an Envoy is started with them is not known here: one that runs may have been adopted.
+      if (read.problems.length > 0) log.warn('certificate files have problems', { reason: inOneLine(read) });
       return outcome(read);
     }
     for (let times = 1; times <= readings; times++) {

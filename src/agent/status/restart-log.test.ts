@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import type { FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+import type { EpochsAdopted, FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
 import { logRecords } from '../../runtime/actors/log-records.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { restartLogLine } from './restart-log.ts';
 
-function told(...events: (FilesMissing | RestartDecided | RestartEnded)[]): string[] {
+function told(...events: (EpochsAdopted | FilesMissing | RestartDecided | RestartEnded)[]): string[] {
   const lines: string[] = [];
   const recorder = createRecorder({ program: 'test' });
   logRecords(recorder, createLogger({ write: (line) => lines.push(line.trimEnd()) }), { tell: restartLogLine });
@@ -47,6 +47,18 @@ test('files that the first start is held up for are told, and a start without th
     'info default waiting for /certs/tls.crt, /certs/tls.key  waitedMs=1000',
     'warn default Envoy is started without /certs/tls.key  waitedMs=120000',
   ]);
+});
+
+test.each([
+  ['granted', 'info'],
+  ['taken back', 'warn'],
+  [undefined, 'info'],
+] as const)('Envoys of another agent, handed over as %s, are reported once with level %s', (handOver, level) => {
+  const adopted: EpochsAdopted = { type: 'epochs.adopted', names: ['epoch-3'], ...(handOver && { handOver }) };
+  const [line, ...more] = told(adopted);
+  expect(more).toEqual([]);
+  expect(line).toMatch(new RegExp(`^${level} .*epochs=epoch-3$`));
+  expect(/was killed/.test(line!)).toBe(handOver === undefined);
 });
 
 test('what others say is told as ever', () => {

@@ -41,13 +41,17 @@ function missingFilesLine(record: TraceRecord): LogLine | undefined {
 
 function adoptionLine(record: TraceRecord): LogLine | undefined {
   if (record.kind !== 'event' || record.to !== 'agent' || record.event.type !== 'epochs.adopted') return undefined;
-  const { names } = record.event as unknown as EpochsAdopted;
+  const { names, handOver } = record.event as unknown as EpochsAdopted;
   const fields = { epochs: names.join(', ') };
-  return {
-    level: 'warn',
-    line: 'the agent before this one was killed; this one took over the Envoys that it left',
-    fields,
-  };
+  switch (handOver) {
+    case 'granted':
+      return { level: 'info', line: 'took over the Envoys of the previous agent', fields };
+    case 'taken back':
+      return { level: 'warn', line: 'the newer agent did not take over; this one goes on with its Envoys', fields };
+    default:
+      // Its Envoys went on serving, and the launcher reports agents that are killed again and again.
+      return { level: 'info', line: 'the previous agent was killed; took over the Envoys that it left', fields };
+  }
 }
 
 function binaryLine(record: TraceRecord): LogLine | undefined {

@@ -228,16 +228,16 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
     return told.slice(from).map(({ type }) => type);
   };
   const listeners = (): unknown[] =>
-    told.flatMap((event) => (event.type === 'listeners.refused' ? [event.listeners] : []));
+    told.flatMap((event) => (event.type === 'listeners.checked' ? [event.listeners] : []));
   const tls = { name: 'tls', why: 'no certificate' };
   order({ type: 'admin.use', epoch: 0, baseId: 1, adminPort, pid: process.pid });
   // Its child has the admin port already, and nobody has asked before.
-  expect(await ask()).toEqual(['readiness.asked', 'listeners.refused', 'envoy.answered']);
+  expect(await ask()).toEqual(['readiness.asked', 'listeners.checked', 'envoy.answered']);
   at = 'admin';
   expect(await ask()).toEqual(['readiness.asked', 'envoy.answered']);
   expect(listeners()).toEqual([[tls]]);
   refused = [];
-  expect(await ask()).toEqual(['readiness.asked', 'listeners.refused', 'envoy.answered']);
+  expect(await ask()).toEqual(['readiness.asked', 'listeners.checked', 'envoy.answered']);
   // An answer that holds is given again while Envoy refuses the same ones.
   held = { heldMs: 1, listenersHeldMs: 60_000 };
   await ask();
@@ -253,7 +253,7 @@ test('§6.3: which listeners Envoy refused is told when it begins to serve, and 
   expect(dumps).toBe(before + 2);
   refused = ['tls'];
   await sleep(5);
-  expect(await ask()).toEqual(['listeners.refused', 'readiness.asked', 'envoy.answered']);
+  expect(await ask()).toEqual(['listeners.checked', 'readiness.asked', 'envoy.answered']);
   expect(listeners()).toEqual([[tls], [], [tls]]);
   // Of another Envoy it is told anew.
   order({ type: 'admin.use', epoch: 1, baseId: 1, adminPort, pid: process.pid });
@@ -494,6 +494,21 @@ test('§6.3: the log has one line for all who hear the same of readiness', async
     expect(new Set(await Promise.all(Array.from({ length: 40 }, ask)))).toEqual(new Set([503]));
   }
   expect(log.filter((line) => line.includes('not ready'))).toHaveLength(1);
+});
+
+test('§6.3: not ready is info during a start and while the agent stops, and a warning between them', async () => {
+  const answers = [
+    { ready: false, reason: 'no epoch serves' },
+    { ready: true, reason: '' },
+    { ready: false, reason: 'no epoch serves' },
+    { ready: false, reason: 'the agent is stopping' },
+  ];
+  const { url, log } = await servingStatus({
+    answer: onReadiness((event) => ({ ...ready(event), ...answers.shift()! })),
+  });
+  while (answers.length > 0) await fetch(`${url}/healthz/ready`);
+  const levels = log.filter((line) => line.includes('not ready')).map((line) => /\b(info|warn)\b/.exec(line)?.[1]);
+  expect(levels).toEqual(['info', 'warn', 'info']);
 });
 
 test('§6.3: many who ask at once for readiness are one question', async () => {

@@ -14,6 +14,7 @@ import type {
   ReadinessAnswer,
   UpgradeRequested,
 } from '../../../machines/agent/protocol.ts';
+import { stoppingReason } from '../../../machines/agent/status/status.machine.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
@@ -109,6 +110,9 @@ export function statusServer(environment: StatusServerEnvironment) {
   });
 }
 
+/** How long readiness may take after a start before its lack is a warning: kubelets of Istio's charts give up after as long. */
+const usualStartMs = 30_000;
+
 class StatusEndpoint {
   readonly #environment: StatusServerEnvironment;
   readonly #report: (event: HttpReport) => void;
@@ -133,6 +137,8 @@ class StatusEndpoint {
   #requests = 0;
   /** Undefined before the first answer. */
   #wasReady: boolean | undefined;
+  #hasBeenReady = false;
+  readonly #openedAt = performance.now();
   readonly #said = new SaidLines();
 
   constructor(environment: StatusServerEnvironment, report: (event: HttpReport) => void) {
@@ -207,12 +213,13 @@ class StatusEndpoint {
     const [until, listenersUntil] = [performance.now() + heldMs, performance.now() + listenersHeldMs];
     this.#held = ready && heldMs > 0 ? { until, listenersUntil, heldMs, listenersHeldMs } : undefined;
     const { log, metrics } = this.#environment;
-    if (!ready) this.#sayNotReady(this.#serving === undefined ? `${reason}: ${this.#underWay()}` : reason);
+    if (!ready) this.#sayNotReady(reason);
     else if (this.#wasReady !== true) {
       log.info('ready');
       metrics.ready(performance.now());
     }
     this.#wasReady = ready;
+    this.#hasBeenReady ||= ready;
     this.#answerWaiting(ready ? 200 : 503);
   }
 
@@ -228,9 +235,14 @@ class StatusEndpoint {
     return newest === undefined ? 'none runs' : `${newest} is initializing`;
   }
 
+  /** A start that takes its usual time and an agent that stops are no faults: readiness is asked for in both. */
   #sayNotReady(reason: string): void {
     if (this.#wasReady !== false) this.#said.forget('readiness');
-    if (this.#said.isDue('readiness', reason)) this.#environment.log.warn('not ready', { reason });
+    const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < usualStartMs;
+    const level = isStarting || reason === stoppingReason ? 'info' : 'warn';
+    const isUnserved = this.#serving === undefined && reason !== stoppingReason;
+    const why = isUnserved ? `${reason}: ${this.#underWay()}` : reason;
+    if (this.#said.isDue('readiness', `${level} ${why}`)) this.#environment.log[level]('not ready', { reason: why });
   }
 
   useAdmin({ baseId, adminPort, pid }: AdminUse): void {
@@ -254,7 +266,7 @@ class StatusEndpoint {
     const told = JSON.stringify(listeners);
     if (told === this.#listenersTold) return;
     this.#listenersTold = told;
-    this.#report({ type: 'listeners.refused', listeners });
+    this.#report({ type: 'listeners.checked', listeners });
   }
 
   /** A sidecar goes on taking what its workload sends: the workload is what may still be finishing. */

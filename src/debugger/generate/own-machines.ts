@@ -287,7 +287,7 @@ const statusSamples: Samples = {
       { request: 1, by: 'admin', live: false, detail: 'DRAINING', unserved: '' },
       { request: 1, by: 'port', live: true, detail: 'port 15021 answers', unserved: '' },
     ],
-    'listeners.refused': [{ listeners: [] }, { listeners: [{ name: 'tls', why: 'no certificate' }] }],
+    'listeners.checked': [{ listeners: [] }, { listeners: [{ name: 'tls', why: 'no certificate' }] }],
     'serving.began': [{ name: 'epoch-0', epoch: 0, baseId: 7, adminPort: 15_000, pid: 100 }],
     'serving.ended': [{ reason: 'Envoy ended' }],
     'handover.began': [{ name: 'epoch-1' }],

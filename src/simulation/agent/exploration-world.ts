@@ -398,7 +398,7 @@ export class ExplorationWorld implements World, EffectWorld {
   /** It is asked when it begins to serve, too: later its child may have the admin port. */
   #tellListeners(http: AnyActorRef): void {
     const listeners = this.#host.refusedListeners(this.#state.adminOf);
-    if (listeners !== undefined) report(http, { type: 'listeners.refused', listeners });
+    if (listeners !== undefined) report(http, { type: 'listeners.checked', listeners });
   }
 
   openStatus(http: AnyActorRef | undefined): void {

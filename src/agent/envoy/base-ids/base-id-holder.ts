@@ -63,15 +63,25 @@ function inodesOf(names: RegExp, baseIds: readonly number[] | undefined): Readon
   return new Set([...lines].flatMap(([, inode = '', id]) => (baseIds?.includes(Number(id)) === false ? [] : [inode])));
 }
 
+/**
+ * Inodes of the sockets of a process. Its threads share them: the first thread of a killed process may have ended, and has no
+ * descriptors in /proc then, while another thread still holds them.
+ */
 function socketsOf(pid: number): string[] {
-  const folder = `/proc/${pid}/fd`;
-  return namesIn(folder).flatMap((fd) => {
-    try {
-      return /^socket:\[(\d+)\]$/.exec(readlinkSync(`${folder}/${fd}`))?.[1] ?? [];
-    } catch {
-      return [];
-    }
-  });
+  for (const thread of namesIn(`/proc/${pid}/task`)) {
+    const folder = `/proc/${pid}/task/${thread}/fd`;
+    const descriptors = namesIn(folder);
+    if (descriptors.length > 0) return descriptors.flatMap((fd) => socketAt(`${folder}/${fd}`));
+  }
+  return [];
+}
+
+function socketAt(descriptor: string): string[] {
+  try {
+    return /^socket:\[(\d+)\]$/.exec(readlinkSync(descriptor))?.slice(1) ?? [];
+  } catch {
+    return [];
+  }
 }
 
 function namesIn(folder: string): string[] {

@@ -80,6 +80,32 @@ test('a name that is free a moment later is waited for: the kernel is not done w
   expect([resumed?.baseIds, told]).toEqual([[baseId], []]);
 });
 
+test('a killed agent of this container holds its name until its last thread has ended', async () => {
+  const baseId = freshId();
+  // The first thread ends, as it may first of those of a killed process; another one keeps the descriptors for a moment.
+  const script = `
+import ctypes, socket, threading, time
+server = socket.socket(socket.AF_UNIX); server.bind('\\0chartpilot_base_id_${baseId}'); server.listen()
+threading.Thread(target=lambda: time.sleep(60)).start()
+print('held', flush=True)
+ctypes.CDLL(None).pthread_exit(None)`;
+  const agent = spawn('python3', ['-c', script], { stdio: ['ignore', 'pipe', 'inherit'] });
+  onTestFinished(() => void agent.kill('SIGKILL'));
+  await once(agent.stdout, 'data');
+  await eventually('its first thread has ended', () =>
+    /^State:\tZ/m.test(readFileSync(`/proc/${agent.pid}/status`, 'utf8')),
+  );
+  // As a sibling, from another process that this one has started.
+  const sibling = `
+    import { areHeldBySibling } from ${JSON.stringify(new URL('./base-id-holder.ts', import.meta.url).href)};
+    console.log(areHeldBySibling([${baseId}]));`;
+  const asker = spawn(process.execPath, ['--input-type=module', '-e', sibling], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  const [answer] = (await once(asker.stdout, 'data')) as [Buffer];
+  expect(answer.toString().trim()).toBe('true');
+});
+
 test('of many agents that find a stranger one goes on, and after its end one of the others', async () => {
   const [folder, baseId] = [runDir(), freshId()];
   const server = await stranger(baseId);

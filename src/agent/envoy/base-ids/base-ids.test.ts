@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
-import { type BaseIdOptions, type ClaimedBaseId, claimBaseId, claimBaseIds, startTimeOf } from './base-ids.ts';
+import {
+  type BaseIdOptions,
+  type ClaimedBaseId,
+  claimBaseId,
+  claimBaseIds,
+  resumeBaseIds,
+  startTimeOf,
+} from './base-ids.ts';
 
 /** A host of its own: run directory and shared memory lie in a temporary folder. */
 function host(): { options: BaseIdOptions; runDir: string; memory: (baseId: number) => string } {
@@ -195,6 +202,23 @@ describe('sweeping', () => {
     await sleep(100);
     envoy.close();
     expect((await waiting).sweptFiles).toHaveLength(2);
+  });
+
+  test('the name of a base id stays free while a start waits for the Envoys of a killed agent', async () => {
+    const { options, runDir } = host();
+    leaveLock(runDir, 50_011, dead);
+    const envoy = createServer();
+    envoy.listen({ path: '\0envoy_domain_socket_parent_500111' });
+    await once(envoy, 'listening');
+    const waiting = claim({ ...options, sweepLimitMs: 5_000 });
+    await sleep(100);
+    const strangers: number[] = [];
+    // The next agent of the container that the killed one ran in.
+    const resumed = await resumeBaseIds({ runDir, onStranger: (id) => strangers.push(id) }, [50_011]);
+    resumed?.letGo();
+    envoy.close();
+    await waiting;
+    expect([resumed?.baseIds, strangers]).toEqual([[50_011], []]);
   });
 
   test('the id of an agent that was killed is free at once', async () => {

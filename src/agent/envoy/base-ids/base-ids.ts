@@ -227,12 +227,13 @@ async function sweep({
   const swept = await Promise.all(
     lockedBaseIds(runDir).map(async (baseId) => {
       const lock = lockFile(runDir, baseId);
-      if (isAlive(readOwner(lock))) return [];
+      // The name is not held while Envoys end: the agent that goes on with them would not get it.
+      if (isAlive(readOwner(lock)) || !(await becomesFree(baseId, sweepLimitMs))) return [];
       const hold = await holdName(baseId);
       if (hold === undefined) return [];
       try {
         // Read again: until we held the socket, another agent could have taken the id.
-        if (isAlive(readOwner(lock)) || !(await becomesFree(baseId, sweepLimitMs))) return [];
+        if (isAlive(readOwner(lock)) || envoyUses(baseId)) return [];
         const files = [sharedMemoryFile(sharedMemoryDir, baseId), lock].filter((file) => existsSync(file));
         for (const file of files) removeQuietly(file);
         return files.filter((file) => !existsSync(file));

@@ -35,6 +35,27 @@ test('every line reaches the log with Envoy’s level; a bare line has the level
   expect(lines).toEqual(['debug a', 'warn b', 'warn   c']);
 });
 
+test('warnings about what the agent does itself are info in the log, and keep their level in the trace', () => {
+  const { log, lines } = recordingLog();
+  const recorded: EnvoyLogLine[] = [];
+  const output = new EnvoyOutput(log, { run, onLine: (entry) => recorded.push(entry) });
+  const closed = 'gRPC config stream to xds-grpc closed';
+  const texts = [
+    'shutting down admin due to child startup',
+    'terminating parent process',
+    'caught ENVOY_SIGTERM',
+    `DeltaAggregatedResources ${closed}: 13, upstream_reset_after_response_started{connection_termination}`,
+    `StreamSecrets ${closed.replace('xds', 'sds')}: 13, upstream_reset_after_response_started{remote_reset}`,
+    `StreamAggregatedResources ${closed} since 31s ago: 14, no healthy upstream`,
+    `StreamAggregatedResources ${closed}: 16, unauthenticated`,
+  ];
+  for (const text of texts) output.line(line('warning', text));
+  output.line(line('error', texts[1]!));
+  const levels = ['info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'error'];
+  expect(lines.map((each) => each.split(' ', 1)[0])).toEqual(levels);
+  expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
+});
+
 test('a level that Envoy does not have is a part of a line without a prefix, also where every object has one of that name', () => {
   const { log, lines } = recordingLog();
   const output = new EnvoyOutput(log, { run });

@@ -33,6 +33,16 @@ const longestLastWords = 400;
 const lastWordsAgeMs = 5_000;
 /** Only a warning, but the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
+/**
+ * Warnings of Envoy about what its agent does: a hot restart, an end, and the agent's own sockets for xDS and secrets, whose loss at a
+ * hand-over or an end is over at once. Envoy reports a stream that stays lost as `closed since`, and the agent a control plane that it lost.
+ */
+const routine: readonly RegExp[] = [
+  /^shutting down admin due to child startup$/,
+  /^terminating parent process$/,
+  caughtSignal,
+  /^\w+ gRPC config stream to [xs]ds-grpc closed: 13, upstream_reset_after_response_started\{(connection_termination|remote_reset)\}$/,
+];
 const refusal = 'previous envoy process is still initializing';
 
 export interface EnvoyOutputOptions {
@@ -43,7 +53,7 @@ export interface EnvoyOutputOptions {
   readonly now?: () => number;
 }
 
-/** Reads the output of one process. Every line goes to the log with Envoy's own level. */
+/** Reads the output of one process. Every line goes to the log with Envoy's own level, {@link routine} ones as info. */
 export class EnvoyOutput {
   readonly #log: Logger;
   readonly #run: EnvoyOutputOptions['run'];
@@ -80,7 +90,11 @@ export class EnvoyOutput {
     this.#refused ||= text.includes(refusal);
     this.#remember(text, weightOf(level, text, parsed === undefined));
     this.#onLine(entry);
-    this.#log[level](text, { epoch: this.#run?.epoch, baseId: this.#run?.baseId, component });
+    this.#log[level === 'warn' && routine.some((line) => line.test(text)) ? 'info' : level](text, {
+      epoch: this.#run?.epoch,
+      baseId: this.#run?.baseId,
+      component,
+    });
   }
 
   #remember(text: string, weight: number): void {
