@@ -31,7 +31,7 @@ import { MeshDirectory, type MeshPorts } from './mesh-directory.ts';
 import { type AgentName, MeshIdentity } from './mesh-identity.ts';
 import { probe } from './probe.ts';
 import { Program, type ProgramOptions } from './program.ts';
-import { agentArguments, agentEnvironment, discoveryArguments } from './program-arguments.ts';
+import { agentArguments, agentEnvironment, discoveryArguments, withFlags } from './program-arguments.ts';
 
 export const sampleHost = 'sample.localhost';
 
@@ -230,14 +230,15 @@ export class Mesh {
   async startDiscovery(extraArgs: readonly string[] = []): Promise<DiscoveryProgram> {
     const { xds, http, monitoring } = this.#controlPorts;
     const traceFile = this.traceFileOf('pilot-discovery');
-    const args = discoveryArguments({
+    const usual = discoveryArguments({
       configDirectory: this.directory.path,
       meshConfigFile: this.directory.meshConfigFile,
       xdsPort: xds,
       httpPort: http,
       monitoringPort: monitoring,
       traceFile,
-    }).concat(this.#identity?.discoveryArguments ?? [], extraArgs);
+    });
+    const args = withFlags(withFlags(usual, this.#identity?.discoveryArguments ?? []), extraArgs);
     const surroundings = this.#surroundings('pilot-discovery');
     const env = { ...surroundings.env, ...this.#identity?.discoveryEnvironment };
     const program = this.#keep(Program.start('pilot-discovery', { ...surroundings, args, env }));
@@ -400,7 +401,7 @@ export class Mesh {
   #agentCommand(...[role, name, { admin, status }, labels, extraArgs]: AgentCommand) {
     const { drainMs, parentShutdownMs, terminationDrainMs } = { ...defaultTimes, ...this.#options };
     const traceFile = this.traceFileOf(name);
-    const args = agentArguments({
+    const usual = agentArguments({
       role,
       name,
       xdsPort: this.#controlPorts.xds,
@@ -412,7 +413,9 @@ export class Mesh {
       traceFile,
       delta: this.#options.delta === true,
       runDirectory: this.#options.runDirectory,
-    }).concat(this.#identity?.agentArguments ?? [], this.#options.agentArgs ?? [], extraArgs);
+    });
+    const ofMesh = withFlags(usual, this.#identity?.agentArguments ?? []);
+    const args = withFlags(withFlags(ofMesh, this.#options.agentArgs ?? []), extraArgs);
     const surroundings = { ...this.#surroundings(name), cwd: this.#folderOf(name) };
     this.#identity?.mount(name, surroundings.cwd, this.#executable('pilot-discovery'), surroundings.env);
     const env = { ...agentEnvironment(name, labels, terminationDrainMs), ...surroundings.env };

@@ -77,3 +77,15 @@ export function agentEnvironment(
     TERMINATION_DRAIN_DURATION_SECONDS: String(terminationDrainMs / 1_000),
   };
 }
+
+/** Arguments with flags that take the place of those of the same names: programs report a flag that is given twice. */
+export function withFlags(args: readonly string[], flags: readonly string[]): string[] {
+  const nameOf = (flag: string): string => flag.split('=', 1)[0]!;
+  const replaced = new Set(flags.filter((flag) => flag.startsWith('--')).map(nameOf));
+  let isLeftOut = false;
+  const kept = args.filter((arg) => {
+    if (arg.startsWith('--')) isLeftOut = replaced.has(nameOf(arg));
+    return !isLeftOut;
+  });
+  return [...kept, ...flags];
+}

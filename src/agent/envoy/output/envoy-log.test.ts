@@ -46,12 +46,14 @@ test('warnings about what the agent does itself are info in the log, and keep th
     'caught ENVOY_SIGTERM',
     `DeltaAggregatedResources ${closed}: 13, upstream_reset_after_response_started{connection_termination}`,
     `StreamSecrets ${closed.replace('xds', 'sds')}: 13, upstream_reset_after_response_started{remote_reset}`,
-    `StreamAggregatedResources ${closed} since 31s ago: 14, no healthy upstream`,
+    `StreamSecrets ${closed} since 1s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
+    `StreamSecrets ${closed} since 10s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
+    `StreamAggregatedResources ${closed}: 14, no healthy upstream`,
     `StreamAggregatedResources ${closed}: 16, unauthenticated`,
   ];
   for (const text of texts) output.line(line('warning', text));
   output.line(line('error', texts[1]!));
-  const levels = ['info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'error'];
+  const levels = ['info', 'info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'warn', 'error'];
   expect(lines.map((each) => each.split(' ', 1)[0])).toEqual(levels);
   expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
 });

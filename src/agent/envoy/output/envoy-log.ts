@@ -34,14 +34,14 @@ const lastWordsAgeMs = 5_000;
 /** Only a warning, but the reason of an exit with code 0. */
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 /**
- * Warnings of Envoy about what its agent does: a hot restart, an end, and the agent's own sockets for xDS and secrets, whose loss at a
- * hand-over or an end is over at once. Envoy reports a stream that stays lost as `closed since`, and the agent a control plane that it lost.
+ * Warnings of Envoy about what its agent does: a hot restart, an end, and resets of connections to the agent's own sockets for xDS and
+ * secrets, which last for less than 10 s at a hand-over. A longer loss, and a status that the control plane sent, stay warnings.
  */
 const routine: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
   /^terminating parent process$/,
   caughtSignal,
-  /^\w+ gRPC config stream to [xs]ds-grpc closed: 13, upstream_reset_after_response_started\{(connection_termination|remote_reset)\}$/,
+  /^\w+ gRPC config stream to [xs]ds-grpc closed( since \ds ago)?: 1[34], .*upstream_reset_(before|after)_response_started\{/,
 ];
 const refusal = 'previous envoy process is still initializing';
 

@@ -1,0 +1,86 @@
+/**
+ * What programs log in a scene, held against a reviewed file. A line of the file is program, level, scope, message and the names of
+ * its fields, without what differs between runs. `?` marks a line that depends on timing and may be missing.
+ */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+
+const update = process.env.UPDATE_TRANSCRIPTS === '1';
+const folder = join(import.meta.dirname, '../transcripts');
+
+/** Output lines of one program in one scene. */
+export interface Said {
+  readonly program: string;
+  readonly lines: readonly string[];
+}
+
+interface LogLine {
+  readonly level: string;
+  readonly scope: string;
+  readonly msg: string;
+}
+
+/** Lines of a scene that are no log lines of level debug or info: what a healthy scene must not have. */
+export function troubles(said: readonly Said[]): string[] {
+  return said.flatMap(({ program, lines }) =>
+    lines.filter((line) => !['debug', 'info'].includes(parsed(line)?.level ?? '')).map((line) => `${program}: ${line}`),
+  );
+}
+
+/** Compares a scene with its file, in which each line stands once. With UPDATE_TRANSCRIPTS=1 the file is written anew. */
+export function expectTranscript(scene: string, said: readonly Said[]): void {
+  const file = join(folder, `${scene}.txt`);
+  const seen = new Set(said.flatMap(({ program, lines }) => lines.flatMap((line) => normalised(program, line))));
+  const stored = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : [];
+  const optional = new Set(stored.filter((line) => line.startsWith('? ')).map((line) => line.slice(2)));
+  if (update) {
+    // What was missing in a run stays as a line that may be.
+    const gone = stored.map((line) => line.replace(/^\? /, '')).filter((line) => !seen.has(line));
+    const all = [...seen].map((line) => (optional.has(line) ? `? ${line}` : line));
+    writeFileSync(file, [...all, ...gone.map((line) => `? ${line}`)].map((line) => `${line}\n`).join(''));
+    return;
+  }
+  const known = new Set(stored.map((line) => line.replace(/^\? /, '')));
+  expect({
+    unreviewed: [...seen].filter((line) => !known.has(line)),
+    missing: stored.filter((line) => !line.startsWith('? ') && !seen.has(line)),
+  }).toEqual({ unreviewed: [], missing: [] });
+}
+
+/** Transitions of charts are in the trace, in an order of their own. */
+const transition = /^[\w-]+(\/[\w-]+)?: .+\)$/s;
+
+function normalised(program: string, line: string): string[] {
+  const entry = parsed(line);
+  if (entry === undefined) return [`${program} - ${withoutValues(line)}`];
+  const { level, scope, msg, ...rest } = entry;
+  const fields = Object.keys(rest).filter((key) => key !== 'time' && key !== 'component');
+  // The flags and settings that a test starts a program with are not its transcript.
+  if (msg === 'flags' || msg === 'Effective config') return [`${program} ${level} ${scope} ${msg}`];
+  if (level === 'info' && transition.test(msg)) return [];
+  return [[program, level, scope, withoutValues(msg), ...fields.sort()].join(' ')];
+}
+
+function parsed(line: string): LogLine | undefined {
+  try {
+    const value = JSON.parse(line) as LogLine;
+    return typeof value === 'object' && typeof value.level === 'string' ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function withoutValues(text: string): string {
+  return (
+    text
+      .replace(/\d+\.\d+\.\d+-(unknown|[0-9a-f]{12}) \(node v[\d.]+\)/, '<version>')
+      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
+      .replace(/127\.0\.0\.1:\d+/g, '<address>')
+      .replace(/(?<![\w<])\.?\/[\w./@-]+/g, '<path>')
+      .replace(/\b[0-9a-f]{6,}\b/g, '<hex>')
+      .replace(/\d+(\.\d+)*/g, '<n>')
+      // How Envoy lost a connection to its agent, and which first, is a matter of moments.
+      .replace(/^(\w+ gRPC config stream to [xs]ds-grpc closed).*/, '$1')
+  );
+}
