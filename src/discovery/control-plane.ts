@@ -554,6 +554,8 @@ export class ControlPlane {
       }),
       clusterId: options.clusterId,
       secretOfCluster: (cluster) => this.#remotes.secretOf(cluster),
+      unreachableCluster: (cluster) =>
+        cluster === options.clusterId ? this.cluster?.unreachable : this.#remotes.unreachable(cluster),
       unsafeAdmin: options.unsafeAdminEndpoints,
     };
   }

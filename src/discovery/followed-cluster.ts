@@ -9,6 +9,7 @@ import { grantedCredentials } from '../networking/secrets/granted-credentials.ts
 import { ChartpilotError, messageOf } from '../runtime/errors.ts';
 import { faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
+import { RepeatedLines } from './ads/stream/repeated-lines.ts';
 import { isAuthorityShared } from './authority/authority-settings.ts';
 import type { ConfigSource } from './config/config-source.ts';
 import { clusterConfig, clusterServices } from './config/config-sources.ts';
@@ -22,6 +23,7 @@ import { ClusterSettings, type SettingsNames } from './kubernetes/cluster-settin
 import { ClusterSource, isOfRevision } from './kubernetes/cluster-source.ts';
 import { Http2ApiServer } from './kubernetes/http2-api-server.ts';
 import { type FollowedKind, InformerEffects } from './kubernetes/informer-effects.ts';
+import { OutageLog, usualOutageMs } from './kubernetes/outage-log.ts';
 import { ReferencedObjects } from './kubernetes/referenced-objects.ts';
 import { RefusedObjectLog } from './kubernetes/refused-object-log.ts';
 import { SecretAccess } from './kubernetes/secret-access.ts';
@@ -136,8 +138,8 @@ export class FollowedCluster {
   readonly #isRegistry: boolean;
   readonly #settingsChanged = new Set<() => void>();
   readonly url: string;
-  /** Why it does not answer; undefined: it does, or was not asked yet. */
-  #lost: string | undefined;
+  readonly #outage: OutageLog;
+  readonly #unserved: RepeatedLines;
 
   constructor(options: FollowedClusterOptions) {
     const { access, isRegistry, settings, authoritySecret, signs = false, podName, log } = options;
@@ -146,6 +148,9 @@ export class FollowedCluster {
     this.identity = `${podName || hostname()}_${randomUUID()}`;
     // An address may have a password in it, and is told in logs and traces.
     this.url = `${access.server.origin}${access.server.pathname}`;
+    // A definition is served some moments after it was created.
+    this.#unserved = new RepeatedLines(log, () => performance.now(), usualOutageMs);
+    this.#outage = new OutageLog(log, `API server ${this.url}`);
     this.server = new Http2ApiServer(access);
     this.leaseServer = new Http2ApiServer(access);
     this.secretAccess = new SecretAccess({ server: this.server, warn: (message) => log.warn(message) });
@@ -175,7 +180,15 @@ export class FollowedCluster {
       refused,
       draw: Math.random,
       now: () => performance.now(),
-      lost: (reason) => this.#tellLost(reason, log),
+      lost: (reason) => this.#outage.report(reason),
+      unserved: (resource, versions) => {
+        const fields = { resource, versions: versions.join(', ') };
+        this.#unserved.warn(
+          resource,
+          'kind is served in no version that is read here: its objects have no effect',
+          fields,
+        );
+      },
       fault: faultOf(log),
     });
     this.referenced.follow(['Secret', 'ConfigMap']);
@@ -251,7 +264,8 @@ export class FollowedCluster {
 
   /** What has not come yet, for people; empty: all of it has. */
   get awaited(): string {
-    if (this.#lost !== undefined) return `the API server ${this.url} does not answer: ${this.#lost}`;
+    const { reason } = this.#outage;
+    if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
     const awaited = this.informers.awaited;
     const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
     const texts = named
@@ -267,7 +281,13 @@ export class FollowedCluster {
   }
 
   /** Nothing is asked any more. */
+  /** Why its API server does not respond; undefined: it does, or no request was sent yet. */
+  get unreachable(): string | undefined {
+    return this.#outage.reason;
+  }
+
   close(): void {
+    this.#outage.close();
     this.referenced.close();
     this.server.close();
     this.leaseServer.close();
@@ -292,13 +312,6 @@ export class FollowedCluster {
         return () => void listeners.delete(changed);
       },
     };
-  }
-
-  #tellLost(reason: string | undefined, log: Logger): void {
-    const wasLost = this.#lost !== undefined;
-    this.#lost = reason;
-    if (reason === undefined) log.info(`the API server ${this.url} answers again`);
-    else if (!wasLost) log.warn(`the API server ${this.url} does not answer, what is known stays in force: ${reason}`);
   }
 }
 

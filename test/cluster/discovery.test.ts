@@ -212,13 +212,11 @@ it('a server that is killed takes nothing from anybody, and what happened meanwh
   const plane = await following();
   const before = await clustersOf(plane);
   await own.server.kill();
-  await eventually('it is told', () =>
-    plane.troubles().some((line) => /does not answer, what is known stays in force/.test(line)),
-  );
+  await eventually('it is logged', () => plane.lines.some((line) => /does not respond, keeping the last/.test(line)));
   expect(await clustersOf(plane)).toEqual(before);
   const late = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {});
   await eventually('another one waits for it', async () =>
-    /not ready: .*the API server https:.* does not answer/.test(
+    /not ready: .*the API server https:.* does not respond/.test(
       (await late.get('/ready').catch(() => ({ text: '' }))).text,
     ),
   );

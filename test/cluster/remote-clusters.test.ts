@@ -124,7 +124,7 @@ it('a rotated Secret takes nothing away: the old kubeconfig counts until everyth
   await endpoints.are('10.1.0.1', '10.2.0.1');
   // With this one nothing is ever read.
   await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) });
-  await told(plane, /remote cluster c2 does not answer/);
+  await told(plane, /remote cluster c2 does not respond/);
   await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
   // What is no kubeconfig changes nothing either.
@@ -241,10 +241,14 @@ it('while the API server of a cluster is away its endpoints stay; they go with i
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   await other.server.kill();
-  await told(plane, /remote cluster c2 does not answer, what is known of it stays in force/);
+  await told(plane, /remote cluster c2 does not respond, keeping the last known state/);
+  const clusterz = async () => (await plane.get('/debug/clusterz')).json() as { id: string; syncStatus: string }[];
+  const statusOf = async (id: string) => (await clusterz()).find((one) => one.id === id)?.syncStatus;
+  expect([await statusOf('c2'), await statusOf('Kubernetes')]).toEqual(['unreachable', 'synced']);
   await writeSlice(cluster, 'web', ['10.1.0.1', '10.1.0.2'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.1');
   await other.server.start();
+  await eventually('the cluster is synced again', async () => (await statusOf('c2')) === 'synced');
   await writeSlice(other.cluster, 'web', ['10.2.0.5'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.1.0.2', '10.2.0.5');
   await other.server.kill();

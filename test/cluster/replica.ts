@@ -19,6 +19,7 @@ export interface Replica {
   /** With TLS. */
   readonly securePort: number;
   readonly plainPort: number;
+  readonly httpPort: number;
 }
 
 /** What a workload says of its node. */
@@ -55,9 +56,10 @@ export class Replicas {
 
   /**
    * @param token of whom it asks the API server as; by default it may do everything
+   * @param flags more of them
    * @param via another address of the API server, as of a proxy before it
    */
-  async start(name: string, token?: string, via?: ApiServerAddress): Promise<Replica> {
+  async start(name: string, token?: string, via?: ApiServerAddress, flags: readonly string[] = []): Promise<Replica> {
     const [securePort, plainPort, httpPort] = (await freePorts(3)) as [number, number, number];
     const { certificate, privateKey } = this.#authority.issue(['127.0.0.1']);
     const file = (what: string, text: string): string => {
@@ -75,6 +77,7 @@ export class Replicas {
         ...['--httpAddr', `127.0.0.1:${httpPort}`, '--monitoringAddr=', '--httpsAddr=', '--shutdownDuration', '1s'],
         ...['--caCertFile', file('ca', this.#authority.certificate)],
         ...['--tlsCertFile', file('cert', certificate), '--tlsKeyFile', file('key', privateKey)],
+        ...flags,
       ],
       env: {
         ...process.env,
@@ -89,7 +92,7 @@ export class Replicas {
       async () => (await fetch(`http://127.0.0.1:${httpPort}/ready`).catch(() => undefined))?.status === 200,
       { hopeless: () => program.hopeless() },
     );
-    return { program, securePort, plainPort };
+    return { program, securePort, plainPort, httpPort };
   }
 
   /** Of a service account of the file's namespace. */

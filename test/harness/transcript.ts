@@ -75,6 +75,9 @@ function withoutValues(text: string): string {
   return (
     text
       .replace(/\d+\.\d+\.\d+-(unknown|[0-9a-f]{12}) \(node v[\d.]+\)/, '<version>')
+      .replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
+      .replace(/\bt-[0-9a-f]{8}-[0-9a-f]{4}\b/g, '<namespace>')
+      .replace(/push \S+:/, 'push <version>:')
       .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, '<time>')
       .replace(/127\.0\.0\.1:\d+/g, '<address>')
       .replace(/(?<![\w<])\.?\/[\w./@-]+/g, '<path>')

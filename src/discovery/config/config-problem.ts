@@ -1,9 +1,10 @@
 import type { ConfigPlace, ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { Config } from '../../model/config/config.ts';
 import type { Problem } from '../../model/config/problem.ts';
+import { clusterConfig } from './config-sources.ts';
 
 /**
- * A problem of a file as events carry it.
+ * A problem of an object as events carry it.
  *
  * @param inForce by key; absent: nothing stands in for an object that is refused
  */
@@ -12,7 +13,9 @@ export function toConfigProblem(
   inForce?: ReadonlyMap<string, Config>,
 ): ConfigProblem {
   const closed = inForce?.get(standIn)?.standsFor?.effect;
-  return { severity, place: { file, line }, object, field, message, ...(closed !== undefined && { closed }) };
+  // Objects of a cluster have no file.
+  const place = file === '' ? { source: clusterConfig } : { file, line };
+  return { severity, place, object, field, message, ...(closed !== undefined && { closed }) };
 }
 
 /** `mesh/web.yaml:12`; of an object without a file its source, `k8s://east`. */

@@ -2,6 +2,7 @@
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { Steps } from '../../runtime/turns.ts';
+import { clusterConfig } from './config-sources.ts';
 
 /** What the objects of some keys mean after a limit. */
 export interface LimitedObjects {
@@ -96,7 +97,7 @@ function limitedObject(excess: Excess): LimitedObject {
     config: Object.freeze({ ...original, ...config, resourceVersion: versionOf(excess) }),
     problem: {
       severity: 'error',
-      place: source === undefined ? { source: 'k8s://' } : { file: source.file, line: source.line },
+      place: source === undefined ? { source: clusterConfig } : { file: source.file, line: source.line },
       object: `${kind} ${namespace}/${name}`,
       field,
       message,

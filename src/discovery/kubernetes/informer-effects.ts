@@ -57,6 +57,8 @@ export interface InformerEffectsOptions {
   readonly synced?: () => void;
   /** It does not answer; undefined: it does again. */
   readonly lost?: (reason: string | undefined) => void;
+  /** A kind has a definition, and the server serves none of the versions that are read here. Called for each request. */
+  readonly unserved?: (resource: string, versions: readonly string[]) => void;
   /** A reader has thrown. */
   readonly fault: (error: unknown) => void;
   /** How much the objects of a namespace may take, by kind; absent: as this process's heap allows. */
@@ -353,8 +355,17 @@ export class InformerEffects {
       const failure: RequestFailure =
         error instanceof ApiError ? { ...error.failure } : { kind: 'invalid', message: messageOf(error) };
       kind.reason = failure.message;
+      if (statusOf(error) === 404) this.#reportUnserved(kind);
       tell({ type: 'request.failed', failure, draw: this.#options.draw() });
     }
+  }
+
+  /** Without a definition the kind is not there, which is no fault. */
+  #reportUnserved({ resources }: Followed): void {
+    const { plural, group } = resources[0]!;
+    const definition = `${plural}.${group}`;
+    const isDefined = this.#kinds.get(nameOf(customResourceDefinitions))?.store.get(`/${definition}`) !== undefined;
+    if (isDefined) this.#options.unserved?.(definition, resources.map(({ version }) => version).sort());
   }
 
   #kindOf(name: ResourceName): Followed {

@@ -7,6 +7,7 @@ import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
 import { RepeatedLines } from '../ads/stream/repeated-lines.ts';
 import { describeProblems, whereabouts } from '../config/config-problem.ts';
+import { usualOutageMs } from '../kubernetes/outage-log.ts';
 
 type Tell = (event: TracedEvent, log: Logger) => void;
 
@@ -70,8 +71,8 @@ const logLines: Readonly<Record<string, Tell>> = {
  */
 export function logEvents(recorder: Recorder, log: Logger): () => void {
   const failures = new RepeatedLines(log.scope('gateway-names'), () => performance.now());
-  const refusals = new RepeatedLines(log.scope('cluster'), () => performance.now());
-  const elections = new RepeatedLines(log.scope('elections'), () => performance.now());
+  const refusals = new RepeatedLines(log.scope('cluster'), () => performance.now(), usualOutageMs);
+  const elections = new RepeatedLines(log.scope('elections'), () => performance.now(), usualOutageMs);
   const forget = recorder.observe((record) => {
     if (record.kind !== 'event') return;
     if (record.event.type === 'gateway-name.failed') tellUnresolved(record.event, failures);
@@ -89,10 +90,9 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
   };
 }
 
-/** A kind that may not be read is asked for again and again. */
+/** A kind that may not be read is requested again and again; one whose definition is new is served some moments later. */
 function tellRefused({ resource, reason }: TracedEvent, refusals: RepeatedLines): void {
-  const meanwhile = 'what is known of the kind stays in force, and it is asked for again';
-  refusals.warn(String(resource), `${resource} cannot be had (${meanwhile})`, { reason });
+  refusals.warn(String(resource), `${resource} not available, keeping last known objects, will retry`, { reason });
 }
 
 /** Workloads are many where an API server does not answer, and each is tried again and again. */
@@ -102,7 +102,7 @@ function tellUnregistered({ entry, reason }: TracedEvent, failures: RepeatedLine
 
 /** Without a Lease nothing is written, and it is tried again every few seconds. */
 function tellLeaseless({ lease, reason }: TracedEvent, elections: RepeatedLines): void {
-  elections.warn(`lease ${lease}`, `the Lease ${lease} cannot be had (it is tried again)`, { reason });
+  elections.warn(`lease ${lease}`, `Lease ${lease} not available, will retry`, { reason });
 }
 
 function tellUnwritten({ lease, failed, reason }: TracedEvent, elections: RepeatedLines): void {

@@ -10,6 +10,7 @@ import { resourceOf } from '../kubernetes/api-resource.ts';
 import { ClusterSource } from '../kubernetes/cluster-source.ts';
 import { Http2ApiServer } from '../kubernetes/http2-api-server.ts';
 import { InformerEffects, nameOf } from '../kubernetes/informer-effects.ts';
+import { OutageLog } from '../kubernetes/outage-log.ts';
 import { RefusedObjectLog } from '../kubernetes/refused-object-log.ts';
 import { usualSelection } from '../kubernetes/usual-selection.ts';
 import { KubernetesRegistry } from '../registry/kubernetes-registry.ts';
@@ -44,11 +45,12 @@ export class RemoteCluster {
   #isToBeRead = false;
   #isSynced = false;
   #isClosed = false;
-  #lost: string | undefined;
+  readonly #outage: OutageLog;
 
   constructor(options: RemoteClusterOptions) {
     this.#options = options;
     const { named, revision, log } = options;
+    this.#outage = new OutageLog(log, `API server of the remote cluster ${named.cluster}`);
     const { cluster, access } = named;
     this.server = `${cluster} ${revision} ${access.server.origin}${access.server.pathname}`;
     this.api = new Http2ApiServer(access);
@@ -66,7 +68,7 @@ export class RemoteCluster {
       }),
       draw: Math.random,
       now: () => performance.now(),
-      lost: (reason) => this.#tellLost(reason),
+      lost: (reason) => this.#outage.report(reason),
       fault: this.#fault,
     });
     this.#source = new ClusterSource({
@@ -89,8 +91,13 @@ export class RemoteCluster {
   get awaited(): string {
     if (this.#isSynced) return '';
     const { reason = '' } = this.informers.awaited.find(({ reason }) => reason !== undefined) ?? {};
-    const why = this.#lost ?? reason;
+    const why = this.unreachable ?? reason;
     return `remote cluster ${this.named.cluster}${why === '' ? '' : ` (${why})`}`;
+  }
+
+  /** Why its API server does not respond; undefined: it does, or no request was sent yet. */
+  get unreachable(): string | undefined {
+    return this.#outage.reason;
   }
 
   /** A registry of what the cluster has; it is synced as soon as that is known. */
@@ -107,6 +114,7 @@ export class RemoteCluster {
     this.#isClosed = true;
     this.#source.watch({ changed: () => {}, failed: () => {} })();
     this.#registries.clear();
+    this.#outage.close();
     this.api.close();
   }
 
@@ -145,15 +153,6 @@ export class RemoteCluster {
 
   #do(work: () => Promise<void>): void {
     this.#works.do(async () => (this.#isClosed ? undefined : work())).catch(this.#fault);
-  }
-
-  #tellLost(reason: string | undefined): void {
-    const { log, named } = this.#options;
-    const wasLost = this.#lost !== undefined;
-    this.#lost = reason;
-    const server = `the API server of the remote cluster ${named.cluster}`;
-    if (reason === undefined) log.info(`${server} answers again`);
-    else if (!wasLost) log.warn(`${server} does not answer, what is known of it stays in force: ${reason}`);
   }
 }
 

@@ -84,8 +84,19 @@ export class RemoteClusters {
 
   /** What the API server of a cluster is asked beside what is followed: with the kubeconfig that counts. Undefined: no Secret names it. */
   serverOf(cluster: string): Pick<ApiServer, 'request'> | undefined {
+    return this.#followed(cluster)?.api;
+  }
+
+  /** Why the API server of a remote cluster does not respond; undefined: it does, or no Secret names the cluster. */
+  unreachable(cluster: string): string | undefined {
+    const followed =
+      this.#followed(cluster) ?? [...this.#clusters.values()].find(({ named }) => named.cluster === cluster);
+    return followed?.unreachable;
+  }
+
+  #followed(cluster: string): RemoteCluster | undefined {
     const inForce = this.#inForce.find((one) => one.cluster === cluster)?.revision;
-    return [...this.#clusters.values()].find(({ revision }) => revision === inForce)?.api;
+    return [...this.#clusters.values()].find(({ revision }) => revision === inForce);
   }
 
   /** Those of which not all was read yet, and why; empty: none. */

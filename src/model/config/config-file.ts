@@ -381,6 +381,6 @@ export function repetition(config: Config, first: Config): Problem {
     line: config.source?.line ?? 1,
     object: objectText(key),
     key,
-    message: `is defined twice; the one in ${first.source?.file}:${first.source?.line} ${first.standsFor === undefined ? 'is in force' : 'counts, although it is refused'}`,
+    message: `is defined twice; the one in ${first.source === undefined ? 'the cluster' : `${first.source.file}:${first.source.line}`} ${first.standsFor === undefined ? 'is in force' : 'counts, although it is refused'}`,
   };
 }

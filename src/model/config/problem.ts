@@ -42,7 +42,9 @@ export interface OtherPlace {
 
 /** `mesh/web.yaml:12:5: error: VirtualService shop/web: spec.http[0].timeout: must be a duration, …`. */
 export function problemText(problem: Problem): string {
-  const place = [problem.file, problem.line, ...(problem.column === undefined ? [] : [problem.column])].join(':');
+  const { file, line, column } = problem;
+  // Objects of a cluster have no file, and then no line.
+  const place = file === '' ? '' : [file, line, ...(column === undefined ? [] : [column])].join(':');
   const text = [place, problem.severity, problem.object, problem.field, problem.message]
     .filter((part) => part !== undefined && part !== '')
     .map((part) => visibleLine(String(part)))

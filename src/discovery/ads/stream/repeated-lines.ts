@@ -10,42 +10,60 @@ interface Kind {
   readonly message: string;
   readonly fields: object;
   /** When the next line may be written. */
-  next: number;
+  readonly next: number;
   /** How many were not written since the last one. */
-  leftOut: number;
+  readonly leftOut: number;
+  /** When the last one came, written or not. */
+  readonly last: number;
+  readonly isWritten: boolean;
 }
 
-/** Lines that repeat: of each kind the first is written, then at most one in {@link repeatAfterMs}, which says how many there were meanwhile. */
+/**
+ * Lines that repeat: of each kind the first is written, then at most one in {@link repeatAfterMs}, which says how many there were meanwhile.
+ * With `persistsMs` the first one that is written comes at least so long after the first of its kind; one that comes more than
+ * {@link repeatAfterMs} after the last is a first one again.
+ */
 export class RepeatedLines {
   readonly #logger: Logger;
   readonly #now: () => number;
   readonly #kinds = new Map<string, Kind>();
 
-  /** @param now milliseconds */
-  constructor(logger: Logger, now: () => number) {
+  readonly #persistsMs: number;
+
+  /**
+   * @param now milliseconds
+   * @param persistsMs failures that are over by then are not written
+   */
+  constructor(logger: Logger, now: () => number, persistsMs = 0) {
     this.#logger = logger;
     this.#now = now;
+    this.#persistsMs = persistsMs;
   }
 
   warn(kind: string, message: string, fields: object): void {
     const key = this.#kinds.has(kind) || this.#kinds.size < maxKinds ? kind : '';
     const now = this.#now();
-    const known = this.#kinds.get(key);
-    if (known !== undefined && now < known.next) {
-      known.leftOut++;
+    const earlier = this.#kinds.get(key);
+    const isOver = this.#persistsMs > 0 && earlier !== undefined && now - earlier.last > repeatAfterMs;
+    const known = isOver ? undefined : earlier;
+    if (known === undefined ? this.#persistsMs > 0 : now < known.next) {
+      const { next, leftOut, isWritten } = known ?? { next: now + this.#persistsMs, leftOut: 0, isWritten: false };
+      this.#kinds.set(key, { message, fields, next, leftOut: leftOut + 1, last: now, isWritten });
       return;
     }
     this.#write(message, fields, known?.leftOut ?? 0);
-    this.#kinds.set(key, { message, fields, next: now + repeatAfterMs, leftOut: 0 });
+    this.#kinds.set(key, { message, fields, next: now + repeatAfterMs, leftOut: 0, last: now, isWritten: true });
   }
 
   /** Says how many were left out, for there will be no more. */
   end(): void {
-    for (const { message, fields, leftOut } of this.#kinds.values()) this.#write(message, fields, leftOut, leftOut > 0);
+    for (const { message, fields, leftOut, isWritten } of this.#kinds.values()) {
+      if (isWritten && leftOut > 0) this.#write(message, fields, leftOut);
+    }
     this.#kinds.clear();
   }
 
-  #write(message: string, fields: object, leftOut: number, isDue = true): void {
-    if (isDue) this.#logger.warn(message, leftOut === 0 ? fields : { ...fields, repeated: leftOut });
+  #write(message: string, fields: object, leftOut: number): void {
+    this.#logger.warn(message, leftOut === 0 ? fields : { ...fields, repeated: leftOut });
   }
 }

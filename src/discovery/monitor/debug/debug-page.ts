@@ -23,6 +23,8 @@ export interface DebugSources {
   readonly clusterId: string;
   /** `namespace/name` of the Secret that names a cluster; empty, or absent: none does. */
   readonly secretOfCluster?: (clusterId: string) => string;
+  /** Why the API server of a cluster does not respond; undefined: it does. */
+  readonly unreachableCluster?: (clusterId: string) => string | undefined;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: pages that break something on purpose are there. */
   readonly unsafeAdmin: boolean;
 }

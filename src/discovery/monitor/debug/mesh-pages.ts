@@ -60,13 +60,15 @@ function endpointShards({ state }: DebugSources): object {
   return Object.fromEntries([...hosts].map(([host, namespaces]) => [host, Object.fromEntries(namespaces)]));
 }
 
-/** No Secret says how to reach this control plane's own cluster. */
-function clusters({ state, clusterId, secretOfCluster = () => '' }: DebugSources): object[] {
+/** No Secret says how to reach this control plane's own cluster. A cluster that was synced may be unreachable now. */
+function clusters({ state, clusterId, secretOfCluster = () => '', unreachableCluster }: DebugSources): object[] {
   const ids = new Set([clusterId, ...state.registries.registries.map((registry) => registry.clusterId)]);
   return [...ids].map((id) => {
     const registries = state.registries.registries.filter((registry) => registry.clusterId === id);
     const isSynced = registries.every((registry) => registry.hasSynced());
-    return { id, secretName: secretOfCluster(id), syncStatus: isSynced ? 'synced' : 'syncing' };
+    const reason = unreachableCluster?.(id);
+    const syncStatus = reason !== undefined ? 'unreachable' : isSynced ? 'synced' : 'syncing';
+    return { id, secretName: secretOfCluster(id), syncStatus, ...(reason !== undefined && { reason }) };
   });
 }
 

@@ -1,0 +1,60 @@
+/** What a replica logs while nothing is wrong that lasts: no warning, and the lines that were reviewed (test/transcripts). */
+import { expect, it } from 'vitest';
+import { customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';
+import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
+import { faultyProxy } from '../fixtures/faulty-proxy.ts';
+import { eventually } from '../harness/eventually.ts';
+import { expectTranscript, troubles } from '../harness/transcript.ts';
+import { givenOwnServer } from './given-cluster.ts';
+import { definitionOf } from './mesh-objects.ts';
+import { Replicas } from './replica.ts';
+
+const own = givenOwnServer();
+const { cluster } = own;
+const replicas = new Replicas(cluster);
+
+it('a start in a cluster, a new definition, and an API server that is lost and regained log no warning', async () => {
+  const api = await faultyProxy(new URL(own.server.url));
+  const { program, httpPort } = await replicas.start('one', undefined, { ...cluster.address, url: api.url.href }, [
+    '--log_as_json',
+  ]);
+  const leaders = (): number => program.lines.filter((line) => line.includes('this replica leads')).length;
+  await eventually('it leads', () => leaders() === 8);
+  const said = [{ program: 'replica', lines: program.lines }];
+  expect(troubles(said)).toEqual([]);
+
+  await cluster.apply(customResourceDefinitions, definitionOf('Sidecar', ['v1']));
+  const sidecars = {
+    group: 'networking.istio.io',
+    version: 'v1',
+    plural: 'sidecars',
+    kind: 'Sidecar',
+    namespaced: true,
+  };
+  const spec = { outboundTrafficPolicy: { mode: 'ALLOW_ANY' } };
+  await eventually('one is written', () => cluster.apply(sidecars, { metadata: { name: 'all' }, spec }));
+  const headers = { authorization: `Bearer ${readDebuggerToken(httpPort)}` };
+  const configuration = async () => (await fetch(`http://127.0.0.1:${httpPort}/debug/configz`, { headers })).text();
+  await eventually('it is read', async () => /"name": ?"all"/.test(await configuration()));
+
+  api.refuse();
+  await eventually('the loss is logged', () => program.lines.some((line) => line.includes('does not respond')));
+  await api.accept();
+  await eventually('the server is regained', () => program.lines.some((line) => line.includes('responds again')));
+  await cluster.apply(sidecars, { metadata: { name: 'late' }, spec });
+  await eventually('what came later is read', async () => /"name": ?"late"/.test(await configuration()));
+  await program.stop();
+  expect(troubles(said)).toEqual([]);
+  expectTranscript('api-server-away', said);
+});
+
+it('a definition whose versions are all unknown is a warning that names them', async () => {
+  const { program } = await replicas.start('two', undefined, undefined, ['--log_as_json']);
+  await cluster.apply(customResourceDefinitions, definitionOf('EnvoyFilter', ['v9']));
+  const warned = await eventually('it is logged', () =>
+    program.lines
+      .map((line) => JSON.parse(line) as Record<string, string>)
+      .find(({ resource }) => resource !== undefined),
+  );
+  expect(warned).toMatchObject({ level: 'warn', resource: 'envoyfilters.networking.istio.io', versions: 'v1alpha3' });
+});
