@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { assign, createActor, createMachine, setup } from 'xstate';
+import { assign, createActor, createMachine, sendTo, setup, stopChild } from 'xstate';
 import { collectGarbage } from '../../test/harness/collect-garbage.ts';
 import { parseTraceLine } from '../debugger/trace/trace-line.ts';
 import type { TraceLine, TraceRecord } from '../runtime/trace/trace.ts';
@@ -292,4 +292,25 @@ test('in Node, a file that only its owner may read', async () => {
   await recording.close();
   expect(readFileSync(path, 'utf8')).toBe(recording.text());
   expect(statSync(path).mode & 0o777).toBe(0o600);
+});
+
+test('an event to an actor that has ended is recorded as not delivered, and causes nothing', () => {
+  const child = createMachine({ id: 'child', initial: 'a', states: { a: { on: { go: 'b' } }, b: {} } });
+  const parent = setup({ actors: { child } }).createMachine({
+    id: 'parent',
+    context: ({ spawn }) => ({ ref: spawn('child', { id: 'kid' }) }),
+    on: {
+      poke: { actions: sendTo(({ context }) => context.ref, { type: 'go' }) },
+      end: { actions: stopChild('kid') },
+    },
+  });
+  const recording = record({ program: 'test', machines: [parent, child], onProblem: () => {} });
+  const actor = createActor(parent, { id: 'parent', inspect: recording.inspect }).start();
+  for (const type of ['poke', 'end', 'poke']) actor.send({ type });
+  const records = recordsIn(recording.text());
+  const sent = records.filter((line) => line.kind === 'event' && line.to === 'parent/kid');
+  expect(sent.map((line) => line.kind === 'event' && line.undelivered)).toEqual([undefined, true]);
+  expect(records.filter((line) => line.kind === 'unexpected')).toEqual([]);
+  // Its parent holds it by its name in the trace.
+  expect(JSON.stringify(records)).toContain('"ref":"[Actor parent/kid]"');
 });

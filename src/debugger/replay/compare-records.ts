@@ -95,7 +95,11 @@ function differingItem(recorded: readonly unknown[], replayed: unknown, place: s
   return isCut || replayed.length === known ? undefined : `${place}/${known}`;
 }
 
+/** A reference to an actor in traces of a recorder that did not name it. */
+const unnamedActor = '[Actor]';
+
 function isSameText(recorded: string, replayed: unknown): boolean {
+  if (recorded === unnamedActor && typeof replayed === 'string' && replayed.startsWith('[Actor ')) return true;
   if (recorded === redacted || recorded === tooDeep) return true;
   if (typeof replayed !== 'string') return false;
   const kept = recorded.replace(cutText, '');

@@ -85,7 +85,8 @@ function happening(record: TraceRecord): string {
     }
     case 'event': {
       const { type, ...rest } = record.event;
-      return `${record.from} → ${record.to}: ${type}${payload(rest)}`;
+      const undelivered = record.undelivered === true ? '  (not delivered: it had ended)' : '';
+      return `${record.from} → ${record.to}: ${type}${payload(rest)}${undelivered}`;
     }
     case 'timer-started':
       return `${record.actor}: timer ${record.timer} runs for ${duration(record.ms)}${record.state === '' ? '' : ` in [${record.state}]`}`;

@@ -3,6 +3,9 @@
  * none of it; a foreign context may go round in circles, hold a whole page, or throw when it is looked at.
  */
 
+import type { AnyActorRef } from 'xstate';
+import { actorName } from './known-actors.ts';
+
 /** Values in one piece of data; what is beyond is cut. */
 const mostValues = 5_000;
 const mostItems = 1_000;
@@ -52,7 +55,8 @@ export function boundedData(value: unknown): unknown {
     const prototype: unknown = Object.getPrototypeOf(item);
     // As redaction has it: what is no plain data is named, not walked through.
     if (item instanceof Error) return String(field(item, 'message'));
-    if (prototype !== Object.prototype && prototype !== null) return `[${nameOf(item)}]`;
+    if (prototype !== Object.prototype && prototype !== null)
+      return isActor(item) ? actorText(item) : `[${nameOf(item)}]`;
     const copies = new Map<string, unknown>();
     for (const key of Object.keys(item)) {
       if (left-- <= 0) {
@@ -74,6 +78,13 @@ function field(item: object, key: string | number): unknown {
     return unreadable;
   }
 }
+
+function isActor(item: object): item is AnyActorRef {
+  return typeof field(item, 'getSnapshot') === 'function' && typeof field(item, 'id') === 'string' && '_parent' in item;
+}
+
+/** By the name that the actor has in the trace, unless it is one of several roots of the same id. */
+const actorText = (ref: AnyActorRef): string => `[Actor ${actorName(ref, true)}]`;
 
 function nameOf(item: object): string {
   const { name } = (field(item, 'constructor') ?? {}) as { name?: unknown };

@@ -118,8 +118,11 @@ export type TraceBody =
       restored?: true;
       cause?: number;
     }
-  /** An event was delivered. `from` is `outside` when no actor sent it; `cause`: what made a chart send it. */
-  | { kind: 'event'; from: string; to: string; event: TracedEvent; cause?: number }
+  /**
+   * An event was delivered. `from` is `outside` when no actor sent it; `cause`: what made a chart send it. `undelivered`: it was sent, and
+   * `to` had ended, so that nothing happened.
+   */
+  | { kind: 'event'; from: string; to: string; event: TracedEvent; undelivered?: true; cause?: number }
   /** A named delay of the actor runs now, as long as `state` is active. */
   | { kind: 'timer-started'; actor: string; timer: string; state: string; ms: number; cause?: number }
   /** A named delay of the actor elapsed. */

@@ -25,14 +25,16 @@ export function recordDelivery(
     receiver.inbox.push({ event, seq: record({ kind: 'timer', actor: receiver.name, timer }) });
     return;
   }
-  const delivered = record({
+  const isDelivered = to.getSnapshot()?.status === 'active';
+  const sent = record({
     kind: 'event',
     from: from === undefined ? 'outside' : actors.of(from).name,
     to: receiver.name,
     event: plain(data(event) as TracedEvent),
+    ...(!isDelivered && { undelivered: true }),
     ...actors.causeOf(from),
   });
-  if (receiver.machine !== undefined) receiver.inbox.push({ event, seq: delivered });
+  if (receiver.machine !== undefined && isDelivered) receiver.inbox.push({ event, seq: sent });
 }
 
 /** An error in an event is an Error object, which JSON shows as `{}`: keep its message. */
