@@ -175,8 +175,7 @@ function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): 
 
 /** The innermost state says it; the states around it are told in small. */
 function State({ of }: { readonly of: ActorSnapshot }): JSX.Element {
-  if (of.state === '')
-    return <span class="state-name muted">{of.machine === undefined ? 'an effect' : 'not begun'}</span>;
+  if (of.state === '') return <span class="state-name muted">{recording.value?.withoutState(of.machine)}</span>;
   if (of.state.length > maxStateChars) return <span class="state-name">{`${of.state.slice(0, maxStateChars)}…`}</span>;
   return (
     <span class="state-name">
@@ -228,7 +227,8 @@ function Group({ group }: { readonly group: ActorGroup }): JSX.Element {
         <span class="state-name">
           {group.counts.slice(0, maxStates).map(({ state: name, n }) => (
             <span class="region" key={name}>
-              <span class="count">{n}</span> {stateInWords(name) || 'not begun'}
+              <span class="count">{n}</span>{' '}
+              {stateInWords(name) || recording.value?.withoutState(group.actors[0]!.machine)}
             </span>
           ))}
           {group.counts.length > maxStates && (

@@ -80,7 +80,8 @@ export function transitionInWords(chart: Statechart, { kind, on, guard, targets 
 
 /** An actor's chart in one sentence, for who does not see it. */
 export function chartInWords(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
-  const state = actor.state === '' ? 'not begun' : actor.state;
+  const isStateless = chart?.states.length === 1;
+  const state = actor.state === '' ? (isStateless ? 'no states' : 'not begun') : actor.state;
   const since = `since ${(sinceMs / 1000).toFixed(3)} s`;
   const timers = (actor.timers ?? []).map(
     ({ timer, startedAt, ms }) => `timer ${timer}, ${leftInWords(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,

@@ -55,7 +55,7 @@ function ActorCard({ actor, show }: { actor: ActorSnapshot; show: (actor: string
   return (
     <button type="button" class="chart-card-open" onClick={() => show(actor.actor)}>
       <span class="chart-card-name">{actor.actor}</span>
-      <span class="chart-card-state">{stateInWords(actor.state) || 'has not begun'}</span>
+      <span class="chart-card-state">{stateInWords(actor.state) || recording.value?.withoutState(actor.machine)}</span>
       {text === undefined ? (
         <span class="chart-none">no picture: {whyNoPicture(actor.machine!)}</span>
       ) : (

@@ -64,7 +64,9 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
         <span class="chart-absent">{absence(actor)}</span>
       ) : (
         <>
-          <span class="chart-state">{snapshot.state || (machine === undefined ? 'runs' : 'has not begun')}</span>
+          <span class="chart-state">
+            {snapshot.state || (machine === undefined ? 'runs' : recording.value?.withoutState(machine))}
+          </span>
           <Since snapshot={snapshot} />
           <Timers snapshot={snapshot} />
         </>

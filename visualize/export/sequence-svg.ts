@@ -1,7 +1,7 @@
 /** The sequence view's rows as a picture. */
 import { markupText } from '../../src/runtime/markup-text.ts';
 import { clockText } from '../model/words.ts';
-import { drawn, gutter, hasLifeline, layoutOf, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
+import { drawn, hasLifeline, layoutOf, leastGutter, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
 import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../sequence/sequence-lifelines.ts';
 import { departureOfLine, departureText, type Entry, type SequenceRows } from '../sequence/sequence-rows.ts';
 import { labelOf, payloadOf, whoOf } from '../sequence/sequence-text.ts';
@@ -37,7 +37,7 @@ export function rowsWithin(rows: SequenceRows, { first, last }: ExportedRange): 
 export function sequenceSvg(rows: SequenceRows, all: Columns, range: ExportedRange, palette: Palette): StandaloneSvg {
   const { from, end } = rowsWithin(rows, range);
   const columns = columnsWith(all, touched(rows, from, end));
-  const layout = layoutOf(columns.list.length, gutter + columns.list.length * 150 + 330);
+  const layout = layoutOf(columns.list.length, leastGutter + columns.list.length * 150 + 330);
   const width = layout.width;
   const height = head + Math.max(1, end - from) * rowHeight + foot;
   const body: string[] = [];

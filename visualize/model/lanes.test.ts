@@ -57,6 +57,12 @@ test('the life of an epoch is a lane of phases', () => {
   ]);
 });
 
+test('an actor of a machine without states is a bar from its spawn to its end', () => {
+  const flat = headerWith({ program: 'any', machines: [statechartOf(createMachine({ id: 'flat' }))] });
+  const lanes = lanesOf([spawn('counter', 'flat'), event('inc'), stop('counter')], flat);
+  expect(spansOf(named(lanes, 'counter'))).toEqual([['running', 0, 20]]);
+});
+
 test('an epoch whose number comes again has its lives in one lane, and epochs stand in the order of their numbers', () => {
   const lanes = lanesOf([
     spawn('epoch-10', 'epoch'),

@@ -59,6 +59,8 @@ interface Shown {
   readonly timeline: Timeline;
   /** Its states have tags for phases of a life. */
   readonly hasLife: boolean;
+  /** The machine is its root state alone: its actors run until they end. */
+  readonly isStateless: boolean;
   /** Of its actors that have a lane without having asked for one. */
   readonly byDefault: Set<string>;
   /** How many lanes its actors have. */
@@ -102,9 +104,10 @@ export class Lanes {
 
   constructor(header: TraceHeader) {
     this.#tags = new StateTags(header.machines);
-    for (const [place, { id, timeline = {} }] of header.machines.entries()) {
+    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
       const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
-      this.#shown.set(id, { name: id, place, timeline, hasLife, byDefault: new Set(), lanes: 0 });
+      const isStateless = states.length === 1;
+      this.#shown.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
       for (const { name, title = name } of timeline.lanes ?? []) {
         if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
       }
@@ -352,8 +355,8 @@ export class Lanes {
       this.#actors.set(actor, found);
       shown.lanes++;
     }
-    if (state === '' && !shown.hasLife) return;
-    const phase = this.#phaseIn(machine, state);
+    if (state === '' && !shown.hasLife && !shown.isStateless) return;
+    const phase = shown.isStateless ? 'running' : this.#phaseIn(machine, state);
     const last = found.lane.spans.at(-1);
     if (last !== undefined && last.to === undefined && last.phase === phase) return;
     this.#close(found.lane, t);
@@ -399,7 +402,7 @@ export class Lanes {
 }
 
 function unknownMachine(name: string, place: number): Shown {
-  return { name, place, timeline: {}, hasLife: false, byDefault: new Set(), lanes: 0 };
+  return { name, place, timeline: {}, hasLife: false, isStateless: false, byDefault: new Set(), lanes: 0 };
 }
 
 function isLifePhase(phase: Phase): boolean {

@@ -58,6 +58,8 @@ export class Recording implements RecordList {
   readonly #notChecked: readonly { readonly file: string; readonly omitted: readonly string[] }[];
   readonly #departures: PlacedDeparture[] = [];
   readonly #machines = new Map<string, string>();
+  /** Machines that are their root state alone. */
+  readonly #stateless: ReadonlySet<string>;
   readonly #logs: number[] = [];
   readonly #gaps: Gap[] = [];
   /** States that were asked for last: the next one is asked for near them. */
@@ -73,6 +75,7 @@ export class Recording implements RecordList {
     this.#records = new RecordStore(header);
     this.lanes = new Lanes(header);
     this.#newest = TraceState.of(header);
+    this.#stateless = new Set(header.machines.filter(({ states }) => states.length === 1).map(({ id }) => id));
     for (const { actor, machine } of header.actors ?? []) {
       if (machine !== undefined) this.#machines.set(actor, machine);
     }
@@ -121,6 +124,12 @@ export class Recording implements RecordList {
 
   lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
     return this.#records.lastAbout(actor, kinds, before, from);
+  }
+
+  /** Why an actor has no state to show: it is an effect, its machine has no states, or it has not begun. */
+  withoutState(machine: string | undefined): 'an effect' | 'no states' | 'not begun' {
+    if (machine === undefined) return 'an effect';
+    return this.#stateless.has(machine) ? 'no states' : 'not begun';
   }
 
   /** The machine of an actor, whether it lives or not: of the last bearer of a name. Undefined for effects. */

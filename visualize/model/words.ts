@@ -93,7 +93,7 @@ export function happeningInWords(record: TraceRecord): string {
     case 'spawn':
       return record.machine === undefined ? 'begins (an effect)' : 'begins';
     case 'event':
-      return eventInWords(record.event.type);
+      return `${eventInWords(record.event.type)}${record.undelivered === true ? ', not delivered' : ''}`;
     case 'timer-started':
       return `timer ${record.timer} starts: ${durationInWords(record.ms)}`;
     case 'timer':

@@ -1,9 +1,9 @@
 /** What the sequence view shows of the open trace. */
 import { computed, signal } from '@preact/signals';
-import { chosenActor, recording, size } from '../model/place.ts';
+import { chosenActor, range, recording, size } from '../model/place.ts';
 import type { Recording } from '../model/recording.ts';
 import { ContractPlaces } from './sequence-contract.ts';
-import { type Columns, columnsOf, maxColumns, participantOrder } from './sequence-lifelines.ts';
+import { type Columns, columnsOf, columnsWith, maxColumns, participantOrder } from './sequence-lifelines.ts';
 import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';
 
 /** Whether only the chosen actor's messages are shown. */
@@ -55,8 +55,8 @@ let columns:
   | { rows: SequenceRows; lifelines: number; folds: boolean; actor: string | undefined; columns: Columns }
   | undefined;
 
-/** The columns of the rows: made anew only when a lifeline came to them. */
-export const shownColumns = computed<Columns>(() => {
+/** The columns of all rows: built again only when a lifeline was added. */
+const allColumns = computed<Columns>(() => {
   const shown = shownRows.value;
   if (shown === undefined) return { list: [], of: () => undefined };
   const { rows } = shown;
@@ -78,6 +78,16 @@ export const shownColumns = computed<Columns>(() => {
     };
   }
   return columns!.columns;
+});
+
+/** The columns of the chosen range, if it has any message: lifelines without one would be between those that have. */
+export const shownColumns = computed<Columns>(() => {
+  const chosen = range.value;
+  const all = allColumns.value;
+  const rows = rowsOfFilter.value;
+  if (chosen === undefined || rows === undefined) return all;
+  const within = columnsWith(all, rows.lifelinesWithin(...chosen));
+  return within.list.length === 0 ? all : within;
 });
 
 export function contractPlaces(open: Recording): ContractPlaces {

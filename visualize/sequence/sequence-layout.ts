@@ -1,5 +1,6 @@
 /** Where lifelines and arrows are, in pixels. */
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
+import { clockText } from '../model/words.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
 import { columnFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';
@@ -13,8 +14,17 @@ export const maxBodyRows = 500_000;
 export const noteFont = { size: 12 };
 export const labelFont = { size: 12, bold: true };
 export const headHeight = 40;
-/** Number and time of a record. */
-export const gutter = 134;
+/** Number and time of a record, where both are short; {@link gutterFor} others. */
+export const leastGutter = 134;
+/** Of a stamp: beside its texts, and the least for the number. */
+const stampRoom = { around: 18, number: 34 };
+
+/** How wide number and time of the records up to this one are: hours of a long trace are not cut. */
+export function gutterFor(seq: number, t: number): number {
+  const number = Math.max(stampRoom.number, textWidth(String(seq), noteFont));
+  return Math.max(leastGutter, Math.ceil(stampRoom.around + number + textWidth(clockText(t), noteFont)));
+}
+
 /** A narrower view has no room for where the diagrams have a message. */
 const narrow = 1_000;
 /** Behind the last lifeline; what arrows there say begins further left. With room for where the diagrams have a message. */
@@ -26,6 +36,8 @@ const edge = 6;
 const placeWidth = 170;
 
 export interface Layout {
+  /** Where the first column begins: number and time of the records are left of it. */
+  readonly gutter: number;
   readonly columnWidth: number;
   readonly width: number;
   /** Whether there is room for where the diagrams have a message. */
@@ -33,38 +45,43 @@ export interface Layout {
 }
 
 /** @param least of a column, for the sake of its name */
-export function layoutOf(columns: number, viewport: number, least: number = columnWidth.least): Layout {
+export function layoutOf(
+  columns: number,
+  viewport: number,
+  least: number = columnWidth.least,
+  gutter: number = leastGutter,
+): Layout {
   const hasNotes = viewport >= narrow;
   const behind = hasNotes ? spareWidth.wide : spareWidth.narrow;
   const room = (viewport - gutter - behind) / Math.max(1, columns);
   const width = Math.floor(Math.min(columnWidth.most, Math.max(columnWidth.least, least, room)));
-  return { columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
+  return { gutter, columnWidth: width, width: Math.max(viewport, gutter + width * columns + behind), hasNotes };
 }
 
 /** To measure names in each step would cost more than the step. */
 const leastOf = new WeakMap<Columns, number>();
 
 /** Of these columns, wide enough for their names. */
-export function layoutFor(columns: Columns, viewport: number): Layout {
+export function layoutFor(columns: Columns, viewport: number, gutter?: number): Layout {
   const { list } = columns;
   const least = leastOf.get(columns) ?? columnFor(list.map(({ family }) => family));
   leastOf.set(columns, least);
-  return layoutOf(list.length, viewport, least);
+  return layoutOf(list.length, viewport, least, gutter);
 }
 
 /** How wide a view shows all lifelines well. */
 export function widthFor(columns: number): number {
-  return gutter + columnWidth.wanted * columns + spareWidth.narrow;
+  return leastGutter + columnWidth.wanted * columns + spareWidth.narrow;
 }
 
 /** Where words begin that stand at a place: further left when they would go beyond the right edge, and how wide they may be. */
 export function wordsAt(
   x: number,
   width: number,
-  layout: Pick<Layout, 'width' | 'hasNotes'>,
+  layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): { left: number; most: number } {
   const right = layout.width - edge - (layout.hasNotes ? placeWidth : 0);
-  const left = Math.max(gutter + edge, Math.min(x, right - width));
+  const left = Math.max(layout.gutter + edge, Math.min(x, right - width));
   return { left, most: right - left };
 }
 
@@ -75,10 +92,10 @@ const [behindLoop, beforeLoop] = [30, 8];
 export function wordsBeside(
   x: number,
   width: number,
-  layout: Pick<Layout, 'width' | 'hasNotes'>,
+  layout: Pick<Layout, 'gutter' | 'width' | 'hasNotes'>,
 ): ReturnType<typeof wordsAt> {
   const right = wordsAt(x + behindLoop, 0, layout);
-  const roomBefore = x - beforeLoop - gutter - edge;
+  const roomBefore = x - beforeLoop - layout.gutter - edge;
   if (width <= right.most || roomBefore <= right.most) return right;
   const most = Math.min(width, roomBefore);
   return { left: x - beforeLoop - most, most };
@@ -105,7 +122,7 @@ export function px(length: number): string {
   return `${length}px`;
 }
 
-export function xOf(column: number, { columnWidth: width }: Pick<Layout, 'columnWidth'>): number {
+export function xOf(column: number, { gutter, columnWidth: width }: Pick<Layout, 'gutter' | 'columnWidth'>): number {
   return Math.round(gutter + width * (column + 0.5));
 }
 
@@ -114,7 +131,11 @@ export type Drawn =
   | { readonly form: 'note' | 'self'; readonly x: number }
   | { readonly form: 'arrow'; readonly x: number; readonly length: number; readonly towards: 'left' | 'right' };
 
-export function drawn(entry: Entry, columns: Columns, layout: Pick<Layout, 'columnWidth'>): Drawn | undefined {
+export function drawn(
+  entry: Entry,
+  columns: Columns,
+  layout: Pick<Layout, 'gutter' | 'columnWidth'>,
+): Drawn | undefined {
   const from = columns.of(entry.from);
   const to = columns.of(entry.to);
   if (from === undefined || to === undefined) return undefined;
@@ -136,13 +157,13 @@ export function noteWidth(text: string): number {
 }
 
 /** Where the middle of a note is: over its lifeline, unless it would reach into the gutter or beyond the right edge. */
-export function noteMiddle(x: number, text: string, { width }: Pick<Layout, 'width'>): number {
+export function noteMiddle(x: number, text: string, { gutter, width }: Pick<Layout, 'gutter' | 'width'>): number {
   const half = (textWidth(text, noteFont) + 18) / 2;
   return Math.max(gutter + edge + half, Math.min(x, width - edge - half));
 }
 
 /** Where a note begins. */
-export function noteLeft(x: number, text: string, layout: Pick<Layout, 'width'>): number {
+export function noteLeft(x: number, text: string, layout: Pick<Layout, 'gutter' | 'width'>): number {
   return Math.floor(noteMiddle(x, text, layout) - noteWidth(text) / 2);
 }
 

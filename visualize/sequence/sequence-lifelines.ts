@@ -21,8 +21,10 @@ export interface Lifeline {
   readonly family: string;
   /** Among the lifelines of its family. */
   readonly number: number;
-  /** Of effects: the lifeline of the actor that they work for. */
+  /** Of effects and child machines: the lifeline of the actor that they work for. */
   readonly owner?: Lifeline;
+  /** Its actors are machines: they have states, and are never folded into the lifeline of their owner. */
+  readonly isMachine: boolean;
   /** In order; they do not overlap. */
   readonly lives: Life[];
 }
@@ -42,6 +44,12 @@ export class Lifelines {
   readonly #lifelineOf = new Map<string, Lifeline>();
   /** Of families that are drawn as one: lifelines whose life has ended, by the lifeline that they work for. */
   readonly #ended = new Map<string, Map<Lifeline | undefined, Lifeline[]>>();
+  readonly #isMachine: (actor: string) => boolean;
+
+  /** @param isMachine whether an actor is a machine, as far as that is known when it begins */
+  constructor(isMachine: (actor: string) => boolean = () => false) {
+    this.#isMachine = isMachine;
+  }
 
   get all(): readonly Lifeline[] {
     return this.#lifelines;
@@ -73,18 +81,20 @@ export class Lifelines {
     const ownerName = ownerOf(actor);
     const owner = ownerName === undefined ? undefined : this.of(ownerName, index);
     const family = familyOf(actor);
+    const isMachine = this.#isMachine(actor);
     const lifelines = this.#families.get(family) ?? [];
     this.#families.set(family, lifelines);
     // Where many are drawn as one it does not matter which: to look at all of them for each of a million would take hours.
     const free =
       lifelines.length > maxLifelines
         ? this.#endedOf({ family, owner }).pop()
-        : lifelines.find((lifeline) => lifeline.owner === owner && isFree(lifeline, index));
+        : lifelines.find((one) => one.owner === owner && one.isMachine === isMachine && isFree(one, index));
     if (free !== undefined && isFree(free, index)) return free;
     const lifeline: Lifeline = {
       id: this.#lifelines.length,
       family,
       number: lifelines.length,
+      isMachine,
       lives: [],
       ...(owner !== undefined && { owner }),
     };
@@ -146,8 +156,7 @@ export function columnsOf(
   const shown = new Set<Lifeline>();
   for (const lifeline of lifelines) shown.add(foldEffects ? rootOf(lifeline) : lifeline);
   const families = Map.groupBy(shown, ({ family }) => family);
-  const chosen = actor === undefined ? undefined : familyOf(foldEffects ? actor.split('/', 1)[0]! : actor);
-  const rest = restOf(families, order, chosen);
+  const rest = restOf(families, order, actor === undefined ? undefined : shownFamily(actor, families));
   const sorted = [...shown]
     .filter(({ family }) => !rest.has(family))
     .sort((a, b) => compareKeys(keyOf(a, order), keyOf(b, order)));
@@ -166,6 +175,14 @@ export function columnsOf(
     list.push({ lifelines: together, family: 'others', isRest: true });
   }
   return { list, of: (lifeline) => place.get(foldEffects ? rootOf(lifeline) : lifeline) };
+}
+
+/** The family in which an actor, or the nearest of those that it works for, is shown. */
+function shownFamily(actor: string, families: ReadonlyMap<string, unknown>): string | undefined {
+  for (let name: string | undefined = actor; name !== undefined; name = ownerOf(name)) {
+    if (families.has(familyOf(name))) return familyOf(name);
+  }
+  return undefined;
 }
 
 /**
@@ -274,7 +291,7 @@ export function participantOrder(diagrams: readonly Diagram[]): ReadonlyMap<stri
 }
 
 function rootOf(lifeline: Lifeline): Lifeline {
-  return lifeline.owner === undefined ? lifeline : rootOf(lifeline.owner);
+  return lifeline.owner === undefined || lifeline.isMachine ? lifeline : rootOf(lifeline.owner);
 }
 
 const notListed = 10_000;

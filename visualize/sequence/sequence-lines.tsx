@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { choose, chosenActor, place } from '../model/place.ts';
-import { gutter, type Layout, px, rowHeight, xOf } from './sequence-layout.ts';
+import { type Layout, px, rowHeight, xOf } from './sequence-layout.ts';
 import { type Column, type Columns, lifeAt, livesWithin, titleOf } from './sequence-lifelines.ts';
 import { aroundName, nameLines } from './sequence-name.ts';
 import type { SequenceRows } from './sequence-rows.ts';
@@ -10,7 +10,7 @@ export function SequenceHead({ columns, layout }: { columns: Columns; layout: La
   return (
     // For the eye: rows say between whom they are, and the list of actors chooses one.
     <div class="sequence-head" aria-hidden="true">
-      <span class="sequence-corner" style={{ width: px(gutter) }}>
+      <span class="sequence-corner" style={{ width: px(layout.gutter) }}>
         <span>#</span>
         <span>time</span>
       </span>

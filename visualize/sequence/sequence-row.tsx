@@ -130,8 +130,17 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   const who = whoOf(entry, columns);
   if (form.form === 'note') {
     return (
-      <Kept at={noteLeft(form.x, who + label, layout)} wide={noteWidth(who + label)}>
-        <span class="sequence-note" style={{ '--least': px(noteWidth(who + label)) }}>
+      <Kept
+        at={noteLeft(form.x, who + label, layout)}
+        wide={noteWidth(who + label)}
+        of={[form.x, form.x]}
+        whose={whose(entry, form.form, columns)}
+      >
+        <span
+          class="sequence-note"
+          data-whose={whose(entry, form.form, columns)}
+          style={{ '--least': px(noteWidth(who + label)) }}
+        >
           {who + label}
         </span>
       </Kept>
@@ -146,8 +155,15 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   const wide = textWidth(who, noteFont) + textWidth(label, labelFont) + textWidth(payload, noteFont) + 16;
   const words = form.form === 'self' ? wordsBeside(form.x, wide, layout) : wordsAt(form.x + 8, wide, layout);
   const text = (
-    <Kept at={words.left} wide={wide} most={words.most} isStill={born}>
-      <span class="sequence-text">
+    <Kept
+      at={words.left}
+      wide={wide}
+      most={words.most}
+      isStill={born}
+      of={[form.x, form.x + lengthOf(form)]}
+      whose={whose(entry, form.form, columns)}
+    >
+      <span class="sequence-text" data-whose={whose(entry, form.form, columns)}>
         <span class="sequence-effect">{who}</span>
         <span class="sequence-label">{label}</span> <span class="sequence-payload">{payload}</span>
       </span>
@@ -171,6 +187,17 @@ function Arrow({ entry, record, drawn: form, columns, layout }: ArrowProps): JSX
   );
 }
 
+/** Whose words those of a row are: `supervisor: `, `agent → supervisor: `. Words of an effect name it already. */
+function whose({ fromActor, toActor, from }: Entry, form: Drawn['form'], columns: Columns): string {
+  if (form === 'arrow') return `${fromActor} → ${toActor}: `;
+  return `${hasLifeline(columns, from) ? fromActor : toActor}: `;
+}
+
+/** What is drawn of an arrow, from its left end on: a loop is as wide as its picture. */
+function lengthOf(form: Drawn): number {
+  return form.form === 'arrow' ? form.length : form.form === 'self' ? 26 : 0;
+}
+
 interface KeptProps {
   /** Where it begins, as long as that is seen. */
   readonly at: number;
@@ -178,15 +205,31 @@ interface KeptProps {
   readonly wide: number;
   readonly most?: number;
   readonly isStill?: boolean;
+  /** From where to where on the screen their arrow is, or their lifeline twice. */
+  readonly of: readonly [number, number];
+  /** Said before the words where that is out of sight; nothing if the words say it. */
+  readonly whose?: string;
   readonly children: JSX.Element;
 }
 
-/** Words of a row: where the view is scrolled to the side they stay in it, and what does not fit is left out at their end. */
-function Kept({ at, wide, most, isStill = false, children }: KeptProps): JSX.Element {
+/**
+ * Words of a row: where the view is scrolled to the side they stay in it, and what does not fit is left out at their end. Where their
+ * arrow is out of sight, they begin with whose they are.
+ */
+function Kept({ at, wide, most, isStill = false, of: [first, last], whose = '', children }: KeptProps): JSX.Element {
   return (
     <span
       class={isStill ? 'sequence-kept still' : 'sequence-kept'}
-      style={{ '--at': px(at), '--wide': px(wide), ...(most !== undefined && { '--most': px(most) }) }}
+      style={{
+        ...{
+          '--at': px(at),
+          '--wide': px(wide),
+          '--first': px(first),
+          '--last': px(last),
+          '--whose-wide': whose === '' ? 0 : Math.ceil(textWidth(whose, noteFont)) + 2,
+        },
+        ...(most !== undefined && { '--most': px(most) }),
+      }}
     >
       {children}
     </span>
@@ -200,8 +243,8 @@ function Ends({ entry, columns, layout }: Omit<ArrowProps, 'record' | 'drawn'>):
   if ((kind !== 'spawn' && kind !== 'done' && kind !== 'ended') || !hasLifeline(columns, lifeline)) return null;
   const x = xOf(columns.of(lifeline)!, layout);
   return kind === 'spawn' ? (
-    <Kept at={noteLeft(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)}>
-      <span class="sequence-born" style={{ '--least': px(noteWidth(`${toActor} `)) }}>
+    <Kept at={noteLeft(x, `${toActor} `, layout)} wide={noteWidth(`${toActor} `)} of={[x, x]}>
+      <span class="sequence-born" data-whose="" style={{ '--least': px(noteWidth(`${toActor} `)) }}>
         {toActor}
       </span>
     </Kept>

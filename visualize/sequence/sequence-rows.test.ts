@@ -195,6 +195,31 @@ test('effects are folded into the actor that they work for, or stand beside it',
   expect([folded.of(process.from), folded.of(process.to)]).toEqual([1, 1]);
 });
 
+test('a child machine keeps its own lifeline when effects are folded, and its effects are folded into it', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'par', machine: 'par' },
+    { kind: 'spawn', actor: 'par/kid', parent: 'par', machine: 'kid' },
+    { kind: 'spawn', actor: 'par/kid/load', parent: 'par/kid' },
+    { kind: 'transition', actor: 'par/kid', from: '', to: 'cold', on: 'xstate.init' },
+    { kind: 'event', from: 'par/kid/load', to: 'par/kid', event: { type: 'loaded' } },
+  ]);
+  const folded = columnsOf(rows.lifelines, new Map(), { foldEffects: true, actor: 'par/kid' });
+  expect(folded.list.map(({ family }) => family)).toEqual(['par', 'par/kid']);
+  expect([3, 4].map((at) => folded.of(rows.index.entry(at).from))).toEqual([1, 1]);
+});
+
+test('lifelines within a range are those that a row of the range touches', () => {
+  const rows = rowsOf([
+    { kind: 'spawn', actor: 'a', machine: 'a' },
+    { kind: 'spawn', actor: 'b', machine: 'b' },
+    { kind: 'event', from: 'a', to: 'b', event: { type: 'x.y' } },
+    { kind: 'event', from: 'outside', to: 'b', event: { type: 'x.z' } },
+  ]);
+  const within = (first: number, last: number) => [...rows.lifelinesWithin(first, last)].map(({ family }) => family);
+  expect(within(2, 2)).toEqual(['a', 'b']);
+  expect(within(3, 3)).toEqual(['outside', 'b']);
+});
+
 test('an effect stands beside the actor that it works for, not in the free place beside another', () => {
   const rows = rowsOf([
     { kind: 'spawn', actor: 'epoch-0' },

@@ -25,7 +25,7 @@ const firstRoom = 1_024;
 /** All entries of a trace, whatever is shown of them: in columns, and each as an object when it is asked for. */
 export class SequenceIndex {
   readonly recording: Recording;
-  readonly #lifelines = new Lifelines();
+  readonly #lifelines: Lifelines;
   #length = 0;
   /** Place of its record, number of its kind, numbers of its lifelines. */
   #places = new Int32Array(firstRoom);
@@ -36,6 +36,7 @@ export class SequenceIndex {
 
   constructor(recording: Recording) {
     this.recording = recording;
+    this.#lifelines = new Lifelines((actor) => recording.machineOf(actor) !== undefined);
     for (const { actor } of recording.header.actors ?? []) this.#lifelines.begin(actor, -1);
     this.grow();
   }
@@ -208,6 +209,17 @@ export class SequenceRows {
       if (next.index === index) lines += departureLines(next.departure);
     }
     return lines;
+  }
+
+  /** Lifelines that a row of these records touches. @param first and `last` places in the trace */
+  lifelinesWithin(first: number, last: number): ReadonlySet<Lifeline> {
+    const found = new Set<Lifeline>();
+    const end = this.rowsBefore(last + 1);
+    for (let row = this.rowsBefore(first); row < end; row++) {
+      const at = this.#entries[row]!;
+      found.add(this.index.from(at)).add(this.index.to(at));
+    }
+    return found;
   }
 
   /** The row of a record, or the last one before it; -1 when there is none. */

@@ -12,7 +12,7 @@ const maxPayload = 300;
 export function labelOf({ kind }: Entry, record: TraceRecord): string {
   switch (record.kind) {
     case 'event':
-      return record.event.type;
+      return record.undelivered === true ? `${record.event.type} (not delivered)` : record.event.type;
     case 'timer':
       return `timer ${record.timer}`;
     case 'transition':
@@ -30,7 +30,9 @@ export function labelOf({ kind }: Entry, record: TraceRecord): string {
 export function typeOf(entry: Entry, record: TraceRecord): string | undefined {
   return entry.kind === 'state' || entry.kind === 'effect' || entry.kind === 'ended'
     ? undefined
-    : labelOf(entry, record);
+    : record.kind === 'event'
+      ? record.event.type
+      : labelOf(entry, record);
 }
 
 /** What goes with it, short enough for a line. @param most characters */

@@ -1,13 +1,13 @@
 import { useSignal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks';
-import { follows, goTo, place, size } from '../model/place.ts';
+import { follows, goTo, place, recording, size } from '../model/place.ts';
 import { isInStory } from '../model/story.ts';
 import { shownColumns, shownRows } from './sequence-current.ts';
 import {
   drawn as drawnForm,
   firstBodyRow,
-  gutter,
+  gutterFor,
   headHeight,
   type Layout,
   layoutFor,
@@ -35,7 +35,7 @@ export function SequenceView(): JSX.Element {
   });
   const shown = shownRows.value;
   const columns = shownColumns.value;
-  const layout = layoutFor(columns, box.value.width);
+  const layout = shownLayout(columns, box.value.width);
   const length = shown?.length ?? 0;
   const here = shown?.rows.rowOf(place.value) ?? -1;
   const base = useBase(length, here);
@@ -50,7 +50,7 @@ export function SequenceView(): JSX.Element {
       <div
         class="sequence-scroll"
         ref={scroller}
-        style={{ '--seen-width': px(box.value.width) }}
+        style={{ '--seen-width': px(box.value.width), '--gutter': px(layout.gutter) }}
         onScroll={(event) => {
           const { scrollTop, scrollLeft, style } = event.currentTarget;
           top.value = scrollTop;
@@ -169,6 +169,17 @@ function onKey(event: KeyboardEvent): void {
   if (rows.length > 0) goTo(rows.row(next).entry.index);
 }
 
+/** With room for number and time of the last record. */
+function shownLayout(columns: Columns, viewport: number): Layout {
+  const open = recording.peek();
+  const last = size.value - 1;
+  return layoutFor(
+    columns,
+    viewport,
+    open && last >= 0 ? gutterFor(open.seqAt(last) ?? 0, open.timeAt(last) ?? 0) : undefined,
+  );
+}
+
 /** The row of the place stays in view; who scrolled away from the end of a live trace is left alone. */
 function usePlaceInView(
   scroller: { readonly current: HTMLDivElement | null },
@@ -202,11 +213,11 @@ function showSideways(element: HTMLElement, row: number): void {
   const rows = shownRows.peek()?.rows;
   const columns = shownColumns.peek();
   if (rows === undefined || row >= rows.length) return;
-  const form = drawnForm(rows.row(row).entry, columns, layoutFor(columns, element.clientWidth));
+  const form = drawnForm(rows.row(row).entry, columns, shownLayout(columns, element.clientWidth));
   if (form === undefined) return;
   const { scrollLeft, clientWidth } = element;
-  const layout = layoutFor(columns, clientWidth);
-  const most = form.x - gutter - 30;
+  const layout = shownLayout(columns, clientWidth);
+  const most = form.x - layout.gutter - 30;
   const least = form.x + (form.form === 'arrow' ? form.length : 0) + 40 - clientWidth;
   // Of an arrow that is longer than the view a part is seen wherever it lies between its ends.
   const [low, high] = [Math.min(least, most), Math.max(least, most)];
@@ -217,7 +228,7 @@ function showSideways(element: HTMLElement, row: number): void {
     .map((one) => one.x + (one.form === 'arrow' ? one.length / 2 : 0))
     .sort((a, b) => a - b);
   // As far as the row allows, its neighbours are seen as well.
-  const wanted = around[around.length >> 1]! - gutter - (clientWidth - gutter) / 2;
+  const wanted = around[around.length >> 1]! - layout.gutter - (clientWidth - layout.gutter) / 2;
   element.scrollLeft = Math.max(low, Math.min(wanted, high));
 }
 

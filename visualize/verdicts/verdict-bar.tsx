@@ -40,7 +40,7 @@ export function VerdictBar(): JSX.Element | null {
         </p>
       )}
       {verdict?.root !== undefined && verdict.root !== verdict.index && (
-        <button type="button" onClick={() => jumpTo(verdict.root!)}>
+        <button type="button" onClick={() => showRoot(verdict)}>
           Root cause
         </button>
       )}
@@ -141,11 +141,17 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
   );
 }
 
+/** Goes to the root cause: the verdict that is being looked into stays, although others may be nearer to that record. */
+function showRoot({ rule, index, root }: Verdict): void {
+  jumpTo(root!);
+  chosenVerdict.value = { rule, index, from: root! };
+}
+
 /** Goes there, and shows the time that it is about. */
 function show({ rule, index, range: [first, last] }: Verdict): void {
   const open = recording.value;
   if (open === undefined) return;
-  chosenVerdict.value = { rule, index };
+  chosenVerdict.value = { rule, index, from: index };
   range.value = first < last ? [first, last] : undefined;
   jumpTo(index);
   const from = open.timeAt(first);

@@ -22,8 +22,10 @@ export const verdicts = computed<readonly Verdict[]>(() => {
   );
 });
 
-/** The one that somebody asked for: where several are about one record, it is said. */
-export const chosenVerdict = signal<Pick<Verdict, 'rule' | 'index'> | undefined>(undefined);
+/** The verdict that was asked for, which stays the one that is shown from the record `from`, its own or its root cause, to its own. */
+export const chosenVerdict = signal<(Pick<Verdict, 'rule' | 'index'> & { readonly from: number }) | undefined>(
+  undefined,
+);
 
 const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
 
@@ -33,12 +35,16 @@ const gravity: readonly Weight[] = ['fine', 'note', 'bad'];
  */
 export const currentVerdict = computed(() => {
   const all = verdicts.value;
+  const chosen = chosenVerdict.value;
+  if (chosen !== undefined && place.value >= chosen.from && place.value <= chosen.index) {
+    const at = all.findIndex(({ rule, index }) => rule === chosen.rule && index === chosen.index);
+    if (at !== -1) return at;
+  }
   const last = firstAfter(all, ({ index }) => index > place.value) - 1;
   const index = all[last]?.index;
   let current = last;
   for (let at = last; at >= 0 && all[at]!.index === index; at--) {
-    const { rule, weight } = all[at]!;
-    if (rule === chosenVerdict.value?.rule && index === chosenVerdict.value.index) return at;
+    const { weight } = all[at]!;
     if (gravity.indexOf(weight) > gravity.indexOf(all[current]!.weight)) current = at;
   }
   return current;

@@ -1,0 +1,166 @@
+/** Lifelines, stamps and verdicts of the page with a wide trace of somebody else's machines, on a wide and a narrow screen. */
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMachine } from 'xstate';
+import { statechartOf } from '../../src/runtime/trace/statechart.ts';
+import type { TraceBody } from '../../src/runtime/trace/trace.ts';
+import { launchBrowser, openPage } from '../browser/open-page.ts';
+import { atRest, opened } from '../browser/page-state.ts';
+import { writtenTrace } from '../browser/written-trace.ts';
+
+let browser: Browser;
+
+beforeAll(async () => {
+  browser = await launchBrowser();
+});
+
+afterAll(async () => {
+  await browser?.close();
+});
+
+const names = ['alpha', 'beta', 'gamma', 'delta', 'epsilon', 'zeta', 'eta', 'theta', 'iota', 'kappa'];
+const machine = statechartOf(
+  createMachine({ id: 'light', initial: 'red', states: { red: { on: { go: 'green' } }, green: {} } }),
+);
+const reason = `the file ${'of a very long path/'.repeat(12)} is not there`;
+const failed: TraceBody = { kind: 'stop', actor: 'alpha', status: 'error', error: reason, cause: names.length + 1 };
+
+/** Each machine comes to be and takes a state; then the first one sends to each other one, and fails. */
+const bodies: readonly TraceBody[] = [
+  ...names.map((actor): TraceBody => ({ kind: 'spawn', actor, machine: 'light' })),
+  { kind: 'event', from: 'outside', to: 'alpha', event: { type: 'begin' } },
+  ...names.map((actor): TraceBody => ({ kind: 'transition', actor, from: '', to: 'red', on: 'xstate.init' })),
+  ...names.slice(1).flatMap((actor): TraceBody[] => [
+    { kind: 'event', from: 'alpha', to: actor, event: { type: 'go' } },
+    { kind: 'transition', actor, from: 'red', to: 'green', on: 'go' },
+  ]),
+  failed,
+];
+
+const open = (width: number, hash = '', t = 0) =>
+  openPage(
+    browser,
+    [
+      writtenTrace(
+        bodies.map((body, i) => ({ ...body, t: t + i * 1_000 })),
+        { machines: [machine], foreign: true },
+      ),
+    ],
+    {
+      viewport: { width, height: 900 },
+      hash,
+    },
+  );
+
+const heads = (page: Page): Promise<string[]> =>
+  page.locator('.sequence-name').evaluateAll((all) => all.map((one) => one.getAttribute('aria-label')!));
+
+interface Box {
+  readonly left: number;
+  readonly right: number;
+}
+interface Part {
+  getBoundingClientRect(): Box;
+  getAttribute(name: string): string | null;
+  querySelector(selector: string): Part;
+  querySelectorAll(selector: string): Iterable<Part>;
+  scrollTo(x: number, y: number): void;
+  readonly scrollWidth: number;
+  readonly clientWidth: number;
+  readonly scrollHeight: number;
+}
+interface InPage {
+  readonly document: Part;
+  getComputedStyle(part: Part, pseudo: string): { readonly content: string; readonly width: string };
+}
+
+/** Labels of states: whether the lifeline of their actor is under them, and the name that is written before them. */
+function stateLabels(page: Page): Promise<{ actor: string; isUnder: boolean; name: string }[]> {
+  return page.evaluate(() => {
+    const { document, getComputedStyle } = globalThis as unknown as InPage;
+    const middles = [...document.querySelectorAll('.sequence-name')].map((head) => {
+      const { left, right } = head.getBoundingClientRect();
+      return [head.getAttribute('aria-label')!, (left + right) / 2] as const;
+    });
+    const middleOf = new Map(middles);
+    const box = document.querySelector('.sequence-scroll').getBoundingClientRect();
+    const corner = document.querySelector('.sequence-corner').getBoundingClientRect();
+    return [...document.querySelectorAll('.sequence-row.state')].map((row) => {
+      const note = row.querySelector('.sequence-note');
+      const actor = /: (\S+) is now/.exec(row.getAttribute('aria-label')!)![1]!;
+      const middle = middleOf.get(actor)!;
+      const { content, width } = getComputedStyle(note, '::before');
+      const isUnder = middle >= corner.right && middle <= box.right;
+      return { actor, isUnder, name: Number.parseFloat(width) > 5 ? content.replaceAll('"', '') : '' };
+    });
+  });
+}
+
+test.each([1_440, 390])(
+  'at %i px a state whose lifeline is out of sight has the name of its actor, and no other has',
+  async (width) => {
+    const opening = await open(width);
+    const { page } = opening;
+    await opened(page);
+    expect(await heads(page)).toEqual(['outside', ...names]);
+    for (const share of [0, 0.5, 1]) {
+      await page.locator('.sequence-scroll').evaluate((element, part) => {
+        const { scrollWidth, clientWidth, scrollHeight } = element as unknown as Part;
+        (element as unknown as Part).scrollTo((scrollWidth - clientWidth) * part, scrollHeight / 2);
+      }, share);
+      await atRest(page);
+      const labels = await stateLabels(page);
+      expect(labels.length).toBeGreaterThan(3);
+      expect(labels.map(({ name }) => name)).toEqual(labels.map(({ actor, isUnder }) => (isUnder ? '' : `${actor}: `)));
+      if (width === 390) expect(labels.some(({ isUnder }) => !isUnder)).toBe(true);
+    }
+    await opening.close();
+  },
+);
+
+test('with a range, only lifelines that have a message in it are columns', async () => {
+  const first = names.length + 1 + names.length + 1;
+  const opening = await open(1_440, `#record=${first}&range=${first}-${first + 3}`);
+  await opened(opening.page);
+  await expect.poll(() => heads(opening.page)).toEqual(['alpha', 'beta', 'gamma']);
+  await opening.page.getByRole('button', { name: 'Clear the range' }).click();
+  await expect.poll(() => heads(opening.page)).toHaveLength(names.length + 1);
+  await opening.close();
+});
+
+test.each([1_440, 390])(
+  'at %i px the list of verdicts shows whole sentences, and a root cause keeps the verdict',
+  async (width) => {
+    const opening = await open(width);
+    const { page } = opening;
+    await opened(page);
+    const bar = page.locator('.verdict-bar');
+    await bar.locator('summary').click();
+    const list = bar.locator('.popup');
+    const item = list.locator('.words').filter({ hasText: 'of a very long path' });
+    const cut = await item.evaluate((element) => {
+      const { scrollWidth, clientWidth } = element as unknown as Part;
+      return scrollWidth > clientWidth + 1;
+    });
+    const { x, width: wide } = (await list.boundingBox())!;
+    expect({ cut, left: x >= 0, right: x + wide <= width }).toEqual({ cut: false, left: true, right: true });
+    await item.click();
+    const said = () => bar.locator('.verdict .link').innerText();
+    expect(await said()).toContain('of a very long path');
+    await bar.getByRole('button', { name: 'Root cause' }).click();
+    await expect.poll(() => page.locator('#place').getAttribute('aria-valuetext')).toMatch(/begin/);
+    expect(await said()).toContain('of a very long path');
+    await opening.close();
+  },
+);
+
+test('hours of a long trace are not cut beside its rows', async () => {
+  const opening = await open(1_440, '', 277 * 3_600_000);
+  await opened(opening.page);
+  const cut = await opening.page
+    .locator('.sequence-time')
+    .evaluateAll((all) => (all as unknown as Part[]).filter((one) => one.scrollWidth > one.clientWidth).length);
+  expect(cut).toBe(0);
+  expect(await opening.page.locator('.sequence-time').first().innerText()).toMatch(/^277:00:\d\d\.000$/);
+  await opening.close();
+});
