@@ -26,6 +26,8 @@ export interface RealEnvoyOptions {
   readonly delta?: boolean;
   /** Path of another Envoy than the usual one. */
   readonly binary?: string;
+  /** More arguments of Envoy. */
+  readonly flags?: readonly string[];
 }
 
 /**
@@ -38,18 +40,22 @@ export function startRealEnvoy(
   node: EnvoyNode,
   options: RealEnvoyOptions = {},
 ): Promise<RealEnvoy> {
-  return startEnvoyWith(bootstrap(ads, node, options), options.binary);
+  return startEnvoyWith(bootstrap(ads, node, options), options.binary, options.flags);
 }
 
 /** @param bootstrap without an admin interface, which gets a port of its own */
-export async function startEnvoyWith(bootstrap: object, binary = envoyBinary()): Promise<RealEnvoy> {
+export async function startEnvoyWith(
+  bootstrap: object,
+  binary = envoyBinary(),
+  moreFlags: readonly string[] = [],
+): Promise<RealEnvoy> {
   const folder = mkdtempSync(join(tmpdir(), 'chartpilot-accepts-'));
   const addressFile = join(folder, 'admin-address');
   const configFile = join(folder, 'bootstrap.json');
   const admin = { address: { socket_address: { address: '127.0.0.1', port_value: 0 } } };
   writeFileSync(configFile, JSON.stringify({ ...bootstrap, admin }));
   // No hot restart: nothing shared with other Envoys of the host, nothing left in /dev/shm.
-  const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning'];
+  const flags = ['--disable-hot-restart', '--concurrency', '1', '--log-level', 'warning', ...moreFlags];
   const args = ['-c', configFile, '--admin-address-path', addressFile, ...flags];
   const child = spawn(binary, args, { detached: true });
   endWithRunner(child);

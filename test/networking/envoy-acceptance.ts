@@ -78,12 +78,12 @@ function onFreePorts(made: Record<Section, Resource[]>): Record<Section, Resourc
 }
 
 /** Names of all secrets that resources refer to. */
-function secretNames(made: Record<Section, Resource[]>): string[] {
+export function secretNames(made: Record<Section, Resource[]>): string[] {
   const text = JSON.stringify([...made.clusters, ...made.listeners].map(asJson));
   return [...new Set([...text.matchAll(/"name":"([^"]+)","sdsConfig"/g)].map((match) => match[1]!))];
 }
 
-function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): Resource {
+export function secretOf(name: string, issued: IssuedCertificate, authority: CertificateAuthority): Resource {
   const inline = (text: string): { specifier: { case: 'inlineString'; value: string } } => ({
     specifier: { case: 'inlineString', value: text },
   });
@@ -110,7 +110,7 @@ interface EnvoyState {
 }
 
 /** Waits until nothing warms any more: every route and endpoint that was referred to has arrived. */
-async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
+export async function settled(envoy: RealEnvoy, ads: AdsStandIn): Promise<EnvoyState> {
   const deadline = performance.now() + settleLimitMs;
   for (;;) {
     const stats = new Map(

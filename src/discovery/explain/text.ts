@@ -6,7 +6,7 @@ import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_co
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { Explanation } from '../../networking/explain/explain.ts';
-import type { Outcome, Target } from '../../networking/explain/outcome.ts';
+import type { LocalResponse, Outcome, Target } from '../../networking/explain/outcome.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
 import { originsOfMetadata, type Source, type Sources } from './sources.ts';
 
@@ -87,18 +87,33 @@ export function sourceText({ object, field, place }: Source): string {
 function outcomeText(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'forwarded':
-      return 'sent to the cluster, unless a filter answers first';
+      return 'sent to the cluster';
     case 'redirected':
       return `redirected with ${outcome.status} to ${outcome.to}`;
     case 'answered':
       return `answered with ${outcome.status}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
-    case 'no route':
-      return `answered with ${outcome.status}: ${outcome.why}`;
     case 'closed':
       return `the connection is closed: ${outcome.why}`;
+    case 'not decided':
+      return `not decided: ${outcome.why}`;
+    case 'divided':
+      return outcome.shares
+        .map(({ share, outcome: one }) => `${percentText(share)} of the requests: ${outcomeText(one)}`)
+        .join(`\n${' '.repeat(14)}`);
     case 'other':
       return outcome.why;
+    default:
+      return localResponseText(outcome);
   }
+}
+
+function localResponseText({ status, flag, why }: LocalResponse & { readonly why: string }): string {
+  const flagText = flag === undefined ? '' : ` (response flag ${flag})`;
+  return `${status === undefined ? 'the connection is closed' : `answered with ${status}`}${flagText}: ${why}`;
+}
+
+function percentText(share: number): string {
+  return `${Math.round(share * 1_000) / 10} %`;
 }
 
 function chainName(chain: FilterChain, listener: Listener | undefined): string {

@@ -1,6 +1,6 @@
 /**
- * What a proxy does with a connection or a request: the way through what it was given, decided as Envoy decides it.
- * Filters are named, not run: a route that is found may still be denied, delayed or answered by a filter before it.
+ * What a proxy does with a connection or a request, decided as Envoy decides it from the same configuration: listener,
+ * filter chain, filters, route and cluster. What depends on another program or on code is `not decided`.
  */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
@@ -8,24 +8,21 @@ import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Filter, FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import {
-  type Route,
-  VirtualHost_TlsRequirementType as TlsRequirement,
-  type VirtualHost,
-} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { Route, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import {
-  type HttpConnectionManager,
-  HttpConnectionManagerSchema,
-} from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { type TcpProxy, TcpProxySchema } from '../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
+import { type EndedTls, endedTls } from './client-tls.ts';
+import { combinedOutcome } from './cluster-outcome.ts';
 import { filterChainOf } from './filter-chain-match.ts';
+import { throughNetworkFilters } from './filters/network-filters.ts';
+import type { Subject } from './filters/subject.ts';
+import { UndecidedError } from './filters/verdict.ts';
+import { throughHttp, withClient } from './http-request.ts';
 import { type Inspected, inspect } from './inspected.ts';
 import { type FoundListener, listenerOf } from './listener-match.ts';
-import { endOfRoute, type Outcome, type Target } from './outcome.ts';
-import { normalizedPath } from './path.ts';
-import type { HttpQuestion, Question } from './question.ts';
-import { type RoutedRequest, routeOf, virtualHostOf } from './route-match.ts';
+import { type Outcome, type Target, targetOf } from './outcome.ts';
+import type { Question } from './question.ts';
 
 /** What a proxy has. */
 export interface ProxyConfiguration {
@@ -56,135 +53,76 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
   const nothing = { filters: [], targets: [] };
   const listener = listenerOf(configuration.listeners, question);
   if (listener === undefined)
-    return { ...nothing, outcome: { kind: 'closed', why: 'no listener takes the connection' } };
+    return { ...nothing, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
   const inspected = inspect(listener.listener, question);
   const chain = filterChainOf(listener.listener, question, inspected);
-  const met = { ...nothing, listener, inspected };
-  if (chain === undefined)
-    return { ...met, outcome: { kind: 'closed', why: 'no filter chain matches the connection' } };
-  return { listener, inspected, chain, ...throughChain(chain, configuration, question) };
+  if (chain === undefined) {
+    const why = 'no filter chain matches the connection';
+    return { ...nothing, listener, inspected, outcome: { kind: 'closed', flag: 'NR', why } };
+  }
+  const filters = chain.filters.map(({ name }) => name);
+  const http = lastOf(chain.filters, HttpConnectionManagerSchema)?.httpFilters.map(({ name }) => name) ?? [];
+  const found = { listener, inspected, chain, filters: [...filters, ...http] };
+  return { ...found, ...throughChain({ listener, inspected, chain }, configuration, question) };
 }
 
-type Rest = Pick<Explanation, 'filters' | 'outcome' | 'targets'> & Partial<Explanation>;
+type Rest = Pick<Explanation, 'outcome' | 'targets'> & Partial<Explanation>;
 
-function throughChain(chain: FilterChain, configuration: ProxyConfiguration, question: Question): Rest {
-  const filters = chain.filters.map(({ name }) => name);
-  const endsTls = chain.transportSocket !== undefined;
-  if (endsTls && question.tls === undefined) {
-    return { filters, targets: [], outcome: { kind: 'closed', why: 'the filter chain expects TLS' } };
+interface Accepted {
+  readonly listener: FoundListener;
+  readonly inspected: Inspected;
+  readonly chain: FilterChain;
+}
+
+function throughChain(accepted: Accepted, configuration: ProxyConfiguration, question: Question): Rest {
+  const { chain, inspected } = accepted;
+  let tls: EndedTls | undefined;
+  try {
+    tls = endedTls(chain, question);
+  } catch (error) {
+    if (!(error instanceof UndecidedError)) throw error;
+    return { targets: [], outcome: { kind: 'not decided', filter: 'TLS', why: error.message } };
   }
-  const http = lastOf(chain.filters, HttpConnectionManagerSchema);
-  if (http !== undefined) return throughHttp(http, filters, endsTls, configuration, question);
+  const subject = { question, inspected, metadata: {}, ...(tls && { tls }) };
+  const rest = throughLastFilter(accepted, subject, configuration);
+  if (tls?.refusal !== undefined) return { ...rest, outcome: { kind: 'closed', why: tls.refusal } };
+  const ended = throughNetworkFilters(chain.filters, subject);
+  return ended === undefined ? rest : { ...rest, outcome: ended };
+}
+
+function throughLastFilter({ chain, listener }: Accepted, subject: Subject, configuration: ProxyConfiguration): Rest {
+  const { question, tls } = subject;
+  const { isRedirected } = listener;
+  const manager = lastOf(chain.filters, HttpConnectionManagerSchema);
+  if (manager !== undefined) {
+    // TLS that the chain does not end is no HTTP to it.
+    const http = question.tls !== undefined && tls === undefined ? undefined : question.http;
+    const nowMs = question.now ?? Date.now();
+    const context = { manager, chain, configuration, isRedirected, nowMs };
+    return throughHttp({ ...context, subject: withClient(subject, http, manager) }, http);
+  }
   const tcp = lastOf(chain.filters, TcpProxySchema);
-  if (tcp !== undefined) return throughTcp(tcp, filters, configuration, question);
-  const last = filters.at(-1) ?? 'nothing';
-  return { filters, targets: [], outcome: { kind: 'other', why: `${last} decides what becomes of it` } };
+  if (tcp !== undefined) return throughTcp(tcp, chain.filters, question, configuration, isRedirected);
+  const last = chain.filters.at(-1)?.name ?? 'nothing';
+  return { targets: [], outcome: { kind: 'other', why: `${last} decides what becomes of it` } };
 }
 
 function throughTcp(
-  tcp: TcpProxy,
-  filters: readonly string[],
-  configuration: ProxyConfiguration,
+  { clusterSpecifier: specifier }: TcpProxy,
+  filters: readonly Filter[],
   { tls }: Question,
-): Rest {
-  const { clusterSpecifier: specifier } = tcp;
-  const sniDecides = filters.includes('envoy.filters.network.sni_cluster') && tls?.sni;
-  if (sniDecides) return reached(filters, [{ name: sniDecides, weight: 1 }], configuration);
-  if (specifier.case === 'cluster') return reached(filters, [{ name: specifier.value, weight: 1 }], configuration);
-  return reached(filters, specifier.value?.clusters ?? [], configuration);
-}
-
-function reached(
-  filters: readonly string[],
-  clusters: readonly { readonly name: string; readonly weight: number }[],
   configuration: ProxyConfiguration,
+  isRedirected: boolean,
 ): Rest {
+  const sniDecides = filters.some(({ name }) => name === 'envoy.filters.network.sni_cluster') && tls?.sni;
+  const single = sniDecides || (specifier.case === 'cluster' && specifier.value);
+  const clusters = single
+    ? [{ name: single, weight: 1 }]
+    : specifier.case === 'weightedClusters'
+      ? specifier.value.clusters
+      : [];
   const targets = clusters.map(({ name, weight }) => targetOf(name, weight, configuration));
-  return { filters, targets, outcome: { kind: 'forwarded' } };
-}
-
-function throughHttp(
-  manager: HttpConnectionManager,
-  networkFilters: readonly string[],
-  endsTls: boolean,
-  configuration: ProxyConfiguration,
-  { http, tls }: Question,
-): Rest {
-  const filters = [...networkFilters, ...manager.httpFilters.map(({ name }) => name)];
-  if (http === undefined || (tls !== undefined && !endsTls)) {
-    return {
-      filters,
-      targets: [],
-      outcome: { kind: 'closed', why: 'the filter chain expects HTTP, and this is something else' },
-    };
-  }
-  const routeConfiguration = nameOfRoutes(manager);
-  const routes =
-    manager.routeSpecifier.case === 'routeConfig'
-      ? manager.routeSpecifier.value
-      : configuration.routes.get(routeConfiguration);
-  const met = { filters, targets: [], routeConfiguration };
-  if (routes === undefined)
-    return { ...met, outcome: { kind: 'no route', status: 404, why: 'the proxy has no such route configuration' } };
-  const request = routed(http, manager, endsTls);
-  if (request === undefined) return { ...met, outcome: { kind: 'no route', status: 400, why: 'the path is refused' } };
-  const virtualHost = virtualHostOf(routes, request.authority);
-  if (virtualHost === undefined) {
-    return {
-      ...met,
-      outcome: { kind: 'no route', status: 404, why: withoutHost(request.authority, routes) },
-    };
-  }
-  if (virtualHost.requireTls === TlsRequirement.ALL && request.scheme !== 'https') {
-    return {
-      ...met,
-      virtualHost,
-      outcome: { kind: 'redirected', status: 301, to: `https://${request.authority}${request.path}` },
-    };
-  }
-  const route = routeOf(virtualHost, request);
-  if (route === undefined)
-    return { ...met, virtualHost, outcome: { kind: 'no route', status: 404, why: 'no route matches the request' } };
-  const { outcome, clusters } = endOfRoute(route, request);
-  const targets = clusters.map(({ name, weight }) => targetOf(name, weight, configuration));
-  return { ...met, virtualHost, route, outcome, targets };
-}
-
-const mostNamed = 5;
-
-/** The sentence for a host that no virtual host has. Hosts that there are stand in it, since the one in the question may be misspelt. */
-function withoutHost(authority: string, { name, virtualHosts }: RouteConfiguration): string {
-  const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
-  const more = known.length > mostNamed ? ` and ${known.length - mostNamed} more` : '';
-  const there = known.length === 0 ? 'none' : `${known.slice(0, mostNamed).join(', ')}${more}`;
-  return `no virtual host of route configuration ${name} has the name ${authority}; there is ${there}`;
-}
-
-function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
-  if (routeSpecifier.case === 'rds') return routeSpecifier.value.routeConfigName;
-  return routeSpecifier.case === 'routeConfig' ? routeSpecifier.value.name : '';
-}
-
-/** The request as it is when it is routed; undefined when Envoy refuses it before. */
-function routed(http: HttpQuestion, manager: HttpConnectionManager, endsTls: boolean): RoutedRequest | undefined {
-  const path = normalizedPath(http.path, manager);
-  if (path === undefined) return undefined;
-  const stripsPort = manager.stripPortMode.case === 'stripAnyHostPort' && manager.stripPortMode.value;
-  const authority = stripsPort ? http.authority.replace(/:\d+$/, '') : http.authority;
-  return { ...http, path, authority, scheme: endsTls ? 'https' : 'http' };
-}
-
-function targetOf(name: string, weight: number, { clusters, endpoints, explainEndpoints }: ProxyConfiguration): Target {
-  const cluster = clusters.get(name);
-  const endpointsName = cluster?.edsClusterConfig?.serviceName || name;
-  const assignment = cluster && (endpoints.get(endpointsName) ?? cluster.loadAssignment);
-  const missingEndpoints = name.startsWith('outbound') ? (explainEndpoints?.(endpointsName) ?? []) : [];
-  return {
-    ...{ name, weight },
-    ...(cluster && { cluster }),
-    ...(assignment && { assignment }),
-    ...(missingEndpoints.length > 0 && { missingEndpoints }),
-  };
+  return { targets, outcome: combinedOutcome(targets, { isHttp: false, isRedirected }) };
 }
 
 function lastOf<Desc extends DescMessage>(filters: readonly Filter[], schema: Desc): MessageShape<Desc> | undefined {

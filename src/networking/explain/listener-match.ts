@@ -11,6 +11,8 @@ export interface FoundListener {
   readonly listener: Listener;
   /** The connection was redirected to this one, which handed it over; absent: the proxy listens where the client connects. */
   readonly through?: Listener;
+  /** The proxy knows where the client connected to from the system, since the connection was redirected. */
+  readonly isRedirected: boolean;
 }
 
 interface Place {
@@ -28,15 +30,15 @@ export function listenerOf(listeners: readonly Listener[], question: Question): 
   const side = listeners.filter(({ trafficDirection: way }) => way === wanted || way === TrafficDirection.UNSPECIFIED);
   const bound = side.filter(({ bindToPort }) => bindToPort !== false);
   const direct = atDestination(bound, destination);
-  if (direct !== undefined) return { listener: direct };
+  if (direct !== undefined) return { listener: direct, isRedirected: false };
   const through = bound.find(takesRedirected);
   if (through === undefined) return undefined;
-  if (!through.useOriginalDst) return { listener: through };
+  if (!through.useOriginalDst) return { listener: through, isRedirected: true };
   const own = atDestination(
     side.filter((listener) => listener !== through),
     destination,
   );
-  return { listener: own ?? through, ...(own && { through }) };
+  return { listener: own ?? through, ...(own && { through }), isRedirected: true };
 }
 
 function takesRedirected({ useOriginalDst, listenerFilters }: Listener): boolean {

@@ -2,21 +2,54 @@
 import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import {
+  RouteAction_ClusterNotFoundResponseCode as MissingCode,
   type RedirectAction,
   RedirectAction_RedirectResponseCode as RedirectCode,
   type Route,
   type RouteAction,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { ProxyConfiguration } from './explain.ts';
 import type { RoutedRequest } from './route-match.ts';
+
+/** What Envoy's access log has of a response that Envoy makes itself. */
+export interface LocalResponse {
+  /** `undefined`: a connection that carries no HTTP is closed. */
+  readonly status?: number;
+  /** `%RESPONSE_FLAGS%`: NR, NC, UH, UF, FI, UAEX, DPE. */
+  readonly flag?: string;
+  /** What `%RESPONSE_CODE_DETAILS%` begins with. */
+  readonly details?: string;
+}
 
 export type Outcome =
   | { readonly kind: 'forwarded' }
   | { readonly kind: 'redirected'; readonly status: number; readonly to: string }
   | { readonly kind: 'answered'; readonly status: number; readonly body: string }
-  | { readonly kind: 'no route'; readonly status: number; readonly why: string }
-  | { readonly kind: 'closed'; readonly why: string }
-  /** A filter of its own decides. */
+  | (LocalResponse & {
+      readonly kind:
+        | 'no route'
+        | 'no cluster'
+        | 'no endpoints'
+        | 'upstream refused'
+        | 'denied'
+        | 'aborted'
+        | 'preflight'
+        | 'malformed';
+      readonly why: string;
+    })
+  | { readonly kind: 'closed'; readonly why: string; readonly flag?: string }
+  /** A filter decides that asks another program, or runs code. */
+  | { readonly kind: 'not decided'; readonly filter: string; readonly why: string }
+  /** By chance: weights, or faults of less than 100 %. */
+  | { readonly kind: 'divided'; readonly shares: readonly OutcomeShare[] }
+  /** A filter of another protocol decides. */
   | { readonly kind: 'other'; readonly why: string };
+
+export interface OutcomeShare {
+  /** Of all requests, from 0 to 1. */
+  readonly share: number;
+  readonly outcome: Outcome;
+}
 
 export interface Target {
   readonly name: string;
@@ -30,18 +63,44 @@ export interface Target {
   readonly missingEndpoints?: readonly string[];
 }
 
+/** The cluster of a name with all that is known about its endpoints. */
+export function targetOf(
+  name: string,
+  weight: number,
+  { clusters, endpoints, explainEndpoints }: ProxyConfiguration,
+): Target {
+  const cluster = clusters.get(name);
+  const endpointsName = cluster?.edsClusterConfig?.serviceName || name;
+  const assignment = cluster && (endpoints.get(endpointsName) ?? cluster.loadAssignment);
+  const missingEndpoints = name.startsWith('outbound') ? (explainEndpoints?.(endpointsName) ?? []) : [];
+  return {
+    ...{ name, weight },
+    ...(cluster && { cluster }),
+    ...(assignment && { assignment }),
+    ...(missingEndpoints.length > 0 && { missingEndpoints }),
+  };
+}
+
 interface Weighted {
   readonly name: string;
   readonly weight: number;
 }
 
-export function endOfRoute(
-  { action }: Route,
-  request: RoutedRequest,
-): { outcome: Outcome; clusters: readonly Weighted[] } {
+interface EndOfRoute {
+  /** Absent: the clusters decide. */
+  readonly outcome?: Outcome;
+  readonly clusters: readonly Weighted[];
+  /** The status if the proxy does not have the cluster. */
+  readonly missingStatus?: number;
+}
+
+export function endOfRoute({ action }: Route, request: RoutedRequest): EndOfRoute {
   switch (action.case) {
     case 'route':
-      return { outcome: { kind: 'forwarded' }, clusters: clustersOf(action.value, request) };
+      return {
+        clusters: clustersOf(action.value, request),
+        missingStatus: missingStatuses[action.value.clusterNotFoundResponseCode] ?? 503,
+      };
     case 'redirect':
       return { outcome: redirection(action.value, request), clusters: [] };
     case 'directResponse': {
@@ -53,6 +112,12 @@ export function endOfRoute(
       return { outcome: { kind: 'other', why: `the route's action is ${action.case ?? 'not set'}` }, clusters: [] };
   }
 }
+
+const missingStatuses: Readonly<Record<MissingCode, number>> = {
+  [MissingCode.SERVICE_UNAVAILABLE]: 503,
+  [MissingCode.NOT_FOUND]: 404,
+  [MissingCode.INTERNAL_SERVER_ERROR]: 500,
+};
 
 function clustersOf({ clusterSpecifier: specifier }: RouteAction, request: RoutedRequest): readonly Weighted[] {
   switch (specifier.case) {

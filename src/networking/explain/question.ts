@@ -16,7 +16,11 @@ export interface Question {
     readonly sni?: string;
     /** What it offers, the preferred first. */
     readonly alpn: readonly string[];
+    /** The SPIFFE ID in the client's certificate; absent: the client presents none. */
+    readonly principal?: string;
   };
+  /** Milliseconds since the epoch; decides whether tokens are valid. Absent: the time of the machine. */
+  readonly now?: number;
   /** Absent: bytes of another protocol. */
   readonly http?: HttpQuestion;
 }

@@ -42,10 +42,10 @@ export interface RoutedRequest extends HttpQuestion {
 
 /** The first route that matches. */
 export function routeOf({ routes }: VirtualHost, request: RoutedRequest): Route | undefined {
-  return routes.find(({ match }) => match !== undefined && matches(match, request));
+  return routes.find(({ match }) => match !== undefined && matchesRoute(match, request));
 }
 
-function matches(match: RouteMatch, request: RoutedRequest): boolean {
+export function matchesRoute(match: RouteMatch, request: RoutedRequest): boolean {
   const [path = '', query = ''] = splitAt(request.path.split('#')[0]!, '?');
   const parameters = new URLSearchParams(query);
   return (
@@ -58,7 +58,8 @@ function matches(match: RouteMatch, request: RoutedRequest): boolean {
   );
 }
 
-function headerOf(request: RoutedRequest, name: string): string | undefined {
+/** @param name in lower case */
+export function headerOf(request: RoutedRequest, name: string): string | undefined {
   switch (name) {
     case ':method':
       return request.method;
@@ -95,7 +96,7 @@ function matchesPath(match: RouteMatch, path: string, method: string): boolean {
   }
 }
 
-function matchesMetadata(
+export function matchesMetadata(
   { filter, path, value, invert }: MetadataMatcher,
   metadata: Readonly<Record<string, unknown>>,
 ): boolean {

@@ -1,0 +1,70 @@
+/** TLS that a filter chain ends: which clients it refuses, and what it knows of those that it accepts. */
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import {
+  type CertificateValidationContext,
+  SubjectAltNameMatcher_SanType as SanType,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
+import {
+  type DownstreamTlsContext,
+  DownstreamTlsContextSchema,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { UndecidedError } from './filters/verdict.ts';
+import type { Question } from './question.ts';
+import { matchesString } from './string-matches.ts';
+
+export interface EndedTls {
+  /** Why the handshake fails; `undefined` if it does not. */
+  readonly refusal?: string;
+  /** The SPIFFE ID in the client's certificate, if the proxy requests one. */
+  readonly principal?: string;
+}
+
+/**
+ * Which authority signed a certificate is not known: one that the client presents counts as trusted.
+ *
+ * @returns `undefined` if the chain does not end TLS
+ */
+export function endedTls({ transportSocket }: FilterChain, { tls }: Question): EndedTls | undefined {
+  if (transportSocket === undefined) return undefined;
+  if (tls === undefined) return { refusal: 'the filter chain expects TLS' };
+  const context =
+    transportSocket.configType.case === 'typedConfig' &&
+    anyUnpack(transportSocket.configType.value, DownstreamTlsContextSchema);
+  if (!context) return {};
+  const { isRequested, validation } = validationOf(context);
+  if (!isRequested) return {};
+  const { principal } = tls;
+  if (principal === undefined) {
+    const isRequired = context.requireClientCertificate?.valueOf() === true;
+    return isRequired ? { refusal: 'the filter chain requires a certificate of the client' } : {};
+  }
+  return isAccepted(principal, validation)
+    ? { principal }
+    : { refusal: `the filter chain accepts no client named ${principal}` };
+}
+
+function validationOf({ commonTlsContext }: DownstreamTlsContext): {
+  readonly isRequested: boolean;
+  readonly validation?: CertificateValidationContext | undefined;
+} {
+  const type = commonTlsContext?.validationContextType;
+  switch (type?.case) {
+    case 'validationContext':
+      return { isRequested: true, validation: type.value };
+    case 'combinedValidationContext':
+      return { isRequested: true, validation: type.value.defaultValidationContext };
+    default:
+      return { isRequested: type?.case !== undefined };
+  }
+}
+
+function isAccepted(principal: string, validation: CertificateValidationContext | undefined): boolean {
+  if (validation === undefined) return true;
+  if (validation.verifyCertificateHash.length + validation.verifyCertificateSpki.length > 0) {
+    throw new UndecidedError('the filter chain accepts certificates by their hash');
+  }
+  const names = validation.matchTypedSubjectAltNames;
+  if (names.length === 0) return true;
+  return names.some(({ sanType, matcher }) => sanType === SanType.URI && matcher && matchesString(matcher, principal));
+}

@@ -1,0 +1,105 @@
+/** What Envoy does with a request or connection for a cluster: whether the cluster exists, and has a server to choose. */
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import { type Cluster, Cluster_DiscoveryType as DiscoveryType } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
+import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import type { Outcome, OutcomeShare, Target } from './outcome.ts';
+
+export interface Carried {
+  /** Responses have a status; else the connection is closed. */
+  readonly isHttp: boolean;
+  /** The connection was redirected, so that the proxy knows where it went. */
+  readonly isRedirected: boolean;
+  /** The status without a cluster: 503 unless a route has another. */
+  readonly missingStatus?: number;
+}
+
+/** Whether servers are up, and whether names of servers resolve, is not known: then the request counts as forwarded. */
+export function clusterOutcome({ name, cluster, assignment }: Target, carried: Carried): Outcome {
+  const status = carried.isHttp ? { status: 503 } : {};
+  if (cluster === undefined) {
+    const missing = carried.isHttp ? { status: carried.missingStatus ?? 503, details: 'cluster_not_found' } : {};
+    return { kind: 'no cluster', ...missing, flag: 'NC', why: `the proxy has no cluster ${name}` };
+  }
+  if (!hasServer(cluster, assignment, carried)) {
+    const details = carried.isHttp ? { details: 'no_healthy_upstream' } : {};
+    return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithout(cluster, assignment) };
+  }
+  if (refusesServers(cluster)) {
+    const why = `the TLS settings of cluster ${name} accept no server`;
+    return { kind: 'upstream refused', ...status, flag: 'UF', why };
+  }
+  return { kind: 'forwarded' };
+}
+
+/** The outcome of all clusters together, each with its share. */
+export function combinedOutcome(targets: readonly Target[], carried: Carried): Outcome {
+  const sum = targets.reduce((total, { weight }) => total + weight, 0);
+  return divided(targets.map((target) => ({ share: target.weight / sum, outcome: clusterOutcome(target, carried) })));
+}
+
+/** Equal outcomes count together; one that has all requests stands alone. */
+export function divided(shares: readonly OutcomeShare[]): Outcome {
+  const merged = new Map<string, OutcomeShare>();
+  for (const { share, outcome } of shares.filter((one) => one.share > 0).flatMap(flat)) {
+    const key = JSON.stringify(outcome);
+    merged.set(key, { outcome, share: share + (merged.get(key)?.share ?? 0) });
+  }
+  const [first, ...others] = merged.values();
+  if (first === undefined) return { kind: 'other', why: 'no cluster has a weight' };
+  return others.length === 0 ? first.outcome : { kind: 'divided', shares: [first, ...others] };
+}
+
+function flat({ share, outcome }: OutcomeShare): readonly OutcomeShare[] {
+  if (outcome.kind !== 'divided') return [{ share, outcome }];
+  return outcome.shares.flatMap((inner) => flat({ ...inner, share: inner.share * share }));
+}
+
+function hasServer(
+  cluster: Cluster,
+  assignment: ClusterLoadAssignment | undefined,
+  { isRedirected }: Carried,
+): boolean {
+  const { clusterDiscoveryType: type, commonLbConfig, lbConfig } = cluster;
+  // An extension finds the servers.
+  if (type.case === 'clusterType') return true;
+  if (type.value === DiscoveryType.ORIGINAL_DST) {
+    return isRedirected || (lbConfig.case === 'originalDstLbConfig' && lbConfig.value.useHttpHeader);
+  }
+  const byWeight = commonLbConfig?.localityConfigSpecifier.case === 'localityWeightedLbConfig';
+  const endpoints = (assignment?.endpoints ?? [])
+    .filter(({ loadBalancingWeight }) => !byWeight || (loadBalancingWeight ?? 0) > 0)
+    .flatMap(({ lbEndpoints }) => lbEndpoints);
+  if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return true;
+  // Below the threshold Envoy sends requests to all servers, whatever their health.
+  const panics = (commonLbConfig?.healthyPanicThreshold?.value ?? defaultPanicPercent) > 0;
+  const failsInPanic =
+    commonLbConfig?.localityConfigSpecifier.case === 'zoneAwareLbConfig' &&
+    commonLbConfig.localityConfigSpecifier.value.failTrafficOnPanic;
+  return endpoints.length > 0 && panics && !failsInPanic;
+}
+
+const defaultPanicPercent = 50;
+const usable: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY, HealthStatus.DEGRADED]);
+
+function reasonWithout(
+  { name, clusterDiscoveryType: type }: Cluster,
+  assignment: ClusterLoadAssignment | undefined,
+): string {
+  if (type.case === 'type' && type.value === DiscoveryType.ORIGINAL_DST) {
+    return `cluster ${name} sends connections where they were redirected from, and this one was not redirected`;
+  }
+  const some = assignment?.endpoints.some(({ lbEndpoints }) => lbEndpoints.length > 0);
+  return some ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;
+}
+
+/** TLS that was required and cannot be had: the only certificate that is accepted has the impossible hash of zeros. */
+function refusesServers({ transportSocket }: Cluster): boolean {
+  if (transportSocket?.configType.case !== 'typedConfig') return false;
+  const context = anyUnpack(transportSocket.configType.value, UpstreamTlsContextSchema)?.commonTlsContext;
+  const validation = context?.validationContextType;
+  return (
+    validation?.case === 'validationContext' && validation.value.verifyCertificateHash.some((hash) => /^0+$/.test(hash))
+  );
+}

@@ -1,0 +1,56 @@
+/** Faults of routes: aborts end a share of the requests; delays change no outcome. */
+import type { FaultAbort, HTTPFault } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import {
+  FractionalPercent_DenominatorType as Denominator,
+  type FractionalPercent,
+} from '../../../gen/envoy/type/v3/percent_pb.ts';
+import { headerOf } from '../route-match.ts';
+import { matchesHeader } from '../string-matches.ts';
+import type { Subject } from './subject.ts';
+import { type FilterVerdict, UndecidedError } from './verdict.ts';
+
+/** @param clusters that the request may be sent to */
+export function throughFault(
+  { abort, headers, upstreamCluster }: HTTPFault,
+  subject: Subject,
+  clusters: readonly string[],
+): FilterVerdict {
+  if (abort === undefined || subject.request === undefined) return undefined;
+  const { request } = subject;
+  if (upstreamCluster !== '' && !clusters.includes(upstreamCluster)) return undefined;
+  if (!headers.every((matcher) => matchesHeader(matcher, headerOf(request, matcher.name.toLowerCase()))))
+    return undefined;
+  const share = fractionOf(abort.percentage);
+  if (share === 0) return undefined;
+  const isGrpc = (request.headers['content-type'] ?? '').startsWith('application/grpc');
+  const status = isGrpc ? 200 : statusOf(abort);
+  const why = `the route injects a fault (abort of ${Math.round(share * 10_000) / 100} % of the requests)`;
+  return { share, outcome: { kind: 'aborted', status, flag: 'FI', details: 'fault_filter_abort', why } };
+}
+
+function statusOf({ errorType }: FaultAbort): number {
+  switch (errorType.case) {
+    case 'httpStatus':
+      return errorType.value;
+    case 'grpcStatus':
+      return httpStatuses[errorType.value] ?? 500;
+    default:
+      throw new UndecidedError('a header of the request chooses the fault');
+  }
+}
+
+/** HTTP statuses of gRPC's, by their numbers (Envoy: Grpc::Utility::grpcToHttpStatus). */
+const httpStatuses: readonly number[] = [
+  200, 499, 500, 400, 504, 404, 409, 403, 429, 400, 409, 400, 501, 500, 503, 500, 401,
+];
+
+const denominators: Readonly<Record<Denominator, number>> = {
+  [Denominator.HUNDRED]: 100,
+  [Denominator.TEN_THOUSAND]: 10_000,
+  [Denominator.MILLION]: 1_000_000,
+};
+
+/** From 0 to 1. */
+export function fractionOf(percent: FractionalPercent | undefined): number {
+  return percent === undefined ? 0 : Math.min(1, percent.numerator / (denominators[percent.denominator] ?? 100));
+}

@@ -1,0 +1,136 @@
+/** The HTTP filters of a request, in their order: which of them ends it, and what they change for the route. */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import { CorsPolicySchema, CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
+import {
+  type ExtAuthz,
+  ExtAuthzPerRouteSchema,
+  ExtAuthzSchema,
+} from '../../../gen/envoy/extensions/filters/http/ext_authz/v3/ext_authz_pb.ts';
+import { HTTPFaultSchema } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import {
+  type JwtAuthentication,
+  JwtAuthenticationSchema,
+  PerRouteConfigSchema,
+} from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
+import { LuaPerRouteSchema, LuaSchema } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
+import { RBACPerRouteSchema, RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import type { OutcomeShare } from '../outcome.ts';
+import { throughCors } from './cors.ts';
+import { fractionOf, throughFault } from './fault.ts';
+import { throughJwt } from './jwt.ts';
+import { storeToken } from './jwt-claims.ts';
+import { throughLua } from './lua.ts';
+import { isDisabledFor, perRouteConfig, type RouteConfigs } from './per-route.ts';
+import { throughHttpRbac } from './rbac.ts';
+import { hasMetadata, type Subject } from './subject.ts';
+import { typeNameOf } from './type-name.ts';
+import { type FilterVerdict, UndecidedError } from './verdict.ts';
+
+/** Filters that respond to no request. */
+const passing = new Set([
+  'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
+  'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',
+  'envoy.extensions.filters.http.router.v3.Router',
+  'envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig',
+  'envoy.extensions.filters.http.set_filter_state.v3.Config',
+  'envoy.extensions.filters.http.stateful_session.v3.StatefulSession',
+  'envoy.extensions.filters.http.compressor.v3.Compressor',
+  'io.istio.http.peer_metadata.Config',
+  'istio.envoy.config.filter.http.alpn.v2alpha1.FilterConfig',
+  'stats.PluginConfig',
+]);
+
+/** A request on its way through the filters; they may change headers and metadata. */
+export interface RequestState {
+  readonly subject: Subject & { readonly request: NonNullable<Subject['request']> };
+  /** Configurations of the route that the request has at this point, the narrowest first, and its clusters. */
+  readonly routeConfigs: () => RouteConfigs;
+  /** Chooses the route again, by what filters changed. */
+  readonly clearRoute: () => void;
+  readonly nowMs: number;
+}
+
+/** @returns the shares of the requests that filters end; less than 1 in sum: the others reach the route */
+export function throughHttpFilters(filters: readonly HttpFilter[], state: RequestState): readonly OutcomeShare[] {
+  const shares: OutcomeShare[] = [];
+  let left = 1;
+  for (const filter of filters) {
+    const verdict = verdictOf(filter, state);
+    if (verdict === undefined) continue;
+    const share = left * (verdict.share ?? 1);
+    shares.push({ share, outcome: verdict.outcome });
+    left -= share;
+    if (left <= 0) break;
+  }
+  return shares;
+}
+
+function verdictOf(filter: HttpFilter, state: RequestState): FilterVerdict {
+  const { name } = filter;
+  try {
+    return isDisabledFor(filter, state.routeConfigs()) ? undefined : through(filter, state);
+  } catch (error) {
+    if (!(error instanceof UndecidedError)) throw error;
+    return { outcome: { kind: 'not decided', filter: name, why: `filter ${name}: ${error.message}` } };
+  }
+}
+
+function through(filter: HttpFilter, state: RequestState): FilterVerdict {
+  const { subject } = state;
+  const { name, configType } = filter;
+  const perRoute = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc> | undefined =>
+    perRouteConfig(name, schema, state.routeConfigs());
+  const rbac = configOf(filter, RBACSchema);
+  if (rbac) {
+    const override = perRoute(RBACPerRouteSchema);
+    // An override without rules lets all requests pass.
+    const effective = override === undefined ? rbac : override.rbac;
+    return effective && throughHttpRbac(effective, subject);
+  }
+  const jwt = configOf(filter, JwtAuthenticationSchema);
+  if (jwt) return throughTokens(jwt, state, perRoute(PerRouteConfigSchema));
+  const fault = configOf(filter, HTTPFaultSchema);
+  if (fault) return throughFault(perRoute(HTTPFaultSchema) ?? fault, subject, state.routeConfigs().clusters);
+  if (configOf(filter, CorsSchema)) {
+    const policy = perRoute(CorsPolicySchema);
+    return policy && throughCors(policy, subject.request);
+  }
+  const extAuthz = configOf(filter, ExtAuthzSchema);
+  if (extAuthz)
+    return throughExtAuthz(extAuthz, subject, perRoute(ExtAuthzPerRouteSchema)?.override.case === 'disabled');
+  const lua = configOf(filter, LuaSchema);
+  if (lua) return throughLua(lua, perRoute(LuaPerRouteSchema));
+  const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
+  if (type !== undefined && passing.has(type)) return undefined;
+  throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
+}
+
+function throughTokens(
+  jwt: JwtAuthentication,
+  state: RequestState,
+  perRoute: MessageShape<typeof PerRouteConfigSchema> | undefined,
+): FilterVerdict {
+  const { verdict, verified } = throughJwt(jwt, perRoute, state.subject.request, state.nowMs);
+  for (const token of verified) storeToken(token, state.subject);
+  if (verified.some(({ provider }) => provider.clearRouteCache)) state.clearRoute();
+  return verdict;
+}
+
+function throughExtAuthz(
+  { filterEnabledMetadata, filterEnabled }: ExtAuthz,
+  subject: Subject,
+  isDisabled: boolean,
+): FilterVerdict {
+  if (isDisabled) return undefined;
+  if (filterEnabledMetadata && !hasMetadata(filterEnabledMetadata, subject)) return undefined;
+  if (filterEnabled && fractionOf(filterEnabled.defaultValue) === 0) return undefined;
+  throw new UndecidedError('an external service decides');
+}
+
+function configOf<Desc extends DescMessage>({ configType }: HttpFilter, schema: Desc): MessageShape<Desc> | undefined {
+  return configType.case === 'typedConfig'
+    ? (anyUnpack(configType.value, schema) as MessageShape<Desc> | undefined)
+    : undefined;
+}

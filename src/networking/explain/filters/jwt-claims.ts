@@ -1,0 +1,39 @@
+/** What the jwt_authn filter leaves of a verified token: metadata for policies and routes, and headers. */
+import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
+import { isObject, ownValue } from '../../../runtime/json-object.ts';
+import type { RequestState } from './http-filters.ts';
+import type { VerifiedToken } from './jwt.ts';
+import { jwtName } from './jwt.ts';
+
+export function storeToken(
+  { provider, text, claims }: VerifiedToken,
+  { metadata, request }: RequestState['subject'],
+): void {
+  const { payloadInMetadata, claimToHeaders, forwardPayloadHeader, forward } = provider;
+  if (payloadInMetadata !== '') {
+    const known = metadata[jwtName] as object | undefined;
+    metadata[jwtName] = { ...known, [payloadInMetadata]: withLists(claims, provider) };
+  }
+  const headers = request.headers as Record<string, string>;
+  for (const { headerName, claimName } of claimToHeaders) {
+    const value = claimName
+      .split('.')
+      .reduce<unknown>((found, key) => (isObject(found) ? ownValue(found, key) : undefined), claims);
+    if (['string', 'number', 'boolean'].includes(typeof value)) headers[headerName.toLowerCase()] = String(value);
+  }
+  if (forwardPayloadHeader !== '') headers[forwardPayloadHeader.toLowerCase()] = text.split('.')[1] ?? '';
+  if (forward) return;
+  const names =
+    provider.fromHeaders.length > 0 ? provider.fromHeaders.map(({ name }) => name.toLowerCase()) : ['authorization'];
+  for (const name of names) if (headers[name]?.includes(text)) delete headers[name];
+}
+
+/** Claims that are lists with spaces between become lists. */
+function withLists(claims: VerifiedToken['claims'], { normalizePayloadInMetadata }: JwtProvider): object {
+  const names = normalizePayloadInMetadata?.spaceDelimitedClaims ?? [];
+  const lists = names.flatMap((name) => {
+    const value = ownValue(claims, name);
+    return typeof value === 'string' ? [[name, value.split(' ').filter(Boolean)] as const] : [];
+  });
+  return { ...claims, ...Object.fromEntries(lists) };
+}

@@ -1,0 +1,66 @@
+/** Where a request carries tokens for a provider. */
+import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
+import { ownValue } from '../../../runtime/json-object.ts';
+import type { RoutedRequest } from '../route-match.ts';
+
+export interface FoundToken {
+  readonly text: string;
+  /** Issuers whose tokens may be in this place; the empty one stands for all. */
+  readonly issuers: readonly string[];
+}
+
+interface Locations {
+  readonly headers: readonly { readonly name: string; readonly valuePrefix: string }[];
+  readonly params: readonly string[];
+  readonly cookies: readonly string[];
+}
+
+const defaults: Locations = {
+  headers: [{ name: 'authorization', valuePrefix: 'Bearer ' }],
+  params: ['access_token'],
+  cookies: [],
+};
+
+/** In Envoy's order: headers, parameters, cookies. */
+export function tokensAt(providers: readonly JwtProvider[], request: RoutedRequest): readonly FoundToken[] {
+  const found = new Map<string, { text: string; issuers: string[] }>();
+  const add = (place: string, text: string | undefined, issuer: string): void => {
+    if (text === undefined) return;
+    const known = found.get(place);
+    if (known === undefined) found.set(place, { text, issuers: [issuer] });
+    else known.issuers.push(issuer);
+  };
+  const all = providers.map((provider) => ({ issuer: provider.issuer, ...locationsOf(provider) }));
+  for (const { issuer, headers } of all) {
+    for (const { name, valuePrefix } of headers) {
+      const value = ownValue(request.headers, name.toLowerCase());
+      add(`header ${name.toLowerCase()} ${valuePrefix}`, value && afterPrefix(value, valuePrefix), issuer);
+    }
+  }
+  const query = new URLSearchParams(/\?([^#]*)/.exec(request.path)?.[1] ?? '');
+  for (const { issuer, params } of all) {
+    for (const name of params) add(`parameter ${name}`, query.get(name) ?? undefined, issuer);
+  }
+  const cookies = cookiesOf(ownValue(request.headers, 'cookie') ?? '');
+  for (const { issuer, cookies: names } of all) {
+    for (const name of names) add(`cookie ${name}`, cookies.get(name), issuer);
+  }
+  return [...found.values()];
+}
+
+function locationsOf({ fromHeaders, fromParams, fromCookies }: JwtProvider): Locations {
+  if (fromHeaders.length + fromParams.length + fromCookies.length === 0) return defaults;
+  return { headers: fromHeaders, params: fromParams, cookies: fromCookies };
+}
+
+/** From the first character that a token may have, to the first that it may not have. */
+function afterPrefix(value: string, prefix: string): string | undefined {
+  if (prefix === '') return value;
+  const at = value.indexOf(prefix);
+  return at === -1 ? undefined : (/[\w.-]+/.exec(value.slice(at + prefix.length))?.[0] ?? '');
+}
+
+function cookiesOf(header: string): ReadonlyMap<string, string> {
+  const pairs = header.split(';').map((text) => text.trim().split('='));
+  return new Map(pairs.map(([name = '', ...value]) => [name, value.join('=').replace(/^"(.*)"$/, '$1')]));
+}

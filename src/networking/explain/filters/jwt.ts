@@ -1,0 +1,178 @@
+/** Tokens of requests, as Envoy's jwt_authn filter finds, verifies and stores them. */
+import type {
+  JwtAuthentication,
+  JwtProvider,
+  JwtRequirement,
+  PerRouteConfig,
+} from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
+import { matchesRoute, type RoutedRequest } from '../route-match.ts';
+import { isPreflight } from './cors.ts';
+import { tokensAt } from './jwt-locations.ts';
+import { parseToken, type Token, type TokenError, tokenError } from './jwt-token.ts';
+import { type FilterVerdict, UndecidedError } from './verdict.ts';
+
+export const jwtName = 'envoy.filters.http.jwt_authn';
+
+export interface VerifiedToken {
+  readonly provider: JwtProvider;
+  readonly text: string;
+  readonly claims: Token['claims'];
+}
+
+interface Verification {
+  readonly error?: TokenError;
+  readonly verified: readonly VerifiedToken[];
+}
+
+export interface JwtResult {
+  readonly verdict: FilterVerdict;
+  readonly verified: readonly VerifiedToken[];
+}
+
+const passes: JwtResult = { verdict: undefined, verified: [] };
+
+/** @throws UndecidedError if keys are fetched by Envoy */
+export function throughJwt(
+  filter: JwtAuthentication,
+  perRoute: PerRouteConfig | undefined,
+  request: RoutedRequest,
+  nowMs: number,
+): JwtResult {
+  if (filter.bypassCorsPreflight && isPreflight(request)) return passes;
+  const requirement = requirementFor(filter, perRoute, request);
+  if (requirement === undefined) return passes;
+  const verifier = new Verifier(filter, request, nowMs);
+  const { error, verified } = verifier.verify(requirement);
+  if (error === undefined) return { verdict: undefined, verified };
+  const status = error === 'for another audience' ? 403 : 401;
+  const why = error === 'missing' ? 'the request has no token' : `the token is ${error}`;
+  const details = 'jwt_authn_access_denied';
+  return { verdict: { outcome: { kind: 'denied', status, details, why } }, verified: [] };
+}
+
+function requirementFor(
+  { rules, requirementMap, filterStateRules }: JwtAuthentication,
+  perRoute: PerRouteConfig | undefined,
+  request: RoutedRequest,
+): JwtRequirement | undefined {
+  if (perRoute?.requirementSpecifier.case === 'disabled' && perRoute.requirementSpecifier.value) return undefined;
+  if (perRoute?.requirementSpecifier.case === 'requirementName')
+    return requirementMap[perRoute.requirementSpecifier.value];
+  if (filterStateRules) throw new UndecidedError('the state of another filter chooses what tokens are required');
+  const rule = rules.find(({ match }) => match !== undefined && matchesRoute(match, request));
+  const required = rule?.requirementType;
+  return required?.case === 'requirementName' ? requirementMap[required.value] : required?.value;
+}
+
+class Verifier {
+  readonly #providers: JwtAuthentication['providers'];
+  readonly #request: RoutedRequest;
+  readonly #nowMs: number;
+
+  constructor({ providers }: JwtAuthentication, request: RoutedRequest, nowMs: number) {
+    this.#providers = providers;
+    this.#request = request;
+    this.#nowMs = nowMs;
+  }
+
+  verify({ requiresType: required }: JwtRequirement): Verification {
+    switch (required.case) {
+      case 'providerName':
+        return this.#byProvider(this.#named(required.value));
+      case 'providerAndAudiences': {
+        const { providerName, audiences } = required.value;
+        return this.#byProvider({ ...this.#named(providerName), audiences });
+      }
+      case 'requiresAny':
+        return this.#any(required.value.requirements);
+      case 'requiresAll':
+        return this.#all(required.value.requirements);
+      case 'allowMissing':
+        return this.#orMissing(Object.values(this.#providers));
+      case 'allowMissingOrFailed':
+        return { verified: this.#orMissing(Object.values(this.#providers)).verified };
+      default:
+        return { verified: [] };
+    }
+  }
+
+  #named(name: string): JwtProvider {
+    const provider = this.#providers[name];
+    if (provider === undefined) throw new UndecidedError(`there is no provider ${name}`);
+    return provider;
+  }
+
+  /** All tokens at the provider's places must be valid. */
+  #byProvider(provider: JwtProvider): Verification {
+    const tokens = tokensAt([provider], this.#request);
+    if (tokens.length === 0) return { error: 'missing', verified: [] };
+    const verified: VerifiedToken[] = [];
+    for (const { text, issuers } of tokens) {
+      const token = parseToken(text);
+      const error = token === undefined ? 'malformed' : this.#errorOf(token, provider, issuers);
+      if (error !== undefined) return { error, verified: [] };
+      verified.push({ provider, text, claims: token!.claims });
+    }
+    return { verified };
+  }
+
+  #errorOf(token: Token, provider: JwtProvider, issuers: readonly string[]): TokenError | undefined {
+    const issuer = String(token.claims.iss ?? '');
+    if (!issuers.some((allowed) => allowed === '' || allowed === issuer)) return 'of an unknown issuer';
+    return tokenError(token, provider, this.#nowMs);
+  }
+
+  #all(requirements: readonly JwtRequirement[]): Verification {
+    const verified: VerifiedToken[] = [];
+    for (const requirement of requirements) {
+      const result = this.verify(requirement);
+      if (result.error !== undefined) return result;
+      verified.push(...result.verified);
+    }
+    return { verified };
+  }
+
+  /** The first that succeeds. What a list permits to be missing is tried last, at the places of its own providers. */
+  #any(requirements: readonly JwtRequirement[]): Verification {
+    const regular = requirements.filter(({ requiresType }) => !isBypass(requiresType.case));
+    const bypasses = requirements.filter(({ requiresType }) => isBypass(requiresType.case));
+    let error: TokenError = 'missing';
+    for (const requirement of regular) {
+      const result = this.verify(requirement);
+      if (result.error === undefined) return result;
+      if (error === 'missing' || error === 'of an unknown issuer' || !isVague(result.error)) error = result.error;
+    }
+    if (bypasses.length === 0) return { error, verified: [] };
+    const named = regular.flatMap(({ requiresType: type }) =>
+      type.case === 'providerName' ? [this.#named(type.value)] : [],
+    );
+    const result = this.#orMissing(named.length > 0 ? named : Object.values(this.#providers));
+    const toleratesErrors = bypasses.some(({ requiresType }) => requiresType.case === 'allowMissingOrFailed');
+    if (result.error === undefined || toleratesErrors) return { verified: result.verified };
+    return { error: isVague(result.error) ? error : result.error, verified: [] };
+  }
+
+  /** Tokens are verified by the provider of their issuer. */
+  #orMissing(providers: readonly JwtProvider[]): Verification {
+    const verified: VerifiedToken[] = [];
+    let error: TokenError | undefined;
+    for (const { text, issuers } of tokensAt(providers, this.#request)) {
+      const token = parseToken(text);
+      const issuer = String(token?.claims.iss ?? '');
+      const provider = Object.values(this.#providers).find((one) => one.issuer === issuer || one.issuer === '');
+      if (token === undefined) error = 'malformed';
+      else error = provider === undefined ? 'of an unknown issuer' : this.#errorOf(token, provider, issuers);
+      if (error === undefined && provider !== undefined) verified.push({ provider, text, claims: token!.claims });
+    }
+    return { verified, ...(error !== undefined && { error }) };
+  }
+}
+
+function isBypass(type: JwtRequirement['requiresType']['case']): boolean {
+  return type === 'allowMissing' || type === 'allowMissingOrFailed';
+}
+
+/** An error that says less than another provider's. */
+function isVague(error: TokenError): boolean {
+  return error === 'missing' || error === 'of an unknown issuer';
+}

@@ -1,0 +1,28 @@
+/** Lua code: what it does is not decided, unless it never sees a request. */
+import type { DataSource } from '../../../gen/envoy/config/core/v3/base_pb.ts';
+import type { Lua, LuaPerRoute } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
+import { type FilterVerdict, UndecidedError } from './verdict.ts';
+
+/** Ways to define a global function without writing its name. */
+const indirect = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;
+
+export function throughLua(
+  { inlineCode, defaultSourceCode, sourceCodes }: Lua,
+  perRoute: LuaPerRoute | undefined,
+): FilterVerdict {
+  const override = perRoute?.override;
+  if (override?.case === 'disabled' && override.value) return undefined;
+  const source =
+    override?.case === 'sourceCode'
+      ? textOf(override.value)
+      : override?.case === 'name'
+        ? textOf(sourceCodes[override.value])
+        : (textOf(defaultSourceCode) ?? inlineCode);
+  if (source === undefined) throw new UndecidedError('its code is in a file');
+  if (!source.includes('envoy_on_request') && !indirect.test(source)) return undefined;
+  throw new UndecidedError('its code sees requests, and may respond to them');
+}
+
+function textOf(source: DataSource | undefined): string | undefined {
+  return source?.specifier.case === 'inlineString' ? source.specifier.value : undefined;
+}

@@ -1,0 +1,31 @@
+/** Configuration that routes, virtual hosts and route configurations have for a filter. */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { type Any, anyIs, anyUnpack } from '@bufbuild/protobuf/wkt';
+import { FilterConfigSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+
+export interface RouteConfigs {
+  /** `typed_per_filter_config`, the narrowest first. */
+  readonly configs: readonly Readonly<Record<string, Any>>[];
+  /** Names of the clusters that the route sends requests to. */
+  readonly clusters: readonly string[];
+}
+
+/** The narrowest configuration for a filter; `undefined` if there is none. */
+export function perRouteConfig<Desc extends DescMessage>(
+  filter: string,
+  schema: Desc,
+  { configs }: RouteConfigs,
+): MessageShape<Desc> | undefined {
+  const any = configs.find((config) => Object.hasOwn(config, filter))?.[filter];
+  if (any === undefined) return undefined;
+  const inner = anyIs(any, FilterConfigSchema) ? anyUnpack(any, FilterConfigSchema)?.config : any;
+  return inner && (anyUnpack(inner, schema) as MessageShape<Desc> | undefined);
+}
+
+/** A filter may be disabled, and a route may enable it or disable it. */
+export function isDisabledFor({ name, disabled }: HttpFilter, { configs }: RouteConfigs): boolean {
+  const any = configs.find((config) => Object.hasOwn(config, name))?.[name];
+  if (any === undefined) return disabled;
+  return anyIs(any, FilterConfigSchema) ? anyUnpack(any, FilterConfigSchema)?.disabled === true : false;
+}

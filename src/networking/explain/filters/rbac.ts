@@ -1,0 +1,54 @@
+/** RBAC filters: AuthorizationPolicies, and the notes that decide whether an external service is asked. */
+import type { RBAC as Rules } from '../../../gen/envoy/config/rbac/v3/rbac_pb.ts';
+import type { RBAC } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import type { RBAC as NetworkRbac } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
+import { decideRules } from './rbac-rules.ts';
+import type { Subject } from './subject.ts';
+import { type FilterVerdict, UndecidedError } from './verdict.ts';
+
+export const httpRbacName = 'envoy.filters.http.rbac';
+export const networkRbacName = 'envoy.filters.network.rbac';
+
+/** Stores the result of shadow rules in the metadata, as Envoy does. */
+export function throughHttpRbac(
+  { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
+  subject: Subject,
+): FilterVerdict {
+  if (matcher) throw new UndecidedError('policies are a matcher tree');
+  noteShadow(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
+  const denied = rules && deniedBy(rules, subject);
+  if (denied === undefined) return undefined;
+  return { outcome: { kind: 'denied', status: 403, details: detailsOf(denied.policy), why: denied.why } };
+}
+
+export function throughNetworkRbac(
+  { rules, matcher, shadowRules, shadowRulesStatPrefix }: NetworkRbac,
+  subject: Subject,
+): FilterVerdict {
+  if (matcher) throw new UndecidedError('policies are a matcher tree');
+  noteShadow(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
+  const denied = rules && deniedBy(rules, subject);
+  return denied && { outcome: { kind: 'closed', why: denied.why } };
+}
+
+function deniedBy(rules: Rules, subject: Subject): { readonly policy: string; readonly why: string } | undefined {
+  const { isAllowed, policy } = decideRules(rules, subject);
+  if (isAllowed) return undefined;
+  const why = policy === undefined ? 'no AuthorizationPolicy allows it' : `policy ${policy} denies it`;
+  return { policy: policy ?? 'none', why };
+}
+
+/** White space would end the field of an access log. */
+function detailsOf(policy: string): string {
+  return `rbac_access_denied_matched_policy[${policy.replaceAll(/\s/g, '_')}]`;
+}
+
+function noteShadow(filter: string, rules: Rules | undefined, prefix: string, subject: Subject): void {
+  if (rules === undefined) return;
+  const { isAllowed, policy } = decideRules(rules, subject);
+  subject.metadata[filter] = {
+    ...(subject.metadata[filter] as object | undefined),
+    ...(policy !== undefined && { [`${prefix}shadow_effective_policy_id`]: policy }),
+    [`${prefix}shadow_engine_result`]: isAllowed ? 'allowed' : 'denied',
+  };
+}

@@ -1,0 +1,27 @@
+/** Client address and scheme, where headers of proxies before this one count (Envoy's docs: x-forwarded-for). */
+import { isIP } from 'node:net';
+import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { ownValue } from '../../runtime/json-object.ts';
+import type { HttpQuestion } from './question.ts';
+
+type Settings = Pick<HttpConnectionManager, 'useRemoteAddress' | 'xffNumTrustedHops'>;
+
+/** @param direct the other end of the connection */
+export function clientOf(
+  { headers }: HttpQuestion,
+  { useRemoteAddress, xffNumTrustedHops }: Settings,
+  direct: string | undefined,
+): string | undefined {
+  const forwarded = (ownValue(headers, 'x-forwarded-for') ?? '').split(',').map((text) => text.trim());
+  // At the edge the last entry is the one before the connection's own address; inside, the last entry is the client.
+  const hops = useRemoteAddress === true ? xffNumTrustedHops - 1 : xffNumTrustedHops;
+  const found = hops < 0 ? undefined : forwarded.at(-1 - hops);
+  return found !== undefined && isIP(found) !== 0 ? found : direct;
+}
+
+export function schemeOf({ headers }: HttpQuestion, settings: Settings, endsTls: boolean): 'http' | 'https' {
+  const given = ownValue(headers, 'x-forwarded-proto')?.toLowerCase();
+  const isTrusted = settings.useRemoteAddress !== true || settings.xffNumTrustedHops > 0;
+  if (isTrusted && (given === 'http' || given === 'https')) return given;
+  return endsTls ? 'https' : 'http';
+}

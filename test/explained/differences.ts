@@ -1,0 +1,99 @@
+/** What explain reports of a request, compared with the lines of Envoy's access log. */
+import type { Explanation } from '../../src/networking/explain/explain.ts';
+import type { LocalResponse, Outcome } from '../../src/networking/explain/outcome.ts';
+
+/** Fields of a line in JSON. */
+export const logFormat = {
+  remote: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS%',
+  local: '%DOWNSTREAM_LOCAL_ADDRESS%',
+  chain: '%FILTER_CHAIN_NAME%',
+  virtual_host: '%CEL(xds.virtual_host_name)%',
+  route: '%ROUTE_NAME%',
+  cluster: '%UPSTREAM_CLUSTER_RAW%',
+  code: '%RESPONSE_CODE%',
+  flags: '%RESPONSE_FLAGS%',
+  details: '%RESPONSE_CODE_DETAILS%',
+  termination: '%CONNECTION_TERMINATION_DETAILS%',
+};
+
+/** A line; fields that Envoy does not know are null or `-`. */
+export type Logged = Readonly<Record<keyof typeof logFormat, unknown>>;
+
+/** One sentence for each difference; empty if explain and Envoy agree. */
+export function differencesOf({ chain, virtualHost, route, targets, outcome }: Explanation, logged: Logged): string[] {
+  const found: string[] = [];
+  const compare = (what: string, ours: string, theirs: string): void => {
+    if (theirs !== '' && ours !== theirs) found.push(`${what}: explain reports ${ours || 'none'}, Envoy ${theirs}`);
+  };
+  if (textOf(logged, 'chain') !== (chain?.name ?? ''))
+    found.push(`filter chain: explain reports ${chain?.name}, Envoy ${textOf(logged, 'chain')}`);
+  compare('virtual host', virtualHost?.name ?? '', textOf(logged, 'virtual_host'));
+  compare('route', route?.name ?? '', textOf(logged, 'route'));
+  const cluster = textOf(logged, 'cluster');
+  const possible = targets.filter(({ weight }) => weight > 0).map(({ name }) => name);
+  if (cluster !== '' && !possible.includes(cluster)) {
+    found.push(`cluster: explain reports ${possible.join(' or ') || 'none'}, Envoy ${cluster}`);
+  }
+  return agreesWith(outcome, logged)
+    ? found
+    : [...found, `outcome: explain reports ${JSON.stringify(outcome)}, Envoy ${lineText(logged)}`];
+}
+
+function agreesWith(outcome: Outcome, logged: Logged): boolean {
+  const isHttp = textOf(logged, 'code') !== '0' && textOf(logged, 'code') !== '';
+  switch (outcome.kind) {
+    case 'not decided':
+    case 'other':
+      return true;
+    case 'forwarded':
+      return isHttp
+        ? isFromUpstream(logged)
+        : localFlags(logged).filter((flag) => flag !== 'UF').length === 0 && textOf(logged, 'termination') === '';
+    case 'closed':
+      return !isHttp && (localFlags(logged).join() === (outcome.flag ?? '') || textOf(logged, 'termination') !== '');
+    case 'divided':
+      return outcome.shares.some((share) => agreesWith(share.outcome, logged));
+    case 'redirected':
+    case 'answered':
+      return isLocal({ status: outcome.status, details: 'direct_response' }, logged);
+    default:
+      return isLocal(outcome, logged);
+  }
+}
+
+function isLocal({ status, flag = '', details = '' }: LocalResponse, logged: Logged): boolean {
+  const code = textOf(logged, 'code');
+  return (
+    (status === undefined ? code === '0' || code === '' : code === String(status)) &&
+    localFlags(logged).join() === flag &&
+    textOf(logged, 'details').startsWith(details) &&
+    (flag === 'UF' || !isFromUpstream(logged))
+  );
+}
+
+/**
+ * Whether an upstream server responded, or failed to: explain does not know whether servers are up.
+ */
+function isFromUpstream(logged: Logged): boolean {
+  return /^(via_upstream|upstream_|response_timeout|duration_timeout|downstream_remote)/.test(
+    textOf(logged, 'details'),
+  );
+}
+
+/** Without what happens to a request on its way: delays, retries, and what its server or client does. */
+const flagsOnTheWay = new Set(['DI', 'URX', 'UC', 'UR', 'UT', 'DC', 'UPE', 'LR']);
+
+function localFlags(logged: Logged): string[] {
+  const flags = textOf(logged, 'flags').split(',');
+  return flags.filter((flag) => flag !== '' && !flagsOnTheWay.has(flag));
+}
+
+function textOf(logged: Logged, key: keyof Logged): string {
+  const value = logged[key];
+  return value === null || value === undefined || value === '-' ? '' : String(value);
+}
+
+function lineText(logged: Logged): string {
+  const keys = ['code', 'flags', 'details', 'termination', 'cluster'] as const;
+  return JSON.stringify(Object.fromEntries(keys.map((key) => [key, textOf(logged, key)])));
+}

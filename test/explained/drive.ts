@@ -1,0 +1,200 @@
+/** Compares explain with a real Envoy over one golden case. Runs in a network namespace of its own. */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Explanation, explain } from '../../src/networking/explain/explain.ts';
+import { listenerOf } from '../../src/networking/explain/listener-match.ts';
+import type { Question } from '../../src/networking/explain/question.ts';
+import type { IssuedCertificate } from '../certs/authority.ts';
+import { eventually } from '../harness/eventually.ts';
+import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
+import { startAdsStandIn } from '../networking/ads-stand-in.ts';
+import { asJson, generate, readCase } from '../networking/case.ts';
+import { type CaseCertificates, secretNames, secretOf, settled } from '../networking/envoy-acceptance.ts';
+import { Draw } from '../random-config/draw.ts';
+import { configurationOf, instrument } from './configuration.ts';
+import { differencesOf, type Logged } from './differences.ts';
+import { drawQuestion, isRedirected, TokenKeys } from './draw-question.ts';
+import { redirect } from './namespace.ts';
+import { send } from './send.ts';
+import { wordsOf } from './words.ts';
+
+export interface CaseResult {
+  readonly name: string;
+  readonly compared: number;
+  /** How often each kind of outcome was compared. */
+  readonly outcomes: Readonly<Record<string, number>>;
+  /** What explain does not decide, by the filter that it names. */
+  readonly notDecided: Readonly<Record<string, number>>;
+  readonly differences: readonly string[];
+}
+
+export interface Surroundings {
+  readonly backendPort: number;
+  readonly dnsPort: number;
+  readonly certificates: CaseCertificates;
+}
+
+/** How many requests are sent at the same time. */
+const maxConcurrent = 8;
+
+type Listeners = ReturnType<typeof configurationOf>['listeners'];
+
+interface Asked {
+  readonly question: Question;
+  readonly line: string;
+  readonly isConnected: boolean;
+}
+
+export async function compareCase(
+  name: string,
+  { requests, seed }: { readonly requests: number; readonly seed: number },
+  { backendPort, dnsPort, certificates }: Surroundings,
+): Promise<CaseResult> {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-explained-'));
+  const logFile = join(folder, 'access.log');
+  const keys = new TokenKeys();
+  const golden = readCase(name, certificates.directory);
+  const made = generate(golden);
+  instrument(made, logFile, keys);
+  const configuration = configurationOf(made);
+  const words = wordsOf([...made.listeners, ...made.routes, ...made.extensions].map(asJson));
+  const draw = new Draw(seed);
+  const proxyAddress = golden.proxy.ipAddresses[0] ?? '10.9.9.9';
+  const questions = Array.from({ length: requests }, () =>
+    drawQuestion({ draw, configuration, words, keys, proxyAddress }),
+  );
+  const secrets = secretNames(made).map((secret) => secretOf(secret, certificates.issued, certificates.authority));
+  redirect({ backendPort, dnsPort, clientsTo: undefined });
+  const ads = await startAdsStandIn([...Object.values(made).flat(), ...secrets]);
+  const flags = ['--file-flush-interval-msec', '20'];
+  const envoy = await startRealEnvoy(ads.port, golden.proxy, { flags });
+  try {
+    await settled(envoy, ads);
+    await eventually('workers accept connections', () => isListening(envoy, made.listeners.length), { everyMs: 20 });
+    if (ads.refusals.length > 0) throw new Error(`${name}: ${ads.refusals.join('\n')}`);
+    const asked: Asked[] = [];
+    for (const direction of ['outbound', 'inbound'] as const) {
+      const clientsTo = redirectionPort(configuration.listeners, direction);
+      redirect({ backendPort, dnsPort, clientsTo });
+      asked.push(
+        ...(await sendAll(
+          questions.filter((one) => one.direction === direction),
+          configuration.listeners,
+          certificates,
+        )),
+      );
+    }
+    const logged = await readLines(logFile, asked);
+    return resultOf(name, asked, (question) => explain(configuration, question), logged);
+  } finally {
+    await envoy.stop();
+    ads.close();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Workers open their sockets after the main thread has counted a listener as active. */
+async function isListening(envoy: RealEnvoy, listeners: number): Promise<boolean> {
+  const text = await envoy.admin('/stats?filter=listener_manager.listener_create_success');
+  return Number(/: (\d+)/.exec(text)?.[1] ?? 0) >= listeners;
+}
+
+function redirectionPort(listeners: Listeners, direction: Question['direction']): number | undefined {
+  const name = direction === 'inbound' ? 'virtualInbound' : 'virtualOutbound';
+  const place = listeners.find((listener) => listener.name === name && isRedirected(listener))?.address?.address;
+  const port = place?.case === 'socketAddress' ? place.value.portSpecifier : undefined;
+  return port?.case === 'portValue' ? port.value : undefined;
+}
+
+function takesProxyProtocol(listeners: Listeners, question: Question): boolean {
+  const filters = listenerOf(listeners, question)?.listener.listenerFilters ?? [];
+  return filters.some(({ name }) => name === 'envoy.filters.listener.proxy_protocol');
+}
+
+async function sendAll(
+  questions: readonly Question[],
+  listeners: Listeners,
+  { authority }: CaseCertificates,
+): Promise<Asked[]> {
+  const issued = new Map<string, IssuedCertificate>();
+  const left = [...questions];
+  const asked: Asked[] = [];
+  const worker = async (): Promise<void> => {
+    for (let question = left.shift(); question !== undefined; question = left.shift()) {
+      const principal = question.tls?.principal;
+      if (principal !== undefined && !issued.has(principal)) issued.set(principal, authority.issue([principal]));
+      const { isConnected } = await send(question, {
+        certificate: principal === undefined ? undefined : issued.get(principal),
+        proxyProtocol: takesProxyProtocol(listeners, question),
+      });
+      const { source, destination } = question;
+      const line = `${source!.address}:${source!.port} ${destination.address}:${destination.port}`;
+      asked.push({ question, line, isConnected });
+    }
+  };
+  await Promise.all(Array.from({ length: maxConcurrent }, worker));
+  return asked;
+}
+
+interface Lines {
+  readonly stream?: Logged;
+  readonly connection?: Logged;
+}
+
+/** The lines of each client address and port. Each connection has a line when it has ended. */
+async function readLines(file: string, asked: readonly Asked[]): Promise<ReadonlyMap<string, Lines>> {
+  const lines = new Map<string, Lines>();
+  const complete = (): boolean => {
+    lines.clear();
+    for (const text of existsSync(file) ? readFileSync(file, 'utf8').split('\n').slice(0, -1) : []) {
+      const line = JSON.parse(text) as Logged & { readonly level: 'stream' | 'connection' };
+      const key = `${String(line.remote)} ${String(line.local)}`;
+      lines.set(key, { ...lines.get(key), [line.level]: line });
+    }
+    return asked.every(({ line, isConnected }) => !isConnected || lines.get(line)?.connection !== undefined);
+  };
+  await eventually('all connections are logged', complete, { everyMs: 20, deadlineMs: 3_000 }).catch(() => {});
+  return lines;
+}
+
+function resultOf(
+  name: string,
+  asked: readonly Asked[],
+  explained: (question: Question) => Explanation,
+  logged: ReadonlyMap<string, Lines>,
+): CaseResult {
+  const outcomes: Record<string, number> = {};
+  const notDecided: Record<string, number> = {};
+  const differences: string[] = [];
+  for (const { question, line, isConnected } of asked) {
+    const explanation = explained(question);
+    const { outcome } = explanation;
+    outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1;
+    if (outcome.kind === 'not decided') notDecided[outcome.filter] = (notDecided[outcome.filter] ?? 0) + 1;
+    const { stream, connection } = logged.get(line) ?? {};
+    const found = differencesFrom(explanation, isConnected, stream ?? connection);
+    for (const difference of found) differences.push(`${questionText(question)}: ${difference}`);
+  }
+  return { name, compared: asked.length, outcomes, notDecided, differences };
+}
+
+function differencesFrom(explanation: Explanation, isConnected: boolean, line: Logged | undefined): string[] {
+  if (line !== undefined) return differencesOf(explanation, line);
+  if (!isConnected && explanation.outcome.kind === 'closed') return [];
+  const what = isConnected ? 'logged nothing' : 'refused the connection';
+  return [`outcome: explain reports ${JSON.stringify(explanation.outcome)}, Envoy ${what}`];
+}
+
+function questionText({ direction, destination, source, tls, http }: Question): string {
+  const request =
+    http && `${http.method} ${http.authority}${http.path} ${http.version} ${JSON.stringify(http.headers)}`;
+  const encryption = tls && `TLS ${tls.sni ?? ''} ${tls.alpn.join()} ${tls.principal ?? ''}`;
+  return [
+    `${direction} ${source!.address} → ${destination.address}:${destination.port}`,
+    encryption,
+    request ?? 'bytes',
+  ]
+    .filter(Boolean)
+    .join(', ');
+}
