@@ -29,6 +29,8 @@ export function generatedConfiguration(shape: ProxyShape, push: PushContext): Pr
     clusters,
     routes: byName<RouteConfiguration>(buildRoutes(shape, push, [...new Set(listeners.flatMap(routeNames))])),
     endpoints: byName<ClusterLoadAssignment>(buildEndpoints(shape, push, [...new Set(asked)])),
+    // Of issuers with a jwksUri: the control plane fetches them, and this program does not.
+    lacksFetchedKeys: true,
     explainEndpoints: (cluster) => explainEndpoints(cluster, shape, push),
   };
 }

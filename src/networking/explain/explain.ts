@@ -31,6 +31,8 @@ export interface ProxyConfiguration {
   readonly clusters: ReadonlyMap<string, Cluster>;
   /** Assignments by the name that the cluster asks for. */
   readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
+  /** Keys behind a `jwksUri` were not fetched. Absent: the configuration is what a proxy has. */
+  readonly lacksFetchedKeys?: boolean;
   /** Why endpoints of its service are not in a cluster, one sentence each; absent: the objects of the mesh are unknown. */
   readonly explainEndpoints?: (cluster: string) => readonly string[];
 }

@@ -50,7 +50,7 @@ function throughRoutes(
   routes: RouteConfiguration,
   request: RoutedRequest,
 ): RequestExplanation {
-  const subject = { ...context.subject, request, metadata: { ...context.subject.metadata, ...request.metadata } };
+  const subject = { ...context.subject, request, metadata: { ...context.subject.metadata } };
   const choose = (): Chosen => chosenRoute(routes, { ...request, metadata: subject.metadata }, context);
   let chosen = choose();
   const shares = throughHttpFilters(context.manager.httpFilters, {
@@ -60,6 +60,7 @@ function throughRoutes(
       chosen = choose();
     },
     nowMs: context.nowMs,
+    lacksFetchedKeys: context.configuration.lacksFetchedKeys === true,
   });
   const ended = shares.reduce((sum, { share }) => sum + share, 0);
   const { virtualHost, route, targets } = chosen;

@@ -34,6 +34,4 @@ export interface HttpQuestion {
   readonly method: string;
   /** Headers by name in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** What filters find out about a request before it is routed, by their names: claims of a token. */
-  readonly metadata?: Readonly<Record<string, unknown>>;
 }

@@ -38,6 +38,8 @@ function rankOf(domain: string, host: string): number | undefined {
 export interface RoutedRequest extends HttpQuestion {
   /** `https` behind TLS that the proxy ended. */
   readonly scheme: 'http' | 'https';
+  /** What filters have stored, by their names: claims of a token. */
+  readonly metadata?: Readonly<Record<string, unknown>>;
 }
 
 /** The first route that matches. */

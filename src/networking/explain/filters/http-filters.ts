@@ -50,6 +50,7 @@ export interface RequestState {
   /** Chooses the route again, by what filters changed. */
   readonly clearRoute: () => void;
   readonly nowMs: number;
+  readonly lacksFetchedKeys: boolean;
 }
 
 /** @returns the shares of the requests that filters end; less than 1 in sum: the others reach the route */
@@ -112,7 +113,7 @@ function throughTokens(
   state: RequestState,
   perRoute: MessageShape<typeof PerRouteConfigSchema> | undefined,
 ): FilterVerdict {
-  const { verdict, verified } = throughJwt(jwt, perRoute, state.subject.request, state.nowMs);
+  const { verdict, verified } = throughJwt(jwt, perRoute, state.subject.request, state);
   for (const token of verified) storeToken(token, state.subject);
   if (verified.some(({ provider }) => provider.clearRouteCache)) state.clearRoute();
   return verdict;

@@ -2,7 +2,14 @@
 import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:crypto';
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject } from '../../../runtime/json-object.ts';
+import { unknownKey } from '../../authentication/unknown-key.ts';
 import { UndecidedError } from './verdict.ts';
+
+export interface VerifyOptions {
+  /** Since the epoch. */
+  readonly nowMs: number;
+  readonly lacksFetchedKeys: boolean;
+}
 
 export interface Token {
   readonly header: Readonly<Record<string, unknown>>;
@@ -47,13 +54,12 @@ const defaultClockSkewS = 60;
 /**
  * Order and conditions are those of Envoy's jwt_authn filter. The token's issuer is already known to be the provider's.
  *
- * @param nowMs since the epoch
  * @returns `undefined` if the token is valid
  */
 export function tokenError(
   { header, claims, signedText, signature }: Token,
   provider: JwtProvider,
-  nowMs: number,
+  { nowMs, lacksFetchedKeys }: VerifyOptions,
 ): TokenError | undefined {
   const nowS = nowMs / 1_000;
   const skewS = provider.clockSkewSeconds || defaultClockSkewS;
@@ -61,7 +67,13 @@ export function tokenError(
   if (typeof claims.exp === 'number' && nowS > claims.exp + skewS) return 'expired';
   if (!isForAudience(claims.aud, provider.audiences)) return 'for another audience';
   const algorithm = algorithms[String(header.alg)]!;
-  const keys = keysOf(provider).filter(
+  const known = keysOf(provider);
+  if (lacksFetchedKeys && known.some(({ n }) => n === unknownKey.n)) {
+    throw new UndecidedError(
+      `the keys of issuer ${provider.issuer} are behind its jwksUri; ask a control plane (--from)`,
+    );
+  }
+  const keys = known.filter(
     ({ kid, alg, kty }) =>
       (header.kid === undefined || kid === undefined || kid === header.kid) &&
       (alg === undefined || alg === header.alg) &&

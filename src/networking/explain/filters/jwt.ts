@@ -8,7 +8,7 @@ import type {
 import { matchesRoute, type RoutedRequest } from '../route-match.ts';
 import { isPreflight } from './cors.ts';
 import { tokensAt } from './jwt-locations.ts';
-import { parseToken, type Token, type TokenError, tokenError } from './jwt-token.ts';
+import { parseToken, type Token, type TokenError, tokenError, type VerifyOptions } from './jwt-token.ts';
 import { type FilterVerdict, UndecidedError } from './verdict.ts';
 
 export const jwtName = 'envoy.filters.http.jwt_authn';
@@ -36,12 +36,12 @@ export function throughJwt(
   filter: JwtAuthentication,
   perRoute: PerRouteConfig | undefined,
   request: RoutedRequest,
-  nowMs: number,
+  options: VerifyOptions,
 ): JwtResult {
   if (filter.bypassCorsPreflight && isPreflight(request)) return passes;
   const requirement = requirementFor(filter, perRoute, request);
   if (requirement === undefined) return passes;
-  const verifier = new Verifier(filter, request, nowMs);
+  const verifier = new Verifier(filter, request, options);
   const { error, verified } = verifier.verify(requirement);
   if (error === undefined) return { verdict: undefined, verified };
   const status = error === 'for another audience' ? 403 : 401;
@@ -67,12 +67,12 @@ function requirementFor(
 class Verifier {
   readonly #providers: JwtAuthentication['providers'];
   readonly #request: RoutedRequest;
-  readonly #nowMs: number;
+  readonly #options: VerifyOptions;
 
-  constructor({ providers }: JwtAuthentication, request: RoutedRequest, nowMs: number) {
+  constructor({ providers }: JwtAuthentication, request: RoutedRequest, options: VerifyOptions) {
     this.#providers = providers;
     this.#request = request;
-    this.#nowMs = nowMs;
+    this.#options = options;
   }
 
   verify({ requiresType: required }: JwtRequirement): Verification {
@@ -119,7 +119,7 @@ class Verifier {
   #errorOf(token: Token, provider: JwtProvider, issuers: readonly string[]): TokenError | undefined {
     const issuer = String(token.claims.iss ?? '');
     if (!issuers.some((allowed) => allowed === '' || allowed === issuer)) return 'of an unknown issuer';
-    return tokenError(token, provider, this.#nowMs);
+    return tokenError(token, provider, this.#options);
   }
 
   #all(requirements: readonly JwtRequirement[]): Verification {

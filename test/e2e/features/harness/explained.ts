@@ -1,17 +1,15 @@
-/**
- * Asks `explain` of every request what Envoy says of it in its access log: filter chain, virtual host, route, cluster.
- * What Envoy leaves open (it denied a request before it chose a cluster) is not compared.
- */
+/** Compares what `explain` reports for every request with Envoy's access log (`test/explained/differences.ts`). */
+import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { resolveDiscoveryOptions } from '../../../../src/discovery/discovery-options.ts';
 import { given } from '../../../../src/discovery/explain/explain-command.ts';
 import { readOfflineMesh } from '../../../../src/discovery/explain/offline-mesh.ts';
-import { type Explanation, explain, type ProxyConfiguration } from '../../../../src/networking/explain/explain.ts';
+import { explain, type ProxyConfiguration } from '../../../../src/networking/explain/explain.ts';
 import type { Question } from '../../../../src/networking/explain/question.ts';
+import { differencesOf, type Logged, logFormat } from '../../../explained/differences.ts';
 import { eventually } from '../../../harness/eventually.ts';
 import type { FeatureEnvoy } from './envoy.ts';
 import type { ConnectTo, RequestTo } from './requests.ts';
-import { claimsOf } from './token-claims.ts';
 
 export interface ExplainedOptions {
   readonly configDir: string;
@@ -29,21 +27,6 @@ interface Pending {
   readonly localPort: number;
 }
 
-/** A line of Envoy's log; what it does not know is null or `-`. */
-type Logged = Readonly<Record<keyof typeof format, unknown>>;
-
-const format = {
-  remote: '%DOWNSTREAM_DIRECT_REMOTE_ADDRESS%',
-  local: '%DOWNSTREAM_LOCAL_ADDRESS%',
-  chain: '%FILTER_CHAIN_NAME%',
-  virtual_host: '%CEL(xds.virtual_host_name)%',
-  route: '%ROUTE_NAME%',
-  cluster: '%UPSTREAM_CLUSTER_RAW%',
-  code: '%RESPONSE_CODE%',
-  flags: '%RESPONSE_FLAGS%',
-  details: '%RESPONSE_CODE_DETAILS%',
-};
-
 export class Explained {
   readonly #options: ExplainedOptions;
   readonly #disagreements: string[] = [];
@@ -58,7 +41,7 @@ export class Explained {
 
   /** What is added to the mesh configuration. All Envoys of a mesh write one file. */
   static meshConfig(accessLogFile: string): Record<string, string> {
-    return { accessLogFile, accessLogEncoding: 'JSON', accessLogFormat: JSON.stringify(format) };
+    return { accessLogFile, accessLogEncoding: 'JSON', accessLogFormat: JSON.stringify(logFormat) };
   }
 
   asked(proxy: string, asked: Asked, localPort: number): void {
@@ -140,9 +123,17 @@ function questionAbout({ asked, localPort }: Pending): Question {
     direction: asked.inbound ? 'inbound' : 'outbound',
     destination: { address, port },
     source: { address: '127.0.0.1', port: localPort },
-    ...(tls && { tls: { alpn, ...(tls.servername && { sni: tls.servername }) } }),
+    ...(tls && { tls: { alpn, ...(tls.servername && { sni: tls.servername }), ...principalOf(tls.cert) } }),
     ...(asked.kind === 'http' && { http: httpQuestion(asked, http2) }),
   };
+}
+
+/** The SPIFFE ID of a certificate, or else its first name: what policies match. */
+function principalOf(certificate: unknown): { readonly principal?: string } {
+  if (typeof certificate !== 'string') return {};
+  const names = new X509Certificate(certificate).subjectAltName?.split(', ') ?? [];
+  const name = names.find((text) => text.startsWith('URI:')) ?? names[0];
+  return name === undefined ? {} : { principal: name.replace(/^[^:]*:/, '') };
 }
 
 function httpQuestion(
@@ -150,39 +141,11 @@ function httpQuestion(
   http2: boolean,
 ) {
   const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
-  const metadata = claimsOf(lower.authorization);
   return {
     version: http2 ? ('HTTP/2' as const) : ('HTTP/1.1' as const),
     ...{ path, method, headers: lower },
     authority: lower.host ?? host ?? `${address}:${port}`,
-    ...(metadata && { metadata }),
   };
-}
-
-function differencesOf({ chain, virtualHost, route, targets, outcome }: Explanation, logged: Logged): string[] {
-  const envoy = (key: keyof Logged): string => (logged[key] === null || logged[key] === '-' ? '' : String(logged[key]));
-  const found: string[] = [];
-  const compare = (what: string, ours: string, theirs: string): void => {
-    if (theirs !== '' && ours !== theirs) found.push(`${what}: explain says ${ours || 'none'}, Envoy ${theirs}`);
-  };
-  if (envoy('chain') !== (chain?.name ?? ''))
-    found.push(`filter chain: explain says ${chain?.name}, Envoy ${envoy('chain')}`);
-  compare('virtual host', virtualHost?.name ?? '', envoy('virtual_host'));
-  compare('route', route?.name ?? '', envoy('route'));
-  const cluster = envoy('cluster');
-  const possible = targets.filter(({ weight }) => weight > 0).map(({ name }) => name);
-  if (cluster !== '' && !possible.includes(cluster)) {
-    found.push(`cluster: explain says ${possible.join(' or ') || 'none'}, Envoy ${cluster}`);
-  }
-  const noRoute = /(^|,)NR(,|$)/.test(envoy('flags'));
-  if (noRoute && outcome.kind === 'forwarded') found.push('Envoy found no route');
-  if (outcome.kind === 'no route' && !noRoute && envoy('code') !== String(outcome.status)) {
-    found.push(`explain says ${outcome.status} without a route, Envoy answered ${envoy('code')} (${envoy('details')})`);
-  }
-  if ((outcome.kind === 'redirected' || outcome.kind === 'answered') && envoy('details') === 'via_upstream') {
-    found.push(`explain says ${outcome.kind}, Envoy asked ${cluster}`);
-  }
-  return found;
 }
 
 function describe({ proxy, asked, localPort }: Pending): string {
