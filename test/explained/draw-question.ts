@@ -144,6 +144,7 @@ function drawHttp(context: DrawContext, http2: boolean): HttpQuestion {
     Object.assign(headers, { origin: origin ? valueFor(origin, draw) : 'https://example.com' });
     headers['access-control-request-method'] = 'GET';
   }
+  if (draw.chance(0.06)) headers['content-type'] = 'application/grpc';
   const method = preflight ? 'OPTIONS' : draw.pick(['GET', 'GET', 'GET', 'POST', 'DELETE']);
   return {
     version: http2 ? 'HTTP/2' : 'HTTP/1.1',

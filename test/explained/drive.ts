@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Explanation, explain } from '../../src/networking/explain/explain.ts';
 import { listenerOf } from '../../src/networking/explain/listener-match.ts';
+import type { Outcome } from '../../src/networking/explain/outcome.ts';
 import type { Question } from '../../src/networking/explain/question.ts';
 import type { IssuedCertificate } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -171,12 +172,18 @@ function resultOf(
     const explanation = explained(question);
     const { outcome } = explanation;
     outcomes[outcome.kind] = (outcomes[outcome.kind] ?? 0) + 1;
-    if (outcome.kind === 'not decided') notDecided[outcome.filter] = (notDecided[outcome.filter] ?? 0) + 1;
+    for (const filter of undecidedBy(outcome)) notDecided[filter] = (notDecided[filter] ?? 0) + 1;
     const { stream, connection } = logged.get(line) ?? {};
     const found = differencesFrom(explanation, isConnected, stream ?? connection);
     for (const difference of found) differences.push(`${questionText(question)}: ${difference}`);
   }
   return { name, compared: asked.length, outcomes, notDecided, differences };
+}
+
+/** At most one: of several shares the first that is not decided. */
+function undecidedBy(outcome: Outcome): readonly string[] {
+  if (outcome.kind === 'not decided') return [outcome.filter];
+  return outcome.kind === 'divided' ? outcome.shares.flatMap((share) => undecidedBy(share.outcome)).slice(0, 1) : [];
 }
 
 function differencesFrom(explanation: Explanation, isConnected: boolean, line: Logged | undefined): string[] {

@@ -17,6 +17,8 @@ interface ExplainFlags
   readonly address?: string;
   readonly sni?: string;
   readonly http2?: boolean;
+  readonly source?: string;
+  readonly principal?: string;
   readonly inbound?: boolean;
   readonly format: 'text' | 'json';
 }
@@ -25,11 +27,11 @@ const gather = (value: string, before: readonly string[]): readonly string[] => 
 
 export function explainCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
   const command = new Command('explain')
-    .summary('say which way a request goes, and which lines of configuration say so')
+    .summary('show the way and outcome of a request, and the lines of configuration behind it')
     .description(
-      'Which listener, filter chain, virtual host, route and cluster a request would meet at a proxy, and which object and ' +
-        'line each came from. Without --url: all listeners of the proxy. The proxy is one that the files would configure, or ' +
-        'a running one (--from).',
+      'Which listener, filter chain, virtual host, route and cluster a request would meet at a proxy, which object and line ' +
+        "each came from, and the outcome: status and Envoy's response flag. What an external service or code decides is not " +
+        'decided. Without --url: all listeners. The proxy is one that the files would configure, or a running one (--from).',
     );
   command.optionsGroup('The proxy:');
   command
@@ -50,6 +52,8 @@ export function explainCommand(print: (text: string) => void = (text) => standar
     .option('--address <ip>', "where it is sent, default: the address of the URL's service, if it has one")
     .option('--sni <name>', "of its TLS, default: the URL's host")
     .option('--http2', 'instead of HTTP/1.1')
+    .option('--source <ip>', 'address of the client; policies that match addresses are not decided without it')
+    .option('--principal <id>', "SPIFFE ID in the client's certificate (default: no certificate)")
     .option('--inbound', 'it comes to the workload, instead of from it');
   command.optionsGroup('The answer:');
   command.addOption(new Option('--format <format>', 'how it is printed').choices(['text', 'json']).default('text'));

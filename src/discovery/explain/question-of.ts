@@ -18,6 +18,10 @@ export interface AskedFor {
   readonly sni?: string;
   readonly http2?: boolean;
   readonly inbound?: boolean;
+  /** IP of the client; absent: not known. */
+  readonly source?: string;
+  /** The SPIFFE ID in the client's certificate; absent: it has none. */
+  readonly principal?: string;
 }
 
 const defaultPorts: Readonly<Record<string, number>> = { 'http:': 80, 'https:': 443 };
@@ -39,9 +43,19 @@ export function questionOf(
   return {
     direction: asked.inbound ? 'inbound' : 'outbound',
     destination: { port, ...(address !== undefined && { address }) },
-    ...(encrypted && { tls: { ...(sni && { sni }), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
+    ...(asked.source !== undefined && { source: { address: clientAddress(asked.source), port: 0 } }),
+    ...(encrypted && { tls: { ...tlsQuestion(asked, sni), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
     ...(isHttp && { http: httpQuestion(asked, url, http2) }),
   };
+}
+
+function clientAddress(source: string): string {
+  if (isIP(source) !== 0) return source;
+  throw new ChartpilotError('FLAG_INVALID', `--source ${source} must be an IP address`);
+}
+
+function tlsQuestion({ principal }: AskedFor, sni: string | undefined): { sni?: string; principal?: string } {
+  return { ...(sni && { sni }), ...(principal !== undefined && { principal }) };
 }
 
 function parsed(text: string): URL {

@@ -89,9 +89,9 @@ function outcomeText(outcome: Outcome): string {
     case 'forwarded':
       return 'sent to the cluster';
     case 'redirected':
-      return `redirected with ${outcome.status} to ${outcome.to}`;
+      return `redirected with ${statusText(outcome)} to ${outcome.to}`;
     case 'answered':
-      return `answered with ${outcome.status}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
+      return `answered with ${statusText(outcome)}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
     case 'closed':
       return `the connection is closed: ${outcome.why}`;
     case 'not decided':
@@ -107,9 +107,14 @@ function outcomeText(outcome: Outcome): string {
   }
 }
 
-function localResponseText({ status, flag, why }: LocalResponse & { readonly why: string }): string {
+function localResponseText(response: LocalResponse & { readonly why: string }): string {
+  const { status, flag, why } = response;
   const flagText = flag === undefined ? '' : ` (response flag ${flag})`;
-  return `${status === undefined ? 'the connection is closed' : `answered with ${status}`}${flagText}: ${why}`;
+  return `${status === undefined ? 'the connection is closed' : `answered with ${statusText(response)}`}${flagText}: ${why}`;
+}
+
+function statusText({ status, grpcStatus }: LocalResponse): string {
+  return grpcStatus === undefined ? `${status}` : `${status} and grpc-status ${grpcStatus}`;
 }
 
 function percentText(share: number): string {

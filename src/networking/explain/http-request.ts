@@ -11,6 +11,7 @@ import { combinedOutcome, divided } from './cluster-outcome.ts';
 import type { Explanation, ProxyConfiguration } from './explain.ts';
 import { throughHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
+import { asGrpcResponse, isGrpc } from './grpc-response.ts';
 import { endOfRoute, type Outcome, type Target, targetOf } from './outcome.ts';
 import { normalizedPath } from './path.ts';
 import type { HttpQuestion } from './question.ts';
@@ -64,11 +65,12 @@ function throughRoutes(
   });
   const ended = shares.reduce((sum, { share }) => sum + share, 0);
   const { virtualHost, route, targets } = chosen;
+  const outcome = divided([...shares, { share: Math.max(0, 1 - ended), outcome: chosen.outcome }]);
   return {
     ...(virtualHost && { virtualHost }),
     ...(route && { route }),
     targets,
-    outcome: divided([...shares, { share: Math.max(0, 1 - ended), outcome: chosen.outcome }]),
+    outcome: isGrpc(request) ? asGrpcResponse(outcome) : outcome,
   };
 }
 

@@ -15,6 +15,8 @@ import type { RoutedRequest } from './route-match.ts';
 export interface LocalResponse {
   /** `undefined`: a connection that carries no HTTP is closed. */
   readonly status?: number;
+  /** `grpc-status`, of a response to a gRPC request. */
+  readonly grpcStatus?: number;
   /** `%RESPONSE_FLAGS%`: NR, NC, UH, UF, FI, UAEX, DPE. */
   readonly flag?: string;
   /** What `%RESPONSE_CODE_DETAILS%` begins with. */
@@ -23,8 +25,8 @@ export interface LocalResponse {
 
 export type Outcome =
   | { readonly kind: 'forwarded' }
-  | { readonly kind: 'redirected'; readonly status: number; readonly to: string }
-  | { readonly kind: 'answered'; readonly status: number; readonly body: string }
+  | { readonly kind: 'redirected'; readonly status: number; readonly grpcStatus?: number; readonly to: string }
+  | { readonly kind: 'answered'; readonly status: number; readonly grpcStatus?: number; readonly body: string }
   | (LocalResponse & {
       readonly kind:
         | 'no route'

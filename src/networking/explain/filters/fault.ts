@@ -22,10 +22,10 @@ export function throughFault(
     return undefined;
   const share = fractionOf(abort.percentage);
   if (share === 0) return undefined;
-  const isGrpc = (request.headers['content-type'] ?? '').startsWith('application/grpc');
-  const status = isGrpc ? 200 : statusOf(abort);
+  const status = statusOf(abort);
+  const grpcStatus = abort.errorType.case === 'grpcStatus' ? { grpcStatus: abort.errorType.value } : {};
   const why = `the route injects a fault (abort of ${Math.round(share * 10_000) / 100} % of the requests)`;
-  return { share, outcome: { kind: 'aborted', status, flag: 'FI', details: 'fault_filter_abort', why } };
+  return { share, outcome: { kind: 'aborted', status, ...grpcStatus, flag: 'FI', details: 'fault_filter_abort', why } };
 }
 
 function statusOf({ errorType }: FaultAbort): number {

@@ -1,0 +1,167 @@
+/** The outcome of requests that never reach a server, by the objects of a mesh. */
+import { expect, test } from 'vitest';
+import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
+import { shapeOf } from '../../model/proxy/proxy-shape.ts';
+import { explain } from '../../networking/explain/explain.ts';
+import type { Outcome } from '../../networking/explain/outcome.ts';
+import { generatedConfiguration } from './generated.ts';
+import { type AskedFor, questionOf } from './question-of.ts';
+
+const edge: GivenNode = { type: 'router', namespace: 'shop', labels: { istio: 'edge' } };
+
+const gateway = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: gw, namespace: shop}
+spec:
+  selector: {istio: edge}
+  servers: [{port: {number: 18080, name: http, protocol: HTTP}, hosts: ["*.shop.test"]}]
+`;
+
+function serviceEntry(name: string, endpoints: string): string {
+  return `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: shop}
+spec:
+  hosts: [${name}.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: ${endpoints}
+`;
+}
+
+function virtualService(http: string): string {
+  return `---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: m, namespace: shop}
+spec: {hosts: [m.shop.test], gateways: [gw], http: ${http}}
+`;
+}
+
+function outcomeOf(yaml: string, asked: Partial<AskedFor> = {}): Outcome {
+  const { context } = givenMesh(yaml);
+  const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
+  return explain(configuration, questionOf({ url: 'http://m.shop.test:18080/', ...asked })).outcome;
+}
+
+const oneServer = serviceEntry('a', '[{address: 10.0.0.1}]');
+const toA = virtualService('[{route: [{destination: {host: a.test}}]}]');
+
+test.each([
+  ['a host that does not exist', '{host: nowhere.test}'],
+  ['a subset that does not exist', '{host: a.test, subset: v9}'],
+  ['a port that does not exist', '{host: a.test, port: {number: 81}}'],
+])('a route to %s responds with 503 and the flag NC', (_, destination) => {
+  const outcome = outcomeOf(gateway + oneServer + virtualService(`[{route: [{destination: ${destination}}]}]`));
+  expect(outcome).toMatchObject({ kind: 'no cluster', status: 503, flag: 'NC' });
+});
+
+test('a cluster without endpoints responds with 503 and the flag UH', () => {
+  const outcome = outcomeOf(gateway + serviceEntry('a', '[]') + toA);
+  expect(outcome).toMatchObject({ kind: 'no endpoints', status: 503, flag: 'UH' });
+});
+
+test('a share of the requests fails when one of two clusters is missing', () => {
+  const routes = '[{route: [{destination: {host: a.test}, weight: 90}, {destination: {host: no.test}, weight: 10}]}]';
+  expect(outcomeOf(gateway + oneServer + virtualService(routes))).toMatchObject({
+    kind: 'divided',
+    shares: [
+      { share: 0.9, outcome: { kind: 'forwarded' } },
+      { share: 0.1, outcome: { kind: 'no cluster', flag: 'NC' } },
+    ],
+  });
+});
+
+test('TLS settings that accept no server respond with 503 and the flag UF', () => {
+  const rule = `---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: a, namespace: shop}
+spec: {host: a.test, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}
+`;
+  expect(outcomeOf(gateway + oneServer + toA + rule)).toMatchObject({
+    kind: 'upstream refused',
+    status: 503,
+    flag: 'UF',
+  });
+});
+
+test('an abort of all requests has the flag FI; one of some requests is a share', () => {
+  const fault = (percent: number): string =>
+    virtualService(
+      `[{fault: {abort: {httpStatus: 418, percentage: {value: ${percent}}}}, route: [{destination: {host: a.test}}]}]`,
+    );
+  expect(outcomeOf(gateway + oneServer + fault(100))).toMatchObject({ kind: 'aborted', status: 418, flag: 'FI' });
+  expect(outcomeOf(gateway + oneServer + fault(25))).toMatchObject({
+    kind: 'divided',
+    shares: [{ share: 0.25, outcome: { kind: 'aborted' } }, { share: 0.75 }],
+  });
+});
+
+const policy = (spec: string): string => `---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: p, namespace: shop}
+spec: ${spec}
+`;
+
+test('an AuthorizationPolicy that denies is named, and comes before a missing route', () => {
+  const deny = policy('{action: DENY, rules: [{to: [{operation: {paths: [/admin*]}}]}]}');
+  const denied = outcomeOf(gateway + oneServer + toA + deny, { url: 'http://m.shop.test:18080/admin' });
+  expect(denied).toMatchObject({
+    kind: 'denied',
+    status: 403,
+    details: 'rbac_access_denied_matched_policy[ns[shop]-policy[p]-rule[0]]',
+  });
+  expect(outcomeOf(gateway + oneServer + deny, { url: 'http://x.shop.test:18080/admin' })).toMatchObject({
+    status: 403,
+  });
+  expect(outcomeOf(gateway + oneServer + toA + deny)).toEqual({ kind: 'forwarded' });
+});
+
+test('a policy that matches addresses is decided by --source, and not decided without it', () => {
+  const allow = policy('{rules: [{from: [{source: {ipBlocks: [10.9.0.0/16]}}]}]}');
+  const yaml = gateway + oneServer + toA + allow;
+  expect(outcomeOf(yaml)).toMatchObject({ kind: 'not decided', filter: 'envoy.filters.http.rbac' });
+  expect(outcomeOf(yaml, { source: '10.9.1.1' })).toEqual({ kind: 'forwarded' });
+  expect(outcomeOf(yaml, { source: '10.8.1.1' })).toMatchObject({ kind: 'denied', status: 403 });
+});
+
+const authentication = (keys: string): string => `---
+apiVersion: security.istio.io/v1
+kind: RequestAuthentication
+metadata: {name: r, namespace: shop}
+spec: {jwtRules: [{issuer: https://one.test, ${keys}}]}
+`;
+
+function unsignedToken(claims: object): string {
+  const encode = (part: object): string => Buffer.from(JSON.stringify(part)).toString('base64url');
+  return `authorization=Bearer ${encode({ alg: 'RS256', kid: 'k' })}.${encode({ iss: 'https://one.test', ...claims })}.c2ln`;
+}
+
+test('a token that its issuer did not sign responds with 401; no token passes', () => {
+  const key =
+    '{"keys":[{"kty":"EC","x":"WvdbDq3OdHLFuULHLy0P7XNOZmSE9I8Yar6cn9B86WA","y":"2gfd-QBU93JLXDDc9HovTB-EW8g4K_9tNuq9_h-nTqw","crv":"P-256"}]}';
+  const yaml = gateway + oneServer + toA + authentication(`jwks: '${key}'`);
+  expect(outcomeOf(yaml, { headers: [unsignedToken({})] })).toMatchObject({
+    kind: 'denied',
+    status: 401,
+    details: 'jwt_authn_access_denied',
+  });
+  expect(outcomeOf(yaml)).toEqual({ kind: 'forwarded' });
+});
+
+test('a token whose keys only a running control plane has is not decided, unless it is expired', () => {
+  const yaml = gateway + oneServer + toA + authentication('jwksUri: https://one.test/keys');
+  expect(outcomeOf(yaml, { headers: [unsignedToken({})] })).toMatchObject({ kind: 'not decided' });
+  expect(outcomeOf(yaml, { headers: [unsignedToken({ exp: 1 })] })).toMatchObject({ kind: 'denied', status: 401 });
+});
+
+test('what Envoy responds to a gRPC request has status 200 and the error in grpc-status', () => {
+  const missing = virtualService('[{route: [{destination: {host: nowhere.test}}]}]');
+  const outcome = outcomeOf(gateway + oneServer + missing, { headers: ['content-type=application/grpc'] });
+  expect(outcome).toMatchObject({ kind: 'no cluster', status: 200, grpcStatus: 14, flag: 'NC' });
+});
