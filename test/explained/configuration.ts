@@ -11,7 +11,7 @@ import { FileAccessLogSchema } from '../../src/gen/envoy/extensions/access_logge
 import { JwtAuthenticationSchema } from '../../src/gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { HttpConnectionManagerSchema } from '../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { TcpProxySchema } from '../../src/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
-import type { ProxyConfiguration } from '../../src/networking/explain/explain.ts';
+import type { ProxyConfiguration } from '../../src/networking/explain/proxy-configuration.ts';
 import type { Resource } from '../../src/networking/index.ts';
 import type { Section } from '../networking/case.ts';
 import { logFormat } from './differences.ts';

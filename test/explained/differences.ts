@@ -1,5 +1,5 @@
 /** What explain reports of a request, compared with the lines of Envoy's access log. */
-import type { Explanation } from '../../src/networking/explain/explain.ts';
+import type { Explanation } from '../../src/networking/explain/explanation.ts';
 import type { LocalResponse, Outcome } from '../../src/networking/explain/outcome.ts';
 
 /** Fields of a line in JSON. */

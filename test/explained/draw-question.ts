@@ -2,7 +2,7 @@
 import { createHash, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { TrafficDirection } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import type { Listener } from '../../src/gen/envoy/config/listener/v3/listener_pb.ts';
-import type { ProxyConfiguration } from '../../src/networking/explain/explain.ts';
+import type { ProxyConfiguration } from '../../src/networking/explain/proxy-configuration.ts';
 import type { HttpQuestion, Question } from '../../src/networking/explain/question.ts';
 import type { Draw } from '../random-config/draw.ts';
 import { chainsOf } from './configuration.ts';

@@ -2,7 +2,8 @@
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { type Explanation, explain } from '../../src/networking/explain/explain.ts';
+import { explain } from '../../src/networking/explain/explain.ts';
+import type { Explanation } from '../../src/networking/explain/explanation.ts';
 import { listenerOf } from '../../src/networking/explain/listener-match.ts';
 import type { Outcome } from '../../src/networking/explain/outcome.ts';
 import type { Question } from '../../src/networking/explain/question.ts';

@@ -4,7 +4,7 @@ import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
-import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
+import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { typeRegistry } from '../monitor/type-registry.ts';

@@ -7,7 +7,7 @@ import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_p
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
+import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
 import {
   buildClusters,
   buildEndpoints,

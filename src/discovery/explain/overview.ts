@@ -4,7 +4,7 @@ import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_co
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { TcpProxySchema } from '../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
-import type { ProxyConfiguration } from '../../networking/explain/explain.ts';
+import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
 import type { Source, Sources } from './sources.ts';
 import { matchText, sourceText } from './text.ts';

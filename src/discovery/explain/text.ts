@@ -5,7 +5,7 @@ import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/e
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { Explanation } from '../../networking/explain/explain.ts';
+import type { Explanation } from '../../networking/explain/explanation.ts';
 import type { LocalResponse, Outcome, Target } from '../../networking/explain/outcome.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
 import { originsOfMetadata, type Source, type Sources } from './sources.ts';

@@ -9,7 +9,7 @@ import {
   type DownstreamTlsContext,
   DownstreamTlsContextSchema,
 } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { UndecidedError } from './filters/verdict.ts';
+import { UndecidedError } from './filters/filter-verdict.ts';
 import type { Question } from './question.ts';
 import { matchesString } from './string-matches.ts';
 

@@ -4,52 +4,22 @@
  */
 import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
-import type { Cluster } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Filter, FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
-import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import type { Route, VirtualHost } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { type TcpProxy, TcpProxySchema } from '../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import { type EndedTls, endedTls } from './client-tls.ts';
 import { combinedOutcome } from './cluster-outcome.ts';
+import type { Explanation } from './explanation.ts';
 import { filterChainOf } from './filter-chain-match.ts';
+import { UndecidedError } from './filters/filter-verdict.ts';
 import { throughNetworkFilters } from './filters/network-filters.ts';
 import type { Subject } from './filters/subject.ts';
-import { UndecidedError } from './filters/verdict.ts';
 import { throughHttp, withClient } from './http-request.ts';
 import { type Inspected, inspect } from './inspected.ts';
 import { type FoundListener, listenerOf } from './listener-match.ts';
-import { type Outcome, type Target, targetOf } from './outcome.ts';
+import { targetOf } from './outcome.ts';
+import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { Question } from './question.ts';
-
-/** What a proxy has. */
-export interface ProxyConfiguration {
-  readonly listeners: readonly Listener[];
-  readonly routes: ReadonlyMap<string, RouteConfiguration>;
-  readonly clusters: ReadonlyMap<string, Cluster>;
-  /** Assignments by the name that the cluster asks for. */
-  readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
-  /** Keys behind a `jwksUri` were not fetched. Absent: the configuration is what a proxy has. */
-  readonly lacksFetchedKeys?: boolean;
-  /** Why endpoints of its service are not in a cluster, one sentence each; absent: the objects of the mesh are unknown. */
-  readonly explainEndpoints?: (cluster: string) => readonly string[];
-}
-
-export interface Explanation {
-  readonly listener?: FoundListener;
-  readonly inspected?: Inspected;
-  readonly chain?: FilterChain;
-  /** Names of the network filters, then of those of HTTP, in their order. */
-  readonly filters: readonly string[];
-  readonly routeConfiguration?: string;
-  readonly virtualHost?: VirtualHost;
-  readonly route?: Route;
-  readonly outcome: Outcome;
-  /** What it may be sent to; several where weights decide. */
-  readonly targets: readonly Target[];
-}
 
 export function explain(configuration: ProxyConfiguration, question: Question): Explanation {
   const nothing = { filters: [], targets: [] };

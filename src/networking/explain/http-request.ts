@@ -8,12 +8,13 @@ import {
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { combinedOutcome, divided } from './cluster-outcome.ts';
-import type { Explanation, ProxyConfiguration } from './explain.ts';
+import type { Explanation } from './explanation.ts';
 import { throughHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { asGrpcResponse, isGrpc } from './grpc-response.ts';
 import { endOfRoute, type Outcome, type Target, targetOf } from './outcome.ts';
 import { normalizedPath } from './path.ts';
+import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { HttpQuestion } from './question.ts';
 import { type RoutedRequest, routeOf, virtualHostOf } from './route-match.ts';
 import { clientOf, schemeOf } from './trusted-headers.ts';

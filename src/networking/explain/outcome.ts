@@ -8,7 +8,7 @@ import {
   type Route,
   type RouteAction,
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
-import type { ProxyConfiguration } from './explain.ts';
+import type { ProxyConfiguration } from './proxy-configuration.ts';
 import type { RoutedRequest } from './route-match.ts';
 
 /** What Envoy's access log has of a response that Envoy makes itself. */

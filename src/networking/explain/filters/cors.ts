@@ -3,7 +3,7 @@ import type { CorsPolicy } from '../../../gen/envoy/extensions/filters/http/cors
 import type { RoutedRequest } from '../route-match.ts';
 import { matchesString } from '../string-matches.ts';
 import { fractionOf } from './fault.ts';
-import type { FilterVerdict } from './verdict.ts';
+import type { FilterVerdict } from './filter-verdict.ts';
 
 export function isPreflight({ method, headers }: RoutedRequest): boolean {
   return method === 'OPTIONS' && Boolean(headers.origin) && Boolean(headers['access-control-request-method']);

@@ -6,8 +6,8 @@ import {
 } from '../../../gen/envoy/type/v3/percent_pb.ts';
 import { headerOf } from '../route-match.ts';
 import { matchesHeader } from '../string-matches.ts';
+import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
 import type { Subject } from './subject.ts';
-import { type FilterVerdict, UndecidedError } from './verdict.ts';
 
 /** @param clusters that the request may be sent to */
 export function throughFault(

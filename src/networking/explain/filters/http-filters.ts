@@ -19,14 +19,14 @@ import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/h
 import type { OutcomeShare } from '../outcome.ts';
 import { throughCors } from './cors.ts';
 import { fractionOf, throughFault } from './fault.ts';
+import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
 import { throughJwt } from './jwt.ts';
 import { storeToken } from './jwt-claims.ts';
 import { throughLua } from './lua.ts';
 import { isDisabledFor, perRouteConfig, type RouteConfigs } from './per-route.ts';
 import { throughHttpRbac } from './rbac.ts';
-import { hasMetadata, type Subject } from './subject.ts';
+import { hasMetadata, type RequestSubject, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
-import { type FilterVerdict, UndecidedError } from './verdict.ts';
 
 /** Filters that respond to no request. */
 const passing = new Set([
@@ -44,7 +44,7 @@ const passing = new Set([
 
 /** A request on its way through the filters; they may change headers and metadata. */
 export interface RequestState {
-  readonly subject: Subject & { readonly request: NonNullable<Subject['request']> };
+  readonly subject: RequestSubject;
   /** Configurations of the route that the request has at this point, the narrowest first, and its clusters. */
   readonly routeConfigs: () => RouteConfigs;
   /** Chooses the route again, by what filters changed. */

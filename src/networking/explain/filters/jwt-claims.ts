@@ -1,18 +1,15 @@
 /** What the jwt_authn filter leaves of a verified token: metadata for policies and routes, and headers. */
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject, ownValue } from '../../../runtime/json-object.ts';
-import type { RequestState } from './http-filters.ts';
-import type { VerifiedToken } from './jwt.ts';
-import { jwtName } from './jwt.ts';
+import { tokenMetadata } from '../../authentication/token-metadata.ts';
+import type { VerifiedToken } from './jwt-token.ts';
+import type { RequestSubject } from './subject.ts';
 
-export function storeToken(
-  { provider, text, claims }: VerifiedToken,
-  { metadata, request }: RequestState['subject'],
-): void {
+export function storeToken({ provider, text, claims }: VerifiedToken, { metadata, request }: RequestSubject): void {
   const { payloadInMetadata, claimToHeaders, forwardPayloadHeader, forward } = provider;
   if (payloadInMetadata !== '') {
-    const known = metadata[jwtName] as object | undefined;
-    metadata[jwtName] = { ...known, [payloadInMetadata]: withLists(claims, provider) };
+    const known = metadata[tokenMetadata] as object | undefined;
+    metadata[tokenMetadata] = { ...known, [payloadInMetadata]: withLists(claims, provider) };
   }
   const headers = request.headers as Record<string, string>;
   for (const { headerName, claimName } of claimToHeaders) {

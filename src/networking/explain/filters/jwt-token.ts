@@ -3,7 +3,7 @@ import { createPublicKey, type JsonWebKey, type KeyObject, verify } from 'node:c
 import type { JwtProvider } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { unknownKey } from '../../authentication/unknown-key.ts';
-import { UndecidedError } from './verdict.ts';
+import { UndecidedError } from './filter-verdict.ts';
 
 export interface VerifyOptions {
   /** Since the epoch. */
@@ -16,6 +16,12 @@ export interface Token {
   readonly claims: Readonly<Record<string, unknown>>;
   readonly signedText: string;
   readonly signature: Buffer;
+}
+
+export interface VerifiedToken {
+  readonly provider: JwtProvider;
+  readonly text: string;
+  readonly claims: Token['claims'];
 }
 
 export type TokenError =

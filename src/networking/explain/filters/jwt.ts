@@ -7,17 +7,16 @@ import type {
 } from '../../../gen/envoy/extensions/filters/http/jwt_authn/v3/config_pb.ts';
 import { matchesRoute, type RoutedRequest } from '../route-match.ts';
 import { isPreflight } from './cors.ts';
+import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
 import { tokensAt } from './jwt-locations.ts';
-import { parseToken, type Token, type TokenError, tokenError, type VerifyOptions } from './jwt-token.ts';
-import { type FilterVerdict, UndecidedError } from './verdict.ts';
-
-export const jwtName = 'envoy.filters.http.jwt_authn';
-
-export interface VerifiedToken {
-  readonly provider: JwtProvider;
-  readonly text: string;
-  readonly claims: Token['claims'];
-}
+import {
+  parseToken,
+  type Token,
+  type TokenError,
+  tokenError,
+  type VerifiedToken,
+  type VerifyOptions,
+} from './jwt-token.ts';
 
 interface Verification {
   readonly error?: TokenError;

@@ -1,7 +1,7 @@
 /** Lua code: what it does is not decided, unless it never sees a request. */
 import type { DataSource } from '../../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Lua, LuaPerRoute } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
-import { type FilterVerdict, UndecidedError } from './verdict.ts';
+import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
 
 /** Ways to define a global function without writing its name. */
 const indirect = /\b(?:_G|_ENV|load|loadstring|loadfile|dofile|setfenv|require|rawset|module)\b/;

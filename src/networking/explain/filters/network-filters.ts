@@ -5,10 +5,10 @@ import type { Filter } from '../../../gen/envoy/config/listener/v3/listener_comp
 import { ExtAuthzSchema } from '../../../gen/envoy/extensions/filters/network/ext_authz/v3/ext_authz_pb.ts';
 import { RBACSchema } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
 import type { Outcome } from '../outcome.ts';
+import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
 import { throughNetworkRbac } from './rbac.ts';
 import { hasMetadata, type Subject } from './subject.ts';
 import { typeNameOf } from './type-name.ts';
-import { type FilterVerdict, UndecidedError } from './verdict.ts';
 
 /** Filters that close no connection. */
 const passing = new Set([

@@ -2,9 +2,9 @@
 import type { RBAC as Rules } from '../../../gen/envoy/config/rbac/v3/rbac_pb.ts';
 import type { RBAC } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import type { RBAC as NetworkRbac } from '../../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
-import { decideRules } from './rbac-rules.ts';
+import { type FilterVerdict, UndecidedError } from './filter-verdict.ts';
+import { decideRules } from './matched-policy.ts';
 import type { Subject } from './subject.ts';
-import { type FilterVerdict, UndecidedError } from './verdict.ts';
 
 export const httpRbacName = 'envoy.filters.http.rbac';
 export const networkRbacName = 'envoy.filters.network.rbac';

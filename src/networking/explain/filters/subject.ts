@@ -17,6 +17,9 @@ export interface Subject {
   readonly metadata: Record<string, unknown>;
 }
 
+/** Of a request. */
+export type RequestSubject = Subject & { readonly request: RoutedRequest };
+
 export function hasMetadata(matcher: MetadataMatcher | undefined, { metadata }: Subject): boolean {
   return matcher !== undefined && matchesMetadata(matcher, metadata);
 }

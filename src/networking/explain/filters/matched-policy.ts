@@ -16,8 +16,8 @@ import type { PathMatcher } from '../../../gen/envoy/type/matcher/v3/path_pb.ts'
 import { isWithin } from '../filter-chain-match.ts';
 import { headerOf } from '../route-match.ts';
 import { matchesHeader, matchesString } from '../string-matches.ts';
+import { UndecidedError } from './filter-verdict.ts';
 import { hasMetadata, type Subject } from './subject.ts';
-import { UndecidedError } from './verdict.ts';
 
 export interface RulesResult {
   readonly isAllowed: boolean;
