@@ -58,6 +58,9 @@ const parts = sized<readonly Part[]>({
 /** A busy machine needs a multiple of what a part takes on a quiet one. */
 const longestMs = sized({ short: 600_000, full: 1_500_000 });
 
+/** What the control plane logs of clusters that were given up. */
+const isGivenUp = /clusters not usable in time/;
+
 /** What the parts gave, one row each. */
 const rows: string[] = [];
 
@@ -175,7 +178,11 @@ test.each(parts.map((part) => [part.name, part] as const))(
     const counts = [changes, requests.total, connections.total, report.failed, await mesh.abandonedClusters(), seconds];
     rows.push(`| ${[part.name, `${part.proxies.length} + ${part.simulated}`, ...counts].join(' | ')} |`);
     // At length the next part takes minutes: the reasons are printed when they are known.
-    if (report.failed > 0) console.log(failuresOf(report));
+    if (report.failed > 0)
+      console.log(
+        failuresOf(report),
+        mesh.mesh.pilot.lines.filter((line) => isGivenUp.test(line)),
+      );
     expect(failuresOf(report)).toEqual({});
     if (sized({ short: false, full: true })) {
       await eventually(

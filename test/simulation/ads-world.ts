@@ -112,6 +112,8 @@ export interface AdsWorldOptions {
   resendsEndpoints?: boolean;
   hearsLateNames?: boolean;
   node?: string;
+  /** The client is sent secrets though it has shown no identity. */
+  servesSecrets?: boolean;
   /** Of the node. */
   metadata?: JsonObject;
   limits?: AdsLimits;
@@ -182,7 +184,7 @@ export class AdsWorld {
             rules: { ...rolloutRules, ...options.rolloutRules },
           },
         }),
-        secretsOnPlaintext: false,
+        secretsOnPlaintext: options.servesSecrets === true,
         now: this.clock.now,
       },
     );

@@ -16,6 +16,7 @@ import { type Selection, SentResources } from './ads-sent.ts';
 import type { RemovalTimes } from './cluster-retention.ts';
 import type { DepartedResources } from './departed-clusters.ts';
 import { removalTimesOf } from './drain-time.ts';
+import { withoutMissing } from './missing-secrets.ts';
 import type { RolloutEvent } from './rollout-events.ts';
 import { type GatedStream, RolloutGate } from './rollout-gate.ts';
 
@@ -230,12 +231,24 @@ export class AdsResponder implements GatedStream {
     const { typeUrl } = order;
     if (isAskedOnce(typeUrl)) this.#answerOnce(order);
     else if (typeUrl === secretType && this.#refusesSecrets()) this.#skip(typeUrl, 'not served');
-    else if (typeUrl === secretType)
-      this.#answerFrom(
-        order,
-        this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, order.names)),
-      );
+    else if (typeUrl === secretType) this.#answerSecrets(order);
     else this.#answerFrom(order, set);
+  }
+
+  /**
+   * A secret that does not exist is not answered: Envoy uses a cluster or listener without it when it reads that it was removed, and its
+   * requests fail until the secret comes.
+   */
+  #answerSecrets(order: ResponseOrder): void {
+    const { typeUrl } = order;
+    const set = this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, order.names));
+    if (this.gate === undefined || set === undefined || set === 'failed') {
+      this.#answerFrom(order, set);
+      return;
+    }
+    const known = withoutMissing(order, set, this.sentOf(typeUrl));
+    if (known === undefined) this.#skip(typeUrl, 'unchanged');
+    else this.#answerFrom(known, set);
   }
 
   #answerFrom(order: ResponseOrder, set: ResourceSet | undefined | 'failed'): void {

@@ -1,0 +1,49 @@
+/** Secrets that do not exist: Envoy would use clusters and listeners without them if it were sent that they are removed. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { secretType } from '../../machines/discovery/ads/ads-types.ts';
+import { brief, Client } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  function given(): Client {
+    const client = new Client(delta, { servesSecrets: true });
+    client.source.set(secretType, 'one');
+    return client;
+  }
+
+  test('are not answered before they exist, whatever other secrets there are', () => {
+    const client = given();
+    client.ask(secretType, ['missing']);
+    expect(client.read()).toEqual([]);
+    client.ask(secretType, delta ? ['one'] : ['missing', 'one'], client.world.watch(secretType)?.nonceSent);
+    const [seen] = client.world.readAll();
+    expect(brief(seen!)).toBe('Secret one');
+    client.ack(seen!, ['missing', 'one']);
+    client.source.set(secretType, 'missing');
+    client.world.push(secretType);
+    expect(client.read()).toEqual(['Secret missing']);
+  });
+
+  test('are not answered beside one that exists', () => {
+    const client = given();
+    client.ask(secretType, ['one', 'missing']);
+    expect(client.read()).toEqual(['Secret one']);
+  });
+
+  test('are removed if the client was sent them', () => {
+    const client = given();
+    client.ask(secretType, ['one']);
+    client.ack(client.world.read()!, ['one']);
+    client.source.remove(secretType, 'one');
+    client.source.set(secretType, 'other');
+    client.world.push(secretType);
+    expect(client.read()).toEqual(delta ? ['Secret -one'] : []);
+  });
+});
