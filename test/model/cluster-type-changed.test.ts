@@ -53,6 +53,31 @@ describe.each([
     expect(assignments(client)).toEqual([client.source.contentsOf(endpointType).get('a')]);
   });
 
+  test('a form that fetches endpoints and is outdated when the client requests them is replaced by the next one', () => {
+    const client = settled(delta);
+    const { source, world } = client;
+    const resolved = { after: 'warming', assignment: 'b', secrets: new Set<string>() } as const;
+    const setResolved = (): void => {
+      source.set(clusterType, 'b');
+      source.usability.set(source.contentsOf(clusterType).get('b')!, resolved);
+      emptyEndpoints(client, 'b');
+    };
+    setResolved();
+    world.push(clusterType);
+    client.take();
+    source.set(clusterType, 'b');
+    source.set(endpointType, 'b');
+    world.push(clusterType);
+    expect(world.readAll().map(({ typeUrl }) => typeUrl)).toEqual([clusterType]);
+    setResolved();
+    world.push(clusterType, endpointType);
+    expect(world.readAll()).toEqual([]);
+    client.ask(endpointType, delta ? ['b'] : ['a', 'b'], world.watch(endpointType)?.nonceSent);
+    // The next form comes first: to it, endpoints mean nothing.
+    const [clusters] = world.readAll();
+    expect(clusters?.resources.get('b')).toBe(source.contentsOf(clusterType).get('b'));
+  });
+
   test('a cluster that fetches endpoints is sent that it has none any more', () => {
     const client = settled(delta);
     emptyEndpoints(client, 'a');

@@ -20,6 +20,7 @@ export class SimulatedProxy {
   /** Clusters by name: whether they need an assignment. */
   #clusters = new Map<string, boolean>();
   readonly #assigned = new Set<string>();
+  #isClosed = false;
   #unacknowledged: DiscoveryResponse | undefined;
 
   constructor(client: AdsTestClient, node: object, routeNames: readonly string[]) {
@@ -27,9 +28,13 @@ export class SimulatedProxy {
     this.#stream = client.sotw();
     this.#stream.onResponse = (response) => this.#receive(response);
     this.#stream.send({ node, typeUrl: typeUrls.CDS });
+    void this.#stream.ended.then(({ code, details }) => {
+      if (!this.#isClosed) this.violations.push(`its stream has ended: ${code} ${details}`);
+    });
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#stream.cancel();
   }
 

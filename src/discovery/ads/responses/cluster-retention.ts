@@ -132,14 +132,16 @@ export class ClusterRetention {
    * The endpoints of clusters that are kept stay as they are: of a name that means nothing any more there are none.
    *
    * @param configured all clusters that the node should have
+   * @param outdated names that are not answered unless what the client had is known
    */
   endpoints(
     { retained }: Rollout,
     order: ResponseOrder,
     set: ResourceSet,
     configured: () => ResourceMap | undefined,
+    outdated: readonly string[] = [],
   ): { order: ResponseOrder; set: ResourceSet } {
-    const leaving = this.#leaving(order, configured);
+    const leaving = [...this.#leaving(order, configured), ...outdated];
     const replaced = this.#ofReplacedTypes(order, set.resources);
     if (retained.length + leaving.length + replaced.length === 0) return { order, set };
     const sent = this.#stream.sentOf(order.typeUrl);
@@ -158,6 +160,30 @@ export class ClusterRetention {
     if (resources === set.resources) return { order, set };
     const isSame = isUnknown.size === 0;
     return { order: isSame ? order : { ...order, asked, names: all }, set: { version: set.version, resources } };
+  }
+
+  /**
+   * Clusters that the client was sent in a form that fetches endpoints, and that are configured in another one, which is still to be
+   * sent: there are no endpoints for the form that the client warms, while it uses an earlier one.
+   */
+  outdatedForms(
+    { asked }: ResponseOrder,
+    resources: ResourceMap,
+    configured: () => ResourceMap | undefined,
+  ): readonly string[] {
+    const { references } = this.#stream;
+    const clusters = this.#stream.sentOf(clusterType);
+    const isEmpty = (name: string): boolean => {
+      const assignment = resources.get(name);
+      return assignment !== undefined && references.isEmptyAssignment(assignment);
+    };
+    const empty = asked.filter((name) => clusters.has(name) && isEmpty(name));
+    const now = empty.length === 0 ? undefined : configured();
+    if (now === undefined) return [];
+    return empty.filter((name) => {
+      const next = now.get(name);
+      return next !== undefined && next !== clusters.get(name) && !references.fetchesEndpoints(next);
+    });
   }
 
   /**

@@ -220,7 +220,10 @@ export class RolloutGate {
     }
     if (order.asked.length > 0 && this.#rollout.newClusters.length > 0) this.#dropGone(order.asked);
     const configured = (): ResourceMap | undefined => this.#stream.generatedClusters()?.resources;
-    return this.#retention.endpoints(this.#rollout, order, set, configured);
+    const outdated = this.#retention.outdatedForms(order, set.resources, configured);
+    // Without these endpoints the client does not acknowledge the form that needs them: the next form does not wait for that.
+    if (outdated.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
+    return this.#retention.endpoints(this.#rollout, order, set, configured, outdated);
   }
 
   /** Of a cluster that was sent, and that a later change removed, the endpoints are not known any more: it will be usable without any. */
