@@ -3,7 +3,11 @@ import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { kubernetesKinds } from '../../src/model/kinds/kubernetes/index.ts';
 import { meshSubject, type Subject, subjectOfKind } from './effects.ts';
 
-/** Kinds of Kubernetes have many fields of which few are read, and none that is read is reported. */
-const names = (Object.keys(kinds) as KindName[]).filter((name) => !Object.hasOwn(kubernetesKinds, name)).sort();
+/** The other kinds of Kubernetes describe a cluster: of their many fields few are read, and none is written for the mesh. */
+const ofKubernetes: readonly string[] = ['Ingress', 'IngressClass'];
+
+const names = (Object.keys(kinds) as KindName[])
+  .filter((name) => !Object.hasOwn(kubernetesKinds, name) || ofKubernetes.includes(name))
+  .sort();
 
 export const subjects: readonly Subject[] = [...names.map(subjectOfKind), meshSubject];

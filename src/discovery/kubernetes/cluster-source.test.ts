@@ -168,7 +168,7 @@ it('what a decoder breaks on leaves its last good version, closes what restricts
 
 it('what is wrong leaves the last good one, is counted once, and is said to be mended', async () => {
   const route = (timeout: string) => ({
-    spec: { hosts: ['web.example.com'], http: [{ timeout, directResponse: { status: 404 } }] },
+    spec: { hosts: ['web.example.com'], http: [{ timeout, route: [{ destination: { host: 'a.test' } }] }] },
   });
   const one = given(({ server }) => server.put(routes, 'web', route('3s')));
   await firstReading(one);

@@ -12,6 +12,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { uncheckedHost } from '../field-rules.ts';
 import { maxIngressPaths, maxIngressTlsHosts } from '../object-limits.ts';
@@ -85,7 +86,10 @@ export const ingress: Decoder<Ingress> = reading<Ingress>({
     refine(
       reading<IngressSpec>({
         ingressClassName: optional(text),
-        defaultBackend: optional(backend),
+        defaultBackend: withoutEffect(
+          optional(backend),
+          'a rule without a host takes requests that no other rule takes',
+        ),
         tls: withDefault(
           list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
           [],

@@ -1,4 +1,5 @@
 /** Kubernetes' Service (spec/discovery.md §5.4): a name for pods. */
+import * as E from 'fp-ts/lib/Either.js';
 import {
   boolean,
   type Decoder,
@@ -10,6 +11,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { describedAs } from '../../fields/description.ts';
 import { labels, uncheckedHost } from '../field-rules.ts';
 import { maxServiceAddresses, maxServicePorts } from '../object-limits.ts';
 import { intOrText, reading } from './lenient.ts';
@@ -65,7 +67,9 @@ const servicePort = reading<KubernetesServicePort>({
 
 /** Clusters write 0 for a port that there is none of. */
 function intOrNone(): Decoder<number> {
-  return (value, path) => (value === 0 ? { _tag: 'Right', right: 0 } : port(value, path));
+  return describedAs((value: unknown, path: string) => (value === 0 ? E.right(0) : port(value, path)), {
+    ...{ type: 'narrowed', of: port, by: {} },
+  });
 }
 
 export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesService>({
