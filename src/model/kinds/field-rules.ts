@@ -75,9 +75,12 @@ export function scopedHostText(mistakeOf: (text: string) => string | undefined):
 export const uncheckedHost: Decoder<string> = mapped(text, (host) => host.toLowerCase());
 
 /** Labels of workloads, as Kubernetes allows them. */
-export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), (map, path) =>
-  Object.entries(map).flatMap(([key, value]) => mistakeAt(fieldPath(path, key), labelMistake(key, value))),
-);
+export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictionary(text), labelErrors);
+
+/** Of labels that are no labels of Kubernetes. */
+export function labelErrors(map: Readonly<Record<string, string>>, path: string): FieldError[] {
+  return Object.entries(map).flatMap(([key, value]) => mistakeAt(fieldPath(path, key), labelMistake(key, value)));
+}
 
 const labelName = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 

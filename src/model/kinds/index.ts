@@ -5,6 +5,7 @@ import type { DestinationRule } from './destination-rule.ts';
 import { envoyFilter } from './envoy-filter/envoy-filter.decode.ts';
 import { envoyFilterWarnings } from './envoy-filter/envoy-filter.rules.ts';
 import type { EnvoyFilter } from './envoy-filter/envoy-filter.ts';
+import { labelErrors } from './field-rules.ts';
 import { gateway, gatewayWarnings } from './gateway.decode.ts';
 import type { Gateway } from './gateway.ts';
 import { gatewayApiKinds, type SpecOfGatewayApiKind } from './gateway-api/index.ts';
@@ -183,6 +184,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'workloadentries',
     decoder: workloadEntry,
     decode: (spec) => decodeWith(workloadEntry, spec),
+    metadataErrors: (_, { labels }) => labelErrors(labels, 'labels'),
     warnings: () => [],
   }),
   WorkloadGroup: growing({

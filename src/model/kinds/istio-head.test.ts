@@ -120,6 +120,29 @@ spec: { hosts: ["*.a.test"], location: ${location}, resolution: ${resolution}, p
     },
   );
 
+  it.each([
+    ['.', 1],
+    ['a.', 1],
+    ['a b', 1],
+    ['a.b', 0],
+    ['""', 0],
+  ])(
+    'of a WorkloadEntry with the label %s in its metadata, which is a label of its workload, finds %i errors',
+    (label, count) => {
+      const { problems } = readConfigFile(
+        'entry.yaml',
+        `
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: { name: a, namespace: shop, labels: { app: ${label} } }
+spec: { address: 10.0.0.1 }`,
+        { creationTimestamp: 0 },
+      );
+      const errors = problems.filter(({ severity }) => severity === 'error');
+      expect(errors.map(({ field }) => field)).toEqual(Array(count).fill('metadata.labels.app'));
+    },
+  );
+
   it.each(accepted)('accepts a %s such as %s', (kind, spec) => {
     expect(errorsOf(kind, spec)).toEqual([]);
   });
