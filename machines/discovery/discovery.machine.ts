@@ -82,6 +82,11 @@ export const discoveryMachine = discoverySetup.createMachine({
               onError: brokenDown('bundle endpoints'),
             },
             {
+              id: 'credential-dates',
+              src: 'credentialDates',
+              onError: brokenDown('dates of credentials'),
+            },
+            {
               id: 'authority',
               src: 'authority',
               systemId: 'authority',

@@ -6,6 +6,7 @@ import { sharedAuthorityMachine } from './authority/shared-authority.machine.ts'
 import { trustBundlesMachine } from './bundles/trust-bundles.machine.ts';
 import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
+import { credentialDatesMachine } from './credentials/credential-dates.machine.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
 import { distributionMachine } from './kubernetes/distribution.machine.ts';
@@ -79,6 +80,7 @@ export const discoverySetup = setup({
       'service-registry': 'serviceRegistry';
       jwks: 'jwks';
       'trust-bundles': 'trustBundles';
+      'credential-dates': 'credentialDates';
       authority: 'authority';
       'shared-authority': 'sharedAuthority';
       'server-certificate': 'serverCertificate';
@@ -105,6 +107,7 @@ export const discoverySetup = setup({
     serviceRegistry: serviceRegistryMachine,
     jwks: jwksMachine,
     trustBundles: trustBundlesMachine,
+    credentialDates: credentialDatesMachine,
     authority: authorityMachine,
     sharedAuthority: sharedAuthorityMachine,
     serverCertificate: serverCertificateMachine,

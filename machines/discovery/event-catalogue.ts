@@ -44,7 +44,8 @@ type Diagram =
   | 'signing-request'
   | 'shutdown'
   | 'trust-bundle'
-  | 'trust-bundles';
+  | 'trust-bundles'
+  | 'credential-dates';
 
 /**
  * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
@@ -69,6 +70,7 @@ const ownCatalogue = [
   },
   { type: 'spawn', from: 'discovery', to: 'jwks', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'trust-bundles', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'credential-dates', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'authority', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'server-certificate', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'api-server-0', diagram: 'bootstrap-detailed', seeds: ['13.2 #1'] },
@@ -381,6 +383,15 @@ const ownCatalogue = [
   },
   { type: 'push.request', from: 'jwks', to: 'push', diagram: 'push', seeds: [] },
   { type: 'push.request', from: 'secret-access', to: 'push', diagram: 'push', seeds: [] },
+  { type: 'push.request', from: 'credential-dates', to: 'push', diagram: 'push', seeds: [] },
+  {
+    type: 'spawn',
+    from: 'credential-dates',
+    to: 'credential-dates/comparing',
+    diagram: 'credential-dates',
+    seeds: [],
+  },
+  { type: 'timer rest', from: 'credential-dates', to: 'credential-dates', diagram: 'credential-dates', seeds: [] },
   { type: 'push.request', from: 'discovery', to: 'push', diagram: 'push', seeds: [] },
   { type: 'timer quietTime', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },
   { type: 'timer longestDelay', from: 'push', to: 'push', diagram: 'push', seeds: ['6.8 #11'] },

@@ -55,6 +55,7 @@ import { watchFile } from './config/file-watch.ts';
 import { MeshConfigs } from './config/mesh-configs.ts';
 import { SettingsFiles } from './config/settings-files.ts';
 import { watchEffect } from './config/watch-effect.ts';
+import { credentialDatesWithEffects } from './credentials/credential-dates.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { distributionWithEffects } from './distribution/distribution-effects.ts';
 import { type FollowedCluster, followedCluster } from './followed-cluster.ts';
@@ -367,6 +368,7 @@ export class ControlPlane {
         serviceRegistry,
         jwks,
         trustBundles,
+        credentialDates: credentialDatesWithEffects(() => this.#state.context?.credentials),
         push,
       },
     });

@@ -122,3 +122,15 @@ describe('a revocation list', () => {
     expect(expiryWarning(soon, hours(7 * 24))).toMatch(/expired on /);
   });
 });
+
+it('a check says when a list becomes valid or expires first, after which it has another result', () => {
+  const recheckOf = (text: string, issuers = [root]) => check(text, issuers).recheckAt;
+  expect(recheckOf(listOf(root, { to: hours(5) }))).toEqual(hours(5));
+  expect(recheckOf(listOf(root, { from: hours(2), to: hours(5) }))).toEqual(hours(2));
+  expect(recheckOf(listOf(root, { to: hours(5) }) + listOf(root, { from: hours(4), to: hours(9) }))).toEqual(hours(4));
+  expect(
+    recheckOf(listOf(root, { to: hours(7) }) + listOf(intermediate, { to: hours(6) }), [root, intermediate]),
+  ).toEqual(hours(6));
+  expect(recheckOf(listOf(root, { to: hours(-0.5) }))).toBeUndefined();
+  expect(recheckOf('garbage')).toBeUndefined();
+});

@@ -26,6 +26,8 @@ export interface RevocationLists {
   readonly usable: readonly RevocationList[];
   /** One sentence for each list that cannot be used, and for each authority without a usable list. */
   readonly problems: readonly string[];
+  /** When a list becomes valid or expires first: a check then may have another result. `undefined` if none does. */
+  readonly recheckAt?: Date | undefined;
 }
 
 /** Days before its expiry from which on a list is reported as expiring. */
@@ -50,7 +52,8 @@ export function checkRevocationLists(
   previous: readonly RevocationList[] = [],
 ): RevocationLists {
   const problems: string[] = [];
-  const found = listsIn(text, authorities, at, problems);
+  const validLater: Date[] = [];
+  const found = listsIn(text, authorities, at, problems, validLater);
   const kept = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
   const usable = new Map<string, RevocationList>();
   for (const list of [...kept, ...found]) {
@@ -65,7 +68,9 @@ export function checkRevocationLists(
   const isComplete = (authority: Certificate): boolean =>
     chainOf(authority, authorities).every((one) => gaps[authorities.indexOf(one)]?.refusesClients !== true);
   const serves = authorities.filter((one) => !authorities.some((other) => isIssuedBy(other, one))).some(isComplete);
-  return { usable: serves ? [...usable.values()] : [], problems };
+  const dates = [...validLater, ...[...usable.values()].flatMap(({ nextUpdate }) => nextUpdate ?? [])];
+  const [recheckAt] = dates.sort((one, other) => one.getTime() - other.getTime());
+  return { usable: serves ? [...usable.values()] : [], problems, ...(recheckAt && { recheckAt }) };
 }
 
 /** When the first of the lists expires, if that is less than {@link crlExpiryWarningDays} away, as a sentence. */
@@ -83,6 +88,7 @@ function listsIn(
   authorities: readonly Certificate[],
   at: Date,
   problems: string[],
+  validLater: Date[] = [],
 ): readonly RevocationList[] {
   const blocks = blocksIn(text, problems);
   return blocks.flatMap(({ label, der }, index) => {
@@ -93,6 +99,7 @@ function listsIn(
     }
     try {
       const list = readList(der);
+      if (at < list.thisUpdate) validLater.push(list.thisUpdate);
       return [{ pem: pemOf(crlLabel, der), ...datesOf(list, at), authority: signerOf(list, authorities).sha256 }];
     } catch (error) {
       problems.push(`${where} (${crlLabel}) ${messageOf(error)}`);

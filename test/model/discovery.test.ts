@@ -5,6 +5,7 @@ import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
 import { configControllerMachine } from '../../machines/discovery/config/config-controller.machine.ts';
 import { meshConfigMachine } from '../../machines/discovery/config/mesh-config.machine.ts';
+import { credentialDatesMachine } from '../../machines/discovery/credentials/credential-dates.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { eventCatalogue } from '../../machines/discovery/event-catalogue.ts';
 import { jwksMachine } from '../../machines/discovery/jwks/jwks.machine.ts';
@@ -567,6 +568,7 @@ describe('every event', () => {
     ['service-registry', serviceRegistryMachine],
     ['jwks', jwksMachine],
     ['trust-bundles', trustBundlesMachine],
+    ['credential-dates', credentialDatesMachine],
     ['push', pushMachine],
     ['push-queue', pushQueueMachine],
   ];

@@ -16,6 +16,10 @@ import {
 import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/config/mesh-config.machine.ts';
 import {
+  type CredentialDates,
+  credentialDatesMachine,
+} from '../../machines/discovery/credentials/credential-dates.machine.ts';
+import {
   type DiscoveryOutput,
   discoveryMachine,
   type Preparation,
@@ -182,6 +186,9 @@ export class DiscoveryWorld {
   /** What they answer when they are asked next, and what was kept of them; absent: nothing, for ever, or nothing. */
   bundles: Record<string, BundleAnswer | Error> = {};
   keptBundles: Record<string, BundleAnswer> = {};
+  /** Dates of credentials, as a comparison at a time of the world's clock finds them. */
+  dates: (at: number) => CredentialDates | Error = () => ({ due: [], nextInMs: null });
+  readonly datesComparedAt: number[] = [];
   /** When they were asked, in virtual time. */
   readonly askedForBundles: (TrustBundleInput & { at: number })[] = [];
   /** Whose roots came into force, and how often agents were told of others. */
@@ -500,6 +507,14 @@ export class DiscoveryWorld {
         serviceRegistry,
         jwks,
         trustBundles,
+        credentialDates: credentialDatesMachine.provide({
+          actors: {
+            compareDates: fromPromise<CredentialDates, undefined>(async () => {
+              this.datesComparedAt.push(this.clock.now());
+              return orThrow(this.dates(this.clock.now()));
+            }),
+          },
+        }),
         push,
       },
     });

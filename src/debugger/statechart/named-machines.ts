@@ -162,6 +162,12 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/discovery/kubernetes/access-review.machine.ts')).accessReviewMachine,
   },
   {
+    name: 'credential-dates',
+    file: 'machines/discovery/credentials/credential-dates.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/credentials/credential-dates.machine.ts')).credentialDatesMachine,
+  },
+  {
     name: 'trust-bundles',
     file: 'machines/discovery/bundles/trust-bundles.machine.ts',
     load: async () =>

@@ -59,14 +59,19 @@ function checkedLists(
   const checked = new Map<string, CheckedLists>();
   for (const [name, config] of secrets) {
     const before = previous.get(name);
-    // A list that is not valid yet becomes so without a change of the Secret.
-    if (before?.config === config && before.lists.problems.length === 0) checked.set(name, before);
+    // A list becomes valid, and expires, without a change of the Secret.
+    const isCurrent = before?.config === config && before.lists.problems.length === 0;
+    if (isCurrent && !isDue(before.lists, now)) checked.set(name, before);
     else {
       const lists = revocationListsOf(config.spec, now, before?.lists);
       if (lists !== undefined) checked.set(name, { config, lists });
     }
   }
   return checked;
+}
+
+function isDue({ recheckAt }: RevocationLists, now: Date): boolean {
+  return recheckAt !== undefined && recheckAt <= now;
 }
 
 function byName<Spec>(configs: readonly Config<Spec>[]): ReadonlyMap<string, Config<Spec>> {

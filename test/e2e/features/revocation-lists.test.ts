@@ -9,6 +9,8 @@ import {
   issueRevocationList,
   issueRoot,
 } from '../../../src/identity/issue.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { sized } from '../../harness/size-of-run.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { all, routed, secret } from './harness/gateway-objects.ts';
@@ -50,9 +52,9 @@ function clientOf(issuer: Issuer): { cert: string; key: string; serialNumber: st
   return { cert: leaf.pem, key, serialNumber: leaf.serialNumber };
 }
 
-function listOf(issuer: Issuer, revoked: readonly string[] = [], to = hours(900)): string {
+function listOf(issuer: Issuer, revoked: readonly string[] = [], to = hours(900), from = hours(-1.5)): string {
   const entries = revoked.map((serialNumber) => ({ serialNumber, at: hours(-1) }));
-  return issueRevocationList(issuer, { number: 1, thisUpdate: hours(-1.5), nextUpdate: to, revoked: entries });
+  return issueRevocationList(issuer, { number: 1, thisUpdate: from, nextUpdate: to, revoked: entries });
 }
 
 const root = rootOf('root one');
@@ -101,6 +103,22 @@ describe('revocation lists of a MUTUAL server', () => {
     await apply(`${listOf(root)}${listOf(intermediate, [laterRevoked.serialNumber])}`);
     expect([await asks(revoked), await asks(laterRevoked)]).toEqual(['200', 'refused']);
   });
+
+  test.runIf(sized({ short: false, full: true }))(
+    'that are not valid yet are used from their date on, without a change of the Secret',
+    async () => {
+      [port, backend] = [await mesh.port(), await mesh.http('web')];
+      name = 'later';
+      await apply(usable);
+      expect([await asks(good), await asks(revoked)]).toEqual(['200', 'refused']);
+      const from = new Date(Math.ceil(Date.now() / 1000 + 15) * 1000);
+      await apply(usable + listOf(intermediate, [laterRevoked.serialNumber], hours(900), from));
+      expect(await asks(laterRevoked)).toBe('200');
+      await eventually('the newer list is used', async () => (await asks(laterRevoked)) === 'refused');
+      expect(Date.now()).toBeGreaterThanOrEqual(from.getTime());
+      name = 'web';
+    },
+  );
 
   test.each([
     ['text', 'garbage'],

@@ -1,0 +1,78 @@
+import { assign, enqueueActions, setup } from 'xstate';
+import { promiseEffect } from '../../effect.ts';
+import { peer } from '../peers.ts';
+import type { ConfigKeyText, PushRequest } from '../protocol.ts';
+import { noLane } from '../timeline.ts';
+
+/** Credentials compared with the clock. */
+export interface CredentialDates {
+  /** Secrets of which something became valid, or expired, since they were checked. */
+  due: ConfigKeyText[];
+  /** Milliseconds until the next date; `null` if there is none. */
+  nextInMs: number | null;
+}
+
+interface CredentialDatesContext {
+  /** Until the next comparison. */
+  restMs: number;
+}
+
+/** A clock may be set, and a Secret may come: the dates are compared at least this often. */
+const maxRestMs = 60_000;
+/** A Secret is due until the context that was requested for it is built. */
+const minRestMs = 1_000;
+
+/**
+ * Requests a push of Secrets at the dates that are in them: a revocation list that becomes valid is used from then on, and one that expires is
+ * reported, without a change of its Secret.
+ */
+export const credentialDatesMachine = setup({
+  types: { context: {} as CredentialDatesContext, children: {} as { comparing: 'compareDates' } },
+  actors: {
+    /** Compares the dates in the Secrets of the last context with the clock. */
+    compareDates: promiseEffect<CredentialDates, undefined>('compareDates'),
+  },
+  delays: { rest: ({ context }) => context.restMs },
+  actions: {
+    setRest: assign({
+      restMs: (_, { nextInMs }: CredentialDates) => Math.min(Math.max(nextInMs ?? maxRestMs, minRestMs), maxRestMs),
+    }),
+    requestPush: enqueueActions(({ enqueue }, { due }: CredentialDates) => {
+      if (due.length === 0) return;
+      enqueue.sendTo(peer('push'), {
+        type: 'push.request',
+        configs: due,
+        forced: false,
+        reasons: { config: due.length },
+      } satisfies PushRequest);
+    }),
+  },
+}).createMachine({
+  id: 'credential-dates',
+  description: 'Dates of Secrets that are in use.',
+  meta: { timeline: noLane },
+  context: { restMs: maxRestMs },
+  initial: 'waiting',
+  states: {
+    waiting: {
+      description: 'No date has been reached, as far as the last comparison knows.',
+      after: { rest: 'comparing' },
+    },
+    comparing: {
+      description: 'The dates in Secrets are compared with the clock.',
+      meta: { waitsFor: 'a computation of ours' },
+      invoke: {
+        id: 'comparing',
+        src: 'compareDates',
+        onDone: {
+          target: 'waiting',
+          actions: [
+            { type: 'setRest', params: ({ event }) => event.output },
+            { type: 'requestPush', params: ({ event }) => event.output },
+          ],
+        },
+        onError: { target: 'waiting', description: 'A fault of ours: the dates are compared again later.' },
+      },
+    },
+  },
+});

@@ -1,0 +1,67 @@
+/** Dates in Secrets, as the statechart has them compared with the clock (machines/discovery/credentials/credential-dates.machine.ts). */
+import { describe, expect, it } from 'vitest';
+import type { CredentialDates } from '../../machines/discovery/credentials/credential-dates.machine.ts';
+import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const secondMs = 1_000;
+const minuteMs = 60 * secondMs;
+const secret = 'Secret/shop/web';
+
+eachWorldFollowsTheDiagrams(['credential-dates'], ['comparing']);
+
+const given = async (dates: (at: number) => CredentialDates | Error): Promise<DiscoveryWorld> => {
+  const world = new DiscoveryWorld({}, { dates });
+  await world.settle();
+  expect(world.state()).toBe('at work.operating.serving');
+  return world;
+};
+
+const requested = (world: DiscoveryWorld): unknown[] =>
+  world.events('push.request').filter(({ configs }) => (configs as string[]).includes(secret));
+
+/** Times between comparisons. */
+function rests({ datesComparedAt: times }: DiscoveryWorld): number[] {
+  return times.slice(1).map((time, index) => time - times[index]!);
+}
+
+describe('dates in Secrets', () => {
+  it('are compared once a minute while none is near', async () => {
+    const world = await given(() => ({ due: [], nextInMs: 24 * 60 * minuteMs }));
+    await world.pass(5 * minuteMs);
+    expect(new Set(rests(world))).toEqual(new Set([minuteMs]));
+    expect(requested(world)).toEqual([]);
+  });
+
+  it('lead to a push of their Secret when they are reached, to the second', async () => {
+    const dueAt = 95 * secondMs;
+    let start: number | undefined;
+    let isPushed = false;
+    const world = await given((at) => {
+      start ??= at - minuteMs;
+      const leftMs = start + dueAt - at;
+      if (leftMs > 0) return { due: [], nextInMs: leftMs };
+      const due = isPushed ? [] : [secret];
+      isPushed = true;
+      return { due, nextInMs: null };
+    });
+    await world.pass(dueAt - secondMs);
+    expect(requested(world)).toEqual([]);
+    await world.pass(2 * secondMs);
+    expect(requested(world)).toMatchObject([{ configs: [secret], forced: false }]);
+    await world.pass(3 * minuteMs);
+    expect(requested(world)).toHaveLength(1);
+    expect(world.events('clients.push')).toHaveLength(1);
+  });
+
+  it('are compared again a second later at the earliest, and a minute after a failure', async () => {
+    const near = await given(() => ({ due: [], nextInMs: 1 }));
+    await near.pass(minuteMs + 10 * secondMs);
+    expect(rests(near).every((rest) => rest === secondMs)).toBe(true);
+    expect(rests(near).length).toBeGreaterThan(5);
+    const failing = await given(() => new Error('no'));
+    await failing.pass(3 * minuteMs);
+    expect(new Set(rests(failing))).toEqual(new Set([minuteMs]));
+    expect(failing.state()).toBe('at work.operating.serving');
+  });
+});
