@@ -124,6 +124,31 @@ describe('what a newer Envoy may know', () => {
     }
   });
 
+  it.each(['500ms', '1m', '.5s', '+1s', '5', '1h30m', 5])(
+    'a duration of %j in a TypedStruct, at any depth, is an error: Envoy reads it itself, and rejects it',
+    (fixed_delay) => {
+      const fault = 'envoy.extensions.filters.http.fault.v3.HTTPFault';
+      const inner = (written: unknown) => ({
+        '@type': 'type.googleapis.com/udpa.type.v1.TypedStruct',
+        type_url: `type.googleapis.com/${fault}`,
+        value: { delay: { fixed_delay: written } },
+      });
+      const manager = 'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';
+      const filters = (written: unknown) => [{ name: 'fault', typed_config: inner(written) }];
+      const socket = { transport_socket: { name: 's', typed_config: inner(fixed_delay) } };
+      for (const json of [socket, struct(manager, { http_filters: filters(fixed_delay) })]) {
+        const decoded = decodeForgiving(cluster, json as JsonValue, { keepsTypes: false });
+        expect(E.isLeft(decoded) && decoded.left).toMatch(/TypedStruct of .*fixed_delay must be a duration in seconds/);
+      }
+      const correct = struct(manager, {
+        http_filters: filters('0.5s'),
+        request_timeout: '5s',
+        common_http_protocol_options: null,
+      });
+      expect(forgiven(correct).unknown).toEqual([]);
+    },
+  );
+
   it('what people pack into TypedStruct themselves stays as it is', () => {
     const own = struct(lua, { anything: { '@type': 'a/b' } });
     expect(forgiven(own)).toEqual({ json: own, unknown: [] });

@@ -20,6 +20,7 @@ import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { canonicalJson } from './lenient-json.ts';
+import { typedStructMistake, typedStructs } from './typed-struct.ts';
 
 /** Made by `npm run generate`; a build takes a copy along. */
 const places = ['src/gen/envoy-api.binpb', 'dist/envoy-api.binpb'];
@@ -106,9 +107,6 @@ function nameOf(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }
 
-/** Messages that hold any JSON: nothing in them is looked at. */
-const opaque: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
-
 /** The JSON with every packed message that the API does not have wrapped up, the innermost first. */
 function asWritten(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.Either<string, JsonValue> {
   if (typeof json !== 'object' || json === null) return E.right(json);
@@ -122,7 +120,10 @@ function asWritten(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.E
     return E.right(items);
   }
   const type = json['@type'];
-  if (typeof type === 'string' && opaque.has(nameOf(type))) return E.right(json);
+  if (typeof type === 'string' && typedStructs.has(nameOf(type))) {
+    const mistake = typedStructMistake(json, envoyApi());
+    return mistake === undefined ? E.right(json) : E.left(mistake);
+  }
   const fields: { [key: string]: JsonValue } = {};
   for (const [key, field] of Object.entries(json)) {
     const made = asWritten(field, keepsTypes, unknown);

@@ -1,0 +1,68 @@
+/** JSON in a TypedStruct, which Envoy itself reads as a message: more strictly than Istio's decoder reads the rest of an EnvoyFilter. */
+import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
+import { isObject } from '../../runtime/json-object.ts';
+
+/** Messages that hold any JSON, and the name of its type. */
+export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
+
+/** As the JSON form of protobuf has it; Go's `500ms`, `1m` and `.5s` are rejected by Envoy. */
+const durationText = /^-?\d{1,12}(\.\d{1,9})?s$/;
+
+/** Why Envoy rejects a TypedStruct because of a duration; `undefined` if it does not, or the API does not have the type. */
+export function typedStructMistake(json: Readonly<Record<string, JsonValue>>, registry: Registry): string | undefined {
+  const schema = schemaOf(json.type_url ?? json.typeUrl, registry);
+  if (schema === undefined) return undefined;
+  for (const [path, value] of durationsIn(schema, json.value ?? {}, 'value', registry)) {
+    if (typeof value !== 'string' || !durationText.test(value))
+      return `TypedStruct of ${schema.typeName}: ${path} must be a duration in seconds such as "0.5s", which Envoy reads itself, got ${JSON.stringify(value)}`;
+  }
+  return undefined;
+}
+
+function schemaOf(typeUrl: JsonValue | undefined, registry: Registry): DescMessage | undefined {
+  return typeof typeUrl === 'string' ? registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf('/') + 1)) : undefined;
+}
+
+function* durationsIn(
+  schema: DescMessage,
+  json: JsonValue,
+  path: string,
+  registry: Registry,
+): Generator<readonly [string, JsonValue]> {
+  if (json === null) return;
+  if (schema.typeName === 'google.protobuf.Duration') return yield [path, json];
+  if (!isObject(json)) return;
+  const values = json as Readonly<Record<string, JsonValue>>;
+  if (schema.typeName === 'google.protobuf.Any') {
+    const packed = schemaOf(values['@type'], registry);
+    const own = packed?.typeName.startsWith('google.protobuf.') ? values.value : values;
+    if (packed !== undefined && own !== undefined) yield* durationsIn(packed, own, path, registry);
+    return;
+  }
+  if (typedStructs.has(schema.typeName)) {
+    const packed = schemaOf(values.type_url ?? values.typeUrl, registry);
+    if (packed !== undefined && values.value !== undefined)
+      yield* durationsIn(packed, values.value, `${path}.value`, registry);
+    return;
+  }
+  for (const field of schema.fields) {
+    const name = [field.name, field.jsonName].find((one) => Object.hasOwn(values, one));
+    if (name !== undefined && field.message !== undefined)
+      yield* durationsOfField(field, field.message, values[name]!, `${path}.${name}`, registry);
+  }
+}
+
+function* durationsOfField(
+  { fieldKind }: DescField,
+  message: DescMessage,
+  json: JsonValue,
+  path: string,
+  registry: Registry,
+): Generator<readonly [string, JsonValue]> {
+  if (fieldKind === 'list' && Array.isArray(json)) {
+    for (const [index, item] of json.entries()) yield* durationsIn(message, item, `${path}[${index}]`, registry);
+  } else if (fieldKind === 'map' && isObject(json)) {
+    for (const [key, item] of Object.entries(json as Record<string, JsonValue>))
+      yield* durationsIn(message, item, `${path}[${JSON.stringify(key)}]`, registry);
+  } else if (fieldKind === 'message') yield* durationsIn(message, json, path, registry);
+}
