@@ -103,12 +103,32 @@ function explained(error: unknown): string {
   if (error instanceof ChartpilotError) {
     return error.hint === undefined ? error.message : `${error.message}\n  → ${error.hint}`;
   }
+  const network = networkErrorIn(error);
+  if (network !== undefined) return withCause(messageOf(error), messageOf(network));
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }
 
-/** The message of anything that was thrown, in one line. */
+/** Codes of failed connections: the other side is the cause, and a stack says nothing about it. */
+const networkCodes: ReadonlySet<unknown> = new Set([
+  ...['ECONNREFUSED', 'ECONNRESET', 'ECONNABORTED', 'EPIPE', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENETUNREACH'],
+  ...['ENOTFOUND', 'EAI_AGAIN'],
+]);
+const maxCauses = 8;
+
+const withCause = (message: string, cause: string): string =>
+  message.includes(cause) ? message : `${message}: ${cause}`;
+
+/** The failed connection that an error is, or is caused by. */
+function networkErrorIn(error: unknown, causes = 0): Error | undefined {
+  if (!(error instanceof Error) || causes > maxCauses) return undefined;
+  return networkCodes.has((error as { code?: unknown }).code) ? error : networkErrorIn(error.cause, causes + 1);
+}
+
+/** The message of anything that was thrown, in one line. Failed attempts at several addresses have a message each. */
 export function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
+  if (!(error instanceof Error)) return String(error);
+  if (!(error instanceof AggregateError) || error.message !== '') return error.message;
+  return error.errors.map((one) => messageOf(one)).join('; ');
 }
 
 /** Whether a system call failed with this code (`ENOENT`, `EADDRINUSE`, …). */

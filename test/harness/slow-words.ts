@@ -1,6 +1,6 @@
 /** Words of what takes too long, each of which is followed by another try. */
 const slow =
-  /does not answer, what is known stays in force|leads no more .*no renewal was taken in time|tried again.*(no answer|took no connection|within \d+ ms)/;
+  /still does not respond, keeping|leads no more .*no renewal was taken in time|(tried again|will retry).*(no answer|took no connection|within \d+ ms)/;
 /** What is tried once more does well then; what never does is a mistake, however it is told. */
 const mostTries = 3;
 
