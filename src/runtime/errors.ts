@@ -72,6 +72,14 @@ export const warningTable = {
 
 export type WarningCode = keyof typeof warningTable;
 
+/** Findings about one field of an object, reported where the object is read: in `validate`, in the log and in Events. */
+export const fieldFindingTable = {
+  LIMIT_EXCEEDED: 'the value is valid and too large',
+  FIELD_WITHOUT_EFFECT: 'the field is accepted and has no effect',
+} as const;
+
+export type FieldFindingCode = keyof typeof fieldFindingTable;
+
 /** Reason of a condition: `HostNotFound`. */
 export function conditionReasonOf(code: WarningCode): string {
   return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());

@@ -5,6 +5,7 @@
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
+import type { FieldFindingCode } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { describedAs, type Effect, type FieldDescription, inSchema } from './description.ts';
 import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
@@ -24,7 +25,7 @@ export interface FieldError {
   /** The mistake is not why the decoding failed. */
   readonly forgiven?: true;
   /** The value is valid but too large ({@link limitError}), or changes nothing (`effect.ts`). */
-  readonly code?: 'LIMIT_EXCEEDED' | 'FIELD_WITHOUT_EFFECT';
+  readonly code?: FieldFindingCode;
 }
 
 export type UnknownField = 'misspelt' | 'strange';
