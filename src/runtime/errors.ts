@@ -63,6 +63,7 @@ export const warningTable = {
   MTLS_CONFLICT: 'clients connect in a way that the workloads reject',
   EJECTION_LIMITS_FAILOVER: 'too few endpoints can be ejected for a failover',
   CERTIFICATE_SHARED: 'servers with separate routes share a certificate',
+  PATCH_NOT_APPLIED: 'a patch of an EnvoyFilter matches nothing',
   REFERENCE_NOT_GRANTED: 'no ReferenceGrant allows the reference',
   CLASS_NOT_FOUND: 'there is no such GatewayClass',
   OPTION_UNKNOWN: 'an option or a value of it is not known',

@@ -3,9 +3,12 @@
  * because control planes of other files would write the statuses as well.
  */
 import { beforeAll, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
+import { conditionReasonOf, type WarningCode } from '../../src/runtime/errors.ts';
+import { faultyObjects } from '../fixtures/objects-with-warnings.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { customKinds, defineKinds, of } from './mesh-objects.ts';
@@ -40,28 +43,31 @@ beforeAll(async () => {
   });
 });
 
-async function conditionsOf(resource: Resource, name: string): Promise<Record<string, Condition>> {
-  const { namespace } = cluster;
+async function conditionsOf(
+  resource: Resource,
+  name: string,
+  namespace = cluster.namespace,
+): Promise<Record<string, Condition>> {
   const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
   const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
   return Object.fromEntries(conditions.map((condition) => [condition.type, condition]));
 }
 
-const partialOf = (resource: Resource, name: string): Promise<Condition> =>
+const partialOf = (resource: Resource, name: string, namespace?: string): Promise<Condition> =>
   eventually(
     `${resource.kind} ${name} has PartiallyInvalid`,
-    async () => (await conditionsOf(resource, name)).PartiallyInvalid,
+    async () => (await conditionsOf(resource, name, namespace)).PartiallyInvalid,
   );
 
-const mended = (resource: Resource, name: string): Promise<Record<string, Condition>> =>
+const mended = (resource: Resource, name: string, namespace?: string): Promise<Record<string, Condition>> =>
   eventually(`${resource.kind} ${name} has no PartiallyInvalid`, async () => {
-    const conditions = await conditionsOf(resource, name);
+    const conditions = await conditionsOf(resource, name, namespace);
     return conditions.PartiallyInvalid === undefined ? conditions : undefined;
   });
 
 const server = (name: string, mode: string, hosts: readonly string[]) => ({
   ...{ port: { number: 18443, name, protocol: 'HTTPS' }, hosts },
-  tls: { mode, credentialName: 'edge' },
+  tls: { mode, credentialName: `edge-${name}` },
 });
 
 it('a Gateway whose TLS server another one displaces, entirely or in part, reports that in its status', async () => {
@@ -166,4 +172,45 @@ it('a control plane that takes over keeps a warning that holds, and removes one 
   });
   expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: before });
   expect([...seen]).toEqual([true]);
+});
+
+/** Faults that the status of an object of Istio's kinds reports: the Gateway API's have conditions of their own. */
+const faults = faultyObjects.filter(({ isOfFilesOnly, object }) => {
+  const kind = object.slice(0, object.indexOf('/')) as KindName;
+  return !isOfFilesOnly && kinds[kind].group.endsWith('istio.io');
+});
+
+interface WrittenObject {
+  readonly kind: KindName;
+  readonly metadata: { readonly name: string; readonly namespace: string; readonly labels?: Record<string, string> };
+  readonly spec?: { clusterIP?: string; serviceAccountName?: string };
+}
+
+/** In the test's namespace; a server assigns creation times and addresses of Services itself. */
+async function applyObjects(yaml: string): Promise<void> {
+  for (const document of parseAllDocuments(yaml.replaceAll('shop', cluster.namespace))) {
+    const object = document.toJS() as WrittenObject | null;
+    if (object === null) continue;
+    const { kind, metadata, ...body } = object;
+    const { name, namespace, labels } = metadata;
+    if (kind === 'Service') delete body.spec?.clusterIP;
+    await cluster.apply(resourceOf(kind), { ...body, metadata: { name, namespace, ...(labels && { labels }) } });
+  }
+}
+
+it('objects whose references do not exist or conflict report each code in their status until they are corrected', async () => {
+  await cluster.apply(of.namespaces, { metadata: { name: 'third', namespace: '' } });
+  for (const { yaml } of faults) await applyObjects(yaml);
+  for (const { code, object, namespace } of faults) {
+    const [kind, name] = object.split('/') as [KindName, string];
+    expect(await partialOf(resourceOf(kind), name, namespace), `${code} of ${object}`).toMatchObject({
+      reason: conditionReasonOf(code as WarningCode),
+    });
+  }
+  for (const { yaml, fix } of faults) await applyObjects(yaml.replace(...fix));
+  for (const { object, namespace, code } of faults) {
+    const [kind, name] = object.split('/') as [KindName, string];
+    // Corrected in another namespace.
+    if (code !== 'RULE_NOT_APPLIED') await mended(resourceOf(kind), name, namespace);
+  }
 });

@@ -14,6 +14,7 @@ import { translateIngresses } from '../../model/translation/ingress.ts';
 import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
 import { findConfigWarnings } from '../references/find-config-warnings.ts';
 import { ObjectsOfFiles, type ReferencedKind } from '../references/known-objects.ts';
+import { unappliedPatches } from '../references/unapplied-patches.ts';
 
 export interface ReferenceSettings {
   /** Absent: extension providers are not known. */
@@ -48,7 +49,9 @@ export function referenceProblems(
   const about = { version: '', mesh, domain, kubernetes: true, features: defaultFeatures };
   const context = buildPushContext({ ...about, configs: set, ...registry });
   const known = new ObjectsOfFiles(written, given !== undefined);
-  const warnings = [...findConfigWarnings(context, set, known)].filter((warning) => warning !== undefined);
+  const warnings = [...findConfigWarnings(context, set, known), ...unappliedPatches({ context, configs: set })].filter(
+    (warning) => warning !== undefined,
+  );
   const ofGatewayApi = [...gatewayApi.problems.values()].filter(
     ({ code, absent }) =>
       code !== 'LIMIT_EXCEEDED' &&

@@ -6,7 +6,7 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 /** Kinds that others refer to, with those that only clusters or nodes know. */
 export type ReferencedKind =
   | ('Service' | 'ServiceEntry' | 'Gateway' | 'KubernetesGateway' | 'VirtualService' | 'ReferenceGrant')
-  | ('Secret' | 'ConfigMap' | 'Pod' | 'ExtensionProvider' | 'GatewayClass');
+  | ('Secret' | 'ConfigMap' | 'Pod' | 'ExtensionProvider' | 'GatewayClass' | 'NetworkGateway');
 
 export interface KnownObjects {
   /**
@@ -30,7 +30,8 @@ export class ObjectsOfControlPlane implements KnownObjects {
   }
 
   isComplete(kind: ReferencedKind, namespace = ''): boolean {
-    if (kind === 'Secret' || kind === 'ConfigMap') return false;
+    // Without a gateway a network is reached directly, as configured; of files the settings may be missing.
+    if (kind === 'Secret' || kind === 'ConfigMap' || kind === 'NetworkGateway') return false;
     if (kind !== 'Pod') return true;
     return namespace === '' ? this.#namespacesWithPods.size > 0 : this.#namespacesWithPods.has(namespace);
   }
@@ -54,6 +55,7 @@ export class ObjectsOfFiles implements KnownObjects {
         this.#known.add(`${kind} `);
       }
     }
+    this.#known.add('NetworkGateway ');
     if (hasMeshConfig) this.#known.add('ExtensionProvider ');
   }
 

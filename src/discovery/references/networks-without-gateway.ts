@@ -4,7 +4,8 @@ import type { Service } from '../../model/services/service.ts';
 import { type ConfigCheck, isWritten } from './config-warning.ts';
 import { byKey } from './known-objects.ts';
 
-export const checkNetworks: ConfigCheck = function* ({ context, configs }) {
+export const checkNetworks: ConfigCheck = function* ({ context, configs, known }) {
+  if (!known.isComplete('NetworkGateway')) return;
   /** The first service of each network, and a number of its endpoints. */
   const networks = new Map<string, Service>();
   let hasOthers = false;

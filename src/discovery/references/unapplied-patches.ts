@@ -1,0 +1,103 @@
+/**
+ * Patches of EnvoyFilters that match nothing at the gateways and sidecars that files describe (spec/discovery.md §8.9): the resources of these are
+ * generated. For `validate`; a control plane counts what became of the patches at its proxies (`pilot_envoy_filter_status`).
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import type { Config } from '../../model/config/config.ts';
+import { isHttp } from '../../model/fields/protocol.ts';
+import type { EnvoyFilter, EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
+import { parseNode } from '../../model/node/parse-node.ts';
+import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
+import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
+import { buildClusters, buildListeners, buildRoutes, patchStatus } from '../../networking/index.ts';
+import type { CheckSources, ConfigWarning } from './config-warning.ts';
+
+type Labels = Readonly<Record<string, string>>;
+type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs'>;
+
+/** Proxies that are generated for one EnvoyFilter; of an object for more its patches are not checked. */
+const maxProxies = 16;
+
+/** Contexts of which the files say all that is generated: what a sidecar takes depends on its workload. */
+const checkedContexts: readonly string[] = ['GATEWAY', 'SIDECAR_OUTBOUND'];
+/** Sent to proxies in other ways than listeners, routes and clusters. */
+const otherTargets: readonly string[] = ['BOOTSTRAP', 'EXTENSION_CONFIG'];
+
+export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<ConfigWarning> {
+  const generated = new Set<string>();
+  for (const config of sources.configs.EnvoyFilter) {
+    if (config.standsFor !== undefined || config.spec.targetRefs !== undefined) continue;
+    for (const [index, patch] of config.spec.configPatches.entries()) {
+      if (!isChecked(patch)) continue;
+      const proxies = patch.match.context === 'GATEWAY' ? gatewaysOf(config, sources) : sidecarsOf(config, sources);
+      if (proxies.length === 0 || proxies.length > maxProxies) continue;
+      for (const proxy of proxies) generate(proxy, sources, generated);
+      const { applied, problem } = patchStatus(patch);
+      if (applied && problem === undefined) continue;
+      const field = `spec.configPatches[${index}]`;
+      const message =
+        problem === undefined
+          ? `matches nothing at the ${patch.match.context === 'GATEWAY' ? 'gateways' : 'sidecars'} of these files, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`
+          : `cannot be applied: ${problem}`;
+      yield { code: 'PATCH_NOT_APPLIED', config, field, message };
+    }
+  }
+}
+
+function isChecked({ applyTo, match }: EnvoyPatch): boolean {
+  const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
+  const isForAll = proxyVersion === '' && Object.keys(metadata).length === 0;
+  return isForAll && checkedContexts.includes(match.context) && !otherTargets.includes(applyTo);
+}
+
+interface GivenProxy {
+  readonly type: 'router' | 'sidecar';
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+/** One for each selector of a Gateway that the object may be for as well. */
+function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
+  const isForMesh = namespace === context.mesh.rootNamespace;
+  const found = new Map<string, GivenProxy>();
+  for (const gateway of configs.Gateway) {
+    const labels = { ...gateway.spec.selector, ...spec.workloadSelector };
+    const place = isForMesh ? gateway.namespace : namespace;
+    found.set(`${place} ${JSON.stringify(labels)}`, { type: 'router', namespace: place, labels });
+  }
+  return [...found.values()];
+}
+
+/** One for each namespace with services that the object is for. */
+function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: CheckSourcesOfFiles): GivenProxy[] {
+  if (context.services.length === 0) return [];
+  const isForMesh = namespace === context.mesh.rootNamespace;
+  const namespaces = isForMesh ? new Set(context.services.map((service) => service.namespace)) : [namespace];
+  return [...namespaces].map((one) => ({ type: 'sidecar', namespace: one, labels: spec.workloadSelector ?? {} }));
+}
+
+/** Patches note what becomes of them. */
+function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generated: Set<string>): void {
+  const key = JSON.stringify(proxy);
+  if (generated.has(key)) return;
+  generated.add(key);
+  const shape = shapeOfProxy(proxy, context);
+  if (shape === undefined) return;
+  buildClusters(shape, context);
+  buildListeners(shape, context);
+  const ports = context.services.flatMap((service) => service.ports.filter(({ protocol }) => isHttp(protocol)));
+  const ofSidecar = [...new Set(ports.map(({ number }) => String(number)))];
+  buildRoutes(shape, context, proxy.type === 'router' ? [...mergeGateways(shape, context).routes.keys()] : ofSidecar);
+}
+
+function shapeOfProxy(
+  { type, namespace, labels }: GivenProxy,
+  context: CheckSources['context'],
+): ProxyShape | undefined {
+  const node = parseNode({
+    id: `${type}~127.0.0.1~described.${namespace}~${namespace}.svc.${context.domain}`,
+    cluster: '',
+    metadata: { NAMESPACE: namespace, LABELS: labels },
+  });
+  return E.isRight(node) ? shapeOf(node.right, context) : undefined;
+}
