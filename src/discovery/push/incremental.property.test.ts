@@ -755,7 +755,9 @@ function expectToKeepUp(
         const news = differing(held[index]![type]!, now[type]!);
         // Endpoints of clusters that come or change are asked for with them, and sent with them. Without a cluster nobody asks for them.
         const changed = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
-        const clusters = new Set([held[index]!, now].flatMap((state) => state[clusterType]!.map(([name]) => name)));
+        const clusters = new Set(
+          [held[index]!, now].flatMap((state) => (state[clusterType] ?? []).map(([name]) => name)),
+        );
         const isOfCluster = (name: string): boolean =>
           changed.includes(clusterOf(name)) || (type === endpointType && !clusters.has(clusterOf(name)));
         expect(
