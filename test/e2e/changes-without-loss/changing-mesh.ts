@@ -1,5 +1,6 @@
 /** A mesh whose configuration changes under load: gateways and sidecars, each at its distance from the control plane. */
 import { AdsTestClient } from '../../ads-client.ts';
+import { eventually } from '../../harness/eventually.ts';
 import { type LoadRun, startLoad } from '../../load/load-process.ts';
 import type { ClientPlan, LoadTarget } from '../../load/plan.ts';
 import type { ProxySettings } from '../features/harness/envoy.ts';
@@ -37,6 +38,8 @@ const drainSeconds = 5;
 const envoyArgs = ['--drain-time-s', `${drainSeconds}`];
 /** As an agent says it of its Envoy. */
 const metadata = { PROXY_CONFIG: { drainDuration: `${drainSeconds}s` } };
+/** Proxies that connect at the same time: the control plane refuses more connections of an address by which no proxy is known yet. */
+const maxConnecting = 10;
 /** What comes late comes so long after the change. */
 const lateMs = 300;
 
@@ -208,8 +211,19 @@ export class ChangingMesh {
   }
 
   /** Sidecars of which nothing is known but that they follow the protocol; they are closed with the mesh. */
-  simulate(count: number): SimulatedProxy[] {
-    const added = Array.from({ length: count }, (_, index) => {
+  async simulate(count: number): Promise<SimulatedProxy[]> {
+    const added: SimulatedProxy[] = [];
+    while (added.length < count) {
+      const batch = this.#connectSimulated(added.length, Math.min(maxConnecting, count - added.length));
+      await eventually('simulated proxies have routes', () => batch.every(({ routes }) => routes > 0));
+      added.push(...batch);
+    }
+    return added;
+  }
+
+  #connectSimulated(first: number, count: number): SimulatedProxy[] {
+    const added = Array.from({ length: count }, (_unused, number) => {
+      const index = first + number;
       const client = new AdsTestClient(this.mesh.xdsPort);
       this.#clients.push(client);
       const id = `sidecar~127.0.9.${index + 1}~simulated-${index}.shop~shop.svc.cluster.local`;
