@@ -161,6 +161,8 @@ async function begin(delta: boolean, resolution: 'STATIC' | 'DNS' = 'STATIC') {
   client.subscribe(CDS);
   client.subscribe(LDS);
   client.subscribe(RDS, [String(port)]);
+  // Routes that are late on a busy machine would be taken for those of the first change.
+  await client.roundTripsUntilRoutes(quietMs);
   await client.settle(quietMs);
   return { plane, client, quietMs };
 }
