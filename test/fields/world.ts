@@ -4,7 +4,7 @@
  */
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { parse, parseAllDocuments, stringify } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { agentBootstrap } from '../../src/agent/bootstrap/agent-bootstrap.ts';
 import { envoyFlags } from '../../src/agent/bootstrap/preparation.ts';
 import { resolveProxyOptions } from '../../src/agent/options/proxy-options.ts';
@@ -93,7 +93,7 @@ export interface Output {
  */
 export function outputOf({ proxy: node, meshConfig, features, objects }: World, asked?: AskedNames): Output {
   const { context: push, configs } = givenMesh(objects.map((object) => JSON.stringify(object)).join('\n---\n'), {
-    meshConfig: stringify(meshConfig),
+    meshConfig: JSON.stringify(meshConfig),
     features,
   });
   const shape = shapeOf(givenProxy(node), push);
@@ -153,7 +153,7 @@ function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
   const options = resolveProxyOptions({
     role: 'sidecar',
     flags: { instanceIPs: '10.1.2.3' },
-    env: { PROXY_CONFIG: stringify(defaultConfig), POD_NAME: 'a', POD_NAMESPACE: 'shop' },
+    env: { PROXY_CONFIG: JSON.stringify(defaultConfig), POD_NAME: 'a', POD_NAMESPACE: 'shop' },
     directory: '/nowhere',
     assumesMounts: true,
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { readConfigFile } from '../config/config-file.ts';
 import { boolean, dictionary, list, optional, refine, required, restricting, struct, text } from './decode.ts';
-import { effectWarnings, withoutEffect, withoutEffectWhere } from './effect.ts';
+import { effectWarnings, maxEffectWarnings, withoutEffect, withoutEffectWhere } from './effect.ts';
 
 interface Thing {
   readonly used?: string;
@@ -39,6 +39,17 @@ describe('a field that is marked as without effect', () => {
 
   it('is not reported where it is absent, empty, or asks for what happens anyway', () => {
     expect(pathsOf({ map: { a: { unused: null, flag: true }, b: { unused: '' } } })).toEqual([]);
+  });
+
+  it('is reported for at most 100 fields of an object, and the number of the others once', () => {
+    const found = effectWarnings(
+      list(thing),
+      Array.from({ length: maxEffectWarnings + 7 }, () => ({ unused: 'x' })),
+    );
+    expect(found).toHaveLength(maxEffectWarnings + 1);
+    expect(found.at(-1)).toEqual({
+      ...{ path: '', message: 'has 7 more fields without effect', code: 'FIELD_WITHOUT_EFFECT' },
+    });
   });
 
   it('is reported for the values that have no effect, and for no others', () => {

@@ -92,23 +92,33 @@ function isWarning({ effect }: FieldDescription): boolean {
   return effect !== undefined && effect.type !== 'refused';
 }
 
+/** Fields of one object of which each is reported. */
+export const maxEffectWarnings = 100;
+
 /**
- * A warning for each field of a value, as it is written, that has no effect.
+ * A warning for each field of a value, as it is written, that has no effect; beyond {@link maxEffectWarnings} one for all others.
  *
  * @param value one that the decoder accepts
  */
 export function effectWarnings(decoder: Describable, value: unknown, path = ''): FieldError[] {
+  const all = warningsWithin(decoder, value, path);
+  if (all.length <= maxEffectWarnings) return all;
+  const message = `has ${all.length - maxEffectWarnings} more fields without effect`;
+  return [...all.slice(0, maxEffectWarnings), { path, message, code: 'FIELD_WITHOUT_EFFECT' }];
+}
+
+function warningsWithin(decoder: Describable, value: unknown, path: string): FieldError[] {
   if (!canWarn(decoder) || value === undefined || value === null) return [];
   const description = descriptionOf(decoder);
   switch (description?.type) {
     case 'narrowed':
-      return effectWarnings(description.of, value, path);
+      return warningsWithin(description.of, value, path);
     case 'list':
       if (!Array.isArray(value)) return [];
-      return value.flatMap((item, index) => effectWarnings(description.item, item, `${path}[${index}]`));
+      return value.flatMap((item, index) => warningsWithin(description.item, item, `${path}[${index}]`));
     case 'map':
       if (!isObject(value)) return [];
-      return Object.keys(value).flatMap((key) => effectWarnings(description.item, value[key], fieldPath(path, key)));
+      return Object.keys(value).flatMap((key) => warningsWithin(description.item, value[key], fieldPath(path, key)));
     case 'object':
       return isObject(value) ? description.fields.flatMap((field) => fieldWarnings(field, value, path)) : [];
     default:
@@ -122,7 +132,7 @@ function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, u
   if (written === undefined || written === null) return [];
   const at = fieldPath(path, name);
   if (effect === undefined || effect.type === 'refused' || !effect.warns(written, value)) {
-    return effect?.type === 'none' ? [] : effectWarnings(decoder, written, at);
+    return effect?.type === 'none' ? [] : warningsWithin(decoder, written, at);
   }
   return [{ path: at, message: `has no effect: ${effect.reason}`, code: 'FIELD_WITHOUT_EFFECT' }];
 }
