@@ -19,6 +19,11 @@ const endpointsFetchedBy = onceFor((cluster: EncodedResource) => {
   return { fetches: fetchesEndpoints(first, start) };
 });
 
+const endpointsIn = onceFor((assignment: EncodedResource) => {
+  const { first, start, rest } = valueOf(assignment);
+  return { areNone: rest.length === 0 && isEmptyAssignment(first, start) };
+});
+
 const secretsOf = onceFor((cluster: EncodedResource) => {
   const { first, start } = valueOf(cluster);
   return secretsIn(first, start);
@@ -37,10 +42,7 @@ export const resourceReferences: ResourceReferences = {
   namesAmong: (resource, clusters) => clustersAmong(clustersOf(resource), clusters),
   usabilityOf: usability,
   fetchesEndpoints: (cluster) => endpointsFetchedBy(cluster).fetches,
-  isEmptyAssignment: (assignment) => {
-    const { first, start, rest } = valueOf(assignment);
-    return rest.length === 0 && isEmptyAssignment(first, start);
-  },
+  isEmptyAssignment: (assignment) => endpointsIn(assignment).areNone,
   secretsOf,
   withFetchLimit: (cluster, limit) => limitedOf(cluster)(limit),
 };
