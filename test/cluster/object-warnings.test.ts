@@ -4,8 +4,20 @@
  */
 import { beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import {
+  customResourceDefinitions,
+  events,
+  type Resource,
+  resourceOf,
+} from '../../src/discovery/kubernetes/api-resource.ts';
+import { kindsWithEvents } from '../../src/discovery/leader/rejection-events.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import {
+  maxIngressPaths,
+  maxPodContainers,
+  maxServicePorts,
+  maxSliceEndpoints,
+} from '../../src/model/kinds/object-limits.ts';
 import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { conditionReasonOf, type WarningCode } from '../../src/runtime/errors.ts';
 import { faultyObjects } from '../fixtures/objects-with-warnings.ts';
@@ -154,6 +166,53 @@ it('objects whose endpoints proxies are not sent report that in their status, un
   await mended(of.serviceEntries, 'vm');
   await mended(of.serviceEntries, 'far');
   await mended(sidecars, 'own');
+});
+
+const numbered = <Item>(count: number, item: (index: number) => Item): Item[] =>
+  Array.from({ length: count }, (_, index) => item(index));
+
+it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is reported by an Event', async () => {
+  first ??= await replicas.start('first');
+  const name = 'large';
+  const path = (index: number) => ({
+    ...{ path: `/${index}`, pathType: 'Prefix' },
+    backend: { service: { name, port: { number: 80 } } },
+  });
+  const backends = numbered(maxIngressPaths + 1, path);
+  await cluster.apply(of.services, {
+    metadata: { name },
+    spec: { ports: numbered(maxServicePorts + 1, (index) => ({ name: `p${index}`, port: 1 + index })) },
+  });
+  await cluster.apply(of.pods, {
+    metadata: { name },
+    spec: {
+      containers: numbered(maxPodContainers + 1, (index) => ({
+        ...{ name: `c${index}`, image: 'a' },
+        ports: [{ containerPort: 1 + index }],
+      })),
+    },
+  });
+  await cluster.apply(of.slices, {
+    metadata: { name },
+    ...{ addressType: 'IPv4', ports: numbered(100, (index) => ({ name: `p${index}`, port: 1 + index })) },
+    endpoints: numbered(maxSliceEndpoints / 100 + 1, (index) => ({
+      addresses: [`10.9.${index >> 8}.${index & 255}`],
+    })),
+  });
+  await cluster.apply(resourceOf('Ingress'), {
+    metadata: { name },
+    spec: { ingressClassName: 'istio', rules: [{ host: 'large.test', http: { paths: backends } }] },
+  });
+  for (const kind of kindsWithEvents) {
+    const about = `involvedObject.kind=${kind},involvedObject.name=${name}`;
+    const [event] = await eventually(`an Event reports the limit of the ${kind}`, async () => {
+      const query = { namespace: cluster.namespace, fieldSelector: about };
+      const { items } = await cluster.admin.list(events, query, never);
+      return items.length > 0 ? items : undefined;
+    });
+    expect(event).toMatchObject({ type: 'Warning', reason: 'LimitExceeded' });
+    expect(event!.message).toContain('LIMIT_EXCEEDED');
+  }
 });
 
 it('a control plane that takes over keeps a warning that holds, and removes one that does not', async () => {
