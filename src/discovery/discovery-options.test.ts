@@ -118,18 +118,26 @@ describe('resolveDiscoveryOptions', () => {
   it('bounds files of configuration as it is told, and never to nothing', () => {
     const byDefault = {
       ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
-      maxExportedPerNamespace: 20_000,
+      maxExportedPerNamespace: 5_000,
+      maxGatewayRoutesPerNamespace: 20_000,
       maxEndpointsPerNamespace: 65_536,
     };
     expect(resolve().configLimits).toEqual(byDefault);
     const told = {
       ...{ PILOT_CONFIG_MAX_FILE_BYTES: '1000', PILOT_CONFIG_MAX_BYTES: '0', PILOT_CONFIG_MAX_ENTRIES: '50' },
       PILOT_MAX_EXPORTED_PER_NAMESPACE: '7',
+      PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE: '9',
       PILOT_MAX_ENDPOINTS_PER_NAMESPACE: '8',
     };
     expect(resolve({}, told).configLimits).toEqual({
       ...byDefault,
-      ...{ maxFileBytes: 1_000, maxEntries: 50, maxExportedPerNamespace: 7, maxEndpointsPerNamespace: 8 },
+      ...{
+        maxFileBytes: 1_000,
+        maxEntries: 50,
+        maxExportedPerNamespace: 7,
+        maxGatewayRoutesPerNamespace: 9,
+        maxEndpointsPerNamespace: 8,
+      },
     });
     expect(resolve({}, told).warnings).toEqual([expect.stringContaining('PILOT_CONFIG_MAX_BYTES')]);
   });

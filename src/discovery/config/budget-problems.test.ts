@@ -35,7 +35,12 @@ const document = ({ kind, name, age = 0, spec }: Given): string =>
     spec,
   });
 
-const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 4, maxEndpointsPerNamespace: 6 };
+const limits = {
+  ...defaultConfigLimits,
+  maxExportedPerNamespace: 4,
+  maxGatewayRoutesPerNamespace: 4,
+  maxEndpointsPerNamespace: 6,
+};
 const limitProblems = async (objects: readonly Given[], given = limits): Promise<string[]> => {
   const text = objects.map(document).join('\n---\n');
   const { problems } = await validateFiles([], [{ file: 'shop.yaml', text }], given);

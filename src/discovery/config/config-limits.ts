@@ -9,10 +9,12 @@ export interface ConfigLimits {
   /** Names that are looked at in all directories, whatever they are (PILOT_CONFIG_MAX_ENTRIES). */
   readonly maxEntries: number;
   /**
-   * Clusters and routes that the objects of one namespace may make proxies of other namespaces build
+   * Clusters and routes that the objects of one namespace may make sidecars of other namespaces build
    * (PILOT_MAX_EXPORTED_PER_NAMESPACE).
    */
   readonly maxExportedPerNamespace: number;
+  /** Likewise, routes at gateways, and paths of Ingresses (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE). */
+  readonly maxGatewayRoutesPerNamespace: number;
   /** Endpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE). */
   readonly maxEndpointsPerNamespace: number;
 }
@@ -24,8 +26,9 @@ export const defaultConfigLimits: ConfigLimits = {
   maxFileBytes: 8 * mebibyte,
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
-  // Each takes about 300 bytes in each sidecar that is limited by no Sidecar object: 6 MB.
-  maxExportedPerNamespace: 20_000,
+  // Each takes about 300 bytes in each sidecar that is limited by no Sidecar object, and 20 us of each push that adds or removes a service.
+  maxExportedPerNamespace: 5_000,
+  maxGatewayRoutesPerNamespace: 20_000,
   // Each takes about 100 bytes in each sidecar that is limited by no Sidecar object: 6.5 MB.
   maxEndpointsPerNamespace: 65_536,
 };
@@ -41,6 +44,11 @@ export function configLimitsOf(from: Environment): ConfigLimits {
     maxBytes: from.number('PILOT_CONFIG_MAX_BYTES', limits.maxBytes, 1),
     maxEntries: from.number('PILOT_CONFIG_MAX_ENTRIES', limits.maxEntries, 1),
     maxExportedPerNamespace: from.number('PILOT_MAX_EXPORTED_PER_NAMESPACE', limits.maxExportedPerNamespace, 1),
+    maxGatewayRoutesPerNamespace: from.number(
+      'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE',
+      limits.maxGatewayRoutesPerNamespace,
+      1,
+    ),
     maxEndpointsPerNamespace: from.number('PILOT_MAX_ENDPOINTS_PER_NAMESPACE', limits.maxEndpointsPerNamespace, 1),
   };
 }

@@ -51,6 +51,7 @@ class Given {
   constructor(maxExported = Number.POSITIVE_INFINITY) {
     this.#budgets = new NamespaceBudgets({
       maxExportedPerNamespace: maxExported,
+      maxGatewayRoutesPerNamespace: maxExported,
       maxEndpointsPerNamespace: Number.POSITIVE_INFINITY,
     });
   }

@@ -74,6 +74,7 @@ class Given {
   constructor(...configs: Config[]) {
     this.#budgets = new NamespaceBudgets({
       maxExportedPerNamespace: Number.POSITIVE_INFINITY,
+      maxGatewayRoutesPerNamespace: Number.POSITIVE_INFINITY,
       maxEndpointsPerNamespace: this.maxEndpoints,
     });
     this.put(...configs);

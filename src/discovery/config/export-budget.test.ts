@@ -35,7 +35,7 @@ function entry(
 
 /** A budget with objects that come and go; its state is what each call returned. */
 class Given {
-  readonly budget = new ExportBudget(10);
+  readonly budget = new ExportBudget({ mesh: 10, gateways: 10 });
   readonly objects = new Map<string, Config>();
   limited: ReadonlyMap<string, LimitedObject> = new Map();
 
@@ -239,7 +239,7 @@ describe('objects in force beyond the export limit', () => {
   it('are visible in their own namespace only, are reported once, and are exported again when there is room', async () => {
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-budget-'));
     onTestFinished(() => rmSync(root, { recursive: true, force: true }));
-    const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3 };
+    const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3, maxGatewayRoutesPerNamespace: 3 };
     const configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local', limits });
     const reported: string[] = [];
     configs.onLimited((key, limited) => reported.push(`${key} ${limited?.problem.message}`));

@@ -44,15 +44,15 @@ interface Namespace {
 }
 
 export class ExportBudget implements NamespaceBudget {
-  readonly #maxCost: number;
+  readonly #limits: Costs;
   readonly #namespaces = new Map<string, Namespace>();
 
   /**
-   * @param maxCost clusters and routes that objects of one namespace may make others build (PILOT_MAX_EXPORTED_PER_NAMESPACE), and as many
-   *   routes at gateways
+   * @param limits what objects of one namespace may make others build: clusters and routes of sidecars (PILOT_MAX_EXPORTED_PER_NAMESPACE),
+   *   routes of gateways (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE)
    */
-  constructor(maxCost: number) {
-    this.#maxCost = maxCost;
+  constructor(limits: Costs) {
+    this.#limits = limits;
   }
 
   *limiting(
@@ -100,7 +100,7 @@ export class ExportBudget implements NamespaceBudget {
     const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
     // 503 has no backend, but its matches: without a limit of their own they would be as many as without any limit.
     const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
-    const hidden = configsOf(beyondLimit(closable, this.#maxCost));
+    const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
     for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
       const isOfGateways = gatewaysOf(config).length > 0;
       const how: Limitation = {
@@ -108,21 +108,22 @@ export class ExportBudget implements NamespaceBudget {
         isOutOfMesh: meshBeyond.has(config) && isOfGateways,
         isClosed: gatewaysBeyond.has(config),
       };
-      yield this.#excess(config, how, totals[how.isClosed ? 'gateways' : 'mesh']);
+      yield this.#excess(config, how, totals);
     }
   }
 
   #beyond({ objects, totals }: Namespace, share: keyof Costs): Share[] {
-    if (totals[share] <= this.#maxCost) return [];
+    if (totals[share] <= this.#limits[share]) return [];
     const shares = [...objects.values()].filter((one) => one[share] > 0);
     return beyondLimit(
       shares.map(({ config, [share]: cost }) => ({ config, cost })),
-      this.#maxCost,
+      this.#limits[share],
     );
   }
 
-  #excess(original: Config, how: Limitation, total: number): Excess {
+  #excess(original: Config, how: Limitation, totals: Costs): Excess {
     const { isHidden, isOutOfMesh, isClosed } = how;
+    const share = isClosed ? 'gateways' : 'mesh';
     return {
       original,
       variant: `limited${isHidden ? '-hidden' : ''}${isOutOfMesh ? '-out-of-mesh' : ''}${isClosed ? '-closed' : ''}`,
@@ -132,8 +133,8 @@ export class ExportBudget implements NamespaceBudget {
           config,
           field: '',
           message:
-            `${effect}: namespace ${original.namespace} exports ${total} ${isClosed ? 'routes at gateways' : 'clusters and routes'}, ` +
-            `the limit is ${this.#maxCost} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise PILOT_MAX_EXPORTED_PER_NAMESPACE`,
+            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exported[share].what}, ` +
+            `the limit is ${this.#limits[share]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${exported[share].setting}`,
         };
       },
     };
@@ -149,6 +150,11 @@ interface Limitation {
   /** Its routes respond with 503, at gateways and in the mesh. */
   readonly isClosed: boolean;
 }
+
+const exported: Readonly<Record<keyof Costs, { readonly what: string; readonly setting: string }>> = {
+  mesh: { what: 'clusters and routes', setting: 'PILOT_MAX_EXPORTED_PER_NAMESPACE' },
+  gateways: { what: 'routes at gateways', setting: 'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE' },
+};
 
 const nothing: Costs = { mesh: 0, gateways: 0 };
 

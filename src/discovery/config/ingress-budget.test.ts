@@ -31,7 +31,7 @@ const ingress = (namespace: string, name: string, age: number, paths: number): s
 function given() {
   const folder = mkdtempSync(join(tmpdir(), 'ingresses-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 10 };
+  const limits = { ...defaultConfigLimits, maxGatewayRoutesPerNamespace: 10 };
   let mesh: MeshConfig = { ...defaultMeshConfig, ingressControllerMode: 'DEFAULT' };
   const configs = new MeshConfigs({ mesh: () => mesh, domain: 'cluster.local', limits });
   return {

@@ -20,7 +20,7 @@ export class IngressBudget implements NamespaceBudget {
   readonly #maxPaths: number;
   readonly #namespaces = new Map<string, Map<string, Share>>();
 
-  /** @param maxPaths paths and hosts of TLS of one namespace (PILOT_MAX_EXPORTED_PER_NAMESPACE); as many again respond with 503 */
+  /** @param maxPaths paths and hosts of TLS of one namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE); as many again respond with 503 */
   constructor(maxPaths: number) {
     this.#maxPaths = maxPaths;
   }
@@ -65,7 +65,7 @@ export class IngressBudget implements NamespaceBudget {
         field: 'spec.rules',
         message:
           `${isRemoved ? 'it is ignored' : 'its paths respond with 503'}: Ingresses of namespace ${namespace} have ${total} paths and hosts ` +
-          `of TLS, the limit is ${this.#maxPaths} (LIMIT_EXCEEDED): use fewer, or raise PILOT_MAX_EXPORTED_PER_NAMESPACE`,
+          `of TLS, the limit is ${this.#maxPaths} (LIMIT_EXCEEDED): use fewer, or raise PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE`,
       }),
     };
   }

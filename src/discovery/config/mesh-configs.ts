@@ -101,7 +101,7 @@ export class MeshConfigs {
     this.#mesh = mesh;
     this.#domain = domain;
     this.#budgets = new NamespaceBudgets(limits ?? defaultConfigLimits);
-    this.#ingressBudget = new IngressBudget((limits ?? defaultConfigLimits).maxExportedPerNamespace);
+    this.#ingressBudget = new IngressBudget((limits ?? defaultConfigLimits).maxGatewayRoutesPerNamespace);
   }
 
   /** The objects in force. */

@@ -12,6 +12,8 @@ type Limited = ReadonlyMap<string, LimitedObject>;
 export interface NamespaceLimits {
   /** As for {@link ExportBudget}. */
   readonly maxExportedPerNamespace: number;
+  /** As for {@link ExportBudget} and {@link IngressBudget}. */
+  readonly maxGatewayRoutesPerNamespace: number;
   /** As for {@link EndpointBudget}. */
   readonly maxEndpointsPerNamespace: number;
 }
@@ -23,12 +25,12 @@ export class NamespaceBudgets implements NamespaceBudget {
   /** Objects beyond several limits, by their result of the last one: the same result is reported once. */
   readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
 
-  constructor({ maxExportedPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {
+  constructor({ maxExportedPerNamespace, maxGatewayRoutesPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {
     this.#budgets = [
       new DelegateBudget(),
       new EndpointBudget(maxEndpointsPerNamespace),
-      new ExportBudget(maxExportedPerNamespace),
-      new IngressBudget(maxExportedPerNamespace),
+      new ExportBudget({ mesh: maxExportedPerNamespace, gateways: maxGatewayRoutesPerNamespace }),
+      new IngressBudget(maxGatewayRoutesPerNamespace),
     ];
   }
 
