@@ -100,6 +100,8 @@ interface ResourceSets {
 
 /** Resources of a list of everything that are made at once. */
 const longWholeList = 64;
+/** Chunks of an encoded resource, of some twenty parts each: what has more is not made at once. */
+const manyChunks = 64;
 
 /** Types, namespaces of proxies, names of route configurations. */
 const mostAhead = 1_024;
@@ -246,7 +248,8 @@ export class EncodedCache {
     const generator = this.#generators.get(typeUrl);
     if (generator?.ahead === undefined || !this.#keeps(typeUrl)) return undefined;
     if (generator.scope === 'named' && names === '*') return undefined;
-    if (!makesAhead && !this.#isNew(context, typeUrl, shape, names, generator)) return undefined;
+    const isLong = makesAhead || this.#isNew(context, typeUrl, shape, names, generator);
+    if (!isLong && !this.#hasManyChunks(context, typeUrl, shape, names, generator)) return undefined;
     const projection = generator.projection?.(shape, context) ?? '';
     const key = `${shape.type} ${typeUrl} ${projection} ${names === '*' ? '' : names.join()}`;
     let making = ahead.get(key);
@@ -279,6 +282,19 @@ export class EncodedCache {
     if (!isNewFor(shape)) return false;
     const layer = generator.scope === 'all' ? this.#layer(context, shape, generator) : undefined;
     return layer === undefined || isNewFor(layer.common);
+  }
+
+  /** Whether a resource that is asked for by name, and is another now, is made of very many parts: a route configuration. */
+  #hasManyChunks(
+    context: PushContext,
+    typeUrl: string,
+    shape: ProxyShape,
+    names: readonly string[] | '*',
+    generator: Generator,
+  ): boolean {
+    if (generator.scope !== 'named' || names === '*') return false;
+    const { list, base } = this.#set(context, typeUrl, shape, this.#names.of(names));
+    return list === undefined && [...(base?.values() ?? [])].some(({ rest }) => rest.length > manyChunks);
   }
 
   #prepareList(

@@ -129,6 +129,12 @@ export class AdsResponder implements GatedStream {
     return clusters === 'failed' ? undefined : clusters;
   }
 
+  *generatingClusters(): Steps<void> {
+    const preparation = this.#tried(clusterType, () => this.#client?.resources.prepare?.(clusterType, '*'));
+    if (preparation === undefined || preparation === 'failed') return;
+    while (this.#tried(clusterType, () => preparation.piece()) === true) yield;
+  }
+
   tell(report: StreamReport): void {
     this.#options.tell(report);
   }
@@ -190,34 +196,51 @@ export class AdsResponder implements GatedStream {
     const preparation = this.#tried(typeUrl, () => this.#client?.resources.prepare?.(typeUrl, names));
     if (preparation === 'failed') return { order, set: 'failed' };
     if (preparation !== undefined) return this.#prepared(order, preparation);
-    return { order, set: this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names)) };
+    const set = this.#got(typeUrl, () => this.#client?.resources.get(typeUrl, names));
+    const reading = this.#reading(order, set);
+    if (reading === undefined || !this.#step(reading)) return { order, set };
+    return this.#inTurns(order, () => (this.#step(reading) ? 'being made' : set));
   }
 
   /** Waits until what it is answered from is made: others have their turns meanwhile. */
   #prepared(order: ResponseOrder, preparation: Preparation): WaitingOrder {
-    const waiting: WaitingOrder = { order, set: 'being made' };
-    const { observer, turns } = this.#around;
+    const { observer } = this.#around;
     const { typeUrl } = order;
     let ms = 0;
+    let set: Answer | 'being made' = 'being made';
     let reading: Steps<void> | undefined;
-    turns.begin(() => {
-      if (this.#client === undefined) return false;
-      if (waiting.set !== 'being made') {
-        if (reading !== undefined && this.#step(reading)) return true;
+    return this.#inTurns(order, () => {
+      if (reading !== undefined && this.#step(reading)) return 'being made';
+      if (set !== 'being made') {
         observer.generated?.(typeUrl, ms);
-        this.#options.contained(() => this.#sendDue());
-        return false;
+        return set;
       }
       const started = performance.now();
       const more = this.#tried(typeUrl, () => preparation.piece());
-      if (more === false) waiting.set = this.#tried(typeUrl, () => preparation.result());
-      else if (more === 'failed') waiting.set = more;
-      if (typeof waiting.set === 'object') reading = this.gate?.reading(order, waiting.set);
+      if (more === false) set = this.#tried(typeUrl, () => preparation.result());
+      else if (more === 'failed') set = more;
+      if (set !== 'being made') reading = this.#reading(order, set);
       ms += performance.now() - started;
       // Comparing and writing it has a piece of its own: a list of thousands takes milliseconds.
-      return true;
+      return 'being made';
+    });
+  }
+
+  /** @param piece does a little. @returns the answer when it is there */
+  #inTurns(order: ResponseOrder, piece: () => Answer | 'being made'): WaitingOrder {
+    const waiting: WaitingOrder = { order, set: 'being made' };
+    this.#around.turns.begin(() => {
+      if (this.#client === undefined) return false;
+      waiting.set = piece();
+      if (waiting.set === 'being made') return true;
+      this.#options.contained(() => this.#sendDue());
+      return false;
     });
     return waiting;
+  }
+
+  #reading(order: ResponseOrder, set: Answer): Steps<void> | undefined {
+    return set === undefined || set === 'failed' ? undefined : this.gate?.reading(order, set);
   }
 
   /** @returns whether there are more steps; a bug in one costs the stream */

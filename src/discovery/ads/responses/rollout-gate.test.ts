@@ -38,6 +38,7 @@ it('new clusters of one response are read a few at a time', () => {
     departedResources: () => undefined,
     now: () => 0,
     generatedClusters: () => undefined,
+    *generatingClusters() {},
     tell: () => {},
     noteWaiting: () => {},
     takeRolloutEvent: () => {},

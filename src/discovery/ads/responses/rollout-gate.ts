@@ -28,6 +28,8 @@ import { LayeredResources } from './layered-resources.ts';
 import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 import {
   clustersSent,
+  readingNames,
+  readingUsability,
   suspectsAmong,
   updatesThatFetch,
   type WarmingStream,
@@ -40,6 +42,8 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 export interface GatedStream extends RetainingStream, WarmingStream, ReportedStream {
   /** All clusters that the node should have now. */
   generatedClusters(): ResourceSet | undefined;
+  /** Prepares them, in steps. */
+  generatingClusters(): Steps<void>;
   takeRolloutEvent(event: RolloutEvent): void;
 }
 
@@ -59,10 +63,7 @@ interface Candidates {
 /** How a client subscribes to clusters. Those that ask by name ask for routes first: nothing is held back for them. */
 type ClusterSubscription = 'none' | 'all' | 'by name';
 
-/** Clusters that {@link RolloutGate.reading} reads in one step. */
-const clustersAtATime = 32;
 const noNames: readonly string[] = [];
-const noClusters: ReadonlySet<string> = new Set();
 
 export class RolloutGate {
   readonly #stream: GatedStream;
@@ -113,20 +114,15 @@ export class RolloutGate {
    * Reads from resources that are new to the client what {@link prepare} and {@link sent} need of them, in steps. The results are
    * remembered for all streams.
    */
-  *reading({ typeUrl, has }: ResponseOrder, { resources }: ResourceSet): Steps<void> {
+  *reading(order: ResponseOrder, { version, resources }: ResourceSet): Steps<void> {
+    const { typeUrl, has, asked } = order;
+    const dropsGone = typeUrl === endpointType && asked.length > 0 && this.#rollout.newClusters.length > 0;
+    if (dropsGone || this.#mayPrecedeClusters(order, version)) yield* this.#stream.generatingClusters();
+    const { added, changed } = this.#stream.sentOf(typeUrl).differenceTo(resources);
     const { references } = this.#stream;
-    const difference = this.#stream.sentOf(typeUrl).differenceTo(resources);
-    if (typeUrl === clusterType && (this.#clustersVersion !== '' || has !== undefined)) {
-      for (const [index, name] of difference.added.entries()) {
-        references.usabilityOf(resources.get(name)!);
-        if (index % clustersAtATime === clustersAtATime - 1) yield;
-      }
-    }
-    if (!isGated(typeUrl) || this.#rollout.newClusters.length === 0) return;
-    for (const name of difference.changed) {
-      references.namesAmong(resources.get(name)!, noClusters);
-      yield;
-    }
+    const isKnown = this.#clustersVersion !== '' || has !== undefined;
+    if (typeUrl === clusterType && isKnown) yield* readingUsability(references, resources, added);
+    if (isGated(typeUrl) && this.#rollout.newClusters.length > 0) yield* readingNames(references, resources, changed);
   }
 
   /** What may be sent now for an order; undefined: all of it waits. */
@@ -322,10 +318,14 @@ export class RolloutGate {
    * comes after clusters of the same context.
    */
   #unsentClusters(order: ResponseOrder, { version }: ResourceSet): readonly string[] {
-    const isAnswer = order.all || order.asked.length > 0;
-    if (!isAnswer || this.#subscription !== 'all' || version === this.#clustersVersion) return noNames;
+    if (!this.#mayPrecedeClusters(order, version)) return noNames;
     const clusters = this.#stream.generatedClusters();
     return clusters === undefined ? noNames : this.#stream.sentOf(clusterType).differenceTo(clusters.resources).added;
+  }
+
+  #mayPrecedeClusters({ typeUrl, all, asked }: ResponseOrder, version: string): boolean {
+    const isAnswer = all || asked.length > 0;
+    return isAnswer && isGated(typeUrl) && this.#subscription === 'all' && version !== this.#clustersVersion;
   }
 
   #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {

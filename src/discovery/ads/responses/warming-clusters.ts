@@ -9,6 +9,7 @@ import {
   type SentCluster,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
+import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { differenceOf, type Selection, type SentResources } from './ads-sent.ts';
 import { LayeredResources } from './layered-resources.ts';
@@ -175,3 +176,32 @@ export function withFetchLimits(
   });
   return { version, resources: LayeredResources.over(resources, limited, [], sent) };
 }
+
+/** Clusters that are read in one step. */
+const clustersAtATime = 32;
+
+/** Finds out when Envoy can use each of these clusters: the results are remembered for all streams. */
+export function* readingUsability(
+  references: ResourceReferences,
+  clusters: ResourceMap,
+  names: readonly string[],
+): Steps<void> {
+  for (const [index, name] of names.entries()) {
+    references.usabilityOf(clusters.get(name)!);
+    if (index % clustersAtATime === clustersAtATime - 1) yield;
+  }
+}
+
+/** Likewise, which clusters each of these resources names. */
+export function* readingNames(
+  references: ResourceReferences,
+  resources: ResourceMap,
+  names: readonly string[],
+): Steps<void> {
+  for (const name of names) {
+    references.namesAmong(resources.get(name)!, noClusters);
+    yield;
+  }
+}
+
+const noClusters: ReadonlySet<string> = new Set();
