@@ -35,9 +35,13 @@ function entry(
 
 /** A budget with objects that come and go; its state is what each call returned. */
 class Given {
-  readonly budget = new ExportBudget({ mesh: 10, gateways: 10 });
+  readonly budget: ExportBudget;
   readonly objects = new Map<string, Config>();
   limited: ReadonlyMap<string, LimitedObject> = new Map();
+
+  constructor(gateways = 10) {
+    this.budget = new ExportBudget({ mesh: 10, gateways });
+  }
 
   put(...configs: Config[]): string[] {
     for (const config of configs) this.objects.set(keyOf(config), config);
@@ -205,6 +209,15 @@ describe('routes at gateways beyond the export limit', () => {
       { exportTo: ['.'] },
     ]);
     expect(specOf(given, 'b')).not.toHaveProperty('exportTo');
+  });
+
+  it('have a limit of their own, which the message names with its setting', () => {
+    const given = new Given(20);
+    given.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
+    expect(given.names).toEqual(['c']);
+    expect(given.limited.get('VirtualService/mallory/c')!.problem.message).toMatch(
+      /exports 27 routes at gateways, the limit is 20 .* raise PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE$/,
+    );
   });
 
   it('close connections of TLS and TCP routes', () => {
