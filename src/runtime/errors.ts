@@ -64,6 +64,7 @@ export const warningTable = {
   EJECTION_LIMITS_FAILOVER: 'too few endpoints can be ejected for a failover',
   CERTIFICATE_SHARED: 'servers with separate routes share a certificate',
   PATCH_NOT_APPLIED: 'a patch of an EnvoyFilter matches nothing',
+  HOST_NAME_ENDPOINT: 'an endpoint is a host name where an IP address is needed',
   REFERENCE_NOT_GRANTED: 'no ReferenceGrant allows the reference',
   CLASS_NOT_FOUND: 'there is no such GatewayClass',
   OPTION_UNKNOWN: 'an option or a value of it is not known',

@@ -25,6 +25,21 @@ it('validate warns of a WorkloadEntry with a host name that a STATIC ServiceEntr
   ]);
 });
 
+it('validate warns of a WorkloadEntry with a host name that a Service selects', async () => {
+  const service = `
+apiVersion: v1
+kind: Service
+metadata: { name: vm, namespace: shop }
+spec: { selector: { app: vm }, ports: [{ port: 80, name: http }] }
+---`;
+  expect(await warnings(workload('vm.internal'), service)).toEqual([
+    expect.stringMatching(
+      /^WorkloadEntry shop\/vm1 spec.address is the host name vm.internal, .*Service shop\/vm does/,
+    ),
+  ]);
+  expect(await warnings(workload('10.0.0.1'), service)).toEqual([]);
+});
+
 it('validate accepts a host name that Envoy resolves, and an IP address in a STATIC ServiceEntry', async () => {
   expect(await warnings(workload('localhost'), entry('DNS'))).toEqual([]);
   expect(await warnings(workload('10.0.0.1'), entry('STATIC'))).toEqual([]);

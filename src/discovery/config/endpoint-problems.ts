@@ -2,14 +2,16 @@
 import type { Config } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { Problem } from '../../model/config/problem.ts';
+import type { Service } from '../../model/services/service.ts';
 import { buildServiceRegistry } from '../../model/services/service-registry.ts';
 import { hostNameEndpoints } from '../../networking/index.ts';
 
 /** Warnings, one for each WorkloadEntry and service. */
 export function endpointProblems(configs: readonly Config[]): Problem[] {
-  const { ServiceEntry, WorkloadEntry } = configSetOf(configs);
+  const set = configSetOf(configs);
+  const { WorkloadEntry } = set;
   const entries = new Map(WorkloadEntry.map((entry) => [`${entry.namespace}/${entry.name}`, entry]));
-  const { services, endpoints } = buildServiceRegistry({ ServiceEntry, WorkloadEntry });
+  const { services, endpoints } = buildServiceRegistry(set);
   const found = new Map<string, Problem>();
   for (const service of services) {
     const { hostname, namespace } = service;
@@ -22,9 +24,15 @@ export function endpointProblems(configs: readonly Config[]): Problem[] {
         object: `WorkloadEntry ${namespace}/${workloadName}`,
         key: { kind: 'WorkloadEntry', namespace, name: workloadName },
         field: 'spec.address',
-        message: `is the host name ${address}, which ServiceEntry ${service.origin.namespace}/${service.origin.name} (resolution STATIC) does not resolve: no client of ${hostname} is sent this endpoint; use an IP address, or resolution DNS`,
+        message: `is the host name ${address}, which ${selectorText(service)} does not resolve: no client of ${hostname} is sent this endpoint; use an IP address${service.origin.kind === 'Service' ? '' : ', or resolution DNS'}`,
+        code: 'HOST_NAME_ENDPOINT',
       });
     }
   }
   return [...found.values()];
+}
+
+function selectorText({ origin }: Service): string {
+  const object = `${origin.kind} ${origin.namespace}/${origin.name}`;
+  return origin.kind === 'Service' ? object : `${object} (resolution STATIC)`;
 }

@@ -1,4 +1,5 @@
 /** Matches of a VirtualService that no request reaches, because an earlier route takes all that they match. */
+import { onceFor } from '../collections/once-for.ts';
 import type { FieldError } from '../fields/decode.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
@@ -8,13 +9,14 @@ export interface ShadowedMatch extends FieldError {
   readonly by: string;
 }
 
-export function shadowedMatches({ http = [], tls = [], tcp = [] }: VirtualService): ShadowedMatch[] {
-  return [
+/** Found when the object is decoded; checks of a control plane ask again and again. */
+export const shadowedMatches = onceFor(
+  ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
     ...shadowedIn('http', http, takesEveryRequest, new EarlierPrefixes()),
     ...shadowedIn('tls', tls, () => false),
     ...shadowedIn('tcp', tcp, (match) => Object.keys(match).length === 0),
-  ];
-}
+  ],
+);
 
 function shadowedIn<M extends object>(
   list: 'http' | 'tls' | 'tcp',
