@@ -7,7 +7,8 @@ import { clusterConfig } from './config/config-sources.ts';
 import type { MeshConfigs } from './config/mesh-configs.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
 import { ClusterObjects, problemsText } from './distribution/cluster-objects.ts';
-import { ObjectDistribution, type ObjectDistributionOptions } from './distribution/distribution.ts';
+import { ObjectDistribution } from './distribution/distribution.ts';
+import type { ObjectDistributionOptions } from './distribution/distribution-options.ts';
 import { statusKinds } from './distribution/status-objects.ts';
 import type { FollowedCluster } from './followed-cluster.ts';
 import { resourceOf } from './kubernetes/api-resource.ts';
@@ -15,6 +16,7 @@ import { type DutySources, dutiesOf, leaseOfRevision } from './leader/duties.ts'
 import { Elections } from './leader/elections.ts';
 import { processMoment } from './leader/leader-term.ts';
 import { leaseTimesOf } from './leader/lease-times.ts';
+import { OtherReplicas } from './leader/other-replicas.ts';
 import { RejectionEvents } from './leader/rejection-events.ts';
 import { presenceLeaseOf } from './leader/replica-presence.ts';
 import { ReplicaWords } from './leader/status/replica-words.ts';
@@ -55,7 +57,7 @@ export class ClusterWrites {
   }
 
   #makeDistribution(): ObjectDistribution {
-    const { cluster, configs, limits, proxies, made } = this.#writes;
+    const { cluster, options, configs, limits, proxies, made } = this.#writes;
     return new ObjectDistribution({
       objects: new ClusterObjects({
         source: cluster.sources.get(clusterConfig)!,
@@ -63,6 +65,10 @@ export class ClusterWrites {
         objectOf: (kind, key) => cluster.informers.storeOf(resourceOf(kind)).get(key),
       }),
       ...{ configs, proxies, made },
+      others: new OtherReplicas({
+        ...{ server: cluster.server, namespace: options.namespace, identity: cluster.identity },
+        ...{ leaseMs: options.leaseMs, now: () => performance.now() },
+      }),
       now: () => performance.now(),
     });
   }

@@ -117,6 +117,11 @@ class World {
   });
   refused: (key: string, mistake: Mistake | undefined) => void = () => {};
   readonly clients: Client[] = [];
+  /** Replicas whose proxies this one does not see. */
+  readonly others: { look(): Promise<void>; mayServe: readonly string[] | undefined } = {
+    look: async () => {},
+    mayServe: [],
+  };
   readonly distribution = new ObjectDistribution({
     objects: {
       toldOf: (key) =>
@@ -131,6 +136,7 @@ class World {
       this.made++;
       return this.cache.made(...question);
     },
+    others: this.others,
     now: () => this.now,
   });
 
@@ -574,5 +580,54 @@ describe('an object that takes effect only in part', () => {
     expect(decidedConditions({ generation: 1 })).toEqual([]);
     const distribution = { generation: 1, upToDate: 1, concerned: 1 };
     expect(decidedConditions({ distribution })).toEqual(['Reconciled', 'Rejected', 'Invalid']);
+  });
+});
+
+describe('an object of which this replica has no proxy', () => {
+  const key = 'EnvoyFilter/shop/a';
+  const absent = 'istiod-b_22222222';
+
+  /** The proxies went to another replica, and the object changed. */
+  async function withoutProxies(mayServe: readonly string[] | undefined): Promise<void> {
+    world.apply(...services, filter('a', 1, 'cart'));
+    one.acknowledges();
+    other.acknowledges();
+    await world.look();
+    world.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
+    one.node.close();
+    other.node.close();
+    world.others.mayServe = mayServe;
+    world.now += 60_000;
+    world.apply(...services, filter('a', 2, 'cart'));
+    await world.look();
+    world.now += 10_000;
+  }
+
+  it('is Unknown while another replica may serve its proxies, and the message names that one', async () => {
+    await withoutProxies([absent]);
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual([`Reconciled Unknown 2: no proxy of this replica; not reported by ${absent}`]);
+    expect(conditionsOf(world.verdict(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
+  });
+
+  it('is True when no other replica is left', async () => {
+    await withoutProxies([absent]);
+    await world.look();
+    world.others.mayServe = [];
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled True 2: 0/0 proxies up to date']);
+  });
+
+  it('is True when a proxy of the other replica has reconnected and acknowledged it', async () => {
+    await withoutProxies([absent]);
+    await world.look();
+    world.connect().acknowledges();
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
+  });
+
+  it('has no new status while it is not known which replicas there are', async () => {
+    await withoutProxies(undefined);
+    expect(await world.look()).toEqual([]);
   });
 });

@@ -8,14 +8,13 @@ import { setBounded } from '../../model/collections/set-bounded.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText, parseConfigKey } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
-import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { memoized } from '../../runtime/memoized.ts';
 import { Turns } from '../../runtime/turns.ts';
-import type { ConfigSnapshot } from '../config/config-snapshot.ts';
 import type { Publication } from '../push/mesh-state.ts';
 import { ChangedObjects } from './changed-objects.ts';
 import { isNamed, typesConcerned } from './concern.ts';
+import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
 import {
@@ -29,24 +28,7 @@ import {
 import { type ObjectWarning, ObjectWarnings } from './object-warnings.ts';
 import { type Count, type FollowedProxy, numberOfVersion, ProxyProgress } from './proxy-progress.ts';
 import { type Blame, blameOf, type MadeResource } from './rejection-origin.ts';
-import { generationOf, hasStatus, type StatusObjects, statusKinds } from './status-objects.ts';
-
-export interface ObjectDistributionOptions {
-  readonly objects: StatusObjects;
-  /** The objects in force. */
-  readonly configs: () => ConfigSnapshot;
-  /** All that are connected. */
-  readonly proxies: () => Iterable<FollowedProxy>;
-  /** What a shape has of a type, with what it was made from. */
-  readonly made: (
-    context: PushContext,
-    typeUrl: string,
-    shape: ProxyShape,
-    names: readonly string[] | '*',
-  ) => readonly { readonly name: string; readonly dependsOn: readonly ConfigKey[] }[];
-  /** Milliseconds, of any beginning. */
-  readonly now: () => number;
-}
+import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
 
 /** An object that not all proxies have, or one that Envoy rejects. */
 interface Followed {
@@ -224,7 +206,10 @@ export class ObjectDistribution {
       (proxy, typeUrl) => this.#blameOf(proxy, typeUrl),
       () => performance.now() < traceUntil,
     );
-    if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(turns);
+    if (this.#followed.size > 0 || !this.#rejections.isEmpty) {
+      await this.#options.others?.look();
+      await this.#compare(turns);
+    }
     this.#due.tell();
     const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
@@ -329,8 +314,14 @@ export class ObjectDistribution {
     const { generation, told } = followed;
     const { resource, reason } = rejections?.blame ?? { resource: '', reason: '' };
     const rejection = rejections && { proxies: rejections.proxies, resource, reason };
-    const now: Distribution = { generation, ...count, ...(rejection && { rejection }) };
     const isThere = count.concerned > 0;
+    const unreported = isThere ? [] : this.#options.others?.mayServe;
+    if (!isThere && this.#options.others && unreported === undefined) return;
+    const now: Distribution = {
+      ...{ generation, ...count, ...(rejection && { rejection }) },
+      ...(unreported && unreported.length > 0 && { unreported }),
+    };
+    if (now.unreported && this.#isUnmentioned(key, followed)) return void this.#followed.delete(key);
     // Who rejected it is gone, and nobody else has taken it since: it is not mended.
     const isUnmended = told?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
     if (isUnmended && !followed.mustTell) return;
@@ -342,11 +333,9 @@ export class ObjectDistribution {
   }
 
   #completed(key: string, followed: Followed, now: Distribution): void {
-    const says = this.#options.objects.toldOf(key)?.conditions.size ?? 0;
     if (now.concerned === 0) {
       if (this.#options.now() - this.#begun < settlingMs && followed.told === undefined && !followed.mustTell) return;
-      // Of what nobody has there is nothing to say, unless something was said before.
-      if (says === 0 && followed.told === undefined && !followed.mustTell) {
+      if (this.#isUnmentioned(key, followed)) {
         this.#followed.delete(key);
         return;
       }
@@ -354,6 +343,11 @@ export class ObjectDistribution {
     this.#note(key, followed, now, true);
     this.#followed.delete(key);
     setBounded(this.#complete, key, now, mostComplete);
+  }
+
+  /** No status says anything of it: an object that no proxy here has gets none. */
+  #isUnmentioned(key: string, { told, mustTell }: Followed): boolean {
+    return (this.#options.objects.toldOf(key)?.conditions.size ?? 0) === 0 && told === undefined && !mustTell;
   }
 
   #isWorthTelling({ told, toldAt }: Followed, now: Distribution): boolean {

@@ -19,6 +19,8 @@ export interface Distribution {
   readonly concerned: number;
   /** Absent: nobody rejects anything of it. */
   readonly rejection?: Rejection;
+  /** Replicas that may serve proxies which it concerns, and do not report them; absent: none. */
+  readonly unreported?: readonly string[];
 }
 
 export interface Mistake {
@@ -41,14 +43,14 @@ export interface ObjectVerdict {
   readonly generation?: number;
 }
 
-export function isComplete({ upToDate, concerned, rejection }: Distribution): boolean {
-  return upToDate === concerned && rejection === undefined;
+export function isComplete({ upToDate, concerned, rejection, unreported }: Distribution): boolean {
+  return upToDate === concerned && rejection === undefined && unreported === undefined;
 }
 
 /** A condition as it should be; who writes it gives it its time. */
 export interface WantedCondition {
   readonly type: string;
-  readonly status: 'True' | 'False';
+  readonly status: 'True' | 'False' | 'Unknown';
   readonly reason: string;
   readonly message: string;
   readonly observedGeneration: number;
@@ -112,9 +114,14 @@ const notInForce = 'The object is not in force: what was valid last is, if there
 const elsewhere = ', proxies of another replica reject it';
 
 function reconciled(distribution: Distribution, isRejectedElsewhere: boolean): WantedCondition {
-  const { upToDate, concerned, rejection, generation } = distribution;
+  const { upToDate, concerned, rejection, generation, unreported } = distribution;
   const complete = isComplete(distribution) && !isRejectedElsewhere;
   const isRejected = rejection !== undefined || isRejectedElsewhere;
+  if (unreported !== undefined && !isRejected) {
+    const message = `no proxy of this replica; not reported by ${namesText(unreported)}`;
+    const condition = { type: reconciledCondition, status: 'Unknown', reason: 'ReplicaNotReporting' } as const;
+    return { ...condition, message, observedGeneration: generation };
+  }
   return {
     type: reconciledCondition,
     status: complete ? 'True' : 'False',
@@ -122,6 +129,13 @@ function reconciled(distribution: Distribution, isRejectedElsewhere: boolean): W
     message: `${upToDate}/${concerned} proxies up to date${rejection === undefined && isRejected ? elsewhere : ''}`,
     observedGeneration: generation,
   };
+}
+
+const maxNamedReplicas = 5;
+
+function namesText(names: readonly string[]): string {
+  const more = names.length > maxNamedReplicas ? ` and ${names.length - maxNamedReplicas} more` : '';
+  return `${names.slice(0, maxNamedReplicas).join(', ')}${more}`;
 }
 
 function rejected({ concerned, generation }: Distribution, { proxies, resource, reason }: Rejection): WantedCondition {
