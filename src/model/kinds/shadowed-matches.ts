@@ -7,6 +7,8 @@ import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 export interface ShadowedMatch extends FieldError {
   /** `http[0]`. */
   readonly by: string;
+  /** The earlier route has a prefix of the path, and not the same match. */
+  readonly byPrefix?: true;
 }
 
 /** Found when the object is decoded; checks of a control plane ask again and again. */
@@ -26,6 +28,7 @@ function shadowedIn<M extends object>(
 ): ShadowedMatch[] {
   const seen = new Map<string, number>();
   let catchAll: number | undefined;
+  let ofPrefixes = 0;
   return routes.flatMap(({ match = [] }, index) => {
     if (catchAll !== undefined) {
       const by = `${list}[${catchAll}]`;
@@ -45,10 +48,15 @@ function shadowedIn<M extends object>(
         return [{ path, message: `is never reached: ${by} has the same match; remove one`, by }];
       }
       const found = prefixes?.covering(conditions);
-      if (found === undefined) return [];
+      if (found === undefined || ++ofPrefixes > maxOfObject) return [];
       const by = `${list}[${found.index}]`;
       return [
-        { path, message: `is never reached: ${by} matches the prefix ${found.prefix}; move it before ${by}`, by },
+        {
+          path,
+          message: `is never reached: ${by} matches the prefix ${found.prefix}; move it before ${by}`,
+          by,
+          byPrefix: true,
+        },
       ];
     });
     // Matches of one route do not shadow each other: they have the same effect.
@@ -76,6 +84,8 @@ interface EarlierMatch extends Conditions {
 
 /** Every path begins so. */
 const anyPath = '/';
+/** Matches of an object that are reported for a prefix. */
+const maxOfObject = 20;
 /** Matches of one prefix that are compared with a later one. */
 const maxOfPrefix = 16;
 

@@ -10,7 +10,8 @@ import type * as V from './virtual-service.ts';
 
 export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
   return [
-    ...shadowedMatches(spec),
+    // By a prefix: reported by the checks across objects, which have bounds.
+    ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
     ...largeBodies(spec),
     ...faultsOfNobody(spec),
     ...claimsInMesh(spec),
