@@ -118,7 +118,7 @@ describe('resolveDiscoveryOptions', () => {
   it('bounds files of configuration as it is told, and never to nothing', () => {
     const byDefault = {
       ...{ maxFileBytes: 8_388_608, maxBytes: 268_435_456, maxEntries: 100_000 },
-      maxExportedPerNamespace: 5_000,
+      maxExportedPerNamespace: 10_000,
       maxGatewayRoutesPerNamespace: 20_000,
       maxEndpointsPerNamespace: 65_536,
     };

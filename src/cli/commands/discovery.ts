@@ -107,7 +107,7 @@ and what was in force of it stays):
   PILOT_CONFIG_MAX_ENTRIES                      names in it and in all directories below, default 100000
 
 Limit for tenants (environment; younger objects beyond it are not exported):
-  PILOT_MAX_EXPORTED_PER_NAMESPACE              clusters and routes that one namespace exports to sidecars, default 5000
+  PILOT_MAX_EXPORTED_PER_NAMESPACE              clusters and routes that one namespace exports to sidecars, default 10000
   PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE        routes of one namespace at gateways, and paths of its Ingresses, default 20000
   PILOT_MAX_ENDPOINTS_PER_NAMESPACE             endpoints of the services of one namespace, default 65536
 

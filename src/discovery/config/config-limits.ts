@@ -27,7 +27,7 @@ export const defaultConfigLimits: ConfigLimits = {
   maxBytes: 256 * mebibyte,
   maxEntries: 100_000,
   // Each takes about 300 bytes in each sidecar that is limited by no Sidecar object, and 20 us of each push that adds or removes a service.
-  maxExportedPerNamespace: 5_000,
+  maxExportedPerNamespace: 10_000,
   maxGatewayRoutesPerNamespace: 20_000,
   // Each takes about 100 bytes in each sidecar that is limited by no Sidecar object: 6.5 MB.
   maxEndpointsPerNamespace: 65_536,
