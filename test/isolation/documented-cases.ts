@@ -94,6 +94,7 @@ export const documentedCases: readonly DocumentedCase[] = [
   },
   {
     title: "gives another namespace's service a name of its own with an ExternalName Service",
+    code: 'aliases-foreign-host',
     example: [
       {
         ...{ apiVersion: 'v1', kind: 'Service' },
@@ -109,6 +110,7 @@ export const documentedCases: readonly DocumentedCase[] = [
   {
     title:
       'adds the filter that resolves dynamic names to HTTP listeners, with a ServiceEntry of resolution DYNAMIC_DNS',
+    code: 'adds-dynamic-dns',
     example: [
       istio('ServiceEntry', { hosts: ['*.mine.example.org'], resolution: 'DYNAMIC_DNS', ports: [http('http', 4444)] }),
     ],

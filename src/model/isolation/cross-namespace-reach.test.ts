@@ -3,6 +3,7 @@ import { readConfigFile } from '../config/config-file.ts';
 import { configSetOf } from '../config/config-set.ts';
 import { problemText } from '../config/problem.ts';
 import { defaultMeshConfig, type MeshConfig } from '../mesh/mesh-config.ts';
+import { firstSlot } from '../services/auto-allocate.ts';
 import { crossNamespaceReach, reachCodes } from './cross-namespace-reach.ts';
 
 const bank = `
@@ -15,6 +16,17 @@ apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: rates, namespace: bank}
 spec: {hosts: [rates.example.com], addresses: [10.200.0.1], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}
+`;
+
+/** A host whose allocated address is that of `mallory/a.test`. */
+const collidingHost = Array.from({ length: 2_000_000 }, (_, index) => `h${index}.test`).find(
+  (host) => firstSlot(`zoo/${host}`) === firstSlot('mallory/a.test'),
+);
+const collision = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: younger, namespace: zoo, creationTimestamp: 2030-01-01T00:00:00Z}
+spec: {hosts: [${collidingHost}], resolution: DNS, ports: [{number: 80, name: http, protocol: HTTP}]}
 `;
 
 interface Options {
@@ -38,7 +50,7 @@ function found(
   };
   const [metadata = '', spec = ''] = body.startsWith('{metadata') ? body.split(' spec: ') : ['', body];
   const more = metadata === '' ? '' : `, ${metadata.slice('{metadata: {'.length, -2)}`;
-  const text = `${bank}---\napiVersion: ${group[kind] ?? 'networking.istio.io/v1'}\nkind: ${kind.replace('Kubernetes', '')}\nmetadata: {name: one, namespace: ${namespace}${more}}\nspec: ${spec}\n`;
+  const text = `${bank}---${collision}---\napiVersion: ${group[kind] ?? 'networking.istio.io/v1'}\nkind: ${kind.replace('Kubernetes', '')}\nmetadata: {name: one, namespace: ${namespace}${more}}\nspec: ${spec}\n`;
   const { configs, problems } = readConfigFile('a.yaml', text, { creationTimestamp: 0 });
   expect(problems.filter(({ severity }) => severity === 'error').map(problemText)).toEqual([]);
   const settings = { mesh: { ...defaultMeshConfig, ...mesh }, scopesGateways, domain: 'cluster.local' };
@@ -93,6 +105,25 @@ const rows: readonly (readonly [kind: string, body: string, found: readonly stri
   ['ServiceEntry', `{hosts: [a.test], addresses: [10.66.0.0/24, 10.66.1.1], ports: [${tcp}]}`, []],
   ['ServiceEntry', `{hosts: [a.test], ports: [${port}, ${tcp}]}`, ['captures-port spec.ports[1]']],
   ['ServiceEntry', `{hosts: [rates.example.com], exportTo: ["."], addresses: [0.0.0.0/0], ports: [${tcp}]}`, []],
+  ['ServiceEntry', `{hosts: [a.test], resolution: DNS, ports: [${port}]}`, ['moves-allocated-address spec.hosts']],
+  ['ServiceEntry', `{hosts: [a.test], addresses: [10.200.0.9], resolution: DNS, ports: [${port}]}`, []],
+  [
+    'ServiceEntry',
+    `{hosts: ["*.b.test"], resolution: DYNAMIC_DNS, ports: [${port}]}`,
+    ['adds-dynamic-dns spec.resolution'],
+  ],
+  [
+    'ServiceEntry',
+    `{hosts: [b.test], resolution: STATIC, endpoints: [{address: 10.0.0.1}, {address: 127.0.0.1}, {address: "::1"}], ports: [${port}]}`,
+    ['reaches-proxy-loopback spec.endpoints[1].address', 'reaches-proxy-loopback spec.endpoints[2].address'],
+  ],
+  [
+    'ServiceEntry',
+    `{hosts: [b.test], exportTo: ["."], resolution: STATIC, endpoints: [{address: 127.0.0.1}], ports: [${port}]}`,
+    [],
+  ],
+  ['Service', '{type: ExternalName, externalName: rates.example.com}', ['aliases-foreign-host spec.externalName']],
+  ['Service', '{type: ExternalName, externalName: other.example.org}', []],
   [
     'Service',
     '{metadata: {labels: {topology.istio.io/network: west}}} spec: {clusterIP: 10.96.6.6, ports: [{port: 15443}]}',

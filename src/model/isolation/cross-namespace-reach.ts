@@ -9,7 +9,10 @@ import type { ConfigSet } from '../config/config-set.ts';
 import { type HostKeys, isHostWithin, isWildcard } from '../fields/hostname.ts';
 import { isHttp, protocolOf } from '../fields/protocol.ts';
 import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
+import type { ServiceEntry } from '../kinds/service-entry.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
+import { firstSlot } from '../services/auto-allocate.ts';
+import { allocationNames } from '../services/service-entry-services.ts';
 import { exportSet, mayExport } from '../services/visibility.ts';
 
 /** The ways, each named by the code of its warning. */
@@ -23,6 +26,7 @@ export const reachCodes = [
   ] as const),
   ...(['selects-foreign-workloads', 'is-network-gateway', 'takes-every-host'] as const),
   ...(['takes-routes-of-all-namespaces', 'patches-whole-mesh', 'export-not-allowed'] as const),
+  ...(['aliases-foreign-host', 'adds-dynamic-dns', 'reaches-proxy-loopback', 'moves-allocated-address'] as const),
 ];
 
 export type ReachCode = (typeof reachCodes)[number];
@@ -98,7 +102,13 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     const message = `"${spec.host}" is a host of ${owner}: the rule applies to clients of ${namespace} only, whatever exportTo says`;
     yield { code: 'rules-foreign-host', field: 'spec.exportTo', message };
   },
-  ServiceEntry: function* ({ namespace, spec }, known, { mesh }) {
+  ServiceEntry: function* (entry, known, { mesh }) {
+    const { namespace, spec } = entry;
+    const moved = mayExport(namespace, mesh) ? known.movedBy(entry) : undefined;
+    if (moved !== undefined) {
+      const message = `takes the allocated address of ${moved}, which gets another one: give this object addresses, or ${mayAdvice}`;
+      yield { code: 'moves-allocated-address', field: 'spec.hosts', message };
+    }
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
       const owner = known.ownerOf(host, namespace);
@@ -111,6 +121,15 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       if (what === undefined) continue;
       const message = `${address} takes connections to ${what} in every namespace: ${exportAdvice}`;
       yield { code: 'captures-addresses', field: `spec.addresses[${index}]`, message };
+    }
+    for (const [index, { address }] of (spec.endpoints ?? []).entries()) {
+      if (!isLoopback(address)) continue;
+      const message = `${address} is the loopback of each proxy that uses the service, also of shared gateways: ${exportAdvice}`;
+      yield { code: 'reaches-proxy-loopback', field: `spec.endpoints[${index}].address`, message };
+    }
+    if (spec.resolution === 'DYNAMIC_DNS') {
+      const message = `HTTP listeners of other namespaces get the filter that resolves names of requests: ${exportAdvice}`;
+      yield { code: 'adds-dynamic-dns', field: 'spec.resolution', message };
     }
     if ((spec.addresses ?? []).length > 0) return;
     for (const [index, { number, protocol }] of spec.ports.entries()) {
@@ -134,7 +153,13 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       ))
     )
       return;
-    if (spec.type === 'ExternalName') return;
+    if (spec.type === 'ExternalName') {
+      const owner = spec.externalName && known.ownerOf(spec.externalName, namespace);
+      if (!owner) return;
+      const message = `"${spec.externalName}" is a host of ${owner}, and gets the name of this service as well: ${exportAdvice}`;
+      yield { code: 'aliases-foreign-host', field: 'spec.externalName', message };
+      return;
+    }
     const hasSelector = Object.keys(spec.selector ?? {}).length > 0;
     const address = spec.clusterIP === 'None' ? undefined : spec.clusterIP;
     const what = address && known.captured(address, namespace);
@@ -214,10 +239,19 @@ class KnownNames {
   readonly #entryHosts = new Map<string, Set<string>>();
   /** Services by virtual address: `namespace/host`. */
   readonly #addresses = new Map<string, Set<string>>();
+  /** `namespace/host` by the place of its allocated address, oldest first. */
+  readonly #allocated = new Map<number, string[]>();
 
   constructor({ ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>, { domain }: ReachSettings) {
     this.#suffix = `.svc.${domain}`;
-    for (const { namespace, spec } of ServiceEntry) {
+    for (const entry of ServiceEntry) {
+      const { namespace, spec } = entry;
+      for (const name of allocationNames(entry)) {
+        const slot = firstSlot(name);
+        const known = this.#allocated.get(slot);
+        if (known === undefined) this.#allocated.set(slot, [name]);
+        else known.push(name);
+      }
       for (const host of spec.hosts) addTo(this.#entryHosts, host, namespace);
       for (const address of spec.addresses ?? []) addTo(this.#addresses, address, `${namespace}/${spec.hosts[0]}`);
     }
@@ -237,6 +271,17 @@ class KnownNames {
     // Of a host that both have, the own one is meant.
     const other = [...(owners ?? [])].find((owner) => owner !== namespace);
     return other && described(other);
+  }
+
+  /** A name of another namespace, `namespace/host`, that would have the address of this older entry. */
+  movedBy(entry: Config<ServiceEntry>): string | undefined {
+    for (const name of allocationNames(entry)) {
+      const [first, ...later] = this.#allocated.get(firstSlot(name)) ?? [];
+      if (first !== name) continue;
+      const moved = later.find((other) => !other.startsWith(`${entry.namespace}/`));
+      if (moved !== undefined) return moved;
+    }
+    return undefined;
   }
 
   /** What connections to an address or a range are meant for, if it is not the namespace's own. */
@@ -266,6 +311,10 @@ class KnownNames {
     }
     return undefined;
   }
+}
+
+function isLoopback(address: string): boolean {
+  return address === '::1' || (isIPv4(address) && address.startsWith('127.'));
 }
 
 function described(namespace: string): string {

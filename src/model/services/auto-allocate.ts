@@ -128,6 +128,11 @@ interface Allocated extends AllocatedAddresses {
   readonly hash: number;
 }
 
+/** The place that a name has unless an earlier name has it. */
+export function firstSlot(name: string): number {
+  return fnv1a(name) % slots;
+}
+
 /** Names that get their addresses in one step. */
 const namesAtATime = 64;
 
