@@ -53,7 +53,10 @@ export function explainCommand(print: (text: string) => void = (text) => standar
     .option('--sni <name>', "of its TLS, default: the URL's host")
     .option('--http2', 'instead of HTTP/1.1')
     .option('--source <ip>', 'address of the client; policies that match addresses are not decided without it')
-    .option('--principal <id>', "SPIFFE ID in the client's certificate (default: no certificate)")
+    .option(
+      '--principal <id>',
+      "URI or DNS name in the client's certificate, such as a SPIFFE ID (default: no certificate)",
+    )
     .option('--inbound', 'it comes to the workload, instead of from it');
   command.optionsGroup('The answer:');
   command.addOption(new Option('--format <format>', 'how it is printed').choices(['text', 'json']).default('text'));

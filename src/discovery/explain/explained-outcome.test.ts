@@ -165,3 +165,18 @@ test('what Envoy responds to a gRPC request has status 200 and the error in grpc
   const outcome = outcomeOf(gateway + oneServer + missing, { headers: ['content-type=application/grpc'] });
   expect(outcome).toMatchObject({ kind: 'no cluster', status: 200, grpcStatus: 14, flag: 'NC' });
 });
+
+test.each([
+  ['client.test', true],
+  ['other.test', false],
+  ['spiffe://cluster.local/ns/shop/sa/web', true],
+  ['spiffe://cluster.local/ns/shop/sa/other', false],
+])('a gateway with subjectAltNames accepts a client named %s: %s', (principal, isAccepted) => {
+  const names = '[client.test, "spiffe://cluster.local/ns/shop/sa/web"]';
+  const server = `{port: {number: 18443, name: https, protocol: HTTPS}, hosts: ["*.shop.test"], tls: {mode: MUTUAL, credentialName: web, subjectAltNames: ${names}}}`;
+  const outcome = outcomeOf(gateway.replace(/servers: .*/, `servers: [${server}]`) + oneServer + toA, {
+    url: 'https://m.shop.test:18443/',
+    principal,
+  });
+  expect(outcome.kind).toBe(isAccepted ? 'forwarded' : 'closed');
+});

@@ -16,7 +16,7 @@ import { matchesString } from './string-matches.ts';
 export interface EndedTls {
   /** Why the handshake fails; `undefined` if it does not. */
   readonly refusal?: string;
-  /** The SPIFFE ID in the client's certificate, if the proxy requests one. */
+  /** The URI or DNS name in the client's certificate, if the proxy requests one. */
   readonly principal?: string;
 }
 
@@ -66,5 +66,6 @@ function isAccepted(principal: string, validation: CertificateValidationContext 
   }
   const names = validation.matchTypedSubjectAltNames;
   if (names.length === 0) return true;
-  return names.some(({ sanType, matcher }) => sanType === SanType.URI && matcher && matchesString(matcher, principal));
+  const type = principal.includes('://') ? SanType.URI : SanType.DNS;
+  return names.some(({ sanType, matcher }) => sanType === type && matcher && matchesString(matcher, principal));
 }

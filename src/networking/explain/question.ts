@@ -16,7 +16,7 @@ export interface Question {
     readonly sni?: string;
     /** What it offers, the preferred first. */
     readonly alpn: readonly string[];
-    /** The SPIFFE ID in the client's certificate; absent: the client presents none. */
+    /** The URI or DNS name in the client's certificate; absent: the client presents none. */
     readonly principal?: string;
   };
   /** Milliseconds since the epoch; decides whether tokens are valid. Absent: the time of the machine. */
