@@ -105,7 +105,7 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
       NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
       PILOT_DEBOUNCE_MAX: longestDebounce,
       PILOT_XDS_CLUSTER_REMOVAL_DELAY: `${removalDelayMs}ms`,
-      // A gateway keeps the cluster of a service that is gone as long as its routes name it, which the oracle does not know.
+      // A gateway keeps the cluster of a removed service while its routes name it, which the oracle does not know.
       PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0',
     },
   });

@@ -1,4 +1,4 @@
-/** Lifelines, stamps and verdicts of the page with a wide trace of somebody else's machines, on a wide and a narrow screen. */
+/** Lifelines, labels and verdicts of the page with a wide trace of other machines, on a wide and a narrow screen. */
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createMachine } from 'xstate';

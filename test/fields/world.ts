@@ -72,7 +72,7 @@ export function readWorlds(): readonly World[] {
   });
 }
 
-/** What the proxy of a world asks for by name. */
+/** Resources that the proxy of a world requests by name. */
 export interface AskedNames {
   readonly endpoints: readonly string[];
   readonly routes: readonly string[];

@@ -28,7 +28,7 @@ export function troubles(said: readonly Said[]): string[] {
   );
 }
 
-/** Compares a scene with its file, in which each line stands once. With UPDATE_TRANSCRIPTS=1 the file is written anew. */
+/** Compares a scene with its file, which contains each line once. UPDATE_TRANSCRIPTS=1 rewrites the file. */
 export function expectTranscript(scene: string, said: readonly Said[]): void {
   const file = join(folder, `${scene}.txt`);
   const seen = new Set(said.flatMap(({ program, lines }) => lines.flatMap((line) => normalised(program, line))));

@@ -66,7 +66,7 @@ it('a push of another namespace does not wait until all valid objects of a tenan
   expect(failures).toEqual([]);
 });
 
-/** Longest stretch for which the event loop may serve nobody else, in processor time of a quiet machine. It was 343 to 498 with 3,000. */
+/** Longest stretch of one turn of the event loop, in processor time of a quiet machine. It was 343 to 498 ms with 3,000 Services. */
 const maxStretchMs = 50;
 const portsOfService = 20;
 const services = sized({ short: 300, full: 3_000 });

@@ -89,7 +89,7 @@ export class ConfigDirectory implements ConfigSource {
     this.#limits = limits;
   }
 
-  /** The objects in force. */
+  /** The current objects. */
   get snapshot(): ConfigSnapshot {
     return this.#definitions.snapshot;
   }

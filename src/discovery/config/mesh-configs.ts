@@ -104,7 +104,7 @@ export class MeshConfigs {
     this.#ingressBudget = new IngressBudget((limits ?? defaultConfigLimits).maxGatewayRoutesPerNamespace);
   }
 
-  /** The objects in force. */
+  /** The current objects. */
   get snapshot(): ConfigSnapshot {
     // Another mesh configuration makes everything anew (a forced push): nobody has to be told of single objects.
     if (this.#settings !== this.#mesh() && this.#made.size + this.#written.set.Ingress.length > 0) {

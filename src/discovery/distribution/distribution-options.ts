@@ -8,7 +8,7 @@ import type { StatusObjects } from './status-objects.ts';
 
 export interface ObjectDistributionOptions {
   readonly objects: StatusObjects;
-  /** The objects in force. */
+  /** The current objects. */
   readonly configs: () => ConfigSnapshot;
   /** All that are connected. */
   readonly proxies: () => Iterable<FollowedProxy>;

@@ -44,7 +44,7 @@ test('a replica counts while its Lease changes, and 60 s after it expired', asyn
   expect(await at(94_000)).toEqual([]);
 });
 
-test('a replica that released its Lease, or whose Lease is gone, counts for 60 s', async () => {
+test('a replica that released its Lease, or whose Lease was deleted, counts for 60 s', async () => {
   for (const end of ['released', 'deleted']) {
     const { hold, leases, at } = given();
     hold(other, '1');

@@ -702,7 +702,7 @@ function differing(a: State[string], b: State[string]): string[] {
   return [...new Set([...before.keys(), ...after.keys()])].filter((name) => before.get(name) !== after.get(name));
 }
 
-/** The cluster that asks for endpoints: those of an alias have the name of its target as well, `outbound|80||alias.test|target.test`. */
+/** Name of the cluster that requests an assignment: of an alias, it also contains the target, `outbound|80||alias.test|target.test`. */
 function clusterOf(assignment: string): string {
   return assignment.split('|').slice(0, 4).join('|');
 }
@@ -753,7 +753,7 @@ function expectToKeepUp(
       for (const type of types) {
         if (concerned.includes(type)) continue;
         const news = differing(held[index]![type]!, now[type]!);
-        // Endpoints of clusters that come or change are asked for with them, and sent with them. Without a cluster nobody asks for them.
+        // Envoy requests the endpoints of new and changed clusters with them, and requests none without a cluster.
         const changed = type === endpointType ? differing(held[index]![clusterType]!, now[clusterType]!) : [];
         const clusters = new Set(
           [held[index]!, now].flatMap((state) => (state[clusterType] ?? []).map(([name]) => name)),

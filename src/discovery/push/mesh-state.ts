@@ -94,7 +94,7 @@ export class MeshState {
     });
   }
 
-  /** The objects in force. */
+  /** The current objects. */
   get configs(): ConfigSnapshot {
     return this.#options.directory?.snapshot ?? ConfigSnapshot.empty;
   }

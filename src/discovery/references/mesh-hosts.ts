@@ -1,4 +1,4 @@
-/** All hosts of services, whoever sees them. */
+/** All hosts of services, regardless of their visibility. */
 import { isWildcard, widerHosts } from '../../model/fields/hostname.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { KnownObjects } from './known-objects.ts';

@@ -8,7 +8,7 @@ export interface ProxyConfiguration {
   readonly listeners: readonly Listener[];
   readonly routes: ReadonlyMap<string, RouteConfiguration>;
   readonly clusters: ReadonlyMap<string, Cluster>;
-  /** Assignments by the name that the cluster asks for. */
+  /** Assignments by the name that the cluster requests. */
   readonly endpoints: ReadonlyMap<string, ClusterLoadAssignment>;
   /** Keys behind a `jwksUri` were not fetched. Absent: the configuration is what a proxy has. */
   readonly lacksFetchedKeys?: boolean;

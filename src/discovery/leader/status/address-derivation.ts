@@ -15,7 +15,7 @@ import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-s
 import type { StatusFields } from './status-duty.ts';
 
 export interface AddressDerivationOptions {
-  /** The objects in force. */
+  /** The current objects. */
   readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
   /** Tells whenever they may be others. @returns ends it */
   readonly onChanged: (changed: () => void) => () => void;

@@ -16,7 +16,7 @@ import { type ConditionMoment, isObservedLater, withConditions } from './status-
 import type { StatusFields } from './status-duty.ts';
 
 export interface GatewayApiDerivationOptions {
-  /** The objects in force. */
+  /** The current objects. */
   readonly objects: () => JudgedSources;
   /** Tells whenever they may be others. @returns ends it */
   readonly onChanged: (changed: () => void) => () => void;

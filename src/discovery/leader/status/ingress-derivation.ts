@@ -9,7 +9,7 @@ import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-s
 import type { StatusFields } from './status-duty.ts';
 
 export interface IngressDerivationOptions {
-  /** The objects in force. */
+  /** The current objects. */
   readonly objects: () => Pick<ConfigSet, 'Ingress' | 'IngressClass' | 'Service' | 'Pod' | 'Node'>;
   /** The mesh settings of the moment; others are another object. */
   readonly settings: () => Omit<IngressSettings, 'ingressSelector'> & AddressSettings;
