@@ -4,6 +4,7 @@
  * lists namespaces, objects of those are trusted, and nothing is found.
  */
 import { isIP, isIPv4 } from 'node:net';
+import { isLoopback } from '../../runtime/loopback.ts';
 import type { Config } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import { type HostKeys, isHostWithin, isWildcard } from '../fields/hostname.ts';
@@ -311,10 +312,6 @@ class KnownNames {
     }
     return undefined;
   }
-}
-
-function isLoopback(address: string): boolean {
-  return address === '::1' || (isIPv4(address) && address.startsWith('127.'));
 }
 
 function described(namespace: string): string {
