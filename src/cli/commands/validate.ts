@@ -80,7 +80,7 @@ async function validate(
       mesh: mesh.config,
       scopesGateways: environment.boolean('PILOT_SCOPE_GATEWAY_TO_NAMESPACE', defaultFeatures.gatewaysOfOwnNamespace),
       domain: flags.domain,
-      ...(flags.meshConfig !== undefined && { meshConfig: mesh.config }),
+      hasMeshConfig: flags.meshConfig !== undefined,
       ...(networks.config && { networks: networks.config }),
     },
   );

@@ -1,9 +1,10 @@
 /** BackendTLSPolicies of the same files that conflict, or whose authorities gateways cannot use. */
-import { type Config, configKeyOf } from '../../model/config/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { backendTlsReports, type PortsOfService } from '../../model/translation/gateway-api/backend-tls-status.ts';
+import { aboutObject } from './about-object.ts';
 
 /** Warnings: a ConfigMap that is not in the files may be in the cluster. So may a Service, of which nothing is reported then. */
 export function backendTlsProblems(configs: readonly Config[]): Problem[] {
@@ -14,12 +15,6 @@ export function backendTlsProblems(configs: readonly Config[]): Problem[] {
   return [...backendTlsReports(policies, credentials, portsOf)].flatMap((report): Problem[] => {
     if (report === undefined) return [];
     const { policy, message } = report;
-    const { source, namespace, name } = policy;
-    return [
-      {
-        ...{ severity: 'warning', file: source?.file ?? '', line: source?.line ?? 1 },
-        ...{ object: `BackendTLSPolicy ${namespace}/${name}`, key: configKeyOf(policy), field: 'spec', message },
-      },
-    ];
+    return [{ severity: 'warning', ...aboutObject(policy), field: 'spec', message }];
   });
 }

@@ -1,35 +1,24 @@
 /** Objects of the same files that are beyond a limit which the objects of a namespace share, as the control plane finds them. */
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
-import { type ConfigSet, configSetOf } from '../../model/config/config-set.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { Problem } from '../../model/config/problem.ts';
-import { kinds } from '../../model/kinds/index.ts';
-import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
-import { translateGatewayApi } from '../../model/translation/gateway-api/translate.ts';
-import { translateIngresses } from '../../model/translation/ingress.ts';
 import { atOnce } from '../../runtime/turns.ts';
 import { selectKeySources } from '../jwks/key-sources.ts';
+import { aboutObject } from './about-object.ts';
 import type { LimitedObject } from './limited-objects.ts';
 import { NamespaceBudgets, type NamespaceLimits } from './namespace-budgets.ts';
-
-export interface BudgetProblemSettings {
-  readonly mesh: MeshConfig;
-  /** `cluster.local`. */
-  readonly domain: string;
-}
+import type { TranslatedFiles } from './translated-files.ts';
 
 /**
- * @param configs of which a cluster may have more: only limits that these alone exceed are found. Without a `creationTimestamp` they are of
+ * @param files of which a cluster may have more: only limits that these alone exceed are found. Without a `creationTimestamp` they are of
  *   the same age, so that a cluster may limit others of them.
  */
 export function budgetProblems(
-  configs: readonly Config[],
+  { configs, written: set, mesh, gatewayApi, made }: TranslatedFiles,
   limits: NamespaceLimits,
-  { mesh, domain }: BudgetProblemSettings,
 ): Problem[] {
-  const set = configSetOf(configs);
   const written = new Map(configs.map((config) => [keyOf(config), config]));
-  const gatewayApi = translateGatewayApi(set, domain);
-  const objects = new Map([...translateIngresses(set, mesh, { domain }), ...gatewayApi.objects, ...written]);
+  const objects = new Map([...made, ...written]);
   const { limited } = atOnce(
     new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
   );
@@ -58,14 +47,7 @@ function issuerProblems({ RequestAuthentication }: Pick<ConfigSet, 'RequestAuthe
 }
 
 function problemOf(config: Config, field: string, message: string): Problem {
-  const { kind, namespace, name, source } = config;
-  const row = kinds[kind as keyof typeof kinds];
-  const writtenAs = 'writtenAs' in row && row.writtenAs !== undefined ? row.writtenAs : kind;
-  return {
-    ...{ severity: 'error', file: source?.file ?? '', line: source?.line ?? 1 },
-    ...{ object: `${writtenAs} ${namespace}/${name}`, key: configKeyOf(config) },
-    ...{ field, message, code: 'LIMIT_EXCEEDED' },
-  };
+  return { severity: 'error', ...aboutObject(config), field, message, code: 'LIMIT_EXCEEDED' };
 }
 
 const keyOf = (config: Config): string => configKeyText(configKeyOf(config));

@@ -13,6 +13,7 @@ import { CredentialIndex } from '../../model/push-context/credential-index.ts';
 import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
 import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer } from '../../networking/secrets/credential-name.ts';
+import { aboutObject } from './about-object.ts';
 
 /**
  * Warnings: a gateway of another namespace would have Secrets of its own, and one that is not in the files may be in the
@@ -25,19 +26,16 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
     ConfigMap: ofKind<ConfigMap>('ConfigMap'),
   });
   const referenceGrants = new ReferenceGrants(ofKind<ReferenceGrant>('ReferenceGrant'));
-  return ofKind<Gateway>('Gateway').flatMap(({ namespace, name: gateway, spec, source }) =>
-    spec.servers.flatMap(({ tls }, index) =>
+  return ofKind<Gateway>('Gateway').flatMap((gateway) =>
+    gateway.spec.servers.flatMap(({ tls }, index) =>
       (tls ? credentialsOfServer(tls) : []).flatMap((name): Problem[] => {
-        const reason = unservedCredential(name, namespace, { credentials, referenceGrants });
+        const reason = unservedCredential(name, gateway.namespace, { credentials, referenceGrants });
         // What is nowhere in the files is told where it is missed: at the gateway.
         if (reason === undefined || !/^(?:Secret|ConfigMap) /.test(reason)) return [];
         return [
           {
             severity: 'warning',
-            file: source?.file ?? '',
-            line: source?.line ?? 1,
-            object: `Gateway ${namespace}/${gateway}`,
-            key: { kind: 'Gateway', namespace, name: gateway },
+            ...aboutObject(gateway),
             field: `spec.servers[${index}].tls`,
             message: `${reason}: nobody is let in`,
           },
@@ -51,12 +49,13 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
 export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
   const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
   const routed = new Set(ofKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
-  return ofKind<DestinationRule>('DestinationRule').flatMap(({ namespace, name, spec, source }) => {
+  return ofKind<DestinationRule>('DestinationRule').flatMap((rule) => {
+    const { namespace, spec } = rule;
     const reachesGateway = [...routed].some((host) => isHostWithin(host, fullName(spec.host, namespace)));
     return (reachesGateway ? [] : credentialWarnings(spec)).map(
       ({ path, message }): Problem => ({
-        ...{ severity: 'warning', file: source?.file ?? '', line: source?.line ?? 1 },
-        ...{ object: `DestinationRule ${namespace}/${name}`, key: { kind: 'DestinationRule', namespace, name } },
+        severity: 'warning',
+        ...aboutObject(rule),
         ...{ field: `spec.${path}`, message },
       }),
     );

@@ -5,6 +5,7 @@ import type { Problem } from '../../model/config/problem.ts';
 import type { Service } from '../../model/services/service.ts';
 import { buildServiceRegistry } from '../../model/services/service-registry.ts';
 import { hostNameEndpoints } from '../../networking/index.ts';
+import { aboutObject } from './about-object.ts';
 
 /** Warnings, one for each WorkloadEntry and service. */
 export function endpointProblems(configs: readonly Config[]): Problem[] {
@@ -20,9 +21,8 @@ export function endpointProblems(configs: readonly Config[]): Problem[] {
       const entry = entries.get(`${namespace}/${workloadName}`);
       if (entry === undefined) continue;
       found.set(`${workloadName} ${hostname} ${namespace}`, {
-        ...{ severity: 'warning', file: entry.source?.file ?? '', line: entry.source?.line ?? 1 },
-        object: `WorkloadEntry ${namespace}/${workloadName}`,
-        key: { kind: 'WorkloadEntry', namespace, name: workloadName },
+        severity: 'warning',
+        ...aboutObject(entry),
         field: 'spec.address',
         message: `is the host name ${address}, which ${selectorText(service)} does not resolve: no client of ${hostname} is sent this endpoint; use an IP address${service.origin.kind === 'Service' ? '' : ', or resolution DNS'}`,
         code: 'HOST_NAME_ENDPOINT',

@@ -1,24 +1,21 @@
 /** Servers of Gateway objects in the same files that stand in each other's way at a gateway (spec/discovery.md §8.7). */
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText, fieldText } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { Problem } from '../../model/config/problem.ts';
-import type { ReachSettings } from '../../model/isolation/cross-namespace-reach.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
-import { kinds } from '../../model/kinds/index.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
-import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { buildPushContext } from '../../model/push-context/build-push-context.ts';
 import { emptyRegistry } from '../../model/services/service-registry.ts';
-import { translateGatewayApi } from '../../model/translation/gateway-api/translate.ts';
-import { translateIngresses } from '../../model/translation/ingress.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
+import { aboutObject } from './about-object.ts';
+import type { TranslatedFiles } from './translated-files.ts';
 
 /** Warnings for a gateway that has exactly the labels of a selector: others merge fewer objects. */
-export function gatewayProblems(configs: readonly Config[], { mesh: settings, domain }: ReachSettings): Problem[] {
-  const mesh = { ...defaultMeshConfig, ...settings };
+export function gatewayProblems({ configs, mesh, domain, made }: TranslatedFiles): Problem[] {
   const written = new Map(configs.map((config) => [configKeyText(configKeyOf(config)), config]));
-  const gateways = gatewaysOf(configs, mesh, domain);
+  // Of listeners of the Gateway API and of Ingresses, too.
+  const gateways = [...configs, ...made.values()].filter(isGateway);
   if (gateways.length === 0) return [];
   const about = {
     version: '',
@@ -39,10 +36,9 @@ export function gatewayProblems(configs: readonly Config[], { mesh: settings, do
       const [origin] = Object.values(gateway.madeOf ?? {})[0] ?? [];
       const object = (origin && written.get(configKeyText(origin.key))) ?? gateway;
       found.set(text, {
-        ...{ severity: 'warning', file: object.source?.file ?? '', line: object.source?.line ?? 1 },
-        object: `${writtenKind(object)} ${object.namespace}/${object.name}`,
-        key: { kind: object.kind, namespace: object.namespace, name: object.name },
-        field: origin?.path === undefined ? 'spec.servers' : origin.path.reduce<string>(fieldText, ''),
+        severity: 'warning',
+        ...aboutObject(object),
+        field: origin?.path === undefined ? 'spec.servers' : fieldText(origin.path),
         message: text.slice(text.indexOf(' ') + 1),
       });
     }
@@ -50,22 +46,6 @@ export function gatewayProblems(configs: readonly Config[], { mesh: settings, do
   return [...found.values()];
 }
 
-/** Gateways as they are written, and those that listeners of the Gateway API and Ingresses are translated to. */
-function gatewaysOf(configs: readonly Config[], mesh: MeshConfig, domain: string): readonly Config<Gateway>[] {
-  const set = configSetOf(configs);
-  const made = [
-    ...translateIngresses(set, mesh, { domain }).values(),
-    ...translateGatewayApi(set, domain).objects.values(),
-  ];
-  return [...configs, ...made].filter(({ kind }) => kind === 'Gateway') as readonly Config<Gateway>[];
-}
-
-function writtenKind({ kind }: Config): string {
-  const row = kinds[kind as keyof typeof kinds];
-  return ('writtenAs' in row && row.writtenAs) || kind;
-}
-
-function fieldText(text: string, step: string | number): string {
-  if (typeof step === 'number') return `${text}[${step}]`;
-  return text === '' ? step : `${text}.${step}`;
+function isGateway(config: Config): config is Config<Gateway> {
+  return config.kind === 'Gateway';
 }

@@ -1,27 +1,23 @@
 /** What `validate` reports of references across objects, as the control plane reports it (src/discovery/references). */
-import { type Config, configKeyOf } from '../../model/config/config.ts';
+import { configKeyOf } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import type { FieldPositions } from '../../model/config/field-positions.ts';
 import type { OtherPlace, Problem } from '../../model/config/problem.ts';
-import { kinds } from '../../model/kinds/index.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
-import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { MeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { buildPushContext } from '../../model/push-context/build-push-context.ts';
 import { buildServiceRegistry } from '../../model/services/service-registry.ts';
-import { translateGatewayApi } from '../../model/translation/gateway-api/translate.ts';
-import { translateIngresses } from '../../model/translation/ingress.ts';
 import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
 import { findConfigWarnings } from '../references/find-config-warnings.ts';
 import { ObjectsOfFiles, type ReferencedKind } from '../references/known-objects.ts';
 import { unappliedPatches } from '../references/unapplied-patches.ts';
+import { objectText } from './about-object.ts';
+import type { TranslatedFiles } from './translated-files.ts';
 
 export interface ReferenceSettings {
-  /** Absent: extension providers are not known. */
-  readonly mesh?: MeshConfig;
+  /** Whether extension providers are known. */
+  readonly hasMeshConfig: boolean;
   readonly networks?: MeshNetworks;
-  /** `cluster.local`. */
-  readonly domain: string;
 }
 
 export interface ReferenceProblems {
@@ -32,15 +28,11 @@ export interface ReferenceProblems {
 
 /** Warnings, each with its code and both places. */
 export function referenceProblems(
-  configs: readonly Config[],
-  { mesh: given, networks, domain }: ReferenceSettings,
+  { configs, written, mesh, domain, gatewayApi, made }: TranslatedFiles,
+  { hasMeshConfig, networks }: ReferenceSettings,
   positions: FieldPositions,
 ): ReferenceProblems {
-  const mesh = { ...defaultMeshConfig, ...given };
-  const written = configSetOf(configs);
-  const gatewayApi = translateGatewayApi(written, domain);
-  const made = [...translateIngresses(written, mesh, { domain }).values(), ...gatewayApi.objects.values()];
-  const set = made.length === 0 ? written : configSetOf([...configs, ...made]);
+  const set = made.size === 0 ? written : configSetOf([...configs, ...made.values()]);
   const { trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace } = mesh;
   const registry = buildServiceRegistry(set, {
     ...{ domain, trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace },
@@ -48,7 +40,7 @@ export function referenceProblems(
   });
   const about = { version: '', mesh, domain, kubernetes: true, features: defaultFeatures };
   const context = buildPushContext({ ...about, configs: set, ...registry });
-  const known = new ObjectsOfFiles(written, given !== undefined);
+  const known = new ObjectsOfFiles(written, hasMeshConfig);
   const warnings = [...findConfigWarnings(context, set, known), ...unappliedPatches({ context, configs: set })].filter(
     (warning) => warning !== undefined,
   );
@@ -69,13 +61,7 @@ export function referenceProblems(
 /** A problem of the translation, at its field. */
 function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
   const { file, line, field = '', key } = problem;
-  const row = kinds[key?.kind as keyof typeof kinds];
-  const writtenAs = row !== undefined && 'writtenAs' in row ? row.writtenAs : undefined;
-  return {
-    ...problem,
-    ...positions.of({ file, line }, field),
-    ...(writtenAs !== undefined && { object: `${writtenAs} ${key!.namespace}/${key!.name}` }),
-  };
+  return { ...problem, ...positions.of({ file, line }, field), ...(key && { object: objectText(key) }) };
 }
 
 function problemOf({ code, config, field, message, other }: ConfigWarning, positions: FieldPositions): Problem {
@@ -87,11 +73,9 @@ function problemOf({ code, config, field, message, other }: ConfigWarning, posit
 }
 
 function placeOf({ config, field }: ObjectPlace, positions: FieldPositions): OtherPlace {
-  const { kind, namespace, name, source } = config;
-  const row = kinds[kind as keyof typeof kinds];
-  const writtenAs = 'writtenAs' in row && row.writtenAs !== undefined ? row.writtenAs : kind;
+  const { source } = config;
   return {
-    object: `${writtenAs} ${namespace}/${name}`,
+    object: objectText(config),
     ...(source === undefined ? { file: '', line: 1 } : { file: source.file, ...positions.of(source, field ?? '') }),
     ...(field !== undefined && { field }),
   };

@@ -20,6 +20,7 @@ import { compareWalked, isYaml, walk } from './directory-walk.ts';
 import { endpointProblems } from './endpoint-problems.ts';
 import { gatewayProblems } from './gateway-problems.ts';
 import { referenceProblems } from './reference-problems.ts';
+import { translateFiles } from './translated-files.ts';
 
 export interface Validation {
   /** All of them, in the order of files and lines. */
@@ -35,8 +36,9 @@ export interface Validation {
 
 /** Settings of the mesh that the files are for. */
 export interface ValidationSettings extends ReachSettings {
-  /** Absent: extension providers are not known. */
-  readonly meshConfig?: MeshConfig;
+  readonly mesh: MeshConfig;
+  /** The mesh configuration is that of a file, so its extension providers are known. */
+  readonly hasMeshConfig?: boolean;
   readonly networks?: MeshNetworks;
 }
 
@@ -77,10 +79,11 @@ export async function validateFiles(
   }
   const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
   const textOf = new Map(given.map(({ file, text }) => [file, text]));
-  const { meshConfig: mesh, networks, domain } = settings;
+  const { mesh, hasMeshConfig = false, networks, domain } = settings;
+  const translated = translateFiles(valid, mesh, domain);
   const references = referenceProblems(
-    valid,
-    { domain, ...(mesh && { mesh }), ...(networks && { networks }) },
+    translated,
+    { hasMeshConfig, ...(networks && { networks }) },
     new FieldPositions((file) => textOf.get(file) ?? ''),
   );
   const order = new Map(given.map(({ file }, index) => [file, index]));
@@ -95,8 +98,8 @@ export async function validateFiles(
         ...backendTlsProblems(valid),
       ],
       ...crossNamespaceProblems(valid, settings),
-      ...gatewayProblems(valid, settings),
-      ...budgetProblems(valid, limits, { ...settings, mesh: { ...defaultMeshConfig, ...settings.mesh } }),
+      ...gatewayProblems(translated),
+      ...budgetProblems(translated, limits),
       ...standIns.map(closedProblem),
       ...references.problems,
     ]).sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 import type { Metadata } from '../../gen/envoy/config/core/v3/base_pb.ts';
-import type { Config, ConfigKey, Origin } from '../../model/config/config.ts';
+import { type Config, type ConfigKey, fieldText, type Origin } from '../../model/config/config.ts';
 import { FieldPositions } from '../../model/config/field-positions.ts';
 
 /** An origin for people. */
@@ -58,11 +58,6 @@ export class Sources {
 function shown(file: string): string {
   const fromHere = relative(process.cwd(), file);
   return fromHere.startsWith('..') ? file : fromHere;
-}
-
-/** `spec.http[2].route`. */
-function fieldText(path: readonly (string | number)[]): string {
-  return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
 }
 
 const configPath = /^\/apis\/[^/]+\/[^/]+\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)$/;

@@ -18,7 +18,7 @@ interface Found {
 
 const settings = {
   mesh: defaultMeshConfig,
-  meshConfig: defaultMeshConfig,
+  hasMeshConfig: true,
   scopesGateways: false,
   domain: 'cluster.local',
 };

@@ -2,7 +2,7 @@
  * Secrets and ConfigMaps that TLS settings name exist (spec/discovery.md §8.7). A control plane reports that at the gateways that are connected: it
  * reads only objects that something names to it.
  */
-import { type Config, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyText, fieldText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import {
   type CredentialName,
@@ -27,10 +27,7 @@ export const checkCredentials: ConfigCheck = function* (sources) {
         const place = gateway
           ? {
               config: gateway,
-              field: `spec.${(origin.path ?? [])
-                .slice(1)
-                .join('.')
-                .replaceAll(/\.(\d+)/g, '[$1]')}.tls.certificateRefs`,
+              field: `${fieldText(origin.path ?? ['spec'])}.tls.certificateRefs`,
             }
           : { config: config as Config, field: `spec.servers[${index}].tls` };
         if (!gateway && !isWritten(config)) continue;

@@ -103,3 +103,8 @@ export interface Origin {
   /** Fields from the document's root down: `['spec', 'http', 2]`; absent: the object as a whole. */
   readonly path?: readonly (string | number)[];
 }
+
+/** The path of an origin as people write it: `spec.http[2].route`. */
+export function fieldText(path: readonly (string | number)[]): string {
+  return path.map((step, index) => (typeof step === 'number' ? `[${step}]` : index === 0 ? step : `.${step}`)).join('');
+}

@@ -1,4 +1,6 @@
 /** The kinds of configuration that are known: how each is recognised and decoded (spec/discovery.md §4.2). */
+
+import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';
 import { decodeDestinationRule, destinationRule, destinationRuleWarnings } from './destination-rule.decode.ts';
 import type { DestinationRule } from './destination-rule.ts';
@@ -196,3 +198,8 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     warnings: () => [],
   }),
 };
+
+/** The kind as it is written in files: `Gateway` for KubernetesGateway. */
+export function writtenKind(kind: string): string {
+  return ownValue(kinds as Readonly<Record<string, Kind<string, unknown>>>, kind)?.writtenAs ?? kind;
+}

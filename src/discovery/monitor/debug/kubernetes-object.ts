@@ -2,7 +2,7 @@
 
 import type { Config } from '../../../model/config/config.ts';
 import { standInText } from '../../../model/config/refused.ts';
-import { kinds } from '../../../model/kinds/index.ts';
+import { kinds, writtenKind } from '../../../model/kinds/index.ts';
 import type { Kind } from '../../../model/kinds/kind.ts';
 import { ownValue } from '../../../runtime/json-object.ts';
 
@@ -25,7 +25,7 @@ export function asKubernetesObject(config: Config, rootNamespace?: string): obje
   const body = bodyOf(config);
   return {
     apiVersion,
-    kind: rowOf(kind)?.writtenAs ?? kind,
+    kind: writtenKind(kind),
     metadata,
     ...body,
     ...(status !== undefined && { status }),
