@@ -4,9 +4,8 @@
  */
 
 import { isObject } from '../../runtime/json-object.ts';
-import { leases } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import { isPresenceLease, presenceLeaseOf } from './replica-presence.ts';
+import { presenceLeaseOf, presenceLeases } from './replica-presence.ts';
 
 export interface OtherReplicasOptions {
   readonly server: Pick<ApiServer, 'list'>;
@@ -31,12 +30,8 @@ interface Sighting {
 
 /** Between two requests to the API server. */
 const minRestMs = 5_000;
-const listLimitMs = 5_000;
 /** Proxies of a replica that ended reconnect to another one within this time. */
 const reconnectMs = 60_000;
-/** Other programs may have Leases in the namespace. */
-const maxLeasesPerPage = 500;
-const maxPages = 20;
 
 export class OtherReplicas {
   readonly #options: OtherReplicasOptions;
@@ -49,12 +44,14 @@ export class OtherReplicas {
 
   /** Lists the Leases, at most once in 5 s. If that fails, what was known before counts. */
   async look(): Promise<void> {
-    const { now } = this.#options;
+    const { server, namespace, identity, now } = this.#options;
     if (now() - this.#lookedAt < minRestMs) return;
     this.#lookedAt = now();
     try {
-      const found = await this.#presenceLeases();
-      this.#sightings = this.#sightingsOf(found, now());
+      const found = await presenceLeases(server, namespace);
+      const own = presenceLeaseOf(identity);
+      const others = found.filter(({ metadata: { name } }) => name !== own);
+      this.#sightings = this.#sightingsOf(others, now());
     } catch {
       // The next look tries again.
     }
@@ -80,22 +77,5 @@ export class OtherReplicas {
     }
     for (const [name, known] of before) if (!seen.has(name)) seen.set(name, { ...known, endedAt: known.endedAt ?? at });
     return new Map([...seen].filter(([, { endedAt }]) => endedAt === undefined || at - endedAt < reconnectMs));
-  }
-
-  /** @throws Error if the API server does not respond, or there are more Leases than pages */
-  async #presenceLeases(): Promise<readonly KubernetesObject[]> {
-    const { server, namespace, identity } = this.#options;
-    const own = presenceLeaseOf(identity);
-    const signal = AbortSignal.timeout(listLimitMs);
-    const found: KubernetesObject[] = [];
-    let next: string | undefined;
-    for (let page = 0; page < maxPages; page++) {
-      const options = { namespace, limit: maxLeasesPerPage, ...(next !== undefined && { continue: next }) };
-      const { items, continue: after } = await server.list(leases, options, signal);
-      found.push(...items.filter(({ metadata: { name } }) => isPresenceLease(name) && name !== own));
-      if (after === undefined) return found;
-      next = after;
-    }
-    throw new Error(`namespace ${namespace} has more than ${maxLeasesPerPage * maxPages} Leases`);
   }
 }

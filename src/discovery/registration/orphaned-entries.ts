@@ -9,7 +9,7 @@ import { statusOf } from '../kubernetes/api-failure.ts';
 import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import type { Duty, DutyReport, DutyRun } from '../leader/duty.ts';
-import { isPresenceLease, presenceLeaseOf } from '../leader/replica-presence.ts';
+import { presenceLeaseOf, presenceLeases } from '../leader/replica-presence.ts';
 import type { WriteGate } from '../leader/write-gate.ts';
 import { annotations } from './group-entry.ts';
 
@@ -49,12 +49,8 @@ interface Sighting {
 const workloadEntries = resourceOf('WorkloadEntry');
 /** Replicas that are followed, dead ones too. Annotations of entries name them: each namespace has a fair share. */
 const maxReplicas = 500;
-/** Leases of a page, and pages: other programs may have theirs in the same namespace. */
-const pageLeases = 500;
-const mostPages = 20;
 /** Deletions in one run, with a fair share for each namespace; more are left for the next. */
 const maxDeletions = 200;
-const listMs = 5_000;
 /** Where no other replica has entries, Leases of dead ones are looked for that rarely. */
 const looksUntilLeases = 12;
 
@@ -126,7 +122,9 @@ export class OrphanedEntries implements Duty {
 
   /** Asks which replicas there are, and notes since when each is as it is. */
   async #see(): Promise<void> {
-    const there = await this.#presenceLeases();
+    const { server, namespace } = this.#options;
+    const found = await presenceLeases(server, namespace);
+    const there = new Map(found.map(({ metadata }) => [metadata.name, metadata.resourceVersion]));
     const at = this.#options.now();
     const names = new Set([...there.keys(), ...this.#holders(), ...(this.#options.words?.leases ?? [])]);
     this.#sightings = new Map(
@@ -144,28 +142,6 @@ export class OrphanedEntries implements Duty {
       if (!holders.has(lease)) holders.add(lease, [metadata.namespace ?? '']);
     }
     return holders.items();
-  }
-
-  /**
-   * Versions, by name: of all that there are. One that only was not on the page would be taken for a replica that is dead.
-   *
-   * @throws Error where the end of them was not reached
-   */
-  async #presenceLeases(): Promise<ReadonlyMap<string, string | undefined>> {
-    const { server, namespace } = this.#options;
-    const signal = AbortSignal.timeout(listMs);
-    const there = new Map<string, string | undefined>();
-    let next: string | undefined;
-    for (let page = 0; page < mostPages; page++) {
-      const options = { namespace, limit: pageLeases, ...(next !== undefined && { continue: next }) };
-      const { items, continue: after } = await server.list(leases, options, signal);
-      for (const { metadata } of items) {
-        if (isPresenceLease(metadata.name)) there.set(metadata.name, metadata.resourceVersion);
-      }
-      if (after === undefined) return there;
-      next = after;
-    }
-    throw new Error(`namespace ${namespace} has more than ${pageLeases * mostPages} Leases`);
   }
 
   #isDead(lease: string): boolean {
