@@ -1,5 +1,5 @@
 /** Services that meet at one address and port, of which connections reach only one (spec/discovery.md §8.4). */
-import { type Config, configKeyText } from '../../model/config/config.ts';
+import type { Config } from '../../model/config/config.ts';
 import { isHttp, isTls, type Protocol } from '../../model/fields/protocol.ts';
 import { isHeadless } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -7,7 +7,7 @@ import type { Service } from '../../model/services/service.ts';
 import { isAlias } from '../../model/services/service-alias.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import { type ConfigCheck, isWritten } from './config-warning.ts';
-import { byKey } from './known-objects.ts';
+import { objectOfService } from './known-objects.ts';
 import { haveSharedClients } from './shared-clients.ts';
 
 export interface AddressConflict {
@@ -75,22 +75,18 @@ function meets(a: Placed, b: Placed): boolean {
 }
 
 export const checkServiceAddresses: ConfigCheck = function* ({ context, configs }) {
-  const entries = byKey(configs.ServiceEntry);
-  const services = byKey(configs.Service);
   const routed = new Set<string>();
   for (const { namespace, spec } of configs.VirtualService) {
     yield undefined;
     if (spec.tls !== undefined) for (const host of spec.hosts) routed.add(context.hostNames.qualified(host, namespace));
   }
-  const written = ({ origin }: Service): Config | undefined =>
-    entries.get(configKeyText(origin)) ?? services.get(configKeyText(origin));
   for (const found of addressConflicts(context.services)) {
     if (found === undefined) {
       yield undefined;
       continue;
     }
-    const config = written(found.service);
-    const other = written(found.winner);
+    const config = objectOfService(found.service, configs);
+    const other = objectOfService(found.winner, configs);
     // The `tls` routes of a VirtualService tell connections apart by SNI.
     const isRouted = isTls(found.protocol) && routed.has(found.service.hostname);
     if (config === undefined || other === undefined || !isWritten(config) || isRouted) continue;

@@ -1,7 +1,9 @@
 /** Which objects are all there: of others, a missing one may exist elsewhere. */
+import { onceFor } from '../../model/collections/once-for.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { Service } from '../../model/services/service.ts';
 
 /** Kinds that others refer to, with those that only clusters or nodes know. */
 export type ReferencedKind =
@@ -81,7 +83,16 @@ export class ObjectsOfFiles implements KnownObjects {
   }
 }
 
-/** Of objects by key: `Kind/namespace/name`. */
-export function byKey<Spec>(configs: readonly Config<Spec>[]): ReadonlyMap<string, Config<Spec>> {
-  return new Map(configs.map((config) => [configKeyText(configKeyOf(config)), config]));
+/** The object that a service was read from; `undefined` if it is of another cluster. */
+export function objectOfService(
+  { origin }: Pick<Service, 'origin'>,
+  { ServiceEntry, Service }: Pick<ConfigSet, 'ServiceEntry' | 'Service'>,
+): Config | undefined {
+  const objects: readonly Config[] = origin.kind === 'ServiceEntry' ? ServiceEntry : Service;
+  return byKey(objects).get(configKeyText(origin));
 }
+
+const byKey = onceFor(
+  (configs: readonly Config[]): ReadonlyMap<string, Config> =>
+    new Map(configs.map((config) => [configKeyText(configKeyOf(config)), config])),
+);

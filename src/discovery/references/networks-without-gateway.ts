@@ -1,8 +1,7 @@
 /** Networks that endpoints are in and no gateway leads to (spec/discovery.md §5.7). */
-import { type Config, configKeyText } from '../../model/config/config.ts';
 import type { Service } from '../../model/services/service.ts';
 import { type ConfigCheck, isWritten } from './config-warning.ts';
-import { byKey } from './known-objects.ts';
+import { objectOfService } from './known-objects.ts';
 
 export const checkNetworks: ConfigCheck = function* ({ context, configs, known }) {
   if (!known.isComplete('NetworkGateway')) return;
@@ -18,15 +17,13 @@ export const checkNetworks: ConfigCheck = function* ({ context, configs, known }
     }
   }
   if (networks.size + Number(hasOthers) < 2) return;
-  const entries = byKey(configs.ServiceEntry);
-  const services = byKey(configs.Service);
-  for (const [network, { origin, hostname }] of networks) {
+  for (const [network, service] of networks) {
     if (context.networkGateways.all.some((gateway) => gateway.network === network)) continue;
-    const config: Config | undefined = entries.get(configKeyText(origin)) ?? services.get(configKeyText(origin));
+    const config = objectOfService(service, configs);
     if (config === undefined || !isWritten(config)) continue;
     yield {
       ...{ code: 'NETWORK_WITHOUT_GATEWAY', config, field: 'spec' },
-      message: `endpoints of ${hostname} are in network ${network}, of which no gateway is known, so clients of other networks connect to their addresses directly: list the gateway in the mesh networks (--networksConfig), or label its Service topology.istio.io/network=${network}`,
+      message: `endpoints of ${service.hostname} are in network ${network}, of which no gateway is known, so clients of other networks connect to their addresses directly: list the gateway in the mesh networks (--networksConfig), or label its Service topology.istio.io/network=${network}`,
     };
   }
 };
