@@ -20,6 +20,7 @@ import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { canonicalJson } from './lenient-json.ts';
+import { messageNameOf } from './message-name.ts';
 import { typedStructMistake, typedStructs } from './typed-struct.ts';
 
 /** Made by `npm run generate`; a build takes a copy along. */
@@ -82,7 +83,7 @@ export function decodeForgiving(
   { keepsTypes }: { readonly keepsTypes: boolean },
 ): E.Either<string, ForgivenMessage> {
   const unknown: string[] = [];
-  const schema = envoyApi().getMessage(nameOf(typeUrl));
+  const schema = envoyApi().getMessage(messageNameOf(typeUrl));
   const canonical = schema === undefined ? json : canonicalJson(schema, json, envoyApi());
   const packed = asWritten(canonical, keepsTypes, unknown);
   if (E.isLeft(packed)) return packed;
@@ -93,7 +94,7 @@ export function decodeForgiving(
 }
 
 function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean): E.Either<string, DecodedMessage> {
-  const name = nameOf(typeUrl);
+  const name = messageNameOf(typeUrl);
   const schema = envoyApi().getMessage(name);
   if (schema === undefined) return E.left(`${name} is no message of Envoy's API`);
   try {
@@ -101,10 +102,6 @@ function decode(typeUrl: string, json: JsonValue, ignoreUnknownFields: boolean):
   } catch (error) {
     return E.left(sentenceOf(error));
   }
-}
-
-function nameOf(typeUrl: string): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }
 
 /** The JSON with every packed message that the API does not have wrapped up, the innermost first. */
@@ -120,7 +117,7 @@ function asWritten(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.E
     return E.right(items);
   }
   const type = json['@type'];
-  if (typeof type === 'string' && typedStructs.has(nameOf(type))) {
+  if (typeof type === 'string' && typedStructs.has(messageNameOf(type))) {
     const mistake = typedStructMistake(json, envoyApi());
     return mistake === undefined ? E.right(json) : E.left(mistake);
   }
@@ -140,7 +137,7 @@ function packedAsWritten(
   keepsTypes: boolean,
   unknown: string[],
 ): E.Either<string, JsonValue> {
-  const name = nameOf(type);
+  const name = messageNameOf(type);
   const { '@type': _, ...content } = fields;
   if (envoyApi().getMessage(name) !== undefined) {
     const isOfJson = name.startsWith('google.protobuf.');

@@ -9,6 +9,7 @@ import { ScalarType } from '@bufbuild/protobuf';
 import { isObject } from '../../runtime/json-object.ts';
 import { durationMsOf } from '../fields/duration.ts';
 import { isJsonNumber } from '../fields/quoted-number.ts';
+import { messageNameOf } from './message-name.ts';
 
 /** Messages that contain JSON of any form, or whose JSON form needs no rewriting. */
 const opaque: ReadonlySet<string> = new Set([
@@ -110,7 +111,7 @@ function canonicalAny(json: JsonValue, registry: Registry): JsonValue {
   if (!isObject(json)) return json;
   const { '@type': type, ...content } = json as Record<string, JsonValue>;
   if (typeof type !== 'string') return json;
-  const schema = registry.getMessage(type.slice(type.lastIndexOf('/') + 1));
+  const schema = registry.getMessage(messageNameOf(type));
   if (schema === undefined) return json;
   // Types with a JSON form of their own are in the field `value`.
   if (schema.typeName.startsWith('google.protobuf.') && 'value' in content) {

@@ -3,6 +3,7 @@ import { type DescField, type DescMessage, isFieldSet, type JsonValue, type Mess
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import * as E from 'fp-ts/lib/Either.js';
 import { type DecodedMessage, decodeForgiving, envoyApi } from './envoy-api.ts';
+import { messageNameOf } from './message-name.ts';
 
 /** The message itself first. Of packed messages, those that the API has. */
 export function* messagesWithin(schema: DescMessage, message: Message): Generator<DecodedMessage> {
@@ -24,19 +25,15 @@ interface TypedStruct {
 function packedIn({ typeName }: DescMessage, message: Message): DecodedMessage | undefined {
   if (typeName === 'google.protobuf.Any') {
     const any = message as Any;
-    const schema = envoyApi().getMessage(nameOf(any.typeUrl));
+    const schema = envoyApi().getMessage(messageNameOf(any.typeUrl));
     const unpacked = schema && anyUnpack(any, schema);
     return schema && unpacked && { schema, message: unpacked };
   }
   if (typeName !== 'xds.type.v3.TypedStruct' && typeName !== 'udpa.type.v1.TypedStruct') return undefined;
   const { typeUrl, value = {} } = message as Message & TypedStruct;
-  if (envoyApi().getMessage(nameOf(typeUrl)) === undefined) return undefined;
+  if (envoyApi().getMessage(messageNameOf(typeUrl)) === undefined) return undefined;
   const decoded = decodeForgiving(typeUrl, value, { keepsTypes: true });
   return E.isRight(decoded) ? decoded.right : undefined;
-}
-
-function nameOf(typeUrl: string): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }
 
 /** The messages in a field; none in one of numbers and texts, nor in one that the library has as plain JSON. */

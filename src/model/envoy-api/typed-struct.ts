@@ -1,6 +1,7 @@
 /** JSON in a TypedStruct, which Envoy itself reads as a message: more strictly than Istio's decoder reads the rest of an EnvoyFilter. */
 import type { DescField, DescMessage, JsonValue, Registry } from '@bufbuild/protobuf';
 import { isObject } from '../../runtime/json-object.ts';
+import { messageNameOf } from './message-name.ts';
 
 /** Messages that hold any JSON, and the name of its type. */
 export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStruct', 'xds.type.v3.TypedStruct']);
@@ -20,7 +21,7 @@ export function typedStructMistake(json: Readonly<Record<string, JsonValue>>, re
 }
 
 function schemaOf(typeUrl: JsonValue | undefined, registry: Registry): DescMessage | undefined {
-  return typeof typeUrl === 'string' ? registry.getMessage(typeUrl.slice(typeUrl.lastIndexOf('/') + 1)) : undefined;
+  return typeof typeUrl === 'string' ? registry.getMessage(messageNameOf(typeUrl)) : undefined;
 }
 
 function* durationsIn(

@@ -25,9 +25,10 @@ export function regexMatcher(regex: string): TextMatcher {
 
 /** RE2 for a text in which a `*` stands for `wildcard`. */
 export function regexOf(text: string, wildcard: string): string {
-  return text.split('*').map(escaped).join(wildcard);
+  return text.split('*').map(regexLiteral).join(wildcard);
 }
 
-function escaped(text: string): string {
+/** A regular expression, of RE2 and of JavaScript, for exactly this text. */
+export function regexLiteral(text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 }

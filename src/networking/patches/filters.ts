@@ -5,6 +5,7 @@
  */
 import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
+import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
 import { listsOf } from './in-turn.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
@@ -135,5 +136,5 @@ export function packedIn({ configType }: ListedFilter): Any | undefined {
 }
 
 export function isPacked(packed: Any | undefined, typeName: string): boolean {
-  return packed?.typeUrl.slice(packed.typeUrl.lastIndexOf('/') + 1) === typeName;
+  return packed !== undefined && messageNameOf(packed.typeUrl) === typeName;
 }

@@ -3,10 +3,10 @@
  * lists grow at their end. Packed messages of one type are merged as if they were not packed; durations, wrapped numbers
  * and the like are values and override. Nothing is changed in place: what nobody touches is shared with the result.
  */
-
 import { type DescField, type DescMessage, fromBinary, isFieldSet, type Message } from '@bufbuild/protobuf';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 import { wireForm } from '../messages/wire-form.ts';
 
@@ -118,7 +118,7 @@ function isTypedStruct(message: Message): message is Message & { typeUrl: string
 }
 
 function typeOf({ typeUrl }: Any): string {
-  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+  return messageNameOf(typeUrl);
 }
 
 /** A message as it is packed again after a change of what was in it. */

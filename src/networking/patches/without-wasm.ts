@@ -6,6 +6,7 @@ import { toJson } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { AnySchema } from '@bufbuild/protobuf/wkt';
 import { onceFor } from '../../model/collections/once-for.ts';
+import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { WasmLevel } from '../extensions/wasm-plugins.ts';
@@ -79,7 +80,7 @@ function packedAs(object: Readonly<Record<string, unknown>>): { typeName: string
 }
 
 function nameIn(url: unknown): string {
-  return typeof url === 'string' ? url.slice(url.lastIndexOf('/') + 1) : '';
+  return typeof url === 'string' ? messageNameOf(url) : '';
 }
 
 /** Plugins that are compiled into Envoy need no engine. */

@@ -1,10 +1,9 @@
 /** Which clusters a generated resource names, read from its bytes once. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import { onceFor } from '../../model/collections/once-for.ts';
-import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { extensionTypes } from '../messages/extension-types.ts';
 import { NameCollector } from './collect-names.ts';
 import { clusterFields, messagesWithoutClusters } from './name-fields.ts';
+import { packedType } from './packed-type.ts';
 
 /** Names of clusters, in sets that resources share. */
 export type ClusterNames = readonly ReadonlySet<string>[];
@@ -26,7 +25,7 @@ export interface EncodedMessage {
  * What is chosen for each request (`cluster_header`, a plugin, Lua) is not among them.
  */
 export function clustersNamedIn({ typeUrl, first, start, rest }: EncodedMessage): ClusterNames {
-  const schema = schemaOf(typeUrl);
+  const schema = packedType(typeUrl);
   if (schema === undefined) return [];
   const names = new Set<string>();
   collector.collect(schema, first, names, start);
@@ -55,8 +54,3 @@ const namesInChunk = onceFor((schema: DescMessage) =>
     return names;
   }),
 );
-
-function schemaOf(typeUrl: string): DescMessage | undefined {
-  const name = typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
-  return extensionTypes.getMessage(name) ?? envoyApi().getMessage(name);
-}

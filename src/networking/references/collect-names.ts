@@ -3,9 +3,9 @@
  * contain a name are entered.
  */
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
-import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { extensionTypes } from '../messages/extension-types.ts';
+import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { FieldCursor, lengthDelimited } from './field-cursor.ts';
+import { packedType } from './packed-type.ts';
 
 export interface NameSearch {
   /** Numbers of the fields with names, by type name of their message. */
@@ -80,9 +80,9 @@ export class NameCollector {
   }
 
   #schemaOf(typeUrl: string): DescMessage | undefined {
-    const name = typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+    const name = messageNameOf(typeUrl);
     if (this.#packed.has(name)) return this.#packed.get(name);
-    const schema = extensionTypes.getMessage(name) ?? envoyApi().getMessage(name);
+    const schema = packedType(typeUrl);
     // A client's configuration chooses the names: those that are no type are not remembered.
     if (schema !== undefined) this.#packed.set(name, schema);
     return schema;

@@ -4,9 +4,8 @@ import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
 import { type Any, AnySchema } from '@bufbuild/protobuf/wkt';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ConfigSourceSchema } from '../../gen/envoy/config/core/v3/config_source_pb.ts';
-import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { extensionTypes } from '../messages/extension-types.ts';
 import { duration } from '../messages/protobuf-duration.ts';
+import { packedType } from './packed-type.ts';
 
 /** Envoy's own limit where a source has none. */
 const defaultFetchMs = 15_000;
@@ -50,8 +49,7 @@ function limitSources(schema: DescMessage, message: Message, fetchMs: number): b
 }
 
 function limitPacked(packed: Any, fetchMs: number): boolean {
-  const name = packed.typeUrl.slice(packed.typeUrl.lastIndexOf('/') + 1);
-  const schema = extensionTypes.getMessage(name) ?? envoyApi().getMessage(name);
+  const schema = packedType(packed.typeUrl);
   if (schema === undefined) return false;
   const message = fromBinary(schema, packed.value);
   if (!limitSources(schema, message, fetchMs)) return false;

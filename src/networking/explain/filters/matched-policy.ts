@@ -13,6 +13,7 @@ import {
 import type { HeaderMatcher } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { UriTemplateMatchConfigSchema } from '../../../gen/envoy/extensions/path/match/uri_template/v3/uri_template_match_pb.ts';
 import type { PathMatcher } from '../../../gen/envoy/type/matcher/v3/path_pb.ts';
+import { regexLiteral } from '../../authorization/text-matcher.ts';
 import { isWithin } from '../filter-chain-match.ts';
 import { headerOf } from '../route-match.ts';
 import { matchesHeader, matchesString } from '../string-matches.ts';
@@ -134,10 +135,9 @@ function withoutQuery(path: string): string {
 function matchesTemplate({ typedConfig }: TypedExtensionConfig, { request }: Subject): boolean {
   const template = typedConfig && anyUnpack(typedConfig, UriTemplateMatchConfigSchema)?.pathTemplate;
   if (template === undefined) throw new UndecidedError('a policy matches paths by an extension');
-  const literal = (text: string): string => text.replaceAll(/[.+^${}()|[\]\\]/g, '\\$&');
   const pattern = template
     .split(/(\*\*|\*)/)
-    .map((part) => (part === '**' ? '.*' : part === '*' ? '[^/]+' : literal(part)))
+    .map((part) => (part === '**' ? '.*' : part === '*' ? '[^/]+' : regexLiteral(part)))
     .join('');
   return request !== undefined && new RegExp(`^${pattern}$`, 's').test(withoutQuery(request.path));
 }

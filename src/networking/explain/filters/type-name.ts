@@ -1,8 +1,8 @@
 /** The message that an extension is configured with, also where it is written as a TypedStruct. */
 import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
 import { TypedStructSchema } from '../../../gen/udpa/type/v1/typed_struct_pb.ts';
+import { messageNameOf } from '../../../model/envoy-api/message-name.ts';
 
 export function typeNameOf(any: Any): string {
-  const typeUrl = anyUnpack(any, TypedStructSchema)?.typeUrl ?? any.typeUrl;
-  return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
+  return messageNameOf(anyUnpack(any, TypedStructSchema)?.typeUrl ?? any.typeUrl);
 }

@@ -1,0 +1,11 @@
+/** The types of messages that resources contain packed, generated ones and those of EnvoyFilters. */
+import type { DescMessage } from '@bufbuild/protobuf';
+import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { messageNameOf } from '../../model/envoy-api/message-name.ts';
+import { extensionTypes } from '../messages/extension-types.ts';
+
+/** @returns `undefined` if the type is unknown */
+export function packedType(typeUrl: string): DescMessage | undefined {
+  const name = messageNameOf(typeUrl);
+  return extensionTypes.getMessage(name) ?? envoyApi().getMessage(name);
+}
