@@ -7,14 +7,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import { type KindName, kinds } from '../../src/model/kinds/index.ts';
-import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
+import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
-import { customKinds, defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
+import { defineShippedKinds, of, writeKubeconfig } from './mesh-objects.ts';
 import { Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer();
@@ -37,14 +35,7 @@ interface Condition {
 }
 
 beforeAll(async () => {
-  const own = resourceDefinitions();
-  await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
-  const theirs = customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io'));
-  await defineKinds(cluster, theirs);
-  await eventually('all kinds are served', async () => {
-    for (const { spec } of own) await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
-    return true;
-  });
+  await defineShippedKinds(cluster);
   const kubeconfig = join(folder, 'config');
   writeKubeconfig(kubeconfig, cluster);
   mesh = await FeatureMesh.start({

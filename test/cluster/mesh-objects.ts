@@ -2,6 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ApiServerAddress } from './api-server-process.ts';
 import type { Cluster } from './cluster.ts';
@@ -18,6 +19,20 @@ export async function defineKinds(cluster: Cluster, of: readonly KindName[] = cu
   await Promise.all(of.map((kind) => cluster.apply(customResourceDefinitions, definitionOf(kind))));
   await eventually('all kinds are served', async () => {
     await Promise.all(of.map((kind) => cluster.admin.list(resourceOf(kind), { limit: 1 }, never)));
+    return true;
+  });
+}
+
+/** Defines our kinds with the schemas that we ship, and those of the Gateway API without. Resolves when the server serves them. */
+export async function defineShippedKinds(cluster: Cluster): Promise<void> {
+  const own = resourceDefinitions();
+  await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
+  await defineKinds(
+    cluster,
+    customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io')),
+  );
+  await eventually('all kinds are served', async () => {
+    for (const { spec } of own) await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
     return true;
   });
 }

@@ -4,12 +4,7 @@
  */
 import { beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import {
-  customResourceDefinitions,
-  events,
-  type Resource,
-  resourceOf,
-} from '../../src/discovery/kubernetes/api-resource.ts';
+import { events, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { kindsWithEvents } from '../../src/discovery/leader/rejection-events.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import {
@@ -18,12 +13,11 @@ import {
   maxServicePorts,
   maxSliceEndpoints,
 } from '../../src/model/kinds/object-limits.ts';
-import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { conditionReasonOf, type WarningCode } from '../../src/runtime/errors.ts';
 import { faultyObjects } from '../fixtures/objects-with-warnings.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
-import { customKinds, defineKinds, of } from './mesh-objects.ts';
+import { defineShippedKinds, of } from './mesh-objects.ts';
 import { type Replica, Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer();
@@ -43,16 +37,7 @@ interface Condition {
 }
 
 beforeAll(async () => {
-  const own = resourceDefinitions();
-  await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
-  await defineKinds(
-    cluster,
-    customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io')),
-  );
-  await eventually('all kinds are served', async () => {
-    for (const { spec } of own) await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
-    return true;
-  });
+  await defineShippedKinds(cluster);
 });
 
 async function conditionsOf(
@@ -204,7 +189,8 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is rep
     spec: { ingressClassName: 'istio', rules: [{ host: 'large.test', http: { paths: backends } }] },
   });
   for (const kind of kindsWithEvents) {
-    const about = `involvedObject.kind=${kind},involvedObject.name=${name}`;
+    // The API server writes Events about Services as well, when it repairs their addresses.
+    const about = `involvedObject.kind=${kind},involvedObject.name=${name},reason=LimitExceeded`;
     const [event] = await eventually(`an Event reports the limit of the ${kind}`, async () => {
       const query = { namespace: cluster.namespace, fieldSelector: about };
       const { items } = await cluster.admin.list(events, query, never);

@@ -1,12 +1,9 @@
 /** `Reconciled` of an object whose only proxy was served by a replica that died, on a real API server. */
 import { describe, expect, it } from 'vitest';
-import { customResourceDefinitions, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import { type KindName, kinds } from '../../src/model/kinds/index.ts';
-import { resourceDefinitions } from '../../src/model/schemas/resource-definition.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
-import { customKinds, defineKinds, of } from './mesh-objects.ts';
+import { defineShippedKinds, of } from './mesh-objects.ts';
 import { Replicas } from './replica.ts';
 
 /** It waits 10 s for a status that is between edges; the unit tests of `distribution` cover the rule. */
@@ -41,17 +38,7 @@ describe.runIf(isFull)('Reconciled of an object whose only proxy was served by a
   }
 
   it('is Unknown and names the dead replica until its proxy reconnects, then True', async () => {
-    const own = resourceDefinitions();
-    await Promise.all(own.map((definition) => cluster.apply(customResourceDefinitions, definition as never)));
-    await defineKinds(
-      cluster,
-      customKinds.filter((kind) => !kinds[kind].group.endsWith('istio.io')),
-    );
-    await eventually('all kinds are served', async () => {
-      for (const { spec } of own)
-        await cluster.admin.list(resourceOf(spec.names.kind as KindName), { limit: 1 }, never);
-      return true;
-    });
+    await defineShippedKinds(cluster);
     await cluster.apply(of.serviceEntries, {
       metadata: { name: 'cart' },
       spec: {
