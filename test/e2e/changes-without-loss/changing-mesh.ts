@@ -7,8 +7,9 @@ import type { ProxySettings } from '../features/harness/envoy.ts';
 import { FeatureMesh } from '../features/harness/feature-mesh.ts';
 import { all } from '../features/harness/gateway-objects.ts';
 import { gateway, object } from '../features/harness/objects.ts';
-import { AnyBackend } from './any-backend.ts';
+import { BackendsProcess } from './backends-process.ts';
 import { type ChangeKind, extensionProviders, hostOf, newService, type World } from './change-kinds.ts';
+import { ProcessorWaits } from './processor-waits.ts';
 import { SimulatedProxy } from './simulated-proxy.ts';
 
 export interface Proxy {
@@ -40,24 +41,25 @@ const envoyArgs = ['--drain-time-s', `${drainSeconds}`];
 const metadata = { PROXY_CONFIG: { drainDuration: `${drainSeconds}s` } };
 /** Proxies that connect at the same time: the control plane refuses more connections of an address by which no proxy is known yet. */
 const maxConnecting = 10;
+/** A request that takes longer has failed. */
+export const requestTimeoutMs = 20_000;
 /** What comes late comes so long after the change. */
 const lateMs = 300;
 
 const nameOf = ({ type, delta, roundTripMs }: Proxy): string => `${type}-${delta ? 'delta' : 'sotw'}-${roundTripMs}`;
-
-const inboundPort = 8_080;
 
 export class ChangingMesh {
   readonly mesh: FeatureMesh;
   readonly #kinds: readonly ChangeKind[];
   readonly #proxies: readonly PlacedProxy[];
   readonly #world: World;
-  readonly #backend: AnyBackend;
-  /** Gets mirrored requests, and questions whether requests are allowed. */
-  readonly #mirror: AnyBackend;
+  /** `main`, and `mirror`, which receives mirrored requests and authorization requests. */
+  readonly #backends: BackendsProcess;
   readonly #generations = new Map<string, number>();
   readonly #files: Record<string, string> = {};
   readonly #caFile: string;
+  /** Which sidecars listen on for inbound requests, each at an address of its own. */
+  readonly #inboundPort: number;
   readonly #clients: AdsTestClient[] = [];
   readonly #simulated: SimulatedProxy[] = [];
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -66,22 +68,22 @@ export class ChangingMesh {
     mesh: FeatureMesh,
     kinds: readonly ChangeKind[],
     proxies: readonly PlacedProxy[],
-    [backend, mirror]: [AnyBackend, AnyBackend],
-    world: Pick<World, 'ports' | 'certificate'>,
+    backends: BackendsProcess,
+    { inboundPort, ...world }: Pick<World, 'ports' | 'certificate'> & { inboundPort: number },
   ) {
     this.mesh = mesh;
     this.#kinds = kinds;
     this.#proxies = proxies;
-    this.#backend = backend;
-    this.#mirror = mirror;
+    this.#backends = backends;
+    this.#inboundPort = inboundPort;
     const gateways = proxies.filter(({ type }) => type === 'gateway').map(({ name }) => name);
     this.#world = {
       ...world,
       authority: mesh.authority.certificate,
       gateways,
       kubernetesGateways: gateways.map((name) => `routes-${name}`),
-      backend: backend.port,
-      mirror: mirror.port,
+      backend: backends.ports.get('main')!,
+      mirror: backends.ports.get('mirror')!,
     };
     this.#caFile = mesh.file('backends.pem', mesh.authority.certificate);
   }
@@ -97,18 +99,19 @@ export class ChangingMesh {
       meshConfig: { extensionProviders },
       envoyArgs,
     });
+    let backends: BackendsProcess | undefined;
     try {
       const ports = await mesh.ports('http', 'tcp', 'tls');
       const placed = await Promise.all(proxies.map(async (proxy, index) => place(proxy, index, ports, mesh)));
       const certificate = mesh.authority.issue(kinds.map(hostOf));
-      const backends: [AnyBackend, AnyBackend] = [
-        await AnyBackend.start('main', certificate),
-        await AnyBackend.start('mirror', certificate),
-      ];
-      const changing = new ChangingMesh(mesh, kinds, placed, backends, { ports, certificate });
+      backends = await BackendsProcess.start(['main', 'mirror'], certificate);
+      const changing = new ChangingMesh(mesh, kinds, placed, backends, {
+        ...{ ports, certificate, inboundPort: await mesh.port() },
+      });
       await changing.#begin();
       return changing;
     } catch (error) {
+      backends?.close();
       await mesh.stop();
       throw error;
     }
@@ -172,12 +175,24 @@ export class ChangingMesh {
         return [{ kind: client[traffic], count: 1, pauseMs: pause, name, target } satisfies ClientPlan];
       }),
     );
-    return startLoad({ target: clients[0]!.target, clients, maxDurationMs, requestTimeoutMs: 20_000 });
+    return startLoad({ target: clients[0]!.target, clients, maxDurationMs, requestTimeoutMs });
   }
 
-  /** Mirrored requests that the application got: Envoy marks their host. */
-  get mirrored(): number {
-    return this.#mirror.requests.get(`${hostOf({ name: 'mirror' })}-shadow`) ?? 0;
+  /** Mirrored requests that the application received: Envoy marks their host. */
+  mirrored(): Promise<number> {
+    return this.#backends.requests('mirror', `${hostOf({ name: 'mirror' })}-shadow`);
+  }
+
+  /** Measures from now on how long the processes that a request passes, and those that configure them, wait for a processor. */
+  watchProcessor(load: LoadRun): ProcessorWaits {
+    const envoys = this.#proxies.map(({ name }) => [`Envoy ${name}`, this.mesh.envoy(name).program.pid] as const);
+    const pids = {
+      clients: load.pid,
+      applications: this.#backends.pid,
+      'control plane': this.mesh.pilot.pid,
+      test: process.pid,
+    };
+    return new ProcessorWaits({ ...pids, ...Object.fromEntries(envoys) }, requestTimeoutMs);
   }
 
   /** How many clusters were given up, of all proxies: on a machine that is too busy, an Envoy needs longer than the limit. */
@@ -239,8 +254,7 @@ export class ChangingMesh {
     for (const proxy of this.#simulated) proxy.close();
     for (const client of this.#clients) client.close();
     await this.mesh.stop();
-    this.#backend.close();
-    this.#mirror.close();
+    this.#backends.close();
   }
 
   #next(kind: ChangeKind): string {
@@ -279,7 +293,7 @@ export class ChangingMesh {
     const authority = hostOf(kind);
     if (proxies === 'inbound') {
       if (proxy.type === 'gateway') return undefined;
-      return { host: inboundAddressOf(proxy), port: inboundPort, authority };
+      return { host: inboundAddressOf(proxy), port: this.#inboundPort, authority };
     }
     if (proxies !== undefined && proxies !== proxy.type) return undefined;
     const port = kind.name === 'http-route' ? proxy.ports.routes : proxy.ports[traffic];
@@ -299,7 +313,7 @@ export class ChangingMesh {
       egress: [port('http'), port('tcp'), port('tls')],
       ingress: [
         {
-          port: { number: inboundPort, name: 'http', protocol: 'HTTP' },
+          port: { number: this.#inboundPort, name: 'http', protocol: 'HTTP' },
           bind: inboundAddressOf(proxy),
           captureMode: 'NONE',
           defaultEndpoint: `127.0.0.1:${backend}`,

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process';
+import { expect, test } from 'vitest';
+import { eventually } from '../../harness/eventually.ts';
+import { ProcessorWaits, reasonInMachine } from './processor-waits.ts';
+
+const windowMs = 20_000;
+const failing = (...reasons: string[]) => ({
+  byName: {
+    client: { total: 9, failed: reasons.length, reasons: Object.fromEntries(reasons.map((reason) => [reason, 1])) },
+  },
+});
+const timeout = 'REQUEST_TIMEOUT no complete response within 20000 ms';
+const busy = {
+  windowMs,
+  longest: new Map([
+    ['clients', 0],
+    ['applications', 12_000],
+  ]),
+};
+const quiet = {
+  windowMs,
+  longest: new Map([
+    ['clients', 0],
+    ['applications', 300],
+  ]),
+};
+
+test('timeouts of the client are explained by the machine if a process waited for a processor for half of one', () => {
+  expect(reasonInMachine(failing(timeout), busy)).toMatch(/^the machine is overloaded: .*applications 12\.0 s$/);
+});
+
+test('timeouts of the client are not explained by a machine on which no process waited', () => {
+  expect(reasonInMachine(failing(timeout), quiet)).toMatch(
+    /^not explained by the load of the machine: no process waited/,
+  );
+});
+
+test('a response that is a failure is never explained by the machine', () => {
+  expect(reasonInMachine(failing(timeout, 'HTTP_503 NC'), busy)).toMatch(/^not explained .*: not only timeouts/);
+});
+
+test('the wait of a thread that shares a processor is measured', async () => {
+  const loops = [1, 2].map(() =>
+    spawn('taskset', ['-c', '0', process.execPath, '-e', 'for(;;);'], { stdio: 'ignore' }),
+  );
+  const waits = new ProcessorWaits({ loop: loops[0]!.pid! }, windowMs);
+  try {
+    await eventually('one of two that share a processor waits', () => (waits.longest.get('loop') ?? 0) > 200);
+  } finally {
+    waits.stop();
+    for (const loop of loops) loop.kill('SIGKILL');
+  }
+});

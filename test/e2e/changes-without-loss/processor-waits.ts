@@ -1,0 +1,82 @@
+/** How long processes waited for a processor: whether the machine was too busy is a fact of the kernel, and no guess from what failed. */
+import { readdirSync, readFileSync } from 'node:fs';
+import type { LoadReport } from '../../load/report.ts';
+
+const sampleEveryMs = 500;
+
+/** Nanoseconds in the queue for a processor, by thread. */
+function queuedByThread(pid: number): Map<string, number> {
+  const queued = new Map<string, number>();
+  try {
+    for (const thread of readdirSync(`/proc/${pid}/task`)) {
+      const [, nanoseconds] = readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ');
+      queued.set(thread, Number(nanoseconds));
+    }
+  } catch {
+    // The process or the thread has exited.
+  }
+  return queued;
+}
+
+/** If a process waits so much of a window, requests that time out within it may be due to the machine. */
+const overloadedShare = 0.5;
+
+export class ProcessorWaits {
+  readonly windowMs: number;
+  /** Longest wait of a thread of each process within any window, in milliseconds, by the name of the process. */
+  readonly longest = new Map<string, number>();
+  readonly #pids: Readonly<Record<string, number>>;
+  readonly #samplesOfWindow: number;
+  readonly #samples = new Map<string, Map<string, number>[]>();
+  readonly #timer: NodeJS.Timeout;
+
+  /**
+   * @param pids of processes, by name
+   * @param windowMs what counts is the wait within such a time, such as the timeout of a request
+   */
+  constructor(pids: Readonly<Record<string, number>>, windowMs: number) {
+    this.#pids = pids;
+    this.windowMs = windowMs;
+    this.#samplesOfWindow = Math.ceil(windowMs / sampleEveryMs);
+    this.#timer = setInterval(() => this.#sample(), sampleEveryMs);
+    this.#sample();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#sample();
+  }
+
+  #sample(): void {
+    for (const [name, pid] of Object.entries(this.#pids)) {
+      const samples = this.#samples.get(name) ?? [];
+      this.#samples.set(name, samples);
+      const newest = queuedByThread(pid);
+      samples.push(newest);
+      if (samples.length > this.#samplesOfWindow + 1) samples.shift();
+      const oldest = samples[0]!;
+      for (const [thread, queued] of newest) {
+        const waitedMs = (queued - (oldest.get(thread) ?? queued)) / 1e6;
+        this.longest.set(name, Math.max(this.longest.get(name) ?? 0, waitedMs));
+      }
+    }
+  }
+}
+
+/**
+ * Whether failures are due to the load of the machine, as far as the kernel's figures decide it: each is a timeout of the client, and
+ * a process that a request depends on waited for a processor for half of such a timeout or longer. They remain failures.
+ */
+export function reasonInMachine(
+  { byName }: Pick<LoadReport, 'byName'>,
+  { longest, windowMs }: Pick<ProcessorWaits, 'longest' | 'windowMs'>,
+): string {
+  const reasons = Object.values(byName).flatMap((counts) => Object.keys(counts.reasons));
+  const others = reasons.filter((reason) => !reason.startsWith('REQUEST_TIMEOUT '));
+  const waits = [...longest].map(([name, ms]) => `${name} ${(ms / 1_000).toFixed(1)} s`).join(', ');
+  const facts = `longest waits for a processor within ${windowMs / 1_000} s: ${waits}`;
+  if (others.length > 0) return `not explained by the load of the machine: not only timeouts of the client; ${facts}`;
+  if (Math.max(0, ...longest.values()) < windowMs * overloadedShare)
+    return `not explained by the load of the machine: no process waited for half of a timeout; ${facts}`;
+  return `the machine is overloaded: only timeouts of the client, while processes waited for a processor; run it on a quiet machine; ${facts}`;
+}
