@@ -110,13 +110,20 @@ export async function validateFiles(
   };
 }
 
-/** One of several problems with the same text: the one with a code. */
+/** Problems with the same text become one, with the code of either. A problem that another one explains better is left out. */
 function withoutRepeated(problems: readonly Problem[]): Problem[] {
   const byText = new Map<string, Problem>();
-  const unapplied = new Set(problems.flatMap(({ code, object }) => (code === 'RULE_NOT_APPLIED' ? [object] : [])));
+  const placesOf = (wanted: string): ReadonlySet<string> =>
+    new Set(problems.flatMap(({ code, object, field }) => (code === wanted ? [`${object} ${field}`] : [])));
+  const unapplied = placesOf('RULE_NOT_APPLIED');
+  const unprogrammed = placesOf('NOT_PROGRAMMED');
   for (const problem of problems) {
-    // Found by the name of the host alone; where the service is known, the other code says more.
-    if (problem.code === 'rules-foreign-host' && unapplied.has(problem.object)) continue;
+    const { code, object: of, field: at = '' } = problem;
+    // Derived from the host name alone; RULE_NOT_APPLIED knows the service.
+    if (code === 'rules-foreign-host' && unapplied.has(`${of} ${at}`)) continue;
+    // NOT_PROGRAMMED reports the whole element of a list (`filters[0]`), with the response that clients get.
+    const element = /^(.*\])\.[^.[\]]+$/.exec(at)?.[1];
+    if (code === 'FIELD_WITHOUT_EFFECT' && element !== undefined && unprogrammed.has(`${of} ${element}`)) continue;
     const { file, line, object, field, message } = problem;
     const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
     const known = byText.get(key);

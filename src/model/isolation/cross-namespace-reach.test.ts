@@ -142,7 +142,7 @@ const rows: readonly (readonly [kind: string, body: string, found: readonly stri
   ['Gateway', `{servers: [{port: ${port}, hosts: ["*"]}]}`, [], { scopesGateways: true }],
   ['Gateway', `{servers: [{port: ${port}, hosts: ["*"]}]}`, [], { namespace: 'istio-system' }],
   ['Ingress', '{rules: [{http: {paths: []}}, {host: a.test}]}', ['takes-every-host spec.rules[0].host']],
-  ['Ingress', '{defaultBackend: {service: {name: a, port: {number: 80}}}}', ['takes-every-host spec.defaultBackend']],
+  ['Ingress', '{defaultBackend: {service: {name: a, port: {number: 80}}}}', []],
   [
     'KubernetesGateway',
     '{gatewayClassName: istio, listeners: [{name: a, port: 80, protocol: HTTP}, {name: b, port: 81, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}]}',

@@ -186,7 +186,6 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
   Ingress: function* ({ namespace, spec: { spec } }, _, { mesh }) {
     if (!mayExport(namespace, mesh)) return;
     const message = `takes requests for every host at the shared gateway: name a host, set the mesh's ingressControllerMode to OFF, or ${mayAdvice}`;
-    if (spec.defaultBackend !== undefined) yield { code: 'takes-every-host', field: 'spec.defaultBackend', message };
     for (const [index, { host }] of spec.rules.entries())
       if (host === undefined || host === '')
         yield { code: 'takes-every-host', field: `spec.rules[${index}].host`, message };

@@ -155,7 +155,8 @@ const requestMirror: Decoder<RequestMirror> = refine(
     ),
 );
 
-const notSupported = 'the filter is not supported, so requests are answered with 500';
+/** The status is 500 for HTTP and 503 for gRPC. */
+const notSupported = 'the filter is not supported, so requests get an error response';
 
 const filterFields: Fields<HttpRouteFilter> = {
   type: required(oneOf(types)),
