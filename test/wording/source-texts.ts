@@ -1,0 +1,88 @@
+/** What textlint reads of a file that is no Markdown: the texts in it that a user can see, each where it stands. */
+import type { TxtDocumentNode, TxtParagraphNode } from '@textlint/ast-node-types';
+import { parseAst } from 'vitest/node';
+
+/** A piece of text of a file, by its offsets. */
+export interface SourceText {
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Two words beside each other: an identifier, a path or a key has none. */
+const words = /[A-Za-z]{2}[,;:.!?]?\s+[("']?[A-Za-z]/;
+
+/** String literals, templates and JSX texts that are prose. Comments are not read. */
+export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): readonly SourceText[] {
+  const found: SourceText[] = [];
+  const add = (start: number, end: number) => words.test(text.slice(start, end)) && found.push({ start, end });
+  const visit = (node: unknown): void => {
+    if (Array.isArray(node)) for (const child of node) visit(child);
+    if (node === null || typeof node !== 'object' || !('type' in node)) return;
+    const { type, start, end } = node as unknown as SourceText & { type: string };
+    if (type === 'TSLiteralType' || (type === 'JSXAttribute' && text.startsWith('class=', start))) return;
+    if (type === 'JSXText') add(start, end);
+    else if (type === 'Literal' && /['"]/.test(text[start]!)) add(start + 1, end - 1);
+    else if (type === 'TemplateElement') add(start + 1, end - (text[end - 1] === '{' ? 2 : 1));
+    else for (const child of Object.values(node)) if (typeof child === 'object') visit(child);
+  };
+  visit(parseAst(text, { lang }).body);
+  return found;
+}
+
+/** The comments of a YAML file, a line each. */
+export function commentsOfYaml(text: string): readonly SourceText[] {
+  return [...text.matchAll(/(?<=^|\s)#.*$/gm)].map(({ index, 0: line }) => ({
+    start: index,
+    end: index + line.length,
+  }));
+}
+
+/** A Helm template of text: what is no action. */
+export function textsOfTemplate(text: string): readonly SourceText[] {
+  return [...text.matchAll(/(?:^|\}\})((?:(?!\{\{)[\s\S])+)/g)].map(({ index, 0: whole, 1: part }) => {
+    const start = index + whole.length - part!.length;
+    return { start, end: start + part!.length };
+  });
+}
+
+const textsOf: Readonly<Record<string, (text: string) => readonly SourceText[]>> = {
+  '.ts': textsOfTypeScript,
+  '.tsx': (text) => textsOfTypeScript(text, 'tsx'),
+  '.yaml': commentsOfYaml,
+  '.txt': textsOfTemplate,
+};
+
+/** A document whose paragraphs are the texts. Text in backticks is code. */
+function documentOf(text: string, texts: readonly SourceText[]): TxtDocumentNode {
+  const lineStarts = [0, ...[...text.matchAll(/\n/g)].map(({ index }) => index + 1)];
+  const positionOf = (offset: number) => {
+    const line = lineStarts.findLastIndex((start) => start <= offset);
+    return { line: line + 1, column: offset - lineStarts[line]! };
+  };
+  const placeOf = ({ start, end }: SourceText) => ({
+    raw: text.slice(start, end),
+    range: [start, end] as const,
+    loc: { start: positionOf(start), end: positionOf(end) },
+  });
+  const paragraphOf = (piece: SourceText): TxtParagraphNode => {
+    const place = placeOf(piece);
+    const value = place.raw.replaceAll(/\\?`[^`\n]*`/g, (code) => '·'.repeat(code.length));
+    return { type: 'Paragraph', ...place, children: [{ type: 'Str', value, ...place }] };
+  };
+  return { type: 'Document', ...placeOf({ start: 0, end: text.length }), children: texts.map(paragraphOf) };
+}
+
+/** The plugin of textlint for sources. */
+export const sourcePlugin = {
+  Processor: class {
+    availableExtensions(): string[] {
+      return Object.keys(textsOf);
+    }
+    processor(extension: string) {
+      return {
+        preProcess: (text: string) => documentOf(text, textsOf[extension]!(text)),
+        postProcess: <Message>(messages: Message[], filePath = '') => ({ messages, filePath }),
+      };
+    }
+  },
+};

@@ -1,0 +1,102 @@
+/** The wording of user-facing texts, checked by the rules in rules.yaml with textlint. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { TextlintKernel, type TextlintPluginCreator, type TextlintRuleModule } from '@textlint/kernel';
+import { load } from 'js-yaml';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { sourcePlugin } from './source-texts.ts';
+
+/** A phrase that user-facing texts do not use. */
+export interface WordingRule {
+  /** Regular expression of whole words; a space matches any white space. */
+  readonly match: string;
+  /** What to write instead. */
+  readonly use: string;
+  readonly wrong: string;
+  readonly right: string;
+}
+
+export interface WordingFinding {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+  readonly message: string;
+}
+
+/** The package has a default export in CommonJS, which Node and Vitest import differently. */
+const { default: markdown }: { default: TextlintPluginCreator } = createRequire(import.meta.url)(
+  '@textlint/textlint-plugin-markdown',
+);
+
+const folder = join(packageRoot(), 'test/wording');
+
+/** Files whose texts are not rewritten yet. It may only shrink: wording.test.ts. */
+export const listFile = join(folder, 'not-yet-clean.txt');
+
+export function listedFiles(): readonly string[] {
+  return readFileSync(listFile, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '');
+}
+
+export function wordingRules(): readonly WordingRule[] {
+  return load(readFileSync(join(folder, 'rules.yaml'), 'utf8')) as WordingRule[];
+}
+
+const shown =
+  /^(README|CHANGELOG|SECURITY|CONTRIBUTING)\.md$|^docs\/[^/]+\.md$|^deploy\/.*\.(md|yaml|txt)$|^(src|visualize)\/.*\.tsx?$/;
+/** Generated from charts, whose texts have their own pass; generated from protobuf; not shown. */
+const excluded =
+  /^docs\/(events|state-tables)\.md$|^src\/gen\/|\.test\.tsx?$|\.d\.ts$|^deploy\/chart\/templates\/.*\.yaml$/;
+
+/** The tracked files with texts that a user can see. */
+export function textFiles(): readonly string[] {
+  return execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], {
+    cwd: packageRoot(),
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter((file) => shown.test(file) && !excluded.test(file));
+}
+
+export type Wording = (file: string, text: string) => Promise<readonly WordingFinding[]>;
+
+/** @returns what checks the text of a file, of which only the name is used */
+export async function wordingOf(rules: readonly WordingRule[] = wordingRules()): Promise<Wording> {
+  const patterns = rules.map(({ match, use }) => ({
+    pattern: new RegExp(`(?<![\\w-])(?:${match.replaceAll(' ', '\\s+')})(?![\\w-])`, 'gi'),
+    use,
+  }));
+  const rule: TextlintRuleModule = (context) => ({
+    [context.Syntax.Str](node) {
+      for (const { pattern, use } of patterns) {
+        for (const { 0: found, index } of node.value.matchAll(pattern)) {
+          const padding = context.locator.range([index, index + found.length]);
+          context.report(node, new context.RuleError(`"${found.replaceAll(/\s+/g, ' ')}": use ${use}`, { padding }));
+        }
+      }
+    },
+  });
+  const kernel = new TextlintKernel();
+  return async (file, text) => {
+    const { messages } = await kernel.lintText(text, {
+      filePath: file,
+      ext: extname(file),
+      plugins: [
+        { pluginId: 'markdown', plugin: markdown },
+        { pluginId: 'source', plugin: sourcePlugin },
+      ],
+      rules: [{ ruleId: 'wording', rule }],
+    });
+    return messages.map(({ loc, message }) => ({ file, line: loc.start.line, column: loc.start.column, message }));
+  };
+}
+
+/** What is found in files of this package. */
+export async function findingsOf(wording: Wording, files: readonly string[]): Promise<readonly WordingFinding[]> {
+  const found: WordingFinding[] = [];
+  for (const file of files) found.push(...(await wording(file, readFileSync(join(packageRoot(), file), 'utf8'))));
+  return found;
+}
