@@ -39,7 +39,7 @@ function otherNumbers(value: number, bounds: readonly number[]): readonly number
   return [value + 1, value - 1, value * 2, ...bounds].filter((number) => number !== value && Number.isFinite(number));
 }
 
-const protocols = ['HTTP', 'TCP', 'HTTPS', 'TLS', 'HTTP2', 'GRPC'];
+const protocols = ['HTTP', 'UDP', 'TCP', 'HTTPS', 'TLS', 'HTTP2', 'GRPC'];
 
 function otherTexts(value: string): readonly string[] {
   if (protocols.includes(value)) return protocols.filter((protocol) => protocol !== value);

@@ -12,6 +12,11 @@ import { selectKeySources } from '../../src/discovery/jwks/key-sources.ts';
 import { entryOf } from '../../src/discovery/registration/group-entry.ts';
 import type { WorkloadClaim } from '../../src/discovery/registration/workload-claim.ts';
 import type { ConfigSet } from '../../src/model/config/config-set.ts';
+import {
+  serverCertificateOf,
+  trustedRootsOf,
+  trustedRootsOfConfigMap,
+} from '../../src/model/kinds/kubernetes/credential.ts';
 import type { Features } from '../../src/model/mesh/features.ts';
 import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../src/model/push-context/push-context.ts';
@@ -110,6 +115,7 @@ export function outputOf({ proxy: node, meshConfig, features, objects }: World, 
     ...registeredBy(configs),
     ...keysFetchedFor(configs),
     ...ingressesOf(configs, push),
+    ...credentialsOf(configs),
     ...agentWith(meshConfig),
   ];
   return { text: [...resources, ...others].join('\n'), asked: known };
@@ -140,6 +146,14 @@ function ingressesOf(configs: ConfigSet, { mesh, domain }: PushContext): readonl
     ...objects.map(({ name, spec }) => JSON.stringify([name, spec])),
     JSON.stringify(ingressAddresses(configs, mesh, 'istio-system')),
   ];
+}
+
+/** What a gateway is sent of the certificates in Secrets and ConfigMaps. */
+function credentialsOf({ Secret: secrets, ConfigMap: maps }: ConfigSet): readonly string[] {
+  return [
+    ...secrets.flatMap(({ name, spec }) => [name, serverCertificateOf(spec), trustedRootsOf(spec)]),
+    ...maps.flatMap(({ name, spec }) => [name, trustedRootsOfConfigMap(spec)]),
+  ].map((part) => JSON.stringify(part));
 }
 
 function keysFetchedFor(configs: ConfigSet): readonly string[] {

@@ -78,7 +78,7 @@ describe('trimming', () => {
         labels: { app: 'reviews' },
       },
       spec: {
-        ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostNetwork: true, hostname: 'h', subdomain: 's' },
+        ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostname: 'h', subdomain: 's' },
         containers: [{ ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP' }] }],
         initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'metrics', containerPort: 15090 }] }],
       },

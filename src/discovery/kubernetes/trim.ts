@@ -173,7 +173,7 @@ function configMapFields({ data, binaryData }: Fields): Fields {
 }
 
 function podFields({ spec, status }: Fields, shared: SharedTexts): Fields {
-  const kept = picked(spec, ['nodeName', 'serviceAccountName', 'hostNetwork', 'hostname', 'subdomain'], shared);
+  const kept = picked(spec, ['nodeName', 'serviceAccountName', 'hostname', 'subdomain'], shared);
   const { containers, initContainers } = isRecord(spec) ? spec : {};
   const withPorts = containersWithPorts(containers, shared);
   const sidecars = containersWithPorts(initContainers, shared).filter(
@@ -202,7 +202,7 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
         spec,
         [
           ...['type', 'clusterIP', 'clusterIPs', 'externalName', 'externalIPs', 'internalTrafficPolicy'],
-          ...['publishNotReadyAddresses', 'trafficDistribution'],
+          ...['publishNotReadyAddresses', 'sessionAffinity', 'trafficDistribution'],
         ],
         shared,
       ),
@@ -221,7 +221,7 @@ function serviceFields({ spec, status }: Fields, shared: SharedTexts): Fields {
 
 /** What `src/model/kinds/kubernetes/endpoint-slice.ts` decodes. */
 function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTexts): Fields {
-  const ofEndpoint = ['addresses', 'conditions', 'hostname', 'nodeName', 'zone', 'targetRef'];
+  const ofEndpoint = ['addresses', 'conditions', 'hostname', 'nodeName', 'targetRef'];
   return {
     ...(addressType !== undefined && { addressType }),
     ...(endpoints !== undefined && {
@@ -237,7 +237,7 @@ function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTe
           })
         : endpoints,
     }),
-    ...(ports !== undefined && { ports: pickedOfEach(ports, ['name', 'port', 'protocol', 'appProtocol'], shared) }),
+    ...(ports !== undefined && { ports: pickedOfEach(ports, ['name', 'port'], shared) }),
   };
 }
 

@@ -114,7 +114,7 @@ const cases: readonly (readonly [what: string, objectsOf: (index: number, size: 
     (index) => [
       service(index),
       givenObject('Pod', 'shop', `k${index}`, {
-        spec: { nodeName: '', serviceAccountName: 'a', hostNetwork: false, containers: [], initContainers: [] },
+        spec: { nodeName: '', serviceAccountName: 'a', containers: [], initContainers: [] },
         status: { phase: 'Running', podIP: '', podIPs: [], conditions: [] },
       }),
       peers(index, {

@@ -67,7 +67,7 @@ const pod = fc.record({ namespace, name, labels, ip: address, node: fc.constantF
     given.name,
     {
       spec: {
-        ...{ nodeName: given.node, serviceAccountName: '', hostNetwork: false, hostname: '', subdomain: '' },
+        ...{ nodeName: given.node, serviceAccountName: '', hostname: '', subdomain: '' },
         containers: [{ ports: [{ name: 'web', containerPort: 8080, protocol: 'TCP' }] }],
         initContainers: [],
       },

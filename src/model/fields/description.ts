@@ -13,7 +13,8 @@ export type Description =
   | { readonly type: 'integer'; readonly min: number; readonly max: number }
   /** `max`: the most items or entries. */
   | { readonly type: 'list' | 'map'; readonly item: Describable; readonly max: number }
-  | { readonly type: 'object'; readonly fields: readonly FieldDescription[] }
+  /** `unread`: other fields that the API has, where unknown fields are passed over; absent: unknown fields are errors. */
+  | { readonly type: 'object'; readonly fields: readonly FieldDescription[]; readonly unread?: readonly string[] }
   /** Takes nothing that the other does not take. */
   | { readonly type: 'narrowed'; readonly of: Describable; readonly by: Validation };
 

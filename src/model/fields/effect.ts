@@ -4,7 +4,14 @@
  */
 import { isObject } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath, type OptionalField, type RequiredField } from './decode.ts';
-import { type Describable, descriptionOf, type Effect, type FieldDescription } from './description.ts';
+import {
+  type Describable,
+  type Description,
+  descriptionOf,
+  type Effect,
+  type FieldDescription,
+} from './description.ts';
+import { nearestName } from './nearest-name.ts';
 
 type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<never> | OptionalField<never>;
 
@@ -80,7 +87,8 @@ function canWarn(decoder: Describable): boolean {
   const description = descriptionOf(decoder);
   const can =
     description?.type === 'object'
-      ? description.fields.some((field) => isWarning(field) || canWarn(field.decoder))
+      ? description.unread !== undefined ||
+        description.fields.some((field) => isWarning(field) || canWarn(field.decoder))
       : description?.type === 'list' || description?.type === 'map'
         ? canWarn(description.item)
         : description?.type === 'narrowed' && canWarn(description.of);
@@ -120,10 +128,35 @@ function warningsWithin(decoder: Describable, value: unknown, path: string): Fie
       if (!isObject(value)) return [];
       return Object.keys(value).flatMap((key) => warningsWithin(description.item, value[key], fieldPath(path, key)));
     case 'object':
-      return isObject(value) ? description.fields.flatMap((field) => fieldWarnings(field, value, path)) : [];
+      if (!isObject(value)) return [];
+      return [
+        ...misspeltFields(description, value, path),
+        ...description.fields.flatMap((field) => fieldWarnings(field, value, path)),
+      ];
     default:
       return [];
   }
+}
+
+/** Fields that are passed over and nearly have the name of one that is read. */
+function misspeltFields(
+  { fields, unread }: Extract<Description, { type: 'object' }>,
+  value: Readonly<Record<string, unknown>>,
+  path: string,
+): FieldError[] {
+  if (unread === undefined) return [];
+  const found: FieldError[] = [];
+  for (const key in value) {
+    if (unread.includes(key) || fields.some(({ name }) => name === key)) continue;
+    const near = nearestName(
+      key,
+      fields.map(({ name }) => name),
+    );
+    if (near === undefined) continue;
+    const message = `has no effect: there is no such field; did you mean ${near}?`;
+    found.push({ path: fieldPath(path, key), message, code: 'FIELD_WITHOUT_EFFECT' });
+  }
+  return found;
 }
 
 function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, unknown>>, path: string): FieldError[] {

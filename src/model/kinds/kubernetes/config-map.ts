@@ -8,7 +8,10 @@ export interface ConfigMap {
   readonly binaryData: Readonly<Record<string, string>>;
 }
 
-export const configMap: Decoder<ConfigMap> = reading<ConfigMap>({
-  data: withDefault(dictionary(text), {}),
-  binaryData: withDefault(dictionary(text), {}),
-});
+export const configMap: Decoder<ConfigMap> = reading<ConfigMap>(
+  {
+    data: withDefault(dictionary(text), {}),
+    binaryData: withDefault(dictionary(text), {}),
+  },
+  ['immutable'],
+);

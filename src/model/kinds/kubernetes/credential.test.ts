@@ -12,7 +12,7 @@ const web = authority.issue(['web.test']);
 const other = authority.issue(['other.test']);
 
 function secret(stringData: Secret['stringData']): Secret {
-  return { type: 'Opaque', data: {}, stringData };
+  return { data: {}, stringData };
 }
 
 const text = (bytes: Uint8Array): string => Buffer.from(bytes).toString();

@@ -28,7 +28,6 @@ export interface SliceEndpoint {
   readonly conditions: SliceConditions;
   readonly hostname?: string;
   readonly nodeName?: string;
-  readonly zone?: string;
   readonly targetRef?: ObjectReference;
 }
 
@@ -43,42 +42,39 @@ export interface SlicePort {
   readonly name: string;
   /** Absent: all ports; nothing can be made of it. */
   readonly port?: number;
-  readonly protocol: string;
-  readonly appProtocol?: string;
 }
+
+/** A slice repeats the protocols of the Service's ports, whose names it has. */
+export const unreadOfSlicePort = ['appProtocol', 'protocol'];
 
 export const endpointSlice: Decoder<EndpointSlice> = refine(
   reading<EndpointSlice>({
     addressType: withDefault(oneOf(['IPv4', 'IPv6', 'FQDN']), 'IPv4'),
     endpoints: withDefault(
       list(
-        reading<SliceEndpoint>({
-          addresses: required(list(text)),
-          conditions: withDefault(
-            reading<SliceConditions>({
-              ready: optional(boolean),
-              serving: optional(boolean),
-              terminating: optional(boolean),
-            }),
-            {},
-          ),
-          hostname: optional(text),
-          nodeName: optional(text),
-          zone: optional(text),
-          targetRef: optional(objectReference),
-        }),
+        reading<SliceEndpoint>(
+          {
+            addresses: required(list(text)),
+            conditions: withDefault(
+              reading<SliceConditions>({
+                ready: optional(boolean),
+                serving: optional(boolean),
+                terminating: optional(boolean),
+              }),
+              {},
+            ),
+            hostname: optional(text),
+            nodeName: optional(text),
+
+            targetRef: optional(objectReference),
+          },
+          ['deprecatedTopology', 'hints', 'topology', 'zone'],
+        ),
       ),
       [],
     ),
     ports: withDefault(
-      list(
-        reading<SlicePort>({
-          name: withDefault(text, ''),
-          port: optional(integer(0, 65535)),
-          protocol: withDefault(text, 'TCP'),
-          appProtocol: optional(text),
-        }),
-      ),
+      list(reading<SlicePort>({ name: withDefault(text, ''), port: optional(integer(0, 65535)) }, unreadOfSlicePort)),
       [],
     ),
   }),

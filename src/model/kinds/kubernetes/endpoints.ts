@@ -12,7 +12,7 @@ import {
 } from '../../fields/decode.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { maxSliceEndpoints } from '../object-limits.ts';
-import type { EndpointSlice, SliceEndpoint, SlicePort } from './endpoint-slice.ts';
+import { type EndpointSlice, type SliceEndpoint, type SlicePort, unreadOfSlicePort } from './endpoint-slice.ts';
 import { reading } from './lenient.ts';
 import { type ObjectReference, objectReference } from './object-reference.ts';
 
@@ -49,12 +49,7 @@ export const endpoints: Decoder<Endpoints> = refine(
           notReadyAddresses: withDefault(list(address), []),
           ports: withDefault(
             list(
-              reading<SlicePort>({
-                name: withDefault(text, ''),
-                port: optional(integer(0, 65535)),
-                protocol: withDefault(text, 'TCP'),
-                appProtocol: optional(text),
-              }),
+              reading<SlicePort>({ name: withDefault(text, ''), port: optional(integer(0, 65535)) }, unreadOfSlicePort),
             ),
             [],
           ),

@@ -1,5 +1,4 @@
 /** Kubernetes' own kinds, as a cluster would deliver them (spec/discovery.md §4.3, §5.4). */
-import { right } from 'fp-ts/lib/Either.js';
 import { type Decoder, decodeWith } from '../../fields/decode.ts';
 import type { Kind } from '../kind.ts';
 import { type ConfigMap, configMap } from './config-map.ts';
@@ -7,6 +6,7 @@ import { credentialWarnings } from './credential.ts';
 import { type EndpointSlice, endpointSlice } from './endpoint-slice.ts';
 import { type Endpoints, endpoints } from './endpoints.ts';
 import { type Ingress, type IngressClass, ingress, ingressClass } from './ingress.ts';
+import { reading } from './lenient.ts';
 import { type Node, node } from './node.ts';
 import { type Pod, pod } from './pod.ts';
 import { type Secret, secret } from './secret.ts';
@@ -56,7 +56,7 @@ export const kubernetesKinds: {
   }),
   Ingress: row('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io' }),
   IngressClass: row('IngressClass', 'ingressclasses', ingressClass, { group: 'networking.k8s.io', scope: 'Cluster' }),
-  Namespace: row('Namespace', 'namespaces', () => right({}), { scope: 'Cluster' }),
+  Namespace: row('Namespace', 'namespaces', reading<Namespace>({}, ['spec', 'status']), { scope: 'Cluster' }),
   Node: row('Node', 'nodes', node, { scope: 'Cluster' }),
   Pod: row('Pod', 'pods', pod),
   Secret: row('Secret', 'secrets', secret, { warnings: credentialWarnings }),

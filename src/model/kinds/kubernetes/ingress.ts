@@ -1,5 +1,6 @@
 /** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
 import {
+  anything,
   type Decoder,
   type FieldError,
   fieldPath,
@@ -48,8 +49,9 @@ export interface IngressPath {
   readonly backend: IngressBackend;
 }
 
-/** A `resource` is not for this control plane. */
 export interface IngressBackend {
+  /** An object of any kind: kept, and not used. */
+  readonly resource?: unknown;
   readonly service?: { readonly name: string; readonly port: { readonly number?: number; readonly name?: string } };
 }
 
@@ -58,6 +60,7 @@ export interface IngressClass {
 }
 
 const backend = reading<IngressBackend>({
+  resource: withoutEffect(optional(anything), 'only Services are backends'),
   service: optional(
     reading<NonNullable<IngressBackend['service']>>({
       name: required(name),
@@ -81,33 +84,36 @@ const path = reading<IngressPath>({
   backend: required(backend),
 });
 
-export const ingress: Decoder<Ingress> = reading<Ingress>({
-  spec: required(
-    refine(
-      reading<IngressSpec>({
-        ingressClassName: optional(text),
-        defaultBackend: withoutEffect(
-          optional(backend),
-          'a rule without a host takes requests that no other rule takes',
-        ),
-        tls: withDefault(
-          list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
-          [],
-        ),
-        rules: withDefault(
-          list(
-            reading<IngressRule>({
-              host: optional(uncheckedHost),
-              http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
-            }),
+export const ingress: Decoder<Ingress> = reading<Ingress>(
+  {
+    spec: required(
+      refine(
+        reading<IngressSpec>({
+          ingressClassName: optional(text),
+          defaultBackend: withoutEffect(
+            optional(backend),
+            'a rule without a host takes requests that no other rule takes',
           ),
-          [],
-        ),
-      }),
-      ingressSizeErrors,
+          tls: withDefault(
+            list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
+            [],
+          ),
+          rules: withDefault(
+            list(
+              reading<IngressRule>({
+                host: optional(uncheckedHost),
+                http: optional(reading<{ paths: readonly IngressPath[] }>({ paths: required(list(path)) })),
+              }),
+            ),
+            [],
+          ),
+        }),
+        ingressSizeErrors,
+      ),
     ),
-  ),
-});
+  },
+  ['status'],
+);
 
 function ingressSizeErrors({ rules, tls }: IngressSpec, at: string): FieldError[] {
   const paths = rules.reduce((sum, { http }) => sum + (http?.paths.length ?? 0), 0);
@@ -119,5 +125,7 @@ function ingressSizeErrors({ rules, tls }: IngressSpec, at: string): FieldError[
 }
 
 export const ingressClass: Decoder<IngressClass> = reading<IngressClass>({
-  spec: withDefault(reading<{ controller: string }>({ controller: withDefault(text, '') }), { controller: '' }),
+  spec: withDefault(reading<{ controller: string }>({ controller: withDefault(text, '') }, ['parameters']), {
+    controller: '',
+  }),
 });

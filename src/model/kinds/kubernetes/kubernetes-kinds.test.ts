@@ -32,6 +32,28 @@ describe("Kubernetes' own kinds", () => {
   });
 
   it.each([
+    ['Service', 'spec: {slector: {app: a}, ports: [{port: 80}]}', 'v1', 'spec.slector', 'selector'],
+    ['Service', 'spec: {ports: [{port: 80, targetport: 8080}]}', 'v1', 'spec.ports[0].targetport', 'targetPort'],
+    ['Pod', 'spec: {containers: [{name: a, port: [{containerPort: 80}]}]}', 'v1', 'spec.containers[0].port', 'ports'],
+    [
+      'Ingress',
+      'spec: {ingressClass: a, rules: [{hosts: a.test}]}',
+      'networking.k8s.io/v1',
+      'spec.rules[0].hosts',
+      'host',
+    ],
+  ])('warn of a field that nearly has the name of one that is read: %s %s', (kind, rest, group, field, meant) => {
+    expect(read(object(kind, rest, group)).problems).toMatchObject([
+      { severity: 'warning', code: 'FIELD_WITHOUT_EFFECT', field, message: expect.stringContaining(`mean ${meant}?`) },
+    ]);
+  });
+
+  it('warn of session affinity, which proxies do not apply', () => {
+    const { problems } = read(object('Service', 'spec: {sessionAffinity: ClientIP, ports: [{port: 80}]}'));
+    expect(problems).toMatchObject([{ code: 'FIELD_WITHOUT_EFFECT', field: 'spec.sessionAffinity' }]);
+  });
+
+  it.each([
     ['Service', 'spec: {ports: [{name: http}]}', 'spec.ports[0].port: is required'],
     ['Service', 'spec: {type: Cluster}', 'spec.type: must be one of ClusterIP, NodePort, LoadBalancer, ExternalName'],
     [

@@ -1,17 +1,27 @@
-/** Decoding of Kubernetes' own objects: what is not read is not looked at, because every cluster has fields of its own. */
+/**
+ * Decoding of Kubernetes' own objects. Most of their fields concern the cluster and not the mesh, and newer clusters have more: they are
+ * passed over without a warning. A field that is none of Kubernetes and nearly has the name of one that is read is a spelling mistake: it
+ * has a warning.
+ */
 import { isObject } from '../../../runtime/json-object.ts';
 import { anything, type Decoded, type Decoder, type Fields, fail, struct } from '../../fields/decode.ts';
-import { describedAs } from '../../fields/description.ts';
+import { describedAs, descriptionOf } from '../../fields/description.ts';
 
-/** An object of which some fields are read. */
-export function reading<T extends object>(fields: Fields<T>): Decoder<T> {
+/**
+ * An object of which some fields are read.
+ *
+ * @param unread the other fields that Kubernetes has there: they concern the cluster and nothing of a mesh
+ */
+export function reading<T extends object>(fields: Fields<T>, unread: readonly string[] = []): Decoder<T> {
   const strict = struct<T>(fields);
   const names = Object.entries<{ readonly from?: string }>(fields as never).map(([name, field]) => field.from ?? name);
   const decoder = (value: unknown, path: string): Decoded<T> => {
     if (!isObject(value)) return strict(value, path);
     return strict(Object.fromEntries(names.flatMap((name) => (name in value ? [[name, value[name]]] : []))), path);
   };
-  return describedAs(decoder, { type: 'narrowed', of: strict, by: {} });
+  const description = descriptionOf(strict);
+  if (description?.type !== 'object') throw new TypeError('the fields of an object are not described');
+  return describedAs(decoder, { ...description, unread });
 }
 
 /** A number or a text: `targetPort: 8080`, `targetPort: http`. */

@@ -16,14 +16,26 @@ export interface NodeAddress {
   readonly address: string;
 }
 
-export const node: Decoder<Node> = reading<Node>({
-  status: withDefault(
-    reading<NodeStatus>({
-      addresses: withDefault(
-        list(reading<NodeAddress>({ type: withDefault(text, ''), address: withDefault(text, '') })),
-        [],
+/** What the node can run, and how it is. */
+const unreadOfStatus = [
+  ...['allocatable', 'capacity', 'conditions', 'config', 'daemonEndpoints', 'declaredFeatures', 'features'],
+  ...['images', 'nodeInfo', 'phase', 'runtimeHandlers', 'volumesAttached', 'volumesInUse'],
+];
+
+export const node: Decoder<Node> = reading<Node>(
+  {
+    status: withDefault(
+      reading<NodeStatus>(
+        {
+          addresses: withDefault(
+            list(reading<NodeAddress>({ type: withDefault(text, ''), address: withDefault(text, '') })),
+            [],
+          ),
+        },
+        unreadOfStatus,
       ),
-    }),
-    { addresses: [] },
-  ),
-});
+      { addresses: [] },
+    ),
+  },
+  ['spec'],
+);

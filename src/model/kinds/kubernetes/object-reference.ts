@@ -9,8 +9,11 @@ export interface ObjectReference {
   readonly namespace: string;
 }
 
-export const objectReference: Decoder<ObjectReference> = reading<ObjectReference>({
-  kind: withDefault(text, ''),
-  name: withDefault(text, ''),
-  namespace: withDefault(text, ''),
-});
+export const objectReference: Decoder<ObjectReference> = reading<ObjectReference>(
+  {
+    kind: withDefault(text, ''),
+    name: withDefault(text, ''),
+    namespace: withDefault(text, ''),
+  },
+  ['apiVersion', 'fieldPath', 'resourceVersion', 'uid'],
+);

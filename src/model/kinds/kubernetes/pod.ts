@@ -1,5 +1,5 @@
 /** Kubernetes' Pod (spec/discovery.md §5.4): a workload, as far as its place and its ports go. */
-import { boolean, type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
+import { type Decoder, integer, list, required, text, withDefault } from '../../fields/decode.ts';
 import { maxPodContainers } from '../object-limits.ts';
 import { reading } from './lenient.ts';
 
@@ -11,7 +11,6 @@ export interface Pod {
 export interface PodSpec {
   readonly nodeName: string;
   readonly serviceAccountName: string;
-  readonly hostNetwork: boolean;
   readonly hostname: string;
   readonly subdomain: string;
   readonly containers: readonly Container[];
@@ -48,42 +47,79 @@ export interface PodCondition {
 
 const ports = withDefault(
   list(
-    reading<ContainerPort>({
-      name: withDefault(text, ''),
-      containerPort: required(integer(1, 65535)),
-      protocol: withDefault(text, 'TCP'),
-    }),
+    reading<ContainerPort>(
+      {
+        name: withDefault(text, ''),
+        containerPort: required(integer(1, 65535)),
+        protocol: withDefault(text, 'TCP'),
+      },
+      ['hostIP', 'hostPort'],
+    ),
   ),
   [],
 );
+
+/** How a node runs a container. */
+const unreadOfContainer = [
+  ...['args', 'command', 'env', 'envFrom', 'image', 'imagePullPolicy', 'lifecycle', 'livenessProbe', 'name'],
+  ...['readinessProbe', 'resizePolicy', 'resources', 'restartPolicy', 'restartPolicyRules', 'securityContext'],
+  ...['startupProbe', 'stdin', 'stdinOnce', 'terminationMessagePath', 'terminationMessagePolicy', 'tty'],
+  ...['volumeDevices', 'volumeMounts', 'workingDir'],
+];
+/** Where and how the cluster runs the pod. */
+const unreadOfSpec = [
+  ...['activeDeadlineSeconds', 'affinity', 'automountServiceAccountToken', 'dnsConfig', 'dnsPolicy'],
+  ...['enableServiceLinks', 'ephemeralContainers', 'hostAliases', 'hostIPC', 'hostNetwork', 'hostPID', 'hostUsers'],
+  ...['hostnameOverride', 'imagePullSecrets', 'nodeSelector', 'os', 'overhead', 'preemptionPolicy', 'priority'],
+  ...['priorityClassName', 'readinessGates', 'resourceClaims', 'resources', 'restartPolicy', 'runtimeClassName'],
+  ...['schedulerName', 'schedulingGates', 'securityContext', 'serviceAccount', 'setHostnameAsFQDN'],
+  ...['shareProcessNamespace', 'terminationGracePeriodSeconds', 'tolerations', 'topologySpreadConstraints'],
+  ...['volumes', 'workloadRef'],
+];
+const unreadOfCondition = ['lastProbeTime', 'lastTransitionTime', 'message', 'observedGeneration', 'reason'];
+const unreadOfStatus = [
+  ...['containerStatuses', 'ephemeralContainerStatuses', 'extendedResourceClaimStatus', 'hostIP', 'hostIPs'],
+  ...['initContainerStatuses', 'message', 'nominatedNodeName', 'observedGeneration', 'qosClass', 'reason'],
+  ...['resize', 'resourceClaimStatuses', 'startTime'],
+];
 
 const noStatus: PodStatus = { phase: '', podIP: '', podIPs: [], conditions: [] };
 
 export const pod: Decoder<Pod> = reading<Pod>({
   spec: required(
-    reading<PodSpec>({
-      nodeName: withDefault(text, ''),
-      serviceAccountName: withDefault(text, ''),
-      hostNetwork: withDefault(boolean, false),
-      hostname: withDefault(text, ''),
-      subdomain: withDefault(text, ''),
-      containers: withDefault(list(reading<Container>({ ports }), maxPodContainers), []),
-      initContainers: withDefault(
-        list(reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') }), maxPodContainers),
-        [],
-      ),
-    }),
+    reading<PodSpec>(
+      {
+        nodeName: withDefault(text, ''),
+        serviceAccountName: withDefault(text, ''),
+        hostname: withDefault(text, ''),
+        subdomain: withDefault(text, ''),
+        containers: withDefault(list(reading<Container>({ ports }, unreadOfContainer), maxPodContainers), []),
+        initContainers: withDefault(
+          list(
+            reading<InitContainer>({ ports, restartPolicy: withDefault(text, '') }, unreadOfContainer),
+            maxPodContainers,
+          ),
+          [],
+        ),
+      },
+      unreadOfSpec,
+    ),
   ),
   status: withDefault(
-    reading<PodStatus>({
-      phase: withDefault(text, ''),
-      podIP: withDefault(text, ''),
-      podIPs: withDefault(list(reading<{ ip: string }>({ ip: required(text) }), maxPodContainers), []),
-      conditions: withDefault(
-        list(reading<PodCondition>({ type: withDefault(text, ''), status: withDefault(text, '') })),
-        [],
-      ),
-    }),
+    reading<PodStatus>(
+      {
+        phase: withDefault(text, ''),
+        podIP: withDefault(text, ''),
+        podIPs: withDefault(list(reading<{ ip: string }>({ ip: required(text) }), maxPodContainers), []),
+        conditions: withDefault(
+          list(
+            reading<PodCondition>({ type: withDefault(text, ''), status: withDefault(text, '') }, unreadOfCondition),
+          ),
+          [],
+        ),
+      },
+      unreadOfStatus,
+    ),
     noStatus,
   ),
 });

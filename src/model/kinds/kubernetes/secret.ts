@@ -1,9 +1,9 @@
 /** Kubernetes' Secret: credentials of gateways (spec/discovery.md §4.2). Its data must never be shown or logged. */
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
+import { describedAs } from '../../fields/description.ts';
 import { reading } from './lenient.ts';
 
 export interface Secret {
-  readonly type: string;
   /** Base64, as written. */
   readonly data: Readonly<Record<string, string>>;
   /** Plain; wins over `data` of the same key. */
@@ -18,15 +18,21 @@ const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
 });
 
 /** OptionErrors of values must not repeat them. */
-const hidden = (decoder: Decoder<string>): Decoder<string> => {
-  return (value, path) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path));
-};
+const hidden = (decoder: Decoder<string>): Decoder<string> =>
+  describedAs(
+    (value: unknown, path: string) => (typeof value === 'string' ? decoder(value, path) : text(undefined, path)),
+    {
+      type: 'text',
+    },
+  );
 
-export const secret: Decoder<Secret> = reading<Secret>({
-  type: withDefault(text, 'Opaque'),
-  data: withDefault(dictionary(hidden(base64)), {}),
-  stringData: withDefault(dictionary(hidden(text)), {}),
-});
+export const secret: Decoder<Secret> = reading<Secret>(
+  {
+    data: withDefault(dictionary(hidden(base64)), {}),
+    stringData: withDefault(dictionary(hidden(text)), {}),
+  },
+  ['immutable', 'type'],
+);
 
 /** One entry of a secret as bytes; undefined when there is none. */
 export function secretBytes({ data, stringData }: Secret, key: string): Uint8Array | undefined {

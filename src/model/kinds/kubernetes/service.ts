@@ -12,6 +12,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { describedAs } from '../../fields/description.ts';
+import { withoutEffect } from '../../fields/effect.ts';
 import { labels, uncheckedHost } from '../field-rules.ts';
 import { maxServiceAddresses, maxServicePorts } from '../object-limits.ts';
 import { intOrText, reading } from './lenient.ts';
@@ -33,6 +34,8 @@ export interface ServiceSpec {
   readonly externalIPs: readonly string[];
   readonly internalTrafficPolicy: 'Cluster' | 'Local';
   readonly publishNotReadyAddresses: boolean;
+  /** Kept, and not applied. */
+  readonly sessionAffinity?: string;
   /** `PreferClose`, `PreferSameZone`, `PreferSameNode`; others mean nothing. */
   readonly trafficDistribution?: string;
 }
@@ -72,33 +75,50 @@ function intOrNone(): Decoder<number> {
   });
 }
 
+/** Of load balancers, of node ports, and of how the cluster assigns addresses. */
+const unreadOfSpec = [
+  ...['allocateLoadBalancerNodePorts', 'externalTrafficPolicy', 'healthCheckNodePort', 'loadBalancerClass'],
+  ...['loadBalancerIP', 'loadBalancerSourceRanges', 'ipFamilies', 'ipFamilyPolicy', 'sessionAffinityConfig'],
+];
+
 export const kubernetesService: Decoder<KubernetesService> = reading<KubernetesService>({
   spec: required(
-    reading<ServiceSpec>({
-      type: withDefault(oneOf(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
-      clusterIP: withDefault(text, ''),
-      clusterIPs: withDefault(list(text, maxServiceAddresses), []),
-      ports: withDefault(list(servicePort, maxServicePorts), []),
-      selector: optional(labels),
-      externalName: withDefault(uncheckedHost, ''),
-      externalIPs: withDefault(list(text, maxServiceAddresses), []),
-      internalTrafficPolicy: withDefault(oneOf(['Cluster', 'Local']), 'Cluster'),
-      publishNotReadyAddresses: withDefault(boolean, false),
-      trafficDistribution: optional(text),
-    }),
+    reading<ServiceSpec>(
+      {
+        type: withDefault(oneOf(['ClusterIP', 'NodePort', 'LoadBalancer', 'ExternalName']), 'ClusterIP'),
+        clusterIP: withDefault(text, ''),
+        clusterIPs: withDefault(list(text, maxServiceAddresses), []),
+        ports: withDefault(list(servicePort, maxServicePorts), []),
+        selector: optional(labels),
+        externalName: withDefault(uncheckedHost, ''),
+        externalIPs: withDefault(list(text, maxServiceAddresses), []),
+        internalTrafficPolicy: withDefault(oneOf(['Cluster', 'Local']), 'Cluster'),
+        publishNotReadyAddresses: withDefault(boolean, false),
+        sessionAffinity: withoutEffect(
+          optional(text),
+          'proxies choose an endpoint for each connection or request: a DestinationRule with consistentHash keeps clients together',
+          ['None'],
+        ),
+        trafficDistribution: optional(text),
+      },
+      unreadOfSpec,
+    ),
   ),
   status: withDefault(
-    reading<ServiceStatus>({
-      loadBalancer: withDefault(
-        reading<ServiceStatus['loadBalancer']>({
-          ingress: withDefault(
-            list(reading<LoadBalancerIngress>({ ip: optional(text), hostname: optional(text) })),
-            [],
-          ),
-        }),
-        { ingress: [] },
-      ),
-    }),
+    reading<ServiceStatus>(
+      {
+        loadBalancer: withDefault(
+          reading<ServiceStatus['loadBalancer']>({
+            ingress: withDefault(
+              list(reading<LoadBalancerIngress>({ ip: optional(text), hostname: optional(text) }, ['ipMode', 'ports'])),
+              [],
+            ),
+          }),
+          { ingress: [] },
+        ),
+      },
+      ['conditions'],
+    ),
     { loadBalancer: { ingress: [] } },
   ),
 });
