@@ -1,27 +1,27 @@
-/** Every way to get an identity that is not one's own has a row in docs/identity.md, and the row a test that is there. */
+/** Every attempt to get another identity has a row in docs/identity.md, and the test that the row names exists. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 
-/** What must be tried, in the table's words. */
-const tried = [
+/** Attacks that the table must contain, in its words. */
+const attacks = [
   ...[
-    'foreign names',
+    'other names',
     'expired token',
-    'token of the future',
+    'not valid yet',
     'another issuer',
-    'somebody else has signed',
+    'signed by another key',
     'alg: none',
   ],
   ...[
     'another audience',
-    'token that was taken back',
-    'in the name of another',
+    'revoked token',
+    'a request for another',
     'of another trust domain',
-    'has ended',
+    'expired certificate',
   ],
-  ...['self-made', 'node that says another namespace', 'mutated'],
+  ...['self-signed', 'node with another namespace', 'mutated'],
 ];
 
 interface Row {
@@ -33,7 +33,7 @@ interface Row {
 const textOf = (file: string): string => readFileSync(join(packageRoot(), file), 'utf8');
 
 function rowsIn(text: string): Row[] {
-  const [, table = ''] = text.split('\n| tried | what refuses it | test |\n');
+  const [, table = ''] = text.split('\n| attack | rejected by | test |\n');
   const lines = table.split('\n\n')[0]!.split('\n').slice(1);
   return lines.map((line) => {
     const [, what = '', file = '', title = ''] = /^\| (.+?) \| .+ \| `(.+?)`: (.+) \|$/.exec(line) ?? [];
@@ -43,11 +43,11 @@ function rowsIn(text: string): Row[] {
 
 const rows = rowsIn(textOf('docs/identity.md'));
 
-test.each(tried)('the table has what was tried: %s', (words) => {
+test.each(attacks)('the table of attacks contains: %s', (words) => {
   expect(rows.filter(({ what }) => what.includes(words))).not.toEqual([]);
 });
 
-test.each(rows)('$what: its test is there', ({ file, title }) => {
+test.each(rows)('the test of this attack exists: $what', ({ file, title }) => {
   const source = textOf(file);
   expect(source.includes(`'${title}'`) || source.includes(`'${title},`)).toBe(true);
 });
