@@ -36,7 +36,7 @@ function rowsIn(text: string): Row[] {
   const [, table = ''] = text.split('\n| attack | rejected by | test |\n');
   const lines = table.split('\n\n')[0]!.split('\n').slice(1);
   return lines.map((line) => {
-    const [, what = '', file = '', title = ''] = /^\| (.+?) \| .+ \| `(.+?)`: (.+) \|$/.exec(line) ?? [];
+    const [, what = '', file = '', title = ''] = /^\| (.+?) \| .+ \| `(.+?)`: `(.+)` \|$/.exec(line) ?? [];
     return { what, file, title };
   });
 }
