@@ -18,7 +18,7 @@ const output = {
   error: (text: string) => standardError.write(text),
 };
 
-/** In the order in which a person needs them. */
+/** In the order of a debugging session. */
 const commands = [
   visualizeCommand,
   checkCommand,
@@ -31,9 +31,10 @@ const commands = [
 
 function program(): Command {
   const chartpilot = new Command('chartpilot')
-    .description('Debugger of pilot-agent and pilot-discovery: reads the traces that they write with --trace FILE.')
-    .version(packageVersion())
-    .showHelpAfterError("(run 'chartpilot --help' or 'chartpilot COMMAND --help')")
+    .description(
+      'Debugger for pilot-agent, pilot-discovery and XState machines: show, check and replay the traces that they record.',
+    )
+    .version(packageVersion(), '-V, --version', 'Print the version')
     .exitOverride();
   for (const make of commands) {
     // addCommand does not, unlike command(): a wrong flag would end the process with another exit code.

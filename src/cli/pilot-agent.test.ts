@@ -1,20 +1,34 @@
-/** What a person who gets the command line wrong is told: one paragraph, on standard error, and exit code 255. */
+/** Invalid command lines: one paragraph on standard error, and exit code 255. */
 import { spawnSync } from 'node:child_process';
 import { expect, test } from 'vitest';
 import { programFile } from '../../test/harness/program-files.ts';
 
-function run(...args: string[]): { code: number | null; told: string } {
+function run(...args: string[]): { code: number | null; stderr: string } {
   const { status, stderr } = spawnSync(process.execPath, [programFile('pilot-agent'), ...args], {
     encoding: 'utf8',
     cwd: '/',
   });
-  return { code: status, told: stderr };
+  return { code: status, stderr };
 }
 
 test.each([
-  ['a command that there is not', ['serve'], /unknown command 'serve'\n.*--help/],
-  ['a flag without its value', ['proxy', '--restartPolicy'], /'--restartPolicy <policy>' argument missing\n.*--help/],
-  ['too few words', ['request', 'GET'], /missing required argument 'path'\n.*--help/],
+  ['an unknown command', ['serve'], /unknown command 'serve'\. See 'pilot-agent --help'\n/],
+  [
+    'a flag without its value',
+    ['proxy', '--restartPolicy'],
+    /'--restartPolicy <policy>' argument missing\. See 'pilot-agent proxy --help'\n/,
+  ],
+  [
+    'an unknown flag that resembles another one',
+    ['wait', '--timeoutSecond', '4'],
+    /^pilot-agent wait: unknown flag --timeoutSecond, did you mean --timeoutSeconds\? See 'pilot-agent wait --help'\n$/,
+  ],
+  [
+    'an invalid value',
+    ['wait', '--timeoutSeconds', 'x'],
+    /must be an integer >= 0, got "x"\n {2}→ See 'pilot-agent wait --help'\n$/,
+  ],
+  ['a missing argument', ['request', 'GET'], /missing required argument 'path'\. See 'pilot-agent request --help'\n/],
   [
     '§1.1 a flag that nobody knows, before the command',
     ['--bogus', 'proxy', 'waypoint'],
@@ -45,16 +59,16 @@ test.each([
     /root certificate for the control plane, is missing\n.*XDS_ROOT_CA/,
   ],
 ])('%s', (_, args, expected) => {
-  const { code, told } = run(...args);
-  expect(told).toMatch(expected);
-  expect(told.split('\n').length).toBeLessThan(5);
+  const { code, stderr } = run(...args);
+  expect(stderr).toMatch(expected);
+  expect(stderr.split('\n').length).toBeLessThan(5);
   expect(code).toBe(255);
 });
 
 test('§1.1 a flag that nobody knows, before another command than proxy', () => {
-  const { code, told } = run('--bogus=1', 'wait', '--timeoutSeconds', '0');
-  expect(told).toMatch(/ignored, of no use to wait: --bogus=1\n/);
-  expect(told).toMatch(/timeout waiting for Envoy/);
+  const { code, stderr } = run('--bogus=1', 'wait', '--timeoutSeconds', '0');
+  expect(stderr).toMatch(/ignoring flags that wait does not have: --bogus=1\n/);
+  expect(stderr).toMatch(/timeout waiting for Envoy/);
   expect(code).toBe(255);
 });
 
@@ -80,6 +94,6 @@ test.each([
   ['request', 'GET', '/', '--debug-port', '1'],
   ['version', '-s'],
 ])('§1.1 flags of the log are taken by %s, which has none', (...command) => {
-  const { told } = run(...command, '--log_output_level=default:info', '--log_as_json=true', '--log_target', 'stderr');
-  expect(told).not.toMatch(/unknown option/);
+  const { stderr } = run(...command, '--log_output_level=default:info', '--log_as_json=true', '--log_target', 'stderr');
+  expect(stderr).not.toMatch(/unknown flag/);
 });

@@ -17,6 +17,7 @@ import type { Logger } from '../runtime/output/log.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 import { bootstrapCommand } from './commands/bootstrap.ts';
 import { completionCommand } from './commands/completion.ts';
+import { addHelpSections } from './commands/help-sections.ts';
 import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/istio-iptables.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings, takeLogFlags } from './commands/log-flags.ts';
 import { addProxyFlags, roleAmong } from './commands/proxy-flags.ts';
@@ -32,19 +33,16 @@ const setUpFailed = 255;
 
 interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
 
-const hint = "(run 'pilot-agent --help' or 'pilot-agent COMMAND --help')";
-
 function pilotAgent(): Command {
   const program = new Command('pilot-agent')
-    .description('Runs Envoy beside a workload: starts it, hot-restarts it, keeps it running, drains it.')
+    .description('Run Envoy as a sidecar or gateway: generate its bootstrap, start, hot restart and drain it.')
     .allowUnknownOption()
-    .showHelpAfterError(hint)
     .exitOverride()
     .addCommand(proxyCommand())
     .addCommand(bootstrapCommand())
     .addCommand(
       requestCommand({
-        what: "Envoy's admin interface",
+        target: "Envoy's admin interface",
         host: 'localhost',
         defaultPort: 15000,
         allowedPorts: [15000, 15004, 15020, 15021],
@@ -57,9 +55,9 @@ function pilotAgent(): Command {
     .addCommand(istioCleanIptablesCommand())
     .addCommand(completionCommand('pilot-agent'))
     .addCommand(versionCommand('pilot-agent'));
-  // A command that is added, not made by its program, takes over nothing of it.
+  // addCommand, unlike command, does not copy the settings of the program.
   for (const command of program.commands) {
-    command.exitOverride().showHelpAfterError(hint);
+    command.exitOverride();
     takeLogFlags(command);
   }
   return program;
@@ -76,36 +74,40 @@ function commandFirst(program: Command, args: readonly string[]): readonly strin
     return args;
   const [before, command, after] = [args.slice(0, at), args[at]!, args.slice(at + 1)];
   if (command === 'proxy') return [command, ...after, ...before];
-  standardError.write(`pilot-agent: ignored, of no use to ${command}: ${before.join(' ')}\n`);
+  standardError.write(`pilot-agent: ignoring flags that ${command} does not have: ${before.join(' ')}\n`);
   return [command, ...after];
 }
 
 function proxyCommand(): Command {
   const command = new Command('proxy')
-    .summary('run Envoy until told to end')
+    .summary('Run Envoy')
     .description(
-      'Runs Envoy until SIGTERM, SIGINT or SIGQUIT (drain, then end; a second one: at once). ' +
-        'SIGHUP restarts it hot, SIGUSR1 reopens access logs.',
+      'Run Envoy until SIGTERM, SIGINT or SIGQUIT, which drain it; a second signal stops it immediately. ' +
+        'SIGHUP starts a hot restart. SIGUSR1 reopens access logs.',
     )
-    .argument('[role]', 'sidecar or router', 'sidecar')
+    .argument('[role]', 'Proxy type: sidecar or router', 'sidecar')
     .allowUnknownOption()
     .allowExcessArguments();
   addLogFlags(addRecordingFlags(addProxyFlags(command)));
-  return command
-    .addHelpText(
-      'after',
-      `\nEnvironment:
-  EXIT_ON_ZERO_ACTIVE_CONNECTIONS=true   end when no request is in flight, not after --terminationDrainDuration,
-  MINIMUM_DRAIN_DURATION=5s              but not before this
-  LIVE_RESTORE=true                      as a container's first process: Envoys outlive an agent that is killed
-  DISABLE_ENVOY=true                     start none: for applications that speak xDS themselves
-\nExit code: 0 ended as told; 1 Envoy could not be kept running, or a port of the agent's is in use;
-  255 a flag, a file or the environment is wrong.
-\nExample:\n  pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE`,
-    )
-    .action(async (_role: string, flags: CommandFlags) => {
-      process.exitCode = await proxy(command.args, flags);
-    });
+  return addHelpSections(command, {
+    examples: ['pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE'],
+    environment: [
+      [
+        'EXIT_ON_ZERO_ACTIVE_CONNECTIONS',
+        'true: exit when no connection is active, instead of after --terminationDrainDuration',
+      ],
+      ['MINIMUM_DRAIN_DURATION', 'Minimum drain time with EXIT_ON_ZERO_ACTIVE_CONNECTIONS (default 5s)'],
+      ['LIVE_RESTORE', 'true: as PID 1 of a container, keep Envoy running if the agent is killed'],
+      ['DISABLE_ENVOY', 'true: run no Envoy, only the agent (for proxyless gRPC)'],
+    ],
+    exitCodes: [
+      ['0', 'stopped by a signal'],
+      ['1', 'Envoy could not be kept running, or a port of the agent is in use'],
+      ['255', 'invalid flag, file or environment variable'],
+    ],
+  }).action(async (_role: string, flags: CommandFlags) => {
+    process.exitCode = await proxy(command.args, flags);
+  });
 }
 
 /** @returns the exit code */

@@ -15,15 +15,14 @@ const failed = 1;
 
 function pilotDiscovery(): Command {
   const program = new Command('pilot-discovery')
-    .description('Configures Envoys: reads what the mesh is, and serves it to every proxy over xDS.')
-    .showHelpAfterError("(run 'pilot-discovery --help' or 'pilot-discovery COMMAND --help')")
+    .description('Istio control plane: read mesh configuration and serve it to Envoy proxies over xDS.')
     .exitOverride()
     .addCommand(discoveryCommand())
     .addCommand(validateCommand())
     .addCommand(explainCommand())
     .addCommand(
       requestCommand({
-        what: 'the control plane of this host',
+        target: 'the control plane on this host',
         host: '127.0.0.1',
         defaultPort: 15014,
         allowedPorts: [],

@@ -1,17 +1,17 @@
 import { delimiter } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { explainError } from '../runtime/errors.ts';
+import { ChartpilotError, explainError } from '../runtime/errors.ts';
 import { absoluteFolders } from '../runtime/files/executable.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
 import { plainSwitches } from './plain-switches.ts';
 import { reportRepeatedFlags } from './repeated-flags.ts';
-import { speakThroughSinks } from './speak-through-sinks.ts';
+import { configureUsage, fullNameOf } from './usage.ts';
 
-/** Exit codes of a program that could not do what it was asked to. */
+/** Exit codes of a program that failed. */
 export interface FailureCodes {
-  /** Its command line was wrong: the person has been told, with a hint. */
+  /** The command line was invalid; commander has printed the error. */
   readonly misused: number;
-  /** What else was thrown: a mistake that a person can mend, or a bug of ours. */
+  /** Any other error: one that the user can fix, or a bug. */
   readonly failed: (error: unknown) => number;
 }
 
@@ -19,27 +19,34 @@ export interface FailureCodes {
 const usualPath = '/usr/bin:/bin';
 
 /**
- * Runs a program's command line, tells what went wrong, and ends the process once its last words are out: nothing that
- * still has a handle open keeps it alive. The exit code is `process.exitCode` where a command has set it.
+ * Runs a program's command line, prints its error, and exits once all output is written, even if handles are still open.
+ * The exit code is `process.exitCode` if a command has set it.
  */
 export async function runProgram(
   program: Command,
   { misused, failed }: FailureCodes,
   args: readonly string[] = process.argv.slice(2),
 ): Promise<never> {
-  // What this program starts by name is never found in its working directory, which another user may own.
+  // Programs are never started from the working directory, which another user may own.
   if (process.env.PATH !== undefined) process.env.PATH = absoluteFolders(process.env.PATH).join(delimiter) || usualPath;
   try {
     reportRepeatedFlags(program, (message) => standardError.write(`${program.name()}: ${message}\n`));
-    await speakThroughSinks(program).parseAsync(plainSwitches(program, args), { from: 'user' });
+    await configureUsage(program).parseAsync(plainSwitches(program, args), { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {
-      // Commander has told the person; help and version that were asked for are no error.
+      // Commander has printed the error. Help and version exit with 0.
       process.exitCode = error.exitCode === 0 ? 0 : misused;
     } else {
-      standardError.write(`${program.name()}: ${explainError(error)}\n`);
+      standardError.write(`${program.name()}: ${explainError(error)}${helpLineOf(error, program, args)}\n`);
       process.exitCode = failed(error);
     }
   }
   return endProgram();
+}
+
+/** For an invalid flag whose error has no hint. */
+function helpLineOf(error: unknown, program: Command, args: readonly string[]): string {
+  if (!(error instanceof ChartpilotError) || error.code !== 'FLAG_INVALID' || error.hint !== undefined) return '';
+  const command = program.commands.find((candidate) => args.includes(candidate.name())) ?? program;
+  return `\n  → See '${fullNameOf(command)} --help'`;
 }

@@ -1,12 +1,12 @@
 /** Flags of `istio-iptables` with their environment and defaults (spec/agent.md §10.1). */
 
 export interface InterceptionFlag {
-  /** As commander writes it: `-p, --envoy-port <port>`; a switch has `[true|false]`. */
+  /** In commander's syntax: `-p, --envoy-port <port>`; a switch has `[true|false]`. */
   readonly syntax: string;
   readonly variable: string;
   readonly byDefault: string;
   readonly meaning: string;
-  /** Left out of `--help`: few people need it. */
+  /** Hidden in `--help`. */
   readonly rare?: boolean;
 }
 
@@ -29,66 +29,64 @@ function nameOf(syntax: string): string {
 
 const rare = (row: InterceptionFlag): InterceptionFlag => ({ ...row, rare: true });
 
-/** By their names, which are also the keys of what was said. */
+/** By the key of the flag in {@link SaidFlags}. */
 export const interceptionFlags = {
-  envoyPort: flag('-p, --envoy-port <port>', '15001', 'outbound connections go there'),
-  inboundCapturePort: flag('-z, --inbound-capture-port <port>', '15006', 'inbound connections go there'),
-  inboundTunnelPort: flag('-e, --inbound-tunnel-port <port>', '15008', 'HBONE, never redirected'),
-  proxyUid: flag('-u, --proxy-uid <uids>', '', 'who the proxy is; default: $ENVOY_USER, istio-proxy, 1337'),
-  proxyGid: flag('-g, --proxy-gid <gids>', '', 'likewise its groups; default: the uids'),
+  envoyPort: flag('-p, --envoy-port <port>', '15001', 'Port that outbound connections are redirected to'),
+  inboundCapturePort: flag('-z, --inbound-capture-port <port>', '15006', 'Port for inbound connections'),
+  inboundTunnelPort: flag('-e, --inbound-tunnel-port <port>', '15008', 'Port of HBONE, never redirected'),
+  proxyUid: flag('-u, --proxy-uid <uids>', '', 'UIDs of the proxy (default $ENVOY_USER, istio-proxy or 1337)'),
+  proxyGid: flag('-g, --proxy-gid <gids>', '', 'GIDs of the proxy (default the UIDs)'),
   mode: flag('-m, --istio-inbound-interception-mode <mode>', '', 'REDIRECT (default) or TPROXY'),
-  inboundPorts: flag('-b, --istio-inbound-ports <ports>', '', 'captured inbound ports, or *'),
-  inboundPortsExclude: flag('-d, --istio-local-exclude-ports <ports>', '', 'not captured; with -b * only'),
-  excludeInterfaces: flag('-c, --istio-exclude-interfaces <nics>', '', 'nothing of them is captured'),
-  outboundRanges: flag('-i, --istio-service-cidr <ranges>', '', 'captured destinations, or *'),
-  outboundRangesExclude: flag('-x, --istio-service-exclude-cidr <ranges>', '', 'not captured'),
-  outboundPorts: flag('-q, --istio-outbound-ports <ports>', '', 'captured outbound ports besides'),
-  outboundPortsExclude: flag('-o, --istio-local-outbound-ports-exclude <ports>', '', 'not captured'),
-  kubevirtInterfaces: flag('-k, --kube-virt-interfaces <nics>', '', 'what comes from them is outbound'),
-  tproxyMark: flag('-t, --istio-inbound-tproxy-mark <mark>', '1337', "mark of TPROXY's packets"),
-  tproxyRouteTable: flag('-r, --istio-inbound-tproxy-route-table <table>', '133', 'their routing table'),
+  inboundPorts: flag('-b, --istio-inbound-ports <ports>', '', 'Captured inbound ports, or *'),
+  inboundPortsExclude: flag('-d, --istio-local-exclude-ports <ports>', '', 'Excluded inbound ports, with -b *'),
+  excludeInterfaces: flag('-c, --istio-exclude-interfaces <nics>', '', 'Excluded network interfaces'),
+  outboundRanges: flag('-i, --istio-service-cidr <ranges>', '', 'Captured outbound IP ranges, or *'),
+  outboundRangesExclude: flag('-x, --istio-service-exclude-cidr <ranges>', '', 'Excluded outbound IP ranges'),
+  outboundPorts: flag('-q, --istio-outbound-ports <ports>', '', 'Additional captured outbound ports'),
+  outboundPortsExclude: flag('-o, --istio-local-outbound-ports-exclude <ports>', '', 'Excluded outbound ports'),
+  kubevirtInterfaces: flag('-k, --kube-virt-interfaces <nics>', '', 'Interfaces whose inbound traffic is outbound'),
+  tproxyMark: flag('-t, --istio-inbound-tproxy-mark <mark>', '1337', 'Packet mark of TPROXY'),
+  tproxyRouteTable: flag('-r, --istio-inbound-tproxy-route-table <table>', '133', 'Routing table of TPROXY'),
   redirectDns: flag(
     '--redirect-dns [true|false]',
     'false',
-    'DNS goes to the agent, port 15053',
+    'Redirect DNS to port 15053 of the agent',
     'ISTIO_META_DNS_CAPTURE',
   ),
-  captureAllDns: flag('--capture-all-dns [true|false]', 'false', "also to servers that resolv.conf doesn't name"),
-  dropInvalid: flag('--drop-invalid [true|false]', 'false', 'packets outside of a window', 'INVALID_DROP'),
-  dualStack: flag(
-    '--dual-stack [true|false]',
-    'false',
-    'rules of IPv6 whatever addresses the host has',
-    'ISTIO_DUAL_STACK',
+  captureAllDns: flag('--capture-all-dns [true|false]', 'false', 'Redirect DNS to servers outside of resolv.conf, too'),
+  dropInvalid: flag('--drop-invalid [true|false]', 'false', 'Drop packets in an invalid state', 'INVALID_DROP'),
+  dualStack: flag('--dual-stack [true|false]', 'false', 'Add IPv6 rules on IPv4-only hosts, too', 'ISTIO_DUAL_STACK'),
+  dryRun: flag('-n, --dry-run [true|false]', 'false', 'Print commands and rules, change nothing'),
+  restoreFormat: flag('-f, --restore-format [true|false]', 'true', 'Use iptables-restore; false: one command per rule'),
+  outputPaths: flag('--output-paths <file>', '', 'File to write the rules to'),
+  cleanupOnly: flag('--cleanup-only [true|false]', 'false', 'Remove the redirection'),
+  reconcile: flag('--reconcile [true|false]', 'false', 'Replace existing rules that differ'),
+  forceApply: rare(flag('--force-apply [true|false]', 'false', 'Apply rules without reading existing ones')),
+  nativeNftables: flag('--native-nftables [true|false]', 'false', 'Use nft instead of iptables (g4)'),
+  skipRuleApply: flag('--skip-rule-apply [true|false]', 'false', 'Apply no rules'),
+  runValidation: flag('--run-validation [true|false]', 'false', 'Check that connections are captured'),
+  probePort: flag('--iptables-probe-port <port>', '15002', 'Port of the validation'),
+  probeTimeout: flag('--probe-timeout <duration>', '5s', 'Timeout of the validation'),
+  traceLogging: rare(flag('--iptables-trace-logging [true|false]', 'false', 'Log to netfilter group 1337')),
+  networkNamespace: rare(flag('--network-namespace <file>', '', 'Network namespace to change')),
+  cniMode: rare(flag('--cni-mode [true|false]', 'false', 'Run by the CNI plugin')),
+  hostNsenterExec: rare(flag('--host-nsenter-exec [true|false]', 'false', 'Use programs of the host')),
+  generation: flag(
+    '--generation <g3|g4>',
+    'g3',
+    'Rules of Istio 1.16 (g3) or of current Istio (g4)',
+    'ISTIO_IPTABLES_GENERATION',
   ),
-  dryRun: flag('-n, --dry-run [true|false]', 'false', 'print what would be done, and do nothing'),
-  restoreFormat: flag('-f, --restore-format [true|false]', 'true', 'false: a command for each rule'),
-  outputPaths: flag('--output-paths <file>', '', 'also write the rules there'),
-  cleanupOnly: flag('--cleanup-only [true|false]', 'false', 'remove the redirection'),
-  reconcile: flag('--reconcile [true|false]', 'false', 'replace rules that were made with other flags'),
-  forceApply: rare(flag('--force-apply [true|false]', 'false', 'do not look at what is there')),
-  nativeNftables: flag('--native-nftables [true|false]', 'false', 'rules of nft instead of iptables (g4)'),
-  skipRuleApply: flag('--skip-rule-apply [true|false]', 'false', 'change no rule'),
-  runValidation: flag('--run-validation [true|false]', 'false', 'try whether connections are captured'),
-  probePort: flag('--iptables-probe-port <port>', '15002', 'port that the trial connects to'),
-  probeTimeout: flag('--probe-timeout <duration>', '5s', 'for the trial'),
-  traceLogging: rare(flag('--iptables-trace-logging [true|false]', 'false', 'netfilter log group 1337')),
-  networkNamespace: rare(flag('--network-namespace <file>', '', 'another one than this')),
-  cniMode: rare(flag('--cni-mode [true|false]', 'false', 'run by the CNI plug-in')),
-  hostNsenterExec: rare(flag('--host-nsenter-exec [true|false]', 'false', "with the host's programs")),
-  generation: flag('--generation <g3|g4>', 'g3', "whose rules: Istio 1.16's, or today's", 'ISTIO_IPTABLES_GENERATION'),
-  forceIpv6: rare(
-    flag('--force-ipv6 <true|false>', '', 'instead of looking at addresses', 'ISTIO_IPTABLES_FORCE_IPV6'),
-  ),
-  resolvConf: rare(flag('--resolv-conf <file>', '/etc/resolv.conf', 'name servers', 'ISTIO_IPTABLES_RESOLV_CONF')),
+  forceIpv6: rare(flag('--force-ipv6 <true|false>', '', 'Override IPv6 detection', 'ISTIO_IPTABLES_FORCE_IPV6')),
+  resolvConf: rare(flag('--resolv-conf <file>', '/etc/resolv.conf', 'Name servers', 'ISTIO_IPTABLES_RESOLV_CONF')),
 } as const satisfies Record<string, InterceptionFlag>;
 
 export type FlagName = keyof typeof interceptionFlags;
 
-/** What was said on the command line, by the flag's key; a switch without a value is `true`. */
+/** Flags of the command line, by key; a switch without a value is `true`. */
 export type SaidFlags = Readonly<Partial<Record<FlagName, string | boolean>>>;
 
-/** As a person writes it: `--envoy-port`. */
+/** The flag on the command line: `--envoy-port`. */
 export function spelled(name: FlagName): string {
   return `--${nameOf(interceptionFlags[name].syntax)}`;
 }

@@ -1,4 +1,4 @@
-/** `bootstrap`: what `proxy` would start Envoy with, written for people to read; nothing is started. */
+/** `bootstrap`: prints the configuration that `proxy` would start Envoy with; starts nothing. */
 import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
@@ -11,6 +11,7 @@ import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../../agent/options/proxy-options.ts';
 import { withStatsdAddress } from '../../agent/options/statsd-address.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 import { addProxyFlags, roleAmong } from './proxy-flags.ts';
 
 interface BootstrapFlags extends ProxyFlags {
@@ -19,24 +20,30 @@ interface BootstrapFlags extends ProxyFlags {
 
 export function bootstrapCommand(): Command {
   const command = new Command('bootstrap')
-    .summary("write Envoy's bootstrap as proxy would; start nothing")
+    .summary('Print the Envoy bootstrap configuration')
     .description(
-      "Writes the bootstrap that 'proxy' would start Envoy with, of the same flags, environment and files. What only the " +
-        'pod has, a token and the root of the control plane, is taken to be there.',
+      "Print the bootstrap that 'proxy' would start Envoy with, from the same flags, environment and files. The token " +
+        'and the root certificate of the control plane are assumed to exist.',
     )
-    .argument('[role]', 'sidecar or router; default: that of --nodeId, else sidecar')
+    .argument('[role]', 'Proxy type: sidecar or router (default that of --nodeId, else sidecar)')
     .allowUnknownOption()
     .allowExcessArguments();
-  command.optionsGroup('Instead of what is found:');
+  command.optionsGroup('Input and output:');
   command
-    .option('--proxyConfig <file>', 'a ProxyConfig, over the mesh file and PROXY_CONFIG')
-    .option('--podInfoDir <dir>', 'labels and annotations, default ./etc/istio/pod')
-    .option('--nodeId <id>', 'type~address~name.namespace~domain')
-    .option('--instanceIPs <a,b>', 'addresses of this proxy, the first one first')
-    .option('--pilotSAN <s,…>', "names of the control plane in the node's metadata")
-    .option('--platformMetadata <json>', 'what the cloud says of the machine, as an object of texts')
-    .option('--out <file>', 'where to; - is standard output', '-');
-  return addProxyFlags(command).action(async (_role: string | undefined, flags: BootstrapFlags) => {
+    .option('--proxyConfig <file>', 'ProxyConfig that overrides the mesh configuration and PROXY_CONFIG')
+    .option('--podInfoDir <dir>', 'Directory with labels and annotations (default ./etc/istio/pod)')
+    .option('--nodeId <id>', 'Node ID: type~address~name.namespace~domain')
+    .option('--instanceIPs <a,b>', 'Addresses of the proxy, the primary one first')
+    .option('--pilotSAN <s,…>', 'SANs of the control plane in the node metadata')
+    .option('--platformMetadata <json>', 'Cloud metadata, a JSON object of strings')
+    .option('--out <file>', 'Output file; - is standard output', '-');
+  return addHelpSections(addProxyFlags(command), {
+    examples: ['pilot-agent bootstrap --discoveryAddress istiod.istio-system.svc:15012 --out bootstrap.json'],
+    exitCodes: [
+      ['0', 'bootstrap written'],
+      ['255', 'invalid flag, file or environment variable'],
+    ],
+  }).action(async (_role: string | undefined, flags: BootstrapFlags) => {
     await writeBootstrap(roleAmong(command.args, roleOf(flags)), flags);
   });
 }
@@ -56,7 +63,7 @@ async function writeBootstrap(role: string, flags: BootstrapFlags): Promise<void
 async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warnings: readonly string[] }> {
   const { config, baseId = 0 } = options;
   if (config.customConfigFile) {
-    const warnings = [`Envoy is run with ${config.customConfigFile} as it is`];
+    const warnings = [`${config.customConfigFile} is used unchanged`];
     return { text: readFileSync(config.customConfigFile, 'utf8'), warnings };
   }
   const { bootstrap, warnings } = agentBootstrap(options, {
@@ -68,8 +75,8 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
 }
 
 /**
- * Whole or not at all, and for this user only, as the agent does: tokens of tracers may be in it. A pipe or a device is written to:
- * a file in the place of `/dev/null` would be everybody's trouble.
+ * Atomically and with mode 0600, as the agent does: it may contain tokens of tracers. A pipe or a device is written to, not
+ * replaced: a file in the place of `/dev/null` would break other programs.
  */
 function writeWhole(file: string, text: string): void {
   try {

@@ -1,4 +1,4 @@
-/** `completion SHELL`: a script with which a shell completes commands and flags (spec/discovery.md §1.1). */
+/** `completion SHELL`: prints a shell completion script (spec/discovery.md §1.1). */
 import { Argument, Command } from 'commander';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 
@@ -17,14 +17,14 @@ export function completionCommand(
   print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),
 ): Command {
   return new Command('completion')
-    .summary('print a script with which a shell completes commands and flags')
+    .summary('Print a shell completion script')
     .description(
-      'Prints a completion script. To use it at once:\n' +
+      'Print a script that completes commands and flags. To load it into the current shell:\n' +
         `  bash, zsh   source <(${program} completion bash)\n` +
         `  fish        ${program} completion fish | source\n` +
         `  powershell  ${program} completion powershell | Out-String | Invoke-Expression`,
     )
-    .addArgument(new Argument('<shell>').choices(shells))
+    .addArgument(new Argument('<shell>', 'Shell').choices(shells))
     .action((shell: Shell, _: object, command: Command) => print(completionScript(wordsOf(command.parent!), shell)));
 }
 

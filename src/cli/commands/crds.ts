@@ -1,25 +1,30 @@
-/** `pilot-discovery crds`: what a Kubernetes API server must know before it takes objects of Istio's API. */
+/** `pilot-discovery crds`: prints the CustomResourceDefinitions of Istio's API. */
 import { Command, Option } from 'commander';
 import { type ResourceDefinition, resourceDefinitions } from '../../model/schemas/resource-definition.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 
 type Format = 'yaml' | 'json';
 
 export function crdsCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
-  return new Command('crds')
-    .summary('print the CustomResourceDefinitions of configuration')
+  const command = new Command('crds')
+    .summary("Print the CustomResourceDefinitions of Istio's API")
     .description(
-      "Prints CustomResourceDefinitions of all kinds of configuration of Istio's API, with schemas by which the API server refuses " +
-        'most mistakes itself. They serve all versions, and may take the place of those that Istio installs. The same program ' +
-        'prints the same. Not printed: kinds of Kubernetes itself, and of the Gateway API, whose definitions all controllers of a ' +
-        'cluster share: install those of its project.\n\nExit code: 0, or 1 when they cannot be written.',
+      "Print the CustomResourceDefinitions of Istio's API with schemas, so that the API server rejects most invalid objects. They " +
+        'serve all versions and can replace those that Istio installs. The definitions of the Gateway API are not included: ' +
+        'install those of its project.',
     )
-    .addOption(new Option('-o, --output <format>', 'how to print them').choices(['yaml', 'json']).default('yaml'))
-    .addHelpText('after', '\nExample:\n  pilot-discovery crds | kubectl apply --server-side -f -')
-    .action(async ({ output }: { output: Format }) => {
-      const definitions = resourceDefinitions();
-      print(output === 'json' ? asJson(definitions) : await asYaml(definitions));
-    });
+    .addOption(new Option('-o, --output <format>', 'Output format').choices(['yaml', 'json']).default('yaml'));
+  return addHelpSections(command, {
+    examples: ['pilot-discovery crds | kubectl apply --server-side -f -'],
+    exitCodes: [
+      ['0', 'definitions printed'],
+      ['1', 'invalid flag, or standard output is closed'],
+    ],
+  }).action(async ({ output }: { output: Format }) => {
+    const definitions = resourceDefinitions();
+    print(output === 'json' ? asJson(definitions) : await asYaml(definitions));
+  });
 }
 
 /** One list, as kubectl takes it. */

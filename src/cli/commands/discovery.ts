@@ -8,13 +8,14 @@ import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/di
 import { runDiscovery } from '../../discovery/discovery-system.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardError } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './log-flags.ts';
 import { addRecordingFlags, openRecording, type RecordingFlags } from './trace-flags.ts';
 import { versionLine } from './version.ts';
 
 interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}
 
-/** Taken as the reference takes them, and of no effect: what they are about is not there. */
+/** Accepted as in the reference, without effect. */
 const flagsWithoutEffect = [
   '--cniNamespace <namespace>',
   '--kubernetesApiQPS <n>',
@@ -37,86 +38,81 @@ const flagsWithoutEffect = [
 
 export function discoveryCommand(): Command {
   const command = new Command('discovery')
-    .summary('serve the mesh until told to end')
+    .summary('Run the control plane')
     .description(
-      'Reads mesh configuration and routing rules from files and from a cluster, and serves them to Envoys over xDS. What changes takes ' +
-        'effect at once; a bad one is reported and leaves the last good state in force. SIGTERM or SIGINT: drain, then ' +
-        'end; a second one: at once.',
+      'Read mesh configuration from files and Kubernetes clusters, and serve it to Envoy proxies over xDS. Changes apply ' +
+        'immediately; invalid configuration is reported and the last valid one is kept. SIGTERM and SIGINT drain ' +
+        'connections and stop; a second signal stops immediately.',
     )
     .allowUnknownOption()
     .allowExcessArguments();
-  command.optionsGroup('Where the mesh is described:');
+  command.optionsGroup('Configuration:');
   command
-    .option('--configDir <dir>', 'YAML files of Istio and Kubernetes objects, at any depth')
-    .option('--kubeconfig <file>', 'the cluster to read, default that of our pod, where no --configDir is given')
-    .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh')
-    .option('--networksConfig <file>', 'mesh networks, default ./etc/istio/config/meshNetworks')
+    .option('--configDir <dir>', 'Directory of YAML files with Istio and Kubernetes objects, searched recursively')
+    .option('--kubeconfig <file>', 'Cluster to read (default in-cluster configuration, unless --configDir is set)')
+    .option('--meshConfig <file>', 'Mesh configuration file (default ./etc/istio/config/mesh)')
+    .option('--networksConfig <file>', 'Mesh networks file (default ./etc/istio/config/meshNetworks)')
+    .option('--registries <names>', 'Service registries: Kubernetes (default), Memory, Mock; empty to disable')
+    .option('-n, --namespace <namespace>', 'Namespace of the control plane (default $POD_NAMESPACE or istio-system)')
+    .option('--domain <suffix>', 'DNS domain suffix (default cluster.local)')
+    .option('--clusterID <id>', 'Name of the local cluster (default $CLUSTER_ID or Kubernetes)')
+    .option('--clusterAliases <a=b,…>', 'Aliases of cluster names in node metadata')
     .option(
-      '--registries <names>',
-      'Kubernetes (default; of a cluster, or of --configDir), Memory, Mock; empty for none',
-    )
-    .option('-n, --namespace <namespace>', 'its own, default $POD_NAMESPACE, else istio-system')
-    .option('--domain <suffix>', 'of host names, default cluster.local')
-    .option('--clusterID <id>', 'default $CLUSTER_ID, else Kubernetes')
-    .option('--clusterAliases <a=b,…>', 'other names under which proxies know clusters')
-    .option('--clusterRegistriesNamespace <namespace>', 'where Secrets name other clusters, default its own');
-  command.optionsGroup('Where it is served (HOST:PORT; :PORT for all interfaces; empty for nowhere):');
+      '--clusterRegistriesNamespace <namespace>',
+      'Namespace of remote cluster Secrets (default that of the control plane)',
+    );
+  command.optionsGroup('Server (addresses: HOST:PORT, :PORT for all interfaces, empty to disable):');
   command
-    .option('--grpcAddr <address>', 'xDS in plaintext, default :15010; empty: on --httpAddr')
-    .option('--httpAddr <address>', '/ready, /metrics, /debug, default :8080')
-    .option('--monitoringAddr <address>', 'the same pages, default :15014')
-    .option('--secureGRPCAddr [address]', 'xDS over TLS, default :15012; needs an authority, or these three:')
-    .option('--caCertFile <file>', 'PEM: who signs the certificates of clients')
-    .option('--tlsCertFile <file>', 'PEM: its own certificate, with those in between')
-    .option('--tlsKeyFile <file>', 'PEM: the key of its certificate')
-    .option('--tls-cipher-suites <names>', "of TLS 1.2, by Go's names; default: the strong ones")
-    .option('--tls-min-version <version>', '1.2 (default) or 1.3')
-    .option('--httpsAddr <address>', 'webhooks: not served yet');
-  command.optionsGroup('Time:');
+    .option('--grpcAddr <address>', 'xDS in plaintext (default :15010); empty: serve it on --httpAddr')
+    .option('--httpAddr <address>', '/ready, /metrics and /debug (default :8080)')
+    .option('--monitoringAddr <address>', 'The same endpoints (default :15014)')
+    .option('--secureGRPCAddr [address]', 'xDS over TLS (default :15012); requires a CA or the three TLS files')
+    .option('--httpsAddr <address>', 'Webhooks; accepted, not served')
+    .option('--shutdownDuration <duration>', 'Maximum time of a graceful shutdown (default 10s)')
+    .option('--keepaliveInterval <duration>', 'Interval of keepalive pings (default 30s)')
+    .option('--keepaliveTimeout <duration>', 'Timeout of a keepalive ping (default 10s)')
+    .option('--keepaliveMaxServerConnectionAge <duration>', 'Maximum age of a connection (default unlimited)');
+  command.optionsGroup('Security:');
   command
-    .option('--shutdownDuration <duration>', 'longest time of a graceful end, default 10s')
-    .option('--keepaliveInterval <duration>', 'between pings of idle proxies, default 30s')
-    .option('--keepaliveTimeout <duration>', 'for the answer to a ping, default 10s')
-    .option('--keepaliveMaxServerConnectionAge <duration>', 'then a proxy must connect anew, default never');
-  command.optionsGroup('What is told:');
-  command.option('--profile [on]', 'serve /debug/pprof with the token, default true; heap: --heapSnapshots');
+    .option('--caCertFile <file>', 'CA certificates that sign client certificates (PEM)')
+    .option('--tlsCertFile <file>', 'Server certificate chain (PEM)')
+    .option('--tlsKeyFile <file>', 'Server private key (PEM)')
+    .option('--tls-cipher-suites <names>', 'TLS 1.2 cipher suites (Go names; default the strong ones)')
+    .option('--tls-min-version <version>', 'Minimum TLS version: 1.2 (default) or 1.3');
+  addLogFlags(command);
+  addRecordingFlags(command);
+  command.option('--profile [on]', 'Serve /debug/pprof to holders of the token (default true)');
   command.addOption(new Option('--heapSnapshots [on]').hideHelp());
-  addLogFlags(addRecordingFlags(command));
   for (const option of flagsWithoutEffect) command.addOption(option);
-  return command
-    .usage('[flags]')
-    .addHelpText(
-      'after',
-      `
-Limits for xDS clients (environment; a client that has said by an acknowledged
-response which node it is counts as identified):
-  PILOT_MAX_REQUESTS_PER_SECOND                 new streams a second, default by processors
-  ISTIO_GPRC_MAXSTREAMS                         streams of one connection, default 100000
-  ISTIO_GPRC_MAXRECVMSGSIZE                     bytes of a request, default 4194304
-  PILOT_XDS_MAX_CONNECTIONS                     default 60000, and fewer than files may be open (ulimit -n)
-  PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS         default 10000; raise it where more proxies share an address (NAT)
-  PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS        connections that have not said who they are, default 512
-  PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS       streams a second that come to nothing, ten times as many at once, default 200
-  PILOT_XDS_MAX_STREAMS                         streams served, a fair share for each namespace, default by heap size
-  PILOT_XDS_MAX_NAMES_PER_STREAM                resource names subscribed to, default 200000
-
-Limits for files of configuration (environment; what goes beyond is refused,
-and what was in force of it stays):
-  PILOT_CONFIG_MAX_FILE_BYTES                   of one file, default 8388608
-  PILOT_CONFIG_MAX_BYTES                        of all files of a directory, default 268435456
-  PILOT_CONFIG_MAX_ENTRIES                      names in it and in all directories below, default 100000
-
-Limit for tenants (environment; younger objects beyond it are not exported):
-  PILOT_MAX_EXPORTED_PER_NAMESPACE              clusters and routes that one namespace exports to sidecars, default 10000
-  PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE        routes of one namespace at gateways, and paths of its Ingresses, default 20000
-  PILOT_MAX_ENDPOINTS_PER_NAMESPACE             endpoints of the services of one namespace, default 65536
-
-Exit code: 0 ended as told; 1 it could not start, or could not go on.
-` + '\nExample:\n  pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010',
-    )
-    .action(async (flags: CommandFlags) => {
-      process.exitCode = await discovery(command.args, flags);
-    });
+  return addHelpSections(command.usage('[options]'), {
+    examples: ['pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010'],
+    limits: [
+      ['PILOT_MAX_REQUESTS_PER_SECOND', 'New xDS streams per second (default by number of CPUs)'],
+      ['ISTIO_GPRC_MAXSTREAMS', 'Streams per connection (default 100000)'],
+      ['ISTIO_GPRC_MAXRECVMSGSIZE', 'Bytes per request (default 4194304)'],
+      ['PILOT_XDS_MAX_CONNECTIONS', 'Connections (default 60000, less if ulimit -n is lower)'],
+      [
+        'PILOT_XDS_MAX_CONNECTIONS_PER_ADDRESS',
+        'Connections per client address (default 10000); raise it behind a NAT',
+      ],
+      ['PILOT_XDS_MAX_UNIDENTIFIED_PER_ADDRESS', 'Connections per address without an acknowledged node (default 512)'],
+      ['PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', 'Streams per second that end unidentified (default 200, burst 2000)'],
+      ['PILOT_XDS_MAX_STREAMS', 'Served streams, shared fairly by namespaces (default by heap size)'],
+      ['PILOT_XDS_MAX_NAMES_PER_STREAM', 'Subscribed resource names per stream (default 200000)'],
+      ['PILOT_CONFIG_MAX_FILE_BYTES', 'Bytes per configuration file (default 8388608)'],
+      ['PILOT_CONFIG_MAX_BYTES', 'Bytes of all files in --configDir (default 268435456)'],
+      ['PILOT_CONFIG_MAX_ENTRIES', 'Files and directories in --configDir (default 100000)'],
+      ['PILOT_MAX_EXPORTED_PER_NAMESPACE', 'Clusters and routes that a namespace exports (default 10000)'],
+      ['PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE', 'Gateway routes and Ingress paths per namespace (default 20000)'],
+      ['PILOT_MAX_ENDPOINTS_PER_NAMESPACE', 'Endpoints per namespace (default 65536)'],
+    ],
+    exitCodes: [
+      ['0', 'stopped by a signal'],
+      ['1', 'invalid flag or file, or the control plane could not start or continue'],
+    ],
+  }).action(async (flags: CommandFlags) => {
+    process.exitCode = await discovery(command.args, flags);
+  });
 }
 
 /**
@@ -159,12 +155,12 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   }
 }
 
-/** What commander left over: flags that it does not know, each perhaps with a value. Nothing else may be there. */
+/** Flags that commander does not know, each perhaps with a value. @throws ChartpilotError FLAG_INVALID for other arguments */
 function unknownFlags(args: readonly string[]): string[] {
   const flags = args.filter((arg) => arg.startsWith('-'));
   const stray = args.find((arg, i) => !arg.startsWith('-') && !(args[i - 1] ?? '').startsWith('-'));
   if (stray !== undefined) {
-    throw new ChartpilotError('FLAG_INVALID', `discovery takes no arguments, and ${JSON.stringify(stray)} is one`);
+    throw new ChartpilotError('FLAG_INVALID', `discovery accepts no arguments, got ${JSON.stringify(stray)}`);
   }
   return flags;
 }

@@ -1,9 +1,10 @@
-/** `pilot-discovery explain`: which way a request goes through a proxy, and which lines say so. */
+/** `pilot-discovery explain`: how a proxy routes a request, and the configuration lines behind it. */
 import { Command, Option } from 'commander';
 import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { answerExplain } from '../../discovery/explain/explain-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 
 interface ExplainFlags
   extends Pick<DiscoveryFlags, 'configDir' | 'meshConfig' | 'networksConfig' | 'registries' | 'domain' | 'clusterID'> {
@@ -27,53 +28,61 @@ const gather = (value: string, before: readonly string[]): readonly string[] => 
 
 export function explainCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
   const command = new Command('explain')
-    .summary('show the way and outcome of a request, and the lines of configuration behind it')
+    .summary('Explain how a proxy routes a request')
     .description(
-      'Which listener, filter chain, virtual host, route and cluster a request would meet at a proxy, which object and line ' +
-        "each came from, and the outcome: status and Envoy's response flag. What an external service or code decides is not " +
-        'decided. Without --url: all listeners. The proxy is one that the files would configure, or a running one (--from).',
+      'Show the listener, filter chain, virtual host, route and cluster that a request matches, the object and line that each ' +
+        'comes from, and the outcome: status and Envoy response flag. Decisions of external services and of code are reported ' +
+        'as "not decided". Without --url, show all listeners. The proxy is computed from files, or a running one (--from).',
     );
-  command.optionsGroup('The proxy:');
+  command.optionsGroup('Proxy:');
   command
-    .option('--configDir <dir>', 'YAML files of Istio and Kubernetes objects, at any depth')
-    .option('--node <id>', 'TYPE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN, TYPE is sidecar or router')
-    .option('--label <key=value>', "of the proxy's workload; again for each", gather, [])
-    .option('--metadata <key=value>', 'of the node, e.g. INTERCEPTION_MODE=NONE; the value may be JSON', gather, [])
-    .option('--from <url>', "a running one: of the control plane (with --node), or of the Envoy's admin interface")
-    .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh')
-    .option('--networksConfig <file>', 'mesh networks, default ./etc/istio/config/meshNetworks')
-    .option('--registries <names>', 'as the control plane is given them, default Kubernetes')
-    .option('--domain <suffix>', 'of host names, default cluster.local');
-  command.optionsGroup('The request:');
+    .option('--configDir <dir>', 'Directory of YAML files with Istio and Kubernetes objects, searched recursively')
+    .option('--node <id>', 'Node ID: TYPE~IP~NAME.NAMESPACE~NAMESPACE.svc.DOMAIN; TYPE is sidecar or router')
+    .option('--label <key=value>', 'Label of the workload; repeatable', gather, [])
+    .option(
+      '--metadata <key=value>',
+      'Node metadata, e.g. INTERCEPTION_MODE=NONE; the value may be JSON; repeatable',
+      gather,
+      [],
+    )
+    .option('--from <url>', 'Running control plane (with --node) or Envoy admin interface to read from')
+    .option('--meshConfig <file>', 'Mesh configuration file (default ./etc/istio/config/mesh)')
+    .option('--networksConfig <file>', 'Mesh networks file (default ./etc/istio/config/meshNetworks)')
+    .option('--registries <names>', 'Service registries, as for discovery (default Kubernetes)')
+    .option('--domain <suffix>', 'DNS domain suffix (default cluster.local)');
+  command.optionsGroup('Request:');
   command
-    .option('--url <url>', 'http://, https://, tcp://HOST:PORT or tls://HOST:PORT')
-    .option('--method <method>', 'default GET')
-    .option('--header <name=value>', 'again for each; Host is one', gather, [])
-    .option('--address <ip>', "where it is sent, default: the address of the URL's service, if it has one")
-    .option('--sni <name>', "of its TLS, default: the URL's host")
-    .option('--http2', 'instead of HTTP/1.1')
-    .option('--source <ip>', 'address of the client; policies that match addresses are not decided without it')
+    .option('--url <url>', 'URL: http://, https://, tcp://HOST:PORT or tls://HOST:PORT')
+    .option('--method <method>', 'HTTP method (default GET)')
+    .option('--header <name=value>', 'Header, Host included; repeatable', gather, [])
+    .option('--address <ip>', 'Destination address (default that of the service in the URL)')
+    .option('--sni <name>', 'TLS server name (default the host of the URL)')
+    .option('--http2', 'Use HTTP/2 instead of HTTP/1.1')
+    .option('--source <ip>', 'Client address; without it, policies that match addresses are not decided')
     .option(
       '--principal <id>',
-      "URI or DNS name in the client's certificate, such as a SPIFFE ID (default: no certificate)",
+      'URI or DNS name in the client certificate, such as a SPIFFE ID (default no certificate)',
     )
-    .option('--inbound', 'it comes to the workload, instead of from it');
-  command.optionsGroup('The answer:');
-  command.addOption(new Option('--format <format>', 'how it is printed').choices(['text', 'json']).default('text'));
-  return command
-    .addHelpText(
-      'after',
-      '\nExample:\n  pilot-discovery explain --registries= --configDir mesh --node sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local \\\n' +
+    .option('--inbound', 'Request to the workload instead of from it');
+  command.optionsGroup('Output:');
+  command.addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
+  return addHelpSections(command, {
+    examples: [
+      'pilot-discovery explain --registries= --configDir mesh --node sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local \\\n' +
         '    --url http://cart.example.com:8080/items --header x-user=anna',
-    )
-    .action(async (flags: ExplainFlags) => {
-      const { text, warnings } = await answerExplain(askedBy(flags));
-      for (const warning of warnings) standardError.write(`pilot-discovery: ${warning}\n`);
-      print(text);
-    });
+    ],
+    exitCodes: [
+      ['0', 'explanation printed'],
+      ['1', 'invalid flag or file, or no response from --from'],
+    ],
+  }).action(async (flags: ExplainFlags) => {
+    const { text, warnings } = await answerExplain(queryOf(flags));
+    for (const warning of warnings) standardError.write(`pilot-discovery: ${warning}\n`);
+    print(text);
+  });
 }
 
-function askedBy({
+function queryOf({
   node,
   label,
   metadata,
@@ -99,7 +108,7 @@ function askedBy({
 
 function pair(flag: string, text: string): readonly [string, string] {
   const end = text.indexOf('=');
-  if (end < 1) throw new ChartpilotError('FLAG_INVALID', `${flag} ${text} must be KEY=VALUE`);
+  if (end < 1) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be KEY=VALUE, got ${JSON.stringify(text)}`);
   return [text.slice(0, end), text.slice(end + 1)];
 }
 

@@ -3,58 +3,60 @@ import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ExploreCommandOptions } from '../../debugger/explore/explore-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { addHelpSections } from './help-sections.ts';
 import { wholeNumber } from './whole-number.ts';
 
 export function exploreCommand(output: CommandOutput): Command {
-  return new Command('explore')
-    .summary('explore every state of the agent, of pushes, or of a machine of yours, within bounds')
+  const command = new Command('explore')
+    .summary('Explore every state within bounds')
     .description(
-      "Runs pilot-agent's statecharts with simulated Envoys through everything that may happen within the bounds, in every " +
-        'order, and checks that nothing happens that must not. A violation is shown as the shortest list of choices that ' +
-        'leads to it. With --world discovery: the push path of pilot-discovery with two simulated proxies. With --machine: a ' +
-        'machine of yours, alone, with the samples beside it. Progress is written to standard error.\n\n' +
-        'With --machine: the module is executed with the rights of the user who runs this command, as are its imports and the samples. Use only modules that you trust.\n\n' +
-        'Exit code: 0 nothing is wrong in what was seen, 1 a violation, 2 a flag, a module or a machine is wrong.',
+      'Run the statecharts of pilot-agent with simulated Envoys through every order of events within the bounds, and check ' +
+        'invariants. A violation is printed as the shortest list of choices that leads to it. --world discovery explores the push path of ' +
+        'pilot-discovery with two simulated proxies; --machine explores a machine of your own with its samples. ' +
+        'With --machine, the module, its imports and its samples run with your rights: use only modules that you trust.',
     )
-    .addOption(new Option('--world <name>', 'whose statecharts').choices(['agent', 'discovery']).default('agent'))
-    .option('--machine <module>', "MODULE or MODULE#EXPORT: a machine's module, as generate takes it")
-    .option('--samples <file>', 'with --machine: its samples (default: NAME.samples.ts beside NAME.machine.ts)')
-    .option('--changes <n>', 'discovery: changes of the configuration in a run', wholeNumber, 2)
-    .option('--triggers <n>', 'agent: changed certificates and SIGHUPs in a run', wholeNumber, 2)
-    .option(
-      '--faults <n>',
-      'agent, discovery: crashes, refusals, failures and hanging processes in a run',
-      wholeNumber,
-      2,
-    )
-    .option('--stop [n]', 'agent: a run may hold a SIGTERM, or n of them (at most 2)', wholeNumber)
-    .option('--exact-times', 'agent: tell states apart by the times between deadlines, not only by their order')
-    .option('--limit <states>', 'stop after this number of states', wholeNumber)
-    .option('--minutes <n>', 'stop after this time (default with --machine: 1, unless --limit is given)', wholeNumber)
-    .option('--trace <file>', 'write the run that leads to a violation as a trace')
-    .addOption(new Option('--format <format>', 'how to print the result').choices(['text', 'json']).default('text'))
-    .addHelpText('after', '\nExample:\n  chartpilot explore --machine ./lock.machine.js')
-    .action(async (options: ExploreFlags, command: Command) => {
-      const { machine, triggers, faults, stop = 0, exactTimes = false, changes, world } = options;
-      mustBelong(command, machine === undefined ? world : 'machine');
-      // Only here is the simulation needed.
-      const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
-      if (machine !== undefined) {
-        const { loadMachine } = await import('../../debugger/generate/load-machine.ts');
-        const { exploreMachine } = await import('../../debugger/generate/machine-world.ts');
-        const loaded = await loadMachine({ ...options, ...moduleAndExport(machine) });
-        process.exitCode = exploreWithin(exploreMachine(loaded.machine, loaded.samples), options, output);
-        return;
-      }
-      if (world === 'discovery') {
-        const { explorePush } = await import('../../simulation/discovery/explore-discovery.ts');
-        process.exitCode = exploreWithin(explorePush({ changes, faults }, { moves: ['cluster'] }), options, output);
-        return;
-      }
-      const { exploreAgent } = await import('../../simulation/agent/explore-agent.ts');
-      const stops = Math.min(2, Number(stop)) as 0 | 1 | 2;
-      process.exitCode = exploreWithin(exploreAgent({ triggers, faults, stops }, { exactTimes }), options, output);
-    });
+    .addOption(new Option('--world <name>', 'System to explore').choices(['agent', 'discovery']).default('agent'))
+    .option('--machine <module>', 'Machine to explore: MODULE or MODULE#EXPORT')
+    .option('--samples <file>', 'Samples of the machine (default NAME.samples.ts beside NAME.machine.ts)')
+    .option('--limit <states>', 'Maximum number of states', wholeNumber)
+    .option('--minutes <n>', 'Maximum time in minutes (default with --machine: 1, unless --limit is set)', wholeNumber)
+    .option('--trace <file>', 'File for the trace of a violation')
+    .addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
+  command.optionsGroup('Bounds of a run:');
+  command
+    .option('--changes <n>', 'Configuration changes (discovery)', wholeNumber, 2)
+    .option('--triggers <n>', 'Certificate changes and SIGHUPs (agent)', wholeNumber, 2)
+    .option('--faults <n>', 'Crashes, rejections, failures and hangs (agent, discovery)', wholeNumber, 2)
+    .option('--stop [n]', 'SIGTERMs, 1 or 2 (agent)', wholeNumber)
+    .option('--exact-times', 'Distinguish states by the times between deadlines, not only by their order (agent)');
+  return addHelpSections(command, {
+    examples: ['chartpilot explore --machine ./lock.machine.js'],
+    exitCodes: [
+      ['0', 'no violation found'],
+      ['1', 'a violation'],
+      ['2', 'invalid flag, module or machine'],
+    ],
+  }).action(async (options: ExploreFlags, command: Command) => {
+    const { machine, triggers, faults, stop = 0, exactTimes = false, changes, world } = options;
+    mustBelong(command, machine === undefined ? world : 'machine');
+    // Only here is the simulation needed.
+    const { exploreWithin } = await import('../../debugger/explore/explore-command.ts');
+    if (machine !== undefined) {
+      const { loadMachine } = await import('../../debugger/generate/load-machine.ts');
+      const { exploreMachine } = await import('../../debugger/generate/machine-world.ts');
+      const loaded = await loadMachine({ ...options, ...moduleAndExport(machine) });
+      process.exitCode = exploreWithin(exploreMachine(loaded.machine, loaded.samples), options, output);
+      return;
+    }
+    if (world === 'discovery') {
+      const { explorePush } = await import('../../simulation/discovery/explore-discovery.ts');
+      process.exitCode = exploreWithin(explorePush({ changes, faults }, { moves: ['cluster'] }), options, output);
+      return;
+    }
+    const { exploreAgent } = await import('../../simulation/agent/explore-agent.ts');
+    const stops = Math.min(2, Number(stop)) as 0 | 1 | 2;
+    process.exitCode = exploreWithin(exploreAgent({ triggers, faults, stops }, { exactTimes }), options, output);
+  });
 }
 
 interface ExploreFlags extends ExploreCommandOptions {
@@ -71,7 +73,7 @@ interface ExploreFlags extends ExploreCommandOptions {
 
 type Subject = 'agent' | 'discovery' | 'machine';
 
-/** Flags that mean nothing everywhere, and where they mean something. */
+/** Flags that only some subjects have. */
 const places: Readonly<Record<string, readonly Subject[]>> = {
   world: ['agent', 'discovery'],
   samples: ['machine'],
@@ -82,18 +84,18 @@ const places: Readonly<Record<string, readonly Subject[]>> = {
   exactTimes: ['agent'],
 };
 
-/** @throws ChartpilotError FLAG_INVALID when a flag was given that would change nothing */
+/** @throws ChartpilotError FLAG_INVALID if a flag would have no effect */
 function mustBelong(command: Command, subject: Subject): void {
   const { options } = command;
-  const stranger = options.find((option) => {
+  const misplaced = options.find((option) => {
     const meant = places[option.attributeName()];
     return meant?.includes(subject) === false && command.getOptionValueSource(option.attributeName()) === 'cli';
   });
-  if (stranger === undefined) return;
+  if (misplaced === undefined) return;
   const own = options.filter((option) => places[option.attributeName()]?.includes(subject) === true);
-  const what = subject === 'machine' ? 'a machine of yours' : `--world ${subject}`;
-  throw new ChartpilotError('FLAG_INVALID', `${stranger.long} is not for ${what}`, {
-    hint: `it has ${own.map(({ long }) => long).join(', ')}, --limit, --minutes, --trace and --format`,
+  const what = subject === 'machine' ? '--machine' : `--world ${subject}`;
+  throw new ChartpilotError('FLAG_INVALID', `${misplaced.long} cannot be used with ${what}`, {
+    hint: `Flags of ${what}: ${own.map(({ long }) => long).join(', ')}, --limit, --minutes, --trace and --format`,
   });
 }
 

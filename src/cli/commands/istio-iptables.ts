@@ -10,35 +10,51 @@ import { removeInterception, type Terminal } from '../../iptables/remove.ts';
 import { validateInterception } from '../../iptables/validation.ts';
 import { ChartpilotError, explainError, messageOf } from '../../runtime/errors.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
 
-/** As the reference's: a program that failed, a trial that failed, and anything else. */
+/** As in the reference: a failed program, a failed validation, any other error. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
 
 /** To enter a network and start a program there, on a busy machine. */
 const nsenterLimitMs = 30_000;
 
 export function istioIptablesCommand(): Command {
-  return interceptionCommand('istio-iptables', 'redirect traffic of this pod to Envoy')
-    .description(
-      'Redirects the traffic of this network namespace to Envoy, by iptables or nft. Needs NET_ADMIN.\n\n' +
-        'Exit code: 0, 1 something is wrong, 126 the trial failed, 255 a program failed.',
-    )
-    .addHelpText(
-      'after',
-      `\nEnvironment: each flag's name in capitals with _ (ENVOY_PORT), but ISTIO_META_DNS_CAPTURE for --redirect-dns,
-  INVALID_DROP for --drop-invalid, ISTIO_DUAL_STACK for --dual-stack. Besides:
-  ISTIO_OUTBOUND_OWNER_GROUPS, …_EXCLUDE   groups whose outbound connections are captured (*), and which are not
-  ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR        IPv4 destinations on loopback that are never captured (127.0.0.1/32)
-\nExample:\n  pilot-agent istio-iptables -b '*' -d 15090,15021,15020 -i '*' --dry-run`,
-    );
+  const command = interceptionCommand('istio-iptables', 'Redirect the traffic of a pod to Envoy').description(
+    'Redirect the traffic of this network namespace to Envoy with iptables or nftables. Requires NET_ADMIN.',
+  );
+  return addHelpSections(command, {
+    examples: ["pilot-agent istio-iptables -b '*' -d 15090,15021,15020 -i '*' --dry-run"],
+    environment: [
+      ['NAME_OF_FLAG', 'Value of a flag, for example ENVOY_PORT for --envoy-port'],
+      ['ISTIO_META_DNS_CAPTURE', 'Value of --redirect-dns'],
+      ['INVALID_DROP', 'Value of --drop-invalid'],
+      ['ISTIO_DUAL_STACK', 'Value of --dual-stack'],
+      ['ISTIO_OUTBOUND_OWNER_GROUPS', 'Groups whose outbound connections are captured (default *)'],
+      ['ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', 'Groups whose outbound connections are not captured'],
+      ['ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR', 'Loopback destinations that are not captured (default 127.0.0.1/32)'],
+    ],
+    exitCodes: [
+      ['0', 'rules applied, or printed with --dry-run'],
+      ['1', 'invalid flag, or another error'],
+      ['126', 'validation failed: connections are not captured'],
+      ['255', 'iptables or nft failed'],
+    ],
+  });
 }
 
 export function istioCleanIptablesCommand(): Command {
-  return interceptionCommand('istio-clean-iptables', 'remove the redirection').description(
-    'Removes what istio-iptables made, whatever its flags were, and lists what remains. Needs NET_ADMIN.\n\n' +
-      'Exit code: 0, 1 something remains or is wrong, 255 rules cannot be read.',
+  const command = interceptionCommand('istio-clean-iptables', 'Remove the traffic redirection').description(
+    'Remove the rules of istio-iptables, whatever its flags were, and list rules that remain. Requires NET_ADMIN.',
   );
+  return addHelpSections(command, {
+    examples: ['pilot-agent istio-clean-iptables --dry-run'],
+    exitCodes: [
+      ['0', 'rules removed, or printed with --dry-run'],
+      ['1', 'rules remain, or another error'],
+      ['255', 'rules could not be read'],
+    ],
+  });
 }
 
 function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', summary: string): Command {
@@ -83,7 +99,7 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   if (order.cleanupOnly || !order.runValidation || order.dryRun) return 0;
   if (order.networkNamespace !== undefined) return validateWithin(order.networkNamespace, order);
   await validateInterception(order);
-  terminal.tell('connections are captured: the trial was');
+  terminal.tell('connections are captured');
   return 0;
 }
 
@@ -111,7 +127,7 @@ async function validateWithin(networkNamespace: string, order: InterceptionOrder
   if (stdout) standardOutput.print(`${stdout}\n`);
   if (stderr) standardError.write(`${stderr}\n`);
   if (exitCode === undefined)
-    throw new ChartpilotError('REDIRECTION_ABSENT', shortMessage ?? 'the trial has not ended');
+    throw new ChartpilotError('REDIRECTION_ABSENT', shortMessage ?? 'the validation timed out');
   return exitCode;
 }
 

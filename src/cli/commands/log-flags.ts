@@ -17,15 +17,16 @@ export interface LogFlags {
 
 /** Adds them to a command. */
 export function addLogFlags(command: Command): Command {
+  command.optionsGroup('Observability:');
   return command
-    .addOption(new Option('--log_output_level <scope:level,…>', 'what is logged').default('default:info'))
-    .addOption(new Option('--log_as_json', 'one JSON object a line'))
-    .addOption(new Option('--log_target <where>', 'stdout, stderr or a file').default('stdout'))
-    .addOption(new Option('--log_caller <scope,…>', 'whose lines say what wrote them; all').hideHelp())
-    .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'lines with a stack').hideHelp());
+    .addOption(new Option('--log_output_level <scope:level,…>', 'Log level of each scope').default('default:info'))
+    .addOption(new Option('--log_as_json', 'Write one JSON object per line'))
+    .addOption(new Option('--log_target <where>', 'Destination: stdout, stderr or a file').default('stdout'))
+    .addOption(new Option('--log_caller <scope,…>', 'Scopes whose lines contain their caller').hideHelp())
+    .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'Levels that include a stack trace').hideHelp());
 }
 
-/** Of a command that has no log: every command of the reference takes them. */
+/** Hidden flags of a command without a log: every command of the reference accepts them. */
 export function takeLogFlags(command: Command): void {
   const has = new Set(command.options.map(({ long }) => long));
   for (const option of addLogFlags(new Command()).options)

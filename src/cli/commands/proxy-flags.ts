@@ -1,46 +1,46 @@
-/** The flags of `proxy`, which `bootstrap` takes as well: what one runs, the other shows. */
+/** The flags of `proxy` and `bootstrap`. */
 import { type Command, Option } from 'commander';
 
 export function addProxyFlags(command: Command): Command {
   command.optionsGroup('Control plane:');
   command
-    .option('--discoveryAddress <host:port>', 'default istiod.istio-system.svc:15012')
-    .option('--controlPlaneAuthPolicy <policy>', 'NONE (plaintext) or MUTUAL_TLS (default)')
-    .option('--connectTimeout <duration>', 'default 1s')
-    .option('--delta', 'incremental xDS');
-  command.optionsGroup('Who this proxy is:');
+    .option('--discoveryAddress <host:port>', 'Address of the xDS server (default istiod.istio-system.svc:15012)')
+    .option('--controlPlaneAuthPolicy <policy>', 'Connection to it: NONE (plaintext) or MUTUAL_TLS (default)')
+    .option('--connectTimeout <duration>', 'Timeout of a connection attempt (default 1s)')
+    .option('--delta', 'Use incremental (delta) xDS');
+  command.optionsGroup('Proxy:');
   command
-    .option('--domain <suffix>', 'default $POD_NAMESPACE.svc.cluster.local')
-    .option('--serviceCluster <name>', 'default istio-proxy, or by the app label')
-    .option('--meshConfig <file>', 'mesh configuration, default ./etc/istio/config/mesh');
+    .option('--domain <suffix>', 'DNS domain suffix (default $POD_NAMESPACE.svc.cluster.local)')
+    .option('--serviceCluster <name>', 'Service name of the workload (default its app label, else istio-proxy)')
+    .option('--meshConfig <file>', 'Mesh configuration file (default ./etc/istio/config/mesh)');
   command.optionsGroup('Envoy:');
   command
-    .option('--binaryPath <file>', 'default $ENVOY_BINARY, PATH, else installed into the cache')
-    .option('--configPath <dir>', 'generated files, default ./etc/istio/proxy')
-    .option('--customConfigFile <file>', 'run Envoy with this file; generate none')
-    .option('--templateFile <file>', 'of the bootstrap: Go template, JSON or YAML')
-    .option('--concurrency <n>', 'worker threads, default one a processor')
-    .option('--drainDuration <duration>', 'default 45s')
-    .option('--parentShutdownDuration <duration>', 'default 60s')
-    .option('--terminationDrainDuration <duration>', 'drain before the end, default 5s')
-    .option('--proxyAdminPort <port>', 'default 15000')
-    .option('--spareAdminPort <port>', 'of an Envoy that replaces a stuck one, default a free port')
-    .option('--proxyLogLevel <levels>', 'level,component:level,…; default warning')
-    .option('--baseId <n>', 'Envoy base id, default a free one')
-    .option('--runDir <dir>', 'locks of base ids, default /run/chartpilot');
+    .option('--binaryPath <file>', 'Envoy binary (default $ENVOY_BINARY, then PATH, then a download to the cache)')
+    .option('--configPath <dir>', 'Directory for generated configuration (default ./etc/istio/proxy)')
+    .option('--customConfigFile <file>', 'Bootstrap file to use instead of a generated one')
+    .option('--templateFile <file>', 'Template of the bootstrap: Go template, JSON or YAML')
+    .option('--concurrency <n>', 'Number of worker threads (default one per CPU)')
+    .option('--drainDuration <duration>', 'Drain time of the previous epoch in a hot restart (default 45s)')
+    .option('--parentShutdownDuration <duration>', 'Time until the previous epoch shuts down (default 60s)')
+    .option('--terminationDrainDuration <duration>', 'Drain time before exit (default 5s)')
+    .option('--proxyAdminPort <port>', 'Port of the Envoy admin interface (default 15000)')
+    .option('--spareAdminPort <port>', 'Admin port of an Envoy that replaces a hung one (default a free port)')
+    .option('--proxyLogLevel <levels>', 'Log levels: level,component:level,… (default warning)')
+    .option('--baseId <n>', 'Base ID of Envoy (default a free one)')
+    .option('--runDir <dir>', 'Directory for base ID locks (default /run/chartpilot)');
   command.optionsGroup('Agent:');
   command
-    .option('--statusPort <port>', 'readiness and metrics, default 15020; 0: none')
-    .option('--watchCerts <dir,…>', 'a change of a certificate in there restarts Envoy hot')
-    .option('--watchDelay <duration>', 'from a change to the restart, default 10s')
-    .option('--restartPolicy <policy>', 'an Envoy that ends: retry (default), or exit with it')
-    .option('--watchBinary <on|off>', 'another Envoy at its path is taken up hot; off: by POST /upgrade')
-    .option('--hotRestart <on|off>', 'off: drain and start anew instead; default on');
+    .option('--statusPort <port>', 'Port of readiness and metrics, 0 to disable (default 15020)')
+    .option('--watchCerts <dir,…>', 'Certificate directories; a change starts a hot restart')
+    .option('--watchDelay <duration>', 'Delay from a certificate change to the restart (default 10s)')
+    .option('--restartPolicy <policy>', 'If Envoy exits: retry (default) or exit')
+    .option('--watchBinary <on|off>', 'Hot restart when the Envoy binary changes; off: only on POST /upgrade')
+    .option('--hotRestart <on|off>', 'Use hot restart; off: drain and start again (default on)');
   for (const flag of rareFlags) command.addOption(new Option(flag).hideHelp());
   return command;
 }
 
-/** Taken as the reference takes them; few people need them. */
+/** Rarely needed; accepted as in the reference. */
 const rareFlags = [
   '--proxyComponentLogLevel <levels>',
   '--outlierLogPath <file>',
@@ -62,9 +62,9 @@ const rareFlags = [
 ];
 
 /**
- * The role stands before flags that we do not know, or after them.
+ * The role is the first argument, or follows unknown flags.
  *
- * @param otherwise where nobody says one
+ * @param otherwise the role if no argument is one
  */
 export function roleAmong(args: readonly string[], otherwise: string): string {
   const [first = otherwise] = args;

@@ -1,4 +1,4 @@
-/** `request METHOD PATH [BODY]`: asks a program of this host over HTTP (spec/agent.md §11, spec/discovery.md §1.1). */
+/** `request METHOD PATH [BODY]`: sends an HTTP request to a program on this host (spec/agent.md §11, spec/discovery.md §1.1). */
 import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
@@ -7,10 +7,11 @@ import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import { tokenChallenge } from '../../runtime/trace/debugger-access.ts';
 import { connectToProgram } from '../../runtime/trace/debugger-token.ts';
+import { addHelpSections } from './help-sections.ts';
 
 export interface RequestTarget {
-  /** What is asked, for the help: `Envoy's admin interface`. */
-  readonly what: string;
+  /** For the help: `Envoy's admin interface`. */
+  readonly target: string;
   readonly host: string;
   readonly defaultPort: number;
   /** Ports that `--debug-port` may name; without any there is no such flag. */
@@ -22,20 +23,25 @@ export interface RequestTarget {
 
 const limitMs = 60_000;
 
-/** The command, parameterised by whom a program may ask. Throws ChartpilotError from its action. */
+/** The command, for the endpoint of a program. Throws ChartpilotError from its action. */
 export function requestCommand(target: RequestTarget, print: (text: string) => void = printOut): Command {
   const command = new Command('request')
-    .summary(`ask ${target.what}`)
+    .summary(`Send an HTTP request to ${target.target}`)
     .description(
-      `Sends an HTTP request to ${target.what} at ${target.host}:${target.defaultPort} and prints the answer's body.\n\n` +
-        `Exit code: 0 answered (a 404 too), ${target.failed} no answer or a status of 400 and above.`,
+      `Send an HTTP request to ${target.target} at ${target.host}:${target.defaultPort} and print the response body.`,
     )
-    .argument('<method>', 'GET, POST, …')
-    .argument('<path>', 'the leading / may be left out')
-    .argument('[body]', 'sent with the request')
-    .addHelpText('after', `\nExample:\n  ${target.example}`);
+    .argument('<method>', 'HTTP method: GET, POST, …')
+    .argument('<path>', 'Path; the leading / may be omitted')
+    .argument('[body]', 'Request body');
+  addHelpSections(command, {
+    examples: [target.example],
+    exitCodes: [
+      ['0', 'response received (status below 400, or 404)'],
+      [String(target.failed), 'no response, or another status'],
+    ],
+  });
   if (target.allowedPorts.length > 0) {
-    command.option('--debug-port <port>', `port to ask: ${target.allowedPorts.join(', ')}`, String(target.defaultPort));
+    command.option('--debug-port <port>', `Port: ${target.allowedPorts.join(', ')}`, String(target.defaultPort));
   }
   return command.action(async (method: string, path: string, body: string | undefined, options: object) => {
     const { debugPort } = options as { debugPort?: string };
@@ -47,8 +53,8 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
 function allowedPort(text: string, allowed: readonly number[]): number {
   const port = Number(text);
   if (allowed.includes(port)) return port;
-  throw new ChartpilotError('FLAG_INVALID', `--debug-port ${text} may not be asked`, {
-    hint: `Allowed are ${allowed.join(', ')}.`,
+  throw new ChartpilotError('FLAG_INVALID', `--debug-port: must be one of ${allowed.join(', ')}, got ${text}`, {
+    hint: `See 'pilot-agent request --help'.`,
   });
 }
 
@@ -69,7 +75,7 @@ async function requestBody(page: PageRequest): Promise<string> {
   const { host, port, path, method, body } = page;
   const url = `http://${host}:${port}${path}`;
   if (body !== undefined && /^(get|head)$/i.test(method)) {
-    throw new ChartpilotError('FLAG_INVALID', `${method} sends no body`, { hint: 'Say POST or PUT, or leave it out.' });
+    throw new ChartpilotError('FLAG_INVALID', `${method} has no body`, { hint: 'Use POST or PUT, or omit the body.' });
   }
   let answer: PageResponse;
   try {
@@ -81,7 +87,7 @@ async function requestBody(page: PageRequest): Promise<string> {
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     throw new ChartpilotError('REQUEST_FAILED', `${method} ${url}: ${messageOf(cause)}`, {
-      hint: 'Is the program running on this host, and is this its port?',
+      hint: 'Check that the program runs on this host and listens on this port.',
       cause: error,
     });
   }

@@ -1,4 +1,4 @@
-/** `pilot-discovery token`: who a workload is, for machines without Kubernetes. */
+/** `pilot-discovery token`: issues workload tokens for machines without Kubernetes. */
 import { join } from 'node:path';
 import { Command } from 'commander';
 import {
@@ -10,6 +10,7 @@ import {
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 
 interface TokenFlags {
   readonly dir?: string;
@@ -20,35 +21,44 @@ interface TokenFlags {
 const longestTtlMs = 365 * 24 * 3_600_000;
 
 export function tokenCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
-  return new Command('token')
-    .summary('say who a workload is, without Kubernetes')
+  const command = new Command('token')
+    .summary('Issue a workload token without Kubernetes')
     .description(
-      'Prints a token of a service account, signed by the key in DIR/token.key, which is made when it is not there. ' +
-        'The control plane that has the same SELF_SIGNED_CA_DIR takes it: a workload that shows it gets a certificate. ' +
-        'Whoever can read the key can be anybody: it has mode 0600.\n\nExit code: 0, or 1 when there is no such key.',
+      'Print a service account token that is signed by DIR/token.key (created with mode 0600 if it does not exist). A ' +
+        'control plane with the same SELF_SIGNED_CA_DIR accepts it and issues a certificate. Anyone who can read the key ' +
+        'can impersonate every workload.',
     )
-    .argument('<namespace/serviceAccount>', 'whose token it is')
-    .option('--dir <dir>', 'where the key lies (default: SELF_SIGNED_CA_DIR)')
-    .option('--ttl <duration>', 'how long it is good', '1h')
-    .option('--audience <audience>', 'for whom it is', defaultAudience)
-    .addHelpText('after', '\nExample:\n  pilot-discovery token shop/cart --dir ./ca > ./token')
-    .action(async (account: string, { dir = process.env.SELF_SIGNED_CA_DIR, ttl, audience }: TokenFlags) => {
-      if (dir === undefined || dir === '') {
-        throw new ChartpilotError('FLAG_INVALID', '--dir is needed, or SELF_SIGNED_CA_DIR: the directory with the key');
-      }
-      const [namespace = '', serviceAccount = '', ...rest] = account.split('/');
-      const ttlMs = durationMsOf(ttl) ?? 0;
-      if (ttlMs < 1_000 || ttlMs > longestTtlMs) {
-        throw new ChartpilotError('FLAG_INVALID', `--ttl is ${JSON.stringify(ttl)}; it must be from 1s to 8760h`);
-      }
-      const key = localTokenKey(join(dir, localTokenFile));
-      try {
-        if (rest.length > 0) throw new RangeError('there is more than one slash');
-        const order = { namespace, serviceAccount, audience, ttlSeconds: Math.floor(ttlMs / 1000) };
-        print(`${await issueToken(key, order, new Date())}\n`);
-      } catch (error) {
-        const what = `${JSON.stringify(account)} is no workload: ${messageOf(error)}`;
-        throw new ChartpilotError('FLAG_INVALID', what, { hint: 'write it as NAMESPACE/SERVICEACCOUNT' });
-      }
-    });
+    .argument('<namespace/serviceAccount>', 'Service account of the workload')
+    .option('--dir <dir>', 'Directory of the key (default $SELF_SIGNED_CA_DIR)')
+    .option('--ttl <duration>', 'Lifetime of the token, 1s to 8760h', '1h')
+    .option('--audience <audience>', 'Audience of the token', defaultAudience);
+  return addHelpSections(command, {
+    examples: ['pilot-discovery token shop/cart --dir ./ca > ./token'],
+    environment: [['SELF_SIGNED_CA_DIR', 'Directory of the key, without --dir']],
+    exitCodes: [
+      ['0', 'token printed'],
+      ['1', 'invalid flag, or the key cannot be read or created'],
+    ],
+  }).action(async (account: string, { dir = process.env.SELF_SIGNED_CA_DIR, ttl, audience }: TokenFlags) => {
+    if (dir === undefined || dir === '') {
+      throw new ChartpilotError(
+        'FLAG_INVALID',
+        '--dir: missing; set it, or SELF_SIGNED_CA_DIR, to the directory of the key',
+      );
+    }
+    const [namespace = '', serviceAccount = '', ...rest] = account.split('/');
+    const ttlMs = durationMsOf(ttl) ?? 0;
+    if (ttlMs < 1_000 || ttlMs > longestTtlMs) {
+      throw new ChartpilotError('FLAG_INVALID', `--ttl: must be 1s to 8760h, got ${JSON.stringify(ttl)}`);
+    }
+    const key = localTokenKey(join(dir, localTokenFile));
+    try {
+      if (rest.length > 0) throw new RangeError('more than one slash');
+      const order = { namespace, serviceAccount, audience, ttlSeconds: Math.floor(ttlMs / 1000) };
+      print(`${await issueToken(key, order, new Date())}\n`);
+    } catch (error) {
+      const what = `${JSON.stringify(account)} is not a service account: ${messageOf(error)}`;
+      throw new ChartpilotError('FLAG_INVALID', what, { hint: 'Use the form NAMESPACE/SERVICEACCOUNT.' });
+    }
+  });
 }

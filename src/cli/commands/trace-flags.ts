@@ -1,4 +1,4 @@
-/** What a program tells of itself: flags for the trace file and the debugger, and what they ask for. */
+/** Flags of the trace file and the debugger, and what they enable. */
 import type { Command } from 'commander';
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
@@ -19,10 +19,11 @@ export interface RecordingFlags {
 }
 
 export function addRecordingFlags(command: Command): Command {
+  command.optionsGroup('Observability:');
   return command
-    .option('--trace <file>', 'record what the statecharts do')
-    .option('--traceLevel <level>', 'standard (default), or full: nothing is cut, no routine left out')
-    .option('--debugger <mode>', 'the trace for local users: on (with a token, default), open, off');
+    .option('--trace <file>', 'Record a trace of the state machines')
+    .option('--traceLevel <level>', 'Detail of the trace: standard (default) or full')
+    .option('--debugger <mode>', 'Access of local users to the trace: on (with a token, default), open or off');
 }
 
 export interface Recording {

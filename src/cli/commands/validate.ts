@@ -1,4 +1,4 @@
-/** `pilot-discovery validate FILE|DIR…`: for people and their CI (spec/discovery.md §4.5). */
+/** `pilot-discovery validate FILE|DIR…`: validates configuration (spec/discovery.md §4.5). */
 import { readFileSync } from 'node:fs';
 import { text } from 'node:stream/consumers';
 import { Command, Option } from 'commander';
@@ -14,6 +14,7 @@ import { type MeshNetworks, readMeshNetworks } from '../../model/mesh/mesh-netwo
 import { messageOf } from '../../runtime/errors.ts';
 import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
+import { addHelpSections } from './help-sections.ts';
 
 interface ValidateFlags {
   readonly meshConfig?: string;
@@ -34,33 +35,34 @@ export interface CommandStreams {
 
 /** Its action sets the process's exit code. */
 export function validateCommand(streams: CommandStreams = processStreams): Command {
-  return new Command('validate')
-    .summary('check configuration files without serving them')
+  const command = new Command('validate')
+    .summary('Validate configuration files')
     .description(
-      'Says everything that is wrong with configuration files, as the control plane would find it: FILE:LINE:COLUMN, the ' +
-        'object, its field, and what must be there. Warnings are about what is taken and has no effect, about references to objects that do ' +
-        'not exist or conflict (with a code; docs/config-analysis.md lists them), and about objects that affect ' +
-        'other namespaces (with a code; SECURITY.md lists what closes each). Notes say which references the files are too few to check.\n\n' +
-        'Exit code: 0 valid, 1 an object is not valid (with --strict: or there is a warning), 2 a file cannot be read, ' +
-        '3 what is wrong cannot be written.',
+      'Validate configuration files as the control plane does and print each problem: FILE:LINE:COLUMN, object, field, and expected value. ' +
+        'Warnings have a code: fields without effect, dangling or conflicting references (docs/config-analysis.md), and objects ' +
+        'that affect other namespaces (SECURITY.md). Notes list references that these files are not sufficient to check.',
     )
-    .argument('<path...>', 'files, and directories of *.yaml at any depth; - is standard input')
-    .option('--meshConfig <file>', 'a mesh configuration, checked too; its exportingNamespaces are trusted')
+    .argument('<path...>', 'Files, or directories of *.yaml, searched recursively; - is standard input')
+    .option('--meshConfig <file>', 'Mesh configuration to validate, too; its exportingNamespaces are trusted')
     .option(
       '--networksConfig <file>',
-      'mesh networks, checked too; without them only labelled Services are gateways of networks',
+      'Mesh networks to validate, too; without it, only labelled Services are network gateways',
     )
-    .option('--domain <domain>', "suffix of services' names", 'cluster.local')
-    .option('--strict', 'warnings count as errors')
-    .addOption(new Option('--format <format>', 'how to print what is wrong').choices(['text', 'json']).default('text'))
-    .addHelpText(
-      'after',
-      '\nExample:\n  pilot-discovery validate mesh/\n  kubectl get vs -o yaml | pilot-discovery validate -',
-    )
-    .action(async (paths: string[], flags: ValidateFlags) => {
-      exitUnansweredWith(unwritten);
-      process.exitCode = await validate(paths, flags, streams);
-    });
+    .option('--domain <domain>', 'DNS domain suffix', 'cluster.local')
+    .option('--strict', 'Treat warnings as errors')
+    .addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
+  return addHelpSections(command, {
+    examples: ['pilot-discovery validate mesh/', 'kubectl get vs -o yaml | pilot-discovery validate -'],
+    exitCodes: [
+      ['0', 'all objects are valid'],
+      ['1', 'an object is invalid (with --strict: or has a warning), or a flag is invalid'],
+      ['2', 'a file cannot be read'],
+      ['3', 'the result cannot be written'],
+    ],
+  }).action(async (paths: string[], flags: ValidateFlags) => {
+    exitUnansweredWith(unwritten);
+    process.exitCode = await validate(paths, flags, streams);
+  });
 }
 
 async function validate(

@@ -40,10 +40,10 @@ export function versionCommand(
   print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),
 ): Command {
   return new Command('version')
-    .summary('print what was built')
-    .description(`Prints the version of ${program}, the commit that it was built from, and what runs it.`)
-    .option('-s, --short', 'version and commit in one line')
-    .addOption(new Option('-o, --output <format>', 'machine-readable').choices(['json', 'yaml']))
+    .summary('Print the version')
+    .description(`Print the version of ${program}, its commit and its runtime.`)
+    .option('-s, --short', 'Print version and commit in one line')
+    .addOption(new Option('-o, --output <format>', 'Output format').choices(['json', 'yaml']))
     .action(async ({ short, output }: { short?: boolean; output?: 'json' | 'yaml' }) => {
       print(await formatBuildInfo(buildInfo(), short === true, output));
     });

@@ -52,12 +52,12 @@ test('§11 wait: a limit of 0 fails without a question', async () => {
     asked++;
     response.end();
   });
-  await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(/nobody was asked/);
+  await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(/no request was sent/);
   expect(asked).toBe(0);
 });
 
 test('§11 wait: values that are none are named', async () => {
-  await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(/--timeoutSeconds .*"soon"/);
-  await expect(waiting('--periodMillis', '0')).rejects.toThrow(/--periodMillis .*"0"/);
-  await expect(waiting('--url', 'localhost')).rejects.toThrow(/--url .*"localhost"/);
+  await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(/--timeoutSeconds: .*"soon"/);
+  await expect(waiting('--periodMillis', '0')).rejects.toThrow(/--periodMillis: .*"0"/);
+  await expect(waiting('--url', 'localhost')).rejects.toThrow(/--url: .*"localhost"/);
 });

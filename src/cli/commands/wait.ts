@@ -1,8 +1,9 @@
-/** `wait`: until Envoy is ready, or a limit is over (spec/agent.md §11). */
+/** `wait`: waits until Envoy is ready or a timeout passes (spec/agent.md §11). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { standardError } from '../../runtime/output/standard-streams.ts';
+import { addHelpSections } from './help-sections.ts';
 
 interface WaitFlags {
   readonly timeoutSeconds: string;
@@ -11,31 +12,36 @@ interface WaitFlags {
   readonly url: string;
 }
 
-/** The command. Throws ChartpilotError from its action when the limit is over. */
-export function waitCommand(tell: (line: string) => void = (line) => standardError.write(`${line}\n`)): Command {
-  return new Command('wait')
-    .summary('wait until Envoy is ready')
-    .description('Asks for readiness until the answer is 200.\n\nExit code: 0 ready, 255 not within the limit.')
-    .option('--timeoutSeconds <n>', 'the limit', '60')
-    .option('--requestTimeoutMillis <n>', 'for each question', '500')
-    .option('--periodMillis <n>', 'between two questions', '500')
-    .option('--url <url>', 'whom to ask', 'http://localhost:15021/healthz/ready')
-    .addHelpText('after', '\nExample:\n  pilot-agent wait --timeoutSeconds 30')
-    .action(async (flags: WaitFlags) => {
-      const { timeoutSeconds, requestTimeoutMillis, periodMillis, url } = flags;
-      const limitMs = wholeNumber('--timeoutSeconds', timeoutSeconds, 0) * 1000;
-      const requestLimitMs = wholeNumber('--requestTimeoutMillis', requestTimeoutMillis, 1);
-      const periodMs = wholeNumber('--periodMillis', periodMillis, 1);
-      if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-        throw new ChartpilotError(
-          'FLAG_INVALID',
-          `--url must be an address such as http://…, not ${JSON.stringify(url)}`,
-        );
-      }
-      tell(`Waiting for Envoy proxy to be ready (timeout: ${timeoutSeconds} seconds)...`);
-      await untilReady(url, { limitMs, requestLimitMs, periodMs });
-      tell('Envoy is ready!');
-    });
+/** The command. Throws ChartpilotError from its action when the timeout passes. */
+export function waitCommand(print: (line: string) => void = (line) => standardError.write(`${line}\n`)): Command {
+  const command = new Command('wait')
+    .summary('Wait until Envoy is ready')
+    .description('Poll the readiness endpoint until it responds with status 200.')
+    .option('--timeoutSeconds <n>', 'Maximum time to wait, in seconds', '60')
+    .option('--requestTimeoutMillis <n>', 'Timeout of one request, in milliseconds', '500')
+    .option('--periodMillis <n>', 'Interval between requests, in milliseconds', '500')
+    .option('--url <url>', 'Readiness endpoint', 'http://localhost:15021/healthz/ready');
+  return addHelpSections(command, {
+    examples: ['pilot-agent wait --timeoutSeconds 30'],
+    exitCodes: [
+      ['0', 'Envoy is ready'],
+      ['255', 'Envoy was not ready within the timeout'],
+    ],
+  }).action(async (flags: WaitFlags) => {
+    const { timeoutSeconds, requestTimeoutMillis, periodMillis, url } = flags;
+    const limitMs = integer('--timeoutSeconds', timeoutSeconds, 0) * 1000;
+    const requestLimitMs = integer('--requestTimeoutMillis', requestTimeoutMillis, 1);
+    const periodMs = integer('--periodMillis', periodMillis, 1);
+    if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
+      throw new ChartpilotError(
+        'FLAG_INVALID',
+        `--url: must be an http:// or https:// URL, got ${JSON.stringify(url)}`,
+      );
+    }
+    print(`Waiting for Envoy proxy to be ready (timeout: ${timeoutSeconds} seconds)...`);
+    await untilReady(url, { limitMs, requestLimitMs, periodMs });
+    print('Envoy is ready!');
+  });
 }
 
 interface Limits {
@@ -44,10 +50,10 @@ interface Limits {
   readonly periodMs: number;
 }
 
-/** The first question comes after one period: who has just been started is not ready. */
+/** Sends the first request after one period: an Envoy that was just started is not ready. */
 async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Limits): Promise<void> {
   const deadline = performance.now() + limitMs;
-  let last = 'nobody was asked';
+  let last = 'no request was sent';
   while (performance.now() < deadline) {
     await sleep(Math.min(periodMs, Math.max(0, deadline - performance.now())));
     if (performance.now() >= deadline) break;
@@ -56,11 +62,11 @@ async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Li
     last = problem;
   }
   throw new ChartpilotError('REQUEST_FAILED', `timeout waiting for Envoy proxy to become ready. Last error: ${last}`, {
-    hint: `${url} has not answered 200 in ${limitMs / 1000} s.`,
+    hint: `${url} did not respond with status 200 within ${limitMs / 1000} s.`,
   });
 }
 
-/** Undefined: ready. The body says nothing more, and is read no further. */
+/** @returns the reason, or `undefined` if Envoy is ready. The body is not read. */
 async function whyNotReady(url: string, limitMs: number): Promise<string | undefined> {
   try {
     const { status, body } = await fetch(url, { signal: AbortSignal.timeout(limitMs) });
@@ -71,11 +77,8 @@ async function whyNotReady(url: string, limitMs: number): Promise<string | undef
   }
 }
 
-function wholeNumber(flag: string, text: string, least: number): number {
+function integer(flag: string, text: string, least: number): number {
   const value = Number(text);
   if (/^\d{1,9}$/.test(text) && value >= least) return value;
-  throw new ChartpilotError(
-    'FLAG_INVALID',
-    `${flag} must be a whole number from ${least} on, not ${JSON.stringify(text)}`,
-  );
+  throw new ChartpilotError('FLAG_INVALID', `${flag}: must be an integer >= ${least}, got ${JSON.stringify(text)}`);
 }

@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 
-/** Reads a flag's value that is a whole number. */
+/** Parses a flag's value that is an integer >= 0. */
 export function wholeNumber(text: string): number {
-  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('It is not a whole number.');
-  if (!Number.isSafeInteger(Number(text))) throw new InvalidArgumentError('It is too large.');
+  if (!/^\d+$/.test(text)) throw new InvalidArgumentError('Must be an integer >= 0.');
+  if (!Number.isSafeInteger(Number(text))) throw new InvalidArgumentError('Must be at most 9007199254740991.');
   return Number(text);
 }

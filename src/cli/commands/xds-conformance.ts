@@ -14,13 +14,13 @@ const host = '127.0.0.1';
 export function registerConformanceCommand(program: Command): void {
   program
     .command('xds-conformance')
-    .summary('serve a public xDS conformance harness')
+    .summary('Serve a public xDS conformance harness')
     .description(
-      'Serves what a public xDS conformance harness needs: an xDS port over a cache of bare resources, and the adapter ' +
-        `through which the harness fills it. Both listen on ${host} only. Ends on SIGTERM or SIGINT.`,
+      'Serve an xDS server over a cache of resources, and the adapter through which a public xDS conformance harness fills ' +
+        `the cache. Both listen on ${host} only. SIGTERM and SIGINT stop it.`,
     )
-    .option('--port <port>', 'port of the xDS server; 0 for any free one', portNumber, 18_000)
-    .option('--adapterPort <port>', 'port of the adapter; 0 for any free one', portNumber, 17_000)
+    .option('--port <port>', 'Port of the xDS server; 0 selects a free one', portNumber, 18_000)
+    .option('--adapterPort <port>', 'Port of the adapter; 0 selects a free one', portNumber, 17_000)
     .action((flags: ConformanceFlags) => serveConformance(flags));
 }
 
@@ -38,6 +38,6 @@ async function serveConformance({ port, adapterPort }: ConformanceFlags): Promis
 
 function portNumber(text: string): number {
   const port = Number(text);
-  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('a port is a number from 0 to 65535');
+  if (!/^\d+$/.test(text) || port > 65_535) throw new InvalidArgumentError('Must be a port: 0 to 65535.');
   return port;
 }

@@ -223,10 +223,10 @@ sequenceDiagram
 test.each([
   [['check', 'good', '--format', 'xml'], 'Allowed choices are text, json, mermaid.'],
   [['check'], "missing required argument 'trace'"],
-  [['check', 'good', '--format', 'mermaid', '--around', 'many'], 'It is not a whole number.'],
+  [['check', 'good', '--format', 'mermaid', '--around', 'many'], 'Must be an integer >= 0.'],
   [['check', 'one', 'two', '--format', 'mermaid'], '--format mermaid draws one trace\n  → name one trace at a time'],
-  [['trace', 'good', '--kind', 'event,dance'], "No record has the kind 'dance'."],
-  [['trace', 'good', '--from', '-3'], 'It is not a whole number.'],
+  [['trace', 'good', '--kind', 'event,dance'], "Unknown record kind 'dance'."],
+  [['trace', 'good', '--from', '-3'], 'Must be an integer >= 0.'],
   [['trace', 'nowhere'], 'chartpilot: a file cannot be read: nowhere: it does not exist'],
 ])('chartpilot exits 2 with one clear paragraph: %j', async (args, message) => {
   const { code, out, error } = await chartpilot(...args);
@@ -235,7 +235,7 @@ test.each([
   expect(error).not.toMatch(/\n\s+at /);
 });
 
-test('chartpilot --help tells of its commands', async () => {
+test('chartpilot --help lists its commands', async () => {
   const { code, out } = await chartpilot('--help');
   expect(code).toBe(0);
   expect(out).toMatch(/check .*\n.*trace /);

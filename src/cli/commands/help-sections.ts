@@ -1,0 +1,33 @@
+/** The last sections of a command's help: examples, environment, exit codes. */
+import type { Command } from 'commander';
+
+/** A term and its description. */
+type Row = readonly [term: string, description: string];
+
+export interface HelpSections {
+  /** Command lines that work as they are; help-examples.test.ts runs them. */
+  readonly examples?: readonly string[];
+  readonly environment?: readonly Row[];
+  /** Environment variables that are limits. */
+  readonly limits?: readonly Row[];
+  readonly exitCodes: readonly Row[];
+}
+
+export function addHelpSections(
+  command: Command,
+  { examples = [], environment = [], limits = [], exitCodes }: HelpSections,
+): Command {
+  const sections = [
+    [examples.length === 1 ? 'Example:' : 'Examples:', ...examples.map((line) => `  ${line}`)],
+    ['Environment:', ...columnsOf(environment)],
+    ['Limits (environment):', ...columnsOf(limits)],
+    ['Exit codes:', ...columnsOf(exitCodes)],
+  ];
+  const shown = sections.filter((lines) => lines.length > 1).map((lines) => lines.join('\n'));
+  return command.addHelpText('after', `\n${shown.join('\n\n')}`);
+}
+
+function columnsOf(rows: readonly Row[]): string[] {
+  const width = Math.max(0, ...rows.map(([term]) => term.length));
+  return rows.map(([term, description]) => `  ${term.padEnd(width)}  ${description}`);
+}

@@ -1,0 +1,64 @@
+import { type Argument, type Command, Help, type Option } from 'commander';
+import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
+
+/**
+ * Gives a program and all its commands the same layout of `--help` and of usage errors, and writes both through the sinks.
+ *
+ * @returns the program
+ */
+export function configureUsage(program: Command): Command {
+  for (const command of [program, ...program.commands]) {
+    command
+      .helpOption('-h, --help', 'Show this help')
+      .configureHelp({ optionDescription, argumentDescription, formatHelp })
+      .configureOutput({
+        writeOut: (text) => standardOutput.print(text),
+        writeErr: (text) => standardError.write(text),
+        outputError: (text, write) => write(`${usageError(text, fullNameOf(command))}\n`),
+      });
+  }
+  return program.helpCommand('help [command]', 'Show the help of a command');
+}
+
+/** The name with that of the program: `pilot-agent proxy`. */
+export function fullNameOf(command: Command): string {
+  return command.parent ? `${fullNameOf(command.parent)} ${command.name()}` : command.name();
+}
+
+/** One line: what is wrong, the flag or command that was probably meant, and where to read on. */
+export function usageError(text: string, command: string): string {
+  const message = text
+    .trim()
+    .replace(/^error: /, '')
+    .replace(/^unknown option '(.*)'/, 'unknown flag $1')
+    .replace(/\n\(Did you mean (.*)\?\)$/, ', did you mean $1?')
+    .replace(/\.$/, '');
+  return `${command}: ${message}${message.endsWith('?') ? '' : '.'} See '${command} --help'`;
+}
+
+/** Choices and default at the end: `Output format: text or json (default text)`. */
+function optionDescription({ description, argChoices, defaultValue, required, optional }: Option): string {
+  return described(description, argChoices, required || optional ? defaultValue : undefined);
+}
+
+function argumentDescription({ description, argChoices, defaultValue }: Argument): string {
+  return described(description, argChoices, defaultValue);
+}
+
+function described(description: string, choices: readonly string[] | undefined, defaultValue: unknown): string {
+  const values = choices === undefined ? '' : `: ${inWords(choices)}`;
+  const isShown = defaultValue !== undefined && String(defaultValue) !== '';
+  return `${description}${values}${isShown ? ` (default ${defaultValue})` : ''}`;
+}
+
+function inWords(choices: readonly string[]): string {
+  return choices.length < 2 ? choices.join() : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
+}
+
+/** Commands before options. */
+function formatHelp(command: Command, help: Help): string {
+  const sections = Help.prototype.formatHelp.call(help, command, help).split(/\n(?=\S.*:\n {2})/);
+  const isOptions = (section: string): boolean => /^ {2}-/m.test(section) && !/^Usage:/.test(section);
+  const [options, others] = [sections.filter(isOptions), sections.filter((section) => !isOptions(section))];
+  return `${[...others, ...options].map((section) => section.trimEnd()).join('\n\n')}\n`;
+}
