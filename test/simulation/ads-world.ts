@@ -122,6 +122,8 @@ export interface AdsWorldOptions {
   source?: ScriptedSource;
   departed?: DepartedClusters;
   clock?: VirtualClock;
+  /** Lists of names that several worlds share, as the streams of a server do. */
+  lists?: NameLists;
   /** Listeners and routes wait for the clusters that they name; false unless said. */
   makesBeforeBreak?: boolean;
   /** As at the trace level full; true unless said. */
@@ -171,7 +173,7 @@ export class AdsWorld {
         logger: options.logger ?? silentLogger,
         shares: new StreamShares(1_000, () => {}),
         bodies: new SharedBodies(),
-        lists: new NameLists(),
+        lists: options.lists ?? new NameLists(),
         turns: atOnce,
         departures: atOnce,
         rules: { resendsEndpoints, hearsLateNames, ...nameLimits(options.limits ?? {}) },
@@ -237,6 +239,16 @@ export class AdsWorld {
   /** Versions of the sets that resources are held back of. */
   get held(): (string | undefined)[] {
     return [listenerType, routeType].map((typeUrl) => this.#stream.responder.gate?.heldVersion(typeUrl));
+  }
+
+  /** Types of which the stream has a record of what it was sent, in order. */
+  get typesSent(): string[] {
+    return [...this.#stream.responder.typesSent].sort();
+  }
+
+  /** What the stream was sent of a type. */
+  resourcesOf(typeUrl: string): ReadonlyMap<string, unknown> {
+    return this.#stream.responder.sentOf(typeUrl).resources;
   }
 
   /** `name=version` of what the stream was sent of a type. */

@@ -11,7 +11,7 @@ import type {
   ResourceSource,
 } from '../../src/discovery/ads/resource-source.ts';
 import { encodeValue } from '../../src/discovery/ads/responses/encoding.ts';
-import { onceFor } from '../../src/model/collections/once-for.ts';
+import { onceFor, onceForPair } from '../../src/model/collections/once-for.ts';
 
 /** When clients can use clusters: with their endpoints, unless a test says something else. */
 const usableWithAssignment = (name: string): ClusterUsability => ({
@@ -27,6 +27,12 @@ const limitedOf = onceFor(({ name, version }: EncodedResource) =>
   encodeValue(clusterType, Buffer.from(`${name}=${version}${limitedMark}`), name, {
     version: `${version}${limitedMark}`,
   }),
+);
+
+/** Streams that ask for the same names have one map, as with the source of a mesh. */
+const selected = onceForPair(
+  (all: ReadonlyMap<string, EncodedResource>, names: readonly string[]): ReadonlyMap<string, EncodedResource> =>
+    new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))),
 );
 
 export class ScriptedSource implements ResourceSource {
@@ -113,6 +119,6 @@ export class ScriptedSource implements ResourceSource {
     if (all === undefined) return undefined;
     const version = `v${this.version}`;
     if (names === '*') return { version, resources: all };
-    return { version, resources: new Map(names.flatMap((name) => (all.has(name) ? [[name, all.get(name)!]] : []))) };
+    return { version, resources: selected(all, names) };
   }
 }

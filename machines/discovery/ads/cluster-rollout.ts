@@ -80,6 +80,11 @@ export const stepsOfLimit = 2;
 
 export const newRollout: Rollout = { newClusters: [], held: [], retained: [], givenUp: [] };
 
+/** Whether a record is as {@link newRollout}, which clients share. */
+export function isAtRest({ newClusters, held, retained, givenUp }: Rollout): boolean {
+  return newClusters.length + held.length + retained.length + givenUp.length === 0;
+}
+
 const gatedTypes: ReadonlySet<string> = new Set([listenerType, routeType, extensionType]);
 
 /** Whether resources of the type name clusters, and are held back. */

@@ -93,6 +93,11 @@ export class AdsResponder implements GatedStream {
     return this.#isCongested;
   }
 
+  /** Types of which there is a record of what the client was sent. */
+  get typesSent(): Iterable<string> {
+    return this.#sent.keys();
+  }
+
   /** How many resources of a type the client has. */
   resourcesSent(typeUrl: string): number {
     return this.#sent.get(typeUrl)?.count ?? 0;
@@ -141,6 +146,10 @@ export class AdsResponder implements GatedStream {
 
   takeRolloutEvent(event: RolloutEvent): void {
     this.#options.rollout(event);
+  }
+
+  sharedNames(names: readonly string[]): readonly string[] {
+    return this.#around.lists.shared(names);
   }
 
   noteWaiting(isWaiting: boolean): void {

@@ -60,7 +60,7 @@ const namingTypes = [listenerType, routeType, extensionType];
 
 /** All clusters of the new map, and those of the old one that are not in it; one map for all streams that were sent the same. */
 const unionOf = onceForPair((before: ResourceMap, after: ResourceMap) =>
-  LayeredResources.over(after, resourcesOf(before, differenceOf(before, after).removed), []),
+  LayeredResources.shared(after, resourcesOf(before, differenceOf(before, after).removed), []),
 );
 
 /** Listeners of the old map that are not the same in the new one. */
@@ -115,7 +115,7 @@ export class ClusterRetention {
     const isAllKept = removable.length === 0 && names.length === removed.length;
     const resources = isAllKept
       ? unionOf(before, set.resources)
-      : LayeredResources.over(set.resources, resourcesOf(before, names), []);
+      : LayeredResources.shared(set.resources, resourcesOf(before, names), []);
     const unasked = new Set(names);
     const unseen = removable.filter((name) => !sent.has(name));
     const asked = [...order.asked.filter((name) => !unasked.has(name)), ...unseen];
@@ -156,7 +156,7 @@ export class ClusterRetention {
     const isUnknown = new Set(unknown);
     const asked = order.asked.filter((name) => !isUnknown.has(name));
     const all = order.names === '*' ? order.names : order.names.filter((name) => !isUnknown.has(name));
-    const resources = LayeredResources.over(set.resources, kept, unknown);
+    const resources = LayeredResources.shared(set.resources, kept, unknown);
     if (resources === set.resources) return { order, set };
     const isSame = isUnknown.size === 0;
     return { order: isSame ? order : { ...order, asked, names: all }, set: { version: set.version, resources } };
@@ -248,7 +248,7 @@ export class ClusterRetention {
     const assignments = this.#lastStream()?.assignments;
     if (assignments === undefined) return set;
     const gone = [...set.resources.keys()].filter((name) => !isConfigured(name));
-    const resources = LayeredResources.over(set.resources, resourcesOf(assignments, gone), []);
+    const resources = LayeredResources.shared(set.resources, resourcesOf(assignments, gone), []);
     return { version: set.version, resources };
   }
 
@@ -278,6 +278,7 @@ export class ClusterRetention {
   }
 
   #isNamedBy(typeUrl: string, cluster: string): boolean {
+    if (this.#stream.watchOf(typeUrl) === undefined) return false;
     for (const resource of this.#stream.sentOf(typeUrl).resources.values()) {
       if (this.#stream.references.names(resource, cluster)) return true;
     }

@@ -2,9 +2,13 @@
  * A map of resources that is another with a few differences. Thousands of clusters that proxies of all namespaces have are
  * kept once, and what differs between two such maps is looked for in what they do not share.
  */
+import { onceFor } from '../../../model/collections/once-for.ts';
+import { identityText, WeakValues } from '../../../model/collections/weak-values.ts';
 import type { EncodedResource } from '../resource-source.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+const layersOf = onceFor((_: ResourceMap) => new WeakValues<ResourceMap>());
 
 /** Immutable. In the order of the other, then what is beside it. */
 export class LayeredResources implements ResourceMap {
@@ -42,6 +46,22 @@ export class LayeredResources implements ResourceMap {
     if (different.size === 0 && left.size === 0) return base;
     const made = new LayeredResources(base, different, left);
     return before instanceof LayeredResources && before.#isSame(made) ? before : made;
+  }
+
+  /**
+   * As {@link over}; streams for which the same differs from a base share one map, as long as one of them holds it: what follows from it is
+   * worked out and encoded once.
+   */
+  static shared(base: ResourceMap, own: readonly EncodedResource[], without: readonly string[]): ResourceMap {
+    if (own.length + without.length === 0) return base;
+    const known = layersOf(base);
+    const key = `${identityText(own)}\n${without.join('\n')}`;
+    let layered = known.get(key);
+    if (layered === undefined) {
+      layered = LayeredResources.over(base, own, without);
+      known.set(key, layered);
+    }
+    return layered;
   }
 
   #isSame({ base, own, without }: LayeredResources): boolean {

@@ -41,6 +41,7 @@ it('new clusters of one response are read a few at a time', () => {
     *generatingClusters() {},
     tell: () => {},
     noteWaiting: () => {},
+    sharedNames: (names: readonly string[]) => names,
     takeRolloutEvent: () => {},
   });
   const order: ResponseOrder = {

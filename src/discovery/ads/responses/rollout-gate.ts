@@ -10,6 +10,7 @@ import {
   anyCluster,
   awaitedClusters,
   type HeldResource,
+  isAtRest,
   isGated,
   isWaiting,
   newRollout,
@@ -45,6 +46,8 @@ export interface GatedStream extends RetainingStream, WarmingStream, ReportedStr
   /** Prepares them, in steps. */
   generatingClusters(): Steps<void>;
   takeRolloutEvent(event: RolloutEvent): void;
+  /** The one list of these names that all streams share. */
+  sharedNames(names: readonly string[]): readonly string[];
 }
 
 /** An order, and what it is answered from. */
@@ -78,7 +81,7 @@ export class RolloutGate {
   /** Clusters of the CDS response that is being made whose earlier forms the client has, and that it may warm without end. */
   #updated: readonly string[] = noNames;
   #evicted = 0;
-  /** Undefined while nothing was ever held back. */
+  /** Undefined while nothing is held back. */
   #candidates: Map<string, Candidates> | undefined;
 
   constructor(stream: GatedStream) {
@@ -366,7 +369,7 @@ export class RolloutGate {
     const { has } = order;
     const names = order.names === '*' ? order.names : left(order.names);
     const asked = left(order.asked);
-    const resources = LayeredResources.over(set.resources, before.values(), absent);
+    const resources = LayeredResources.shared(set.resources, [...before.values()], absent);
     if (isNothingLeft({ ...order, names, asked }, resources, sent)) return undefined;
     const next: ResponseOrder = {
       ...order,
@@ -393,7 +396,9 @@ export class RolloutGate {
     const sent = this.#stream.sentOf(typeUrl);
     const { set } = candidates;
     const subscribed = order.names === '*' ? undefined : new Set(order.names);
-    const asked = [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true));
+    const asked = this.#stream.sharedNames(
+      [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true)),
+    );
     this.#update(
       this.#stream.rules.withHeld(this.#rollout, (one) => one.typeUrl === typeUrl && ready.has(one.name), [], noNames),
       typeUrl,
@@ -406,7 +411,7 @@ export class RolloutGate {
     const isAll = removed.length === 0 && changed.every((name) => ready.has(name));
     const resources = isAll
       ? set.resources
-      : LayeredResources.over(
+      : LayeredResources.shared(
           sent.resources,
           asked.map((name) => set.resources.get(name)!),
           noNames,
@@ -415,8 +420,10 @@ export class RolloutGate {
   }
 
   #setCandidates(typeUrl: string, candidates: Candidates | undefined): void {
-    if (candidates === undefined) this.#candidates?.delete(typeUrl);
-    else {
+    if (candidates === undefined) {
+      this.#candidates?.delete(typeUrl);
+      if (this.#candidates?.size === 0) this.#candidates = undefined;
+    } else {
       this.#candidates ??= new Map();
       this.#candidates.set(typeUrl, candidates);
     }
@@ -432,7 +439,7 @@ export class RolloutGate {
   #update(next: Rollout, current?: string): void {
     const before = this.#rollout;
     if (next === before) return;
-    this.#rollout = next;
+    this.#rollout = isAtRest(next) ? newRollout : next;
     this.#reports.report(() => this.#rollout);
     if (before.held === this.#rollout.held) return;
     for (const event of [...eventsOf(before, this.#rollout, current)]) this.#stream.takeRolloutEvent(event);

@@ -1,0 +1,150 @@
+/** What make before break costs: the same control plane with it and without it, in memory of a connection and in processor time of changes. */
+
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { freePorts } from '../../harness/free-ports.ts';
+import { Inspector } from '../../harness/inspector.ts';
+import { FleetProcess } from '../../sidecars/fleet-process.ts';
+import type { Protocol } from '../../sidecars/xds-types.ts';
+import { cpuTimeMs } from '../cpu-time.ts';
+import type { Programs } from '../programs.ts';
+import { medianOf } from '../statistics.ts';
+import { collectedMemory } from './collected-memory.ts';
+import { BenchMesh, endpointsEach } from './mesh-files.ts';
+import { changeOnce, kindOfChange, nextMark, settleMs } from './push-run.ts';
+import { type PushServer, startPilot, waitForPort } from './servers.ts';
+
+export interface RolloutCostPlan {
+  readonly services: number;
+  readonly sidecars: number;
+  readonly protocol: Protocol;
+  /** Of each kind of change that is measured; one before that is not. */
+  readonly changes: number;
+  readonly isEnabled: boolean;
+}
+
+export interface RolloutCost {
+  /** Heap and buffers for a connection, at rest after changes, in bytes. */
+  readonly connectionBytes: number;
+  /** Processor time of the control plane for a change, until it rests, in milliseconds: medians. */
+  readonly cpuMs: { readonly endpoint: number; readonly route: number; readonly newCluster: number };
+}
+
+/** Connections beside which the others are measured. */
+const fewSidecars = 100;
+/** Removed clusters stay so long; after that nothing is left of a change. */
+const removalDelayMs = 500;
+
+export async function measureRolloutCost(programs: Programs, plan: RolloutCostPlan): Promise<RolloutCost> {
+  const { services, sidecars, protocol, changes, isEnabled } = plan;
+  const mesh = new BenchMesh(join(programs.root, `mesh-${nextMark()}`), {
+    services,
+    endpoints: endpointsEach,
+    flavor: 'istio',
+  });
+  const [inspectorPort] = await freePorts(1);
+  const server = await startPilot(programs, mesh, {
+    debounce: '1ms',
+    // The records that a debugger reads are bounded for the process: they are no memory of a connection.
+    args: ['--debugger', 'off'],
+    env: {
+      NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}`,
+      PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: isEnabled ? '5s' : '0',
+      PILOT_XDS_CLUSTER_REMOVAL_DELAY: `${removalDelayMs}ms`,
+    },
+  });
+  await waitForPort(server);
+  const inspector = await Inspector.attach(inspectorPort!);
+  const few = await joined(programs, server, { protocol, sidecars: fewSidecars });
+  const change = new Changes(mesh, server);
+  for (let i = 0; i < 3; i++) await change.all(few);
+  const before = await memory(server, inspector);
+  const many = await joined(programs, server, { protocol, sidecars, firstNumber: fewSidecars });
+  await change.all(many);
+  const cpuMs = { endpoint: [] as number[], route: [] as number[], newCluster: [] as number[] };
+  for (let i = 0; i < changes; i++) {
+    for (const kind of ['endpoint', 'route'] as const) cpuMs[kind].push((await changeOnce(server, many, kind)).cpuMs);
+    cpuMs.newCluster.push(await change.newCluster(many));
+  }
+  const after = await memory(server, inspector);
+  inspector.close();
+  await Promise.all([few.end(), many.end()]);
+  await server.stop();
+  return {
+    connectionBytes: (after - before) / sidecars,
+    cpuMs: { endpoint: medianOf(cpuMs.endpoint), route: medianOf(cpuMs.route), newCluster: medianOf(cpuMs.newCluster) },
+  };
+}
+
+async function joined(
+  programs: Programs,
+  { port }: PushServer,
+  plan: { protocol: Protocol; sidecars: number; firstNumber?: number },
+): Promise<FleetProcess> {
+  const fleet = new FleetProcess(programs.env);
+  programs.onEnd(() => fleet.end());
+  await fleet.open({ port, ...plan });
+  await sleep(settleMs);
+  return fleet;
+}
+
+async function memory(server: PushServer, inspector: Inspector): Promise<number> {
+  const { objectsMib, buffersMib } = await collectedMemory(server.pid, inspector);
+  return (objectsMib + buffersMib) * 1024 ** 2;
+}
+
+class Changes {
+  readonly #mesh: BenchMesh;
+  readonly #server: PushServer;
+  #generation = 0;
+
+  constructor(mesh: BenchMesh, server: PushServer) {
+    this.#mesh = mesh;
+    this.#server = server;
+  }
+
+  async all(fleet: FleetProcess): Promise<void> {
+    for (const kind of ['endpoint', 'route', 'rule'] as const) await changeOnce(this.#server, fleet, kind);
+    await this.newCluster(fleet);
+  }
+
+  /** A subset that replaces the one before, and a route to it. @returns processor time until the subset before is removed */
+  async newCluster(fleet: FleetProcess): Promise<number> {
+    const mark = nextMark();
+    const before = cpuTimeMs(this.#server.pid);
+    await fleet.acknowledge({ kind: kindOfChange.route, mark }, () =>
+      writeFileSync(join(this.#mesh.configDirectory, 'subsets.yaml'), subsetReplaced(this.#generation++, mark)),
+    );
+    await sleep(settleMs + 4 * removalDelayMs);
+    return cpuTimeMs(this.#server.pid) - before;
+  }
+}
+
+const subsetReplaced = (generation: number, mark: string): string => `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: subsets, namespace: default}
+spec:
+  hosts: [subsets.default.svc.cluster.local]
+  addresses: [10.251.0.1]
+  ports: [{number: 8080, name: http, protocol: HTTP}]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  endpoints: [{address: 10.252.0.1, labels: {version: main}}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: subsets, namespace: default}
+spec:
+  host: subsets.default.svc.cluster.local
+  subsets: [{name: s${generation}, labels: {version: main}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: subsets, namespace: default}
+spec:
+  hosts: [subsets.default.svc.cluster.local]
+  http:
+  - match: [{headers: {x-mark: {exact: "${mark}"}}}]
+    route: [{destination: {host: subsets.default.svc.cluster.local, subset: s${generation}}}]
+`;
