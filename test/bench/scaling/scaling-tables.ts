@@ -1,9 +1,9 @@
-/** The tables of docs/scaling.md, of the model. Pure. */
+/** The tables of docs/scaling.md, computed by the model. Pure. */
 
 import measured from './measured.json' with { type: 'json' };
 import { apiServerCost, type Measured, replicaCost, type ScaledMesh } from './scaling-model.ts';
 
-/** What the tables are about. */
+/** The mesh of the tables. */
 export const mesh: ScaledMesh = {
   proxies: 100_000,
   services: 5_000,
@@ -24,7 +24,7 @@ const table = (head: readonly Cell[], rows: readonly (readonly Cell[])[]): strin
 const rounded = (value: number): string =>
   Number(value.toPrecision(3)).toLocaleString('en-US', { maximumFractionDigits: 6 });
 
-/** By the name that stands in the document. */
+/** Tables by their name in the document. */
 const scalingTables: Readonly<Record<string, () => string>> = {
   constants: () =>
     table(
@@ -43,8 +43,8 @@ const scalingTables: Readonly<Record<string, () => string>> = {
         'changes: CPU',
         'changes: network',
         'one route change',
-        'all come back: CPU, bytes',
-        'by the default limit',
+        'all reconnect: CPU, bytes',
+        'with the default limit',
       ],
       replicaCounts.flatMap((replicas) =>
         views.map((seen) => {
@@ -65,7 +65,7 @@ const scalingTables: Readonly<Record<string, () => string>> = {
     ),
   'api-server': () =>
     table(
-      ['replicas', 'watches', 'at rest', 'all start: listed', 'read by each: CPU', 'one object changes', 'all changes'],
+      ['replicas', 'watches', 'idle', 'all start: listed', 'read by each: CPU', 'one object changes', 'all changes'],
       replicaCounts.map((replicas) => {
         const cost = apiServerCost(mesh, replicas);
         return [
@@ -81,20 +81,20 @@ const scalingTables: Readonly<Record<string, () => string>> = {
     ),
 };
 
-/** Where a table stands in the document. */
+/** Markers around a table in the document. */
 const marks = (name: string): readonly [string, string] => [`<!-- table: ${name} -->`, '<!-- end of table -->'];
 
 /**
- * The document with its tables as the model has them.
+ * Replaces the tables of the document by those of the model.
  *
- * @throws Error when a place is missing
+ * @throws Error if a marker is missing
  */
 export function withTables(document: string): string {
   return Object.entries(scalingTables).reduce((text, [name, make]) => {
     const [begin, end] = marks(name);
     const from = text.indexOf(begin);
     const to = text.indexOf(end, from);
-    if (from < 0 || to < 0) throw new Error(`docs/scaling.md has no place for the table ${name}`);
+    if (from < 0 || to < 0) throw new Error(`docs/scaling.md has no markers for the table ${name}`);
     return `${text.slice(0, from + begin.length)}\n${make()}\n${text.slice(to)}`;
   }, document);
 }
