@@ -27,11 +27,11 @@ test('chartpilot explore that has not seen everything says so', async () => {
 });
 
 test.each([
-  { flags: ['--changes', '1'], says: '--changes is not for --world agent' },
-  { flags: ['--world', 'discovery', '--triggers', '1'], says: '--triggers is not for --world discovery' },
-  { flags: ['--world', 'discovery', '--stop'], says: '--stop is not for --world discovery' },
-  { flags: ['--machine', reservation, '--faults', '0'], says: '--faults is not for a machine of yours' },
-  { flags: ['--samples', 'x.ts'], says: '--samples is not for --world agent' },
+  { flags: ['--changes', '1'], says: '--changes cannot be used with --world agent' },
+  { flags: ['--world', 'discovery', '--triggers', '1'], says: '--triggers cannot be used with --world discovery' },
+  { flags: ['--world', 'discovery', '--stop'], says: '--stop cannot be used with --world discovery' },
+  { flags: ['--machine', reservation, '--faults', '0'], says: '--faults cannot be used with --machine' },
+  { flags: ['--samples', 'x.ts'], says: '--samples cannot be used with --world agent' },
 ])('chartpilot explore $flags: a flag that would change nothing is refused', async ({ flags, says }) => {
   const { exitCode, stderr, stdout } = await chartpilot('explore', ...flags);
   expect(stderr).toContain(says);
