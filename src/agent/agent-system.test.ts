@@ -281,7 +281,9 @@ test('a status port in use ends the agent with one clear error', async () => {
 test('mistakes on the command line end the agent before anything is started', async () => {
   const agent = await startAgent({ flags: ['--watchDelay', 'soon', '--baseId', 'x'] });
   expect(await agent.exit()).toEqual({ code: 255, signal: null });
-  expect(agent.output()).toMatch(/^pilot-agent: a flag .*--watchDelay must be a duration.*--baseId must be a number/m);
+  expect(agent.output()).toMatch(
+    /^pilot-agent: a flag .*--watchDelay: must be a duration.*--baseId: must be a number/m,
+  );
   expect(existsSync(join(agent.folder, 'agent.trace'))).toBe(false);
 });
 

@@ -40,11 +40,11 @@ test.each([
     ['--log_target', '/nowhere/log', 'proxy', 'waypoint', '--watchDelay', 'soon'],
     /Invalid proxy Type: waypoint/,
   ],
-  ['another role', ['proxy', 'waypoint'], /Invalid proxy Type: waypoint\n.*Say sidecar or router/],
+  ['another role', ['proxy', 'waypoint'], /Invalid proxy Type: waypoint\n.*Use sidecar or router/],
   [
     'several values at once',
     ['proxy', '--watchDelay', 'soon', '--statusPort', '15000', '--hotRestart', 'maybe'],
-    /--watchDelay must be a duration.*--hotRestart must be on or off.*--statusPort and --proxyAdminPort must differ/,
+    /--watchDelay: must be a duration.*--hotRestart: must be on or off.*--statusPort and --proxyAdminPort must differ/,
   ],
   [
     'a file that is not there',

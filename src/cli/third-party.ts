@@ -61,7 +61,7 @@ function noticeOf(folder: string): string {
   const source = inSource[name];
   if (source !== undefined) texts.push(headOf(readFileSync(join(folder, source), 'utf8')));
   if (texts.length === 0 && remarks[name] === undefined) {
-    throw new Error(`${folder} has no licence file: say in ${import.meta.filename} what is to be told of it`);
+    throw new Error(`${folder} has no licence file: add a remark in ${import.meta.filename}`);
   }
   const paragraphs = [`${name} ${version}\n${license ?? 'see below'}\n${addressOf(manifest)}`, remarks[name], ...texts];
   return `${paragraphs.filter((paragraph) => paragraph !== undefined).join('\n\n')}\n`;

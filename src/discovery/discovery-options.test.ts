@@ -180,23 +180,23 @@ describe('resolveDiscoveryOptions', () => {
     expect(resolve().profile).toBe(true);
     expect(resolve({ profile: true }).profile).toBe(true);
     expect(resolve({ profile: 'false' }).profile).toBe(false);
-    expect(() => resolve({ profile: 'perhaps' })).toThrow('--profile is perhaps');
+    expect(() => resolve({ profile: 'perhaps' })).toThrow('--profile: must be true or false, got perhaps');
   });
 
   it('says which variables of the reference mean nothing here', () => {
     expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '', PILOT_CERT_PROVIDER: 'istiod' }).warnings).toEqual([
-      'variables that have no effect here: V2_REFRESH, PILOT_CERT_PROVIDER',
+      'environment variables without effect: V2_REFRESH, PILOT_CERT_PROVIDER',
     ]);
   });
 
   it('reads aliases of clusters, and refuses two for the same', () => {
     expect(resolve({ clusterAliases: 'a=one,b=two' }).clusterAliases).toEqual({ a: 'one', b: 'two' });
     expect(() => resolve({ clusterAliases: 'a=one,b=one' })).toThrow('cluster one has two aliases');
-    expect(() => resolve({ clusterAliases: 'a' })).toThrow('"a" is not ALIAS=CLUSTER');
+    expect(() => resolve({ clusterAliases: 'a' })).toThrow('--clusterAliases: must be ALIAS=CLUSTER,…, got "a"');
   });
 
   it('refuses durations that are none, and a connection age below a second', () => {
-    expect(() => resolve({ shutdownDuration: 'ten' })).toThrow('--shutdownDuration is "ten"');
+    expect(() => resolve({ shutdownDuration: 'ten' })).toThrow('--shutdownDuration: must be a duration such as 300ms, 30s or 1h30m, got "ten"');
     expect(() => resolve({ keepaliveMaxServerConnectionAge: '10ms' })).toThrow('at least 1s');
     expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
   });
@@ -204,7 +204,7 @@ describe('resolveDiscoveryOptions', () => {
   it('knows that no timer is longer than 24 days: Node would take a longer one for none', () => {
     expect(resolve({ keepaliveMaxServerConnectionAge: '2562047h47m16.854775807s' }).maxConnectionAgeMs).toBe(0);
     for (const flag of ['shutdownDuration', 'keepaliveInterval', 'keepaliveTimeout'] as const) {
-      expect(() => resolve({ [flag]: '577h' })).toThrow(`--${flag} is 577h; it must be at most 576h`);
+      expect(() => resolve({ [flag]: '577h' })).toThrow(`--${flag}: must be at most 576h, got 577h`);
     }
     const { keyRefreshMs, registration, warnings } = resolve(
       {},
@@ -218,17 +218,17 @@ describe('resolveDiscoveryOptions', () => {
   });
 
   it.each<[NodeJS.ProcessEnv, string]>([
-    [{ EXTERNAL_CA: 'ISTIOD_RA_ISTIO_API' }, 'EXTERNAL_CA=ISTIOD_RA_ISTIO_API: it is not known'],
-    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', SELF_SIGNED_CA_SECRET: 'a' }, 'K8S_SIGNER says no signer'],
-    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: 'example.com/mesh' }, 'of the port has no authority'],
-    [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'an authority is in one place'],
+    [{ EXTERNAL_CA: 'ISTIOD_RA_ISTIO_API' }, 'EXTERNAL_CA=ISTIOD_RA_ISTIO_API: unknown value'],
+    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', SELF_SIGNED_CA_SECRET: 'a' }, 'K8S_SIGNER is not set'],
+    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: 'example.com/mesh' }, 'no CA signs the certificate of the TLS port'],
+    [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'are mutually exclusive'],
   ])('refuses %j: nobody is to be signed for otherwise than was asked for', (env, word) => {
     expect(() => resolve({}, env)).toThrow(word);
   });
 
   it('needs some port for proxies', () => {
     expect(resolve({ grpcAddr: '' }).grpcAddress).toBeUndefined();
-    expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow('proxies could not be served');
+    expect(() => resolve({ grpcAddr: '', httpAddr: '' })).toThrow('--grpcAddr, --httpAddr: at least one must be set');
   });
 
   it('warns of webhooks that are asked for and are not there yet', () => {

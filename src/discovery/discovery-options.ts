@@ -194,23 +194,19 @@ export function resolveDiscoveryOptions(
   const warn = (warning: string): void => void warnings.push(warning);
   const from = new Environment(env, warn);
   const unread = variablesWithoutEffect.filter((name) => from.isSet(name));
-  if (unread.length > 0) warn(`variables that have no effect here: ${unread.join(', ')}`);
-  if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served yet, the port stays closed`);
+  if (unread.length > 0) warn(`environment variables without effect: ${unread.join(', ')}`);
+  if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served, the port is not opened`);
   const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
   const features = featuresOf(from);
   const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
   if (secretsOnPlaintext) {
-    warn('PILOT_SECRETS_ON_PLAINTEXT: private keys are served to whoever asks on a port without TLS');
+    warn('PILOT_SECRETS_ON_PLAINTEXT: private keys are served to every client of a plaintext port');
   }
   const authority = authoritySettingsOf(from);
   if (isAuthorityShared(authority) && authority.stateDirectory !== '') {
-    throw new ChartpilotError(
-      'FLAG_INVALID',
-      'SELF_SIGNED_CA_DIR and SELF_SIGNED_CA_SECRET: an authority is in one place',
-      {
-        hint: 'replicas share a Secret; a directory is for one process',
-      },
-    );
+    throw new ChartpilotError('FLAG_INVALID', 'SELF_SIGNED_CA_DIR and SELF_SIGNED_CA_SECRET are mutually exclusive', {
+      hint: 'Use the Secret for several replicas, the directory for a single process.',
+    });
   }
   refuseOtherSigners(from.text('EXTERNAL_CA', ''), authority);
   const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
@@ -296,7 +292,7 @@ function leaseMsOf(from: Environment, warn: (warning: string) => void): number {
   const ms = from.timerMs('PILOT_LEASE_DURATION', usualLeaseMs);
   if (ms >= shortestLeaseMs && ms % 1_000 === 0) return ms;
   warn(
-    `PILOT_LEASE_DURATION: not ${ms} ms but ${usualLeaseMs}: it must be whole seconds, ${shortestLeaseMs} ms at least`,
+    `PILOT_LEASE_DURATION: must be whole seconds, at least ${shortestLeaseMs} ms, got ${ms} ms; using ${usualLeaseMs} ms`,
   );
   return usualLeaseMs;
 }
@@ -405,7 +401,7 @@ function addressesOf(flags: DiscoveryFlags): Pick<DiscoveryOptions, 'httpAddress
   const monitoring = parseListenAddress('--monitoringAddr', flags.monitoringAddr ?? ':15014');
   const grpcAddress = parseListenAddress('--grpcAddr', flags.grpcAddr ?? ':15010');
   if (grpcAddress === undefined && http === undefined) {
-    throw new ChartpilotError('FLAG_INVALID', '--grpcAddr and --httpAddr are both empty: proxies could not be served');
+    throw new ChartpilotError('FLAG_INVALID', '--grpcAddr, --httpAddr: at least one must be set, to serve xDS');
   }
   return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
 }
@@ -425,7 +421,7 @@ function byProcessors(): number {
 function switchOf(flag: string, value: string | boolean | undefined, byDefault: boolean): boolean {
   if (value === undefined || value === '') return byDefault;
   const on = typeof value === 'boolean' ? value : booleanOf(value);
-  if (on === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag} is ${value}; it must be true or false`);
+  if (on === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);
   return on;
 }
 
@@ -435,10 +431,14 @@ function refuseOtherSigners(asked: string, authority: AuthoritySettings): void {
   const refuse = (detail: string, hint: string): never => {
     throw new ChartpilotError('FLAG_INVALID', `EXTERNAL_CA=${asked}: ${detail}`, { hint });
   };
-  if (!authority.registers) refuse('it is not known', `${kubernetesRegistration} is`);
-  if (authority.kubernetesSigner === '') refuse('K8S_SIGNER says no signer', 'as example.com/mesh');
+  if (!authority.registers) refuse('unknown value', `Use ${kubernetesRegistration}.`);
+  if (authority.kubernetesSigner === '')
+    refuse('K8S_SIGNER is not set', 'Set it to a signer such as example.com/mesh.');
   if (!isAuthorityGiven(authority)) {
-    refuse('the certificate of the port has no authority', 'SELF_SIGNED_CA_SECRET=istio-ca-secret is one');
+    refuse(
+      'no CA signs the certificate of the TLS port',
+      'Set a CA, for example SELF_SIGNED_CA_SECRET=istio-ca-secret.',
+    );
   }
 }
 
@@ -448,7 +448,10 @@ function parseAliases(text: string): Record<string, string> {
   for (const item of text.split(',').filter(Boolean)) {
     const [alias = '', cluster = '', ...rest] = item.split('=');
     if (alias === '' || cluster === '' || rest.length > 0) {
-      throw new ChartpilotError('FLAG_INVALID', `--clusterAliases: ${JSON.stringify(item)} is not ALIAS=CLUSTER`);
+      throw new ChartpilotError(
+        'FLAG_INVALID',
+        `--clusterAliases: must be ALIAS=CLUSTER,…, got ${JSON.stringify(item)}`,
+      );
     }
     const other = [...aliases].find(([, known]) => known === cluster)?.[0];
     if (other !== undefined) {
@@ -466,12 +469,13 @@ function duration(flag: string, text: string | undefined, defaultMs: number): nu
   if (text === undefined || text === '') return defaultMs;
   const ms = durationMsOf(text);
   if (ms === undefined || ms < 0) {
-    throw new ChartpilotError('FLAG_INVALID', `${flag} is ${JSON.stringify(text)}, which is no duration`, {
-      hint: 'Write it as 300ms, 30s or 1h30m.',
-    });
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      `${flag}: must be a duration such as 300ms, 30s or 1h30m, got ${JSON.stringify(text)}`,
+    );
   }
   if (ms > longestTimerMs && flag !== connectionAge) {
-    throw new ChartpilotError('FLAG_INVALID', `${flag} is ${text}; it must be at most ${longestTimerMs / 3_600_000}h`);
+    throw new ChartpilotError('FLAG_INVALID', `${flag}: must be at most ${longestTimerMs / 3_600_000}h, got ${text}`);
   }
   return ms;
 }
@@ -483,7 +487,7 @@ function maxConnectionAge(text: string | undefined): number {
   const ms = duration(connectionAge, text, 0);
   if (ms > longestTimerMs) return 0;
   if (text !== undefined && text !== '' && ms < oneSecondMs) {
-    throw new ChartpilotError('FLAG_INVALID', `--keepaliveMaxServerConnectionAge is ${text}; it must be at least 1s`);
+    throw new ChartpilotError('FLAG_INVALID', `${connectionAge}: must be at least 1s, got ${text}`);
   }
   return ms;
 }

@@ -50,10 +50,10 @@ it('stays closed when its address is empty, whatever else is given', () => {
 it("reads cipher suites by Go's names, and leaves out those of TLS 1.3", () => {
   const tlsCipherSuites = 'TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, TLS_AES_128_GCM_SHA256';
   expect(resolve({ ...files, tlsCipherSuites }).port?.cipherSuites).toEqual(['ECDHE-RSA-AES128-GCM-SHA256']);
-  expect(() => resolve({ tlsCipherSuites: 'TLS_NULL' })).toThrow('--tls-cipher-suites: TLS_NULL');
+  expect(() => resolve({ tlsCipherSuites: 'TLS_NULL' })).toThrow('--tls-cipher-suites: unknown cipher suite TLS_NULL');
 });
 
 it('knows two versions of TLS', () => {
   expect(resolve({ ...files, tlsMinVersion: '1.3' }).port?.minVersion).toBe('TLSv1.3');
-  expect(() => resolve({ tlsMinVersion: '1.1' })).toThrow('--tls-min-version is "1.1"');
+  expect(() => resolve({ tlsMinVersion: '1.1' })).toThrow('--tls-min-version: must be 1.2 or 1.3, got "1.1"');
 });

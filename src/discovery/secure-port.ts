@@ -102,7 +102,7 @@ function cipherSuitesOf(text: string): string[] {
     if (suitesOfTls13.has(name)) return [];
     const suite = suites.get(name);
     if (suite !== undefined) return [suite];
-    throw new ChartpilotError('FLAG_INVALID', `--tls-cipher-suites: ${name} is no cipher suite that is known here`, {
+    throw new ChartpilotError('FLAG_INVALID', `--tls-cipher-suites: unknown cipher suite ${name}`, {
       hint: `Known are ${[...suites.keys()].join(', ')}.`,
     });
   });
@@ -111,5 +111,5 @@ function cipherSuitesOf(text: string): string[] {
 function minVersionOf(text: string): SecurePort['minVersion'] {
   if (text === '') return 'TLSv1.2';
   if (text in minVersions) return minVersions[text as keyof typeof minVersions];
-  throw new ChartpilotError('FLAG_INVALID', `--tls-min-version is ${JSON.stringify(text)}; it must be 1.2 or 1.3`);
+  throw new ChartpilotError('FLAG_INVALID', `--tls-min-version: must be 1.2 or 1.3, got ${JSON.stringify(text)}`);
 }

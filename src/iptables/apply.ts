@@ -43,7 +43,7 @@ export async function applyInterception(order: InterceptionOrder, { print, tell 
   requireNetAdmin();
   const present = order.forceApply ? 'none' : await presentInterception(order);
   if (present === 'some' && !order.reconcile) {
-    throw new ChartpilotError('IPTABLES_FAILED', 'rules that were made with other flags are present', {
+    throw new ChartpilotError('IPTABLES_FAILED', 'rules of other flags are present', {
       hint: 'Replace them with --reconcile, or remove them with pilot-agent istio-clean-iptables.',
     });
   }

@@ -142,7 +142,7 @@ describe('§10.1 flags', () => {
 
   test('§10.1 --host-nsenter-exec is refused, and so is --cni-mode without a network', () => {
     expect(() => resolve({ hostNsenterExec: true })).toThrow('--host-nsenter-exec');
-    expect(() => resolve({ cniMode: true })).toThrow('--cni-mode needs --network-namespace');
+    expect(() => resolve({ cniMode: true })).toThrow('--cni-mode requires --network-namespace');
   });
 
   test('§10.1 ISTIO_OUTBOUND_OWNER_GROUPS, ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE', () => {
@@ -204,7 +204,7 @@ describe('what is wrong is named with its flag and its value', () => {
     const env = (text: string): NodeJS.ProcessEnv => ({ ISTIO_OUTBOUND_OWNER_GROUPS: text });
     expect(resolve({}, env(groups(64))).interception.ownerGroups.groups).toHaveLength(64);
     expect(() => resolve({}, env(groups(65)))).toThrow(/65 groups/);
-    expect(() => resolve({}, env(' , '))).toThrow(/ISTIO_OUTBOUND_OWNER_GROUPS must be/);
+    expect(() => resolve({}, env(' , '))).toThrow(/ISTIO_OUTBOUND_OWNER_GROUPS: must be/);
     expect(() => resolve({}, env('a b'))).toThrow(/"a b"/);
     expect(resolve({}, env('')).interception.ownerGroups).toEqual({ captured: 'all-but', groups: [] });
   });

@@ -103,10 +103,10 @@ export function resolveInterception(
     warnings,
   };
   if (said.switch('cniMode') && order.networkNamespace === undefined) {
-    errors.flag('--cni-mode needs --network-namespace: the namespace of the pod');
+    errors.flag('--cni-mode requires --network-namespace');
   }
   if (said.switch('hostNsenterExec')) {
-    errors.flag("--host-nsenter-exec is not known here: the programs of this container are run, in the pod's network");
+    errors.flag('--host-nsenter-exec is not supported: the programs of this container are used');
   }
   errors.throwIfAny();
   return order;
@@ -156,7 +156,7 @@ class SaidValues {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as Generation;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
     if (isNamed && this.word('generation', ['g3', 'g4']) === 'g3') {
-      this.errors.flag(`${this.#place('generation')} must be g4 with --native-nftables, not "g3"`);
+      this.errors.flag(`${this.#place('generation')}: must be g4 with --native-nftables, got "g3"`);
     }
     return 'g4';
   }
@@ -166,7 +166,7 @@ class SaidValues {
     const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
     if (!isCidr(range) || !isIPv4(addressOf(range))) {
       this.errors.flag(
-        `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR must be an IPv4 range such as 127.0.0.1/32, not ${JSON.stringify(range)}`,
+        `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: must be an IPv4 range such as 127.0.0.1/32, got ${JSON.stringify(range)}`,
       );
     }
     return range;
@@ -230,14 +230,14 @@ class SaidValues {
         : (['ISTIO_OUTBOUND_OWNER_GROUPS', 'only'] as const);
     const groups = items(env[variable] ?? '');
     for (const group of groups.filter((item) => !isOwner(item))) {
-      this.errors.flag(`${variable} must be ids or names of groups, not ${JSON.stringify(group)}`);
+      this.errors.flag(`${variable}: must be ids or names of groups, got ${JSON.stringify(group)}`);
     }
     if (captured === 'only' && groups.length > mostOwnerGroups) {
       this.errors.flag(`${variable} has ${groups.length} groups; at most ${mostOwnerGroups} can be included`);
     }
     // Commas alone name no group: nothing would be captured any more.
     if (captured === 'only' && groups.length === 0) {
-      this.errors.flag(`${variable} must be * or groups, not ${JSON.stringify(include)}`);
+      this.errors.flag(`${variable}: must be * or groups, got ${JSON.stringify(include)}`);
     }
     return { captured, groups };
   }
@@ -267,7 +267,7 @@ class SaidValues {
   }
 
   #wrong(name: FlagName, rule: string): void {
-    this.errors.flag(`${this.#place(name)} ${rule}, not ${JSON.stringify(this.text(name))}`);
+    this.errors.flag(`${this.#place(name)} ${rule}, got ${JSON.stringify(this.text(name))}`);
   }
 
   /** Where the value comes from. */

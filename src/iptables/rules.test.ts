@@ -295,7 +295,7 @@ test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in every IPv4 rule
   expect(lines).toEqual(byDefault.map((line) => line.replace('127.0.0.1/32', '127.0.0.0/8')));
   for (const wrong of ['127.0.0.1', '::1/128', '127.0.0.1/33', '*']) {
     expect(() => rulesOf({}, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: wrong })).toThrow(
-      `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR must be an IPv4 range such as 127.0.0.1/32, not "${wrong}"`,
+      `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: must be an IPv4 range such as 127.0.0.1/32, got "${wrong}"`,
     );
   }
 });
@@ -330,6 +330,6 @@ test('native nftables has the rules of G4, of both families in one table', () =>
   ]);
   expect(v4.join('\n')).not.toMatch(/ip6/);
   expect(() => rulesOf({ nativeNftables: true, generation: 'g3' })).toThrow(
-    '--generation must be g4 with --native-nftables, not "g3"',
+    '--generation: must be g4 with --native-nftables, got "g3"',
   );
 });

@@ -35,7 +35,7 @@ export async function validateInterception({
         const problem = await tryOnce({ servers, from, to, port: probePort, limitMs: deadline - performance.now() });
         if (problem === undefined) return;
         const left = deadline - performance.now();
-        if (left <= betweenTriesMs) throw notRedirected(`${to}:${probePort} ${problem}, for ${probeTimeoutMs} ms`);
+        if (left <= betweenTriesMs) throw notRedirected(`${to}:${probePort}: ${problem} within ${probeTimeoutMs} ms`);
         await sleep(betweenTriesMs);
       }
     });
@@ -47,8 +47,8 @@ export async function validateInterception({
 function notRedirected(what: string): ChartpilotError {
   return new ChartpilotError('REDIRECTION_ABSENT', what, {
     hint:
-      'Did the CNI plug-in or the init container that makes the rules run in this pod? ' +
-      'On a new node the pod may have come before the plug-in: delete the pod, and it is made again.',
+      'Check that the CNI plugin or the init container that applies the rules ran in this pod. ' +
+      'On a new node the pod may have started before the plugin: delete the pod, and its controller replaces it.',
   });
 }
 
@@ -59,7 +59,7 @@ async function listening(host: string, port: number): Promise<Server> {
     await once(server, 'listening');
   } catch (error) {
     throw new ChartpilotError('PORT_IN_USE', `${host}:${port}: ${messageOf(error)}`, {
-      hint: 'The trial listens in place of Envoy: run it before Envoy is started.',
+      hint: 'The validation listens on the ports of Envoy: run it before Envoy starts.',
       cause: error,
     });
   }
@@ -101,7 +101,7 @@ async function tryOnce({ servers, from, to, port, limitMs }: Try): Promise<strin
     await Promise.race([arrived, once(client, 'close', { signal: limit }).then(() => arrived)]);
     return undefined;
   } catch {
-    return isAnswered ? 'is answered by somebody else' : 'is not answered';
+    return isAnswered ? 'another server accepted the connection' : 'no connection arrived';
   } finally {
     stop.abort();
     client.destroy();

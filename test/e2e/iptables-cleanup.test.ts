@@ -192,7 +192,7 @@ describe('replaced with --reconcile', () => {
     await applyIn(fresh.pod, next);
     await applyIn(replaced.pod, previous);
     const before = await stateOf(replaced.pod);
-    await expect(applyIn(replaced.pod, next)).rejects.toThrow('rules that were made with other flags are present');
+    await expect(applyIn(replaced.pod, next)).rejects.toThrow('rules of other flags are present');
     expect(await stateOf(replaced.pod)).toBe(before);
     await applyIn(replaced.pod, { ...next, ...reconcile });
     expect(await stateOf(replaced.pod)).toBe(await stateOf(fresh.pod));

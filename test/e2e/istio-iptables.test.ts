@@ -239,7 +239,7 @@ test('G4, run again: left as it is; with other flags refused, or replaced where 
   const others = [...g4, '-o', '25'];
   expect(await agent(pod, others)).toMatchObject({
     exitCode: 255,
-    stderr: expect.stringMatching(/made with other flags are present\n.*--reconcile/),
+    stderr: expect.stringMatching(/rules of other flags are present\n.*--reconcile/),
   });
   expect(await agent(pod, [...g4, '--force-apply'])).toMatchObject({ exitCode: 255 });
   expect(await stateOf(pod)).toBe(first);

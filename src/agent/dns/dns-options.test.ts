@@ -87,7 +87,7 @@ test('§9: a server at port 53 that resolv.conf names is not asked by itself, wh
   const at = (address: string): Told => told({ DNS_PROXY_ADDR: address }, files);
   expect(at('localhost:53').options?.servers).toEqual(['8.8.8.8', '127.0.0.53']);
   expect(at('localhost:53').warnings).toEqual([
-    "resolv.conf names this very DNS server (127.0.0.1), which is not asked: put the host's own name servers into /var/lib/istio/resolv.conf",
+    'resolv.conf lists this DNS server (127.0.0.1); ignoring it: write the name servers of the host to /var/lib/istio/resolv.conf',
   ]);
   expect(at(':53').options?.servers).toEqual(['8.8.8.8']);
   expect(at('localhost:15053')).toMatchObject({
@@ -109,12 +109,12 @@ test('§9: nor is one that it names by an address of this host, however that is 
 });
 
 test('§9: mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
-  expect(told({ DNS_PROXY_ADDR: 'somewhere' }).mistake).toMatch(/DNS_PROXY_ADDR .*"somewhere"/);
-  expect(told({ DNS_PROXY_ADDR: 'host:53' }).mistake).toMatch(/DNS_PROXY_ADDR .*"host:53"/);
+  expect(told({ DNS_PROXY_ADDR: 'somewhere' }).mistake).toMatch(/DNS_PROXY_ADDR: .*"somewhere"/);
+  expect(told({ DNS_PROXY_ADDR: 'host:53' }).mistake).toMatch(/DNS_PROXY_ADDR: .*"host:53"/);
   expect(told({ DNS_PROXY_ADDR: '127.0.0.1:0' }).mistake).toMatch(/DNS_PROXY_ADDR/);
-  expect(told({ DNS_FORWARD_TIMEOUT: 'soon' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT .*"soon"/);
-  expect(told({ DNS_FORWARD_TIMEOUT: '0s' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT .*"0s"/);
-  expect(told({ DNS_FORWARD_PARALLEL: 'all' }).mistake).toMatch(/DNS_FORWARD_PARALLEL .*"all"/);
+  expect(told({ DNS_FORWARD_TIMEOUT: 'soon' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT: .*"soon"/);
+  expect(told({ DNS_FORWARD_TIMEOUT: '0s' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT: .*"0s"/);
+  expect(told({ DNS_FORWARD_PARALLEL: 'all' }).mistake).toMatch(/DNS_FORWARD_PARALLEL: .*"all"/);
   const without = told({}, {});
   expect(without.options?.servers).toEqual([]);
   expect(without.warnings).toEqual([expect.stringContaining('ENOENT: /etc/resolv.conf')]);

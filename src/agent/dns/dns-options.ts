@@ -47,10 +47,10 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const { servers, search } = resolvConf(isHostServer, sources);
   const timeoutMs = durationMsOf(env.DNS_FORWARD_TIMEOUT || '5s') ?? 0;
   if (timeoutMs <= 0)
-    errors.flag(`DNS_FORWARD_TIMEOUT must be a duration such as 5s, not ${JSON.stringify(env.DNS_FORWARD_TIMEOUT)}`);
+    errors.flag(`DNS_FORWARD_TIMEOUT: must be a duration such as 5s, got ${JSON.stringify(env.DNS_FORWARD_TIMEOUT)}`);
   const parallel = booleanOf(env.DNS_FORWARD_PARALLEL || 'false');
   if (parallel === undefined) {
-    errors.flag(`DNS_FORWARD_PARALLEL must be true or false, not ${JSON.stringify(env.DNS_FORWARD_PARALLEL)}`);
+    errors.flag(`DNS_FORWARD_PARALLEL: must be true or false, got ${JSON.stringify(env.DNS_FORWARD_PARALLEL)}`);
   }
   const addresses = addressesOf(host, servers);
   return {
@@ -70,7 +70,7 @@ function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: stri
   const [, host = '', digits = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
   const [bare, port] = [host.replace(/^\[(.*)\]$/, '$1'), Number(digits)];
   if (digits === '' || port < 1 || port > 65535 || (bare !== '' && bare !== 'localhost' && isIP(bare) === 0)) {
-    errors.flag(`DNS_PROXY_ADDR must be an address and a port such as localhost:15053, not ${JSON.stringify(text)}`);
+    errors.flag(`DNS_PROXY_ADDR: must be an address and a port such as localhost:15053, got ${JSON.stringify(text)}`);
     return defaultAddress;
   }
   if (port === 53 && uid !== 0) {
@@ -106,7 +106,7 @@ function withoutItself(
   if (others.length === servers.length) return others;
   const itself = servers.filter(isItself).join(', ');
   warnings.push(
-    `resolv.conf names this very DNS server (${itself}), which is not asked: put the host's own name servers into ${hostResolvConf}`,
+    `resolv.conf lists this DNS server (${itself}); ignoring it: write the name servers of the host to ${hostResolvConf}`,
   );
   return others;
 }
@@ -126,6 +126,6 @@ function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): 
       problem = messageOf(error);
     }
   }
-  warnings.push(`the DNS server can ask nobody: ${problem}`);
+  warnings.push(`no upstream DNS server: ${problem}`);
   return { servers: [], search: [] };
 }

@@ -89,7 +89,7 @@ function countOf(fields: Fields, name: string): number {
   const value = fields[name] ?? 0;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= longestSeconds) return value;
   throw new VariableMistake(
-    `readinessProbe: ${name} must be a whole number from 0 to ${longestSeconds}, not ${JSON.stringify(value)}`,
+    `readinessProbe: ${name}: must be a whole number from 0 to ${longestSeconds}, got ${JSON.stringify(value)}`,
   );
 }
 

@@ -47,7 +47,7 @@ export async function withCloudMetadata(
 ): Promise<ProxyOptions> {
   const said = options.env.CLOUD_PLATFORM ?? '';
   if (!/^(aws|azure|gcp|none|)$/.test(said)) {
-    const words = `CLOUD_PLATFORM must be aws, azure, gcp or none, not ${JSON.stringify(said)}`;
+    const words = `CLOUD_PLATFORM: must be aws, azure, gcp or none, got ${JSON.stringify(said)}`;
     throw new ChartpilotError('FLAG_INVALID', words);
   }
   if (said === 'none' || options.platformMetadata !== undefined) return options;
@@ -58,7 +58,7 @@ export async function withCloudMetadata(
     const platformMetadata = await questions[cloud](ask, signal);
     return { ...options, platformMetadata };
   } catch (error) {
-    const warning = `nothing is known of the machine: ${cloud} was asked (CLOUD_PLATFORM=none: nobody is): ${messageOf(error)}`;
+    const warning = `no platform metadata from ${cloud}: ${messageOf(error)} (CLOUD_PLATFORM=none disables the query)`;
     return { ...options, warnings: [...options.warnings, warning] };
   }
 }
@@ -118,7 +118,7 @@ const questions: Readonly<Record<Cloud, (ask: Ask, signal: AbortSignal) => Promi
 
 function fieldsOf(body: string): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(body);
-  if (!isObject(value)) throw new Error('the answer is no object');
+  if (!isObject(value)) throw new Error('the response is not a JSON object');
   return value;
 }
 
@@ -152,18 +152,18 @@ export async function askMetadataServer(
   const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
     const outgoing = request({ host, port, path, method: method ?? 'GET', headers, agent: false, signal }, resolve);
     refuseOtherProtocol(outgoing, reject);
-    outgoing.once('error', (error) => reject(signal.aborted ? new Error('no answer in time') : error));
+    outgoing.once('error', (error) => reject(signal.aborted ? new Error('timed out') : error));
     outgoing.end();
   });
   let length = 0;
   response.on('data', (chunk: Buffer) => {
     length += chunk.length;
-    if (length > longestAnswer) response.destroy(new Error(`an answer of more than ${longestAnswer} bytes`));
+    if (length > longestAnswer) response.destroy(new Error(`the response has more than ${longestAnswer} bytes`));
   });
   const body = await readText(response);
-  if (response.statusCode !== 200) throw new Error(`${path} is answered with ${response.statusCode}`);
+  if (response.statusCode !== 200) throw new Error(`${path}: status ${response.statusCode}`);
   if (answersWith !== undefined && response.headers[answersWith[0].toLowerCase()] !== answersWith[1]) {
-    throw new Error(`${path} is answered by somebody else`);
+    throw new Error(`${path}: the response is not from a metadata server`);
   }
   return body;
 }

@@ -106,14 +106,14 @@ function sourceOf(
     source: needsServer ? ('files of services' as const) : ('nowhere' as const),
     reason,
   });
-  if (config.customConfigFile) return nowhere('the bootstrap is not ours: it has no secret server');
+  if (config.customConfigFile) return nowhere('--customConfigFile has no secret server');
   const isAsked = isOn(env.FILE_MOUNTED_CERTS) || Boolean(env.CA_ADDR);
   if (config.controlPlaneAuthPolicy === 'NONE' && !isAsked) {
-    return nowhere('controlPlaneAuthPolicy is NONE, and neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
+    return nowhere('controlPlaneAuthPolicy is NONE, CA_ADDR and FILE_MOUNTED_CERTS are not set');
   }
   if (mounted !== undefined) return { source: 'files', reason: `the mounted certificate ${mounted.certificate}` };
   const provider = env.CA_PROVIDER || 'Citadel';
-  if (provider !== 'Citadel') return nowhere(`CA_PROVIDER is ${provider}, which this agent does not know`);
+  if (provider !== 'Citadel') return nowhere(`CA_PROVIDER ${provider} is not supported`);
   const token = tokenFile(env);
   // Over plaintext nobody shows a token.
   const isAssumed = assumesToken && !isPlaintext(config, env.CA_ADDR || config.discoveryAddress);
@@ -138,7 +138,7 @@ function namesFiles({ tracing, envoyMetricsService, envoyAccessLogService }: Ide
 function duration(variable: string, text: string, errors: OptionErrors): number {
   const ms = durationMsOf(text);
   if (ms !== undefined && ms >= 1_000) return ms;
-  errors.flag(`${variable} must be a duration of a second or more, such as 24h, not ${JSON.stringify(text)}`);
+  errors.flag(`${variable}: must be a duration of a second or more, such as 24h, got ${JSON.stringify(text)}`);
   return 1_000;
 }
 
@@ -148,7 +148,7 @@ function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, erro
   // Blanks alone are the number 0 to Node: a certificate would be renewed when it has ended.
   const value = text.trim() === '' ? Number.NaN : Number(text);
   if (value >= 0 && value <= 1) return value;
-  errors.flag(`${variable} must be a number from 0 to 1, not ${JSON.stringify(text)}`);
+  errors.flag(`${variable}: must be a number from 0 to 1, got ${JSON.stringify(text)}`);
   return otherwise;
 }
 
@@ -156,11 +156,11 @@ function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, erro
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
   if (algorithm && algorithm !== 'ECDSA')
-    errors.flag(`ECC_SIGNATURE_ALGORITHM must be ECDSA, not ${JSON.stringify(algorithm)}`);
-  if (curve && curve !== 'P256') errors.flag(`ECC_CURVE must be P256, not ${JSON.stringify(curve)}`);
+    errors.flag(`ECC_SIGNATURE_ALGORITHM: must be ECDSA, got ${JSON.stringify(algorithm)}`);
+  if (curve && curve !== 'P256') errors.flag(`ECC_CURVE: must be P256, got ${JSON.stringify(curve)}`);
   if (algorithm || !size) return { type: 'ec' };
   const bits = Number(size);
   if (Number.isInteger(bits) && bits >= 2048 && bits <= 4096) return { type: 'rsa', bits };
-  errors.flag(`WORKLOAD_RSA_KEY_SIZE must be 2048 to 4096, not ${JSON.stringify(size)}`);
+  errors.flag(`WORKLOAD_RSA_KEY_SIZE: must be 2048 to 4096, got ${JSON.stringify(size)}`);
   return { type: 'ec' };
 }

@@ -23,7 +23,7 @@ export function givenNode(
 export function givenAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
   const addresses = commaList(text);
   for (const address of addresses ?? []) {
-    if (isIP(address) === 0) errors.flag(`--instanceIPs must be IP addresses, not ${JSON.stringify(address)}`);
+    if (isIP(address) === 0) errors.flag(`--instanceIPs: must be IP addresses, got ${JSON.stringify(address)}`);
   }
   return addresses;
 }
@@ -31,7 +31,7 @@ export function givenAddresses(text: string | undefined, errors: OptionErrors): 
 /** `type~address~name~domain`: the control plane takes it apart. */
 function nodeIdOf(text: string | undefined, errors: OptionErrors): string | undefined {
   if (text !== undefined && !/^(sidecar|router)~[^~]+~[^~]+~[^~]*$/.test(text)) {
-    errors.flag(`--nodeId must be sidecar~ADDRESS~NAME~DOMAIN or router~…, not ${JSON.stringify(text)}`);
+    errors.flag(`--nodeId: must be sidecar~ADDRESS~NAME~DOMAIN or router~…, got ${JSON.stringify(text)}`);
   }
   return text;
 }
@@ -43,7 +43,7 @@ function platformMetadata(json: string | undefined, errors: OptionErrors): Recor
     if (E.isRight(decoded)) return decoded.right;
     errors.flag(`--platformMetadata: ${describeFieldErrors(decoded.left)}`);
   } catch (error) {
-    errors.flag(`--platformMetadata must be a JSON object of texts: ${messageOf(error)}`);
+    errors.flag(`--platformMetadata: must be a JSON object of texts: ${messageOf(error)}`);
   }
   return undefined;
 }

@@ -27,7 +27,7 @@ describe('a duration that no timer can be set to', () => {
     ['fileFlushInterval', {}, { PROXY_CONFIG: '{fileFlushInterval: 1000h}' }],
     ['DNS_FORWARD_TIMEOUT', {}, { ISTIO_META_DNS_CAPTURE: 'true', DNS_FORWARD_TIMEOUT: '700h' }],
   ])('is refused: %s', (name, flags, env) => {
-    expect(resolved(flags, env)).toThrow(`${name} must be at most 576h`);
+    expect(resolved(flags, env)).toThrow(`${name}: must be at most 576h`);
   });
 
   test('the longest is taken', () => {
@@ -39,7 +39,7 @@ describe('a duration that no timer can be set to', () => {
 
 describe('what Envoy would refuse at every start', () => {
   test.each(['0s', '999us', '1ns', '-0s'])('is refused: --connectTimeout %s', (connectTimeout) => {
-    expect(resolved({ connectTimeout })).toThrow('--connectTimeout must be at least 1ms');
+    expect(resolved({ connectTimeout })).toThrow('--connectTimeout: must be at least 1ms');
   });
 
   test.each(['1ms', '1.5ms', '1s'])('is none: --connectTimeout %s', (connectTimeout) => {
@@ -60,7 +60,7 @@ describe('blanks, which are 0 to Node', () => {
     'are no %s',
     (variable) => {
       for (const blanks of [' ', '\n', '\t '])
-        expect(resolved({}, { [variable]: blanks })).toThrow(`${variable} must be`);
+        expect(resolved({}, { [variable]: blanks })).toThrow(`${variable}: must be`);
     },
   );
 });
@@ -94,7 +94,7 @@ describe('--customConfigFile', () => {
 
   test('is told together with the other mistakes', () => {
     expect(resolved({ customConfigFile: '/nowhere', statusPort: '15000', watchDelay: 'soon' })).toThrow(
-      /--watchDelay must be.*--statusPort and --proxyAdminPort.*--customConfigFile \/nowhere does not exist/s,
+      /--watchDelay: must be.*--statusPort and --proxyAdminPort.*--customConfigFile \/nowhere does not exist/s,
     );
   });
 });

@@ -9,10 +9,10 @@ import type { ProxyOptions } from './options.ts';
 /** @param mistakes gets what is wrong, each with its flag or variable */
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
-    if (ms > longestTimerMs) errors.flag(`${name} must be at most ${longestTimerMs / 3_600_000}h`);
+    if (ms > longestTimerMs) errors.flag(`${name}: must be at most ${longestTimerMs / 3_600_000}h`);
   }
   // Envoy refuses 0, and what is written with an exponent.
-  if (options.connectTimeoutMs < 1) errors.flag('--connectTimeout must be at least 1ms');
+  if (options.connectTimeoutMs < 1) errors.flag('--connectTimeout: must be at least 1ms');
   for (const [port, names] of sharedPorts(options)) {
     errors.flag(`${names.join(' and ')} must differ, not be ${port} both`);
   }

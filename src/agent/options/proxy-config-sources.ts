@@ -153,7 +153,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
     '',
   );
   if (E.isRight(decoded)) return mergeProxyConfig(decoded.right, tracerOfFlags(flags));
-  for (const { path, message } of decoded.left) errors.flag(`--${path} ${message}`);
+  for (const { path, message } of decoded.left) errors.flag(`--${path}: ${message}`);
   return {};
 }
 
@@ -204,6 +204,6 @@ function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial
   // Blanks alone are the number 0 to Node.
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
   if (Number.isFinite(seconds) && seconds >= 0) return { terminationDrainDurationMs: seconds * 1000 };
-  errors.flag(`TERMINATION_DRAIN_DURATION_SECONDS must be a number of seconds, not ${JSON.stringify(text)}`);
+  errors.flag(`TERMINATION_DRAIN_DURATION_SECONDS: must be a number of seconds, got ${JSON.stringify(text)}`);
   return {};
 }

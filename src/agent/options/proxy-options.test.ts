@@ -90,11 +90,11 @@ describe('mistakes', () => {
     });
     expect(text).toContain('etc/istio/config/mesh, line 1: defaultConfig.drainDuration: must be a duration');
     expect(text).toContain('PROXY_CONFIG, line 1: statusPort: must be a whole number');
-    expect(text).toContain('--discoveryAddress must be host:port');
-    expect(text).toContain('--watchDelay must be a duration');
-    expect(text).toContain('--baseId must be a number');
-    expect(text).toContain('--proxyLogLevel must be one of');
-    expect(text).toContain('ENVOY_STATUS_PORT must be a port');
+    expect(text).toContain('--discoveryAddress: must be host:port');
+    expect(text).toContain('--watchDelay: must be a duration');
+    expect(text).toContain('--baseId: must be a number');
+    expect(text).toContain('--proxyLogLevel: must be one of');
+    expect(text).toContain('ENVOY_STATUS_PORT: must be a port');
   });
 
   test('broken YAML names its source', () => {
@@ -127,7 +127,7 @@ describe('how it drains, and where a replacement’s admin interface is', () => 
   test('mistakes are told with their source', () => {
     const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'yes', MINIMUM_DRAIN_DURATION: '5' };
     expect(() => resolved({ env, flags: { spareAdminPort: '70000' } })).toThrow(
-      /--spareAdminPort must be a port.*EXIT_ON_ZERO_ACTIVE_CONNECTIONS must be true or false.*MINIMUM_DRAIN_DURATION must be a duration/s,
+      /--spareAdminPort: must be a port.*EXIT_ON_ZERO_ACTIVE_CONNECTIONS: must be true or false.*MINIMUM_DRAIN_DURATION: must be a duration/s,
     );
     expect(resolved({ flags: { spareAdminPort: '0', statusPort: '0' } }).spareAdminPort).toBe(0);
   });
@@ -153,7 +153,7 @@ describe('§1.3 what is on or off', () => {
   test('a word that is neither is told, and does not mean off', () => {
     const env = { FILE_MOUNTED_CERTS: 'yes', ISTIO_META_DNS_CAPTURE: 'on', BOOTSTRAP_XDS_AGENT: '2' };
     expect(() => resolved({ env })).toThrow(
-      /BOOTSTRAP_XDS_AGENT must be true or false, not "2".*FILE_MOUNTED_CERTS must be.*ISTIO_META_DNS_CAPTURE must be/s,
+      /BOOTSTRAP_XDS_AGENT: must be true or false, got "2".*FILE_MOUNTED_CERTS: must be.*ISTIO_META_DNS_CAPTURE: must be/s,
     );
   });
 });

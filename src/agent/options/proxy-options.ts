@@ -55,7 +55,7 @@ export function resolveProxyOptions({
 }: OptionSources): ProxyOptions {
   const errors = new OptionErrors();
   if (role !== 'sidecar' && role !== 'router') {
-    throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { hint: 'Say sidecar or router.' });
+    throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { hint: 'Use sidecar or router.' });
   }
   const podInfo = flags.podInfoDir ?? join(directory, podDirectory);
   const podLabels = readDownwardFile(join(podInfo, 'labels'));
@@ -226,7 +226,7 @@ function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfi
 function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: string[]): ProxyLogLevel {
   const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', flags.proxyComponentLogLevel ?? '');
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
-    errors.flag(`--proxyLogLevel must be one of ${envoyLogLevels.join(', ')}, not ${JSON.stringify(parsed.level)}`);
+    errors.flag(`--proxyLogLevel: must be one of ${envoyLogLevels.join(', ')}, got ${JSON.stringify(parsed.level)}`);
   }
   for (const item of parsed.dropped) warnings.push(`--proxyLogLevel: ${item} means nothing and is left out`);
   return parsed;
@@ -266,7 +266,7 @@ function tlsFiles(config: ProxyConfig): string[] {
 function duration(flag: string, text: string, errors: OptionErrors): number {
   const ms = durationMsOf(text);
   if (ms !== undefined && ms >= 0) return ms;
-  errors.flag(`${flag} must be a duration such as 500ms or 10s, not ${JSON.stringify(text)}`);
+  errors.flag(`${flag}: must be a duration such as 500ms or 10s, got ${JSON.stringify(text)}`);
   return 0;
 }
 
@@ -278,7 +278,7 @@ function choice<Word extends string>(
   errors: OptionErrors,
 ): Word {
   const word = words.find((known) => known === (said ?? words[0]));
-  if (word === undefined) errors.flag(`${flag} must be ${words.join(' or ')}, not ${JSON.stringify(said)}`);
+  if (word === undefined) errors.flag(`${flag}: must be ${words.join(' or ')}, got ${JSON.stringify(said)}`);
   return word ?? words[0];
 }
 
@@ -286,7 +286,7 @@ function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErro
   if (text === undefined) return 0;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) {
-    errors.flag(`--spareAdminPort must be a port, or 0 for a free one, not ${JSON.stringify(text)}`);
+    errors.flag(`--spareAdminPort: must be a port, or 0 for a free one, got ${JSON.stringify(text)}`);
   }
   return port;
 }
@@ -295,7 +295,7 @@ function portOrOff(name: string, text: string | undefined, byDefault: number, er
   if (text === undefined || text === '') return byDefault;
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
-  errors.flag(`${name} must be a port, or 0 for none, not ${JSON.stringify(text)}`);
+  errors.flag(`${name}: must be a port, or 0 for none, got ${JSON.stringify(text)}`);
   return byDefault;
 }
 
@@ -304,7 +304,7 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   const baseId = Number(flags.baseId);
   // Envoy multiplies it by 10 and keeps it in 32 bits.
   if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
-  errors.flag(`--baseId must be a number from 0 to 400000000, not ${JSON.stringify(flags.baseId)}`);
+  errors.flag(`--baseId: must be a number from 0 to 400000000, got ${JSON.stringify(flags.baseId)}`);
   return undefined;
 }
 

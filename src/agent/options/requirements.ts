@@ -51,8 +51,8 @@ function requireSharedMemory(directory: string): void {
       `${directory}: ${messageOf(error).replace(/, \w+( '.*)?$/, '')}`,
       {
         hint:
-          `Hot restarts need ${sharedMemoryBytes} bytes there. Mount some (Kubernetes: an emptyDir with medium: Memory; ` +
-          'Docker: --shm-size), or say --hotRestart off: then Envoy needs none.',
+          `Hot restart needs ${sharedMemoryBytes} bytes of shared memory. Mount it (Kubernetes: an emptyDir with medium: Memory; ` +
+          'Docker: --shm-size), or set --hotRestart off.',
         cause: error,
       },
     );

@@ -21,7 +21,7 @@ export async function withStatsdAddress(
   if (said === undefined || isIP(said.host) !== 0) return options;
   const limit = new AbortController();
   const late = sleep(limitMs, undefined, { signal: limit.signal }).then(() => {
-    throw new Error(`no answer in ${limitMs / 1000} s`);
+    throw new Error(`timed out after ${limitMs / 1000} s`);
   });
   try {
     const { address } = await Promise.race([lookup(said.host), late]);

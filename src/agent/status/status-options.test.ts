@@ -45,7 +45,7 @@ test('§1.3: switches are booleans, and said so otherwise', () => {
   expect(told({ ISTIO_ENABLE_HTTP2_PROBING: 'false' }).options.http2Probes).toBe(false);
   expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: '1' }).options.keepsProbeConnections).toBe(true);
   expect(told({ ENABLE_PROBE_KEEPALIVE_CONNECTIONS: 'yes' }).mistake).toMatch(
-    /ENABLE_PROBE_KEEPALIVE_CONNECTIONS must be true or false, not "yes"/,
+    /ENABLE_PROBE_KEEPALIVE_CONNECTIONS: must be true or false, got "yes"/,
   );
 });
 
@@ -58,5 +58,5 @@ test('§6.6: probes that cannot be read end the start, with the variable', () =>
 test('probes without a status port are told to be nobody’s', () => {
   const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
   expect(told(env).warnings).toEqual([]);
-  expect(told(env, { statusPort: 0 }).warnings).toEqual([expect.stringContaining('without a status port')]);
+  expect(told(env, { statusPort: 0 }).warnings).toEqual([expect.stringContaining('has no effect without --statusPort')]);
 });

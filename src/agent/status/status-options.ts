@@ -77,7 +77,7 @@ function applicationPorts(text: string | undefined, errors: OptionErrors): numbe
   const items = (text ?? '').split(',').flatMap((item) => item.trim() || []);
   for (const item of items) {
     if (/^\d+$/.test(item) && Number(item) <= 65535) continue;
-    errors.flag(`--applicationPorts must be port numbers with commas between, not ${JSON.stringify(item)}`);
+    errors.flag(`--applicationPorts: must be port numbers with commas between, got ${JSON.stringify(item)}`);
   }
   return [...new Set(items.map(Number))];
 }
@@ -91,7 +91,7 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
     return new Map();
   }
   warnings.push(...parsed.warnings);
-  if (statusPort === 0) warnings.push('ISTIO_KUBE_APP_PROBERS: nobody answers these probes without a status port');
+  if (statusPort === 0) warnings.push('ISTIO_KUBE_APP_PROBERS has no effect without --statusPort');
   return parsed.probes;
 }
 

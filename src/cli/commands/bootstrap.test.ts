@@ -88,8 +88,8 @@ test('all mistakes are told, each with file, line and field; nothing is written'
     'config.yaml, line 5: proxyMetadata.A: must be a text',
     'PROXY_CONFIG, line 1: a: is not a known field',
     'PROXY_CONFIG, line 2: concurrency: must be from 0 to 1024',
-    '--nodeId must be sidecar~ADDRESS~NAME~DOMAIN',
-    '--instanceIPs must be IP addresses, not "x"',
+    '--nodeId: must be sidecar~ADDRESS~NAME~DOMAIN',
+    '--instanceIPs: must be IP addresses, got "x"',
     '--platformMetadata: must be a map',
   ]) {
     expect(stderr).toContain(told);

@@ -21,6 +21,6 @@ export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): voi
 export function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors, otherwise = false): boolean {
   const text = env[variable];
   const value = text ? booleanOf(text) : otherwise;
-  if (value === undefined) errors.flag(`${variable} must be true or false, not ${JSON.stringify(text)}`);
+  if (value === undefined) errors.flag(`${variable}: must be true or false, got ${JSON.stringify(text)}`);
   return value ?? otherwise;
 }
