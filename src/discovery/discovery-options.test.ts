@@ -196,7 +196,9 @@ describe('resolveDiscoveryOptions', () => {
   });
 
   it('refuses durations that are none, and a connection age below a second', () => {
-    expect(() => resolve({ shutdownDuration: 'ten' })).toThrow('--shutdownDuration: must be a duration such as 300ms, 30s or 1h30m, got "ten"');
+    expect(() => resolve({ shutdownDuration: 'ten' })).toThrow(
+      '--shutdownDuration: must be a duration such as 300ms, 30s or 1h30m, got "ten"',
+    );
     expect(() => resolve({ keepaliveMaxServerConnectionAge: '10ms' })).toThrow('at least 1s');
     expect(resolve({ keepaliveMaxServerConnectionAge: '30m' }).maxConnectionAgeMs).toBe(1_800_000);
   });
@@ -220,7 +222,10 @@ describe('resolveDiscoveryOptions', () => {
   it.each<[NodeJS.ProcessEnv, string]>([
     [{ EXTERNAL_CA: 'ISTIOD_RA_ISTIO_API' }, 'EXTERNAL_CA=ISTIOD_RA_ISTIO_API: unknown value'],
     [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', SELF_SIGNED_CA_SECRET: 'a' }, 'K8S_SIGNER is not set'],
-    [{ EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: 'example.com/mesh' }, 'no CA signs the certificate of the TLS port'],
+    [
+      { EXTERNAL_CA: 'ISTIOD_RA_KUBERNETES_API', K8S_SIGNER: 'example.com/mesh' },
+      'no CA signs the certificate of the TLS port',
+    ],
     [{ SELF_SIGNED_CA_DIR: '/ca', SELF_SIGNED_CA_SECRET: 'a' }, 'are mutually exclusive'],
   ])('refuses %j: nobody is to be signed for otherwise than was asked for', (env, word) => {
     expect(() => resolve({}, env)).toThrow(word);

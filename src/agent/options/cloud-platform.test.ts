@@ -92,11 +92,7 @@ test.each<[what: string, answer: RequestListener, why: RegExp]>([
   ['nothing', () => {}, /timed out/],
   ['no JSON', (_, response) => void response.end('<html>'), /JSON/],
   ['a list', (_, response) => void response.end('[]'), /not a JSON object/],
-  [
-    'a redirect',
-    (_, response) => void response.writeHead(302, { location: 'http://other/' }).end(),
-    /status 302/,
-  ],
+  ['a redirect', (_, response) => void response.writeHead(302, { location: 'http://other/' }).end(), /status 302/],
   ['more than anybody needs', (_, response) => void response.end(' '.repeat(2 ** 21)), /more than 1048576 bytes/],
 ])('§1.3 CLOUD_PLATFORM: %s is a warning, and the proxy does without', async (_, answer, why) => {
   const server = await cloud(answer);
@@ -108,5 +104,7 @@ test.each<[what: string, answer: RequestListener, why: RegExp]>([
 
 test('§1.3 CLOUD_PLATFORM: an answer that does not say that it is Google’s is not', async () => {
   const ask = await cloud((_, response) => void response.end(JSON.stringify(google)));
-  expect((await told({ CLOUD_PLATFORM: 'gcp' }, { ask }))[1]).toEqual([expect.stringContaining('not from a metadata server')]);
+  expect((await told({ CLOUD_PLATFORM: 'gcp' }, { ask }))[1]).toEqual([
+    expect.stringContaining('not from a metadata server'),
+  ]);
 });

@@ -58,5 +58,7 @@ test('§6.6: probes that cannot be read end the start, with the variable', () =>
 test('probes without a status port are told to be nobody’s', () => {
   const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
   expect(told(env).warnings).toEqual([]);
-  expect(told(env, { statusPort: 0 }).warnings).toEqual([expect.stringContaining('has no effect without --statusPort')]);
+  expect(told(env, { statusPort: 0 }).warnings).toEqual([
+    expect.stringContaining('has no effect without --statusPort'),
+  ]);
 });
