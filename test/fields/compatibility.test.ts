@@ -2,6 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { knownAnnotations, knownLabels, type MetadataKey } from '../../src/model/kinds/metadata-keys.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import type { Subject } from './effects.ts';
 import { fieldsWithin, type SchemaField } from './schema-fields.ts';
@@ -34,6 +35,20 @@ function rowsOf({ name: known, decoder }: Subject): string {
   ].join('\n');
 }
 
+/** Annotations or labels with the same meaning have one row. */
+function rowsOfMetadata(what: string, keys: Readonly<Record<string, MetadataKey>>): readonly string[] {
+  const groups = Map.groupBy(Object.entries(keys), ([, { readOn = [], reason, ofAnotherProgram }]) =>
+    ofAnotherProgram
+      ? 'no | belongs to another program: no warning'
+      : readOn.length > 0
+        ? `done | of ${readOn.map((kind) => writtenNames[kind] ?? kind).join(', ')}; on another kind a warning`
+        : `no | a warning: ${reason}`,
+  );
+  return [...groups].map(
+    ([about, entries]) => `| ${what} ${entries.map(([key]) => code(key)).join(', ')} | ${about} |`,
+  );
+}
+
 function isWithoutEffect(path: string, fields: readonly SchemaField[]): boolean {
   return fields.some((field) => field.path === path && field.effect?.type === 'none');
 }
@@ -59,7 +74,12 @@ it('docs/compatibility.md has the rows of fields as the decoders mark them', () 
   const [before, rest] = text.split(begin);
   const [, after] = rest?.split(end) ?? [];
   expect(after, `${file} has the markers ${begin} and ${end}`).toBeDefined();
-  const current = `${before}${begin}${introduction}${subjects.map(rowsOf).join('\n')}\n${end}${after}`;
+  const rows = [
+    ...subjects.map(rowsOf),
+    ...rowsOfMetadata('annotations', knownAnnotations),
+    ...rowsOfMetadata('labels', knownLabels),
+  ];
+  const current = `${before}${begin}${introduction}${rows.join('\n')}\n${end}${after}`;
   if (update) writeFileSync(file, current);
   expect(readFileSync(file, 'utf8') === current, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });

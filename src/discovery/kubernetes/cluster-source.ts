@@ -313,9 +313,13 @@ function isSameText(one: unknown, other: unknown): boolean {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** A cluster has many objects that nobody wrote for the mesh: only Istio's and the Gateway API's are spoken of in warnings. */
+/**
+ * Most objects of Kubernetes' own kinds are not written for the mesh, so that of these only an annotation or label of a Service is
+ * reported. Objects of Istio and of the Gateway API have all warnings.
+ */
 function isWorthTelling(kind: KindName): (problem: Problem) => boolean {
-  return ({ severity }) => severity === 'error' || kinds[kind].body === 'spec';
+  return ({ severity, field = '' }) =>
+    severity === 'error' || kinds[kind].body === 'spec' || (kind === 'Service' && field.startsWith('metadata.'));
 }
 
 /** Whether an object of Istio's is there for a control plane of this revision. */

@@ -13,6 +13,7 @@ import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { MetadataTexts } from '../kinds/kind.ts';
+import { metadataWarnings } from '../kinds/metadata-warnings.ts';
 import {
   documentsOf,
   type Position,
@@ -249,6 +250,9 @@ class DocumentReader {
     const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right);
     for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
       this.reportAt('warning', path, joined(body, warning.path), warning.message, key, warning.code);
+    }
+    for (const warning of metadataWarnings(envelope.kind, envelope)) {
+      this.reportAt('warning', path, joined('metadata', warning.path), warning.message, key, warning.code);
     }
     const config: Config = {
       kind: key.kind,

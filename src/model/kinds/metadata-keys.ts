@@ -1,0 +1,159 @@
+/**
+ * Annotations and labels of Istio, of the Gateway API and of this project: which objects each is read of. Warnings are derived from this
+ * table (`metadata-warnings.ts`), and `test/fields/metadata.test.ts` compares it with what the generators make of each.
+ */
+import type { KindName } from './index.ts';
+
+export interface MetadataKey {
+  /** Kinds of objects of which this control plane or an agent reads it. */
+  readonly readOn?: readonly KindName[];
+  /** Another program writes or reads it and nobody expects an effect here: it has no warning on any object. */
+  readonly ofAnotherProgram?: true;
+  /** Completes "has no effect: …" where it is not read; absent: the kinds are named. */
+  readonly reason?: string;
+  /** Values that ask for what happens anyway: they have no warning. */
+  readonly harmless?: RegExp;
+}
+
+type Keys = Readonly<Record<string, MetadataKey>>;
+
+const injection: MetadataKey = {
+  reason: 'only injection of sidecars, which is not part of this control plane, applies it',
+};
+const ambient: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
+const deployer: MetadataKey = {
+  reason: 'Deployments and Services of Gateways are not created by this control plane',
+};
+const ofAnotherProgram: MetadataKey = { ofAnotherProgram: true };
+/** Of the Pod, from the files of the downward API. */
+const agent: MetadataKey = { readOn: ['Pod'] };
+const registration: MetadataKey = { readOn: ['WorkloadEntry'] };
+const workload: MetadataKey = { readOn: ['Pod', 'WorkloadEntry'] };
+
+function each(keys: readonly string[], key: MetadataKey): Keys {
+  return Object.fromEntries(keys.map((name) => [name, key]));
+}
+
+function within(domain: string, names: readonly string[], key: MetadataKey): Keys {
+  return each(
+    names.map((name) => `${domain}/${name}`),
+    key,
+  );
+}
+
+export const knownAnnotations: Keys = {
+  'networking.istio.io/exportTo': { readOn: ['Service'] },
+  'alpha.istio.io/kubernetes-serviceaccounts': { readOn: ['Service'] },
+  'alpha.istio.io/canonical-serviceaccounts': { readOn: ['Service'] },
+  'traffic.istio.io/nodeSelector': { readOn: ['Service'] },
+  'networking.istio.io/traffic-distribution': { reason: 'only spec.trafficDistribution of a Service is read' },
+  'istio.io/dry-run': { readOn: ['AuthorizationPolicy'] },
+  'kubernetes.io/ingress.class': { readOn: ['Ingress'] },
+  'topology.istio.io/controlPlaneClusters': {
+    reason: 'this control plane serves all clusters that it has access to',
+  },
+  ...within('istio.io', ['autoRegistrationGroup', 'connectedAt', 'disconnectedAt', 'workloadController'], registration),
+  'proxy.istio.io/health-checks-enabled': registration,
+  ...each(['proxy.istio.io/config', 'status.sidecar.istio.io/port'], agent),
+  ...within(
+    'sidecar.istio.io',
+    [
+      ...['discoveryAddress', 'extraStatTags', 'statsCompression', 'statsEvictionInterval', 'statsFlushInterval'],
+      ...['statsHistogramBuckets', 'statsInclusionPrefixes', 'statsInclusionRegexps', 'statsInclusionSuffixes'],
+    ],
+    agent,
+  ),
+  'traffic.sidecar.istio.io/excludeInterfaces': agent,
+  ...within(
+    'traffic.sidecar.istio.io',
+    [
+      ...['excludeInboundPorts', 'excludeOutboundIPRanges', 'excludeOutboundPorts', 'includeInboundPorts'],
+      ...['includeOutboundIPRanges', 'includeOutboundPorts', 'kubevirtInterfaces'],
+    ],
+    injection,
+  ),
+  ...within(
+    'sidecar.istio.io',
+    [
+      ...['agentLogLevel', 'bootstrapOverride', 'componentLogLevel', 'controlPlaneAuthPolicy', 'enableCoreDump'],
+      ...['interceptionMode', 'logLevel', 'nativeSidecar', 'proxyCPU', 'proxyCPULimit', 'proxyImage'],
+      ...['proxyImageType', 'proxyMemory', 'proxyMemoryLimit', 'rewriteAppHTTPProbers', 'userVolume'],
+      ...['userVolumeMount', 'containerPorts', 'targetRef'],
+    ],
+    injection,
+  ),
+  'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
+  ...within(
+    'readiness.status.sidecar.istio.io',
+    ['applicationPorts', 'failureThreshold', 'initialDelaySeconds', 'periodSeconds'],
+    injection,
+  ),
+  ...each(
+    [
+      ...['inject.istio.io/templates', 'proxy.istio.io/overrides', 'prometheus.istio.io/merge-metrics'],
+      'istio.io/reroute-virtual-interfaces',
+    ],
+    injection,
+  ),
+  ...within(
+    'ambient.istio.io',
+    ['bypass-inbound-capture', 'dns-capture', 'waypoint-inbound-binding', 'connect-strategy'],
+    ambient,
+  ),
+  ...each(
+    [
+      ...['gateway.istio.io/name-override', 'gateway.istio.io/service-account', 'networking.istio.io/service-type'],
+      'networking.istio.io/address-type',
+    ],
+    deployer,
+  ),
+  ...each(
+    [
+      ...['ambient.istio.io/redirection', 'galley.istio.io/analyze-suppress', 'gateway.istio.io/controller-version'],
+      ...['install.operator.istio.io/chart-owner', 'install.operator.istio.io/owner-generation'],
+      ...['install.operator.istio.io/version', 'istio.io/rev', 'sidecar.istio.io/status'],
+      ...['gateway.networking.k8s.io/bundle-version', 'gateway.networking.k8s.io/channel'],
+      // Of the Secret of the shared authority (src/discovery/shared-authority).
+      ...['chartpilot/order', 'chartpilot/rotation', 'chartpilot/stands-for'],
+    ],
+    ofAnotherProgram,
+  ),
+};
+
+export const knownLabels: Keys = {
+  'topology.istio.io/network': { readOn: ['Pod', 'WorkloadEntry', 'Service', 'Namespace', 'KubernetesGateway'] },
+  'topology.istio.io/subzone': { readOn: ['Pod', 'WorkloadEntry', 'Node'] },
+  'topology.istio.io/cluster': {
+    readOn: ['WorkloadEntry'],
+    reason: 'the ID of the cluster is the one of its registry',
+  },
+  'security.istio.io/tlsMode': workload,
+  'service.istio.io/canonical-name': workload,
+  'service.istio.io/canonical-revision': workload,
+  'service.istio.io/workload-name': { reason: 'the name of a workload follows from the name of its Pod' },
+  'networking.istio.io/enable-autoallocate-ip': { readOn: ['ServiceEntry'] },
+  'networking.istio.io/gatewayPort': { readOn: ['Service', 'KubernetesGateway'] },
+  'experimental.istio.io/disable-gateway-port-translation': { readOn: ['Service', 'ServiceEntry'] },
+  'istio.io/persistent-session': { readOn: ['Service', 'ServiceEntry'] },
+  'istio.io/draining': workload,
+  'gateway.networking.k8s.io/gateway-name': { readOn: ['Service', 'Pod', 'WorkloadEntry'] },
+  'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
+  ...within(
+    'istio.io',
+    [
+      ...['dataplane-mode', 'global', 'ingress-use-waypoint', 'use-waypoint', 'use-waypoint-namespace'],
+      ...['waypoint-for', 'use-waypoint-cross-namespace'],
+    ],
+    ambient,
+  ),
+  'networking.istio.io/tunnel': ambient,
+  'gateway.networking.k8s.io/gateway-class-name': ofAnotherProgram,
+  ...each(
+    [
+      ...['gateway.istio.io/managed', 'istio.io/config', 'istio.io/gateway-name', 'istio.io/rev', 'istio.io/tag'],
+      ...['install.operator.istio.io/owning-resource', 'install.operator.istio.io/owning-resource-namespace'],
+      ...['operator.istio.io/component', 'operator.istio.io/managed', 'operator.istio.io/version'],
+    ],
+    ofAnotherProgram,
+  ),
+};

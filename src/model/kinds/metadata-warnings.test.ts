@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+import { readConfigFile } from '../config/config-file.ts';
+
+const object = (kind: string, metadata: string, group = 'networking.istio.io/v1', spec = 'hosts: [a.test]'): string =>
+  `apiVersion: ${group}\nkind: ${kind}\nmetadata: {name: x, namespace: shop, ${metadata}}\nspec: {${spec}}\n`;
+const service = (metadata: string): string => object('Service', metadata, 'v1', 'ports: [{port: 80}]');
+const pod = (metadata: string): string => object('Pod', metadata, 'v1', 'containers: []');
+
+const warningsOf = (yaml: string): string[] =>
+  readConfigFile('x.yaml', yaml, { creationTimestamp: 1 }).problems.map(({ severity, code, field, message }) => {
+    expect([severity, code]).toEqual(['warning', 'FIELD_WITHOUT_EFFECT']);
+    return `${field}: ${message}`;
+  });
+
+describe('an annotation or label without effect', () => {
+  it.each([
+    [
+      'a misspelt annotation',
+      service('annotations: {networking.istio.io/exportsTo: "."}'),
+      'metadata.annotations["networking.istio.io/exportsTo"]: has no effect: no such annotation is known; did you mean networking.istio.io/exportTo?',
+    ],
+    [
+      'a misspelt domain',
+      service('annotations: {networking.isto.io/exportTo: "."}'),
+      'metadata.annotations["networking.isto.io/exportTo"]: has no effect: no such annotation is known; did you mean networking.istio.io/exportTo?',
+    ],
+    [
+      'a name of another domain',
+      pod('annotations: {traffic.istio.io/excludeInterfaces: eth1}'),
+      'metadata.annotations["traffic.istio.io/excludeInterfaces"]: has no effect: no such annotation is known; did you mean traffic.sidecar.istio.io/excludeInterfaces?',
+    ],
+    [
+      'an annotation that nobody knows',
+      service('annotations: {istio.io/something: a}'),
+      'metadata.annotations["istio.io/something"]: has no effect: no such annotation is known',
+    ],
+    [
+      'a misspelt label',
+      service('labels: {topology.istio.io/netwrok: a}'),
+      'metadata.labels["topology.istio.io/netwrok"]: has no effect: no such label is known; did you mean topology.istio.io/network?',
+    ],
+    [
+      'a label that is written as an annotation',
+      service('annotations: {topology.istio.io/network: a}'),
+      'metadata.annotations["topology.istio.io/network"]: has no effect: it is no annotation: write it under labels',
+    ],
+    [
+      'an annotation of another kind',
+      object(
+        'VirtualService',
+        'annotations: {networking.istio.io/exportTo: "."}',
+        undefined,
+        'hosts: [a.test], http: [{directResponse: {status: 200}}]',
+      ),
+      'metadata.annotations["networking.istio.io/exportTo"]: has no effect: it is read of Service only',
+    ],
+    [
+      'an annotation that only injection reads',
+      pod('annotations: {traffic.sidecar.istio.io/includeInboundPorts: "80"}'),
+      'metadata.annotations["traffic.sidecar.istio.io/includeInboundPorts"]: has no effect: only injection of sidecars, which is not part of this control plane, applies it',
+    ],
+    [
+      'a label of ambient mode',
+      service('labels: {istio.io/use-waypoint: a}'),
+      'metadata.labels["istio.io/use-waypoint"]: has no effect: ambient mode is not supported',
+    ],
+    [
+      'an unknown key of the Gateway API',
+      service('labels: {gateway.networking.k8s.io/gatewayname: a}'),
+      'metadata.labels["gateway.networking.k8s.io/gatewayname"]: has no effect: no such label is known; did you mean gateway.networking.k8s.io/gateway-name?',
+    ],
+  ])('has a warning: %s', (_, yaml, expected) => {
+    expect(warningsOf(yaml)).toEqual([expected]);
+  });
+
+  it.each([
+    ['read of the kind', service('annotations: {networking.istio.io/exportTo: "."}')],
+    ['of another program', service('labels: {operator.istio.io/component: Pilot, istio.io/rev: a}')],
+    ['of another domain', service('labels: {app.kubernetes.io/name: a, studio.io/inject: a}, annotations: {a: b}')],
+    ['asking for what happens anyway', pod('labels: {sidecar.istio.io/inject: "false", istio.io/use-waypoint: none}')],
+    ['read by the agent of the Pod', pod('annotations: {proxy.istio.io/config: "{}"}')],
+  ])('has no warning: %s', (_, yaml) => {
+    expect(warningsOf(yaml)).toEqual([]);
+  });
+
+  it('is reported at its line and column', () => {
+    const text = service('a: b').replace(', a: b', '').replace('}\nspec', ',\n  labels: {istio.io/x: a}}\nspec');
+    const [problem] = readConfigFile('x.yaml', text, { creationTimestamp: 1 }).problems;
+    expect(problem).toMatchObject({ line: 4 });
+  });
+});

@@ -1,0 +1,82 @@
+/** Annotations and labels that have no effect: known ones of which this kind is not read, and unknown ones of Istio's domains. */
+import { type FieldError, fieldPath } from '../fields/decode.ts';
+import { maxEffectWarnings } from '../fields/effect.ts';
+import { nearestName } from '../fields/nearest-name.ts';
+import type { KindName } from './index.ts';
+import type { MetadataTexts } from './kind.ts';
+import { knownAnnotations, knownLabels, type MetadataKey } from './metadata-keys.ts';
+
+const tables = { annotations: knownAnnotations, labels: knownLabels } as const;
+const others = { annotations: 'labels', labels: 'annotations' } as const;
+
+type Part = keyof typeof tables;
+
+/** All keys of these domains, and for the first one of its subdomains, are known here. */
+const [istioDomain, gatewayDomain] = ['istio.io', 'gateway.networking.k8s.io'];
+
+/**
+ * A warning for each annotation and label of an object that has no effect.
+ *
+ * @returns findings whose paths start at the metadata
+ */
+export function metadataWarnings(kind: KindName, { annotations, labels }: MetadataTexts): FieldError[] {
+  return [...warningsOf(kind, 'annotations', annotations), ...warningsOf(kind, 'labels', labels)];
+}
+
+function warningsOf(kind: KindName, part: Part, written: Readonly<Record<string, string>>): FieldError[] {
+  const found: FieldError[] = [];
+  for (const key in written) {
+    const slash = key.indexOf('/');
+    if (slash <= 0) continue;
+    const reason = reasonOf(kind, part, key, written[key]!);
+    if (reason === undefined) continue;
+    found.push({ path: fieldPath(part, key), message: `has no effect: ${reason}`, code: 'FIELD_WITHOUT_EFFECT' });
+    if (found.length === maxEffectWarnings) break;
+  }
+  return found;
+}
+
+/** `undefined`: the key has an effect, or nobody expects one here. */
+function reasonOf(kind: KindName, part: Part, key: string, value: string): string | undefined {
+  const known = keyOf(part, key);
+  if (known !== undefined) return reasonOfKnown(kind, known, value);
+  // Internal annotations are errors.
+  if (key.startsWith('internal.istio.io/') || !isOfMesh(part, key)) return undefined;
+  const what = part === 'annotations' ? 'annotation' : 'label';
+  if (keyOf(others[part], key) !== undefined) return `it is no ${what}: write it under ${others[part]}`;
+  const near = nearestKey(part, key);
+  return `no such ${what} is known${near === undefined ? '' : `; did you mean ${near}?`}`;
+}
+
+function keyOf(part: Part, key: string): MetadataKey | undefined {
+  return Object.hasOwn(tables[part], key) ? tables[part][key] : undefined;
+}
+
+function reasonOfKnown(
+  kind: KindName,
+  { readOn = [], ofAnotherProgram, reason, harmless }: MetadataKey,
+  value: string,
+): string | undefined {
+  if (ofAnotherProgram || readOn.includes(kind) || harmless?.test(value)) return undefined;
+  return reason ?? `it is read of ${readOn.map(writtenName).join(', ')} only`;
+}
+
+/** Two groups have a kind of this name. */
+function writtenName(kind: KindName): string {
+  return kind === 'KubernetesGateway' ? 'Gateway (Gateway API)' : kind;
+}
+
+function isOfMesh(part: Part, key: string): boolean {
+  const domain = key.slice(0, key.indexOf('/'));
+  if (domain === gatewayDomain || domain === istioDomain || domain.endsWith(`.${istioDomain}`)) return true;
+  // A misspelt domain, such as networking.isto.io; few other domains come near it.
+  const isNear = nearestName(domain.split('.').slice(-2).join('.'), [istioDomain]) !== undefined;
+  return isNear && nearestName(key, Object.keys(tables[part])) !== undefined;
+}
+
+/** By spelling, or by the same name in another domain. */
+function nearestKey(part: Part, key: string): string | undefined {
+  const keys = Object.keys(tables[part]);
+  const name = key.slice(key.indexOf('/'));
+  return nearestName(key, keys) ?? keys.find((known) => known.toLowerCase().endsWith(name.toLowerCase()));
+}

@@ -1,0 +1,147 @@
+/**
+ * Every annotation and label that the table says is read changes what proxies are given, and every other one changes nothing
+ * (`src/model/kinds/metadata-keys.ts`).
+ */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { type KindName, kinds } from '../../src/model/kinds/index.ts';
+import { knownAnnotations, knownLabels } from '../../src/model/kinds/metadata-keys.ts';
+import { metadataWarnings } from '../../src/model/kinds/metadata-warnings.ts';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { outputOf, readWorlds, type World, type WorldObject } from './world.ts';
+
+const tables = { annotations: knownAnnotations, labels: knownLabels } as const;
+type Part = keyof typeof tables;
+type Texts = Readonly<Record<string, string>>;
+
+interface Use {
+  readonly part: Part;
+  readonly key: string;
+  readonly kind: KindName;
+}
+
+const uses: readonly Use[] = (['annotations', 'labels'] as const).flatMap((part) =>
+  Object.entries(tables[part]).flatMap(([key, { readOn = [] }]) => readOn.map((kind) => ({ part, key, kind }))),
+);
+
+/** Read by something other than the generators: what reads it, as a file and a text of it. */
+const readElsewhere: readonly { readonly use: RegExp; readonly file: string; readonly text: string }[] = [
+  {
+    use: /^Pod annotations proxy\.istio\.io\/config/,
+    file: 'src/agent/options/proxy-config-sources.ts',
+    text: "podAnnotations['proxy.istio.io/config']",
+  },
+  {
+    use: /^Pod annotations (sidecar\.istio\.io\/discoveryAddress|status\.sidecar\.istio\.io\/port)/,
+    file: 'src/agent/options/proxy-config-sources.ts',
+    text: "annotations['status.sidecar.istio.io/port']",
+  },
+  {
+    use: /^Pod annotations sidecar\.istio\.io\/(extraStatTags|stats)/,
+    file: 'src/agent/bootstrap/bootstrap-stats.ts',
+    text: 'sidecar.istio.io/statsI',
+  },
+  {
+    use: /^Pod annotations traffic\.sidecar\.istio\.io\/excludeInterfaces/,
+    file: 'src/agent/options/proxy-options.ts',
+    text: "podAnnotations['traffic.sidecar.istio.io/excludeInterfaces']",
+  },
+  {
+    use: /^WorkloadEntry annotations istio\.io\/(autoRegistrationGroup|workloadController|connectedAt|disconnectedAt)/,
+    file: 'src/discovery/registration/group-entry.ts',
+    text: 'istio.io/workloadController',
+  },
+  {
+    // Of the proxy's own WorkloadEntry, as of a Pod.
+    use: /^WorkloadEntry labels gateway\.networking\.k8s\.io\/gateway-name/,
+    file: 'src/model/push-context/workload-policies.ts',
+    text: "labels['gateway.networking.k8s.io/gateway-name']",
+  },
+  {
+    use: /^Service labels gateway\.networking\.k8s\.io\/gateway-name/,
+    file: 'src/model/translation/gateway-api/gateway-status.ts',
+    text: 'service.labels[gatewayNameLabel]',
+  },
+];
+
+const nameOf = ({ part, key, kind }: Use): string => `${kind} ${part} ${key}`;
+
+const worlds = readWorlds();
+const outputs = new Map<World, ReturnType<typeof outputOf>>();
+
+function baseOf(world: World): ReturnType<typeof outputOf> {
+  const known = outputs.get(world) ?? outputOf(world);
+  outputs.set(world, known);
+  return known;
+}
+
+function isOfKind(object: WorldObject, kind: KindName): boolean {
+  const { group, writtenAs = kind } = kinds[kind];
+  return object.kind === writtenAs && object.apiVersion.startsWith(group === '' ? 'v1' : `${group}/`);
+}
+
+function withMetadata(world: World, index: number, part: Part, texts: Texts): World {
+  const object = world.objects[index]!;
+  const changed = { ...object, metadata: { ...object.metadata, [part]: texts } };
+  return { ...world, objects: world.objects.with(index, changed) };
+}
+
+/** Whether an object with the text has another output without it, or with another text. */
+function hasEffect({ part, key, kind }: Use): boolean | 'in no world' {
+  let isThere = false;
+  for (const world of worlds)
+    for (const [index, object] of world.objects.entries()) {
+      const texts = (object.metadata[part] ?? {}) as Texts;
+      if (!isOfKind(object, kind) || !Object.hasOwn(texts, key)) continue;
+      isThere = true;
+      const { [key]: _, ...rest } = texts;
+      const base = baseOf(world);
+      const others = [rest, { ...rest, [key]: 'x' }, { ...rest, [key]: 'true' }];
+      if (others.some((other) => isOtherWith(withMetadata(world, index, part, other), base))) return true;
+    }
+  return isThere ? false : 'in no world';
+}
+
+function isOtherWith(world: World, { asked, text }: ReturnType<typeof outputOf>): boolean {
+  try {
+    return outputOf(world, asked).text !== text;
+  } catch {
+    return false;
+  }
+}
+
+describe('an annotation or label that the table says is read', () => {
+  it.each(uses.map((use) => [nameOf(use), use] as const))('%s changes what is generated', (name, use) => {
+    const elsewhere = readElsewhere.find((one) => one.use.test(name));
+    if (elsewhere === undefined) expect(hasEffect(use)).toBe(true);
+    else expect(readFileSync(join(packageRoot(), elsewhere.file), 'utf8')).toContain(elsewhere.text);
+  });
+
+  it('is named by each exception', () => {
+    expect(readElsewhere.filter(({ use }) => !uses.some((one) => use.test(nameOf(one))))).toEqual([]);
+  });
+});
+
+describe('annotations and labels with a warning', () => {
+  const world = worlds.find(({ name }) => name === 'metadata')!;
+  const kindsOfWorld = (Object.keys(kinds) as KindName[]).filter((kind) =>
+    world.objects.some((object) => isOfKind(object, kind)),
+  );
+
+  it.each(kindsOfWorld)('of a %s change nothing', (kind) => {
+    const index = world.objects.findIndex((object) => isOfKind(object, kind));
+    for (const part of ['annotations', 'labels'] as const) {
+      const warned = Object.keys(tables[part]).filter(
+        (key) => metadataWarnings(kind, { annotations: {}, labels: {}, [part]: { [key]: 'true' } }).length > 0,
+      );
+      // Refused on other kinds than its own.
+      const accepted = warned.filter((key) => key !== 'istio.io/dry-run');
+      expect(accepted.length).toBeGreaterThan(5);
+      const texts = (world.objects[index]!.metadata[part] ?? {}) as Texts;
+      const more = Object.fromEntries(accepted.map((key) => [key, 'true']));
+      const { asked, text } = baseOf(world);
+      expect(outputOf(withMetadata(world, index, part, { ...more, ...texts }), asked).text === text).toBe(true);
+    }
+  });
+});
