@@ -1,6 +1,4 @@
 /** A real Envoy whose control plane goes and comes back, or whose place another takes: what it is sent again, and what it needs. */
-import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { DurationSchema } from '@bufbuild/protobuf/wkt';
@@ -15,12 +13,19 @@ import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { Balancer } from '../harness/tcp-balancer.ts';
 import { startXdsProxy, stopXdsProxies } from '../harness/xds-proxy.ts';
 import { type RealEnvoy, startRealEnvoy } from '../networking/ads-envoy.ts';
 import { ScriptedSource } from '../simulation/scripted-source.ts';
 
 const envoys: RealEnvoy[] = [];
 const balancers: Balancer[] = [];
+
+async function balancerTo(plane: number): Promise<Balancer> {
+  const balancer = await Balancer.to(plane);
+  balancers.push(balancer);
+  return balancer;
+}
 
 afterEach(async () => {
   for (const envoy of envoys.splice(0)) await envoy.stop();
@@ -66,57 +71,6 @@ spec:
 
 function mesh(port: number, services = 30): Record<string, string> {
   return Object.assign({}, ...Array.from({ length: services }, (_, index) => serviceFiles(index, port)));
-}
-
-/** What an Envoy takes for its control plane: one after another, as behind a balancer. */
-class Balancer {
-  readonly #server = createServer((client) => this.#join(client));
-  readonly #sockets = new Set<Socket>();
-  #target: number | undefined;
-
-  static async to(target: number): Promise<Balancer> {
-    const balancer = new Balancer();
-    balancer.#target = target;
-    balancer.#server.listen(0, '127.0.0.1');
-    await once(balancer.#server, 'listening');
-    balancers.push(balancer);
-    return balancer;
-  }
-
-  get port(): number {
-    return (this.#server.address() as AddressInfo).port;
-  }
-
-  /** From now on there is this one; undefined: there is none. Connections to the one before are cut. */
-  switchTo(target: number | undefined): void {
-    this.#target = target;
-    for (const socket of this.#sockets) socket.destroy();
-  }
-
-  close(): void {
-    this.switchTo(undefined);
-    this.#server.close();
-  }
-
-  #join(client: Socket): void {
-    if (this.#target === undefined) {
-      client.destroy();
-      return;
-    }
-    const server = connect(this.#target, '127.0.0.1');
-    for (const [one, other] of [
-      [client, server],
-      [server, client],
-    ] as const) {
-      this.#sockets.add(one);
-      one.on('error', () => {});
-      one.on('close', () => {
-        this.#sockets.delete(one);
-        other.destroy();
-      });
-      one.pipe(other);
-    }
-  }
 }
 
 const xdsPortOf = (plane: ControlPlane): number => plane.port('ads.listening');
@@ -192,7 +146,7 @@ test.each<Way>(['directly', 'through the agent'])(
     const [port] = (await freePorts(1)) as [number];
     const files = mesh(port);
     const one = await ControlPlane.serving({}, files);
-    const balancer = await Balancer.to(xdsPortOf(one));
+    const balancer = await balancerTo(xdsPortOf(one));
     const envoy = await startDelta(balancer.port, way);
     await settled(envoy);
     await eventually('Envoy has its routes', async () => (await envoy.admin('/config_dump')).includes('"r29"'));
@@ -258,7 +212,7 @@ test('an Envoy whose cluster waits for endpoints that it has is sent them by who
 
   const server = createAdsServer({ source: standIn, logger: silentLogger, resendsEndpoints: false });
   try {
-    const balancer = await Balancer.to((await server.listen('127.0.0.1:0')).port);
+    const balancer = await balancerTo((await server.listen('127.0.0.1:0')).port);
     const envoy = await startDelta(balancer.port);
     await settled(envoy);
     standIn.types.set(typeUrls.CDS, clusters);

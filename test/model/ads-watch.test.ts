@@ -307,10 +307,10 @@ describe('a delta request', () => {
 
   test('D2: what a client brings from another server is subscribed to, and looked for', () => {
     expect(new Stream().request(delta(endpointType, { subscribe: ['a'], known: ['a', 'b'] })).orders).toEqual([
-      all(endpointType, ['a', 'b']),
+      { ...all(endpointType, ['a', 'b']), returning: true },
     ]);
     expect(new Stream().request(delta(clusterType, { known: ['gone'] })).orders).toEqual([
-      { ...all(clusterType, '*'), asked: ['gone'] },
+      { ...all(clusterType, '*'), asked: ['gone'], returning: true },
     ]);
   });
 

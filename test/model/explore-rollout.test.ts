@@ -15,6 +15,9 @@ const protocols = [
 
 type Bounds = Omit<RolloutWorldOptions, 'delta' | 'rules'>;
 
+/** An update of a cluster in use fetches a secret that never comes. */
+const stuckUpdate = ['change:secret', 'read', 'stuck:c0'];
+
 /** Of the long form: those that take minutes. */
 const bounds = sized<Bounds[]>({
   short: [
@@ -23,12 +26,18 @@ const bounds = sized<Bounds[]>({
     { changes: 2, faults: 0, kinds: ['update'] },
     { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
     { changes: 1, faults: 1, kinds: ['secret'], faultKinds: ['stuck'] },
+    { changes: 0, faults: 0, kinds: ['add'], start: [...stuckUpdate, 'restart'] },
   ],
   full: [
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reject'] },
     { changes: 1, faults: 1, kinds: ['replace'], faultKinds: ['reset'] },
     { changes: 1, faults: 1, kinds: ['dns'] },
     { changes: 1, faults: 1, kinds: ['secret'] },
+    { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['restart'] },
+    { changes: 1, faults: 1, kinds: ['update'], faultKinds: ['restart'] },
+    { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['restart'], start: stuckUpdate },
+    { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], start: stuckUpdate },
+    { changes: 0, faults: 2, kinds: ['add'], faultKinds: ['restart', 'reset'], start: stuckUpdate },
     { changes: 2, faults: 1, kinds: ['secret', 'update'], faultKinds: ['stuck'] },
     { changes: 2, faults: 0, kinds: ['replace', 'dns'] },
     { changes: 2, faults: 0, kinds: ['replace', 'update'] },
@@ -36,8 +45,8 @@ const bounds = sized<Bounds[]>({
   ],
 });
 
-const textOf = ({ changes, faults, kinds }: Bounds): string =>
-  `${changes} of the changes ${kinds.join(', ')} and ${faults} faults`;
+const textOf = ({ changes, faults, kinds, faultKinds = [], start = [] }: Bounds): string =>
+  [`${changes} of the changes ${kinds.join(', ')} and ${faults} faults`, ...faultKinds, ...start].join(' ');
 
 describe.each(protocols)('%s', (_, delta) => {
   test.each(bounds.map((one) => [textOf(one), one] as const))(
@@ -60,7 +69,7 @@ interface Broken {
 
 const replace: Bounds = { changes: 1, faults: 0, kinds: ['replace'] };
 const dns: Bounds = { changes: 1, faults: 0, kinds: ['dns'] };
-const { withClustersSent, withClustersAnswered, withRetained, withHeld, afterLimitStep } = rolloutRules;
+const { withClustersSent, withClustersAnswered, withRetained, withHeld, afterLimitStep, withSuspects } = rolloutRules;
 
 const broken: Record<string, Broken> = {
   'routes that wait for nothing': {
@@ -103,6 +112,18 @@ const broken: Record<string, Broken> = {
     rules: { afterLimitStep: (rollout, sent) => ({ ...afterLimitStep(rollout, sent), givenUp: [] }) },
     finds: 'clusters are acknowledged in the end',
     within: { changes: 1, faults: 1, kinds: ['dns'], faultKinds: ['stuck'] },
+  },
+  'a client that requests no clusters and is sent none': {
+    rules: {
+      afterLimitStep: (rollout, versionOf) => withSuspects(afterLimitStep(rollout, versionOf), [], versionOf),
+    },
+    finds: 'clusters are acknowledged in the end',
+    within: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], start: stuckUpdate },
+  },
+  'suspects that are never given up': {
+    rules: { withSuspects: (rollout, _suspects, versionOf) => withSuspects(rollout, [], versionOf) },
+    finds: 'clusters are acknowledged in the end',
+    within: { changes: 0, faults: 1, kinds: ['add'], faultKinds: ['restart'], start: stuckUpdate },
   },
   'a cluster that is removed with the change': {
     rules: { withRetained: (rollout) => rollout },

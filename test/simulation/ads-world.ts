@@ -35,6 +35,8 @@ import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { ScriptedSource } from './scripted-source.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
+const envoyVersion = { case: 'userAgentVersion', value: '1.40.0' } as const;
+
 /** A response as a client sees it. */
 export interface Seen {
   readonly typeUrl: string;
@@ -112,6 +114,8 @@ export interface AdsWorldOptions {
   resendsEndpoints?: boolean;
   hearsLateNames?: boolean;
   node?: string;
+  /** The client is an Envoy; true unless said. */
+  isEnvoy?: boolean;
   /** The client is sent secrets though it has shown no identity. */
   servesSecrets?: boolean;
   /** Of the node. */
@@ -149,6 +153,7 @@ export class AdsWorld {
   readonly #delta: boolean;
   readonly #node: string;
   readonly #metadata: JsonObject | undefined;
+  readonly #isEnvoy: boolean;
   #introduced = false;
 
   constructor(options: AdsWorldOptions = {}) {
@@ -160,6 +165,7 @@ export class AdsWorld {
     this.#delta = delta;
     this.#node = node;
     this.#metadata = options.metadata;
+    this.#isEnvoy = options.isEnvoy ?? true;
     const call = this.call as unknown as AdsCall;
     this.#stream = new AdsStream(
       1,
@@ -325,7 +331,10 @@ export class AdsWorld {
   #introduction(): Node | undefined {
     if (this.#introduced) return undefined;
     this.#introduced = true;
-    return create(NodeSchema, { id: this.#node, ...(this.#metadata && { metadata: this.#metadata }) });
+    return create(NodeSchema, {
+      ...{ id: this.#node, ...(this.#metadata && { metadata: this.#metadata }) },
+      ...(this.#isEnvoy && { userAgentName: 'envoy', userAgentVersionType: envoyVersion }),
+    });
   }
 
   #logic() {

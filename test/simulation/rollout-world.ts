@@ -17,14 +17,22 @@ import { VirtualClock } from './virtual-clock.ts';
  */
 export type RolloutChange = 'replace' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
 
+/**
+ * Envoy rejects a response, or its stream is reset, perhaps because the control plane restarts and remembers nothing; or a cluster never
+ * becomes usable.
+ */
+export type RolloutFault = 'reject' | 'reset' | 'restart' | 'stuck';
+
 export interface RolloutWorldOptions {
   readonly delta: boolean;
   readonly changes: number;
   readonly faults: number;
   readonly kinds: readonly RolloutChange[];
-  /** Faults that there may be. */
-  readonly faultKinds?: readonly ('reject' | 'reset' | 'stuck')[];
+  /** Faults that there may be; all but `restart` unless said. */
+  readonly faultKinds?: readonly RolloutFault[];
   readonly rules?: Partial<RolloutRules>;
+  /** What has happened before the exploration. */
+  readonly start?: readonly string[];
 }
 
 interface Cluster {
@@ -43,7 +51,7 @@ export class RolloutWorld implements World {
   readonly #options: RolloutWorldOptions;
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
-  readonly #departed = new DepartedClusters(45_000);
+  #departed = new DepartedClusters(45_000);
   /** Contents of assignments that are empty. */
   readonly #empty = new Set<string>();
   /** Clusters that a route's content names. */
@@ -60,6 +68,8 @@ export class RolloutWorld implements World {
   // ---- Envoy
   #clusters = new Map<string, Cluster>();
   #assignments = new Set<string>();
+  /** Contents of assignments. */
+  readonly #endpoints = new Map<string, string>();
   readonly #withoutEndpoints = new Set<string>();
   #route: string | undefined;
   #warmingNonce: Seen | undefined;
@@ -84,6 +94,7 @@ export class RolloutWorld implements World {
     this.#subscribe(false, [routeType]);
     this.#settle();
     this.#isStarted = true;
+    for (const choice of options.start ?? []) this.apply(choice);
     this.#changes = options.changes;
     this.#faults = options.faults;
   }
@@ -125,7 +136,9 @@ export class RolloutWorld implements World {
     const { faultKinds = ['reject', 'reset', 'stuck'] } = this.#options;
     const possible: Choice[] = [];
     if (faultKinds.includes('reject') && this.#canReject()) possible.push({ name: 'reject', free: false });
-    if (faultKinds.includes('reset')) possible.push({ name: 'reset', free: false });
+    for (const kind of ['reset', 'restart'] as const) {
+      if (faultKinds.includes(kind)) possible.push({ name: kind, free: false });
+    }
     for (const [name, { awaits }] of this.#clusters) {
       const isStuck = awaits === 'resolution' && !this.#stuck.has(name);
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
@@ -143,7 +156,7 @@ export class RolloutWorld implements World {
 
   apply(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
-    if (['reject', 'reset', 'stuck'].includes(kind)) this.#faults--;
+    if (['reject', 'reset', 'restart', 'stuck'].includes(kind)) this.#faults--;
     if (kind === 'read') this.#take(this.#ads.read()!);
     else if (kind === 'reject') this.#reject(this.#ads.read()!);
     else if (kind === 'deliver') this.#outbox.shift()!.send(this.#ads);
@@ -151,6 +164,7 @@ export class RolloutWorld implements World {
     else if (kind === 'stuck') this.#stuck.add(subject);
     else if (kind === 'tick') this.#clock.fireNext();
     else if (kind === 'reset') this.#reset();
+    else if (kind === 'restart') this.#restart();
     else this.#change(subject as RolloutChange);
     this.#judge();
   }
@@ -160,7 +174,7 @@ export class RolloutWorld implements World {
     const sent = [clusterType, endpointType, routeType].map((type) => this.#ads.sentOf(type));
     const key = JSON.stringify([
       ...[this.#changes, this.#faults, this.#target, [...this.#clusters], [...this.#assignments], this.#route],
-      ...[[...this.#withoutEndpoints]],
+      ...[[...this.#withoutEndpoints], [...this.#endpoints]],
       ...[this.#isPaused, this.#warmingNonce?.nonce, this.#outbox.length, this.#outbox.map(({ typeUrl }) => typeUrl)],
       ...[[...this.#abandoned], [...this.#stuck], [...this.#rejected], watches, rollout, held, sent, this.#ads.network],
       ...[
@@ -241,9 +255,13 @@ export class RolloutWorld implements World {
   #subscribe(isReturning: boolean, types: readonly string[] = [clusterType, endpointType, routeType]): void {
     const isWarming = [...this.#clusters.values()].some(({ awaits }) => awaits !== 'nothing');
     const { delta } = this.#options;
+    // The first request for clusters acknowledges the response that came without one.
+    const unrequested = this.#warmingNonce?.nonce ?? '';
     const has = (typeUrl: string): Record<string, string> => {
       const contents = typeUrl === clusterType ? [...this.#clusters].map(([, { content }]) => content) : [];
-      const all = typeUrl === routeType && this.#route !== undefined ? [this.#route] : contents;
+      const endpoints = [...this.#endpoints.values()];
+      const others = typeUrl === endpointType ? endpoints : contents;
+      const all = typeUrl === routeType && this.#route !== undefined ? [this.#route] : others;
       return Object.fromEntries(all.map((content) => content.split('=') as [string, string]));
     };
     const request = (typeUrl: string, names: string[]): void => {
@@ -254,8 +272,12 @@ export class RolloutWorld implements World {
               typeUrl,
               resourceNamesSubscribe: names,
               initialResourceVersions: isReturning ? has(typeUrl) : {},
+              responseNonce: typeUrl === clusterType ? unrequested : '',
             })
-          : world.sotw({ typeUrl, resourceNames: names, versionInfo: isReturning ? 'v' : '' }),
+          : world.sotw({
+              ...{ typeUrl, resourceNames: names, versionInfo: isReturning ? 'v' : '' },
+              responseNonce: typeUrl === clusterType ? unrequested : '',
+            }),
       );
     };
     if (!isWarming) request(clusterType, []);
@@ -332,6 +354,7 @@ export class RolloutWorld implements World {
     else if (since < defaultRemovalDelayMs) this.#fail('nothing in use is removed', `${name}, ${since} ms after`);
     this.#clusters.delete(name);
     this.#assignments.delete(name);
+    this.#endpoints.delete(name);
     this.#withoutEndpoints.delete(name);
     if (this.#options.delta && this.#isOfEndpoints(name)) {
       this.#say(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
@@ -340,6 +363,7 @@ export class RolloutWorld implements World {
 
   #takeEndpoints(seen: Seen): void {
     for (const [name, content] of seen.resources) {
+      this.#endpoints.set(name, content);
       if (this.#empty.has(content)) this.#withoutEndpoints.add(name);
       else this.#withoutEndpoints.delete(name);
       if (this.#clusters.get(name)?.awaits === 'assignment') this.#becomeUsable(name);
@@ -356,7 +380,10 @@ export class RolloutWorld implements World {
   /** In state of the world the newest response alone is acknowledged. */
   #acknowledgeWhenWarm(): void {
     if ([...this.#clusters.values()].some(({ awaits }) => awaits !== 'nothing')) return;
-    if (this.#isPaused) this.#subscribe(true, [clusterType]);
+    if (this.#isPaused) {
+      this.#subscribe(true, [clusterType]);
+      return;
+    }
     if (this.#warmingNonce === undefined) return;
     this.#acknowledge(this.#warmingNonce);
     this.#warmingNonce = undefined;
@@ -387,9 +414,16 @@ export class RolloutWorld implements World {
     this.#acknowledge(seen, `Error adding/updating cluster(s) ${bad}: malformed`);
   }
 
+  #restart(): void {
+    this.#ads.call.emit('cancelled');
+    this.#departed = new DepartedClusters(45_000);
+    this.#reset();
+  }
+
   #reset(): void {
     this.#ads.call.emit('cancelled');
     this.#outbox = [];
+    this.#warmingNonce = undefined;
     this.#ads = this.#connect();
     this.#subscribe(true);
   }
@@ -437,6 +471,7 @@ export class RolloutWorld implements World {
 
   #judgeRest(): void {
     if (this.#warmingNonce !== undefined) this.#fail('clusters are acknowledged in the end', this.#warmingNonce.nonce);
+    else if (this.#isPaused) this.#fail('clusters are acknowledged in the end', 'none are requested');
     const lack = this.#lack();
     if (lack !== undefined) this.#fail('the end state is the newest', lack);
   }

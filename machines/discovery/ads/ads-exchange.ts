@@ -29,6 +29,7 @@ import {
   judge,
   nextOrders,
   type Rules,
+  unrequestedWatch,
   type Verdict,
   type Watches,
   withAwaited,
@@ -72,6 +73,7 @@ export type ExchangeEvent =
   | ClustersAwaitedBy
   | AcknowledgementOverdue
   | ClustersDue
+  | ClustersUnrequested
   | StreamDrain;
 
 /** Resources that were held back can be sent. `changed`: later changes of their type were not looked at since. */
@@ -82,6 +84,9 @@ export type ClustersAwaitedBy = { type: 'awaited.changed'; typeUrl: string; awai
 export type AcknowledgementOverdue = { type: 'acknowledgement.overdue'; typeUrl: string };
 /** Clusters should be sent though their configuration has not changed: some can be removed, or were given up. */
 export type ClustersDue = { type: 'clusters.due'; typeUrl: string };
+
+/** The client requests no clusters on this stream, because one of them warms without end: they are sent without a request. */
+export type ClustersUnrequested = { type: 'clusters.unrequested'; typeUrl: string };
 
 /** What passes for every push and proxy. */
 export type RoutineEvent = RequestReceived | PushToClient | ResponseSent | ResponseSkipped;
@@ -148,6 +153,8 @@ export const stepOf: ExchangeStepper = (exchange, event, rules) => {
       return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withoutAcknowledgement));
     case 'clusters.due':
       return stepTo(exchange, changedWatch(exchange.watches, event.typeUrl, withChange));
+    case 'clusters.unrequested':
+      return stepTo(exchange, withUnrequested(exchange, event.typeUrl));
     case 'stream.drain':
       return stepTo({ ...exchange, standing: 'draining' }, exchange.watches);
   }
@@ -179,6 +186,13 @@ export function routineAfter(
 function changedWatch(watches: Watches, typeUrl: string, change: (watch: Watches[string]) => Watches[string]): Watches {
   const watch = isWatchable(typeUrl) ? watches[typeUrl] : undefined;
   return watch === undefined ? watches : { ...watches, [typeUrl]: change(watch) };
+}
+
+/** A client that has requested the type by now is responded to anyway; a stream that drains takes no more. */
+function withUnrequested({ watches, standing }: Exchange, typeUrl: string): Watches {
+  if (!isWatchable(typeUrl) || watches[typeUrl] !== undefined) return watches;
+  const isDraining = standing === 'draining' || standing === 'settled';
+  return isDraining ? watches : { ...watches, [typeUrl]: unrequestedWatch };
 }
 
 /** The record with these watches, and what follows. */

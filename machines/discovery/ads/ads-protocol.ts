@@ -52,7 +52,7 @@ export type ResponseOrder = {
   changed: boolean;
   /** Send these as they were when they were held back. Absent: none. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, and does not say which. */
+  /** With `all`: the client has resources of another stream, and does not say which, or not in which versions. */
   returning?: true;
   /** With `changed`: send what was sent with this version, where the client needs it again, and nothing newer. */
   again?: string;

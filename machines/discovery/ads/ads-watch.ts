@@ -45,6 +45,14 @@ const freshWatch: Watch = {
   sentAt: 0,
 };
 
+/** A type that is sent to a client which has not requested it on this stream. */
+export const unrequestedWatch: Watch = {
+  ...freshWatch,
+  wildcard: true,
+  due: { ...everythingDue, returning: true },
+  unrequested: true,
+};
+
 /** Whether the client wants anything of the type. */
 export function isSubscribed(watch: Watch): boolean {
   return watch.wildcard || watch.names.length > 0;
@@ -76,8 +84,21 @@ export type Rules = {
 
 /** Takes a request of either protocol. */
 export function judge(watch: Watch | undefined, request: AdsRequest, rules: Rules): Judgement {
+  if (watch?.unrequested === true) return judgeFirst(watch, request, rules);
   if (request.rejection !== null) return reject(watch, request, request.rejection);
   return request.protocol === 'sotw' ? judgeSotw(watch, request) : judgeDelta(watch, request, rules);
+}
+
+/**
+ * The first request of a type that was sent without one. It may answer that response as well. In delta it reports which resources the
+ * client has, and is responded to like any first request.
+ */
+function judgeFirst({ unrequested: _, ...watch }: Watch, request: AdsRequest, rules: Rules): Judgement {
+  const judgement = judge(watch, request, rules);
+  if (request.protocol === 'sotw') return judgement;
+  const { wildcard, names, due } = firstDelta(request).watch!;
+  const verdict = judgement.verdict === 'rejection' ? 'rejection' : 'subscription';
+  return { watch: { ...judgement.watch!, wildcard, names, due }, verdict };
 }
 
 /**
@@ -182,8 +203,9 @@ function firstDelta(request: DeltaRequest): Judgement {
   };
 }
 
-function versionsOf({ known, knownVersions }: DeltaRequest): Pick<Due, 'has'> {
-  return knownVersions.length === 0 ? {} : { has: { names: known, versions: knownVersions } };
+function versionsOf({ known, knownVersions }: DeltaRequest): Pick<Due, 'has' | 'returning'> {
+  if (knownVersions.length > 0) return { has: { names: known, versions: knownVersions } };
+  return known.length === 0 ? {} : { returning: true };
 }
 
 /** D4. A name that is both subscribed to and unsubscribed from is not subscribed to. */

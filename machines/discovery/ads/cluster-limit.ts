@@ -5,36 +5,76 @@
  */
 import { anyCluster, type GivenUpCluster, type NewCluster, type Rollout, settled } from './cluster-rollout.ts';
 
-/** What is known of the clusters that a client was sent. */
-export type ClustersAtLimit = {
-  /** Version of a cluster as the client was sent it; undefined: it was not. */
-  versionOf: (name: string) => string | undefined;
-  /** Clusters that may keep the client from acknowledging: asked where the record does not have them ({@link anyCluster}). */
-  suspects: () => readonly string[];
+/** Version of a cluster as it is configured; `undefined`: there is none. */
+export type VersionOf = (name: string) => string | undefined;
+
+/** Clusters of a client that may never become usable, of which it does not say which one it warms. */
+export type Suspects = {
+  /** They fetch a secret that the client requests and that does not exist. */
+  certain: readonly string[];
+  /** They fetch a secret, the most likely first. */
+  possible: readonly string[];
 };
 
+/**
+ * Of possible suspects, so many are given up at first, and then as many as before with each limit that passes: a client that is only
+ * slow is not sent all of its clusters again.
+ */
+export const firstSuspects = 100;
+
 /** A step of the limit has passed. Clusters that have none left are given up: what waits for them is sent. */
-export function afterLimitStep(rollout: Rollout, { versionOf, suspects }: ClustersAtLimit): Rollout {
+export function afterLimitStep(rollout: Rollout, versionOf: VersionOf): Rollout {
   const expired = rollout.newClusters.filter(isExpiring);
   const newClusters = rollout.newClusters.map((cluster): NewCluster => {
     if (cluster.stepsLeft === 0) return cluster;
     const stepsLeft = cluster.stepsLeft - 1;
     return stepsLeft === 0 ? { ...cluster, stepsLeft, state: 'abandoned' } : { ...cluster, stepsLeft };
   });
-  const known = new Set(rollout.givenUp.map(({ name }) => name));
-  const added = expired.flatMap((cluster): GivenUpCluster[] => {
-    const { name, state } = cluster;
-    if (state !== 'sent' && state !== 'updating') return [];
-    const names = name === anyCluster ? suspects() : [name];
-    const isNew = state === 'sent' && name !== anyCluster;
-    return names.flatMap((one) => {
-      const version = known.has(one) ? undefined : versionOf(one);
-      return version === undefined ? [] : [{ name: one, version, isNew }];
-    });
-  });
-  const givenUp = added.length === 0 ? rollout.givenUp : [...rollout.givenUp, ...added];
-  const left = newClusters.filter(({ state, nonce }) => state !== 'abandoned' || nonce);
+  const left = newClusters.filter(({ name, state, nonce }) => state !== 'abandoned' || nonce || name === anyCluster);
+  const sent = expired.filter(({ state }) => state === 'sent' || state === 'updating');
+  const givenUp = withGivenUp(
+    rollout.givenUp,
+    sent.filter(({ name }) => name !== anyCluster).map(({ name, state }) => ({ name, isNew: state === 'sent' })),
+    versionOf,
+  );
   return settled({ ...rollout, newClusters: left, givenUp });
+}
+
+function withGivenUp(
+  givenUp: readonly GivenUpCluster[],
+  clusters: readonly Omit<GivenUpCluster, 'version'>[],
+  versionOf: VersionOf,
+): readonly GivenUpCluster[] {
+  const known = new Set(givenUp.map(({ name }) => name));
+  const added = clusters.flatMap(({ name, isNew }): GivenUpCluster[] => {
+    const version = known.has(name) ? undefined : versionOf(name);
+    return version === undefined ? [] : [{ name, version, isNew }];
+  });
+  return added.length === 0 ? givenUp : [...givenUp, ...added];
+}
+
+/** Whether the next CDS response gives up clusters that may be the reason why the client acknowledges none. */
+export function isSearching({ newClusters }: Rollout): boolean {
+  return newClusters.some(({ name, state }) => name === anyCluster && state === 'abandoned');
+}
+
+/** The suspects that the next CDS response gives up. */
+export function nextSuspects({ givenUp }: Rollout, { certain, possible }: Suspects): readonly string[] {
+  const known = new Set(givenUp.map(({ name }) => name));
+  const isUnknown = (name: string): boolean => !known.has(name);
+  const next = new Set(certain.filter(isUnknown));
+  const mostPossible = Math.max(firstSuspects, givenUp.length);
+  for (const name of possible.filter((each) => isUnknown(each) && !next.has(each)).slice(0, mostPossible))
+    next.add(name);
+  return [...next];
+}
+
+/** A CDS response is made while {@link isSearching}. If there are no suspects left, the search is over. */
+export function withSuspects(rollout: Rollout, suspects: readonly string[], versionOf: VersionOf): Rollout {
+  const clusters = suspects.map((name) => ({ name, isNew: false }));
+  const givenUp = withGivenUp(rollout.givenUp, clusters, versionOf);
+  if (givenUp !== rollout.givenUp) return { ...rollout, givenUp };
+  return settled({ ...rollout, newClusters: rollout.newClusters.filter(({ name }) => name !== anyCluster) });
 }
 
 /** The clusters that the next step of the limit gives up. */
@@ -47,7 +87,7 @@ function isExpiring({ stepsLeft }: NewCluster): boolean {
 }
 
 /** A cluster whose configuration has changed is no longer given up. @param versionOf a cluster as it is configured now */
-export function withConfiguration(rollout: Rollout, versionOf: (name: string) => string | undefined): Rollout {
+export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollout {
   const givenUp = rollout.givenUp.filter(({ name, version }) => versionOf(name) === version);
   return givenUp.length === rollout.givenUp.length ? rollout : { ...rollout, givenUp };
 }

@@ -16,7 +16,8 @@ export type NewCluster = {
   /**
    * `unsent`: a held resource names it, and no CDS response contains it yet. `sent`: the client may be warming it.
    * `updating`: the client uses an earlier form of it, and may be warming this one; nothing waits for it.
-   * `rejected`: the client does not have it. `abandoned`: the limit has passed; no resource waits for it any more.
+   * `rejected`: the client does not have it. `abandoned`: the limit has passed; no resource waits for it any more. Of
+   * {@link anyCluster}: the clusters that may be the reason are given up, more of them with each CDS response.
    */
   state: 'unsent' | 'sent' | 'updating' | 'rejected' | 'abandoned';
   /** What makes it usable: the EDS response that contains its assignment, or the acknowledgement of its CDS response. */
@@ -142,10 +143,10 @@ export function awaitedClusters({ held }: Rollout, typeUrl?: string): readonly s
   return ofType.length === 0 ? [] : [...new Set(ofType.flatMap(({ clusters }) => clusters))];
 }
 
-/** The client subscribes to endpoints and not to clusters: an Envoy that connects again while a cluster warms. */
+/** The client has clusters and requests none: an Envoy that connects again while a cluster warms. */
 export function withUnknownClusters(rollout: Rollout): Rollout {
   if (rollout.newClusters.some(({ name }) => name === anyCluster)) return rollout;
-  return { ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] };
+  return settled({ ...rollout, newClusters: [...rollout.newClusters, unsent(anyCluster)] });
 }
 
 function unsent(name: string): NewCluster {
@@ -289,6 +290,7 @@ export function settled(rollout: Rollout): Rollout {
   return { ...rollout, newClusters: limited, held: waiting };
 }
 
-function delaysAcknowledgement({ state, needs }: NewCluster): boolean {
+function delaysAcknowledgement({ name, state, needs }: NewCluster): boolean {
+  if (name === anyCluster && state === 'unsent') return true;
   return state === 'updating' || (state === 'sent' && needs === 'acknowledgement');
 }

@@ -1,5 +1,5 @@
 /** The rules of make before break that a stream applies, as one value: an exploration breaks one of them on purpose. */
-import { afterLimitStep, withConfiguration } from './cluster-limit.ts';
+import { afterLimitStep, withConfiguration, withSuspects } from './cluster-limit.ts';
 import { afterRemovalStep, withRetained, withUseAcknowledged } from './cluster-removal.ts';
 import {
   withAssignmentsSent,
@@ -17,6 +17,7 @@ export const rolloutRules = {
   withHeld,
   afterLimitStep,
   withConfiguration,
+  withSuspects,
   withRetained,
   withUseAcknowledged,
   afterRemovalStep,

@@ -21,7 +21,7 @@ export type Due = {
   warming?: true;
   /** These, which were held back until clusters were usable. Absent: none. */
   ready?: readonly string[];
-  /** With `all`: the client has resources of another stream, and does not say which (state of the world). */
+  /** With `all`: the client has resources of another stream, and does not say which, or not in which versions. */
   returning?: true;
 };
 
@@ -47,6 +47,8 @@ export type Watch = {
   lastError: string;
   /** Unix time in milliseconds; 0 before the first response. */
   sentAt: number;
+  /** The client has not requested the type on this stream: it is sent without a request (cluster-limit.ts). */
+  unrequested?: true;
   /** Clusters that resources of the type wait for, which are held back until then (cluster-rollout.ts). Absent: none. */
   awaits?: readonly string[];
 };

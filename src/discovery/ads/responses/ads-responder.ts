@@ -38,6 +38,8 @@ export interface AdsResponderOptions {
   /** `/package.Service/Method`. */
   readonly method: string;
   readonly delta: boolean;
+  /** The type of a separate service; null on an aggregated stream. */
+  readonly onlyType: string | null;
   readonly peer: string;
   readonly transport: AdsTransport;
   readonly around: StreamSurroundings;
@@ -114,6 +116,14 @@ export class AdsResponder implements GatedStream {
 
   get rules(): RolloutRules {
     return this.#around.makeBeforeBreak!.rules ?? rolloutRules;
+  }
+
+  get takesUnrequested(): boolean {
+    return this.#options.onlyType === null && this.#client?.node.envoy !== undefined;
+  }
+
+  get isDelta(): boolean {
+    return this.#options.delta;
   }
 
   watchOf(typeUrl: string): Watch | undefined {

@@ -14,6 +14,7 @@ import { onceForPair } from '../../../model/collections/once-for.ts';
 import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
 import { differenceOf, type SentResources } from './ads-sent.ts';
 import type { DepartedResources } from './departed-clusters.ts';
+import type { Prepared } from './held-order.ts';
 import { LayeredResources } from './layered-resources.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
@@ -23,6 +24,8 @@ export interface RetainingStream {
   readonly references: ResourceReferences;
   readonly removal: RemovalTimes;
   readonly rules: RolloutRules;
+  /** Whether the client, an Envoy on an aggregated stream, takes clusters that it has not requested. */
+  readonly takesUnrequested: boolean;
   sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
   /** What the client was sent on its last stream; undefined if that is not known. */
@@ -98,7 +101,7 @@ export class ClusterRetention {
     const before = departed ?? sent.resources;
     const { removed } = differenceOf(before, set.resources);
     // Of another stream: those are known by name alone.
-    const brought = order.has === undefined ? [] : order.asked.filter((name) => !set.resources.has(name));
+    const brought = isReturning ? order.asked.filter((name) => !set.resources.has(name)) : [];
     if (removed.length === 0 && brought.length === 0 && rollout.retained.length === 0) {
       return { rollout, order, set, evicted: [] };
     }
@@ -140,7 +143,7 @@ export class ClusterRetention {
     set: ResourceSet,
     configured: () => ResourceMap | undefined,
     outdated: readonly string[] = [],
-  ): { order: ResponseOrder; set: ResourceSet } {
+  ): Prepared {
     const leaving = [...this.#leaving(order, configured), ...outdated];
     const replaced = this.#ofReplacedTypes(order, set.resources);
     if (retained.length + leaving.length + replaced.length === 0) return { order, set };
@@ -153,13 +156,9 @@ export class ClusterRetention {
     const unknown = [...names].filter(
       (name) => isUnseen(name) && (isBrought.has(name) || this.#brought?.has(name) === true),
     );
-    const isUnknown = new Set(unknown);
-    const asked = order.asked.filter((name) => !isUnknown.has(name));
-    const all = order.names === '*' ? order.names : order.names.filter((name) => !isUnknown.has(name));
     const resources = LayeredResources.shared(set.resources, kept, unknown);
     if (resources === set.resources) return { order, set };
-    const isSame = isUnknown.size === 0;
-    return { order: isSame ? order : { ...order, asked, names: all }, set: { version: set.version, resources } };
+    return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
   }
 
   /**
@@ -241,15 +240,18 @@ export class ClusterRetention {
   }
 
   /**
-   * Endpoints that a client asks for before it asks for clusters: of those that are no longer configured, what it had. Each name is
-   * answered, for a cluster that warms may wait for it.
+   * Endpoints that a client requests before clusters: of those that are no longer configured, what it had. If that is not known, it keeps
+   * them: its routes may name the cluster. A cluster that warms may wait for them, until it is removed or clusters are sent without a
+   * request.
    */
-  endpointsOfLastStream(set: ResourceSet, isConfigured: (cluster: string) => boolean): ResourceSet {
-    const assignments = this.#lastStream()?.assignments;
-    if (assignments === undefined) return set;
+  endpointsOfLastStream(order: ResponseOrder, set: ResourceSet, isConfigured: (cluster: string) => boolean): Prepared {
+    const last = this.#lastStream()?.assignments;
     const gone = [...set.resources.keys()].filter((name) => !isConfigured(name));
-    const resources = LayeredResources.shared(set.resources, resourcesOf(assignments, gone), []);
-    return { version: set.version, resources };
+    if (gone.length === 0) return { order, set };
+    const unknown = this.#stream.takesUnrequested ? gone.filter((name) => last?.has(name) !== true) : [];
+    const kept = last === undefined ? [] : resourcesOf(last, gone);
+    const resources = LayeredResources.shared(set.resources, kept, unknown);
+    return { order: withoutNames(order, unknown), set: { version: set.version, resources } };
   }
 
   acknowledged(rollout: Rollout, typeUrl: string, held: (cluster: string) => boolean): Rollout {
@@ -288,4 +290,11 @@ export class ClusterRetention {
 
 function resourcesOf(resources: ResourceMap, names: readonly string[]): EncodedResource[] {
   return names.flatMap((name) => resources.get(name) ?? []);
+}
+
+function withoutNames(order: ResponseOrder, unwanted: readonly string[]): ResponseOrder {
+  if (unwanted.length === 0) return order;
+  const isUnwanted = new Set(unwanted);
+  const left = (names: readonly string[]): readonly string[] => names.filter((name) => !isUnwanted.has(name));
+  return { ...order, asked: left(order.asked), names: order.names === '*' ? order.names : left(order.names) };
 }

@@ -3,6 +3,7 @@ import type {
   AcknowledgementOverdue,
   ClustersAwaitedBy,
   ClustersDue,
+  ClustersUnrequested,
   ResourcesReady,
 } from '../../../../machines/discovery/ads/ads-exchange.ts';
 import type { StreamReport } from '../../../../machines/discovery/ads/ads-protocol.ts';
@@ -16,7 +17,12 @@ import {
   readyResources,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 
-export type RolloutEvent = ResourcesReady | ClustersAwaitedBy | AcknowledgementOverdue | ClustersDue;
+export type RolloutEvent =
+  | ResourcesReady
+  | ClustersAwaitedBy
+  | AcknowledgementOverdue
+  | ClustersDue
+  | ClustersUnrequested;
 
 /** The stream that is reported on. */
 export interface ReportedStream {

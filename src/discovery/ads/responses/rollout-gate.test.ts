@@ -19,6 +19,8 @@ it('new clusters of one response are read a few at a time', () => {
   }
   let read = 0;
   const gate = new RolloutGate({
+    takesUnrequested: true,
+    isDelta: true,
     references: {
       names: () => false,
       namesAmong: () => [],

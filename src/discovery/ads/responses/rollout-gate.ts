@@ -3,8 +3,8 @@
  * configurations that name a cluster which the client cannot use yet are taken out of a response and sent when it can.
  */
 import type { AdsRequest, ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
-import { expiringClusters } from '../../../../machines/discovery/ads/cluster-limit.ts';
+import { clusterType, endpointType, listenerType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { expiringClusters, isSearching, type VersionOf } from '../../../../machines/discovery/ads/cluster-limit.ts';
 import { areRemovalsDue } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
   anyCluster,
@@ -24,14 +24,14 @@ import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, ResourceSet } from '../resource-source.ts';
 import type { Selection } from './ads-sent.ts';
 import { ClusterRetention, type RetainingStream } from './cluster-retention.ts';
-import { isNothingLeft, ofOrder } from './held-order.ts';
+import { ofOrder, type Prepared, withoutHeld } from './held-order.ts';
 import { LayeredResources } from './layered-resources.ts';
 import { eventsOf, type ReportedStream, type RolloutEvent, RolloutReports } from './rollout-events.ts';
 import {
   clustersSent,
+  readingClusters,
   readingNames,
-  readingUsability,
-  suspectsAmong,
+  suspectsFor,
   updatesThatFetch,
   type WarmingStream,
   withFetchLimits,
@@ -41,6 +41,7 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** The stream that the gate is for. */
 export interface GatedStream extends RetainingStream, WarmingStream, ReportedStream {
+  readonly isDelta: boolean;
   /** All clusters that the node should have now. */
   generatedClusters(): ResourceSet | undefined;
   /** Prepares them, in steps. */
@@ -48,12 +49,6 @@ export interface GatedStream extends RetainingStream, WarmingStream, ReportedStr
   takeRolloutEvent(event: RolloutEvent): void;
   /** The one list of these names that all streams share. */
   sharedNames(names: readonly string[]): readonly string[];
-}
-
-/** An order, and what it is answered from. */
-export interface Prepared {
-  readonly order: ResponseOrder;
-  readonly set: ResourceSet;
 }
 
 /** What resources of a type will be when they are sent: of the newest set whose clusters were all sent. */
@@ -74,7 +69,7 @@ export class RolloutGate {
   readonly #reports: RolloutReports;
   #rollout: Rollout = newRollout;
   #subscription: ClusterSubscription = 'none';
-  /** The client subscribes to endpoints and not to clusters: an Envoy of which a cluster warms requests no clusters. */
+  /** The client has clusters, and requests none on this stream: an Envoy does so while one of them warms. */
   #isWarming = false;
   /** Version of the set that clusters were last sent from. */
   #clustersVersion = '';
@@ -121,10 +116,14 @@ export class RolloutGate {
     const { typeUrl, has, asked } = order;
     const dropsGone = typeUrl === endpointType && asked.length > 0 && this.#rollout.newClusters.length > 0;
     if (dropsGone || this.#mayPrecedeClusters(order, version)) yield* this.#stream.generatingClusters();
-    const { added, changed } = this.#stream.sentOf(typeUrl).differenceTo(resources);
+    const { changed } = this.#stream.sentOf(typeUrl).differenceTo(resources);
     const { references } = this.#stream;
     const isKnown = this.#clustersVersion !== '' || has !== undefined;
-    if (typeUrl === clusterType && isKnown) yield* readingUsability(references, resources, added);
+    if (typeUrl === clusterType) {
+      const isSearching = this.#isSearchingFor(order);
+      const isFirst = this.#clustersVersion === '';
+      yield* readingClusters(this.#stream, this.#rollout, resources, { isKnown, isFirst, isSearching });
+    }
     if (isGated(typeUrl) && this.#rollout.newClusters.length > 0) yield* readingNames(references, resources, changed);
   }
 
@@ -134,8 +133,8 @@ export class RolloutGate {
     if (typeUrl === clusterType) return this.#clusters(order, set);
     if (typeUrl === endpointType) return this.#endpoints(order, set);
     if (!isGated(typeUrl) || this.#subscription === 'by name') return { order, set };
-    const isReturning = order.returning !== undefined || order.has !== undefined;
-    if (this.#subscription === 'none' && this.#isWarming && isReturning) {
+    if (typeUrl === listenerType && order.names === '*') this.#requestsNoClusters(order);
+    if (this.#subscription === 'none' && this.#isWarming && isReturning(order)) {
       this.#update(withUnknownClusters(this.#rollout), typeUrl);
     }
     const isOnlyReady = !order.all && !order.changed && order.asked.length === 0;
@@ -172,15 +171,19 @@ export class RolloutGate {
     const before = this.#rollout;
     const clusters = expiringClusters(before);
     const sent = this.#stream.sentOf(clusterType);
-    const next = this.#stream.rules.afterLimitStep(before, {
-      versionOf: (name) => sent.get(name)?.version,
-      suspects: () => suspectsAmong(this.#stream.references, sent.resources),
-    });
+    const { rules, takesUnrequested } = this.#stream;
+    const versionOf = (name: string): string | undefined => sent.get(name)?.version;
+    const isRequested = this.#subscription !== 'none';
+    const step = rules.afterLimitStep(before, versionOf);
+    const next = isRequested || takesUnrequested ? step : rules.withSuspects(step, noNames, versionOf);
     if (clusters.length > 0) this.#stream.tell({ type: 'clusters.abandoned', clusters });
-    this.#update(next);
+    const unrequested: RolloutEvent = { type: 'clusters.unrequested', typeUrl: clusterType };
+    this.#update(next, undefined, isSearching(next) && !isRequested ? unrequested : undefined);
     // What the client does not acknowledge now it may never acknowledge.
     if (clusters.length > 0) this.#stream.takeRolloutEvent({ type: 'acknowledgement.overdue', typeUrl: clusterType });
-    if (next.givenUp !== before.givenUp) this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
+    if (isRequested && (next.givenUp !== before.givenUp || isSearching(next))) {
+      this.#stream.takeRolloutEvent({ type: 'clusters.due', typeUrl: clusterType });
+    }
   }
 
   /** A step of the removal delay has passed. */
@@ -196,12 +199,16 @@ export class RolloutGate {
   #clusters(order: ResponseOrder, set: ResourceSet): Prepared {
     this.#subscribed(order.names);
     if (this.#subscription !== 'all') return { order, set };
-    const kept = this.#retention.clusters(this.#rollout, order, set, (cluster) => this.#isNamedLater(cluster));
+    const kept = this.#retention.clusters(this.#rollout, this.#withBrought(order, set), set, (cluster) =>
+      this.#isNamedLater(cluster),
+    );
     if (kept.evicted.length > 0) {
       this.#evicted += kept.evicted.length;
       this.#stream.tell({ type: 'clusters.evicted', clusters: kept.evicted });
     }
-    this.#update(this.#stream.rules.withConfiguration(kept.rollout, (name) => set.resources.get(name)?.version));
+    const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
+    this.#update(this.#stream.rules.withConfiguration(kept.rollout, versionOf));
+    if (isSearching(this.#rollout)) this.#giveUpSuspects(order, set.resources, versionOf);
     const { references } = this.#stream;
     const { resources: before } = this.#stream.sentOf(clusterType);
     const next =
@@ -210,12 +217,41 @@ export class RolloutGate {
     return { order: kept.order, set: next };
   }
 
+  /**
+   * The client has clusters of another stream, and requests others than clusters: one of its clusters warms. If it does so without end,
+   * clusters are sent without a request.
+   */
+  #requestsNoClusters(order: ResponseOrder): void {
+    if (this.#subscription !== 'none' || !this.#stream.takesUnrequested || !isReturning(order)) return;
+    this.#isWarming = true;
+    this.#update(withUnknownClusters(this.#rollout), order.typeUrl);
+  }
+
+  /** What a delta client has of clusters is not known before it requests them: of those with endpoints, it has requested these. */
+  #withBrought(order: ResponseOrder, { resources }: ResourceSet): ResponseOrder {
+    if (!this.#stream.isDelta || this.#stream.watchOf(clusterType)?.unrequested !== true || !order.all) return order;
+    const names = this.#stream.watchOf(endpointType)?.names ?? noNames;
+    return { ...order, asked: names.filter((name) => !resources.has(name)) };
+  }
+
+  /** Whether clusters are given up with the response. A client that requests clusters warms none. */
+  #isSearchingFor({ all }: ResponseOrder): boolean {
+    return isSearching(this.#rollout) && (!all || this.#stream.watchOf(clusterType)?.unrequested === true);
+  }
+
+  #giveUpSuspects(order: ResponseOrder, clusters: ResourceMap, versionOf: VersionOf): void {
+    const suspects = this.#isSearchingFor(order) ? suspectsFor(this.#stream, this.#rollout, clusters) : noNames;
+    if (suspects.length > 0) this.#stream.tell({ type: 'clusters.abandoned', clusters: suspects });
+    this.#update(this.#stream.rules.withSuspects(this.#rollout, suspects, versionOf));
+  }
+
   #endpoints(order: ResponseOrder, set: ResourceSet): Prepared {
     if (this.#subscription === 'none') {
       this.#isWarming = true;
+      this.#requestsNoClusters(order);
       const configured = this.#stream.generatedClusters()?.resources;
       if (configured === undefined) return { order, set };
-      return { order, set: this.#retention.endpointsOfLastStream(set, (name) => configured.has(name)) };
+      return this.#retention.endpointsOfLastStream(order, set, (name) => configured.has(name));
     }
     if (order.asked.length > 0 && this.#rollout.newClusters.length > 0) this.#dropGone(order.asked);
     const configured = (): ResourceMap | undefined => this.#stream.generatedClusters()?.resources;
@@ -308,12 +344,12 @@ export class RolloutGate {
       const older = new Set(this.#rollout.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name));
       const newer = held.filter(({ name }) => !older.has(name));
       this.#hold(order, newer, unsent, older);
-      return this.#without(order, set, new Set(held.map(({ name }) => name)));
+      return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
     }
     this.#setCandidates(typeUrl, held.length === 0 ? undefined : { set, isOutdated: false });
     this.#hold(order, held, unsent, new Set());
     if (held.length === 0) return { order, set };
-    return this.#without(order, set, new Set(held.map(({ name }) => name)));
+    return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
   }
 
   /**
@@ -354,35 +390,6 @@ export class RolloutGate {
       ),
       order.typeUrl,
     );
-  }
-
-  /** The order and its set without what is held back; undefined: nothing is left. */
-  #without(order: ResponseOrder, set: ResourceSet, held: ReadonlySet<string>): Prepared | undefined {
-    const sent = this.#stream.sentOf(order.typeUrl);
-    const before = new Map<string, EncodedResource>();
-    for (const name of held) {
-      const resource = sent.get(name);
-      if (resource !== undefined) before.set(name, resource);
-    }
-    const absent = [...held].filter((name) => !before.has(name));
-    const left = (names: readonly string[]): readonly string[] => names.filter((name) => !held.has(name));
-    const { has } = order;
-    const names = order.names === '*' ? order.names : left(order.names);
-    const asked = left(order.asked);
-    const resources = LayeredResources.shared(set.resources, [...before.values()], absent);
-    if (isNothingLeft({ ...order, names, asked }, resources, sent)) return undefined;
-    const next: ResponseOrder = {
-      ...order,
-      names,
-      asked,
-      ...(has !== undefined && {
-        has: {
-          names: left(has.names),
-          versions: has.versions.filter((_, index) => !held.has(has.names[index]!)),
-        },
-      }),
-    };
-    return { order: next, set: { version: set.version, resources } };
   }
 
   // ---- what was held back
@@ -435,13 +442,20 @@ export class RolloutGate {
    * Takes the next record, and tells what follows. What is told may lead to responses, and so to records after this one.
    *
    * @param current type of the order that is being answered: its outcome says for what it waits
+   * @param first goes before what follows
    */
-  #update(next: Rollout, current?: string): void {
+  #update(next: Rollout, current?: string, first?: RolloutEvent): void {
     const before = this.#rollout;
     if (next === before) return;
     this.#rollout = isAtRest(next) ? newRollout : next;
     this.#reports.report(() => this.#rollout);
+    if (first !== undefined) this.#stream.takeRolloutEvent(first);
     if (before.held === this.#rollout.held) return;
     for (const event of [...eventsOf(before, this.#rollout, current)]) this.#stream.takeRolloutEvent(event);
   }
+}
+
+/** Whether the client has resources of the type from another stream. */
+function isReturning({ returning, has }: ResponseOrder): boolean {
+  return returning !== undefined || has !== undefined;
 }

@@ -1,6 +1,7 @@
 /** Which clusters a client will warm when it reads a CDS response, and until when (machines/discovery/ads/cluster-rollout.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType, endpointType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, secretType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { isSearching, nextSuspects, type Suspects } from '../../../../machines/discovery/ads/cluster-limit.ts';
 import {
   anyCluster,
   type ClustersSent,
@@ -8,6 +9,7 @@ import {
   type Rollout,
   type SentCluster,
 } from '../../../../machines/discovery/ads/cluster-rollout.ts';
+import type { Watch } from '../../../../machines/discovery/ads/watch-record.ts';
 import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
 import type { Steps } from '../../../runtime/turns.ts';
 import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
@@ -20,15 +22,12 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
 /** Envoy uses an earlier form of the cluster while it waits: its own default for sources without a limit. */
 const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
-/** A response that changes more clusters than this is not searched for secrets: one step must not take long. */
-const maxInspectedUpdates = 1_000;
-/** If more clusters than this may be the reason for a missing acknowledgement, none is given up: the client may just be slow. */
-const maxSuspects = 100;
 
 /** The stream whose client warms clusters. */
 export interface WarmingStream {
   readonly references: ResourceReferences;
   sentOf(typeUrl: string): SentResources;
+  watchOf(typeUrl: string): Watch | undefined;
 }
 
 /** A CDS response that is on its way. */
@@ -50,6 +49,7 @@ export function clustersSent(
 ): ClustersSent {
   const sent = stream.sentOf(clusterType);
   const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
+  const isUnrequested = stream.watchOf(clusterType)?.unrequested === true;
   const { added: names } = selection;
   const isResumed = isFirst && order.has !== undefined;
   const all = isResumed ? resumedClusters(stream, rollout, order, sent, names) : updated;
@@ -61,8 +61,11 @@ export function clustersSent(
   const changed = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
   return {
     nonce,
-    added: isKnown ? addedClusters(stream, rollout, order, sent, names) : [],
-    updated: [...all, ...changed].filter((name) => isContained(name) && !limited.has(name)),
+    added: isKnown && !isUnrequested ? addedClusters(stream, rollout, order, sent, names) : [],
+    updated: [
+      ...[...all, ...changed].filter((name) => isContained(name) && !limited.has(name)),
+      ...(isSearching(rollout) ? [anyCluster] : []),
+    ],
     sentAgain: namesOf(({ state }) => state === 'rejected').filter(isContained),
     absent: namesOf(({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name))),
   };
@@ -101,7 +104,7 @@ function resumedClusters(
 ): readonly string[] {
   const has = new Set(order.has?.names);
   const updated = names.filter((name) => has.has(name));
-  if (updated.length === 0 || updated.length > maxInspectedUpdates) return [];
+  if (updated.length === 0) return [];
   const isFetched = fetchedSecrets(references, rollout, sent, names);
   return updated.filter((name) => ![...references.secretsOf(sent.get(name)!)].every(isFetched));
 }
@@ -136,29 +139,64 @@ function onceForName(find: (name: string) => boolean): (name: string) => boolean
 export const updatesThatFetch = onceFor((references: ResourceReferences) =>
   onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
     const { changed, added } = differenceOf(before, after);
-    if (changed.length === added.length || changed.length - added.length > maxInspectedUpdates) return [];
-    const isFetched = onceForName((secret) => {
-      for (const cluster of before.values()) if (references.secretsOf(cluster).has(secret)) return true;
-      return false;
-    });
+    if (changed.length === added.length) return [];
     const isNew = new Set(added);
     return changed.filter((name) => {
       if (isNew.has(name)) return false;
-      const known = references.secretsOf(before.get(name)!);
-      return [...references.secretsOf(after.get(name)!)].some((secret) => !known.has(secret) && !isFetched(secret));
+      return newSecrets(references, before, after, name).some((secret) => !secretUses(references)(before).has(secret));
     });
   }),
 );
 
-/** Of all clusters of a client, those that may wait for a secret without end; none if there are too many to tell. */
-export function suspectsAmong({ secretsOf }: ResourceReferences, clusters: ResourceMap): readonly string[] {
-  const suspects: string[] = [];
-  for (const cluster of clusters.values()) {
-    if (secretsOf(cluster).size === 0) continue;
-    if (suspects.length === maxSuspects) return [];
-    suspects.push(cluster.name);
-  }
-  return suspects;
+/** Secrets that a cluster fetches and its earlier form did not. */
+function newSecrets(
+  { secretsOf }: ResourceReferences,
+  before: ResourceMap,
+  after: ResourceMap,
+  name: string,
+): readonly string[] {
+  const known = secretsOf(before.get(name)!);
+  return [...secretsOf(after.get(name)!)].filter((secret) => !known.has(secret));
+}
+
+/** How many of these clusters fetch each secret. */
+const secretUses = onceFor(({ secretsOf }: ResourceReferences) =>
+  onceFor((clusters: ResourceMap): ReadonlyMap<string, number> => {
+    const uses = new Map<string, number>();
+    for (const cluster of clusters.values()) {
+      for (const secret of secretsOf(cluster)) uses.set(secret, (uses.get(secret) ?? 0) + 1);
+    }
+    return uses;
+  }),
+);
+
+/** Clusters that fetch secrets. First those with the least common ones: Envoy has a common secret for its other clusters. */
+const fetchingClusters = onceFor((references: ResourceReferences) =>
+  onceFor((clusters: ResourceMap): readonly string[] => {
+    const uses = secretUses(references)(clusters);
+    const ranked = [...clusters.values()].flatMap((cluster) => {
+      const counts = [...references.secretsOf(cluster)].map((secret) => uses.get(secret)!);
+      return counts.length === 0 ? [] : [{ name: cluster.name, rank: Math.min(...counts) }];
+    });
+    return ranked.sort((one, other) => one.rank - other.rank).map(({ name }) => name);
+  }),
+);
+
+/** Of all clusters of a client, those that may wait for a secret without end. */
+function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
+  const { references } = stream;
+  const possible = fetchingClusters(references)(clusters);
+  const sent = stream.sentOf(secretType);
+  const missing = new Set(stream.watchOf(secretType)?.names.filter((name) => !sent.has(name)));
+  if (missing.size === 0) return { certain: [], possible };
+  const fetchesMissing = (name: string): boolean =>
+    [...references.secretsOf(clusters.get(name)!)].some((secret) => missing.has(secret));
+  return { certain: possible.filter(fetchesMissing), possible };
+}
+
+/** Of these clusters, those that are given up next because one of them may be the reason for a missing acknowledgement. */
+export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): readonly string[] {
+  return nextSuspects(rollout, suspectsAmong(stream, clusters));
 }
 
 /** Clusters that were given up are sent with a limit for what Envoy fetches. @param sent what the client has */
@@ -181,7 +219,7 @@ export function withFetchLimits(
 const clustersAtATime = 32;
 
 /** Finds out when Envoy can use each of these clusters: the results are remembered for all streams. */
-export function* readingUsability(
+function* readingUsability(
   references: ResourceReferences,
   clusters: ResourceMap,
   names: readonly string[],
@@ -192,7 +230,64 @@ export function* readingUsability(
   }
 }
 
-/** Likewise, which clusters each of these resources names. */
+const readUpdates = onceForPair((_before: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
+
+/** Finds out which secrets changed clusters fetch, and, if some are new, which secrets all clusters fetched before. */
+function* readingUpdates({ secretsOf }: ResourceReferences, before: ResourceMap, after: ResourceMap): Steps<void> {
+  const reading = readUpdates(before, after);
+  if (reading.isDone) return;
+  const { changed, added } = differenceOf(before, after);
+  const isNew = new Set(added);
+  let fetchesMore = false;
+  for (const [index, name] of changed.entries()) {
+    if (isNew.has(name)) continue;
+    const known = secretsOf(before.get(name)!);
+    for (const secret of secretsOf(after.get(name)!)) if (!known.has(secret)) fetchesMore = true;
+    if (index % clustersAtATime === clustersAtATime - 1) yield;
+  }
+  if (fetchesMore) yield* readingSecrets({ secretsOf }, before);
+  reading.isDone = true;
+}
+
+function* readingSecrets({ secretsOf }: Pick<ResourceReferences, 'secretsOf'>, clusters: ResourceMap): Steps<void> {
+  let index = 0;
+  for (const cluster of clusters.values()) {
+    secretsOf(cluster);
+    if (++index % clustersAtATime === 0) yield;
+  }
+}
+
+/** Finds out which clusters are given up next, and makes their limited forms. */
+function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): Steps<void> {
+  const { references } = stream;
+  yield* readingSecrets(references, clusters);
+  for (const name of suspectsFor(stream, rollout, clusters)) {
+    references.withFetchLimit(clusters.get(name)!, updatedClusterLimit);
+    yield;
+  }
+}
+
+/**
+ * Reads what a CDS response needs of its clusters.
+ *
+ * @param reading.isKnown what the client has is known
+ * @param reading.isFirst no other CDS response was sent on the stream
+ * @param reading.isSearching clusters are given up with it
+ */
+export function* readingClusters(
+  stream: WarmingStream,
+  rollout: Rollout,
+  clusters: ResourceMap,
+  reading: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
+): Steps<void> {
+  const { references } = stream;
+  const sent = stream.sentOf(clusterType);
+  if (reading.isKnown) yield* readingUsability(references, clusters, sent.differenceTo(clusters).added);
+  if (!reading.isFirst) yield* readingUpdates(references, sent.resources, clusters);
+  if (reading.isSearching) yield* readingSuspects(stream, rollout, clusters);
+}
+
+/** Finds out which clusters each of these resources names. */
 export function* readingNames(
   references: ResourceReferences,
   resources: ResourceMap,

@@ -140,6 +140,7 @@ export class AdsStream {
       number,
       method: kind.path,
       delta: kind.delta,
+      onlyType: kind.onlyType,
       peer: this.peer,
       transport: this.#transport,
       around,

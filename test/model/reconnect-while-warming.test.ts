@@ -1,0 +1,214 @@
+/**
+ * An Envoy of which a cluster warms requests no clusters on a new stream (spec/make-before-break.md §9). If the cluster warms without
+ * end, clusters are sent without a request, and those that may be the reason have a time limit.
+ */
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  clusterType,
+  endpointType,
+  listenerType,
+  routeType,
+  secretType,
+} from '../../machines/discovery/ads/ads-types.ts';
+import { firstSuspects } from '../../machines/discovery/ads/cluster-limit.ts';
+import { brief } from '../fixtures/rollout-client.ts';
+import { AdsWorld, type AdsWorldOptions, type Seen } from '../simulation/ads-world.ts';
+import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+const limitMs = 5_000;
+
+/** A cluster that fetches secrets. */
+function setFetching(source: ScriptedSource, name: string, ...secrets: string[]): void {
+  source.usability.set(name, { after: 'assignment', assignment: name, secrets: new Set(secrets) });
+  source.set(clusterType, name);
+}
+
+const clustersIn = (world: AdsWorld): Seen[] => world.readAll().filter(({ typeUrl }) => typeUrl === clusterType);
+
+const limitedIn = (seen: readonly Seen[]): string[] =>
+  seen
+    .filter(({ typeUrl }) => typeUrl === clusterType)
+    .flatMap(({ resources }) => [...resources].flatMap(([name, text]) => (text.endsWith(limitedMark) ? [name] : [])));
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  /** The requests of an Envoy that has cluster a and route r from a control plane that is gone. */
+  function reconnect(source: ScriptedSource, options: AdsWorldOptions = {}): AdsWorld {
+    const world = new AdsWorld({ delta, source, makesBeforeBreak: true, ...options });
+    const request = (typeUrl: string, names: string[], has: string[]): void => {
+      const versions = Object.fromEntries(has.map((name) => [name, 'old']));
+      if (delta) world.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions: versions });
+      else world.sotw({ typeUrl, resourceNames: names, versionInfo: 'old' });
+    };
+    request(endpointType, ['a'], ['a']);
+    request(listenerType, [], ['l']);
+    request(routeType, ['r'], ['r']);
+    return world;
+  }
+
+  function given(): ScriptedSource {
+    const source = new ScriptedSource();
+    setFetching(source, 'a', 'late');
+    source.set(endpointType, 'a');
+    source.setNaming(listenerType, 'l', 'a');
+    source.setNaming(routeType, 'r', 'a');
+    return source;
+  }
+
+  /** What Envoy sends when nothing warms any more: in one request, that it has the clusters and that it acknowledges them. */
+  function acknowledge(world: AdsWorld, { nonce, resources }: Seen): void {
+    const versions = Object.fromEntries([...resources.values()].map((text) => text.split('=') as [string, string]));
+    if (delta) world.delta({ typeUrl: clusterType, responseNonce: nonce, initialResourceVersions: versions });
+    else world.sotw({ typeUrl: clusterType, responseNonce: nonce, versionInfo: 'v' });
+  }
+
+  test('clusters are sent after the limit, before what waited, and the one that fetches a secret has a time limit', () => {
+    const world = reconnect(given());
+    expect(world.readAll().map(brief)).toEqual(['ClusterLoadAssignment a']);
+    world.clock.advance(limitMs - 1);
+    expect(world.readAll()).toEqual([]);
+    world.clock.advance(1);
+    const seen = world.readAll();
+    expect(seen.map(brief).slice(0, 3)).toEqual(['Cluster a', 'Listener l', 'RouteConfiguration r']);
+    expect(limitedIn(seen)).toEqual(['a']);
+    expect(world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
+    expect([...world.abandoned]).toEqual(['*', 'a']);
+  });
+
+  test('an acknowledgement ends the search, and later changes are sent at once', () => {
+    const source = given();
+    const world = reconnect(source);
+    world.readAll();
+    world.clock.advance(limitMs);
+    const [clusters] = world.readAll();
+    acknowledge(world, clusters!);
+    expect(world.watch(clusterType)).toMatchObject({ wildcard: true, nonceAcked: clusters!.nonce });
+    expect(world.rollout.newClusters).toEqual([]);
+    // In delta the first request is responded to: the client has everything.
+    for (const { nonce, resources, removed } of clustersIn(world)) {
+      expect([delta, resources.size, removed]).toEqual([true, 0, []]);
+      world.delta({ typeUrl: clusterType, responseNonce: nonce });
+    }
+    world.clock.advance(100_000);
+    expect(clustersIn(world)).toEqual([]);
+    source.set(clusterType, 'b');
+    world.push(clusterType);
+    expect(clustersIn(world).map(brief)).toEqual([delta ? 'Cluster b' : 'Cluster a b']);
+  });
+
+  test('clusters are not sent without a request if the client requests them in time', () => {
+    const world = reconnect(given());
+    world.readAll();
+    world.clock.advance(limitMs - 1);
+    if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: { a: 'old' } });
+    else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });
+    const [clusters] = world.readAll();
+    if (delta) world.delta({ typeUrl: clusterType, responseNonce: clusters!.nonce });
+    else world.sotw({ typeUrl: clusterType, responseNonce: clusters!.nonce, versionInfo: 'v' });
+    world.clock.advance(100_000);
+    expect(clustersIn(world)).toEqual([]);
+    expect(world.rollout.givenUp).toEqual([]);
+  });
+
+  test.each([
+    ['is no Envoy', { isEnvoy: false }],
+    ['has a stream for endpoints alone', { onlyType: endpointType }],
+    ['has a stream for listeners alone', { onlyType: listenerType }],
+  ])('a client that %s is sent no clusters without a request', (_name, options) => {
+    const world = reconnect(given(), options);
+    world.clock.advance(100_000);
+    expect(clustersIn(world)).toEqual([]);
+    expect(world.awaitsClusters).toBe(false);
+    expect(world.rollout.newClusters).toEqual([]);
+  });
+
+  test('a client without clusters that take endpoints is sent clusters as well', () => {
+    const world = new AdsWorld({ delta, source: given(), makesBeforeBreak: true });
+    if (delta) world.delta({ typeUrl: listenerType, initialResourceVersions: { l: 'old' } });
+    else world.sotw({ typeUrl: listenerType, versionInfo: 'old' });
+    expect(world.readAll()).toEqual([]);
+    world.clock.advance(limitMs);
+    expect(world.readAll().map(brief)).toEqual(['Cluster a', 'Listener l']);
+  });
+
+  test('endpoints of a cluster that is no longer configured are not replaced by none: its routes may be in use', () => {
+    const source = given();
+    source.remove(clusterType, 'a');
+    const world = reconnect(source);
+    expect(world.readAll().flatMap(({ resources }) => [...resources.keys()])).toEqual([]);
+    if (!delta) return;
+    // After the limit it is removed like any other cluster that is no longer configured.
+    world.clock.advance(limitMs);
+    expect(world.rollout.retained.map(({ name }) => name)).toEqual(['a']);
+  });
+
+  describe('of more clusters that may be the reason than are given up at once', () => {
+    const many = 3 * firstSuspects;
+    const names = Array.from({ length: many }, (_, index) => `c${String(index).padStart(3, '0')}`);
+
+    function givenMany(secretsOf: (name: string) => string[]): ScriptedSource {
+      const source = given();
+      for (const name of names) setFetching(source, name, ...secretsOf(name));
+      return source;
+    }
+
+    /** Clusters that were given up, by the limit after which they were. */
+    function steps(world: AdsWorld, count: number): number[] {
+      const sizes: number[] = [];
+      for (let step = 0; step < count; step++) {
+        world.clock.advance(limitMs);
+        world.readAll();
+        sizes.push(world.rollout.givenUp.length);
+      }
+      return sizes;
+    }
+
+    test('the least common are given up first, then as many again with each limit, until all are', () => {
+      const world = reconnect(givenMany((name) => ['common', ...(name === 'c250' ? ['rare'] : [])]));
+      expect(steps(world, 1)).toEqual([firstSuspects]);
+      expect(world.rollout.givenUp.map(({ name }) => name)).toEqual(expect.arrayContaining(['a', 'c250']));
+      expect(steps(world, 4)).toEqual([2 * firstSuspects, many + 1, many + 1, many + 1]);
+      expect(world.awaitsClusters).toBe(false);
+      expect(world.abandoned.size).toBe(many + 2);
+    });
+
+    test('no more are given up when the client has acknowledged them, and it keeps what it was sent', () => {
+      const world = reconnect(givenMany(() => ['common']));
+      world.readAll();
+      world.clock.advance(limitMs);
+      const [clusters] = world.readAll();
+      acknowledge(world, clusters!);
+      expect(steps(world, 3)).toEqual([firstSuspects, firstSuspects, firstSuspects]);
+    });
+
+    test('all that fetch a secret which the client requests and which does not exist are given up at once', () => {
+      const source = givenMany((name) => (name < 'c200' ? ['missing'] : ['common']));
+      source.set(secretType, 'common');
+      const world = reconnect(source, { servesSecrets: true });
+      if (delta) world.delta({ typeUrl: secretType, resourceNamesSubscribe: ['missing', 'common'] });
+      else world.sotw({ typeUrl: secretType, resourceNames: ['missing', 'common'] });
+      steps(world, 1);
+      const givenUp = new Set(world.rollout.givenUp.map(({ name }) => name));
+      expect(names.filter((name) => name < 'c200' && !givenUp.has(name))).toEqual([]);
+    });
+
+    test('a client that requests all clusters and does not acknowledge them has each given up in the end', () => {
+      const world = new AdsWorld({ delta, source: givenMany((name) => [name]), makesBeforeBreak: true });
+      const has = Object.fromEntries(['a', ...names].map((name) => [name, 'old']));
+      if (delta) world.delta({ typeUrl: clusterType, initialResourceVersions: has });
+      else world.sotw({ typeUrl: clusterType, versionInfo: 'old' });
+      world.readAll();
+      const sizes = steps(world, 4);
+      // In delta it is known which clusters have changed: they are given up together.
+      expect(sizes.at(0)).toBe(delta ? many + 1 : firstSuspects);
+      expect(sizes.at(-1)).toBe(many + 1);
+      expect(world.watch(clusterType)!.nonceAcked).toBe('');
+    });
+  });
+});
