@@ -80,7 +80,7 @@ const parts: readonly Part[] = [
   {
     name: 'churn',
     command: 'npm run test:churn',
-    short: 'npm run test:churn -- --minutes 0.2 --services 60 --proxies 20',
+    short: 'npm run test:churn -- --minutes 0.2 --services 60 --proxies 20 --removal-delay 200',
     gave: /^churn: /,
   },
   {

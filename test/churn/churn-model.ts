@@ -77,6 +77,13 @@ export const changeKinds = [
 ] as const;
 export type ChangeKind = (typeof changeKinds)[number];
 
+/** What a proxy is sent because of a change: the resource comes, goes, or has other content. */
+export interface Brought {
+  readonly kind: Kind;
+  readonly name: string;
+  readonly how: 'arrival' | 'removal' | 'content';
+}
+
 /** Whom a change concerns, and what it brings them. */
 export interface Affected {
   /** The host of the service; undefined: of more than one. */
@@ -85,7 +92,7 @@ export interface Affected {
   readonly namespaces: ReadonlySet<string>;
   readonly kinds: ReadonlySet<Kind>;
   /** A resource that each of them must be sent, anew or as gone; undefined: none that is sure. */
-  readonly brings: { readonly kind: Kind; readonly name: string } | undefined;
+  readonly brings: Brought | undefined;
   /** Whatever else happens to the service, short of its coming or going, what this brings is not undone by it. */
   readonly isSteady: boolean;
 }
@@ -145,36 +152,36 @@ export class ChurnModel {
 
   #affectedBy(kind: ChangeKind, id: ServiceId): Omit<Affected, 'isSteady'> {
     const host = hostOf(id);
-    const cluster = { kind: 'CDS', name: clusterOf(host) } as const;
+    const cluster = (how: Brought['how']): Brought => ({ kind: 'CDS', name: clusterOf(host), how });
     const seeing = this.#listeners((listener) => this.sees(listener, id));
     switch (kind) {
       case 'endpoints':
-        return affected(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host) });
+        return affected(host, seeing, ['EDS'], { kind: 'EDS', name: clusterOf(host), how: 'content' });
       case 'route': {
         const told = seeing.filter(
           (listener) => listener !== edgeNamespace && (!isRoutePrivate(id.service) || listener === id.namespace),
         );
-        return affected(host, told, ['RDS'], { kind: 'RDS', name: routeNames.sidecar });
+        return affected(host, told, ['RDS'], { kind: 'RDS', name: routeNames.sidecar, how: 'content' });
       }
       case 'rule': {
         const told = seeing.filter((listener) => !isRulePrivate(id.service) || listener === id.namespace);
-        return affected(host, told, ['CDS', 'EDS'], cluster);
+        return affected(host, told, ['CDS', 'EDS'], cluster('content'));
       }
       case 'leave':
         this.#gone.get(id.namespace)!.add(id.service);
-        return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster);
+        return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster('removal'));
       case 'return':
         this.#gone.get(id.namespace)!.delete(id.service);
-        return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster);
+        return affected(host, seeing, ['CDS', 'EDS', 'RDS'], cluster('arrival'));
       case 'export': {
         if (!this.#turned.delete(host)) this.#turned.add(host);
         const seeingNow = new Set(this.#listeners((listener) => this.sees(listener, id)));
         const before = new Set(seeing);
         const told = listeners.filter((listener) => seeingNow.has(listener) !== before.has(listener));
-        return affected(host, told, ['CDS', 'EDS', 'RDS'], cluster);
+        return affected(host, told, ['CDS', 'EDS', 'RDS'], cluster(this.isPrivate(id) ? 'removal' : 'arrival'));
       }
       case 'gateway route':
-        return affected(host, [edgeNamespace], ['RDS'], { kind: 'RDS', name: routeNames.gateway });
+        return affected(host, [edgeNamespace], ['RDS'], { kind: 'RDS', name: routeNames.gateway, how: 'content' });
       case 'sidecar':
         this.#sidecarTurns.set(id.namespace, this.sidecarTurn(id.namespace) + 1);
         return affected(undefined, [id.namespace], ['CDS', 'EDS', 'RDS'], undefined);

@@ -2,8 +2,9 @@
 import { encodeNode } from '../sidecars/node.ts';
 import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { type ReceivedResponse, Sidecar } from '../sidecars/sidecar.ts';
-import { kinds, type Protocol } from '../sidecars/xds-types.ts';
+import { type Kind, kinds, type Protocol } from '../sidecars/xds-types.ts';
 import { edgeNamespace, namespaces, wideNamespace } from './churn-model.ts';
+import { namedClusters } from './named-clusters.ts';
 import { lateMs, type Oracle } from './oracle.ts';
 import { differences, type Holdings } from './verdict.ts';
 
@@ -15,6 +16,12 @@ export interface ChurnProxy {
   readonly sidecar: Sidecar;
   /** Since when only a change may make the server send it something; Infinity while that is not so. */
   quietSinceMs: number;
+  /** Clusters that its routes name, by route configuration. */
+  readonly named: Map<string, ReadonlySet<string>>;
+  /** Its last answers for routes or listeners were rejections: it may need all clusters that it had. */
+  readonly rejecting: Set<Kind>;
+  /** When it accepted routes or listeners after it had rejected some: clusters that were kept for that are removed later. */
+  acceptedMs: number;
   /** When it was sent something new of each resource last, by kind and name. */
   readonly newsAtMs: Map<string, number>;
   /** What happens to it just now. */
@@ -42,6 +49,8 @@ export interface ChurnCounts {
   /** What changes brought to proxies, and how many of these it was looked for by itself. */
   readonly missed: readonly string[];
   readonly judged: number;
+  /** Clusters that were removed while a route named them, and routes that came before the clusters that they name. */
+  readonly unordered: readonly string[];
 }
 
 /** After it came, read on or answered with an error: how long the server may still be sending because of that. */
@@ -69,6 +78,7 @@ export class ChurnProxies {
     unexplained: [] as string[],
     late: [] as string[],
     missed: [] as string[],
+    unordered: [] as string[],
     judged: 0,
   };
 
@@ -105,9 +115,13 @@ export class ChurnProxies {
 
   /** Whether what changes bring has come to all whom they concern: to those to whom nothing happened in the meantime. */
   judgeNews(ofAll = false): void {
-    for (const { sinceMs, kind, name, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
-      for (const { name: who, namespace, quietSinceMs, newsAtMs } of this.all) {
+    for (const { sinceMs, kind, name, how, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
+      for (const proxy of this.all) {
+        const { name: who, namespace, quietSinceMs, newsAtMs } = proxy;
         if (!affected.has(namespace) || quietSinceMs > sinceMs) continue;
+        if (how === 'removal' && mayKeep(proxy, name)) continue;
+        // A cluster that it kept is there already when its service comes back.
+        if (how === 'arrival' && isNamed(proxy, name) && proxy.sidecar.resources('CDS').has(name)) continue;
         this.#counts.judged++;
         const atMs = newsAtMs.get(`${kind} ${name}`) ?? Number.NEGATIVE_INFINITY;
         if (atMs < sinceMs) this.#counts.missed.push(`${who} was not sent ${kind} ${name} within ${seconds(lateMs)}`);
@@ -156,7 +170,7 @@ export class ChurnProxies {
     this.#open(fresh);
     while (!fresh.sidecar.isFull && this.#now() < deadline) await new Promise((done) => setTimeout(done, 5));
     const found = fresh.sidecar.isFull
-      ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar))
+      ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar), (cluster) => mayKeep(proxy, cluster))
       : [`a fresh proxy has not everything after ${timeoutMs} ms`];
     fresh.trouble = 'away';
     fresh.sidecar.close();
@@ -195,6 +209,9 @@ export class ChurnProxies {
       clustersAtMs: Number.NEGATIVE_INFINITY,
       clustersToWarm: 0,
       newsAtMs: new Map(),
+      named: new Map(),
+      rejecting: new Set(),
+      acceptedMs: Number.NEGATIVE_INFINITY,
       lastTrouble: { what: 'it was made', atMs: this.#now() },
     };
     return proxy;
@@ -207,8 +224,10 @@ export class ChurnProxies {
     proxy.sidecar.open();
   }
 
-  #note(proxy: ChurnProxy, { kind, batch, rejected, isNews, news }: ReceivedResponse): void {
+  #note(proxy: ChurnProxy, response: ReceivedResponse): void {
+    const { kind, batch, rejected, isNews, news } = response;
     const now = this.#now();
+    const unordered = [...this.#noteNamed(proxy, response), ...removedInUse(proxy, kind, news)];
     proxy.lastResponseMs = now;
     this.#counts.responses++;
     if (!isNews) this.#counts.redundant++;
@@ -225,18 +244,40 @@ export class ChurnProxies {
       proxy.quietSinceMs = now + settlingMs;
     }
     if (now < proxy.quietSinceMs) return;
+    for (const line of unordered) this.#tell('unordered', proxy, line);
     if (!isNews) {
       if (isWarming) return;
       this.#tell('unexplained', proxy, `${kind} that it had: ${few([...batch.keys()])}`);
       return;
     }
-    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, news, now);
+    // What it kept because it rejected routes is removed long after the change.
+    const isAwaited = this.#oracle.isRemovalDue(proxy.acceptedMs, now);
+    const isRemoved = (name: string): boolean => kind !== 'RDS' && !proxy.sidecar.resources('CDS').has(name);
+    const others = isAwaited ? news.filter((name) => !isRemoved(name)) : news;
+    const { unexplained, late } = this.#oracle.explain(proxy.namespace, kind, others, now);
     if (unexplained.length > 0)
       this.#tell('unexplained', proxy, `${kind} that no change explains: ${few(unexplained)}`);
     if (late.length > 0) this.#tell('late', proxy, `${kind} long after the change: ${few(late)}`);
   }
 
-  #tell(what: 'unexplained' | 'late', proxy: ChurnProxy, sent: string): void {
+  /** Takes note of the clusters that routes name. @returns what is wrong */
+  #noteNamed(proxy: ChurnProxy, { kind, batch, resources, rejected }: ReceivedResponse): string[] {
+    if (kind === 'LDS' || kind === 'RDS') {
+      if (rejected) proxy.rejecting.add(kind);
+      else if (proxy.rejecting.delete(kind)) proxy.acceptedMs = this.#now();
+    }
+    if (kind !== 'RDS') return [];
+    const named = namedClusters(batch, resources, proxy.protocol === 'delta');
+    for (const [name, clusters] of named) proxy.named.set(name, clusters);
+    // A gateway's routes may lead to a service that is gone.
+    if (proxy.namespace === edgeNamespace) return [];
+    const has = proxy.sidecar.resources('CDS');
+    // These proxies acknowledge clusters before they request endpoints: routes may come before endpoints.
+    const missing = [...named.values()].flatMap((clusters) => [...clusters].filter((cluster) => !has.has(cluster)));
+    return missing.length === 0 ? [] : [`routes before the clusters that they name: ${few(missing)}`];
+  }
+
+  #tell(what: 'unexplained' | 'late' | 'unordered', proxy: ChurnProxy, sent: string): void {
     const { name, lastTrouble } = proxy;
     const ago = seconds(this.#now() - lastTrouble.atMs);
     this.#counts[what].push(`${name} was sent ${sent}; ${lastTrouble.what} ${ago} before`);
@@ -276,4 +317,21 @@ export function holdingsOf(sidecar: Sidecar): Holdings {
       return [kind, new Map(asked.map(({ name, digest }) => [name, digest]))];
     }),
   );
+}
+
+/** Whether a route of the proxy leads to the cluster. */
+function isNamed({ named }: ChurnProxy, cluster: string): boolean {
+  return [...named.values()].some((clusters) => clusters.has(cluster));
+}
+
+/** Whether the proxy may have a cluster that is no longer configured for it. */
+export function mayKeep(proxy: ChurnProxy, cluster: string): boolean {
+  return proxy.rejecting.size > 0 || isNamed(proxy, cluster);
+}
+
+/** @param news names of what has changed */
+function removedInUse(proxy: ChurnProxy, kind: Kind, news: readonly string[]): string[] {
+  if (kind !== 'CDS') return [];
+  const removed = news.filter((name) => !proxy.sidecar.resources('CDS').has(name) && isNamed(proxy, name));
+  return removed.length === 0 ? [] : [`the removal of clusters that its routes name: ${few(removed)}`];
 }

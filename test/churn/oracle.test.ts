@@ -66,6 +66,18 @@ describe('what a change brings', () => {
     expect(oracle.takeDue(4 * lateMs, true)).toHaveLength(2);
   });
 
+  test('must have come later where it is a removal, and is not sure if the service comes back before', () => {
+    const model = new ChurnModel(20);
+    const oracle = new Oracle(20_000);
+    oracle.changed(model.apply('leave', id), 0);
+    expect(oracle.takeDue(lateMs + 19_999, false)).toEqual([]);
+    expect(oracle.takeDue(lateMs + 20_000, false)).toMatchObject([{ kind: 'CDS', name: cluster, how: 'removal' }]);
+    oracle.changed(model.apply('return', id), 200_000);
+    oracle.changed(model.apply('leave', id), 300_000);
+    oracle.changed(model.apply('return', id), 300_000 + lateMs + 15_000);
+    expect(oracle.takeDue(400_000, true)).toMatchObject([{ sinceMs: 200_000, how: 'arrival' }]);
+  });
+
   test('is not sure for a namespace whose Sidecar object changed about then', () => {
     const { oracle, change } = given();
     change('endpoints', 0);

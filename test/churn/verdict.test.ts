@@ -22,6 +22,31 @@ test('differences between two proxies are named by kind and resource', () => {
   expect(differences(should, should)).toEqual([]);
 });
 
+test('a cluster that is no longer configured may be kept with its endpoints, if a route names it; anything else may not', () => {
+  const has = {
+    CDS: new Map([
+      ['outbound|80||named', '1'],
+      ['outbound|80||unnamed', '1'],
+    ]),
+    EDS: new Map([['outbound|80||named', '1']]),
+    RDS: new Map([['outbound|80||named', '1']]),
+  };
+  const none = new Map<string, string>();
+  const mayKeep = (cluster: string): boolean => cluster === 'outbound|80||named';
+  expect(differences(has, { CDS: none, EDS: none, RDS: none }, mayKeep)).toEqual([
+    'CDS outbound|80||unnamed should be gone',
+    'RDS outbound|80||named should be gone',
+  ]);
+  // What is configured must be the latest, whatever names it.
+  const newer = new Map([['outbound|80||named', '2']]);
+  expect(differences({ CDS: new Map(has.EDS) }, { CDS: newer }, mayKeep)).toEqual([
+    'CDS outbound|80||named is not the latest',
+  ]);
+  expect(differences({ CDS: none }, { CDS: newer }, mayKeep)).toEqual(['CDS outbound|80||named is missing']);
+  expect(hostDifferences(has.CDS.keys(), [], mayKeep)).toEqual(['it should not see unnamed']);
+  expect(hostDifferences(has.CDS.keys(), ['named', 'unnamed', 'lost'], mayKeep)).toEqual(['it should see lost']);
+});
+
 describe('growth of memory', () => {
   const minutes = (heapOf: (minute: number) => number, rssOf = heapOf): MemorySample[] =>
     Array.from({ length: 120 }, (_, i) => ({ atMs: i * 5_000, heapMib: heapOf(i / 12), rssMib: rssOf(i / 12) }));

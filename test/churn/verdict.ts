@@ -4,12 +4,21 @@ import { medianOf } from '../bench/statistics.ts';
 /** By kind of resource: name and digest of the content. */
 export type Holdings = Readonly<Record<string, ReadonlyMap<string, string>>>;
 
-/** What one has and the other does not, or has with another content; one line each. */
-export function differences(has: Holdings, should: Holdings): string[] {
+/**
+ * What one has and the other does not, or has with another content; one line each.
+ *
+ * @param mayKeep whether it may have a cluster, with its endpoints, that the other does not have
+ */
+export function differences(
+  has: Holdings,
+  should: Holdings,
+  mayKeep: (cluster: string) => boolean = () => false,
+): string[] {
   return Object.keys(should).flatMap((kind) => {
     const [mine, theirs] = [has[kind] ?? new Map<string, string>(), should[kind]!];
     const missing = [...theirs.keys()].filter((name) => !mine.has(name));
-    const stale = [...mine.keys()].filter((name) => !theirs.has(name));
+    const isOfCluster = kind === 'CDS' || kind === 'EDS';
+    const stale = [...mine.keys()].filter((name) => !theirs.has(name) && !(isOfCluster && mayKeep(name)));
     const old = [...theirs].filter(([name, digest]) => mine.has(name) && mine.get(name) !== digest);
     return [
       ...missing.map((name) => `${kind} ${name} is missing`),
@@ -19,13 +28,25 @@ export function differences(has: Holdings, should: Holdings): string[] {
   });
 }
 
-/** Services whose clusters a proxy has and should not see, or sees and has no cluster of; one line each. */
-export function hostDifferences(clusters: Iterable<string>, hosts: readonly string[]): string[] {
-  const has = new Set([...clusters].flatMap((name) => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1] ?? []));
+/**
+ * Services whose clusters a proxy has and should not see, or sees and has no cluster of; one line each.
+ *
+ * @param mayKeep as of {@link differences}
+ */
+export function hostDifferences(
+  clusters: Iterable<string>,
+  hosts: readonly string[],
+  mayKeep: (cluster: string) => boolean = () => false,
+): string[] {
+  const names = [...clusters];
+  const hostsOf = (some: readonly string[]): Set<string> =>
+    new Set(some.flatMap((name) => /^outbound\|\d+\|[^|]*\|(.+)$/.exec(name)?.[1] ?? []));
+  const has = hostsOf(names);
+  const shown = hostsOf(names.filter((name) => !mayKeep(name)));
   const should = new Set(hosts);
   return [
     ...[...should].filter((host) => !has.has(host)).map((host) => `it should see ${host}`),
-    ...[...has].filter((host) => !should.has(host)).map((host) => `it should not see ${host}`),
+    ...[...shown].filter((host) => !should.has(host)).map((host) => `it should not see ${host}`),
   ];
 }
 

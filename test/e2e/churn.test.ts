@@ -11,7 +11,7 @@ test('churn of some seconds: no update is missed, nobody is sent what does not c
   const churn = Program.run('churn', process.execPath, {
     args: [
       join(packageRoot(), 'test/churn/churn.ts'),
-      ...['--minutes', minutes, '--services', '200', '--proxies', '50'],
+      ...['--minutes', minutes, '--services', '200', '--proxies', '50', '--removal-delay', '200'],
     ],
     env: process.env,
     cwd: packageRoot(),

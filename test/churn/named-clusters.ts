@@ -1,0 +1,44 @@
+/** Which clusters the routes in a response lead to. */
+import { Fields, textOf } from '../sidecars/protobuf-fields.ts';
+import type { ResourceBatch } from '../sidecars/resource-batches.ts';
+
+/** Names of clusters by name of the route configuration that names them. */
+export type NamedClusters = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** A name is followed by other bytes, which may look like letters. */
+const outboundCluster = /outbound\|\d+\|[^|]*\|[a-z0-9.-]+?\.svc\.cluster\.local/g;
+
+const known = new WeakMap<ResourceBatch, NamedClusters>();
+
+/**
+ * @param batch of the same resources
+ * @param resources field 2 of a DiscoveryResponse or DeltaDiscoveryResponse, repeated
+ */
+export function namedClusters(batch: ResourceBatch, resources: Buffer, isDelta: boolean): NamedClusters {
+  const read = known.get(batch) ?? readNamed(resources, isDelta);
+  known.set(batch, read);
+  return read;
+}
+
+function readNamed(resources: Buffer, isDelta: boolean): NamedClusters {
+  const named = new Map<string, ReadonlySet<string>>();
+  const fields = new Fields(resources);
+  while (fields.next()) {
+    const value = valueOf(fields.inner(), isDelta);
+    if (value !== undefined) named.set(textOf(new Fields(value), 1), clustersIn(value));
+  }
+  return named;
+}
+
+/** The message in an Any; in delta, in the Any of a Resource. */
+function valueOf(fields: Fields, isWrapped: boolean): Buffer | undefined {
+  while (fields.next()) {
+    if (fields.field !== 2) continue;
+    return isWrapped ? valueOf(fields.inner(), false) : fields.bytes.subarray(fields.start, fields.end);
+  }
+  return undefined;
+}
+
+function clustersIn(value: Buffer): ReadonlySet<string> {
+  return new Set(value.toString('latin1').match(outboundCluster));
+}
