@@ -1,6 +1,7 @@
 /** Keeps clusters at a client that are no longer configured, for as long as it may use them (machines/discovery/ads/cluster-removal.ts). */
 import type { ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, extensionType, listenerType, routeType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { isSubscribed } from '../../../../machines/discovery/ads/ads-watch.ts';
 import {
   type ClusterUse,
   evictedBetween,
@@ -264,27 +265,33 @@ export class ClusterRetention {
     const now = this.#stream.now();
     const replaced = (this.#replaced ?? []).filter(({ until }) => until > now);
     const isFull = replaced.length >= maxReplacements;
+    let found: readonly EncodedResource[] | undefined;
+    const naming = (): readonly EncodedResource[] => {
+      found ??= namingTypes.flatMap((typeUrl) => this.#subscribedResources(typeUrl));
+      return found;
+    };
     return {
       isNamed: (cluster) =>
-        this.#hasOthers || held(cluster) || namingTypes.some((typeUrl) => this.#isNamedBy(typeUrl, cluster)),
+        this.#hasOthers || held(cluster) || naming().some((resource) => references.names(resource, cluster)),
       drains: (cluster) =>
         isFull ||
         replaced.some(({ before, names }) => resourcesOf(before, names).some((one) => references.names(one, cluster))),
       unacknowledged: namingTypes.filter((typeUrl) => {
         const watch = this.#stream.watchOf(typeUrl);
-        return watch !== undefined && (watch.nonceSent !== watch.nonceAcked || watch.awaits !== undefined);
+        if (watch === undefined || !isSubscribed(watch)) return false;
+        return watch.nonceSent !== watch.nonceAcked || watch.awaits !== undefined;
       }),
       // Envoy begins to drain when the new listener is warm, which is after it has acknowledged it.
       drainSteps: Math.ceil(removal.drainMs / removal.delayMs) + 1,
     };
   }
 
-  #isNamedBy(typeUrl: string, cluster: string): boolean {
-    if (this.#stream.watchOf(typeUrl) === undefined) return false;
-    for (const resource of this.#stream.sentOf(typeUrl).resources.values()) {
-      if (this.#stream.references.names(resource, cluster)) return true;
-    }
-    return false;
+  /** Those that the client uses: Envoy unsubscribes from routes when the last listener that takes them is drained. */
+  #subscribedResources(typeUrl: string): readonly EncodedResource[] {
+    const watch = this.#stream.watchOf(typeUrl);
+    if (watch === undefined) return [];
+    const { resources } = this.#stream.sentOf(typeUrl);
+    return watch.wildcard ? [...resources.values()] : resourcesOf(resources, watch.names);
   }
 }
 

@@ -4,6 +4,7 @@
  */
 import type { AdsRequest, ResponseOrder } from '../../../../machines/discovery/ads/ads-protocol.ts';
 import { clusterType, endpointType, listenerType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { isSubscribed } from '../../../../machines/discovery/ads/ads-watch.ts';
 import { expiringClusters, isSearching, type VersionOf } from '../../../../machines/discovery/ads/cluster-limit.ts';
 import { areRemovalsDue } from '../../../../machines/discovery/ads/cluster-removal.ts';
 import {
@@ -159,6 +160,13 @@ export class RolloutGate {
     if (this.#rollout.retained.length > 0) {
       this.#update(this.#retention.acknowledged(this.#rollout, typeUrl, (cluster) => this.#isNamedLater(cluster)));
     }
+  }
+
+  /** The client has unsubscribed from what may name clusters. @param watch after that */
+  unsubscribed(typeUrl: string, watch: Watch): void {
+    if (!isGated(typeUrl) || this.#rollout.retained.length === 0) return;
+    const settledType = isSubscribed(watch) ? '' : typeUrl;
+    this.#update(this.#retention.acknowledged(this.#rollout, settledType, (cluster) => this.#isNamedLater(cluster)));
   }
 
   /** All clusters that the client was sent, if it has asked for all. */

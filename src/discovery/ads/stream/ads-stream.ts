@@ -410,6 +410,9 @@ export class AdsStream {
     this.#exchange.take({ type: 'request.received', request });
     const watch = ownValue(this.watches, typeUrl);
     if (watch === undefined) return;
+    if (before !== undefined && before.names.length > watch.names.length) {
+      this.responder.gate?.unsubscribed(typeUrl, watch);
+    }
     if (request.rejection !== null && watch.nonceRejected === watch.nonceSent) {
       clientOf(this.#life)?.resources.rejected?.(typeUrl);
     }

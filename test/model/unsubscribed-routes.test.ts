@@ -1,0 +1,69 @@
+/** Routes that a client no longer subscribes to keep no cluster (machines/discovery/ads/cluster-removal.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  /** As Envoy does when no listener takes the routes any more. */
+  function unsubscribe({ world }: Client): void {
+    if (delta) world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+    else world.sotw({ typeUrl: routeType, responseNonce: world.watch(routeType)!.nonceSent, resourceNames: [] });
+  }
+
+  /** Cluster a is no longer configured, but another one is. */
+  function removeCluster(client: Client): void {
+    client.source.remove(clusterType, 'a');
+    client.source.set(clusterType, 'b');
+    client.source.set(endpointType, 'b');
+    client.world.push(clusterType);
+    client.take();
+  }
+
+  const isRemoved = (seen: readonly Seen[]): boolean =>
+    seen.some(({ typeUrl, resources, removed }) =>
+      typeUrl !== clusterType ? false : delta ? removed.includes('a') : !resources.has('a'),
+    );
+
+  test('a cluster that only such routes named is removed after the delay', () => {
+    const client = settled(delta);
+    unsubscribe(client);
+    removeCluster(client);
+    expect(client.world.rollout.retained).toMatchObject([{ name: 'a', state: 'lingering' }]);
+    client.world.clock.advance(20_000);
+    expect(isRemoved(client.world.readAll())).toBe(true);
+  });
+
+  test('a cluster that is kept for routes is removed after the client has unsubscribed from them', () => {
+    const client = settled(delta);
+    removeCluster(client);
+    expect(client.world.rollout.retained).toMatchObject([{ name: 'a', state: 'named' }]);
+    client.world.clock.advance(100_000);
+    expect(isRemoved(client.world.readAll())).toBe(false);
+    unsubscribe(client);
+    client.world.clock.advance(4_999);
+    expect(isRemoved(client.world.readAll())).toBe(false);
+    client.world.clock.advance(20_000);
+    expect(isRemoved(client.world.readAll())).toBe(true);
+  });
+
+  test('a rejection of routes to which the client no longer subscribes delays no removal', () => {
+    const client = settled(delta);
+    client.source.setNaming(routeType, 'r', 'b');
+    client.source.set(clusterType, 'b');
+    client.source.set(endpointType, 'b');
+    client.world.push(routeType);
+    client.ack(client.world.read()!, ['r'], 'rejected');
+    unsubscribe(client);
+    removeCluster(client);
+    client.world.clock.advance(20_000);
+    expect(isRemoved(client.world.readAll())).toBe(true);
+  });
+});
