@@ -103,12 +103,18 @@ const sinks: readonly {
     {
       sink: `a message of the log (JSON: ${asJson})`,
       isLine: true,
-      text: () => logged(asJson, (log) => log.warn(hostileText)),
+      text: () => logged(asJson, (log) => log.relay('envoy.output', 'warn', hostileText)),
+    },
+    {
+      sink: `a field in a message of the log (JSON: ${asJson})`,
+      isLine: true,
+      text: () =>
+        logged(asJson, (log) => log.info('state.changed', { actor: 'a', from: 'b', to: 'c', cause: hostileText })),
     },
     {
       sink: `a field of the log (JSON: ${asJson})`,
       isLine: true,
-      text: () => logged(asJson, (log) => log.warn('x', { reason: hostileText, ...inJson })),
+      text: () => logged(asJson, (log) => log.warn('upstream.failed', { reason: hostileText, ...inJson })),
     },
     {
       sink: `Envoy's log (JSON: ${asJson})`,
@@ -192,7 +198,7 @@ describe('hostile text', () => {
   test('leaves JSON valid and its value the same', async () => {
     const wellFormed = JSON.parse(JSON.stringify(inJson)) as object;
     expect(JSON.parse(await answered(inJson))).toEqual(wellFormed);
-    expect(JSON.parse(logged(true, (log) => log.warn('x', { reason: hostileText })))).toMatchObject({
+    expect(JSON.parse(logged(true, (log) => log.warn('upstream.failed', { reason: hostileText })))).toMatchObject({
       reason: hostileText,
     });
   });

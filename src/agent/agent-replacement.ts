@@ -69,10 +69,7 @@ export async function resumeWhatRuns(inheritance: Inheritance): Promise<ClaimedI
 const tellOfStranger =
   ({ log }: Inheritance) =>
   (baseId: number): void =>
-    log.warn('a process that is no agent of this container has the name of a base id: Envoys go on without it', {
-      baseId,
-      name: `@${nameOfId(baseId)}`,
-    });
+    log.warn('baseId.taken', { baseId, name: `@${nameOfId(baseId)}` });
 
 /**
  * The base ids first, and then what runs under them: nothing is touched that another agent has.

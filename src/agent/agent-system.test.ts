@@ -1,4 +1,5 @@
 /** The whole agent with the real Envoy, from its command line. The bootstrap is the test's own: no control plane. */
+
 import { type ChildProcess, spawn } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
 import { createSocket } from 'node:dgram';
@@ -14,6 +15,7 @@ import { createAuthority } from '../../test/certs/authority.ts';
 import { replaceFiles } from '../../test/certs/certificate-directory.ts';
 import { envoyBinary, freePort, temporaryFolder, writeAdminOnlyBootstrap } from '../../test/fixtures/real-envoy.ts';
 import { patienceMs } from '../../test/harness/eventually.ts';
+import { linesOf } from '../../test/harness/logged-line.ts';
 import { programFile } from '../../test/harness/program-files.ts';
 import type { TraceLine } from '../runtime/trace/trace.ts';
 import { createAdminClient } from './admin/admin-client.ts';
@@ -25,6 +27,8 @@ interface Agent {
   readonly statusPort: number;
   readonly certificates: string;
   output(): string;
+  /** Lines of the output that are complete. */
+  lines(): string[];
   exit(): Promise<{ code: number | null; signal: string | null }>;
   /** What the status port says. */
   ready(): Promise<boolean>;
@@ -76,6 +80,7 @@ async function startAgent(
     statusPort,
     certificates,
     output: () => output,
+    lines: () => output.split('\n').slice(0, -1),
     exit: async () => {
       const [code, signal] = await ended;
       return { code, signal };
@@ -161,14 +166,16 @@ test('serves, restarts hot by SIGHUP and by certificate, recovers from a crash, 
   expect(sharedMemory(agent)).toEqual([]);
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
   // A probe each second would be two lines each second.
-  expect(agent.output()).not.toContain('(readiness.');
-  expect(agent.output().trimEnd().split('\n').at(-1)).toMatch(/the agent ended [\d.]+ m?s after SIGTERM, as ordered/);
-  expect(agent.output()).toMatch(/epoch-2: running\.initializing\.[a-z ]+ → running\.live \(probe\.passed/);
+  expect(agent.output()).not.toContain('readiness.');
+  expect(
+    linesOf([agent.lines().at(-1)!], 'agent.exited', { result: /ended [\d.]+ m?s after SIGTERM, as ordered/ }),
+  ).toHaveLength(1);
+  const served = { actor: 'epoch-2', to: 'serving', on: 'probe.passed' };
+  expect(linesOf(agent.lines(), 'state.changed', served)).toHaveLength(1);
   // Whether the kernel counts out-of-memory kills depends on the machine.
   expect(agent.output()).toMatch(/signal SIGKILL: (killed, )?not by this agent/);
-  expect(agent.output()).toMatch(
-    /epoch-2 is live +restart\.reason="configuration changed" +restart\.how="hot restart"/,
-  );
+  const why = { 'restart.reason': 'configuration changed', 'restart.how': 'hot restart' };
+  expect(linesOf(agent.lines(), 'restart.ended.live', { epoch: 'epoch-2', ...why })).toHaveLength(1);
 });
 
 test('a killed agent leaves no Envoy, and the next one sweeps what is left of it', async () => {
@@ -188,7 +195,7 @@ test('a killed agent leaves no Envoy, and the next one sweeps what is left of it
 
 test('a killed agent leaves no Envoy that had only just been started', async () => {
   const agent = await startAgent();
-  await until('there is a process', () => agent.output().includes('(process.spawned'));
+  await until('there is a process', () => linesOf(agent.lines(), 'process.spawned').length > 0);
   agent.process.kill('SIGKILL');
   await agent.exit();
   await until('the Envoy is gone', () => agent.envoys().length === 0);
@@ -202,7 +209,10 @@ test('two signals end the agent at once, however long it was to drain', async ()
   const agent = await startAgent({ flags: ['--terminationDrainDuration', '60s'] });
   await until('the agent is ready', () => agent.ready());
   agent.process.kill('SIGINT');
-  await until('it drains', () => agent.output().includes('shutdown: draining'));
+  await until(
+    'it drains',
+    () => linesOf(agent.lines(), 'state.changed', { actor: 'epoch-0', to: 'draining' }).length > 0,
+  );
   agent.process.kill('SIGINT');
   expect(await agent.exit()).toEqual({ code: 0, signal: null });
   expect(sharedMemory(agent)).toEqual([]);
@@ -273,7 +283,8 @@ test('a status port in use ends the agent with one clear error', async () => {
   const { port } = other.address() as { port: number };
   const agent = await startAgent({ statusPort: port });
   expect(await agent.exit()).toEqual({ code: 1, signal: null });
-  expect(agent.output()).toMatch(new RegExp(`the agent ended in trouble: status port ${port} is in use`));
+  const result = new RegExp(`ended in trouble: status port ${port} is in use`);
+  expect(linesOf(agent.lines(), 'agent.failed', { result })).toHaveLength(1);
   expect(agent.output()).toMatch(new RegExp(`^pilot-agent: status port ${port} is in use: end the program`, 'm'));
   expect(readdirSync(join(agent.folder, 'run'))).toEqual([]);
 });
@@ -290,7 +301,7 @@ test('mistakes on the command line end the agent before anything is started', as
 test('flags that nobody knows are ignored with a warning; with --applicationPorts an Envoy that serves none is not ready', async () => {
   const agent = await startAgent({ flags: ['--fromTheFuture', 'x', '--applicationPorts', '8080'] });
   await agent.live(0);
-  expect(agent.output()).toContain('flags that mean nothing here are ignored');
+  expect(linesOf(agent.lines(), 'option.unknown', { flags: /--fromTheFuture/ })).toHaveLength(1);
   const says = "no inbound listener for any of the application's ports (8080)";
   await until('it says why', async () => !(await agent.ready()) && agent.output().includes(says), agent.output);
   agent.process.kill('SIGTERM');

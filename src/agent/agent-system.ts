@@ -46,10 +46,11 @@ import { SecretCounts } from './secrets/secret-counts.ts';
 import { SecretVault } from './secrets/secret-vault.ts';
 import { workloadSecrets } from './secrets/workload-secrets.ts';
 import { type SignalInbox, signals } from './signals.ts';
+import { agentLog } from './status/agent-log.ts';
 import { AgentMetrics } from './status/agent-metrics.ts';
+import { agentStates } from './status/agent-states.ts';
 import { ApplicationProber } from './status/application-prober.ts';
 import { LivingEpochs } from './status/living-epochs.ts';
-import { restartLogLine } from './status/restart-log.ts';
 import { statusServer } from './status/status-server.ts';
 import { supervision } from './supervision.ts';
 import { XdsActivity } from './xds/xds-activity.ts';
@@ -68,7 +69,7 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
       trouble: ['no agent of this container is replaced while it runs: LIVE_RESTORE is not in force'],
     };
   }
-  for (const warning of options.warnings) log.warn(warning);
+  for (const warning of options.warnings) log.write(warning);
   const { hotRestart, config } = options;
   const configPath = config.customConfigFile ? undefined : config.configPath;
   requireFolders({ runDir: chooseRunDir(options.runDir), configPath, hotRestart });
@@ -76,16 +77,15 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
   const { unknownOwners = [] } = net.record ?? {};
   if (unknownOwners.length > 0) {
     const directories = unknownOwners.join(', ');
-    log.info('records of other containers are left: nobody here can tell whether those live', { directories });
+    log.info('agent.recordsSkipped', { directories });
   }
   const xds = new XdsActivity();
   const metrics = new AgentMetrics(undefined, program.unwrittenLines, xds);
   metrics.identityIs(options.identity.settings);
   const openFence = lastFence(log, metrics);
   const stopLogging = logRecords(recorder, log.scope('agent'), {
-    // A probe asks each second.
-    quiet: (actor, cause) => actor === 'start-limiter' || cause.startsWith('readiness.'),
-    tell: restartLogLine,
+    states: agentStates,
+    entry: agentLog(),
   });
   recorder.observe((record) => metrics.observe(record));
   const living = new LivingEpochs();
@@ -115,9 +115,13 @@ export async function runAgent(program: AgentProgram): Promise<AgentOutput> {
     stopLogging();
     stopFollowing();
     const left = await net.cleanUp();
-    for (const { pid, epoch } of left) log.error('an Envoy was left over and has been ended', { pid, epoch });
-    // The last line, as the debugger would say it: what comes after it is not the agent's doing.
-    if (ending.sentence !== undefined) log.info(`the agent ${redactor()(ending.sentence)}`);
+    for (const { pid, epoch } of left) log.error('envoy.leftover', { pid, epoch });
+    // The last line, in the words of the debugger: what follows it is not from the agent.
+    if (ending.sentence !== undefined) {
+      const result = redactor()(ending.sentence);
+      if (ending.isFailure) log.error('agent.failed', { result });
+      else log.info('agent.exited', { result });
+    }
     openFence();
   }
 }
@@ -149,10 +153,10 @@ function keepRecord(agent: AnyActorRef, record: AgentRecord): () => void {
 
 /** Whatever escapes costs no Envoy: the charts go on, and so does all that works without what broke. @returns undoes it */
 function lastFence(log: Logger, metrics: AgentMetrics): () => void {
-  const report = faultLog(log);
+  const report = faultLog(log, 'fault.uncaught');
   return catchUncaught((error, origin) => {
     metrics.errorEscaped(origin);
-    report(`an error escaped (${origin}); the agent goes on`, error);
+    report(error, { origin });
   });
 }
 

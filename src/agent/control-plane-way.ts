@@ -36,7 +36,7 @@ export function wayToControlPlane(
     turns,
   });
   const { headers, warnings } = xdsHeaders(env);
-  for (const warning of warnings) log.warn(warning);
+  for (const warning of warnings) log.write(warning);
   const { discoveryAddress } = config;
   return {
     discoveryAddress,

@@ -124,6 +124,6 @@ function removeQuietly(file: string, log: Logger): void {
   try {
     rmSync(file, { force: true });
   } catch (error) {
-    log.warn(`${file} could not be removed`, { reason: messageOf(error) });
+    log.warn('file.notRemoved', { file, reason: messageOf(error) });
   }
 }

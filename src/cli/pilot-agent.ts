@@ -119,13 +119,13 @@ async function proxy(args: readonly string[], flags: CommandFlags): Promise<numb
   );
   const { log, unwritten } = loggerFromFlags(flags, envoyScopeLevel(options));
   logWarnings(log);
-  if (noAddress !== undefined) log.warn(noAddress);
-  log.info(`pilot-agent ${versionLine()}`, { role, pid: process.pid });
-  log.info('flags', withoutTokens(flags));
-  log.info('limit of open files', { limit: openFilesLimit() });
-  log.info('Effective config', withoutTokens(proxyConfigToJson(options.config)));
+  if (noAddress !== undefined) log.write(noAddress);
+  log.info('agent.started', { version: versionLine(), role, pid: process.pid });
+  log.info('program.flags', withoutTokens(flags));
+  log.info('agent.fileLimit', { limit: openFilesLimit() });
+  log.info('agent.config', withoutTokens(proxyConfigToJson(options.config)));
   const unknown = args.filter((arg) => arg.startsWith('-'));
-  if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
+  if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
 
   const mode = process.env.ISTIO_META_INTERCEPTION_MODE ?? options.config.interceptionMode;
   await refuseRedirectionLoop(log, { role, intercepts: mode !== 'NONE' });
@@ -155,7 +155,7 @@ async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<stri
   const search = binaryPath === undefined ? {} : { binaryPath };
   const progress = (line: string): void => standardError.write(`${line}\n`);
   const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
-  log.info(`Envoy is ${envoy.path}`, { by: envoy.by });
+  log.info('envoy.binary', { path: envoy.path, source: envoy.by });
   void warnOfVersion(envoy.path, log);
   return envoy.path;
 }

@@ -30,9 +30,9 @@ export async function refuseRedirectionLoop(log: Logger, { role, intercepts }: A
   const reason = redirection.kind === 'unknown' ? { reason: redirection.reason } : {};
   const isExcludedByDefault = sender.uid === defaultProxy || sender.gid === defaultProxy;
   if (sender.uid === 0) {
-    log.warn(`running as root: if traffic of this host is redirected, ${advice}`, { ...sender, ...reason });
+    log.warn('agent.runsAsRoot', { ...sender, ...reason });
   } else if (redirection.kind === 'unknown' && role === 'sidecar' && !isExcludedByDefault) {
-    log.warn(`redirection unknown: if traffic of this host is redirected, ${advice}`, { ...sender, ...reason });
+    log.warn('agent.redirectionUnknown', { ...sender, ...reason });
   }
 }
 

@@ -1,7 +1,9 @@
 /** What of a cluster the control plane signs with: the authority that replicas share, and a signer of the cluster. */
+
 import { sharedOrders } from '../../machines/discovery/authority/shared-rotation.ts';
 import type { Certificate } from '../identity/certificate.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import { type AuthoritySettings, isAuthorityShared } from './authority/authority-settings.ts';
 import type { FollowedCluster } from './followed-cluster.ts';
@@ -19,7 +21,7 @@ export interface ClusterSigningOptions {
   /** Roots of the mesh, now: what a signer of the cluster signs must lead to one of them. */
   readonly roots: () => readonly Certificate[];
   readonly recorder: Recorder;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 export interface ClusterSigning {
@@ -30,14 +32,14 @@ export interface ClusterSigning {
 }
 
 export function clusterSigning(options: ClusterSigningOptions): ClusterSigning {
-  const { settings, cluster, trustDomain, roots, recorder, warn } = options;
+  const { settings, cluster, trustDomain, roots, recorder, log } = options;
   if (cluster === undefined || settings === undefined) return { shared: undefined, signer: undefined };
   const { server, authoritySecrets: secrets } = cluster;
   const { kubernetesSigner: signerName, approves, rootTtlMs: ttlMs, rsaBits, leaves } = settings;
   const now = (): Date => new Date();
   return {
     shared:
-      secrets && new SharedAuthority({ secrets, server, root: { ttlMs, rsaBits }, trustDomain, leaves, now, warn }),
+      secrets && new SharedAuthority({ secrets, server, root: { ttlMs, rsaBits }, trustDomain, leaves, now, log }),
     signer:
       signerName === '' ? undefined : new KubernetesSigner({ server, signerName, approves, roots, now, recorder }),
   };

@@ -1,6 +1,8 @@
 /** What replicas write in a cluster, each thing by the one that is elected to: what they must know for it, and all their duties. */
+
 import type { KindName } from '../model/kinds/index.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import type { Signing } from './authority/signing.ts';
 import type { ClusterSigning } from './cluster-signing.ts';
 import { clusterConfig } from './config/config-sources.ts';
@@ -35,7 +37,7 @@ export interface ClusterWritesOptions extends Pick<ObjectDistributionOptions, 'c
   /** @param changed the mesh configuration may be another */
   readonly onMesh: (changed: () => void) => void;
   /** Warns of what is written into statuses. */
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 export class ClusterWrites {
@@ -91,10 +93,10 @@ export class ClusterWrites {
   }
 
   #makeEvents(): RejectionEvents {
-    const { cluster, options, limits, warn } = this.#writes;
+    const { cluster, options, limits, log } = this.#writes;
     const { informers, identity, sources } = cluster;
     const events = new RejectionEvents({
-      ...{ lease: leaseOfRevision('chartpilot-rejection-events', options.revision), identity, warn },
+      ...{ lease: leaseOfRevision('chartpilot-rejection-events', options.revision), identity, log },
       objectOf: (kind, key) => informers.storeOf(resourceOf(kind as KindName)).get(key),
     });
     for (const source of sources.values()) {
@@ -107,7 +109,7 @@ export class ClusterWrites {
   }
 
   #makeElections(): Elections {
-    const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, warn } = this.#writes;
+    const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, log } = this.#writes;
     const { server, leaseServer, informers, identity, dnsSecrets } = cluster;
     const { namespace, leaseMs, revision, rootConfigMap, domain } = options;
     const { signer } = clusterSigning;
@@ -123,7 +125,7 @@ export class ClusterWrites {
         leads: (lease) => this.elections.leads(lease),
         ofGatewayClass: options.createsGatewayClass,
         status: {
-          ...{ server, inputs, domain, namespace, warn },
+          ...{ server, inputs, domain, namespace, log },
           ofGatewayApi: options.writesGatewayApiStatus,
           ofAddresses: options.features.autoAllocate,
         },

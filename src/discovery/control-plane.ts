@@ -132,7 +132,7 @@ export class ControlPlane {
   #isGrpcOpen = false;
   /** What was said of sources that are passed over. */
   readonly #services = new ServiceComputations();
-  #passedOver: ReadonlySet<string> = new Set();
+  #ignoredSources: ReadonlySet<string> = new Set();
   /** Made by a stage of the start, when there is a port with TLS. */
   readonly #authenticators: Authenticator[] = [];
   readonly #portCertificate: PortCertificate | undefined;
@@ -153,7 +153,8 @@ export class ControlPlane {
     const sources = { ...(this.cluster && { k8s: this.cluster.open }), ...program.sources };
     this.#program = { ...program, log, sources };
     const settings = new SettingsFiles(
-      (problem) => log.scope('mesh-config').warn(problemText(problem)),
+      ({ file, line, field, message: reason }) =>
+        log.scope('mesh-config').warn('settings.warning', { place: `${file}:${line}`, field, reason }),
       options.configLimits,
     );
     const { domain, clusterId } = options;
@@ -163,8 +164,8 @@ export class ControlPlane {
       limits: options.configLimits,
       adapters: sources,
     });
-    this.#keySets = new KeySets(guardedFetch(options.jwksAddresses), (message, fields) =>
-      log.scope('jwks').warn(message, fields),
+    this.#keySets = new KeySets(guardedFetch(options.jwksAddresses), (fields) =>
+      log.scope('jwks').warn('issuers.limitExceeded', fields),
     );
     this.#state = new MeshState({
       settings,
@@ -180,15 +181,11 @@ export class ControlPlane {
       maxEntries: options.cacheEntries,
       maxBytes: options.cacheBytes,
       thrashing: ({ remade, entries, bytes }) => {
-        const text = 'the cache of resources is too small: what it has no room for is made again and again';
-        log
-          .scope('ads')
-          .warn(`${text}; see PILOT_XDS_CACHE_BYTES and PILOT_XDS_CACHE_SIZE`, { remade, entries, bytes });
+        log.scope('ads').warn('cache.thrashing', { remade, entries, bytes });
       },
       unencodable: ({ name, schema }, error) => {
-        const text =
-          'a resource cannot be encoded: proxies keep what they had of it, or have none; this is an error of this program';
-        log.scope('ads').error(text, { resource: name, type: schema.typeName, error: messageOf(error) });
+        const fields = { resource: name, type: schema.typeName, error: messageOf(error) };
+        log.scope('ads').error('resource.unencodable', fields);
       },
       keepsClusters: options.keepsClusters,
       keepsRoutes: options.keepsRoutes,
@@ -206,7 +203,7 @@ export class ControlPlane {
         accepted: (node, typeUrl) => this.writes?.distribution.accepted(node, typeUrl),
         left: (node) => this.writes?.distribution.left(node),
       },
-      warn: (node, message) => log.scope('ads').warn(message, { node }),
+      warn: (node, reason) => log.scope('ads').warn('proxy.degraded', { node, reason }),
     });
     this.#state.onPublished((published) => {
       this.#resources.published(published);
@@ -238,7 +235,7 @@ export class ControlPlane {
       trustDomain: () => this.#state.mesh.trustDomain,
       roots: () => this.#signing?.rootsBeside ?? [],
       recorder: program.recorder,
-      warn: (message) => log.scope('authority').warn(message),
+      log: log.scope('authority'),
     });
     this.#configs.onChanges((changes, touched) => {
       this.metrics.configsChanged(changes);
@@ -287,7 +284,7 @@ export class ControlPlane {
       made: (context, typeUrl, shape, names) => this.#cache.made(context, typeUrl, shape, names),
       mesh: () => this.#state.mesh,
       onMesh: (changed) => this.#state.onPublished(changed),
-      warn: (message) => this.#log('status').warn(message),
+      log: this.#log('status'),
     });
   }
 
@@ -469,7 +466,7 @@ export class ControlPlane {
       },
       'server-certificates': () => {
         const { serialNumber, notAfter } = this.#portCertificate!.begin();
-        log.info('certificate of the secure port', { serialNumber, notAfter: notAfter.toISOString() });
+        log.info('certificate.loaded', { serialNumber, notAfter: notAfter.toISOString() });
       },
       authenticators: async () => {
         const mesh = () => this.#state.mesh;
@@ -496,9 +493,11 @@ export class ControlPlane {
   #listSources(): SourcesListed | SourcesRefused {
     const { log, sources: adapters } = this.#program;
     try {
-      const { sources, warnings } = configSources(this.#askedSources, this.#state.mesh, adapters);
-      for (const warning of warnings) if (!this.#passedOver.has(warning)) log.warn(warning);
-      this.#passedOver = new Set(warnings);
+      const { sources, ignored } = configSources(this.#askedSources, this.#state.mesh, adapters);
+      for (const [source, reason] of ignored) {
+        if (!this.#ignoredSources.has(source)) log.warn('option.configSourceIgnored', { source, reason });
+      }
+      this.#ignoredSources = new Set(ignored.keys());
       return { type: 'sources.listed', sources: [...sources] };
     } catch (error) {
       return { type: 'sources.refused', reason: messageOf(error) };
@@ -515,9 +514,9 @@ export class ControlPlane {
 
   #httpEffect() {
     const { options, access, trace, version } = this.#program;
-    const report = faultLog(this.#log('http'));
+    const report = faultLog(this.#log('http'), 'http.requestFailed');
     return httpEffect({
-      failed: (error, { method, target }) => report(`${method} ${target.slice(0, longestTarget)} failed`, error),
+      failed: (error, { method, target }) => report(error, { method, target: target.slice(0, longestTarget) }),
       addresses: options.httpAddresses,
       connections: options.httpConnections,
       version,

@@ -50,7 +50,10 @@ describe('resolveDiscoveryOptions', () => {
     );
     expect(options.push).toMatchObject({ debounceAfterMs: 100, debounceEndpoints: true });
     expect(options.warnings).toHaveLength(2);
-    expect(options.warnings).toContainEqual('PILOT_DEBOUNCE_AFTER=soon makes no sense; the default holds: 100ms');
+    expect(options.warnings).toContainEqual({
+      ...{ event: 'option.defaulted', setting: 'PILOT_DEBOUNCE_AFTER', value: 'soon' },
+      default: '100ms',
+    });
   });
 
   it('keeps nothing when the cache is switched off', () => {
@@ -101,7 +104,7 @@ describe('resolveDiscoveryOptions', () => {
     const within = (openFiles: number, env: NodeJS.ProcessEnv = {}) => {
       const { clientLimits, notes } = resolve({}, env, openFiles);
       const { maxInWhole, maxIdleInWhole } = clientLimits.strangers ?? {};
-      return [maxInWhole, maxIdleInWhole, notes.filter((note) => note.includes('xDS connections')).length];
+      return [maxInWhole, maxIdleInWhole, notes.filter(({ event }) => event === 'option.connectionsLimited').length];
     };
     expect(within(1_048_576)).toEqual([60_000, 4_096, 0]);
     expect(within(20_000)).toEqual([18_976, 4_096, 1]);
@@ -139,7 +142,9 @@ describe('resolveDiscoveryOptions', () => {
         maxEndpointsPerNamespace: 8,
       },
     });
-    expect(resolve({}, told).warnings).toEqual([expect.stringContaining('PILOT_CONFIG_MAX_BYTES')]);
+    expect(resolve({}, told).warnings).toMatchObject([
+      { event: 'option.defaulted', setting: 'PILOT_CONFIG_MAX_BYTES' },
+    ]);
   });
 
   it('serves clients also where a limit of theirs is 0, which would be nobody', () => {
@@ -154,7 +159,7 @@ describe('resolveDiscoveryOptions', () => {
   it('warns of a registry that is named twice', () => {
     const { registries, warnings } = resolve({ registries: 'Memory, Kubernetes,Memory' });
     expect(registries).toEqual(['Memory', 'Kubernetes']);
-    expect(warnings).toEqual([expect.stringContaining('Memory twice')]);
+    expect(warnings).toMatchObject([{ event: 'option.ignored', setting: '--registries', value: 'Memory' }]);
     expect(resolveDiscoveryOptions({}, {}).registries).toEqual(['Kubernetes']);
   });
 
@@ -185,7 +190,7 @@ describe('resolveDiscoveryOptions', () => {
 
   it('says which variables of the reference mean nothing here', () => {
     expect(resolve({}, { V2_REFRESH: '1s', JWT_POLICY: '', PILOT_CERT_PROVIDER: 'istiod' }).warnings).toEqual([
-      'environment variables without effect: V2_REFRESH, PILOT_CERT_PROVIDER',
+      { event: 'option.withoutEffect', settings: 'V2_REFRESH, PILOT_CERT_PROVIDER' },
     ]);
   });
 
@@ -214,8 +219,8 @@ describe('resolveDiscoveryOptions', () => {
     );
     expect([keyRefreshMs, registration.graceMs]).toEqual([576 * 3_600_000, 576 * 3_600_000]);
     expect(warnings).toEqual([
-      'PILOT_WORKLOAD_ENTRY_GRACE_PERIOD=1000h is longer than a timer can be: 576h hold',
-      'PILOT_JWT_PUB_KEY_REFRESH_INTERVAL=720h is longer than a timer can be: 576h hold',
+      { event: 'option.capped', setting: 'PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', value: '1000h', max: '576h' },
+      { event: 'option.capped', setting: 'PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', value: '720h', max: '576h' },
     ]);
   });
 

@@ -11,6 +11,7 @@ import { ChartpilotError } from '../runtime/errors.ts';
 import { allowedVariable, BlockedAddresses, blockedVariable } from '../runtime/fences/blocked-addresses.ts';
 import { connectionsOfPort } from '../runtime/fences/http-fence.ts';
 import { openFilesLimit } from '../runtime/fences/open-files.ts';
+import type { LogEntry, LogWarning } from '../runtime/log-events/log-events.ts';
 import { addressPaceLimits } from './ads/admission/address-pace.ts';
 import { strangerLimits } from './ads/admission/strangers.ts';
 import { type AdsLimits, defaultMakeBeforeBreakMs, defaultMaxNames, defaultRemovalDelayMs } from './ads/ads-limits.ts';
@@ -164,9 +165,9 @@ export interface DiscoveryOptions {
   /** Addresses that key sets of RequestAuthentications are not fetched from. */
   readonly jwksAddresses: BlockedAddresses;
   /** What is as it should be, and worth knowing: lines for the log. */
-  readonly notes: readonly string[];
+  readonly notes: readonly LogEntry[];
   /** What was strange, but no mistake: lines for the log. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly LogWarning[];
 }
 
 export interface RegistrationOptions {
@@ -189,18 +190,20 @@ export function resolveDiscoveryOptions(
   env: NodeJS.ProcessEnv,
   openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY,
 ): DiscoveryOptions {
-  const warnings: string[] = [];
-  const notes: string[] = [];
-  const warn = (warning: string): void => void warnings.push(warning);
+  const warnings: LogWarning[] = [];
+  const notes: LogEntry[] = [];
+  const warn = (warning: LogWarning): void => void warnings.push(warning);
   const from = new Environment(env, warn);
   const unread = variablesWithoutEffect.filter((name) => from.isSet(name));
-  if (unread.length > 0) warn(`environment variables without effect: ${unread.join(', ')}`);
-  if (flags.httpsAddr) warn(`--httpsAddr ${flags.httpsAddr}: webhooks are not served, the port is not opened`);
+  if (unread.length > 0) warn({ event: 'option.withoutEffect', settings: unread.join(', ') });
+  if (flags.httpsAddr) {
+    warn({ event: 'option.withoutEffect', settings: '--httpsAddr', reason: 'webhooks are not supported yet' });
+  }
   const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
   const features = featuresOf(from);
   const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
   if (secretsOnPlaintext) {
-    warn('PILOT_SECRETS_ON_PLAINTEXT: private keys are served to every client of a plaintext port');
+    warn({ event: 'option.secretsOnPlaintext', setting: 'PILOT_SECRETS_ON_PLAINTEXT' });
   }
   const authority = authoritySettingsOf(from);
   if (isAuthorityShared(authority) && authority.stateDirectory !== '') {
@@ -288,12 +291,16 @@ export function resolveDiscoveryOptions(
 }
 
 /** A Lease says whole seconds. */
-function leaseMsOf(from: Environment, warn: (warning: string) => void): number {
+function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): number {
   const ms = from.timerMs('PILOT_LEASE_DURATION', usualLeaseMs);
   if (ms >= shortestLeaseMs && ms % 1_000 === 0) return ms;
-  warn(
-    `PILOT_LEASE_DURATION: must be whole seconds, at least ${shortestLeaseMs} ms, got ${ms} ms; using ${usualLeaseMs} ms`,
-  );
+  warn({
+    event: 'option.defaulted',
+    setting: 'PILOT_LEASE_DURATION',
+    value: `${ms}ms`,
+    default: `${usualLeaseMs}ms`,
+    reason: `must be whole seconds, >= ${shortestLeaseMs / 1_000}s`,
+  });
   return usualLeaseMs;
 }
 
@@ -330,13 +337,13 @@ function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
 function clientLimitsOf(
   from: Environment,
   openFiles: number,
-  note: (text: string) => void,
+  note: (entry: LogEntry) => void,
 ): DiscoveryOptions['clientLimits'] {
   const { maxPerAddress, maxIdlePerAddress } = strangerLimits;
   const wanted = from.number('PILOT_XDS_MAX_CONNECTIONS', strangerLimits.maxInWhole, 1);
   const maxInWhole = Math.min(wanted, connectionsWithin(openFiles));
   if (maxInWhole < wanted) {
-    note(`at most ${maxInWhole} xDS connections, not ${wanted}: ${openFiles} files may be open (ulimit -n)`);
+    note({ event: 'option.connectionsLimited', connections: maxInWhole, wanted, openFiles });
   }
   const perSecond = from.number('PILOT_XDS_UNIDENTIFIED_RATE_PER_ADDRESS', addressPaceLimits.perSecond, 1);
   return {

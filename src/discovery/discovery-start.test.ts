@@ -1,4 +1,5 @@
 /** Each stage of the start fails once, for a reason of this world; nothing is left behind (spec/discovery.md §2). */
+
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { createAuthority } from '../../test/certs/authority.ts';
 import { ControlPlane, stopControlPlanes } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
+import { linesOf } from '../../test/harness/logged-line.ts';
 import type { DiscoveryFlags } from './discovery-options.ts';
 
 let holder: Server;
@@ -145,9 +147,8 @@ describe('the start', () => {
       writeFileSync(join(root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromCidr: everywhere}]}}\n');
     });
     await plane.ready();
-    const troubles = plane.troubles().join('\n');
-    expect(troubles).toMatch(/mesh:1: .*connectTimeout/);
-    expect(troubles).toMatch(/meshNetworks:1: .*fromCidr/);
+    expect(linesOf(plane.lines, 'object.rejected', { place: /mesh:1/, reason: /connectTimeout/ })).toHaveLength(1);
+    expect(linesOf(plane.lines, 'object.rejected', { place: /meshNetworks:1/, reason: /fromCidr/ })).toHaveLength(1);
   });
 
   it('leaves nothing behind when all goes well and it is told to end', async () => {

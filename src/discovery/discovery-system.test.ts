@@ -1,4 +1,5 @@
 /** The whole control plane in this process: files in, gRPC and HTTP out. */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { hostname, tmpdir } from 'node:os';
@@ -14,6 +15,7 @@ import {
   stopControlPlanes,
 } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
+import { linesOf } from '../../test/harness/logged-line.ts';
 import { msWithoutQueueing } from '../../test/harness/without-queueing.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
@@ -87,8 +89,9 @@ spec:
   servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ['*']}]
 `;
     plane.write('gateway.yaml', gateway);
-    await eventually('the change was taken up', () =>
-      plane.lines.some((line) => /push .*Gateway\/shop\/front/.test(line)),
+    await eventually(
+      'the change was taken up',
+      () => linesOf(plane.lines, 'clients.push', { configs: /Gateway\/shop\/front/ }).length > 0,
     );
     expect(await stream.unexpected()).toEqual([]);
   });
@@ -98,8 +101,9 @@ spec:
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
     plane.write('cart.yaml', serviceEntry().replace('resolution:', 'resolutoin:'));
-    await eventually('the mistake is told', () =>
-      plane.troubles().some((line) => /cart\.yaml:\d+.*resolutoin/.test(line)),
+    await eventually(
+      'the mistake is told',
+      () => linesOf(plane.lines, 'object.rejected', { place: /cart\.yaml:\d+/, reason: /resolutoin/ }).length > 0,
     );
     expect(await stream.unexpected()).toEqual([]);
     expect((await plane.subscribe()).clusters).toContain(cartCluster);
@@ -120,14 +124,17 @@ spec:
     expect(cart?.connectTimeout?.seconds).toBe(3n);
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushed.nonce });
     writeFileSync(join(plane.root, 'mesh'), 'connectTimeout: soon\n');
-    await eventually('the mistake is told', () => plane.troubles().some((line) => /mesh:1.*connectTimeout/.test(line)));
+    await eventually(
+      'the mistake is told',
+      () => linesOf(plane.lines, 'object.rejected', { place: /mesh:1/, reason: /connectTimeout/ }).length > 0,
+    );
     expect(await stream.unexpected()).toEqual([]);
   });
 
   it('brings everyone up to date when the networks change', async () => {
     const plane = await ControlPlane.serving();
     writeFileSync(join(plane.root, 'meshNetworks'), 'networks: {west: {endpoints: [{fromRegistry: Kubernetes}]}}\n');
-    await eventually('everything is pushed', () => plane.lines.some((line) => /push .*: everything/.test(line)));
+    await eventually('everything is pushed', () => linesOf(plane.lines, 'clients.push', { configs: '*' }).length > 0);
     expect((await plane.get('/debug/networkz')).json()).toMatchObject({
       networks: { west: { endpoints: [{ fromRegistry: 'Kubernetes' }] } },
     });
@@ -174,11 +181,15 @@ spec:
       stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
       const [later, mistyped] = [join(plane.root, 'later'), 'fs://'];
       use(plane, later);
-      await eventually('it is told that it is not there', () => plane.troubles().some((line) => line.includes(later)));
+      await eventually('it is told that it is not there', () =>
+        linesOf(plane.lines, 'source.failed').some((line) => line.includes(later)),
+      );
       expect(await served(plane, moreCluster)).toBe(true);
       writeFileSync(join(plane.root, 'mesh'), `rootNamespace: root\nconfigSources: [{address: "${mistyped}"}]\n`);
-      await eventually('it is told that it is none', () =>
-        plane.troubles().some((line) => /configSources: fs:\/\/ names no directory/.test(line)),
+      await eventually(
+        'it is told that it is none',
+        () =>
+          linesOf(plane.lines, 'configs.failed', { reason: /configSources: fs:\/\/ names no directory/ }).length > 0,
       );
       expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
       expect(await served(plane, moreCluster)).toBe(true);
@@ -208,7 +219,7 @@ spec:
     const root = mkdtempSync(join(tmpdir(), 'chartpilot-discovery-'));
     writeFileSync(join(root, 'mesh'), 'connectTimeout: [');
     const plane = await ControlPlane.serving({ meshConfig: join(root, 'mesh') });
-    expect(plane.troubles().join('\n')).toMatch(/mesh:1/);
+    expect(linesOf(plane.lines, 'object.rejected', { place: /mesh:1/ })).toHaveLength(1);
     rmSync(root, { recursive: true });
   });
 
@@ -308,7 +319,7 @@ describe('the pages', () => {
     const { stream } = await plane.subscribe();
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
     expect((await plane.get('/debug/adsz?push=true', { method: 'POST' })).text).toBe('Pushed to 1 servers\n');
-    await eventually('it is done', () => plane.lines.some((line) => /push .*: everything/.test(line)));
+    await eventually('it is done', () => linesOf(plane.lines, 'clients.push', { configs: '*' }).length > 0);
   });
 
   it('show configuration, services, endpoints and settings', async () => {
@@ -357,7 +368,7 @@ describe('the pages', () => {
 });
 
 describe('the trace of the control plane', () => {
-  const linesOf = (text: string): TraceLine[] =>
+  const traceLines = (text: string): TraceLine[] =>
     text
       .trim()
       .split('\n')
@@ -368,7 +379,7 @@ describe('the trace of the control plane', () => {
     expect((await plane.get('/debug/trace', { headers: {} })).status).toBe(401);
     const response = await plane.watch('?follow=false');
     expect(response.headers.get('content-type')).toBe('application/x-ndjson');
-    const [first, ...records] = linesOf(await response.text());
+    const [first, ...records] = traceLines(await response.text());
     expect(first).toMatchObject({ kind: 'header', program: 'pilot-discovery' });
     expect(records).toContainEqual(expect.objectContaining({ kind: 'spawn', actor: 'discovery' }));
   });
@@ -383,6 +394,6 @@ describe('the trace of the control plane', () => {
     });
     // Its --shutdownDuration, which it would take for a request that goes on, is 2 s.
     expect(taken).toBeLessThan(1_000);
-    expect(linesOf(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
+    expect(traceLines(await watched).at(-1)).toMatchObject({ kind: 'stop', actor: 'discovery', status: 'done' });
   });
 });

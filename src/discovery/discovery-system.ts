@@ -8,7 +8,8 @@ import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { ControlPlane, type DiscoveryProgram } from './control-plane.ts';
 import type { DiscoveryOptions } from './discovery-options.ts';
-import { logEvents, rejectionLine } from './monitor/event-log.ts';
+import { discoveryStates } from './monitor/discovery-states.ts';
+import { discoveryLogEntry, logEvents } from './monitor/event-log.ts';
 
 /**
  * Runs the control plane until it is told to end, or cannot go on.
@@ -17,13 +18,12 @@ import { logEvents, rejectionLine } from './monitor/event-log.ts';
  */
 export async function runDiscovery(program: DiscoveryProgram): Promise<DiscoveryOutput> {
   const { options, log, recorder } = program;
-  for (const warning of options.warnings) log.warn(warning);
-  for (const note of options.notes) log.info(note);
+  for (const entry of [...options.warnings, ...options.notes]) log.write(entry);
   const stops = [
     logEvents(recorder, log),
     logRecords(recorder, log.scope('discovery'), {
-      quiet: (actor) => actor !== 'discovery',
-      tell: rejectionLine,
+      states: discoveryStates,
+      entry: discoveryLogEntry,
     }),
   ];
   const plane = new ControlPlane(program);
@@ -57,11 +57,11 @@ function lastFence(
   isServing: () => boolean,
 ): { readonly atStart: Promise<never>; readonly stop: () => void } {
   const { promise, reject } = Promise.withResolvers<never>();
-  const report = faultLog(log);
+  const report = faultLog(log, 'fault.uncaught');
   const stop = catchUncaught((error, origin) => {
     const owner = faultOwner();
     metrics.errorEscaped(origin, owner === undefined ? 'nothing' : 'owner');
-    report(`an error escaped (${origin})${owner === undefined ? '' : `: it costs ${owner.name}`}`, error);
+    report(error, { origin, ...(owner !== undefined && { owner: owner.name }) });
     owner?.fail(error);
     if (owner === undefined && !isServing()) reject(error);
   });

@@ -3,12 +3,13 @@
  * one counts as unset.
  */
 import { durationMsOf, longestTimerMs } from '../model/fields/duration.ts';
+import type { LogWarning } from '../runtime/log-events/log-events.ts';
 
 export class Environment {
   readonly #env: NodeJS.ProcessEnv;
-  readonly #warn: (warning: string) => void;
+  readonly #warn: (warning: LogWarning) => void;
 
-  constructor(env: NodeJS.ProcessEnv, warn: (warning: string) => void) {
+  constructor(env: NodeJS.ProcessEnv, warn: (warning: LogWarning) => void) {
     this.#env = env;
     this.#warn = warn;
   }
@@ -35,7 +36,12 @@ export class Environment {
   timerMs(name: string, byDefault: number): number {
     const ms = this.durationMs(name, byDefault);
     if (ms <= longestTimerMs) return ms;
-    this.#warn(`${name}=${this.#env[name]} is longer than a timer can be: ${longestTimerMs / 3_600_000}h hold`);
+    this.#warn({
+      event: 'option.capped',
+      setting: name,
+      value: this.#env[name],
+      max: `${longestTimerMs / 3_600_000}h`,
+    });
     return longestTimerMs;
   }
 
@@ -58,7 +64,9 @@ export class Environment {
 
   #orDefault<T>(name: string, value: T | undefined, byDefault: T, shown = String(byDefault)): T {
     if (!this.isSet(name)) return byDefault;
-    if (value === undefined) this.#warn(`${name}=${this.#env[name]} makes no sense; the default holds: ${shown}`);
+    if (value === undefined) {
+      this.#warn({ event: 'option.defaulted', setting: name, value: this.#env[name], default: shown });
+    }
     return value ?? byDefault;
   }
 }

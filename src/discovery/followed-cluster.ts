@@ -150,12 +150,12 @@ export class FollowedCluster {
     this.url = `${access.server.origin}${access.server.pathname}`;
     // A definition is served some moments after it was created.
     this.#unserved = new RepeatedLines(log, () => performance.now(), usualOutageMs);
-    this.#outage = new OutageLog(log, `API server ${this.url}`);
+    this.#outage = new OutageLog(log, { server: this.url });
     this.server = new Http2ApiServer(access);
     this.leaseServer = new Http2ApiServer(access);
-    this.secretAccess = new SecretAccess({ server: this.server, warn: (message) => log.warn(message) });
+    this.secretAccess = new SecretAccess({ server: this.server, log });
     const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
-    const refusals = new RefusedObjectLog((message) => log.warn(message));
+    const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
     const refused = (kind: string, key: string, reason: string): void => refusals.refused(kind, key, reason);
     this.referenced = new ReferencedObjects({
       ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused },
@@ -182,12 +182,7 @@ export class FollowedCluster {
       now: () => performance.now(),
       lost: (reason) => this.#outage.report(reason),
       unserved: (resource, versions) => {
-        const fields = { resource, versions: versions.join(', ') };
-        this.#unserved.warn(
-          resource,
-          'kind is served in no version that is read here: its objects have no effect',
-          fields,
-        );
+        this.#unserved.warn(resource, 'kind.unserved', { resource, versions: versions.join(', ') });
       },
       fault: faultOf(log),
     });
@@ -350,6 +345,6 @@ function followedKind(kind: KindName, referenced: ReferencedObjects, discovered:
 }
 
 function faultOf(log: Logger): (error: unknown) => void {
-  const report = faultLog(log);
-  return (error) => report('a change of the cluster could not be handled', error);
+  const report = faultLog(log, 'kubernetes.changeFailed');
+  return (error) => report(error);
 }

@@ -1,9 +1,11 @@
 /** Hostile text from each edge of a whole control plane: a client of the plain port, objects, and names of files. */
+
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
 import { hostileCharacters, hostileText } from '../../test/fixtures/hostile-text.ts';
 import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
+import { linesOf } from '../../test/harness/logged-line.ts';
 
 afterEach(stopControlPlanes);
 
@@ -32,8 +34,8 @@ it('a client that rejects a response writes no control character into the log, t
   const { stream } = await plane.subscribe();
   const errorDetail = { code: 13, message: `no such filter ${wireText}` };
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce, errorDetail });
-  await eventually('the rejection is logged', () => plane.troubles().some((line) => line.includes('client rejects')));
-  expect(plane.troubles().find((line) => line.includes('client rejects'))).toContain('no such filter \\u001b[2J');
+  await eventually('the rejection is logged', () => linesOf(plane.lines, 'request.judged.rejection').length > 0);
+  expect(linesOf(plane.lines, 'request.judged.rejection')[0]).toContain('no such filter \\u001b[2J');
   await expectVisiblePages(plane);
   expect((await plane.get('/metrics')).text).toContain('err="no such filter \\\\x1b[2J');
   expect((await plane.get('/debug/syncz')).status).toBe(200);

@@ -1,4 +1,5 @@
 /** Names that every JavaScript object inherits, wherever a client or an object may choose one: they are names like any other. */
+
 import { afterEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
 import {
@@ -9,6 +10,7 @@ import {
   stopControlPlanes,
 } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
+import { linesOf } from '../../test/harness/logged-line.ts';
 import { validateFiles } from './config/validate-files.ts';
 
 afterEach(stopControlPlanes);
@@ -113,8 +115,9 @@ it.each(inherited)(
     expect(clusters).toContain(cartCluster);
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
     stream.send({ typeUrl: name, resourceNames: [name], responseNonce: 'x', errorDetail: { code: 13, message: name } });
-    await eventually('the request is logged', () =>
-      plane.lines.some((line) => line.includes('a type that is not served')),
+    await eventually(
+      'the request is logged',
+      () => linesOf(plane.lines, 'request.judged.unserved', { typeUrl: name }).length > 0,
     );
     const labels = { app: 'web', [name]: 'a' };
     const other = plane.client('ads.listening').sotw();

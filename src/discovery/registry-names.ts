@@ -1,5 +1,6 @@
 /** The names of `--registries` (spec/discovery.md §1.2). */
 import { ChartpilotError } from '../runtime/errors.ts';
+import type { LogWarning } from '../runtime/log-events/log-events.ts';
 import { listOf } from './environment.ts';
 
 /** Registries that this program has. Besides them there is always the one of ServiceEntries. */
@@ -8,10 +9,10 @@ export type RegistryName = 'Kubernetes' | 'Mock' | 'Memory';
 const known = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
 
 /** The items of the flag, each once. */
-export function registryNames(text: string, warn: (warning: string) => void): string[] {
+export function registryNames(text: string, warn: (warning: LogWarning) => void): string[] {
   const names = listOf(text);
   for (const name of new Set(names.filter((item, i) => names.indexOf(item) !== i))) {
-    warn(`--registries names ${name} twice`);
+    warn({ event: 'option.ignored', setting: '--registries', value: name, reason: 'is listed twice' });
   }
   return [...new Set(names)];
 }

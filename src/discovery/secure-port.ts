@@ -1,5 +1,7 @@
 /** The flags of the port with TLS (spec/discovery.md §1.2): `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
+
 import { ChartpilotError } from '../runtime/errors.ts';
+import type { LogEntry, LogWarning } from '../runtime/log-events/log-events.ts';
 import { listOf } from './environment.ts';
 import { type ListenAddress, parseListenAddress } from './listen-address.ts';
 
@@ -36,8 +38,8 @@ export interface SecurePortReport {
   readonly hasAuthority: boolean;
   /** Whether there may be one at all. */
   readonly mayHaveAuthority: boolean;
-  readonly note: (text: string) => void;
-  readonly warn: (text: string) => void;
+  readonly note: (entry: LogEntry) => void;
+  readonly warn: (entry: LogWarning) => void;
 }
 
 /** Go's names of TLS 1.2 suites, and OpenSSL's. */
@@ -91,9 +93,8 @@ export function securePortOf(
   if (named === 0 && (hasAuthority || (mayHaveAuthority && flags.secureGRPCAddr !== undefined))) {
     return { address, files: undefined, cipherSuites, minVersion };
   }
-  const closed = 'xDS over TLS is not served: it needs --caCertFile, --tlsCertFile and --tlsKeyFile';
-  if (named > 0 || flags.secureGRPCAddr !== undefined) warn(`${closed}, all three`);
-  else note(`${closed}, or an authority of its own (SELF_SIGNED_CA_DIR)`);
+  if (named > 0 || flags.secureGRPCAddr !== undefined) warn({ event: 'option.securePortIncomplete' });
+  else note({ event: 'option.securePortDisabled' });
   return undefined;
 }
 

@@ -40,12 +40,15 @@ export function prepareEffect(stages: StartStages) {
  */
 export function prepareEnvironment(options: DiscoveryOptions, cluster: string | undefined, log: Logger): void {
   const { registries, configDir, namespace, clusterId, domain } = options;
-  log.info('this control plane', { cluster: clusterId, namespace, domain });
-  if (cluster !== undefined) log.info('the cluster is read', { server: cluster });
+  log.info('discovery.identity', { cluster: clusterId, namespace, domain });
+  if (cluster !== undefined) log.info('kubernetes.following', { server: cluster });
   else if (registries.includes('Kubernetes') && configDir !== '') {
-    log.info('no cluster is contacted: the Kubernetes objects in --configDir count', { configDir });
+    log.info('kubernetes.absent', { configDir });
   }
-  if (registries.includes('MCP')) log.warn('--registries MCP: nothing is received over MCP; ServiceEntries count');
+  if (registries.includes('MCP')) {
+    const reason = 'services are read from ServiceEntries, not over MCP';
+    log.warn('option.withoutEffect', { settings: '--registries MCP', reason });
+  }
 }
 
 /**

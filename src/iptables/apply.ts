@@ -33,7 +33,7 @@ export function dryRunText(order: InterceptionOrder): string {
  *
  * @throws ChartpilotError IPTABLES_FAILED with the command, its exit code and its error output
  */
-export async function applyInterception(order: InterceptionOrder, { print, tell }: Terminal): Promise<void> {
+export async function applyInterception(order: InterceptionOrder, { print, log }: Terminal): Promise<void> {
   const { interception, networkNamespace, outputPath } = order;
   if (outputPath !== undefined) writeRules(outputPath, order);
   if (order.dryRun) {
@@ -50,10 +50,10 @@ export async function applyInterception(order: InterceptionOrder, { print, tell 
   if (present === 'none') await addAll(order);
   else {
     await addRoutes(interception, networkNamespace);
-    if (present === 'some') await replaceRules(order, tell);
+    if (present === 'some') await replaceRules(order, log);
   }
-  if (present === 'all') tell('traffic is already redirected by the same rules');
-  else tell('traffic is redirected', { rules: await appliedRules(order) });
+  if (present === 'all') log('redirection.unchanged');
+  else log('redirection.applied', { rules: await appliedRules(order) });
 }
 
 /** A step that fails must not leave the others. With `--force-apply` earlier rules may be present: they stay. */
@@ -89,7 +89,7 @@ async function addFamilies({ interception, restoreFormat, networkNamespace }: In
  * Without any rules all traffic would bypass the proxy: if the new rules cannot be applied, the previous ones are restored.
  * nft applies its rules in one step.
  */
-async function replaceRules(order: InterceptionOrder, tell: Terminal['tell']): Promise<void> {
+async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Promise<void> {
   const { interception, networkNamespace, nativeNftables } = order;
   const previous = await presentIn(order);
   if (nativeNftables) {
@@ -104,7 +104,7 @@ async function replaceRules(order: InterceptionOrder, tell: Terminal['tell']): P
       // Tables that did not exist before are not among the saved ones.
       await removeAllRules(order).catch(() => {});
       for (const [i, family] of ipFamilies.entries()) await restoreTables(order, family, saved[i]!);
-      tell('the previous rules are in effect again');
+      log('redirection.restored');
       throw error;
     }
     await removeNftTables(previous.nftTables, networkNamespace);

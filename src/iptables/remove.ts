@@ -1,5 +1,7 @@
 /** Removes a redirection from the rules that are present, whatever flags it was made with (spec/agent.md §10.6). */
+
 import { ChartpilotError } from '../runtime/errors.ts';
+import type { Logger } from '../runtime/output/log.ts';
 import { type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { InterceptionOrder } from './interception-settings.ts';
 import { remainingRoutes, removePassthroughAddress, removeRoutes } from './ip-routes.ts';
@@ -28,7 +30,7 @@ export interface Terminal {
   /** Prints what a dry run shows. */
   readonly print: (text: string) => void;
   /** Logs what was done. */
-  readonly tell: (line: string, details?: object) => void;
+  readonly log: Logger['info'];
 }
 
 type Place = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
@@ -38,7 +40,7 @@ type Place = Pick<InterceptionOrder, 'interception' | 'networkNamespace'>;
  *
  * @throws ChartpilotError IPTABLES_FAILED if rules cannot be read; REDIRECTION_REMAINS with what is still present
  */
-export async function removeInterception(order: InterceptionOrder, { print, tell }: Terminal): Promise<void> {
+export async function removeInterception(order: InterceptionOrder, { print, log }: Terminal): Promise<void> {
   if (order.dryRun) {
     print(await removalPlan(order));
     return;
@@ -55,8 +57,8 @@ export async function removeInterception(order: InterceptionOrder, { print, tell
     });
   }
   const removed = descriptionOf(before);
-  if (removed.length === 0) tell('no redirection was present');
-  else tell('redirection removed', { removed: removed.join('\n') });
+  if (removed.length === 0) log('redirection.absent');
+  else log('redirection.removed', { removed: removed.join('\n') });
 }
 
 /** A redirection as it is in the kernel. */

@@ -1,4 +1,5 @@
 /** The authority that replicas share as a Secret: one root for all of them, whoever starts when, and whatever becomes of the Secret. */
+
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,6 +14,7 @@ import { askForCertificate, serverName } from '../harness/certificate-caller.ts'
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { linesOf } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 import { givenCluster } from './given-cluster.ts';
 import { writeKubeconfig } from './mesh-objects.ts';
@@ -144,7 +146,8 @@ it('a Secret that is broken, emptied or of another root leaves the last good one
   const plane = await replica();
   const signer = await signerOf(plane);
   const [key, certificate] = [await textOf('ca-key.pem'), await textOf('ca-cert.pem')];
-  const told = (word: string) => eventually(word, () => plane.troubles().some((line) => line.includes(word)));
+  const told = (word: string) =>
+    eventually(word, () => linesOf(plane.lines, 'authority.failed').some((line) => line.includes(word)));
   await cluster.patch(secrets, name, { data: dataFor({ 'ca-key.pem': 'no key' }) });
   await told('ca-key.pem is not PEM as it should be');
   await cluster.patch(secrets, name, { data: null });
@@ -199,7 +202,7 @@ it('one that a person plugs in signs, another intermediate of its roots too, and
       return JSON.stringify(ids) === JSON.stringify(of.map(({ id }) => id).sort());
     });
   await cluster.patch(secrets, 'cacerts', { data: dataOf(second, second) });
-  await eventually('it is told', () => plane.troubles().some((line) => line.includes('another root')));
+  await eventually('it is told', () => linesOf(plane.lines, 'authority.failed', { reason: /another root/ }).length > 0);
   expect(await signerOf(plane)).toBe(first.id);
   await cluster.patch(secrets, 'cacerts', { data: dataOf(first, first, second) });
   await rootsAre(first, second);

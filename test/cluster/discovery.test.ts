@@ -1,4 +1,5 @@
 /** The control plane reads a cluster: what is written there by API is what proxies get. A server of the file's own, which is killed. */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/ro
 import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import type { Rights } from './cluster.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import {
@@ -110,7 +112,10 @@ it('what is wrong leaves the last good version in force, a restriction that neve
   const plane = await following();
   const http = [{ timeout: 'soon', route: [{ destination: { host: hostOf('web') } }] }];
   await cluster.apply(of.virtualServices, { metadata: { name: 'mended' }, spec: { hosts: [hostOf('web')], http } });
-  const told = new RegExp(`k8s://: VirtualService ${cluster.namespace}/mended: spec\\.http\\[0\\]\\.timeout: `);
+  const told = loggedLine('object.rejected', {
+    ...{ place: 'k8s://', object: `VirtualService ${cluster.namespace}/mended` },
+    reason: /spec\.http\[0\]\.timeout: /,
+  });
   await eventually('it is told', () => plane.troubles().some((line) => told.test(line)));
   expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'PERMIT' } });
@@ -122,7 +127,7 @@ it('what is wrong leaves the last good version in force, a restriction that neve
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'ALLOW' } });
   await eventually(
     'they are in order',
-    async () => !(await closed()) && plane.lines.some((line) => /in order again: k8s:.*mended/.test(line)),
+    async () => !(await closed()) && linesOf(plane.lines, 'config.recovered', { places: /k8s:.*mended/ }).length > 0,
   );
   await cluster.delete(of.policies, 'closed');
   await cluster.delete(of.virtualServices, 'mended');
@@ -212,7 +217,7 @@ it('a server that is killed takes nothing from anybody, and what happened meanwh
   const plane = await following();
   const before = await clustersOf(plane);
   await own.server.kill();
-  await eventually('it is logged', () => plane.lines.some((line) => /does not respond, keeping the last/.test(line)));
+  await eventually('it is logged', () => linesOf(plane.lines, 'kubernetes.unresponsive').length > 0);
   expect(await clustersOf(plane)).toEqual(before);
   const late = new ControlPlane({ registries: 'Kubernetes', configDir: '', kubeconfig }, {});
   await eventually('another one waits for it', async () =>
@@ -240,14 +245,14 @@ it('the ConfigMap of the mesh is in force where there is no file, over the share
   await plane.ready();
   const mesh = async (): Promise<{ trustDomain: string; connectTimeoutMs?: number }> =>
     (await plane.get('/debug/mesh')).json();
-  expect(plane.lines.join('\n')).toMatch(/mesh configuration from config map/);
+  expect(linesOf(plane.lines, 'settings.loaded', { settings: 'mesh', origin: 'config map' })).toHaveLength(1);
   expect(JSON.stringify(await mesh())).toMatch(/own\.example/);
   expect(JSON.stringify(await mesh())).toMatch(/"connectTimeout[^"]*":"?7/);
   await write('istio', 'trustDomain: another.example\n');
   await eventually('it is in force', async () => JSON.stringify(await mesh()).includes('another.example'));
   await write('istio', 'trustDomain: [no]\n');
-  const told = new RegExp(`ConfigMap ${namespace}/istio: mesh:1: trustDomain`);
-  await eventually('it is told', () => plane.troubles().some((line) => told.test(line)));
+  const rejected = { place: new RegExp(`ConfigMap ${namespace}/istio: mesh:1`), reason: /trustDomain/ };
+  await eventually('it is logged', () => linesOf(plane.lines, 'object.rejected', rejected).length > 0);
   await cluster.delete(of.configMaps, 'istio');
   await write('shared', 'trustDomain: shared.example\nconnectTimeout: 8s\n');
   await eventually('what is left counts', async () => JSON.stringify(await mesh()).includes('shared.example'));

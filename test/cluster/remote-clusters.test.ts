@@ -2,6 +2,7 @@
  * Two clusters, each with a real API server, and two networks: what the other cluster has is served beside the own one's,
  * as a Secret says, for as long as the Secret says so.
  */
+
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint
 import { type SotwStream, typeUrls } from '../ads-client.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { givenCluster, givenOwnServer } from './given-cluster.ts';
 import { kubeconfigText, of, writeKubeconfig, writeService, writeSlice } from './mesh-objects.ts';
 
@@ -124,18 +126,18 @@ it('a rotated Secret takes nothing away: the old kubeconfig counts until everyth
   await endpoints.are('10.1.0.1', '10.2.0.1');
   // With this one nothing is ever read.
   await writeRemotes({ c2: kubeconfigText(other.server, { server: nowhere }) });
-  await told(plane, /remote cluster c2 does not respond/);
+  await told(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   await writeSlice(other.cluster, 'web', ['10.2.0.1', '10.2.0.3'], 80, { namespace });
   await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
   // What is no kubeconfig changes nothing either.
   await writeRemotes({ c2: 'nonsense' });
-  await told(plane, /Secret .*remotes: c2: is no kubeconfig/);
+  await told(plane, loggedLine('remoteCluster.secretInvalid', { reason: /Secret .*remotes: c2: is no kubeconfig/ }));
   // Another account, the same cluster.
   const verbs = ['list', 'watch'];
   const core = { apiGroups: [''], resources: ['services', 'pods', 'nodes', 'namespaces'], verbs };
   const rules = { cluster: [core, { apiGroups: ['discovery.k8s.io'], resources: ['endpointslices'], verbs }] };
   const token = await other.cluster.token(await other.cluster.account(rules));
-  const read = () => plane.lines.filter((line) => /remote cluster c2: all that it has was read/.test(line)).length;
+  const read = () => linesOf(plane.lines, 'remoteCluster.synced', { cluster: 'c2' }).length;
   expect(read()).toBe(1);
   await writeRemotes({ c2: kubeconfigText(other.server, { token }) });
   await eventually('it was read once more', () => read() === 2);
@@ -198,7 +200,7 @@ it('a cluster that does not answer delays nobody for long, and is named', async 
     return /waiting for .*Kubernetes\/dead.*\(of the cluster: remote cluster dead \(.+\)/.test(text);
   });
   await plane.ready();
-  await told(plane, /served without what Kubernetes\/dead has/);
+  await told(plane, loggedLine('services.synced.missing', { registries: /Kubernetes\/dead/ }));
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   endpoints.end();
@@ -223,12 +225,31 @@ it('a kubeconfig of a Secret neither runs a program nor reads a file of ours, an
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   endpoints.end();
-  await told(plane, /remotes: runs: user: exec is allowed in the operator's own file only/);
-  await told(plane, /remotes: reads: user: tokenFile is allowed/);
-  await told(plane, /remotes: key: user: client-certificate is allowed/);
-  await told(plane, /remotes: Kubernetes: is the id of the control plane's own cluster/);
-  await told(plane, /remotes: long: is longer than/);
-  await told(plane, /second: c2: is named by Secret .*remotes: c2 already/);
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', {
+      reason: /remotes: runs: user: exec is allowed in the operator's own file only/,
+    }),
+  );
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', { reason: /remotes: reads: user: tokenFile is allowed/ }),
+  );
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', { reason: /remotes: key: user: client-certificate is allowed/ }),
+  );
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', {
+      reason: /remotes: Kubernetes: is the id of the control plane's own cluster/,
+    }),
+  );
+  await told(plane, loggedLine('remoteCluster.secretInvalid', { reason: /remotes: long: is longer than/ }));
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', { reason: /second: c2: is named by Secret .*remotes: c2 already/ }),
+  );
   expect(existsSync(marker)).toBe(false);
   expect(plane.lines.join('\n')).not.toContain(other.server.adminToken);
   expect(JSON.stringify(plane.records)).not.toContain(other.server.adminToken);
@@ -241,7 +262,7 @@ it('while the API server of a cluster is away its endpoints stay; they go with i
   const endpoints = new Endpoints(plane);
   await endpoints.are('10.1.0.1', '10.2.0.1');
   await other.server.kill();
-  await told(plane, /remote cluster c2 does not respond, keeping the last known state/);
+  await told(plane, loggedLine('kubernetes.unresponsive', { cluster: 'c2' }));
   const clusterz = async () => (await plane.get('/debug/clusterz')).json() as { id: string; syncStatus: string }[];
   const statusOf = async (id: string) => (await clusterz()).find((one) => one.id === id)?.syncStatus;
   expect([await statusOf('c2'), await statusOf('Kubernetes')]).toEqual(['unreachable', 'synced']);

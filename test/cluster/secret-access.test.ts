@@ -1,4 +1,5 @@
 /** Who gets a Secret: a proxy whose service account may list those of its namespace, by the word of the API server. */
+
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -6,6 +7,7 @@ import { credentials, Metadata } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { SecretAccess } from '../../src/discovery/kubernetes/secret-access.ts';
+import { silentLogger } from '../../src/runtime/output/log.ts';
 import { typeUrls } from '../ads-client.ts';
 import { createAuthority } from '../certs/authority.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
@@ -32,7 +34,7 @@ beforeAll(async () => {
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-const accessBy = (server = cluster.client()): SecretAccess => new SecretAccess({ server, warn: () => {} });
+const accessBy = (server = cluster.client()): SecretAccess => new SecretAccess({ server, log: silentLogger });
 const review = (account: string, access = accessBy()) => access.review(`${cluster.namespace}/${account}`, never);
 
 it('an account may if it is allowed to list Secrets of its namespace and no other', async () => {

@@ -2,6 +2,7 @@
  * Statuses of the Gateway API's objects and of Ingresses, written to a real API server by an account that may do that and nothing else. A server
  * of the file's own: control planes of other files would write them, too.
  */
+
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
@@ -19,6 +20,7 @@ import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createAuthority } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
+import { recordingLog } from '../harness/recording-log.ts';
 import type { ObjectToWrite } from './cluster.ts';
 import { defineGatewayApi } from './gateway-api-status.ts';
 import { givenOwnServer } from './given-cluster.ts';
@@ -107,10 +109,10 @@ async function leading(
       return client.request(...order);
     },
   };
-  const warnings: string[] = [];
+  const { log, lines: warnings } = recordingLog();
   const duty = new DerivedStatusDuty({
     ...{ lease: 'test', server, resourceOf: (kind) => informers.served(resourceOf(kind as KindName)) },
-    warn: (message) => warnings.push(message),
+    log,
     derivation: derivationOf(
       () => source.snapshot.set,
       (changed) => {
@@ -344,7 +346,13 @@ it('a status that is full of what others say is told once, and nothing is lost o
   const { warnings } = await leading(ofGateways);
   await said(gateways, 'full', ['Accepted True Accepted of 1', 'Programmed True Programmed of 1']);
   await eventually('it is told', () => warnings.length > 0);
-  expect(warnings).toEqual([expect.stringMatching(/^status of HTTPRoute\/.*\/full cannot be written: .*32/)]);
+  expect(warnings).toMatchObject([
+    {
+      event: 'status.writeRejected',
+      object: expect.stringMatching(/^HTTPRoute\/.*\/full$/),
+      reason: expect.stringContaining('32'),
+    },
+  ]);
   expect((await read(routes, 'full')).status?.parents).toHaveLength(32);
 });
 

@@ -2,9 +2,11 @@
  * Two replicas as programs, each behind a proxy that writes down what it writes. The one that leads is stopped (SIGSTOP) for longer than
  * its Lease, before, in and after writes, and wakes when the other one has done its work: it begins none, and none that comes late takes effect.
  */
+
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { leases } from '../../src/discovery/kubernetes/api-resource.ts';
 import { eventually } from '../harness/eventually.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { defineKinds, of } from './mesh-objects.ts';
@@ -125,7 +127,7 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     await eventually('all came', () => held.every(({ status }) => status !== undefined));
     const begun = proxy.ofDuties().length;
     process.kill(pid, 'SIGCONT');
-    await programs.get(first)!.program.line(/leads no more/, { fromLine: line });
+    await programs.get(first)!.program.line(loggedLine('leader.lost'), { fromLine: line });
     const renewals = (): number => proxies.get(other)!.writes.length - proxies.get(other)!.ofDuties().length;
     const seen = renewals();
     await eventually('time has passed', () => renewals() >= seen + 2);

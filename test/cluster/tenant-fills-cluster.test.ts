@@ -2,11 +2,13 @@
  * A tenant with all rights in its own namespace creates as much as the API server accepts. The control plane has the memory limit of the Helm
  * chart (two fifths of it in `npm test`): it stays up, starts again, and serves another namespace as before.
  */
+
 import { beforeAll, expect, it } from 'vitest';
 import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
 import { typeUrls } from '../ads-client.ts';
 import { eventually } from '../harness/eventually.ts';
+import { linesOf } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import type { ObjectToWrite } from './cluster.ts';
@@ -99,7 +101,7 @@ it(
     };
     expect(replica.program.hopeless()).toBeUndefined();
     const full = await measured(replica);
-    const warned = replica.program.lines.filter((line) => line.includes('is too large'));
+    const warned = linesOf(replica.program.lines, 'object.limitExceeded', { reason: /is too large/ });
 
     await replica.program.stop();
     const again = await replicas.start('two');

@@ -1,9 +1,11 @@
 /** What a replica logs while nothing is wrong that lasts: no warning, and the lines that were reviewed (test/transcripts). */
+
 import { expect, it } from 'vitest';
 import { customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';
 import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';
+import { linesOf } from '../harness/logged-line.ts';
 import { expectTranscript, troubles } from '../harness/transcript.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { definitionOf } from './mesh-objects.ts';
@@ -18,7 +20,7 @@ it('a start in a cluster, a new definition, and an API server that is lost and r
   const { program, httpPort } = await replicas.start('one', undefined, { ...cluster.address, url: api.url.href }, [
     '--log_as_json',
   ]);
-  const leaders = (): number => program.lines.filter((line) => line.includes('this replica leads')).length;
+  const leaders = (): number => linesOf(program.lines, 'leader.elected').length;
   await eventually('it leads', () => leaders() === 8);
   const said = [{ program: 'replica', lines: program.lines }];
   expect(troubles(said)).toEqual([]);
@@ -38,9 +40,9 @@ it('a start in a cluster, a new definition, and an API server that is lost and r
   await eventually('it is read', async () => /"name": ?"all"/.test(await configuration()));
 
   api.refuse();
-  await eventually('the loss is logged', () => program.lines.some((line) => line.includes('does not respond')));
+  await eventually('the loss is logged', () => linesOf(program.lines, 'kubernetes.unresponsive').length > 0);
   await api.accept();
-  await eventually('the server is regained', () => program.lines.some((line) => line.includes('responds again')));
+  await eventually('the server is regained', () => linesOf(program.lines, 'kubernetes.responsive').length > 0);
   await cluster.apply(sidecars, { metadata: { name: 'late' }, spec });
   await eventually('what came later is read', async () => /"name": ?"late"/.test(await configuration()));
   await program.stop();
@@ -54,7 +56,7 @@ it('a definition whose versions are all unknown is a warning that names them', a
   const warned = await eventually('it is logged', () =>
     program.lines
       .map((line) => JSON.parse(line) as Record<string, string>)
-      .find(({ resource }) => resource !== undefined),
+      .find(({ event }) => event === 'kind.unserved'),
   );
   expect(warned).toMatchObject({ level: 'warn', resource: 'envoyfilters.networking.istio.io', versions: 'v1alpha3' });
 });

@@ -1,4 +1,5 @@
 /** A newer agent takes the place of the one that runs, on request: SIGUSR2 to bin/pilot-agent as a container's first process. */
+
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +9,7 @@ import { checkTraces, timesSent } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { startLoad } from '../load/load-process.ts';
@@ -50,7 +52,7 @@ async function replaced(
 
 async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promise<void> {
   agent.container.signal('SIGHUP');
-  await agent.container.program.line(/epoch-1 is live/);
+  await agent.container.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
 }
 
 /** An agent, and clients of its Envoy. */
@@ -271,17 +273,18 @@ test('a newer agent that is quicker than the one that comes after a killed one g
   const isQuicker = async (): Promise<boolean> => {
     const [killed] = nodesIn(agent);
     const from = lines.length;
+    const tookOver = loggedLine('epochs.adopted.handedOver');
     const said = (what: RegExp): boolean => lines.slice(from).some((line) => what.test(line));
     process.kill(killed!, 'SIGKILL');
     const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {
       everyMs: 1,
     });
     process.kill(slow!, 'SIGSTOP');
-    const isSlow = !said(/took over the Envoys/);
+    const isSlow = !said(tookOver);
     agent.container.signal('SIGUSR2');
-    const word = /took over the Envoys|not now|the older agent|another agent has/;
+    const word = new RegExp(`${tookOver.source}|not now|the older agent|another agent has`);
     if (isSlow) await eventually('the newer one has taken over, or may not', () => said(word));
-    const isTaken = isSlow && said(/took over the Envoys/);
+    const isTaken = isSlow && said(tookOver);
     process.kill(slow!, 'SIGCONT');
     await eventually('one is alone', () => nodesIn(agent).length === 1 && (!isTaken || nodesIn(agent)[0] !== slow));
     await eventually('it is ready', agent.ready);
@@ -336,7 +339,7 @@ test('a stranger that takes the name of the base id changes nothing: the agents 
   });
   await eventually('the next agent is ready', agent.ready);
   expect(envoysIn(agent)).toEqual(envoys);
-  expect(agent.container.program.lines.filter((line) => line.includes('has the name of a base id'))).not.toEqual([]);
+  expect(linesOf(agent.container.program.lines, 'baseId.taken')).not.toEqual([]);
   for (const way of ['order', 'kill', 'order'] as const) {
     await replaced(agent, () =>
       way === 'order' ? agent.container.signal('SIGUSR2') : process.kill(nodesIn(agent)[0]!, 'SIGKILL'),

@@ -1,7 +1,9 @@
 /** BOOTSTRAP patches of EnvoyFilters, from a file of the control plane to the Envoy that runs (BOOTSTRAP_XDS_AGENT). */
+
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
 import { eventually } from '../harness/eventually.ts';
+import { linesOf } from '../harness/logged-line.ts';
 import { type AgentProgram, Mesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
 
@@ -43,7 +45,7 @@ async function inForce({ adminPort } = agent): Promise<{ epoch: number; clusters
 }
 
 test('§8.9 BOOTSTRAP: the agent waits for the control plane, and Envoy runs with what it patches, also after a hot restart', async () => {
-  await eventually('the agent asks', () => agent.program.output().includes('it is asked again'));
+  await eventually('the agent asks', () => linesOf(agent.program.lines, 'patches.unavailable').length > 0);
   await mesh!.startDiscovery();
   await mesh!.waitForAgent(agent);
   const patched = { clusters: expect.arrayContaining(['xds-grpc', 'patched-in']), flush: '7s' };

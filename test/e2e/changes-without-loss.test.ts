@@ -2,9 +2,11 @@
  * Make before break: constant requests and connections through real Envoys, at some distance from the control plane, while files
  * change what routes lead to. Without the mechanism the same changes fail requests, in the same run.
  */
+
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 import type { LoadReport, NameReport } from '../load/report.ts';
 import { type ChangeKind, plainKinds } from './changes-without-loss/change-kinds.ts';
@@ -68,7 +70,7 @@ const parts = sized<readonly Part[]>({
 const longestMs = sized({ short: 600_000, full: 1_500_000 });
 
 /** What the control plane logs of clusters that were given up. */
-const isGivenUp = /clusters not usable in time/;
+const isGivenUp = loggedLine('clusters.abandoned');
 
 /** Sums over the parts: one run has to show them all. */
 const sums = { changes: 0, requests: 0, connections: 0, failed: 0 };

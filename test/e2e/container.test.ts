@@ -1,4 +1,5 @@
 /** Containers as they are found: read-only roots, no home, another user, no shared memory or too little of it. */
+
 import { describe, expect, test } from 'vitest';
 import {
   type ContainedAgent,
@@ -9,6 +10,7 @@ import {
   startAgent,
 } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 
 const nobody: NodeJS.ProcessEnv = { HOME: undefined, TMPDIR: undefined, XDG_CACHE_HOME: undefined };
 
@@ -36,7 +38,7 @@ describe('a root that is read-only, /tmp and all', () => {
     const flags = ['--customConfigFile', '$FOLDER/admin-only.json', '--runDir', '$FOLDER/rw/run'];
     const agent = await readyAgent(flags, { ...options, bare: true, prepare: readOnly });
     agent.container.signal('SIGHUP');
-    await agent.container.program.line(/epoch-1 is live/);
+    await agent.container.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
     await endsInOrder(agent);
   });
 
@@ -52,7 +54,7 @@ describe('a root that is read-only, /tmp and all', () => {
     const bootstrap = ['--controlPlaneAuthPolicy', 'NONE'];
     const options = { uid: 1337, env: { ...nobody, ENVOY_STATUS_PORT: '0', ENVOY_PROMETHEUS_PORT: '0' } };
     const agent = await startAgent([...flags, ...bootstrap], { ...options, bare: true, prepare: readOnly });
-    await agent.container.program.line(/epoch-0: running\.starting → running\.initializing/);
+    await agent.container.program.line(loggedLine('process.spawned', { epoch: 'epoch-0' }));
     expect(envoysIn(agent)).toHaveLength(1);
     await endsInOrder(agent);
   });
@@ -148,7 +150,7 @@ describe('shared memory', () => {
     agent.container.signal('SIGHUP');
     await eventually(
       'Envoy was started a second time',
-      () => agent.container.program.lines.filter((line) => line.includes('epoch-0 is live')).length === 2,
+      () => linesOf(agent.container.program.lines, 'restart.ended.live', { epoch: 'epoch-0' }).length === 2,
     );
     await endsInOrder(agent);
   });

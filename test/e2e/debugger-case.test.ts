@@ -1,4 +1,5 @@
 /** The case of docs/debugging-a-restart.md, told there with the pictures that are taken here: from symptom to cause. */
+
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { launchBrowser, type OpenedPage, openPage } from '../browser/open-page.t
 import { seqShown } from '../browser/page-state.ts';
 import { takePicture } from '../browser/pictures.ts';
 import { eventually } from '../harness/eventually.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
 
@@ -28,10 +30,10 @@ beforeAll(async () => {
   gateway = mesh.gateway!;
   const [parent] = mesh.envoysOf(gateway);
   mesh.renewCertificate();
-  await gateway.program.line(/epoch-1 is live/);
+  await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
   // What the kernel does when memory runs out.
   process.kill(parent!.pid, 'SIGKILL');
-  await gateway.program.line(/epoch-0b is live/);
+  await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0b' }));
   await eventually('one Envoy is left', () => mesh.envoysOf(gateway).length === 1);
   await gateway.program.stop();
   records = readFileSync(gateway.traceFile, 'utf8')

@@ -1,4 +1,5 @@
 /** Whatever strangers send to its ports, and whatever error nobody caught: pilot-discovery goes on, and says so. */
+
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -8,6 +9,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { linesOf } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 
 let root: string;
@@ -79,8 +81,8 @@ test('errors that nobody caught are told with their stack, counted, and end noth
     return metrics.match(/^pilot_uncaught_errors_total\{.*cost="nothing"\} 1$/gm)?.length === 2;
   });
   expect(await isReady()).toBe(true);
-  expect(discovery.output()).toMatch(/Error: a planted exception.*planted\.mjs/);
-  expect(discovery.output()).toMatch(/Error: a planted rejection.*planted\.mjs/);
+  expect(linesOf(discovery.lines, 'fault.uncaught', { error: /a planted exception.*planted\.mjs/ })).toHaveLength(1);
+  expect(linesOf(discovery.lines, 'fault.uncaught', { error: /a planted rejection.*planted\.mjs/ })).toHaveLength(1);
 });
 
 test('an error that nobody caught ends a start that is not over, with its word', async () => {

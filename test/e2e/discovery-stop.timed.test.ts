@@ -2,6 +2,7 @@
  * A control plane with 200 proxies is told to end: it does so within its time, tells each of them cleanly and not all at
  * once, and takes nothing from any of them (spec/discovery.md §2.3).
  */
+
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { AdsTestClient, type DeltaStream, type SotwStream, typeUrls } from '../a
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 
@@ -136,7 +138,7 @@ test('ends at once when it is told twice', async () => {
   // Told once, it takes half of its time: the line is looked for now and then, and a busy machine has more to do.
   const tookMs = await msWithoutQueueing([process.pid, discovery.pid], async () => {
     discovery.signal('SIGTERM');
-    await discovery.line(/draining/);
+    await discovery.line(loggedLine('state.changed', { actor: 'discovery', to: 'draining' }));
     discovery.signal('SIGTERM');
     expect(await discovery.exited).toEqual({ code: 0, signal: null });
   });

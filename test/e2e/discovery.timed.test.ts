@@ -2,6 +2,7 @@
  * The control plane alone with a real Envoy, started by hand: what the mesh's files say is what requests meet. (With
  * agents between the two: weights.timed.test.ts.)
  */
+
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { adsBootstrap } from '../harness/ads-bootstrap.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { type SampleService, startSampleService } from '../sample/sample-service.ts';
@@ -182,7 +184,11 @@ describe.each([
     write('routes.yaml', routes({ v1: 100, v2: 0 }));
     await eventually('the weights hold', async () => (await split(10)).v1 === 10);
     write('routes.yaml', routes({ v1: 0, v2: 100 }).replace('weight: 100', 'wieght: 100'));
-    await discovery.line(/\terror\t.*routes\.yaml:\d+.*VirtualService shop\/cart.*wieght/);
+    await discovery.line(
+      loggedLine('object.rejected', {
+        ...{ place: /routes\.yaml:\d+/, object: 'VirtualService shop/cart', reason: /wieght/ },
+      }),
+    );
     await sleep(300);
     expect(await split(20)).toEqual({ v1: 20 });
     write('routes.yaml', routes({ v1: 0, v2: 100 }));

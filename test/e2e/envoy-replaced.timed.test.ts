@@ -1,4 +1,5 @@
 /** Envoy's binary is replaced while the agent runs, by another version and back; what does not fit, or does not live, is not kept. */
+
 import { mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,6 +11,7 @@ import { otherEnvoyBinary } from '../fixtures/other-envoy.ts';
 import { envoyBinary } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { EnvoyProcess } from '../harness/host-processes.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { type Mesh, startMesh } from '../harness/mesh.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { formatReport, type LoadReport } from '../load/report.ts';
@@ -106,20 +108,29 @@ test(`${replacements} replacements by another version, in turns, cost no request
   expect(report.failed, formatReport(report)).toBe(0);
   for (const kind of ['ka', 'slow', 'new', 'h2'] as const) expect(report.kinds[kind]!.total).toBeGreaterThan(5);
   // Each was taken up once, and none was refused.
-  expect(said(/"restart.reason":"Envoy replaced".*is live|is live.*Envoy replaced/)).toBe(replacements);
+  expect(said(loggedLine('restart.ended.live', { 'restart.reason': 'Envoy replaced' }))).toBe(replacements);
 }, 900_000);
 
 test('one of another hot restart version is refused before anything changes, and so is what is no Envoy', async () => {
   const before = newest();
   const says = 'for word in "$@"; do [ "$word" = --hot-restart-version ] && { printf 11.112 >&2; exit 0; }; done';
   pointTo(script('incompatible', says));
-  await eventually('it is refused', () => said(/hot restart version is 11\.112/) > 0);
+  await eventually(
+    'it is refused',
+    () => said(loggedLine('binary.rejected', { reason: /hot restart version is 11\.112/ })) > 0,
+  );
   pointTo('/bin/true');
-  await eventually('it is refused', () => said(/does not say which Envoy it is/) > 0);
+  await eventually(
+    'it is refused',
+    () => said(loggedLine('binary.rejected', { reason: /does not say which Envoy it is/ })) > 0,
+  );
   pointTo(
     script('refusing', 'for word in "$@"; do [ "$word" = validate ] && { echo no such filter >&2; exit 1; }; done'),
   );
-  await eventually('it is refused', () => said(/refuses the bootstrap: no such filter/) > 0);
+  await eventually(
+    'it is refused',
+    () => said(loggedLine('binary.rejected', { reason: /refuses the bootstrap: no such filter/ })) > 0,
+  );
   expect(mesh.envoysOf(mesh.gateway!)).toEqual([before]);
   const metrics = await (await fetch(statusUrl('/metrics'))).text();
   expect(metrics).toMatch(/istio_agent_envoy_binaries_total\{outcome="refused"\} 3/);
@@ -168,7 +179,7 @@ test.runIf(isFull)(
   async () => {
     const before = await servedVersion();
     const epoch = newest().epoch;
-    const takenBack = said(/the new Envoy was taken back/);
+    const takenBack = said(loggedLine('binary.withdrawn'));
     const load = await startLoad(120_000);
     const endless = {
       static_resources: {
@@ -194,7 +205,7 @@ test.runIf(isFull)(
     const serving = `case "$*" in *"--mode validate"*|*--version*|*--hot-restart-version*) ;; *) exec ${other.path} "$@" --config-yaml '${JSON.stringify(endless)}';; esac`;
     pointTo(script('endless', serving));
     await eventually('it is started', () => newest().epoch === epoch + 1);
-    await eventually('it is given up', () => said(/the new Envoy was taken back/) > takenBack);
+    await eventually('it is given up', () => said(loggedLine('binary.withdrawn')) > takenBack);
     await serves(before);
     const report = await load.stop();
     expect(report.failed, formatReport(report)).toBe(0);

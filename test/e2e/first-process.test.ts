@@ -1,10 +1,12 @@
 /** bin/pilot-agent as the first process of a container: it reaps, passes signals on, and ends as the agent does. */
+
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { timesSent } from '../harness/check-traces.ts';
 import { endOf, envoysIn, readyAgent, startAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 
 test('orphans are reaped, whoever left them, and the agent’s own exit is none of them', async () => {
@@ -92,7 +94,7 @@ describe('other signals', () => {
       await eventually(`${signal} reaches the agent`, () => agent.signals().length > index);
     }
     expect(agent.signals()).toEqual(sent);
-    await agent.container.program.line(/epoch-1 is live/);
+    await agent.container.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
     await eventually('the agent is ready', agent.ready);
   });
 

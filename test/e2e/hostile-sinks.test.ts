@@ -2,6 +2,7 @@
  * The real agent, with a stand-in for Envoy, whose log, trace and outputs fail in every way: neither it nor the Envoy may
  * end or stand still because of that.
  */
+
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -21,10 +22,12 @@ import { basename, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createAdminClient } from '../../src/agent/admin/admin-client.ts';
+import type { LogEventId } from '../../src/runtime/log-events/log-events.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { envoyBinary, writeAdminOnlyBootstrap } from '../fixtures/real-envoy.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { linesOf } from '../harness/logged-line.ts';
 import { NamedPipe } from '../harness/named-pipe.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 import { standInBinary } from '../stand-in/control.ts';
@@ -138,7 +141,8 @@ describe('standard output and error', () => {
     await agent.isWell();
     clearInterval(reads);
     for (let more = out.read(); more; more = out.read()) text += more;
-    expect(text.match(/epoch-\d is live/g)).toEqual(['epoch-0 is live', 'epoch-1 is live', 'epoch-2 is live']);
+    const live = linesOf(text.split('\n'), 'restart.ended.live').map((line) => /epoch=(\S+)/.exec(line)![1]);
+    expect(live).toEqual(['epoch-0', 'epoch-1', 'epoch-2']);
   });
 
   test('that nobody reads until the end: the agent ends in time', async () => {
@@ -170,6 +174,11 @@ async function fetchReady(agent: Agent): Promise<number[]> {
   return times;
 }
 
+/** Whether a log has the line of an epoch that is live. */
+function isLive(log: string, epoch: string): boolean {
+  return linesOf(readFileSync(log, 'utf8').split('\n'), 'restart.ended.live', { epoch }).length > 0;
+}
+
 test('a log file that is moved away is made anew, and loses nothing; then its folder vanishes', async () => {
   const log = (folder: string): string => join(folder, 'logs/agent.log');
   const flags = (folder: string): string[] => {
@@ -182,8 +191,8 @@ test('a log file that is moved away is made anew, and loses nothing; then its fo
   renameSync(lies, moved);
   agent.process.kill('SIGHUP');
   await agent.live(1);
-  expect(readFileSync(moved, 'utf8')).toContain('epoch-0 is live');
-  await eventually('the new one has it', () => readFileSync(lies, 'utf8').includes('epoch-1 is live'));
+  expect(isLive(moved, 'epoch-0')).toBe(true);
+  await eventually('the new one has it', () => isLive(lies, 'epoch-1'));
   rmSync(join(agent.folder, 'logs'), { recursive: true });
   await agent.isWell();
 });
@@ -348,13 +357,14 @@ describe('an error that nobody caught', () => {
     const { env, happens } = fault(folder);
     const agent = await startAgent({ out: opened(log), env });
     await agent.live(0);
-    const said = (pattern: RegExp) => eventually(`${pattern}`, () => pattern.test(readFileSync(log, 'utf8')));
+    const said = (...what: [event: LogEventId, fields: Record<string, RegExp>]) =>
+      eventually(`${what}`, () => linesOf(readFileSync(log, 'utf8').split('\n'), ...what).length > 0);
     happens("setTimeout(() => { throw new Error('of a timer'); })");
-    await said(/error\tdefault\tan error escaped.*of a timer.* at /);
+    await said('fault.uncaught', { origin: /uncaughtException/, error: /of a timer.* at / });
     happens("void Promise.reject(new Error('of a promise'))");
-    await said(/an error escaped.*of a promise.* at /);
+    await said('fault.uncaught', { origin: /unhandledRejection/, error: /of a promise.* at / });
     happens("process.emitWarning('of a module')");
-    await said(/warn\tdefault\tof a module/);
+    await said('node.warning', { reason: /of a module/ });
     expect(await metrics(agent)).toContain('istio_agent_uncaught_errors_total{origin="uncaughtException"} 1');
     await agent.isWell();
   });
@@ -399,7 +409,7 @@ test('a disk that fills up and is cleared again: the log goes on', async ({ skip
   rmSync(join(disk, 'trace'));
   agent.process.kill('SIGHUP');
   await agent.live(2);
-  await eventually('the log goes on', () => /epoch-1 is live/.test(readFileSync(join(disk, 'log'), 'utf8')), {
+  await eventually('the log goes on', () => isLive(join(disk, 'log'), 'epoch-1'), {
     // It is tried again every ten seconds at the latest.
   });
   await agent.isWell();

@@ -114,10 +114,10 @@ test.each(Object.entries(modes).filter(([name]) => isTried(name)))(
     await applyIn(pod, flags);
     expect(await stateOf(pod)).toBe(applied);
     await addLater(pod);
-    expect(await cleanIn(pod)).toEqual(['redirection removed']);
+    expect(await cleanIn(pod)).toEqual(['redirection.removed']);
     await removeLater(pod);
     expect(await stateOf(pod)).toBe(before);
-    expect(await cleanIn(pod)).toEqual(['no redirection was present']);
+    expect(await cleanIn(pod)).toEqual(['redirection.absent']);
     expect(await stateOf(pod)).toBe(before);
   },
 );
@@ -175,7 +175,7 @@ test('what another program keeps in use is reported with its rule, and redirects
     '-A FOREIGN -p tcp -j ISTIO_REDIRECT',
   ]);
   await pod.mustRun('iptables', '-t', 'nat', '-F', 'FOREIGN');
-  expect(await cleanIn(pod)).toEqual(['redirection removed']);
+  expect(await cleanIn(pod)).toEqual(['redirection.removed']);
 });
 
 describe('replaced with --reconcile', () => {

@@ -278,7 +278,7 @@ test('G4 in the place of G3: replaced where that is said; where it cannot be, al
   const half = [...g4, '--redirect-dns', '--capture-all-dns', '--drop-invalid'];
   expect(await agent(pod, half, { env })).toMatchObject({
     exitCode: 255,
-    stdout: expect.stringContaining('in effect again'),
+    stdout: expect.stringContaining('previous rules restored'),
     stderr: expect.stringContaining('exit code 3'),
   });
   expect(await stateOf(pod)).toBe(first);

@@ -1,4 +1,5 @@
 /** An agent that is killed leaves its Envoys running, and the next one of its container takes them over (LIVE_RESTORE). */
+
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,6 +9,7 @@ import { checkTraces } from '../harness/check-traces.ts';
 import { type ContainedAgent, endOf, envoysIn, readyAgent } from '../harness/contained-agent.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { startLoad } from '../load/load-process.ts';
 import { formatReport } from '../load/report.ts';
@@ -34,9 +36,9 @@ test('a killed agent is followed by one that goes on with its Envoy, restarts it
   await killAgent(agent);
   await eventually('the next agent is ready', agent.ready, { everyMs: 10 });
   expect(envoysIn(agent)).toEqual(envoys);
-  expect(agent.container.program.lines.join('\n')).toMatch(/took over the Envoys .*epochs=epoch-0/);
+  expect(linesOf(agent.container.program.lines, 'epochs.adopted.orphaned', { epochs: 'epoch-0' })).not.toEqual([]);
   agent.container.signal('SIGHUP');
-  await agent.container.program.line(/epoch-1 is live/);
+  await agent.container.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
   await agent.container.hasNoZombie();
   agent.container.signal('SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });

@@ -1,4 +1,5 @@
 /** More connections at once than a program may have files open, or accepts in a moment. */
+
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { cpuTimeMs } from '../bench/cpu-time.ts';
 import { cartCluster, sidecar } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import { freePorts } from '../harness/free-ports.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 import { makeRoot } from '../load/attacked-server.ts';
 
@@ -76,7 +78,7 @@ test('a server that may have few files open serves those who are there, and prob
   await stream.next();
   const opened = open(silentConnections);
   await eventually('all have tried', () => opened() === silentConnections);
-  await server.line(/a connection is refused: as many are open as may be/);
+  await server.line(loggedLine('connections.limitReached'));
   const cpuBefore = cpuTimeMs(server.pid);
   const begun = performance.now();
   expect(await isReady()).toBe(true);
@@ -85,7 +87,8 @@ test('a server that may have few files open serves those who are there, and prob
   // Nobody is let in and turned away again and again.
   await new Promise((done) => setTimeout(done, 1_000));
   expect(cpuTimeMs(server.pid) - cpuBefore).toBeLessThan((performance.now() - begun) / 2);
-  expect(server.output()).toMatch(/at most 128 xDS connections, not 60000: 256 files may be open/);
+  const limited = { connections: 128, wanted: 60_000, openFiles: 256 };
+  expect(linesOf(server.lines, 'option.connectionsLimited', limited)).toHaveLength(1);
   stream.cancel();
   client.close();
 });

@@ -1,10 +1,12 @@
 /** F2 and fact 4: an Envoy that takes no child any more is replaced by one of the other base id, which comes up beside it. */
+
 import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, expect, test } from 'vitest';
 import { sharedMemoryFile } from '../bench/agent-usage.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { EnvoyProcess } from '../harness/host-processes.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, type Mesh, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
 import type { LoadRun } from '../load/load-process.ts';
@@ -114,8 +116,8 @@ test('S19: hot restart is stuck for good: the next Envoy comes up beside the old
   await servedCertificate(mesh, mesh.renewCertificate());
   const replacement = await soleEnvoy(mesh);
   expect(replacement).toMatchObject({ epoch: 0, baseId: expect.not.toSatisfy((id) => id === first.baseId) });
-  const moved = await gateway.program.line(/Envoy's admin interface is at 127\.0\.0\.1:\d+ now/);
-  const sparePort = Number(/127\.0\.0\.1:(\d+) now/.exec(moved)![1]);
+  const moved = await gateway.program.line(loggedLine('admin.moved'));
+  const sparePort = Number(/address=127\.0\.0\.1:(\d+)/.exec(moved)![1]);
   await expect(adminEpoch(gateway.adminPort)).rejects.toThrow('fetch failed');
 
   // From here on the spare base id is one like any other.
@@ -153,10 +155,10 @@ test('fact 4: a parent that dies early dooms its child, which is replaced before
   const parent = await soleEnvoy(mesh);
 
   await servedCertificate(mesh, mesh.renewCertificate());
-  await gateway.program.line(/epoch-1 is live/);
+  await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
   const killedAt = Date.now();
   process.kill(parent.pid, 'SIGKILL');
-  await gateway.program.line(/epoch-0b is live/);
+  await gateway.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0b' }));
   const replacedAfterMs = Date.now() - killedAt;
 
   const last = await soleEnvoy(mesh);
@@ -167,9 +169,8 @@ test('fact 4: a parent that dies early dooms its child, which is replaced before
     `parent killed early: replaced after ${Math.round(replacedAfterMs)} ms, ${asked} times asked for readiness, ` +
       `${others.length} not ready\n${formatReport(report)}`,
   );
-  expect(gateway.program.output()).toMatch(
-    /epoch-0b is live +restart\.reason="parent died early" +restart\.how=replacement/,
-  );
+  const why = { 'restart.reason': 'parent died early', 'restart.how': 'replacement' };
+  expect(linesOf(gateway.program.lines, 'restart.ended.live', { epoch: 'epoch-0b', ...why })).toHaveLength(1);
   expect(replacedAfterMs).toBeLessThan(blockedAfterMs);
   expect(others).toEqual([]);
   const cut = Object.values(report.kinds)

@@ -2,6 +2,7 @@
  * The trace of an agent and its control plane in a run full of secrets: none of them is in the files or in what a
  * debugger is sent; the debugger's stream is for this host and its user only; whoever watches holds nobody up.
  */
+
 import { createPrivateKey, randomBytes } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { networkInterfaces } from 'node:os';
@@ -13,6 +14,7 @@ import type { TraceLine, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { createAuthority } from '../certs/authority.ts';
 import { replaceFiles } from '../certs/certificate-directory.ts';
 import { eventually } from '../harness/eventually.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { type AgentProgram, type Mesh, sampleHost, startMesh } from '../harness/mesh.ts';
 import { probe } from '../harness/probe.ts';
 import { sized } from '../harness/size-of-run.ts';
@@ -118,7 +120,7 @@ describe('a run with secrets all around', () => {
     await eventually('the first Envoy is gone', () => viewers[0]!.lines.some(isOver));
     const from = program.lines.length;
     replaceFiles(directory, { 'tls.key': key.replace(/\n(?=[^-])/, '\nAAAA') });
-    await program.line(/config\.rejected.*tls\.key/, { fromLine: from });
+    await program.line(loggedLine('config.rejected', { reason: /tls\.key/ }), { fromLine: from });
     // Envoy says more at its debug level than the trace takes: in a quiet moment it takes all.
     await eventually('Envoy’s words about the request are sent to the debugger', async () => {
       await sleep(2_000);

@@ -1,6 +1,8 @@
 /** What a mesh logs while nothing is wrong: no warning, and the lines that were reviewed (test/transcripts). */
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { loggedLine } from '../harness/logged-line.ts';
 import { type ContainedSidecar, Mesh } from '../harness/mesh.ts';
 import type { Program } from '../harness/program.ts';
 import { expectTranscript, type Said, troubles } from '../harness/transcript.ts';
@@ -56,9 +58,13 @@ test('a start logs no warning', async () => {
 test('a hot restart logs no warning', async () => {
   const gateway = mesh.gateway!;
   mesh.renewCertificate();
-  await eventually('the next epoch serves', () => logged(gateway.program, /epoch-1 is live/));
+  await eventually('the next epoch serves', () =>
+    logged(gateway.program, loggedLine('restart.ended.live', { epoch: 'epoch-1' })),
+  );
   await eventually('its parent has ended', () => mesh.envoysOf(gateway).length === 1);
-  await eventually('its end is logged', () => logged(gateway.program, /epoch-0: .* → over/));
+  await eventually('its end is logged', () =>
+    logged(gateway.program, loggedLine('state.changed', { actor: 'epoch-0', to: 'exited' })),
+  );
   expectHealthy('hot-restart');
 });
 
@@ -69,7 +75,7 @@ test('a newer agent that takes over from a living one logs no warning', async ()
   sidecar.container.signal('SIGUSR2');
   await eventually('the newer agent is alone', () => agents().length === 1 && agents()[0] !== before);
   await mesh.waitForAgent(sidecar);
-  await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, /client connected/));
+  await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, loggedLine('client.connected')));
   await mesh.waitForAnswer(mesh.sidecarTarget);
   expectHealthy('hand-over');
 });
@@ -79,14 +85,14 @@ test('an agent that takes over from a killed one logs no warning', async () => {
   process.kill(before!, 'SIGKILL');
   await eventually('the next agent is alone', () => agents().length === 1 && agents()[0] !== before);
   await mesh.waitForAgent(sidecar);
-  await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, /client connected/));
+  await eventually('Envoy is connected again', () => logged(mesh.discovery!.program, loggedLine('client.connected')));
   await mesh.waitForAnswer(mesh.sidecarTarget);
   expectHealthy('takeover', ['sidecar: Killed']);
 });
 
 test('a drain and a stop log no warning', async () => {
   await fetch(`http://127.0.0.1:${mesh.gateway!.statusPort}/drain`, { method: 'POST' });
-  await eventually('Envoy drains', () => logged(mesh.gateway!.program, /Envoy drains/));
+  await eventually('Envoy drains', () => logged(mesh.gateway!.program, loggedLine('drain.ordered')));
   sidecar.container.signal('SIGTERM');
   await Promise.all([sidecar.container.ended(), mesh.gateway!.program.stop()]);
   await mesh.discovery!.program.stop();

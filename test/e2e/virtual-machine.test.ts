@@ -2,6 +2,7 @@
  * A sidecar on a host of its own: an agent whose connections would be redirected to itself refuses to start; the unit and the
  * commands of docs/virtual-machines.md work. Real Envoy, in network namespaces of the test's own.
  */
+
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { packageRoot } from '../../src/runtime/package-root.ts';
 import { envoyBinary, temporaryFolder } from '../fixtures/real-envoy.ts';
 import { hostProcesses } from '../harness/host-processes.ts';
 import { requireIptables } from '../harness/iptables.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import type { NetworkSide, PodNetwork } from '../harness/pod-network.ts';
 import { Program } from '../harness/program.ts';
 import { programFile } from '../harness/program-files.ts';
@@ -116,13 +118,14 @@ describe('an agent whose connections would be redirected to itself refuses to st
   ])('%s', async (_, flags, [uid, gid], excluded) => {
     const { pod } = await redirectedHost(flags);
     const { folder, program } = startAgent(pod, [uid, gid]);
-    const started = program.line(/epoch-0 is live/).catch(() => 'not started');
+    const started = program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' })).catch(() => 'not started');
     expect(await Promise.race([program.exited, started])).toEqual({ code: 255, signal: null });
     expect(program.output()).toContain(
       'the connections of this agent would be redirected to itself: rules of this network namespace redirect connections ' +
         `of uid ${uid}, gid ${gid}; excluded are ${excluded}\n  → Run the agent as the user and group`,
     );
-    expect(program.output()).not.toMatch(/running as root|^ +at /m);
+    expect(linesOf(program.lines, 'agent.runsAsRoot')).toEqual([]);
+    expect(program.output()).not.toMatch(/^ +at /m);
     expect(envoysIn(folder)).toBe(0);
   });
 });
@@ -130,24 +133,25 @@ describe('an agent whose connections would be redirected to itself refuses to st
 test('the excluded user serves redirected connections, without a warning', async () => {
   const { pod } = await redirectedHost({});
   const { program } = startAgent(pod, [Number(setting('User')), Number(setting('Group'))]);
-  await program.line(/epoch-0 is live/);
+  await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
   await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
-  expect(program.output()).not.toMatch(/running as root|redirection unknown/);
+  expect(linesOf(program.lines, 'agent.runsAsRoot')).toEqual([]);
+  expect(linesOf(program.lines, 'agent.redirectionUnknown')).toEqual([]);
 });
 
 test('root of an excluded group starts, and is warned once', async () => {
   const { pod } = await redirectedHost({});
   const { program } = startAgent(pod, [0, 1337]);
-  await program.line(/epoch-0 is live/);
+  await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
   await expectAnswers(pod, application, { [`tcp ${other.v4} 80`]: `80 for ${other.v4}:80` });
-  expect(program.output().match(/warn.*running as root: .*--proxy-uid/g)).toHaveLength(1);
+  expect(linesOf(program.lines, 'agent.runsAsRoot', { uid: 0 })).toHaveLength(1);
 });
 
 test('a user that may not read the rules is warned once', async () => {
   const { pod } = await emptyPodNetwork();
   const { program } = startAgent(pod, [2000, 2000]);
-  await program.line(/epoch-0 is live/);
-  expect(program.output().match(/warn.*redirection unknown: .*NET_ADMIN/g)).toHaveLength(1);
+  await program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' }));
+  expect(linesOf(program.lines, 'agent.redirectionUnknown', { reason: /NET_ADMIN/ })).toHaveLength(1);
 });
 
 test('the unit and the page have the same command, which redirects all but the user of the unit', async () => {

@@ -65,16 +65,16 @@ export async function stateOf(side: NetworkSide): Promise<string> {
   return lines.join('\n');
 }
 
-/** What the commands do, without a process of Node for each. @returns the lines of their log */
+/** What the commands do, without a process of Node for each. @returns the events of their log */
 export async function applyIn(side: NetworkSide, flags: SaidFlags, env: NodeJS.ProcessEnv = {}): Promise<string[]> {
   const log: string[] = [];
-  await applyInterception(orderIn(side, flags, env), { print: () => {}, tell: (line) => log.push(line) });
+  await applyInterception(orderIn(side, flags, env), { print: () => {}, log: (event) => void log.push(event) });
   return log;
 }
 
 export async function cleanIn(side: NetworkSide, flags: SaidFlags = {}): Promise<string[]> {
   const log: string[] = [];
-  const terminal = { print: (text: string) => log.push(text), tell: (line: string) => log.push(line) };
+  const terminal = { print: (text: string) => log.push(text), log: (event: string) => void log.push(event) };
   await removeInterception(orderIn(side, { ...flags, cleanupOnly: true }, {}), terminal);
   return log;
 }

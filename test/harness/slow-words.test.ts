@@ -1,12 +1,21 @@
 import { expect, it } from 'vitest';
 import { mistakesIn } from './slow-words.ts';
 
-const retried = (second: number, what = 'the Lease'): string =>
-  `2026-11-28T08:00:0${second}Z\twarn\t${what} cannot be written, tried again in ${second} s: no answer within 5000 ms`;
-const broken = '2026-11-28T08:00:00Z\terror\tresources cannot be made: no such field';
+const retried = (second: number, what = 'Lease'): string =>
+  `2026-11-28T08:00:0${second}Z\twarn\telections\t${what} not available, will retry  reason="no answer within 5000 ms"`;
+const broken =
+  '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 
 it('what a busy machine may be too slow for is no mistake, anything else is', () => {
   expect(mistakesIn([retried(1), broken, retried(2), retried(3)])).toEqual([broken]);
+});
+
+it('an API server that is still unresponsive, and a Lease that was not renewed in time, are none', () => {
+  const away =
+    '2026-11-28T08:00:00Z\twarn\tcluster\tAPI server still not responding, keeping last known objects, will retry';
+  const lost = '2026-11-28T08:00:00Z\twarn\tleader\tno longer leader  lease=a  reason="no renewal was taken in time"';
+  expect(mistakesIn([away, lost])).toEqual([]);
+  expect(mistakesIn([lost.replace('in time', 'at all')])).toHaveLength(1);
 });
 
 it('what never gets done is one, also where each try says that there will be another', () => {

@@ -1,6 +1,13 @@
+import { loggedLine } from './logged-line.ts';
+
 /** Words of what takes too long, each of which is followed by another try. */
-const slow =
-  /still does not respond, keeping|leads no more .*no renewal was taken in time|(tried again|will retry).*(no answer|took no connection|within \d+ ms)/;
+const slow = new RegExp(
+  [
+    loggedLine('kubernetes.stillUnresponsive').source,
+    loggedLine('leader.lost', { reason: /no renewal was taken in time/ }).source,
+    'will retry.*(no answer|took no connection|within \\d+ ms)',
+  ].join('|'),
+);
 /** What is tried once more does well then; what never does is a mistake, however it is told. */
 const mostTries = 3;
 

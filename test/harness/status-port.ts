@@ -75,7 +75,7 @@ export async function servingStatus(options: {
       { destination: '127.0.0.1', source: undefined, http2: true },
       silentLogger,
     ),
-    log: createLogger({ write: (line) => log.push(line) }).scope('status'),
+    log: createLogger({ write: (line) => log.push(line.trimEnd()) }).scope('status'),
     host: options.host ?? '127.0.0.1',
     ...(trace && { trace }),
   });

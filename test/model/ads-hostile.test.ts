@@ -1,9 +1,11 @@
 /** What a client may say that no client in order would: it costs its own stream at the most. */
+
 import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
 import type { Logger } from '../../src/runtime/output/log.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
+import { type LoggedEvent, recordingLog } from '../harness/recording-log.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
 afterEach(() => {
@@ -15,10 +17,9 @@ afterEach(() => {
 });
 
 /** A logger, and what was written with it. */
-function givenLog(): { logger: Logger; lines: string[] } {
-  const lines: string[] = [];
-  const write = (message: string, fields: object = {}) => void lines.push(`${message} ${JSON.stringify(fields)}`);
-  return { logger: { ...silentLogger, warn: write, info: write, error: write }, lines };
+function givenLog(): { logger: Logger; lines: LoggedEvent[] } {
+  const { log: logger, lines } = recordingLog('default:info');
+  return { logger, lines };
 }
 
 function givenWorld(options: ConstructorParameters<typeof AdsWorld>[0] = {}): AdsWorld {
@@ -101,7 +102,7 @@ describe('types that nobody serves', () => {
     const world = givenWorld({ logger });
     for (let i = 0; i < 5_000; i++) world.sotw({ typeUrl: `unknown.Type${i}`, resourceNames: [`${i}`] });
     expect(world.watches).toEqual({});
-    expect(lines).toEqual([expect.stringContaining('not served')]);
+    expect(lines).toMatchObject([{ event: 'request.judged.unserved', level: 'warn' }]);
     world.sotw({ typeUrl: clusterType });
     expect(world.waiting).toBe(1);
   });
@@ -167,7 +168,7 @@ describe('texts of a client', () => {
     expect(world.call.status).toMatchObject({ code: 3, details: expect.stringMatching(/^the node/) });
     expect(world.call.status!.details.length).toBeLessThan(300);
     expect(world.source.nodes).toEqual([]);
-    expect(lines.join().length).toBeLessThan(500);
+    expect(JSON.stringify(lines).length).toBeLessThan(500);
   });
 
   test('why a response is rejected is kept, and logged, as far as a person reads it', () => {
@@ -177,7 +178,7 @@ describe('texts of a client', () => {
     const { nonce } = world.read()!;
     world.sotw({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: megabyte } });
     expect(world.watch(clusterType)?.lastError).toHaveLength(2_048);
-    expect(lines.join().length).toBeLessThan(1_000);
+    expect(JSON.stringify(lines).length).toBeLessThan(1_000);
   });
 
   test('of many rejections one line a minute is written, which says how many there were', () => {
@@ -190,10 +191,10 @@ describe('texts of a client', () => {
     expect(lines).toHaveLength(1);
     world.clock.advance(60_000);
     reject();
-    expect(lines[1]).toContain('"repeated":999');
+    expect(lines[1]).toMatchObject({ event: 'request.judged.rejection', repeated: 999 });
     reject();
     world.call.emit('cancelled');
-    expect(lines[2]).toContain('"repeated":1');
+    expect(lines[2]).toMatchObject({ event: 'request.judged.rejection', repeated: 1 });
     expect(lines).toHaveLength(3);
   });
 

@@ -101,7 +101,7 @@ const broken: Record<string, { finds: keyof typeof sinkRules; sinks: SinkParts }
     finds: 'told',
     sinks: { logSink: (options) => new ForgetfulSink(options) },
   },
-  'a log that does not say what was lost': { finds: 'told', sinks: { tellLosses: () => {} } },
+  'a log that does not say what was lost': { finds: 'told', sinks: { logLosses: () => {} } },
 };
 
 describe.skipIf(isQuick)('caught:', () => {

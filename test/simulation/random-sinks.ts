@@ -2,8 +2,9 @@
  * The log and the trace of a simulated agent: the program's own sinks, over outlets that fail as the schedule says. They have
  * a time of their own, which follows the world's: nothing of theirs may be felt there.
  */
-import { restartLogLine } from '../../src/agent/status/restart-log.ts';
-import { tellLosses } from '../../src/cli/commands/log-flags.ts';
+import { agentLog } from '../../src/agent/status/agent-log.ts';
+import { agentStates } from '../../src/agent/status/agent-states.ts';
+import { logLosses } from '../../src/cli/commands/log-flags.ts';
 import { traceListener } from '../../src/cli/commands/trace-flags.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
 import { logRecords } from '../../src/runtime/actors/log-records.ts';
@@ -28,7 +29,7 @@ export const sinkRules = {
 /** The program's own, unless a test breaks one on purpose. */
 export interface SinkParts {
   readonly logSink?: (options: LineSinkOptions) => LineSink;
-  readonly tellLosses?: typeof tellLosses;
+  readonly logLosses?: typeof logLosses;
 }
 
 /** Little, so that a run of some minutes loses lines. */
@@ -38,7 +39,7 @@ const shortestRecord = 60;
 const mostRefused = 4;
 /** The longest time between two tries, and more. */
 const recoveryMs = 60_000;
-const lossLine = /\t(\d+) log lines were lost between /;
+const lossLine = /\toutput lines lost {2}output=log {2}lines=(\d+) /;
 /** A file that is there always, and that no run writes to. */
 const noFile = '/dev/null';
 
@@ -57,16 +58,16 @@ export class RandomSinks {
   #recordsTold = 0;
   #recordsFlushed = 0;
   #largestTurn = 0;
-  readonly #tellLosses: typeof tellLosses;
+  readonly #logLosses: typeof logLosses;
   readonly #logger = createLogger({ write: (line) => this.#writeLog(line) });
 
   /** @param now of the world */
   constructor(now: () => number, parts: SinkParts = {}) {
     this.#now = now;
     const { logSink = (options) => new LineSink(options) } = parts;
-    this.#tellLosses = parts.tellLosses ?? tellLosses;
+    this.#logLosses = parts.logLosses ?? logLosses;
     this.#log = logSink({ open: this.#outlets.log.open, clock: this.#clockOf('log'), maxBytes: maxBytes.log });
-    this.#tellLosses(this.#log, 'log lines', this.#logger);
+    this.#logLosses(this.#log, 'log', this.#logger);
     const { failed, recovered } = traceListener('agent.trace', this.#logger);
     this.#trace = traceFile(noFile, {
       sink: { open: this.#outlets.trace.open, clock: this.#clockOf('trace'), maxBytes: maxBytes.trace },
@@ -93,8 +94,8 @@ export class RandomSinks {
   /** The log of an agent, as the program has it. */
   logFrom(recorder: Recorder): void {
     logRecords(recorder, this.#logger.scope('agent'), {
-      quiet: (actor) => actor === 'start-limiter',
-      tell: restartLogLine,
+      states: agentStates,
+      entry: agentLog(),
     });
   }
 

@@ -2,7 +2,9 @@
  * The bootstrap of an agent's Envoys, from its options: `proxy` starts them with it, and `bootstrap` writes it for people to
  * read. Both come here, so that what one shows is what the other runs.
  */
+
 import { provesIdentity } from '../../../machines/agent/settings.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { packageVersion } from '../../runtime/package-root.ts';
 import type { EnvoyRun } from '../envoy/serving-envoy.ts';
@@ -26,7 +28,7 @@ export interface BootstrapOrder {
 export interface MadeBootstrap {
   readonly bootstrap: object;
   /** What was left out, and why: for the log. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly LogWarning[];
 }
 
 /** @throws ChartpilotError CONFIG_INVALID with all mistakes of what Envoy would refuse */

@@ -98,7 +98,7 @@ export function askForPatches(environment: PatchesEnvironment) {
     }
     receive(({ waitedMs }) => {
       void environment.patches.keep(none);
-      environment.log.warn('the control plane does not patch bootstraps', { reason: `no answer in ${waitedMs} ms` });
+      environment.log.warn('patches.unsupported', { reason: `no answer in ${waitedMs} ms` });
     });
     void answerTo(input.shows, {
       ...environment,
@@ -126,7 +126,7 @@ async function answerTo(shows: Shown, question: Question): Promise<PatchesAnswer
     const reason = explainInOneLine(error);
     // Each kind of failure is in the trace; a person is told what the agent waits for.
     if (!signal.aborted) {
-      log.warn('the control plane has not said yet what it patches in the bootstrap; it is asked again', { reason });
+      log.warn('patches.unavailable', { reason });
     }
     return { is: 'unreachable', reason, isRefusal: refusals.has(code), retryAfterMs, chance: random() };
   }
@@ -142,7 +142,7 @@ async function take(
   { patches, bootstrap, log, signal }: Question,
 ): Promise<PatchesAnswer> {
   if (answer === undefined) {
-    log.warn('the control plane does not patch bootstraps', { reason: 'there is no bootstrap in its answer' });
+    log.warn('patches.unsupported', { reason: 'the answer has no bootstrap' });
     await patches.keep(none);
     return { is: 'unpatched' };
   }
@@ -151,7 +151,7 @@ async function take(
   signal.throwIfAborted();
   const said = new PatchesOfBootstrap(answer);
   if (said.isWhole) {
-    log.warn('the control plane makes whole bootstraps, and no patches of them: the own one is used');
+    log.warn('patches.unsupported', { reason: 'the answer is a whole bootstrap' });
     await patches.keep(none);
     return { is: 'unpatched' };
   }
@@ -164,7 +164,7 @@ async function take(
   said.mergedInto(bootstrap());
   patches.are((own) => said.mergedInto(own));
   await patches.keep(answer);
-  log.info('the control plane patches the bootstrap', { fields });
+  log.info('patches.applied', { fields });
   return { is: 'patched' };
 }
 

@@ -1,10 +1,12 @@
 /** What Envoy counts, and how the names are split into tags (spec/agent.md §5.3). Pure. */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { re2Mistake } from '../../model/fields/re2.ts';
 import { describeFieldErrors, type ProxyConfig, type StatsMatcher } from '../../model/mesh/proxy-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 
 export interface StatsFacts {
@@ -59,7 +61,7 @@ function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof Sta
 
 interface Findings {
   readonly errors: OptionErrors;
-  readonly warnings: string[];
+  readonly warnings: LogWarning[];
 }
 
 /** `stats_config` of the bootstrap. Mistakes go to `errors`; one of how statistics are kept keeps nobody from starting, as in Istio. */
@@ -180,17 +182,21 @@ function commaList(text: string | undefined): string[] {
     .filter((item) => item !== '');
 }
 
+function ignored(name: string, reason: string, value?: string): LogWarning {
+  return { event: 'option.ignored', setting: `annotation ${name}`, ...(value !== undefined && { value }), reason };
+}
+
 /** `{"istio": [1, 5, 10]}`: of statistics with this prefix, the bounds of the buckets. */
-function histogramBuckets(json: string | undefined, warnings: string[]): object[] | undefined {
+function histogramBuckets(json: string | undefined, warnings: LogWarning[]): object[] | undefined {
   if (json === undefined) return undefined;
   try {
     const decoded = bucketsByPrefix(JSON.parse(json), '');
     if (E.isRight(decoded)) {
       return Object.entries(decoded.right).map(([prefix, buckets]) => ({ match: { prefix }, buckets }));
     }
-    warnings.push(`annotation ${annotation.buckets} is left out: ${describeFieldErrors(decoded.left)}`);
+    warnings.push(ignored(annotation.buckets, describeFieldErrors(decoded.left)));
   } catch (error) {
-    warnings.push(`annotation ${annotation.buckets} is left out: it must be a JSON object: ${messageOf(error)}`);
+    warnings.push(ignored(annotation.buckets, `must be a JSON object: ${messageOf(error)}`));
   }
   return undefined;
 }
@@ -216,7 +222,7 @@ export function statsIntervals(
   // What Envoy flushes where nobody says otherwise.
   const isMultiple = evictionMs !== undefined && evictionMs % (flushMs ?? 5_000) === 0;
   if (evictionMs !== undefined && !isMultiple) {
-    warnings.push(`annotation ${annotation.eviction}: ${evictionMs} ms is no multiple of the flush interval: left out`);
+    warnings.push(ignored(annotation.eviction, 'must be a multiple of the flush interval', `${evictionMs}ms`));
   }
   return {
     ...(flushMs !== undefined && { stats_flush_interval: `${flushMs / 1000}s` }),
@@ -225,12 +231,16 @@ export function statsIntervals(
 }
 
 /** Envoy takes 1 ms to 5 minutes. */
-function interval(name: string, annotations: Readonly<Record<string, string>>, warnings: string[]): number | undefined {
+function interval(
+  name: string,
+  annotations: Readonly<Record<string, string>>,
+  warnings: LogWarning[],
+): number | undefined {
   const text = annotations[name];
   if (text === undefined) return undefined;
   const ms = durationMsOf(text.trim());
   if (ms !== undefined && Number.isInteger(ms) && ms >= 1 && ms <= longestIntervalMs) return ms;
-  warnings.push(`annotation ${name} is left out: it must be a duration from 1ms to 5m, not ${shown(text)}`);
+  warnings.push(ignored(name, 'must be a duration from 1ms to 5m', shown(text)));
   return undefined;
 }
 

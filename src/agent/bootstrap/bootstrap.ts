@@ -1,5 +1,7 @@
 /** Envoy's bootstrap, from what the agent knows (spec/agent.md §5.2), as v3 API JSON. Pure. */
+
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { LocalAddresses } from '../options/addresses.ts';
 import { http2Options, loadAssignment, secretInTime, socketAddress, statName } from './bootstrap-parts.ts';
@@ -42,7 +44,7 @@ export interface BootstrapFacts {
 /** What is wrong with what people said, and what was left out of it. */
 export interface BootstrapFindings {
   readonly errors: OptionErrors;
-  readonly warnings: string[];
+  readonly warnings: LogWarning[];
 }
 
 type Json = Record<string, unknown>;

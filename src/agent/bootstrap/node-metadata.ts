@@ -4,6 +4,7 @@ import { isOn } from '../../model/fields/switches.ts';
 import { describeFieldErrors, type ProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
 import { unwritableParts } from '../../model/mesh/proxy-messages.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 export interface NodeFacts {
   readonly role: 'sidecar' | 'router';
@@ -44,7 +45,7 @@ export interface EnvoyNode {
 }
 
 /** The node, and what of the environment was left out because it could not be read. */
-export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: string[] } {
+export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWarning[] } {
   const { labels, warnings, ...said } = collectFromEnvironment(facts);
   // What is a map to the control plane has maps only.
   const values = Object.fromEntries(
@@ -133,10 +134,10 @@ const jsonPrefix = 'ISTIO_METAJSON_';
 function collectFromEnvironment({ config, env }: NodeFacts): {
   values: Record<string, unknown>;
   labels: Record<string, string> | undefined;
-  warnings: string[];
+  warnings: LogWarning[];
 } {
   const values = new Map<string, unknown>();
-  const warnings: string[] = [];
+  const warnings: LogWarning[] = [];
   let labels: Record<string, string> | undefined;
   for (const variables of [config.proxyMetadata, env]) {
     for (const [name, value] of Object.entries(variables)) {
@@ -147,8 +148,9 @@ function collectFromEnvironment({ config, env }: NodeFacts): {
     if (!name.startsWith(jsonPrefix) || value === undefined) continue;
     const isLabels = name === `${jsonPrefix}LABELS`;
     const object = parseObject(value, isLabels);
-    if (typeof object === 'string') warnings.push(`${name} is left out: ${object}`);
-    else if (isLabels) labels = object as Record<string, string>;
+    if (typeof object === 'string') {
+      warnings.push({ event: 'option.ignored', setting: name, reason: object });
+    } else if (isLabels) labels = object as Record<string, string>;
     else for (const [key, element] of Object.entries(object)) values.set(key, element);
   }
   return { values: Object.fromEntries(values), labels, warnings };
@@ -157,7 +159,7 @@ function collectFromEnvironment({ config, env }: NodeFacts): {
 function parseObject(text: string, ofTexts: boolean): Record<string, unknown> | string {
   try {
     const value = asObject(JSON.parse(text));
-    if (value === undefined) return 'it is JSON, but no object';
+    if (value === undefined) return 'must be a JSON object';
     const [unwritable] = unwritableParts(value, '');
     if (unwritable !== undefined) return describeFieldErrors([unwritable]);
     const other = ofTexts && Object.entries(value).find(([, element]) => typeof element !== 'string');

@@ -84,6 +84,6 @@ function bootstrapSource(
   // The root of the control plane must be there: without it there is no way to the control plane.
   controlPlaneTls(options.config, options.env);
   const make = (adminPort: number, run: EnvoyRun) => agentBootstrap(options, { adminPort, run, hasCredentialServer });
-  for (const warning of make(proxyAdminPort, firstRun).warnings) log.warn(warning);
+  for (const warning of make(proxyAdminPort, firstRun).warnings) log.write(warning);
   return { bootstrap: (adminPort, run) => patches.mergedInto(make(adminPort, run).bootstrap) };
 }

@@ -1,4 +1,5 @@
 /** Compression of the metrics that Envoy serves. Pure. */
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 type Json = Record<string, unknown>;
 
@@ -13,16 +14,15 @@ const libraries: ReadonlyMap<string, string> = new Map([
 /** @returns the HTTP filter that the annotation asks for; `undefined` if it is not set or unknown, which is a warning */
 export function statsCompressor(
   annotations: Readonly<Record<string, string>>,
-  { warnings }: { readonly warnings: string[] },
+  { warnings }: { readonly warnings: LogWarning[] },
 ): Json | undefined {
   const value = annotations[annotation];
   if (!value) return undefined;
   const library = libraries.get(value);
   if (library === undefined) {
-    const names = [...libraries.keys()].join(', ');
-    warnings.push(
-      `annotation ${annotation}: must be one of ${names}, got ${JSON.stringify(value.slice(0, 100))}: left out`,
-    );
+    const reason = `must be one of ${[...libraries.keys()].join(', ')}`;
+    const setting = `annotation ${annotation}`;
+    warnings.push({ event: 'option.ignored', setting, value: value.slice(0, 100), reason });
     return undefined;
   }
   return {

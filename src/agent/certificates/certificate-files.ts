@@ -120,7 +120,7 @@ export function readCertificates(judge: CertificateJudge, log: Logger, turns: Fi
     let read = await digest();
     if (!input.judge) {
       // Whether an Envoy is started with them is not known here: one that runs may have been adopted.
-      if (read.problems.length > 0) log.warn('certificate files have problems', { reason: inOneLine(read) });
+      if (read.problems.length > 0) log.warn('certificates.invalid', { reason: inOneLine(read) });
       return outcome(read);
     }
     for (let times = 1; times <= readings; times++) {

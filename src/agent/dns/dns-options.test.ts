@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type DnsOptions, type DnsSources, dnsOptions } from './dns-options.ts';
 
@@ -6,7 +7,7 @@ const v4 = 'search ns1.svc.cluster.local svc.cluster.local\nnameserver 10.96.0.1
 
 interface Told {
   readonly options: DnsOptions | undefined;
-  readonly warnings: readonly string[];
+  readonly warnings: readonly LogWarning[];
   /** Undefined without one. */
   readonly mistake: string | undefined;
 }
@@ -17,7 +18,7 @@ function told(
   more: Partial<DnsSources> = {},
 ): Told {
   const errors = new OptionErrors();
-  const warnings: string[] = [];
+  const warnings: LogWarning[] = [];
   const readFile = (path: string): string => {
     const text = new Map(Object.entries(files)).get(path);
     if (text === undefined) throw new Error(`ENOENT: ${path}`);
@@ -79,7 +80,12 @@ test('§9: port 53 is for root, who has the host’s resolv.conf and asks others
   expect(root.options).toMatchObject({ port: 53, servers: ['10.96.0.10', '8.8.8.8'], forwardBeforeTable: true });
   const other = told({ DNS_PROXY_ADDR: ':53' }, files, { uid: 1337 });
   expect(other.options).toMatchObject({ port: 15053, addresses: ['127.0.0.1'], forwardBeforeTable: false });
-  expect(other.warnings).toEqual([expect.stringMatching(/DNS_PROXY_ADDR :53: .*root.*1337/)]);
+  expect(other.warnings).toEqual([
+    {
+      ...{ event: 'option.nonrootDnsPort', setting: 'DNS_PROXY_ADDR', value: ':53', uid: 1337 },
+      default: 'localhost:15053',
+    },
+  ]);
 });
 
 test('§9: a server at port 53 that resolv.conf names is not asked by itself, which would have no end', () => {
@@ -87,7 +93,7 @@ test('§9: a server at port 53 that resolv.conf names is not asked by itself, wh
   const at = (address: string): Told => told({ DNS_PROXY_ADDR: address }, files);
   expect(at('localhost:53').options?.servers).toEqual(['8.8.8.8', '127.0.0.53']);
   expect(at('localhost:53').warnings).toEqual([
-    'resolv.conf lists this DNS server (127.0.0.1); ignoring it: write the name servers of the host to /var/lib/istio/resolv.conf',
+    { event: 'option.dnsUpstreamIsSelf', servers: '127.0.0.1', file: '/var/lib/istio/resolv.conf' },
   ]);
   expect(at(':53').options?.servers).toEqual(['8.8.8.8']);
   expect(at('localhost:15053')).toMatchObject({
@@ -117,5 +123,5 @@ test('§9: mistakes are named with their values; without a resolv.conf nobody el
   expect(told({ DNS_FORWARD_PARALLEL: 'all' }).mistake).toMatch(/DNS_FORWARD_PARALLEL: .*"all"/);
   const without = told({}, {});
   expect(without.options?.servers).toEqual([]);
-  expect(without.warnings).toEqual([expect.stringContaining('ENOENT: /etc/resolv.conf')]);
+  expect(without.warnings).toEqual([{ event: 'option.dnsWithoutUpstream', reason: 'ENOENT: /etc/resolv.conf' }]);
 });

@@ -6,6 +6,7 @@ import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isOn } from '../../model/fields/switches.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { parseResolvConf, type ResolvConf } from '../../runtime/files/resolv-conf.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { isLoopback } from '../../runtime/loopback.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
@@ -31,7 +32,7 @@ export interface DnsSources {
   /** Those of this host's interfaces. */
   readonly ownAddresses: () => readonly string[];
   readonly errors: OptionErrors;
-  readonly warnings: string[];
+  readonly warnings: LogWarning[];
 }
 
 const defaultAddress = { host: 'localhost', port: 15053 };
@@ -74,7 +75,9 @@ function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: stri
     return defaultAddress;
   }
   if (port === 53 && uid !== 0) {
-    warnings.push(`DNS_PROXY_ADDR ${text}: port 53 needs root, and this is uid ${uid}: localhost:15053 it is`);
+    const { host: defaultHost, port: defaultPort } = defaultAddress;
+    const fallback = `${defaultHost}:${defaultPort}`;
+    warnings.push({ event: 'option.nonrootDnsPort', setting: 'DNS_PROXY_ADDR', value: text, uid, default: fallback });
     return defaultAddress;
   }
   return { host: bare, port };
@@ -105,9 +108,7 @@ function withoutItself(
   const others = servers.filter((server) => !isItself(server));
   if (others.length === servers.length) return others;
   const itself = servers.filter(isItself).join(', ');
-  warnings.push(
-    `resolv.conf lists this DNS server (${itself}); ignoring it: write the name servers of the host to ${hostResolvConf}`,
-  );
+  warnings.push({ event: 'option.dnsUpstreamIsSelf', servers: itself, file: hostResolvConf });
   return others;
 }
 
@@ -126,6 +127,6 @@ function resolvConf(isHostServer: boolean, { readFile, warnings }: DnsSources): 
       problem = messageOf(error);
     }
   }
-  warnings.push(`no upstream DNS server: ${problem}`);
+  warnings.push({ event: 'option.dnsWithoutUpstream', reason: problem });
   return { servers: [], search: [] };
 }

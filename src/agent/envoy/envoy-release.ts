@@ -18,5 +18,5 @@ export async function warnOfVersion(path: string, log: Pick<Logger, 'warn'>): Pr
   const options = { all: true, stdin: 'ignore', maxBuffer: maxVersionOutput, timeout: answerLimitMs } as const;
   const { all = '' } = await askProgram(path, ['--version'], options).catch(() => ({ all: '' }));
   const problem = unsupportedEnvoyText(envoyVersionIn(releaseIn(all) ?? ''));
-  if (problem !== undefined) log.warn(problem, { path });
+  if (problem !== undefined) log.warn('envoy.versionUnsupported', { path, reason: problem });
 }

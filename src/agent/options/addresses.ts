@@ -1,8 +1,10 @@
 /** Which addresses this proxy has (spec/agent.md §1.4). */
+
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isLinkLocal } from '../../runtime/link-local.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { isUnspecified } from '../../runtime/unspecified-address.ts';
 
 /** The names under which Envoy and the agent reach each other on this host. */
@@ -49,19 +51,21 @@ const addressPollMs = 100;
 /**
  * An interface whose address is still to come has an unspecified one meanwhile: the name of the proxy would be made of others.
  *
- * @returns what to tell when it has not come in two minutes; undefined: there is none to wait for any more
+ * @returns a warning if it has not come in two minutes
  */
 export async function awaitAddresses(
   interfaces: () => NodeJS.Dict<NetworkInterfaceInfo[]> = networkInterfaces,
   limitMs = addressLimitMs,
-): Promise<string | undefined> {
+): Promise<LogWarning | undefined> {
   const until = performance.now() + limitMs;
   for (;;) {
     const waiting = Object.entries(interfaces()).flatMap(([name, entries]) =>
       entries?.some(({ address, internal }) => !internal && isUnspecified(address)) ? [name] : [],
     );
     if (waiting.length === 0) return undefined;
-    if (performance.now() >= until) return `no address in ${limitMs / 1000} s: ${waiting.join(', ')}`;
+    if (performance.now() >= until) {
+      return { event: 'option.addressMissing', interfaces: waiting.join(', '), waitedMs: limitMs };
+    }
     await sleep(addressPollMs);
   }
 }

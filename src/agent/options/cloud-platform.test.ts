@@ -2,9 +2,10 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { askMetadataServer, type CloudSurroundings, withCloudMetadata } from './cloud-platform.ts';
 
-type Told = readonly [metadata: unknown, warnings: readonly string[]];
+type Told = readonly [metadata: unknown, warnings: readonly LogWarning[]];
 
 async function told(env: Record<string, string>, surroundings: Partial<CloudSurroundings>): Promise<Told> {
   const nobody: CloudSurroundings = {
@@ -99,12 +100,14 @@ test.each<[what: string, answer: RequestListener, why: RegExp]>([
   const ask: CloudSurroundings['ask'] = (question) => server(question, AbortSignal.timeout(500));
   const [metadata, warnings] = await told({ CLOUD_PLATFORM: 'azure' }, { ask });
   expect(metadata).toBeUndefined();
-  expect(warnings).toEqual([expect.stringMatching(why)]);
+  expect(warnings).toEqual([
+    { event: 'option.cloudMetadataUnavailable', platform: 'azure', reason: expect.stringMatching(why) },
+  ]);
 });
 
 test('§1.3 CLOUD_PLATFORM: an answer that does not say that it is Google’s is not', async () => {
   const ask = await cloud((_, response) => void response.end(JSON.stringify(google)));
-  expect((await told({ CLOUD_PLATFORM: 'gcp' }, { ask }))[1]).toEqual([
-    expect.stringContaining('not from a metadata server'),
+  expect((await told({ CLOUD_PLATFORM: 'gcp' }, { ask }))[1]).toMatchObject([
+    { event: 'option.cloudMetadataUnavailable', reason: expect.stringContaining('not from a metadata server') },
   ]);
 });

@@ -3,12 +3,14 @@
  * asking all of them would hold up each start where there is none. Its answer is anybody's who has the link's address: it is bounded, and
  * nothing but named texts is taken of it.
  */
+
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { ProxyOptions } from './options.ts';
 
 type Cloud = 'aws' | 'azure' | 'gcp';
@@ -58,7 +60,8 @@ export async function withCloudMetadata(
     const platformMetadata = await questions[cloud](ask, signal);
     return { ...options, platformMetadata };
   } catch (error) {
-    const warning = `no platform metadata from ${cloud}: ${messageOf(error)} (CLOUD_PLATFORM=none disables the query)`;
+    const reason = messageOf(error);
+    const warning: LogWarning = { event: 'option.cloudMetadataUnavailable', platform: cloud, reason };
     return { ...options, warnings: [...options.warnings, warning] };
   }
 }

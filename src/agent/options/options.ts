@@ -1,5 +1,7 @@
 /** What the agent works with, once flags, environment and files are read. */
+
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { DnsOptions } from '../dns/dns-options.ts';
 import type { ProxyLogLevel } from '../envoy/envoy-args.ts';
 import type { WorkloadProbe } from '../health/workload-probe.ts';
@@ -66,7 +68,7 @@ export interface ProxyOptions {
   readonly identity: IdentityOptions;
   readonly env: NodeJS.ProcessEnv;
   /** What was strange, but no mistake: lines for the log. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly LogWarning[];
 }
 
 export type ProxyRole = 'sidecar' | 'router';

@@ -1,4 +1,5 @@
 /** The sources of a proxy configuration, merged in the order of spec/agent.md §1.5. */
+
 import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
@@ -16,6 +17,7 @@ import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
 import { parseYamlDocument } from '../../model/yaml/yaml-document.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
@@ -44,7 +46,7 @@ const mostBytes = 1024 * 1024;
 /** What becomes of a source that is not as it should be. */
 export interface SourceFindings {
   readonly errors: OptionErrors;
-  readonly warnings: string[];
+  readonly warnings: LogWarning[];
 }
 
 /** What somebody said, later sources winning; what nobody said is absent. */
@@ -94,8 +96,10 @@ function decodeSource(
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
   const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
   if (E.isRight(decoded) && found.every((error) => error.unknown !== undefined)) {
-    for (const error of found) warnings.push(`${told(error)} (it has no effect)`);
-    for (const warning of effectlessFields(document.value, part)) warnings.push(told(warning));
+    for (const error of [...found, ...effectlessFields(document.value, part)]) {
+      const { line } = document.positionOf(error.path);
+      warnings.push({ event: 'option.fieldIgnored', source, line, field: error.path, reason: error.message });
+    }
     return value;
   }
   for (const error of found) errors.config(told(error));

@@ -13,6 +13,7 @@ import { checkSwitches, isOn, switchOf } from '../../model/fields/switches.ts';
 import { defaultProxyConfig, mergeProxyConfig, mostThreads, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
@@ -60,7 +61,7 @@ export function resolveProxyOptions({
   const podInfo = flags.podInfoDir ?? join(directory, podDirectory);
   const podLabels = readDownwardFile(join(podInfo, 'labels'));
   const podAnnotations = readDownwardFile(join(podInfo, 'annotations'));
-  const warnings: string[] = [];
+  const warnings: LogWarning[] = [];
   const said = mergeSources({ flags, env, podAnnotations, directory }, { errors, warnings });
   const { customConfigFile, ...merged } = withServiceCluster(mergeProxyConfig(defaultProxyConfig, said), said, flags);
   checkSwitches(env, errors);
@@ -70,7 +71,8 @@ export function resolveProxyOptions({
   const config = { ...merged, ...(isCustom && { customConfigFile }) };
   warnings.push(...withoutEffect(env));
   if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
-    warnings.push(`--meshConfig ${flags.meshConfig} does not exist: the defaults hold`);
+    const reason = 'file does not exist';
+    warnings.push({ event: 'option.ignored', setting: '--meshConfig', value: flags.meshConfig, reason });
   }
   const excluded = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
   const addresses = givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excluded);
@@ -136,7 +138,8 @@ export function resolveProxyOptions({
   checkLimits(options, errors);
   errors.throwIfAny();
   if (config.parentShutdownDurationMs < config.drainDurationMs) {
-    warnings.push('parentShutdownDuration is shorter than drainDuration: a hot restart cuts requests that still run');
+    const { parentShutdownDurationMs, drainDurationMs } = config;
+    warnings.push({ event: 'option.drainTooShort', parentShutdownDurationMs, drainDurationMs });
   }
   return options;
 }
@@ -160,7 +163,7 @@ function envoyPorts(env: NodeJS.ProcessEnv, errors: OptionErrors) {
 function restartOptions(
   { flags, env, runsEnvoy }: { flags: ProxyFlags; env: NodeJS.ProcessEnv; runsEnvoy: boolean },
   errors: OptionErrors,
-  warnings: string[],
+  warnings: LogWarning[],
 ) {
   return {
     restartPolicy: choice('--restartPolicy', ['retry', 'exit'], flags.restartPolicy, errors),
@@ -175,13 +178,16 @@ function restartOptions(
 }
 
 /** Whether Envoys outlive the agent: only where bin/pilot-agent, as the first process, starts the next agent and is their parent. */
-function liveRestore(env: NodeJS.ProcessEnv, runsEnvoy: boolean, errors: OptionErrors, warnings: string[]): boolean {
+function liveRestore(
+  env: NodeJS.ProcessEnv,
+  runsEnvoy: boolean,
+  errors: OptionErrors,
+  warnings: LogWarning[],
+): boolean {
   const isAskedFor = switchOf('LIVE_RESTORE', env, errors);
   if (!isAskedFor || !runsEnvoy) return false;
   if (startedByLauncher(env)) return true;
-  warnings.push(
-    'LIVE_RESTORE has no effect: bin/pilot-agent is not the first process of a container; an Envoy ends with its agent',
-  );
+  warnings.push({ event: 'option.liveRestoreUnavailable', setting: 'LIVE_RESTORE' });
   return false;
 }
 
@@ -223,12 +229,19 @@ function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfi
   return isOn(env.ISTIO_DUAL_STACK ?? proxyMetadata.ISTIO_DUAL_STACK) && families.has(4) && families.has(6);
 }
 
-function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: string[]): ProxyLogLevel {
+function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: LogWarning[]): ProxyLogLevel {
   const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', flags.proxyComponentLogLevel ?? '');
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
     errors.flag(`--proxyLogLevel: must be one of ${envoyLogLevels.join(', ')}, got ${JSON.stringify(parsed.level)}`);
   }
-  for (const item of parsed.dropped) warnings.push(`--proxyLogLevel: ${item} means nothing and is left out`);
+  for (const value of parsed.dropped) {
+    warnings.push({
+      event: 'option.ignored',
+      setting: '--proxyLogLevel',
+      value,
+      reason: 'must be LEVEL or COMPONENT:LEVEL',
+    });
+  }
   return parsed;
 }
 
@@ -315,14 +328,14 @@ function threadsIn(text: string | undefined): number | undefined {
 }
 
 /** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
-function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: string[]): string {
+function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: LogWarning[]): string {
   const path = env.ISTIO_BOOTSTRAP_OVERRIDE;
   if (!path) return '';
   let content: string;
   try {
     content = readFileSync(path, 'utf8');
   } catch (error) {
-    warnings.push(`ISTIO_BOOTSTRAP_OVERRIDE: ${messageOf(error)}; Envoy is started without it`);
+    warnings.push({ event: 'option.ignored', setting: 'ISTIO_BOOTSTRAP_OVERRIDE', reason: messageOf(error) });
     return '';
   }
   const override = env.HOST_IP ? withHostIp(content, env.HOST_IP) : content;

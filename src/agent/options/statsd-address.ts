@@ -1,9 +1,11 @@
 /** Where statistics go over UDP: Envoy wants an address, people give names (spec/agent.md §1.2). */
+
 import { lookup as lookupName } from 'node:dns/promises';
 import { isIP } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { ProxyOptions } from './options.ts';
 
 const limitMs = 15_000;
@@ -28,7 +30,8 @@ export async function withStatsdAddress(
     const host = isIP(address) === 6 ? `[${address}]` : address;
     return { ...options, config: { ...config, statsdUdpAddress: `${host}:${said.port}` } };
   } catch (error) {
-    const warning = `statsdUdpAddress ${statsdUdpAddress}: ${messageOf(error)}; statistics are not sent`;
+    const reason = messageOf(error);
+    const warning: LogWarning = { event: 'option.statsdUnresolved', address: statsdUdpAddress, reason };
     return { ...options, config, warnings: [...options.warnings, warning] };
   } finally {
     limit.abort();

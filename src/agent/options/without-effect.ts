@@ -1,4 +1,6 @@
 /** Variables that Istio's agent reads and this one does not: people set them, and look for what they should have done. */
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
+
 const variables: ReadonlySet<string> = new Set([
   'ISTIO_META_ENABLE_DNS_SERVER',
   'GRPC_XDS_BOOTSTRAP',
@@ -9,10 +11,8 @@ const variables: ReadonlySet<string> = new Set([
   ...['WASM_HTTP_REQUEST_TIMEOUT', 'WASM_HTTP_REQUEST_MAX_RETRIES'],
 ]);
 
-/** What is set and has no effect here, in order: one line, or none. */
-export function withoutEffect(env: NodeJS.ProcessEnv): string[] {
+/** A warning with the variables that are set and have no effect; none if there are none. */
+export function withoutEffect(env: NodeJS.ProcessEnv): LogWarning[] {
   const names = Object.keys(env).filter((name) => env[name] && variables.has(name));
-  return names.length === 0
-    ? []
-    : [`what Istio's agent reads and this one does not is set: ${names.sort().join(', ')}`];
+  return names.length === 0 ? [] : [{ event: 'option.withoutEffect', settings: names.sort().join(', ') }];
 }

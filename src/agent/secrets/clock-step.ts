@@ -10,7 +10,7 @@ export function awaitClockStep(log: Logger, clocks?: Clocks) {
       new Promise((resolve) => {
         const stop = watchClockSteps((byMs) => {
           stop();
-          log.warn('wall clock stepped, checking the certificate', { step: clockStepText(byMs) });
+          log.warn('clock.stepped', { step: clockStepText(byMs) });
           resolve();
         }, clocks);
         signal.addEventListener('abort', stop, { once: true });

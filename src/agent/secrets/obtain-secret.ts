@@ -1,4 +1,5 @@
 /** The obtain effect of a secret: it asks who has it, checks what it gets, keeps it in the vault, and tells its version. */
+
 import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
@@ -7,6 +8,7 @@ import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
 import { unionOf } from '../identity/root-set.ts';
 import type { MountedFiles } from '../options/identity-options.ts';
+import type { RevocationWarning } from './revocation-files.ts';
 import { type RevocationFiles, readRootsWithLists } from './revocation-files.ts';
 import type { SecretCounts } from './secret-counts.ts';
 import { readPair, readRoots } from './secret-files.ts';
@@ -49,7 +51,7 @@ export interface ObtainMeans {
   /** Draws a number from 0 to 1: randomness for the chart. */
   readonly draw: () => number;
   /** Receives a sentence about files that are used although something is wrong with them. */
-  readonly warn?: (message: string) => void;
+  readonly warn?: (warning: RevocationWarning) => void;
   /** Absent: nobody counts. */
   readonly counts?: SecretCounts;
 }

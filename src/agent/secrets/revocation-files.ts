@@ -13,12 +13,18 @@ export interface RevocationFiles {
   readonly crl: string;
 }
 
+/** A problem of a file with revocation lists that does not prevent its use. */
+export interface RevocationWarning {
+  readonly file: string;
+  readonly reason: string;
+}
+
 export interface RootsWithLists {
   readonly roots: readonly string[];
   /** At least one; for each authority without a usable one in the file the previous list, if it is usable. */
   readonly lists: readonly RevocationList[];
   /** What is wrong although these lists can be used, and lists that expire soon. */
-  readonly warnings: readonly string[];
+  readonly warnings: readonly RevocationWarning[];
   /** When the first list expires, in milliseconds since 1970; `null` if none does. */
   readonly endsAtMs: number | null;
 }
@@ -45,7 +51,8 @@ export function readRootsWithLists(
     if (alone.usable.length === 0) throw new SecretFileError(`${files.crl}: ${alone.problems.join('; ')}`);
     const { usable, problems } = checkRevocationLists(text, authorities, now, previous);
     const expiry = expiryWarning(usable, now);
-    const warnings = [...problems, ...(expiry === undefined ? [] : [expiry])].map((one) => `${files.crl}: ${one}`);
+    const reasons = [...problems, ...(expiry === undefined ? [] : [expiry])];
+    const warnings = reasons.map((reason) => ({ file: files.crl, reason }));
     const ends = usable.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
     return { roots, lists: usable, warnings, endsAtMs: ends.length === 0 ? null : Math.min(...ends) };
   });

@@ -168,7 +168,6 @@ export class SecretServer {
       left: (name) => this.#leave(name, stream),
       taken: (name) => this.#tellTaken(name, this.#subject(name)),
       refused: (name, version, reason) => {
-        this.#means.log.warn(`Envoy refused ${name}`, { version, reason });
         this.#tell({ type: 'sds.rejected', name, version, reason });
       },
     });

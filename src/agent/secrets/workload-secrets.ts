@@ -1,4 +1,5 @@
 /** The charts of a workload's secrets with their effects. */
+
 import { fromPromise } from 'xstate';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
 import { secretMachine } from '../../../machines/agent/secrets/secret.machine.ts';
@@ -16,6 +17,7 @@ import { issueCertificate } from './issue-certificate.ts';
 import { lookForServer } from './look-for-server.ts';
 import { obtainSecret } from './obtain-secret.ts';
 import { writeOutput } from './output-files.ts';
+import type { RevocationWarning } from './revocation-files.ts';
 import type { SecretCounts } from './secret-counts.ts';
 import { serveSecrets } from './secret-server.ts';
 import { SecretVault } from './secret-vault.ts';
@@ -98,13 +100,14 @@ function isSecretFile(name: string): boolean {
 /** Warnings that are remembered: those of the files that Envoy may ask for. */
 const maxRemembered = 200;
 
-/** Files are read again at each change, and before their lists expire: what was said is not repeated. */
-function warnOnce(log: Logger): (message: string) => void {
-  const said = new Set<string>();
-  return (message) => {
-    if (said.has(message)) return;
-    if (said.size === maxRemembered) said.clear();
-    said.add(message);
-    log.warn(message);
+/** Files are read again at each change, and before their lists expire: a warning is not repeated. */
+function warnOnce(log: Logger): (warning: RevocationWarning) => void {
+  const logged = new Set<string>();
+  return (warning) => {
+    const key = `${warning.file} ${warning.reason}`;
+    if (logged.has(key)) return;
+    if (logged.size === maxRemembered) logged.clear();
+    logged.add(key);
+    log.warn('revocationList.invalid', warning);
   };
 }

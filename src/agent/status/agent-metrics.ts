@@ -10,7 +10,7 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleMetrics } from '../../runtime/visible-text.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
 import { XdsActivity } from '../xds/xds-activity.ts';
-import { binaryIn, restartIn } from './restart-log.ts';
+import { binaryIn, restartIn } from './agent-log.ts';
 
 /** What a log and a trace could not take, or cannot take now. */
 export interface UnwrittenLines {

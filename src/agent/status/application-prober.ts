@@ -70,7 +70,8 @@ export class ApplicationProber {
       return await askApplication(probe, caller, this.#way, AbortSignal.any([limit, left.signal]));
     } catch (error) {
       const reason = limit.aborted ? `no answer in ${probe.timeoutMs} ms` : messageOf(error);
-      if (!left.signal.aborted && this.#said.isDue(path, reason)) this.#log.warn('probe failed', { path, reason });
+      if (!left.signal.aborted && this.#said.isDue(path, reason))
+        this.#log.warn('probe.applicationFailed', { path, reason });
       return 500;
     }
   }

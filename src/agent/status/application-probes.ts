@@ -1,6 +1,8 @@
 /** Probes of the application that were rewritten to the agent's port: `ISTIO_KUBE_APP_PROBERS` (spec/agent.md §6.6). */
+
 import { validateHeaderName, validateHeaderValue } from 'node:http';
 import { messageOf } from '../../runtime/errors.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { type Fields, objectOf, readVariable, requestTarget, textOf, VariableMistake } from './json-variable.ts';
 
 export type ApplicationProbe = (
@@ -33,9 +35,9 @@ const longestMs = 86_400_000;
 export function parseProbes(
   text: string,
   statusPort: number,
-): { readonly probes: ApplicationProbes; readonly warnings: readonly string[] } | { readonly mistake: string } {
+): { readonly probes: ApplicationProbes; readonly warnings: readonly LogWarning[] } | { readonly mistake: string } {
   return readVariable(text, (prober) => {
-    const warnings: string[] = [];
+    const warnings: LogWarning[] = [];
     const probes = Object.entries(prober).map(([path, fields]) => {
       if (!paths.test(path)) throw new VariableMistake(`invalid path ${JSON.stringify(path)}`);
       const probe = applicationProbeOf(objectOf(fields, path), path, warnings);
@@ -52,7 +54,7 @@ export function parseProbes(
  * @param path says where it is, for people
  * @throws VariableMistake
  */
-export function applicationProbeOf(prober: Fields, path: string, warnings: string[]): ApplicationProbe {
+export function applicationProbeOf(prober: Fields, path: string, warnings: LogWarning[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
@@ -62,7 +64,10 @@ export function applicationProbeOf(prober: Fields, path: string, warnings: strin
   const what = `${path}: ${kind}`;
   const port = portOf(fields.port, what);
   const host = textOf(fields.host, `${what}.host`);
-  if (host !== '') warnings.push(`ISTIO_KUBE_APP_PROBERS: ${what}.host ${host}: this pod is asked all the same`);
+  if (host !== '') {
+    const reason = 'probes are sent to this pod only';
+    warnings.push({ event: 'option.ignored', setting: `ISTIO_KUBE_APP_PROBERS: ${what}.host`, value: host, reason });
+  }
   const timeoutMs = (byDefault: number): number => timeoutOf(prober.timeoutSeconds, path) || byDefault;
   if (kind === 'tcpSocket') return { kind: 'tcp', port, timeoutMs: timeoutMs(defaultLimitsMs.tcp) };
   if (kind === 'grpc') {

@@ -223,16 +223,15 @@ export class MergedMetrics {
   #dropped(part: Part, count: number): void {
     const { metrics, log } = this.#environment;
     metrics.scrapeLinesDropped(count);
-    const reason = 'lines that are no metrics';
-    if (this.#said.isDue(`${part} lines`, reason)) log.warn(`lines of the ${part}'s metrics are left out`, { reason });
+    if (this.#said.isDue(`${part} lines`, '')) log.warn('metrics.linesDropped', { part });
   }
 
   #failed(part: Part, error: unknown, signal: AbortSignal): void {
     if (nameOf(signal.reason) === 'AbortError') return;
     const { metrics, log } = this.#environment;
-    const reason = nameOf(signal.reason) === 'TimeoutError' ? 'it takes too long' : messageOf(error);
+    const reason = nameOf(signal.reason) === 'TimeoutError' ? 'timed out' : messageOf(error);
     metrics.scrapeFailed(part);
-    if (this.#said.isDue(part, reason)) log.warn(`metrics of the ${part} are missing`, { reason });
+    if (this.#said.isDue(part, reason)) log.warn('metrics.scrapeFailed', { part, reason });
   }
 
   /** @returns false: there are too many, or it has not come in time */
@@ -266,8 +265,7 @@ export class MergedMetrics {
     if (text === undefined) return defaultLimitMs;
     const ms = /^\d{1,9}(\.\d{1,9})?$/.test(String(text)) ? Number(text) * 1_000 : 0;
     if (ms > 0) return Math.min(ms, longestLimitMs);
-    const reason = `X-Prometheus-Scrape-Timeout-Seconds is no number of seconds`;
-    if (this.#said.isDue('limit', reason)) this.#environment.log.warn(reason);
+    if (this.#said.isDue('limit', '')) this.#environment.log.warn('metrics.timeoutInvalid');
     return defaultLimitMs;
   }
 }

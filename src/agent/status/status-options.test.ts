@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type StatusSources, statusOptions } from './status-options.ts';
 
 function told(env: NodeJS.ProcessEnv, more: Partial<StatusSources> = {}) {
   const errors = new OptionErrors();
-  const warnings: string[] = [];
+  const warnings: LogWarning[] = [];
   const options = statusOptions({
     role: 'sidecar',
     profiling: undefined,
@@ -58,7 +59,7 @@ test('§6.6: probes that cannot be read end the start, with the variable', () =>
 test('probes without a status port are told to be nobody’s', () => {
   const env = { ISTIO_KUBE_APP_PROBERS: '{"/app-health/web/livez":{"tcpSocket":{"port":80}}}' };
   expect(told(env).warnings).toEqual([]);
-  expect(told(env, { statusPort: 0 }).warnings).toEqual([
-    expect.stringContaining('has no effect without --statusPort'),
+  expect(told(env, { statusPort: 0 }).warnings).toMatchObject([
+    { event: 'option.ignored', setting: 'ISTIO_KUBE_APP_PROBERS' },
   ]);
 });

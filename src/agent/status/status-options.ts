@@ -3,6 +3,7 @@
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { switchOf } from '../../model/fields/switches.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { parseScrapeTargets } from './application-metrics.ts';
 import { type ApplicationProbes, parseProbes } from './application-probes.ts';
@@ -44,7 +45,7 @@ export interface StatusSources {
   readonly localhost: string;
   readonly statusPort: number;
   readonly errors: OptionErrors;
-  readonly warnings: string[];
+  readonly warnings: LogWarning[];
   /** Whether this host has that address. */
   readonly hasAddress?: (address: string) => boolean;
 }
@@ -91,7 +92,10 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
     return new Map();
   }
   warnings.push(...parsed.warnings);
-  if (statusPort === 0) warnings.push('ISTIO_KUBE_APP_PROBERS has no effect without --statusPort');
+  if (statusPort === 0) {
+    const reason = 'requires --statusPort';
+    warnings.push({ event: 'option.ignored', setting: 'ISTIO_KUBE_APP_PROBERS', reason });
+  }
   return parsed.probes;
 }
 
@@ -102,8 +106,9 @@ function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusS
   const parsed = parseScrapeTargets(text, statusPort);
   if ('targets' in parsed) {
     const { targets, warning } = parsed;
-    if (warning !== undefined)
-      warnings.push(`ISTIO_PROMETHEUS_ANNOTATIONS: ${warning}: metrics of the application are left out`);
+    if (warning !== undefined) {
+      warnings.push({ event: 'option.ignored', setting: 'ISTIO_PROMETHEUS_ANNOTATIONS', reason: warning });
+    }
     return targets;
   }
   errors.flag(`ISTIO_PROMETHEUS_ANNOTATIONS: ${parsed.mistake}`);

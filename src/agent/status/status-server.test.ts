@@ -10,6 +10,7 @@ import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol
 import { header } from '../../../test/fixtures/random-records.ts';
 import { freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { linesOf } from '../../../test/harness/logged-line.ts';
 import { authorizationFor, servingStatus, type Told } from '../../../test/harness/status-port.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
@@ -44,8 +45,8 @@ test('§6.2 /healthz/ready: readiness is what the status actor answers, without 
   const last = await fetch(`${url}/healthz/ready`, { method: 'POST' });
   expect([last.status, await last.text()]).toEqual([503, '']);
   // Success only on the change to ready, every failure with its reason.
-  expect(log.filter((line) => line.includes('\tready'))).toHaveLength(1);
-  expect(log.at(-1)).toContain('no epoch serves');
+  expect(linesOf(log, 'readiness.ready')).toHaveLength(1);
+  expect(linesOf([log.at(-1)!], 'readiness.lost', { reason: /no epoch serves/ })).toHaveLength(1);
 });
 
 test('§6.3: when told to, Envoy’s admin interface is asked, and its silence is an answer', async () => {
@@ -161,7 +162,7 @@ test('§6.3: the admin interface that counts is the first one’s until another 
   for (const epoch of [0, 1]) order({ type: 'admin.use', epoch, baseId: 1, adminPort: first, pid });
   expect(await envoy()).toBe('first');
   // Each move is told once.
-  expect(log.flatMap((line) => /interface is at 127\.0\.0\.1:(\d+) now/.exec(line)?.[1] ?? [])).toEqual(
+  expect(linesOf(log, 'admin.moved').map((line) => /address=127\.0\.0\.1:(\d+)/.exec(line)?.[1])).toEqual(
     [envoys[1], envoys[0]].map(String),
   );
 });
@@ -493,7 +494,8 @@ test('§6.3: the log has one line for all who hear the same of readiness', async
   for (let round = 0; round < 3; round++) {
     expect(new Set(await Promise.all(Array.from({ length: 40 }, ask)))).toEqual(new Set([503]));
   }
-  expect(log.filter((line) => line.includes('not ready'))).toHaveLength(1);
+  expect(linesOf(log, 'readiness.pending')).toHaveLength(1);
+  expect(linesOf(log, 'readiness.lost')).toEqual([]);
 });
 
 test('§6.3: not ready is info during a start and while the agent stops, and a warning between them', async () => {
@@ -507,8 +509,9 @@ test('§6.3: not ready is info during a start and while the agent stops, and a w
     answer: onReadiness((event) => ({ ...ready(event), ...answers.shift()! })),
   });
   while (answers.length > 0) await fetch(`${url}/healthz/ready`);
-  const levels = log.filter((line) => line.includes('not ready')).map((line) => /\b(info|warn)\b/.exec(line)?.[1]);
-  expect(levels).toEqual(['info', 'warn', 'info']);
+  const events = ['readiness.pending', 'readiness.ready', 'readiness.lost', 'readiness.stopping'] as const;
+  expect(log).toEqual(events.flatMap((event) => linesOf(log, event)));
+  expect(log).toHaveLength(events.length);
 });
 
 test('§6.3: many who ask at once for readiness are one question', async () => {
@@ -573,10 +576,11 @@ test('§6.3: before an Envoy has served it says whether one is on its way', asyn
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
   });
   await fetch(`${url}/healthz/ready`);
-  expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: none runs"');
+  expect(linesOf(log, 'readiness.pending', { reason: 'no Envoy has served yet: none runs' })).toHaveLength(1);
   newest = 'epoch-0';
   await fetch(`${url}/healthz/ready`);
-  expect(log.join('')).toContain('not ready  reason="no Envoy has served yet: epoch-0 is initializing"');
+  const initializing = 'no Envoy has served yet: epoch-0 is initializing';
+  expect(linesOf(log, 'readiness.pending', { reason: initializing })).toHaveLength(1);
 });
 
 test('§6.2: METRICS_LOCALHOST_ACCESS_ONLY keeps metrics from other hosts, and readiness from nobody', async () => {

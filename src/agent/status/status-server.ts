@@ -156,7 +156,7 @@ class StatusEndpoint {
     });
     this.#server = createFencedServer((request, response) => this.#serve(request, response), {
       failed: (error, { method, target }) =>
-        environment.log.error(`${method} ${target} failed`, { reason: messageOf(error) }),
+        environment.log.error('http.requestFailed', { method, target, reason: messageOf(error) }),
     });
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket);
@@ -215,7 +215,7 @@ class StatusEndpoint {
     const { log, metrics } = this.#environment;
     if (!ready) this.#sayNotReady(reason);
     else if (this.#wasReady !== true) {
-      log.info('ready');
+      log.info('readiness.ready');
       metrics.ready(performance.now());
     }
     this.#wasReady = ready;
@@ -239,10 +239,11 @@ class StatusEndpoint {
   #sayNotReady(reason: string): void {
     if (this.#wasReady !== false) this.#said.forget('readiness');
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < usualStartMs;
-    const level = isStarting || reason === stoppingReason ? 'info' : 'warn';
+    const event =
+      reason === stoppingReason ? 'readiness.stopping' : isStarting ? 'readiness.pending' : 'readiness.lost';
     const isUnserved = this.#serving === undefined && reason !== stoppingReason;
     const why = isUnserved ? `${reason}: ${this.#underWay()}` : reason;
-    if (this.#said.isDue('readiness', `${level} ${why}`)) this.#environment.log[level]('not ready', { reason: why });
+    if (this.#said.isDue('readiness', `${event} ${why}`)) this.#environment.log.write({ event, reason: why });
   }
 
   useAdmin({ baseId, adminPort, pid }: AdminUse): void {
@@ -251,8 +252,7 @@ class StatusEndpoint {
     const { adminAt, log } = this.#environment;
     const { address } = this.#admin;
     this.#admin = adminAt(adminPort);
-    if (this.#admin.address !== address)
-      log.info(`Envoy's admin interface is at ${this.#admin.address} now`, { baseId });
+    if (this.#admin.address !== address) log.info('admin.moved', { address: this.#admin.address, baseId });
     this.#serving = new ServingProcess(pid);
     this.#listenersTold = undefined;
     // Nobody may ask before its child has the admin port.
@@ -275,8 +275,8 @@ class StatusEndpoint {
     const reason = await this.#admin
       .post(`/drain_listeners?${drain === 'inboundonly' ? 'inboundonly&' : ''}graceful&skip_exit`)
       .then(() => '', messageOf);
-    if (reason === '') log.info('Envoy drains, as somebody on this host has ordered');
-    else log.warn('Envoy does not drain', { reason });
+    if (reason === '') log.info('drain.ordered');
+    else log.warn('drain.ordered.failed', { reason });
     this.#report({ type: 'drain.ordered', reason });
   }
 
@@ -431,7 +431,7 @@ class StatusEndpoint {
       send(response, 409, 'no agent is replaced here: that needs LIVE_RESTORE=true and a container\n');
       return;
     }
-    log.info('a newer agent is to take the place of this one, as somebody on this host has ordered');
+    log.info('replacement.ordered');
     // Before this one may have ended.
     response.end('OK', orderSuccessor);
   }

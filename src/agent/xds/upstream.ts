@@ -175,8 +175,7 @@ class Joined {
         passed: (to, typeUrl, nonce) =>
           this.#report({ type: to === 'upstream' ? 'request.passed' : 'response.passed', typeUrl, nonce }),
       }),
-      dropped: (typeUrl) =>
-        this.#environment.log.error('a message of the control plane is for nobody here', { 'xds.type': typeUrl }),
+      dropped: (typeUrl) => this.#environment.log.error('message.unclaimed', { 'xds.type': typeUrl }),
     };
   }
 
@@ -246,7 +245,7 @@ class Joined {
   }
 
   #refuseBundle(answer: (refusal?: string) => void, reason: string): void {
-    this.#environment.log.warn('roots to trust are refused', { reason });
+    this.#environment.log.warn('bundle.rejected', { reason });
     answer(reason);
   }
 

@@ -1,13 +1,14 @@
 /** What the agent's calls of the control plane begin with, beside what proves who it is (spec/agent.md §8.1). */
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const prefix = 'XDS_HEADER_';
 
 /** @returns `warnings` for what cannot be a header: it is left out, for it would make each call fail */
-export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: string[] } {
+export function xdsHeaders(env: NodeJS.ProcessEnv): { headers: Record<string, string>; warnings: LogWarning[] } {
   const headers = new Map<string, string>();
-  const warnings: string[] = [];
+  const warnings: LogWarning[] = [];
   const leaveOut = (variable: string): void => {
-    warnings.push(`${variable} is no header of a gRPC call, and is left out`);
+    warnings.push({ event: 'option.ignored', setting: variable, reason: 'must be a valid gRPC header' });
   };
   const cluster = clusterHeader(env);
   if (cluster !== undefined) headers.set('clusterid', cluster);

@@ -10,6 +10,7 @@ import type { ProxyOptions } from '../../agent/options/options.ts';
 import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../../agent/options/proxy-options.ts';
 import { withStatsdAddress } from '../../agent/options/statsd-address.ts';
+import { entryText } from '../../runtime/output/log.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { addHelpSections } from './help-sections.ts';
 import { addProxyFlags, roleAmong } from './proxy-flags.ts';
@@ -55,7 +56,9 @@ function roleOf({ nodeId }: BootstrapFlags): string {
 async function writeBootstrap(role: string, flags: BootstrapFlags): Promise<void> {
   const options = await withStatsdAddress(resolveProxyOptions({ role, flags, env: process.env, assumesMounts: true }));
   const { text, warnings } = await bootstrapOf(options);
-  for (const warning of [...options.warnings, ...warnings]) standardError.write(`pilot-agent: warning: ${warning}\n`);
+  for (const warning of [...options.warnings.map(entryText), ...warnings]) {
+    standardError.write(`pilot-agent: warning: ${warning}\n`);
+  }
   if (flags.out === '-') standardOutput.print(text);
   else writeWhole(resolve(flags.out), text);
 }
@@ -71,7 +74,7 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
     run: { epoch: 0, baseId },
     hasCredentialServer: await credentialServerAnswers(),
   });
-  return { text: bootstrapText(bootstrap), warnings };
+  return { text: bootstrapText(bootstrap), warnings: warnings.map(entryText) };
 }
 
 /**

@@ -134,11 +134,11 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   const { log } = loggerFromFlags(flags);
   logWarnings(log);
   const version = versionLine();
-  log.info(`pilot-discovery ${version}`, { pid: process.pid });
-  log.info('flags', flags);
+  log.info('discovery.started', { version, pid: process.pid });
+  log.info('program.flags', flags);
   const idle = flagsWithoutEffect.flatMap((option) => (option.attributeName() in flags ? option.long! : []));
-  if (idle.length > 0) log.info('flags that have no effect here', { flags: idle });
-  if (unknown.length > 0) log.warn('flags that mean nothing here are ignored', { flags: unknown });
+  if (idle.length > 0) log.info('option.flagsWithoutEffect', { flags: idle });
+  if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
   const recording = openRecording({
     program: 'pilot-discovery',
     machines: [discoveryMachine, adsConnectionMachine],

@@ -99,7 +99,7 @@ async function carryOut(order: InterceptionOrder, terminal: Terminal): Promise<n
   if (order.cleanupOnly || !order.runValidation || order.dryRun) return 0;
   if (order.networkNamespace !== undefined) return validateWithin(order.networkNamespace, order);
   await validateInterception(order);
-  terminal.tell('connections are captured');
+  terminal.log('redirection.verified');
   return 0;
 }
 
@@ -135,7 +135,7 @@ async function validateWithin(networkNamespace: string, order: InterceptionOrder
 function terminal(name: string, flags: LogFlags): Terminal {
   return {
     print: (text) => standardOutput.print(text),
-    tell: (line, details) => loggerFromFlags(flags).log.scope(name).info(line, details),
+    log: (event, fields) => loggerFromFlags(flags).log.scope(name).info(event, fields),
   };
 }
 

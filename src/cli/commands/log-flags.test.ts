@@ -8,7 +8,7 @@ function linesWith(flags: Partial<LogFlags>): string[] {
   const folder = mkdtempSync(join(tmpdir(), 'log-flags-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   const file = join(folder, 'log');
-  loggerFromFlags({ log_output_level: 'default:info', log_target: file, ...flags }).log.info('started');
+  loggerFromFlags({ log_output_level: 'default:info', log_target: file, ...flags }).log.info('agent.started');
   return readFileSync(file, 'utf8').trimEnd().split('\n');
 }
 
@@ -16,10 +16,10 @@ test('a scope that does not exist is reported with the flag that names it and wi
   const lines = linesWith({ log_output_level: 'adz:debug,info', log_stacktrace_level: 'ads:warn', log_caller: 'x,*' });
   expect(lines).toEqual([
     expect.stringMatching(
-      /warn\tdefault\t--log_output_level names a scope that does not exist: adz {2}scopes=".*ads, /,
+      /warn\tdefault\tunknown log scope {2}flag=--log_output_level {2}scopes=adz {2}known=".*ads, /,
     ),
-    expect.stringMatching(/warn\tdefault\t--log_caller names a scope that does not exist: x {2}/),
-    expect.stringContaining('started'),
+    expect.stringMatching(/warn\tdefault\tunknown log scope {2}flag=--log_caller {2}scopes=x {2}/),
+    expect.stringContaining('pilot-agent started'),
   ]);
 });
 

@@ -47,9 +47,9 @@ export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
   const sink = sinkOf(flags.log_target);
   const log = loggerTo(sink, flags, quieter);
   reportUnknownScopes(flags, log);
-  tellLosses(sink, 'log lines', log);
+  logLosses(sink, 'log', log);
   // Access logs of an Envoy go there, wherever the log is.
-  if (sink !== standardOutput) tellLosses(standardOutput, 'lines of standard output', log);
+  if (sink !== standardOutput) logLosses(standardOutput, 'standard output', log);
   return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
 }
 
@@ -67,7 +67,7 @@ function reportUnknownScopes(
   for (const [flag, scopes] of Object.entries(named)) {
     const unknown = unknownScopes(scopes);
     if (unknown.length === 0) continue;
-    log.warn(`${flag} names a scope that does not exist: ${unknown.join(', ')}`, { scopes: scopesInWords() });
+    log.warn('log.scopeUnknown', { flag, scopes: unknown.join(', '), known: scopesInWords() });
   }
 }
 
@@ -77,21 +77,21 @@ function sumOf(sinks: readonly LineSink[]): SinkLines {
   return { lost: sum('lost'), waiting: sum('waiting') };
 }
 
-/** A loss is a line of the log, in the place of the lost ones. */
-export function tellLosses(sink: LineSink, what: string, log: Logger): void {
+/** Logs lost lines, in the place of the lost ones. */
+export function logLosses(sink: LineSink, output: string, log: Logger): void {
   sink.listen({
     recovered: (loss) => {
       if (loss === undefined) return;
       const { lines, from, to, why } = loss;
-      log.warn(`${lines} ${what} were lost between ${from.toISOString()} and ${to.toISOString()}`, { reason: why });
+      log.warn('log.linesLost', { output, lines, from: from.toISOString(), to: to.toISOString(), reason: why });
     },
   });
 }
 
-/** What Node warns of goes into the log: Node itself waits until standard error takes it, however long. */
+/** Logs the warnings of Node, which itself would wait until standard error accepts them, however long. */
 export function logWarnings(log: Logger): void {
   process.removeAllListeners('warning');
-  process.on('warning', ({ message, name }) => log.warn(message, { name }));
+  process.on('warning', ({ message, name }) => log.warn('node.warning', { name, reason: message }));
 }
 
 function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {

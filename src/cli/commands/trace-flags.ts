@@ -92,10 +92,9 @@ function openTraceFile(path: string, log: Logger): TraceFile {
 /** The log says what becomes of the trace: nobody misses it until it is needed. */
 export function traceListener(file: string, log: Logger): SinkListener {
   return {
-    failed: (error) =>
-      log.warn('the trace cannot be written; the program goes on without it', { file, reason: messageOf(error) }),
+    failed: (error) => log.warn('trace.unwritable', { file, reason: messageOf(error) }),
     recovered: (loss) =>
-      log.warn('the trace is written again', {
+      log.warn('trace.resumed', {
         file,
         lost: loss?.lines ?? 0,
         ...(loss !== undefined && { from: loss.from.toISOString(), to: loss.to.toISOString(), reason: loss.why }),

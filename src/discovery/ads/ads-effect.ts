@@ -72,13 +72,13 @@ function proxyTurns(
   served: (connections: number[]) => void,
 ): ProxyTurns {
   const since = ({ startedAt }: ProxiesServe): number => Math.max(0, Date.now() - startedAt);
-  const report = faultLog(logger);
+  const report = faultLog(logger, 'push.failed');
   return new ProxyTurns({
     serve(connection, change, order) {
       observer?.queueTime?.(since(order));
       if (server.serve([connection], change) > 0) observer?.converged?.(since(order));
     },
-    failed: (connection, error) => report(`ads-connection-${connection} could not be brought up to date`, error),
+    failed: (connection, error) => report(error, { connection: `ads-connection-${connection}` }),
     served: ({ connections }) => served(connections),
   });
 }

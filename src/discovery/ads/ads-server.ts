@@ -245,7 +245,7 @@ class GrpcAdsServer implements AdsServer {
         if (!this.#connect(call, intake, kind, security)) this.#admission.left(peer);
       } catch (error) {
         this.#admission.left(peer);
-        this.#options.logger.error('an xDS stream could not be opened', { error: (error as Error).stack });
+        this.#options.logger.error('stream.openFailed', { error: (error as Error).stack });
         refuse(call, status.UNAVAILABLE, 'internal error');
       }
     };
@@ -287,7 +287,7 @@ class GrpcAdsServer implements AdsServer {
       },
       ...(this.#recorder !== undefined && { recorder: this.#recorder }),
       onError: (error) => {
-        this.#options.logger.error('an xDS connection failed', { peer: stream.peer, error: messageOf(error) });
+        this.#options.logger.error('connection.failed', { peer: stream.peer, error: messageOf(error) });
         stream.dispose();
         this.#remove(number);
       },
@@ -324,7 +324,7 @@ class GrpcAdsServer implements AdsServer {
     const security = this.#connections.get(connection)?.security;
     if (security !== undefined) this.#ports.introduced(security, peer);
     this.#around.observer.clientConnected?.(node, this.#joined.size);
-    this.#options.logger.info('client connected', { node: shortened(node) });
+    this.#options.logger.info('client.connected', { node: shortened(node) });
     this.#options.joined?.(connection);
   }
 
@@ -339,19 +339,16 @@ class GrpcAdsServer implements AdsServer {
   #noteRefused(why: Refusal): void {
     this.#around.observer.connectionRefused?.(why);
     if (why !== 'too many connections') return;
-    const clients = this.#joined.size;
-    this.#lines.warn(why, 'a connection is refused: as many are open as may be, of all or of its address', { clients });
+    this.#lines.warn(why, 'connections.limitReached', { clients: this.#joined.size });
   }
 
   #noteDisplaced(): void {
-    const why = 'xDS stream limit reached, ending streams of the namespace with the most';
-    this.#lines.warn(why, why, { clients: this.#joined.size });
+    this.#lines.warn('displaced', 'streams.limitReached', { clients: this.#joined.size });
   }
 
   #noteHeldOff(address: string, forMs: number): void {
     this.#around.observer.addressHeldOff?.();
-    const why = 'an address is held off: too many connections and streams came by which no proxy said who it is';
-    this.#lines.warn(address, why, { address, seconds: forMs / 1_000 });
+    this.#lines.warn(address, 'address.throttled', { address, seconds: forMs / 1_000 });
   }
 
   #remove(number: number): void {
@@ -365,7 +362,7 @@ class GrpcAdsServer implements AdsServer {
       const node = connection.stream.identity?.id ?? '';
       if (wasProven) this.#known.gone(groupOfPeer(stream.peer), node);
       this.#around.observer.clientGone?.(node, this.#joined.size);
-      this.#options.logger.info('client gone', { node: shortened(node) });
+      this.#options.logger.info('client.disconnected', { node: shortened(node) });
       this.#options.left?.(number);
     } else {
       this.#admission.left(stream.peer);

@@ -1,10 +1,12 @@
 /** What an authority finds at its start, whatever happened before it. */
+
 import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Journal } from '../../../machines/discovery/authority/authority.machine.ts';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
 import { readCertificate } from '../../identity/certificate.ts';
 import { type Issuer, issueIntermediate, issueRoot } from '../../identity/issue.ts';
 import { Authority, type AuthorityOptions } from './authority.ts';
@@ -13,11 +15,12 @@ import { DirectoryStore } from './authority-store.ts';
 const hour = 3_600_000;
 let directory: string;
 let now: Date;
-let warnings: string[];
+let warnings: LoggedEvent[];
+let log: AuthorityOptions['log'];
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'authority-'));
   now = new Date('2026-11-23T12:00:00Z');
-  warnings = [];
+  ({ log, lines: warnings } = recordingLog());
 });
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
@@ -32,7 +35,7 @@ function authority(changes: Partial<AuthorityOptions> = {}): Authority {
     trustDomain: () => 'cluster.local',
     gracePercent: 20,
     now: () => now,
-    warn: (message) => warnings.push(message),
+    log,
     ...changes,
   });
 }
@@ -77,7 +80,7 @@ describe('a root of our own', () => {
     mkdirSync(join(state(), 'root-cert.pem'));
     one.publishRoots([id, next]);
     expect(one.inForce?.roots).toEqual([id, next]);
-    expect(warnings.at(-1)).toContain('the file with the roots cannot be written: ');
+    expect(warnings.at(-1)).toMatchObject({ event: 'authority.rootsUnwritable', reason: expect.stringMatching(/./) });
   });
 
   it('goes on in the midst of a rotation', async () => {
@@ -133,7 +136,7 @@ describe('a root of our own', () => {
     await begun();
     pass(101 * hour);
     expect(authority().load()).toEqual({ outcome: 'absent' });
-    expect(warnings).toEqual([expect.stringContaining('has ended: a new root is made')]);
+    expect(warnings).toMatchObject([{ event: 'authority.expired', next: 'new root' }]);
   });
 
   it('that has ended in a rotation leaves the other one', async () => {
@@ -306,7 +309,7 @@ describe('an authority that is plugged in', () => {
       expect(again.inForce?.bundle.roots).toEqual([root.certificate]);
       expect(again.readCandidate(journal.signer)).toMatchObject({ outcome: 'refused' });
     }
-    expect(warnings).toEqual(Array(2).fill(expect.stringContaining('needs a key of its own')));
+    expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
   });
 
   it('begins a rotation for a root that was plugged in while nothing ran', () => {
@@ -334,7 +337,7 @@ describe('an authority that is plugged in', () => {
     again.publishRoots([signer, old]);
     again.signWith(signer);
     expect(again.inForce?.roots).toEqual([signer, old]);
-    expect(warnings).toEqual([expect.stringContaining('when the rotation is over')]);
+    expect(warnings.map(({ event }) => event)).toEqual(['authority.postponed']);
     // What signed before is not to be waited for where it has ended.
     pass(51 * hour);
     replace(rootOf('next'));
@@ -346,7 +349,7 @@ describe('an authority that is plugged in', () => {
     rmSync(join(state(), `${id}.key`));
     plug(rootOf('other'));
     expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { stage: 'steady' } });
-    expect(warnings).toEqual([expect.stringContaining('is cut off')]);
+    expect(warnings).toMatchObject([{ event: 'authority.previousUnreadable', previous: id }]);
   });
 
   it('is not made anew, whatever is ordered', async () => {
@@ -354,7 +357,7 @@ describe('an authority that is plugged in', () => {
     await expect(one.prepareRoot()).rejects.toThrow('put the next one into');
     pass(45 * hour);
     expect(one.isRootDue(id)).toBe(false);
-    expect(warnings).toEqual([expect.stringContaining('put the next authority into')]);
+    expect(warnings).toMatchObject([{ event: 'authority.rootEnding', directory: plugged() }]);
   });
 
   it.each<[string, () => void, RegExp]>([

@@ -1,9 +1,11 @@
 /** The effects of the chart `authority`, and what is made of their outcome: who signs, and which roots are trusted. */
+
 import type { AuthorityReading, Candidate, Journal } from '../../../machines/discovery/authority/authority.machine.ts';
 import type { AuthorityId, RotationStage } from '../../../machines/discovery/protocol.ts';
 import { rootKeyOf } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { type AuthorityMaterial, isPluggedIn, readPluggedIn } from './authority-material.ts';
 import type { AuthorityStore } from './authority-store.ts';
 import { CertificateSigner } from './certificate-signer.ts';
@@ -19,7 +21,7 @@ export interface AuthorityOptions {
   /** Of a root's life, so many hundredths before its end the next one is begun. */
   readonly gracePercent: number;
   readonly now: () => Date;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 /** What counts now. */
@@ -65,7 +67,7 @@ export class Authority implements SigningAuthority {
   constructor(options: AuthorityOptions) {
     this.#options = options;
     this.signer = new CertificateSigner({
-      broken: (error) => options.warn(`a thread that signs certificates broke: ${messageOf(error)}`),
+      broken: (error) => options.log.warn('authority.signerFailed', { reason: messageOf(error) }),
     });
   }
 
@@ -153,13 +155,13 @@ export class Authority implements SigningAuthority {
   }
 
   isRootDue(signer: AuthorityId): boolean {
-    const { pluggedInDirectory, gracePercent, now, warn } = this.#options;
+    const { pluggedInDirectory, gracePercent, now, log } = this.#options;
     const root = this.#materials.get(signer)?.root;
     if (root === undefined) return false;
     const life = root.notAfter.getTime() - root.notBefore.getTime();
     const isDue = root.notAfter.getTime() - now().getTime() < (life * gracePercent) / 100;
     if (isDue && isPluggedIn(pluggedInDirectory)) {
-      warn(`the root ends on ${root.notAfter.toISOString()}: put the next authority into ${pluggedInDirectory}`);
+      log.warn('authority.rootEnding', { notAfter: root.notAfter.toISOString(), directory: pluggedInDirectory });
       return false;
     }
     return isDue;
@@ -196,12 +198,12 @@ export class Authority implements SigningAuthority {
   // ---- what was there before
 
   #resumePluggedIn(plugged: AuthorityMaterial, journal: Journal | undefined): AuthorityReading {
-    const { store, warn, now } = this.#options;
+    const { store, log, now } = this.#options;
     const stored = this.#readStored(journal === undefined ? [] : idsOf(journal));
     const namesake = stored.find(({ id }) => id === plugged.id);
     if (journal !== undefined && namesake !== undefined && rootKeyOf(namesake.root) !== rootKeyOf(plugged.root)) {
       // As in one that runs, what signs goes on.
-      warn(this.#otherRoot);
+      log.warn('authority.keyReused', { directory: this.#options.pluggedInDirectory });
       return this.#resumeStored(journal, now());
     }
     store.save(plugged);
@@ -217,15 +219,13 @@ export class Authority implements SigningAuthority {
     }
     // As in one that runs, nothing is taken over: certificates of the other root are in use.
     if (journal.stage === 'signing' && before.length === idsOf(journal).length) {
-      warn(`the authority ${plugged.id} was plugged in during a rotation: it is taken over when the rotation is over`);
+      log.warn('authority.postponed', { authority: plugged.id });
       return { outcome: 'resumed', journal };
     }
     // Plugged in while nothing ran: those who trust the old root alone are told first.
     const old = before.find(({ id }) => id === journal.signer);
     if (old === undefined) {
-      warn(
-        'what signed before cannot be read: the plugged-in authority signs at once, and who does not trust it is cut off',
-      );
+      log.warn('authority.previousUnreadable', { authority: plugged.id, previous: journal.signer });
       return steady;
     }
     if (rootKeyOf(plugged.root) === rootKeyOf(old.root)) return steady;
@@ -233,7 +233,7 @@ export class Authority implements SigningAuthority {
   }
 
   #resumeStored(journal: Journal, now: Date): AuthorityReading {
-    const { store, warn } = this.#options;
+    const { store, log } = this.#options;
     const ended: AuthorityId[] = [];
     for (const id of idsOf(journal)) {
       // What has ended is no damage: it is read as of its own time.
@@ -243,7 +243,7 @@ export class Authority implements SigningAuthority {
     }
     if (ended.length === 0) return { outcome: 'resumed', journal };
     const living = idsOf(journal).find((id) => !ended.includes(id));
-    warn(`the authority ${ended.join(', ')} has ended${living === undefined ? ': a new root is made' : ''}`);
+    log.warn('authority.expired', { authorities: ended.join(', '), next: living ?? 'new root' });
     if (living === undefined) return { outcome: 'absent' };
     return { outcome: 'resumed', journal: { stage: 'steady', signer: living, other: null, tainted: null } };
   }
@@ -272,11 +272,11 @@ export class Authority implements SigningAuthority {
 
   /** A full disk costs the copy, not the roots. */
   #saveRoots(): void {
-    const { store, warn } = this.#options;
+    const { store, log } = this.#options;
     try {
       store.saveRoots(this.#bundle.pem);
     } catch (error) {
-      warn(`the file with the roots cannot be written: ${messageOf(error)}`);
+      log.warn('authority.rootsUnwritable', { reason: messageOf(error) });
     }
   }
 

@@ -95,8 +95,7 @@ export class CertificateService {
       (response) => answer(null, response),
       (error: unknown) => {
         const refusal = error instanceof Refusal ? error : new Refusal(status.INTERNAL, 'internal error');
-        if (refusal !== error)
-          this.#options.logger.error('a certificate could not be made', { error: messageOf(error) });
+        if (refusal !== error) this.#options.logger.error('certificate.failed', { error: messageOf(error) });
         answer(
           Object.assign(new Error(refusal.message), {
             code: refusal.code,
@@ -119,7 +118,7 @@ export class CertificateService {
     known();
     const { csr, validityDuration, node, impersonated } = decoded(request);
     if (impersonated !== undefined) {
-      logger.debug('a caller asks for a certificate of another, and nobody may', { identity: uri, peer: peer.address });
+      logger.debug('certificate.impersonated', { identity: uri, peer: peer.address });
       throw new Refusal(status.UNAUTHENTICATED, 'request impersonation authentication failure');
     }
     if (this.#options.registrar !== undefined) {
@@ -142,7 +141,7 @@ export class CertificateService {
     const { serialNumber } = result;
     const leaf = { serialNumber, endsAt: lifetime.notAfter.getTime() };
     issued?.({ identity: uri, node, authority: ledgerIdsOf(after.material)[0], ...leaf });
-    logger.debug('certificate', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
+    logger.debug('certificate.issued', { identity: uri, notAfter: lifetime.notAfter.toISOString() });
     return responseOf([result.leaf, ...chainOf(after)]);
   }
 
@@ -168,11 +167,11 @@ export class CertificateService {
     if ('refused' in result || 'failed' in result) {
       const isRefused = 'refused' in result;
       const why = isRefused ? result.refused : result.failed;
-      logger.warn('a certificate was not signed', { identity: uri, reason: why });
+      logger.warn('certificate.unsigned', { identity: uri, reason: why });
       throw new Refusal(isRefused ? status.FAILED_PRECONDITION : status.UNAVAILABLE, why);
     }
     const { leaf, between, root } = result.issued;
-    logger.debug('certificate', { identity: uri, notAfter: leaf.notAfter.toISOString() });
+    logger.debug('certificate.issued', { identity: uri, notAfter: leaf.notAfter.toISOString() });
     const others = (rootsInMesh?.() ?? []).filter(({ sha256 }) => sha256 !== root.sha256);
     const roots = [root, ...others].map(({ pem }) => pem).join('');
     return responseOf([leaf.pem, ...between.map(({ pem }) => pem), roots]);
@@ -187,7 +186,7 @@ export class CertificateService {
         : await authenticate(authenticators, peer);
     if ('failure' in known) {
       if (known.isUnavailable === true) throw new Refusal(status.UNAVAILABLE, known.failure);
-      this.#options.logger.debug('a caller is not known', { peer: peer.address, reason: known.failure });
+      this.#options.logger.debug('caller.unauthenticated', { peer: peer.address, reason: known.failure });
       throw new Refusal(status.UNAUTHENTICATED, 'request authenticate failure');
     }
     const identity = oneWorkloadOf(known.identities);

@@ -39,7 +39,7 @@ test('a root is not dropped while what an intermediate before the last one has s
     ledger: new WorkloadLedger({ maxLeafMs: 3_600_000 }),
     idsOf: (authority) => ledgerIdsOf(materials.find(({ id }) => id === authority)!),
     now: Date.now,
-    warn: () => {},
+    logger: silentLogger,
   });
   let signer = first;
   const service = new CertificateService({

@@ -1,4 +1,5 @@
 /** The effect `authority/ledger`: says when what the authority waits for has come, and who is missing. */
+
 import { fromCallback } from 'xstate';
 import type {
   AuthorityId,
@@ -9,6 +10,7 @@ import type {
   LeavesEnded,
 } from '../../../machines/discovery/protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { LedgerLog } from './ledger-log.ts';
 import { type LedgerLine, type Missing, textOfRoots, type WorkloadLedger } from './workload-ledger.ts';
 
@@ -19,7 +21,7 @@ export interface LedgerKeeperOptions {
   /** What an authority is called in the ledger: by its root, or by itself. */
   readonly idsOf: (authority: AuthorityId) => readonly AuthorityId[];
   readonly now: () => number;
-  readonly warn: (message: string) => void;
+  readonly logger: Pick<Logger, 'warn'>;
 }
 
 /** What came together is looked at together. */
@@ -40,10 +42,9 @@ export class LedgerKeeper {
 
   constructor(options: LedgerKeeperOptions) {
     this.#options = options;
-    const { ledger, log, now, warn } = options;
+    const { ledger, log, now, logger } = options;
     const unreadable = log?.readInto(ledger, now()) ?? 0;
-    if (unreadable > 0)
-      warn(`${unreadable} lines of the ledger of workloads cannot be read: a rotation does not wait for them`);
+    if (unreadable > 0) logger.warn('ledger.linesUnreadable', { lines: unreadable });
   }
 
   get missing(): Missing | undefined {
@@ -129,17 +130,13 @@ export class LedgerKeeper {
   }
 
   #add(line: LedgerLine): void {
-    const { ledger, log, now, warn } = this.#options;
+    const { ledger, log, now, logger } = this.#options;
     ledger.apply(line);
     try {
       log?.add(line, ledger, now());
       this.#isLogBroken = false;
     } catch (error) {
-      if (!this.#isLogBroken) {
-        warn(
-          `the ledger of workloads cannot be written: after a restart a rotation may not wait for all: ${messageOf(error)}`,
-        );
-      }
+      if (!this.#isLogBroken) logger.warn('ledger.unwritable', { reason: messageOf(error) });
       this.#isLogBroken = true;
     }
     this.#changed();

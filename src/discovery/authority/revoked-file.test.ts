@@ -2,18 +2,21 @@ import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
+import { type Logger, silentLogger } from '../../runtime/output/log.ts';
 import { RevokedFile, serialText } from './revoked-file.ts';
 
 let directory: string;
-let warnings: string[];
+let warnings: LoggedEvent[];
+let log: Logger;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), 'revoked-'));
-  warnings = [];
+  ({ log, lines: warnings } = recordingLog());
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
 const file = (): string => join(directory, 'revoked');
-const made = (): RevokedFile => new RevokedFile(file(), (message) => warnings.push(message));
+const made = (): RevokedFile => new RevokedFile(file(), log);
 
 it('counts from when it is written, and no longer when it is gone', () => {
   const revoked = made();
@@ -54,7 +57,7 @@ it('that cannot be read for a moment is read when it can be, and that is told on
   // What root cannot read either.
   mkdirSync(file());
   for (let i = 0; i < 3; i++) expect(revoked.isTokenRevoked('a')).toBe(false);
-  expect(warnings).toHaveLength(1);
+  expect(warnings).toMatchObject([{ event: 'revocations.unreadable', file: file() }]);
   rmSync(file(), { recursive: true });
   renameSync(away, file());
   expect(revoked.isTokenRevoked('a')).toBe(true);
@@ -63,7 +66,7 @@ it('that cannot be read for a moment is read when it can be, and that is told on
 });
 
 it('takes nothing back where there is no directory', () => {
-  expect(new RevokedFile('', () => {}).isTokenRevoked('')).toBe(false);
+  expect(new RevokedFile('', silentLogger).isTokenRevoked('')).toBe(false);
 });
 
 it.each([

@@ -2,8 +2,10 @@
  * What an operator took back: tokens by their id, certificates by their serial number, one a line of a file in the authority's
  * directory. It counts from the moment that it is written: the file is looked at when somebody shows who they are.
  */
+
 import { statSync } from 'node:fs';
 import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { readBoundedText } from '../config/bounded-file.ts';
 import { isGone } from '../config/directory-walk.ts';
 
@@ -20,7 +22,7 @@ const nothing: Revoked = { tokens: new Set(), certificates: new Set(), at: new D
 
 export class RevokedFile {
   readonly file: string;
-  readonly #warn: (message: string) => void;
+  readonly #log: Pick<Logger, 'warn'>;
   #known = nothing;
   /** Of the file that was read last; undefined: there was none. */
   #stamp: string | undefined;
@@ -28,9 +30,9 @@ export class RevokedFile {
   #failure = '';
 
   /** @param file empty: nothing can be taken back */
-  constructor(file: string, warn: (message: string) => void) {
+  constructor(file: string, log: Pick<Logger, 'warn'>) {
     this.file = file;
-    this.#warn = warn;
+    this.#log = log;
   }
 
   /** As the file says now. What it cannot be read for changes nothing: whoever was taken back stays so. */
@@ -46,7 +48,7 @@ export class RevokedFile {
       // It is tried again with the next one who shows who they are; that it cannot be is told once.
       const failure = messageOf(error);
       if (failure !== this.#failure) {
-        this.#warn(`${this.file} cannot be read, what was taken back before stays so: ${failure}`);
+        this.#log.warn('revocations.unreadable', { file: this.file, reason: failure });
       }
       this.#failure = failure;
     }
@@ -72,7 +74,7 @@ export class RevokedFile {
       else if (!/^\s*(?:#.*)?$/.test(line)) unread++;
     }
     if (unread > 0) {
-      this.#warn(`${unread} lines of ${this.file} take nothing back: write "token ID" or "certificate SERIAL-NUMBER"`);
+      this.#log.warn('revocations.linesInvalid', { file: this.file, lines: unread });
       // What was meant by them is not known: nobody who was taken back before comes in by a slip of the pen.
       for (const id of this.#known.tokens) tokens.add(id);
       for (const id of this.#known.certificates) certificates.add(id);

@@ -88,12 +88,9 @@ export class Signing {
     const { settings, trustDomains, authenticators, logger, shared } = options;
     const trustDomain = (): string => trustDomains()[0]!;
     const { stateDirectory, pluggedInDirectory, rootTtlMs, rsaBits, gracePercent, leaves } = settings;
-    const warn = (message: string): void => logger.warn(message);
     this.#options = options;
     if (stateDirectory === '' && shared === undefined) {
-      warn(
-        'the authority lies in memory: after a restart everybody has to be told of another root; see SELF_SIGNED_CA_DIR',
-      );
+      logger.warn('authority.inMemory');
     }
     this.bundles = new BundleEndpoints({
       mesh: options.mesh,
@@ -102,7 +99,7 @@ export class Signing {
       now: () => new Date(),
       ...(options.bundleAuthorities !== undefined && { ca: options.bundleAuthorities }),
     });
-    this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), warn);
+    this.revoked = new RevokedFile(stateDirectory === '' ? '' : join(stateDirectory, revokedFile), logger);
     const store = stateDirectory === '' ? new MemoryStore() : new DirectoryStore(stateDirectory);
     this.#store = store;
     this.#own =
@@ -114,7 +111,7 @@ export class Signing {
             trustDomain,
             gracePercent,
             now: () => new Date(),
-            warn,
+            log: logger,
           })
         : undefined;
     this.authority = shared ?? this.#own!;
@@ -126,7 +123,7 @@ export class Signing {
         return material === undefined ? [authority] : ledgerIdsOf(material);
       },
       now: Date.now,
-      warn,
+      logger,
     });
     this.roots = new RootsForAgents({
       trustDomains,
@@ -205,7 +202,9 @@ export class Signing {
     const from = [mesh.caCertificates, mesh.trustDomain, mesh.trustDomainAliases];
     if (this.#ofMesh === undefined || !sameItems(this.#ofMesh.from, from)) {
       const { pools, passedOver } = rootsOfMesh(mesh, (url) => this.bundles.rootsOf(url));
-      for (const text of passedOver) if (!this.#passedOver.has(text)) this.#options.logger.warn(text);
+      for (const reason of passedOver) {
+        if (!this.#passedOver.has(reason)) this.#options.logger.warn('authority.rootIgnored', { reason });
+      }
       this.#passedOver = new Set(passedOver);
       this.#ofMesh = { from, pools };
     }
@@ -221,7 +220,7 @@ export class Signing {
       this.revocationLists = revocationListsOf(authorities, current, new Date());
       this.#store.saveRevocationLists(this.revocationLists);
     } catch (error) {
-      this.#options.logger.warn(`the lists of what was taken back cannot be written: ${messageOf(error)}`);
+      this.#options.logger.warn('revocations.unwritable', { reason: messageOf(error) });
     }
   }
 
@@ -273,7 +272,7 @@ export class Signing {
         watchAuthority: watchEffect<undefined>(
           (_, handlers) => {
             const clock = watchClockSteps((byMs) => {
-              logger.warn('wall clock stepped, checking certificates', { step: clockStepText(byMs) });
+              logger.warn('clock.stepped', { step: clockStepText(byMs) });
               handlers.changed('the clock');
             });
             const stops = [watchDirectory(pluggedInDirectory, handlers), this.#watchRevoked(handlers), clock];

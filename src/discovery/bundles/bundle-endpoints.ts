@@ -130,7 +130,7 @@ export class BundleEndpoints {
       writePrivateFile(`${file}.new`, bundle.text);
       renameSync(`${file}.new`, file);
     } catch (error) {
-      logger.warn(`the roots of ${endpoint} cannot be kept for the next start: ${messageOf(error)}`);
+      logger.warn('trust-bundle.notSaved', { endpoint, reason: messageOf(error) });
     }
   }
 
@@ -144,7 +144,7 @@ export class BundleEndpoints {
         .join(),
     );
     if (this.#held.candidate(endpoint)?.version !== version) {
-      for (const reason of passedOver) logger.warn(`a root of ${endpoint} is not trusted: ${reason}`);
+      for (const reason of passedOver) logger.warn('authority.rootIgnored', { endpoint, reason });
     }
     this.#held = this.#held.offered(endpoint, { version, text, roots });
     const refreshMs = refreshHintSeconds === undefined ? null : refreshHintSeconds * 1_000;

@@ -1,4 +1,5 @@
 /** What becomes of fetched roots: whom the control plane believes by them, and what agents are told. */
+
 import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:https';
@@ -11,6 +12,7 @@ import { askForCertificate, serverName } from '../../../test/harness/certificate
 import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { givenAuthority } from '../../../test/harness/given-authority.ts';
+import { linesOf } from '../../../test/harness/logged-line.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
 import { readCertificate, readCertificates } from '../../identity/certificate.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
@@ -160,7 +162,7 @@ it('each pool signs for its own trust domain and for no other', async () => {
 it('nobody is believed by roots that were not fetched, and a start does not wait for them', async () => {
   bundles = {};
   const plane = await serving();
-  const told503 = (): string[] => plane.troubles().filter((line) => /roots of .* status 503 \(nothing/.test(line));
+  const told503 = (): string[] => linesOf(plane.lines, 'trust-bundle.failed.none', { reason: /status 503/ });
   await eventually('it is told', async () => told503().length === 2);
   expect(await told(plane)).toEqual(['authority']);
   expect(await taken(plane, mine, added)).toBeUndefined();

@@ -37,13 +37,19 @@ const mostInOneLine = 5;
  * @param problems of one object, or of one file
  */
 export function describeProblems(problems: readonly ConfigProblem[]): string {
-  const [first, ...others] = problems;
+  const [first] = problems;
+  if (first === undefined) return '';
+  return [placeText(first.place), first.object, fieldTexts(problems)].filter((part) => part !== '').join(': ');
+}
+
+/** The same without the place and the object of the first one. */
+export function fieldTexts([first, ...others]: readonly ConfigProblem[]): string {
   if (first === undefined) return '';
   const shown = others.slice(0, mostInOneLine - 1).map(({ place, ...other }) => {
     return 'line' in place ? `line ${place.line}: ${mistake(other)}` : mistake(other);
   });
   const rest = others.length - shown.length;
-  return [problemLine(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+  return [mistake(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
 }
 
 /** `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */

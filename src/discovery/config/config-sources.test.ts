@@ -7,7 +7,7 @@ const sources = (configDir: string, registries: string[], ...addresses: string[]
 it("are the flag's directory, then the mesh's, each once", () => {
   expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
     sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
-    warnings: [],
+    ignored: new Map(),
   });
 });
 
@@ -36,11 +36,11 @@ it("are the cluster's where the mesh names none, behind the flag's directory, an
 });
 
 it('are passed over, with a warning, when they are not supported yet or nobody knows what they are', () => {
-  const { sources: found, warnings } = sources('', [], 'xds://istiod:15010', 'ftp://host/dir', 'fs:///mesh');
+  const { sources: found, ignored } = sources('', [], 'xds://istiod:15010', 'ftp://host/dir', 'fs:///mesh');
   expect(found).toEqual(['fs:///mesh']);
-  expect(warnings).toEqual([
-    'configSources: xds://istiod:15010 is passed over: xds:// is not supported yet',
-    'configSources: ftp://host/dir is passed over: nobody knows ftp://',
+  expect([...ignored]).toEqual([
+    ['xds://istiod:15010', 'xds:// is not supported yet'],
+    ['ftp://host/dir', 'unknown scheme ftp://'],
   ]);
 });
 

@@ -7,7 +7,8 @@ export interface ConfigSources {
   /** Addresses, `fs:///etc/mesh`. The first that has an object counts. */
   readonly sources: readonly string[];
   /** Sources that are passed over, for the log. */
-  readonly warnings: readonly string[];
+  /** Addresses that cannot be read, with the reason. */
+  readonly ignored: ReadonlyMap<string, string>;
 }
 
 export interface AskedSources {
@@ -40,7 +41,7 @@ export function configSources(
   adapters: SourceAdapters = {},
 ): ConfigSources {
   const sources = configDir === '' ? [] : [`fs://${configDir}`];
-  const warnings: string[] = [];
+  const ignored = new Map<string, string>();
   const add = (address: string): void => {
     if (!sources.includes(address)) sources.push(address);
   };
@@ -52,9 +53,8 @@ export function configSources(
       if (!cluster.includes(clusterConfig)) throw badSource(address, noCluster);
       add(clusterConfig);
     } else if (scheme !== 'fs' && Object.hasOwn(adapters, scheme)) add(address);
-    else if (notYet.has(scheme))
-      warnings.push(`configSources: ${address} is passed over: ${scheme}:// is not supported yet`);
-    else if (scheme !== 'fs') warnings.push(`configSources: ${address} is passed over: nobody knows ${scheme}://`);
+    else if (notYet.has(scheme)) ignored.set(address, `${scheme}:// is not supported yet`);
+    else if (scheme !== 'fs') ignored.set(address, `unknown scheme ${scheme}://`);
     else if (rest === '') throw badSource(address, 'names no directory');
     else add(address);
   }
@@ -64,7 +64,7 @@ export function configSources(
       hint: 'name one (--kubeconfig FILE), give the mesh as a directory (--configDir DIR), or say that there is no registry (--registries=)',
     });
   }
-  return { sources, warnings };
+  return { sources, ignored };
 }
 
 const whyNoCluster = 'this is no pod (KUBERNETES_SERVICE_HOST is not set), and --kubeconfig names none';

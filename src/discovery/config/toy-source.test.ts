@@ -2,6 +2,7 @@
  * A new source of configuration, made as README.md of this folder says: somebody else's store of objects, which tells when
  * they change. It stands beside a directory, beneath the same controller.
  */
+
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -9,6 +10,7 @@ import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { typeUrls } from '../../../test/ads-client.ts';
 import { ControlPlane, cartCluster, serviceEntry, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { linesOf } from '../../../test/harness/logged-line.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { ConfigSnapshot } from './config-snapshot.ts';
@@ -153,11 +155,13 @@ test('a mistake in it is told with its object and field, leaves the last good on
   await plane.ready();
   store.put('toy', toyEntry().replace('resolution: STATIC', 'resolution: SOMETIMES'));
   await eventually('it is told', () =>
-    plane.troubles().some((line) => /toy:\/\/store: ServiceEntry shop\/toy: spec\.resolution: /.test(line)),
+    linesOf(plane.lines, 'object.rejected', { object: 'ServiceEntry shop/toy', reason: /spec\.resolution: / }).some(
+      (line) => line.includes('place=toy://store'),
+    ),
   );
   expect(await clustersOf(plane)).toContain(toyCluster);
   store.put('toy', toyEntry(81));
-  await eventually('it is in order', () => plane.lines.some((line) => /in order again: toy toy/.test(line)));
+  await eventually('it is in order', () => linesOf(plane.lines, 'config.recovered', { places: /toy toy/ }).length > 0);
   await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
   expect(plane.departures()).toEqual([]);
 });
@@ -172,7 +176,7 @@ test('what restricts and is refused at once is closed, until it is mended; a war
   const plane = given(store);
   await plane.ready();
   expect(await clustersOf(plane)).toContain(toyCluster);
-  expect(plane.troubles().join('\n')).toMatch(/anUnknownField/);
+  expect(linesOf(plane.lines, 'object.warned', { reason: /anUnknownField/ })).toHaveLength(1);
   const closed = async (): Promise<boolean> =>
     /strict[^\n]*is refused/.test((await plane.get('/debug/push_status')).text);
   expect(await closed()).toBe(true);
@@ -189,7 +193,10 @@ test('one that breaks takes nothing away, and is read again when it works', asyn
   await plane.ready();
   store.isBroken = true;
   store.put('toy', toyEntry(81));
-  await eventually('it is told', () => plane.troubles().some((line) => /toy:\/\/store: connection reset/.test(line)));
+  await eventually(
+    'it is told',
+    () => linesOf(plane.lines, 'source.failed', { reason: /connection reset/ }).length > 0,
+  );
   expect(await clustersOf(plane)).toContain(toyCluster);
   plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
   await eventually('files count meanwhile', async () =>

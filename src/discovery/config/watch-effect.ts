@@ -16,7 +16,7 @@ export function watchEffect<Input>(
   return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>
     begin(input, {
       changed: (path) => sendBack(type === 'source.moved' ? { type, place: path } : { type, path }),
-      failed: (error) => log.error('it cannot be watched: changes may go unnoticed', { reason: messageOf(error) }),
+      failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
     }),
   );
 }

@@ -14,7 +14,7 @@ import { Turns } from '../../runtime/turns.ts';
 import { fetchKeySet, type KeyAddress } from './fetch-key-set.ts';
 import { hashOf, keySourceOf, selectKeySources } from './key-sources.ts';
 
-type Warn = (message: string, fields: Readonly<Record<string, string | number>>) => void;
+type Warn = (fields: Readonly<Record<string, string | number>>) => void;
 
 /** An object with what it got, as long as that is the same. */
 interface Resolved {
@@ -78,7 +78,7 @@ export class KeySets {
     if (first !== undefined) {
       const [object, { problem }] = first;
       const fields = { object, count: now.size, reason: problem.message };
-      this.#warn('issuers of a RequestAuthentication exceed a limit', fields);
+      this.#warn(fields);
     }
     for (const key of new Set([...before.keys(), ...now.keys()])) {
       if (before.get(key) === now.get(key)) continue;

@@ -7,15 +7,21 @@ import type { Logger } from '../../runtime/output/log.ts';
  */
 export const usualOutageMs = 10_000;
 
+/** Fields that name an API server in the log. */
+interface ServerFields {
+  readonly server?: string;
+  readonly cluster?: string;
+}
+
 /** One line when the server stops responding, a warning if that lasts for {@link usualOutageMs}, one line when it responds again. */
 export class OutageLog {
   readonly #log: Logger;
-  readonly #server: string;
+  readonly #server: ServerFields;
   #reason: string | undefined;
   #warning: NodeJS.Timeout | undefined;
 
-  /** @param server in the words of the log: `API server https://…` */
-  constructor(log: Logger, server: string) {
+  /** @param server fields that name the API server */
+  constructor(log: Logger, server: ServerFields) {
     this.#log = log;
     this.#server = server;
   }
@@ -31,12 +37,12 @@ export class OutageLog {
     this.#reason = reason;
     if (reason === undefined) {
       this.close();
-      this.#log.info(`${this.#server} responds again`);
+      this.#log.info('kubernetes.responsive', this.#server);
     } else if (!wasLost) {
-      this.#log.info(`${this.#server} does not respond, keeping the last known state`, { reason });
+      this.#log.info('kubernetes.unresponsive', { ...this.#server, reason });
       this.#warning = setTimeout(() => {
-        const fields = { reason: this.#reason, sinceMs: usualOutageMs };
-        this.#log.warn(`${this.#server} still does not respond, keeping the last known state`, fields);
+        const fields = { ...this.#server, reason: this.#reason, sinceMs: usualOutageMs };
+        this.#log.warn('kubernetes.stillUnresponsive', fields);
       }, usualOutageMs).unref();
     }
   }

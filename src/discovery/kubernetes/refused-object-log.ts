@@ -1,19 +1,27 @@
-/** Warns of objects that exceed a limit, so that a namespace with a hundred thousand of them does not fill the log as well. */
+/** Rate-limited warnings of objects that exceed a limit: a namespace may have a hundred thousand of them. */
 import type { ObjectKey } from './object-store.ts';
 
 /** Of one kind in one namespace, one warning in this time. */
 const quietMs = 60_000;
-/** Kinds and namespaces that are told apart; beyond, all are forgotten, and may be warned of again. */
+/** Kinds and namespaces that are remembered; beyond, all are forgotten, and may be logged again. */
 const maxTold = 1_000;
 
+/** Fields of a warning; `similar`: objects of the same kind and namespace since the last one. */
+interface RefusedObject {
+  readonly kind: string;
+  readonly object: string;
+  readonly reason: string;
+  readonly similar?: number;
+}
+
 export class RefusedObjectLog {
-  readonly #warn: (message: string) => void;
+  readonly #warn: (fields: RefusedObject) => void;
   readonly #now: () => number;
-  /** When a kind of a namespace was warned of, and how many objects were refused since. */
+  /** When a kind of a namespace was logged, and how many objects were refused since. */
   readonly #told = new Map<string, { readonly at: number; since: number }>();
 
   /** @param now milliseconds, of any beginning */
-  constructor(warn: (message: string) => void, now: () => number = () => performance.now()) {
+  constructor(warn: (fields: RefusedObject) => void, now: () => number = () => performance.now()) {
     this.#warn = warn;
     this.#now = now;
   }
@@ -27,8 +35,8 @@ export class RefusedObjectLog {
       return;
     }
     if (this.#told.size >= maxTold) this.#told.clear();
-    const more = last?.since ? ` (and ${last.since} more of this kind and namespace since the last warning)` : '';
     this.#told.set(place, { at: this.#now(), since: 0 });
-    this.#warn(`${kind} ${key} ${reason}${more}`);
+    const similar = last?.since ?? 0;
+    this.#warn({ kind, object: key, reason, ...(similar > 0 && { similar }) });
   }
 }

@@ -1,11 +1,12 @@
 import { expect, it } from 'vitest';
+import { recordingLog } from '../../../test/harness/recording-log.ts';
 import { SecretAccess } from './secret-access.ts';
 
 function given() {
-  const warnings: string[] = [];
+  const { log, lines: warnings } = recordingLog();
   const access = new SecretAccess({
     server: { request: () => Promise.reject(new Error('nobody asks')) },
-    warn: (message) => warnings.push(message),
+    log,
   });
   const told: { accounts: string[] } = { accounts: [] };
   access.watch((accounts) => {
@@ -42,7 +43,5 @@ it('who has made many accounts in a namespace keeps nobody of another from being
   expect(late.isAllowed).toBe(true);
   // Nobody asks about it any more.
   expect(many.filter(({ isAllowed }) => isAllowed)).toHaveLength(999);
-  expect(warnings).toEqual([
-    expect.stringMatching(/more than 1000 .*: some of the namespaces with most of them get none$/),
-  ]);
+  expect(warnings).toEqual([{ event: 'secretAccess.limitExceeded', level: 'warn', maxAccounts: 1_000 }]);
 });

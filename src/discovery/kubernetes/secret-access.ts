@@ -2,6 +2,7 @@
 import type { AccessAnswer } from '../../../machines/discovery/kubernetes/access-review.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { SecretReader, SecretReaders } from '../push/mesh-resources.ts';
 import { subjectAccessReviews } from './api-resource.ts';
 import type { ApiServer } from './api-server.ts';
@@ -16,7 +17,7 @@ const answerMs = 5_000;
 
 export class SecretAccess implements SecretReaders {
   readonly #server: Pick<ApiServer, 'request'>;
-  readonly #warn: (message: string) => void;
+  readonly #log: Pick<Logger, 'warn'>;
   /** How many proxies of an account ask for Secrets, by namespace and account. */
   readonly #proxies = new Map<string, Map<string, number>>();
   #count = 0;
@@ -27,9 +28,9 @@ export class SecretAccess implements SecretReaders {
   readonly #answered = new Set<string>();
   readonly #watchers = new Set<(accounts: string[]) => void>();
 
-  constructor({ server, warn }: { server: Pick<ApiServer, 'request'>; warn: (message: string) => void }) {
+  constructor({ server, log }: { server: Pick<ApiServer, 'request'>; log: Pick<Logger, 'warn'> }) {
     this.#server = server;
-    this.#warn = warn;
+    this.#log = log;
   }
 
   enter(account: string): SecretReader {
@@ -41,9 +42,7 @@ export class SecretAccess implements SecretReaders {
     if (before === 0) {
       this.#count++;
       if (this.#count === mostAccounts + 1) {
-        this.#warn(
-          `proxies of more than ${mostAccounts} service accounts ask for Secrets: some of the namespaces with most of them get none`,
-        );
+        this.#log.warn('secretAccess.limitExceeded', { maxAccounts: mostAccounts });
       }
       this.#tell();
     }

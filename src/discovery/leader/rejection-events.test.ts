@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import { recordingLog } from '../../../test/harness/recording-log.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
 import { maxEventsOfNamespace, RejectionEvents } from './rejection-events.ts';
@@ -11,7 +12,7 @@ const limit = 'spec.ports: has 5000 items, the limit is 1024 (LIMIT_EXCEEDED)';
 /** A leader that writes Events; `answers` fails requests. */
 function given() {
   const written: KubernetesObject[] = [];
-  const warnings: string[] = [];
+  const { log, lines: warnings } = recordingLog();
   const state = { now: 0, code: 0, isKnown: true, uid: '' };
   const request = async ({ body }: ApiRequest): Promise<KubernetesObject> => {
     if (state.code !== 0)
@@ -28,7 +29,7 @@ function given() {
       const metadata = { namespace, name, uid: state.uid || `uid-${name}`, resourceVersion: '7' };
       return state.isKnown ? { apiVersion: 'v1', metadata } : undefined;
     },
-    warn: (message) => warnings.push(message),
+    log,
   });
   const write = (order = run) => duty.writeDue(order, gate);
   const namespaces = (): (string | undefined)[] => written.splice(0).map(({ metadata }) => metadata.namespace);
@@ -120,7 +121,7 @@ it('without the right to create Events none is tried until the replica leads aga
   for (const name of ['a', 'b', 'c']) duty.report(`Service/shop/${name}`, limit);
   expect(await write()).toMatchObject({ written: 0, failed: 0 });
   expect(duty.isDue).toBe(false);
-  expect(warnings).toEqual([expect.stringMatching(/grant create on events/)]);
+  expect(warnings).toMatchObject([{ event: 'rejectionEvents.forbidden', level: 'warn' }]);
   state.code = 0;
   await write({ retry: false, anew: true });
   expect(written.length).toBeGreaterThan(0);

@@ -3,9 +3,11 @@
  * reason where `kubectl describe` shows it. Namespaces take turns, and one namespace gets few Events in a time: the log and the metrics have
  * all of them.
  */
+
 import { createHash } from 'node:crypto';
 import { parseConfigKey } from '../../model/config/config.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import { events } from '../kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
@@ -31,7 +33,7 @@ export interface RejectionEventsOptions {
   readonly identity: string;
   /** The object as it is known; undefined: it is gone. */
   readonly objectOf: (kind: string, key: string) => KubernetesObject | undefined;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
   /** Milliseconds, of any beginning. */
   readonly now?: () => number;
   /** RFC 3339. */
@@ -173,7 +175,7 @@ export class RejectionEvents implements Duty {
 
   #forbid(reason: string): void {
     this.#isForbidden = true;
-    this.#options.warn(`Events about rejected objects cannot be written, grant create on events: ${reason}`);
+    this.#options.log.warn('rejectionEvents.forbidden', { reason });
   }
 }
 

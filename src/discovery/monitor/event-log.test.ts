@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
-import { createLogger } from '../../runtime/output/log.ts';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { logEvents, rejectionLine } from './event-log.ts';
+import { discoveryLogEntry, logEvents } from './event-log.ts';
 
 const at = (line: number): ConfigProblem['place'] => ({ file: 'mesh/web.yaml', line });
 
@@ -15,15 +15,14 @@ const problem = (about: Partial<ConfigProblem>): ConfigProblem => ({
   ...about,
 });
 
-/** The log lines of an event, without time. */
-function told(type: string, fields: object): string[] {
-  const lines: string[] = [];
-  const log = createLogger({ write: (line) => lines.push(line.trimEnd().split('\t').slice(1).join(' ')) });
+/** The log of an event. */
+function logged(type: string, fields: object, to = 'discovery'): LoggedEvent[] {
+  const { log, lines } = recordingLog();
   logEvents(
     {
       observe: (observer: (record: TraceRecord) => void) => {
         const event = { type, ...fields };
-        observer({ kind: 'event', seq: 1, t: 0, from: 'config-controller', to: 'discovery', event });
+        observer({ kind: 'event', seq: 1, t: 0, from: 'config-controller', to, event });
         return () => {};
       },
     } as never,
@@ -32,17 +31,19 @@ function told(type: string, fields: object): string[] {
   return lines;
 }
 
+const fromController = { scope: 'config-controller' };
+
 describe('the log', () => {
-  it('names the addresses of HTTP, or says that there is none', () => {
-    expect(told('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
-      expect.stringMatching(/HTTP on 127\.0\.0\.1:8080, :15014$/),
+  it('names the addresses of HTTP, which may be none', () => {
+    const line = { event: 'http.listening', level: 'info', ...fromController };
+    expect(logged('http.listening', { addresses: ['127.0.0.1:8080', ':15014'] })).toEqual([
+      { ...line, addresses: '127.0.0.1:8080, :15014' },
     ]);
-    expect(told('http.listening', { addresses: [] })).toEqual([expect.stringMatching(/HTTP on no address$/)]);
+    expect(logged('http.listening', { addresses: [] })).toEqual([{ ...line, addresses: '' }]);
   });
 
-  it('says once in a minute that a name of gateways does not resolve, and how often that was', () => {
-    const lines: string[] = [];
-    const log = createLogger({ write: (line) => lines.push(line) });
+  it('reports once in a minute that a name of gateways does not resolve, and how often that was', () => {
+    const { log, lines } = recordingLog();
     let observe: (record: TraceRecord) => void = () => {};
     const recorder = {
       observe(observer: typeof observe) {
@@ -57,81 +58,106 @@ describe('the log', () => {
     };
     for (let i = 0; i < 9; i++) fails('gw.example.com', ['1.1.1.1']);
     fails('east.example.com', []);
-    expect(lines).toHaveLength(2);
-    expect(lines[0]).toMatch(/warn.*gw\.example\.com does not resolve \(1\.1\.1\.1 stays in force\).*SERVFAIL/);
-    expect(lines[1]).toContain('there is no way through its gateways');
+    const line = { level: 'warn', scope: 'gateway-names', reason: 'SERVFAIL' };
+    const west = { ...line, event: 'gateway-name.failed', hostname: 'gw.example.com', addresses: '1.1.1.1' };
+    const east = { ...line, event: 'gateway-name.failed.none', hostname: 'east.example.com' };
+    expect(lines).toEqual([west, east]);
     stop();
-    expect(lines).toHaveLength(3);
-    expect(lines[2]).toMatch(/gw\.example\.com.*8/);
+    expect(lines).toEqual([west, east, { ...west, repeated: 8 }]);
   });
 
-  it('says in one line what is wrong with an object, and where', () => {
+  it('has one line for an object, with its place and all its errors', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
-    expect(told('configs.rejected', { problems: [problem({}), second] })).toEqual([
-      'error config-controller mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
-        'line 14: spec.hosts: is required (an earlier version that was good, if there is one, stays in force)',
+    expect(logged('configs.rejected', { problems: [problem({}), second] })).toEqual([
+      {
+        ...{ event: 'object.rejected', level: 'error', ...fromController },
+        ...{ place: 'mesh/web.yaml:12', object: 'VirtualService shop/web' },
+        reason: 'spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required',
+      },
     ]);
   });
 
-  it('says each object by itself, and does not go on for ever', () => {
+  it('names what applies until a restricting object is corrected', () => {
+    const closed = 'all requests are rejected';
+    expect(logged('configs.rejected', { problems: [problem({ closed })] })).toMatchObject([
+      { event: 'object.rejectedClosed', level: 'error', effect: closed },
+    ]);
+  });
+
+  it('has one line for each object, of bounded length', () => {
     const many = Array.from({ length: 9 }, (_, i) =>
       problem({ place: at(i + 1), object: '', field: '', message: 'YAML' }),
     );
-    const lines = told('configs.rejected', { problems: [problem({}), ...many] });
+    const lines = logged('configs.rejected', { problems: [problem({}), ...many] });
     expect(lines).toHaveLength(2);
-    expect(lines[1]).toContain('mesh/web.yaml:1: YAML; line 2: YAML');
-    expect(lines[1]).toContain('and 4 more');
+    expect(lines[1]).toMatchObject({
+      place: 'mesh/web.yaml:1',
+      reason: expect.stringMatching(/^YAML; line 2: YAML; .*; and 4 more$/),
+    });
   });
 
-  it('says of an object without a file which source it is in', () => {
+  it('names the source of an object without a file', () => {
     const place = { source: 'k8s://east' };
     const second = problem({ place, field: 'spec.hosts', message: 'is required' });
-    expect(told('configs.rejected', { problems: [problem({ place }), second] })).toEqual([
-      'error config-controller k8s://east: VirtualService shop/web: spec.http[0].timeout: must be a duration; ' +
-        'spec.hosts: is required (an earlier version that was good, if there is one, stays in force)',
+    expect(logged('configs.rejected', { problems: [problem({ place }), second] })).toEqual([
+      {
+        ...{ event: 'object.rejected', level: 'error', ...fromController },
+        ...{ place: 'k8s://east', object: 'VirtualService shop/web' },
+        reason: 'spec.http[0].timeout: must be a duration; spec.hosts: is required',
+      },
     ]);
-    expect(told('configs.rejected', { problems: [problem({ place: { source: '' } })] })[0]).toMatch(
-      /^error config-controller VirtualService shop\/web: spec/,
-    );
+    const [without] = logged('configs.rejected', { problems: [problem({ place: { source: '' } })] });
+    expect(without).toEqual(expect.not.objectContaining({ place: expect.anything() }));
+    expect(without).toMatchObject({ event: 'object.rejected', object: 'VirtualService shop/web' });
   });
 
-  it('tells a warning as one', () => {
-    expect(told('configs.rejected', { problems: [problem({ severity: 'warning' })] })[0]).toMatch(/^warn .*duration$/);
+  it('has a warning of an object as a warning', () => {
+    expect(logged('configs.rejected', { problems: [problem({ severity: 'warning' })] })).toMatchObject([
+      { event: 'object.warned', level: 'warn', reason: 'spec.http[0].timeout: must be a duration' },
+    ]);
   });
 
   it('names some of what is pushed', () => {
     const configs = ['a', 'b', 'c', 'd', 'e'].map((name) => `Gateway/shop/${name}`);
-    expect(told('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
-      'info config-controller push v/7: Gateway/shop/a, Gateway/shop/b, Gateway/shop/c and 2 more',
+    const line = { event: 'clients.push', level: 'info', ...fromController };
+    expect(logged('clients.push', { version: 'v/7', forced: false, configs })).toEqual([
+      { ...line, version: 'v/7', configs: 'Gateway/shop/a, Gateway/shop/b, Gateway/shop/c and 2 more' },
     ]);
-    expect(told('clients.push', { version: 'v/8', forced: true, configs: [] })[0]).toMatch(/push v\/8: everything$/);
+    expect(logged('clients.push', { version: 'v/8', forced: true, configs: [] })).toEqual([
+      { ...line, version: 'v/8', configs: '*' },
+    ]);
+  });
+
+  it('has one line for an event that passes several actors', () => {
+    const failed = { registry: 'Kubernetes/east', reason: 'refused' };
+    expect(logged('registry.failed', failed, 'service-registry')).toEqual([]);
+    expect(logged('registry.failed', failed)).toMatchObject([{ event: 'registry.failed', level: 'warn', ...failed }]);
   });
 });
 
-describe('that something was found wrong', () => {
-  const line = (...problems: ConfigProblem[]) =>
-    rejectionLine({
+describe('the summary of rejected configuration', () => {
+  const entry = (...problems: ConfigProblem[]) =>
+    discoveryLogEntry({
       ...{ kind: 'event', seq: 1, t: 0, from: 'config-controller', to: 'discovery' },
       event: { type: 'configs.rejected', problems },
     } as TraceRecord);
 
-  it('is a warning where something was refused, with how much', () => {
+  it('is a warning if something was rejected, with the number of errors and warnings', () => {
     const warning = problem({ severity: 'warning' });
-    expect(line(problem({}), warning, warning)).toEqual({
-      ...{ level: 'warn', line: 'config-controller: configuration was refused' },
-      fields: { reason: '1 error, 2 warnings' },
-    });
+    expect(entry(problem({}), warning, warning)).toEqual({ event: 'configs.rejected', errors: 1, warnings: 2 });
   });
 
-  it('is for information where all is in force', () => {
-    expect(line(problem({ severity: 'warning' }))).toEqual({
-      ...{ level: 'info', line: 'config-controller: configuration is taken, with warnings' },
-      fields: { reason: '1 warning' },
-    });
+  it('is info if everything is accepted', () => {
+    expect(entry(problem({ severity: 'warning' }))).toEqual({ event: 'configs.warned', errors: 0, warnings: 1 });
   });
 
-  it('is told of nothing else', () => {
-    const event = { type: 'registry.failed', reason: 'x' };
-    expect(rejectionLine({ kind: 'event', seq: 1, t: 0, from: 'a', to: 'b', event } as TraceRecord)).toBeUndefined();
+  it('is for rejections only; failures that have lines of their own are not logged twice', () => {
+    const record = (type: string) =>
+      ({ kind: 'event', seq: 1, t: 0, from: 'a', to: 'b', event: { type, reason: 'x' } }) as TraceRecord;
+    expect(discoveryLogEntry(record('registry.failed'))).toBe('logged elsewhere');
+    expect(discoveryLogEntry(record('kind.failed'))).toEqual({
+      ...{ event: 'event.received', actor: 'a', type: 'kind.failed', reason: 'x' },
+    });
+    expect(discoveryLogEntry(record('source.failed'))).toBeUndefined();
   });
 });

@@ -1,9 +1,11 @@
 /** Secrets as connected gateways are served them. */
+
 import { describe, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { clusterType, secretType } from '../../networking/index.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
 import { SecretAccess } from '../kubernetes/secret-access.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
 
@@ -140,7 +142,7 @@ describe('where an API server says who may have Secrets', () => {
   const asked = ['configmap://ca-cacert', 'kubernetes://one'];
   const access = new SecretAccess({
     server: { request: () => Promise.reject(new Error('not asked here')) },
-    warn: () => {},
+    log: silentLogger,
   });
   const wanted: string[][] = [];
   access.watch((accounts) => wanted.push(accounts));

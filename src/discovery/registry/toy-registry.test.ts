@@ -8,6 +8,7 @@ import { afterEach, expect, test } from 'vitest';
 import { type SotwStream, typeUrls } from '../../../test/ads-client.ts';
 import { ControlPlane, stopControlPlanes } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
+import { linesOf } from '../../../test/harness/logged-line.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 import { MemoryRegistry } from './memory-registry.ts';
@@ -224,10 +225,16 @@ test('one that is lost keeps what it handed over in force, is made again after a
   const { stream, next } = await watching(plane);
   expect(await next()).toEqual(['10.1.1.1']);
   catalogue.breakDown();
-  await eventually('it is told', () => plane.troubles().some((line) => /Toy\/one .*connection reset/.test(line)));
+  await eventually(
+    'it is told',
+    () => linesOf(plane.lines, 'registry.failed', { registry: 'Toy/one', reason: /connection reset/ }).length > 0,
+  );
   expect(await stream.unexpected()).toEqual([]);
   expect((await plane.subscribe()).clusters).toContain(cart);
-  await eventually('it is tried again', () => plane.troubles().some((line) => /connection refused/.test(line)));
+  await eventually(
+    'it is tried again',
+    () => linesOf(plane.lines, 'registry.failed', { reason: /connection refused/ }).length > 0,
+  );
   catalogue.publish({ cart: ['10.1.1.2'] });
   catalogue.refuses = false;
   expect(await next()).toEqual(['10.1.1.2']);
@@ -251,7 +258,7 @@ test('one that is dead keeps nobody from being served, and is served when it com
   const catalogue = new Catalogue();
   catalogue.refuses = true;
   const { plane } = await given({ PILOT_REMOTE_CLUSTER_TIMEOUT: '300ms' }, offerOf(catalogue));
-  expect(plane.troubles().join('\n')).toMatch(/without what Toy\/one has/);
+  expect(linesOf(plane.lines, 'services.synced.missing', { registries: 'Toy/one' })).toHaveLength(1);
   const { stream, clusters } = await plane.subscribe();
   stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
   catalogue.refuses = false;

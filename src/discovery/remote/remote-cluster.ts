@@ -50,15 +50,15 @@ export class RemoteCluster {
   constructor(options: RemoteClusterOptions) {
     this.#options = options;
     const { named, revision, log } = options;
-    this.#outage = new OutageLog(log, `API server of the remote cluster ${named.cluster}`);
+    this.#outage = new OutageLog(log, { cluster: named.cluster });
     const { cluster, access } = named;
     this.server = `${cluster} ${revision} ${access.server.origin}${access.server.pathname}`;
     this.api = new Http2ApiServer(access);
-    const report = faultLog(log);
-    this.#fault = (error) => report(`a change of the remote cluster ${cluster} could not be handled`, error);
+    const report = faultLog(log, 'kubernetes.changeFailed');
+    this.#fault = (error) => report(error, { cluster });
     // No other server's kind may have the name.
     const name = (kind: KindName): ResourceName => `${cluster}/${revision}/${nameOf(resourceOf(kind))}`;
-    const refusals = new RefusedObjectLog((message) => log.warn(`remote cluster ${cluster}: ${message}`));
+    const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', { cluster, ...fields }));
     this.informers = new InformerEffects({
       server: this.api,
       refused: (kind, key, reason) => refusals.refused(kind, key, reason),
@@ -140,7 +140,7 @@ export class RemoteCluster {
     const { named, log } = this.#options;
     if (reading.outcome !== 'read') return;
     for (const { object, field, message } of reading.problems) {
-      log.warn(`remote cluster ${named.cluster}: ${object}: ${field}: ${message}`);
+      log.warn('remoteCluster.objectInvalid', { cluster: named.cluster, object, field, reason: message });
     }
     const { byKey } = this.#source.snapshot;
     const changes = [...reading.touched].map((key) => ({ key: parseConfigKey(key), current: byKey.get(key) }));

@@ -136,7 +136,9 @@ export class RemoteClusters {
     const { secrets, ownCluster, log } = this.#options;
     const objects = [...(secrets?.store.entries() ?? [])].map(([, object]) => object);
     const { clusters, refused, problems } = namedClusters(objects, ownCluster);
-    for (const problem of problems) if (!this.#problems.has(problem)) log.warn(problem);
+    for (const problem of problems) {
+      if (!this.#problems.has(problem)) log.warn('remoteCluster.secretInvalid', { reason: problem });
+    }
     this.#problems = new Set(problems);
     const before = this.#named;
     this.#named = new Map();
@@ -144,7 +146,7 @@ export class RemoteClusters {
     // What a Secret says now will not do: what it said before goes on.
     for (const id of refused) if (before.has(id)) this.#named.set(id, before.get(id)!);
     for (const [id, { named }] of before)
-      if (!this.#named.has(id)) log.info(`remote cluster ${id}: not in ${named.place} any more`);
+      if (!this.#named.has(id)) log.info('remoteCluster.removed', { cluster: id, place: named.place });
     this.#isKnown = true;
     this.#tellListed();
   }
@@ -152,9 +154,9 @@ export class RemoteClusters {
   #revised(named: NamedCluster, before: { readonly named: NamedCluster; readonly revision: string } | undefined) {
     if (before?.named.digest === named.digest) return before;
     const { log } = this.#options;
-    const what =
-      before === undefined ? 'is followed' : 'has another kubeconfig, which counts as soon as all is read with it';
-    log.info(`remote cluster ${named.cluster} ${what}`, { server: named.access.server.origin, place: named.place });
+    const { cluster, access, place } = named;
+    const event = before === undefined ? 'remoteCluster.added' : 'remoteCluster.changed';
+    log.info(event, { cluster, server: access.server.origin, place });
     return { named, revision: `${++this.#started}` };
   }
 
@@ -172,7 +174,7 @@ export class RemoteClusters {
     if (known !== undefined) return known;
     const { settings, log } = this.#options;
     const synced = (): void => {
-      log.info(`remote cluster ${named.cluster}: all that it has was read`);
+      log.info('remoteCluster.synced', { cluster: named.cluster });
       this.#tell?.({ type: 'cluster.synced', cluster: named.cluster, revision });
     };
     const made = new RemoteCluster({ named, revision, settings, synced, log });

@@ -1,4 +1,5 @@
 /** The effects of the chart `shared-authority`, and what is made of their outcome: who signs, and which roots are trusted. */
+
 import { fromCallback, fromPromise } from 'xstate';
 import { rootsIn } from '../../../machines/discovery/authority/authority.setup.ts';
 import {
@@ -11,6 +12,7 @@ import type { AuthorityId, RotationStage } from '../../../machines/discovery/pro
 import { type Certificate, rootKeyOf } from '../../identity/certificate.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
 import type { AuthorityInForce, SigningAuthority } from '../authority/authority.ts';
 import type { AuthorityMaterial } from '../authority/authority-material.ts';
 import { CertificateSigner } from '../authority/certificate-signer.ts';
@@ -52,7 +54,7 @@ export interface SharedAuthorityOptions {
   readonly trustDomain: () => string;
   readonly leaves: LifetimeLimits;
   readonly now: () => Date;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 /** Of the answer to what is made. */
@@ -81,7 +83,7 @@ export class SharedAuthority implements SigningAuthority {
   constructor(options: SharedAuthorityOptions) {
     this.#options = options;
     this.signer = new CertificateSigner({
-      broken: (error) => options.warn(`a thread that signs certificates broke: ${messageOf(error)}`),
+      broken: (error) => options.log.warn('authority.signerFailed', { reason: messageOf(error) }),
     });
   }
 
@@ -170,7 +172,7 @@ export class SharedAuthority implements SigningAuthority {
 
   /** @returns undefined: there is no news */
   #look(): SharedAuthorityReport | undefined {
-    const { secrets, now, leaves, warn } = this.#options;
+    const { secrets, now, leaves, log } = this.#options;
     const [plugged, shared] = [secrets.plugged(), secrets.shared()];
     const seen = [plugged, plugged === undefined ? shared : undefined].map(versionOf).join();
     if (seen === this.#seen) return undefined;
@@ -186,8 +188,7 @@ export class SharedAuthority implements SigningAuthority {
       const fits = this.#fits(read);
       this.#last = { read, reading };
       this.awaited = '';
-      if (read.unknownOrder !== '')
-        warn(`no order ${JSON.stringify(read.unknownOrder)}: rotate, revert, taint, proceed`);
+      if (read.unknownOrder !== '') log.warn('authority.orderUnknown', { order: read.unknownOrder });
       const { stage, signer, other, tainted, before } = read.journal;
       return { type: 'shared-authority.read', reading, fits, stage, signer, other, tainted, before };
     } catch (error) {

@@ -1,82 +1,176 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
+import { eventCatalogue as agentCatalogue } from '../../../machines/agent/event-catalogue.ts';
+import { eventCatalogue as discoveryCatalogue } from '../../../machines/discovery/event-catalogue.ts';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
+import { isLogged } from '../log-events/log-events.ts';
 import { createLogger } from '../output/log.ts';
 import { createRecorder } from '../trace/recorder.ts';
-import { logRecords } from './log-records.ts';
+import { isFailureType, logRecords, type OperatorStates, wordOf } from './log-records.ts';
 
-function recorded(outputLevel = 'default:info'): { recorder: ReturnType<typeof createRecorder>; lines: string[] } {
-  const lines: string[] = [];
+const states: OperatorStates = {
+  words: {
+    supervisor: {
+      idle: 'idle',
+      deciding: null,
+      'running.restarting': 'starting',
+      running: 'serving',
+      over: 'exhausted',
+    },
+    epoch: { live: 'serving', draining: 'draining' },
+  },
+  causes: { 'epoch.live': '{name} is live', 'config.changed': 'configuration changed' },
+  alarming: ['exhausted'],
+};
+
+function recorded(outputLevel = 'default:info'): {
+  recorder: ReturnType<typeof createRecorder>;
+  lines: LoggedEvent[];
+} {
   let now = 0;
   const recorder = createRecorder({ program: 'test', now: () => (now += 10) });
-  const log = createLogger({ outputLevel, write: (line) => lines.push(line.trimEnd().split('\t').slice(1).join(' ')) });
-  logRecords(recorder, log, { quiet: (actor) => actor.startsWith('ads-connection') });
+  const { log, lines } = recordingLog(outputLevel);
+  logRecords(recorder, log, { states });
   return { recorder, lines };
 }
 
-test('a transition is one line with its cause in plain words', () => {
-  const { recorder, lines } = recorded();
-  recorder.record({ kind: 'transition', actor: 'supervisor', from: '', to: 'idle', on: 'xstate.init' });
-  recorder.record({
-    kind: 'transition',
-    actor: 'supervisor',
-    from: 'backing off',
-    to: 'deciding',
-    on: 'xstate.after.backoff.supervisor.running.backing off',
+const transition = (actor: string, from: string, to: string, on: string) =>
+  ({ kind: 'transition', actor, from, to, on }) as const;
+
+describe('transitions', () => {
+  test('that change the word of a state are info, with the event that caused them; others are debug only', () => {
+    const { recorder, lines } = recorded();
+    recorder.record(transition('supervisor', '', 'idle', 'xstate.init'));
+    recorder.record(transition('supervisor', 'idle', 'running.restarting', 'xstate.after.backoff.supervisor.idle'));
+    const event = { type: 'epoch.live', name: 'epoch-1', timeToLiveMs: 88 };
+    recorder.record({ kind: 'event', from: 'epoch-1', to: 'supervisor', event });
+    recorder.record(transition('supervisor', 'running.restarting', 'deciding', 'epoch.live'));
+    recorder.record(transition('supervisor', 'deciding', 'running.settled', 'epoch.live'));
+    recorder.record(transition('supervisor', 'running.settled', 'running.waiting', 'epoch.live'));
+    recorder.record(transition('xds-proxy', 'idle', 'open', 'xds.start'));
+    const line = { event: 'state.changed', level: 'info', actor: 'supervisor' };
+    expect(lines).toEqual([
+      { ...line, from: 'idle', to: 'starting', cause: 'after backoff' },
+      { ...line, from: 'starting', to: 'serving', cause: 'epoch-1 is live', on: 'epoch.live' },
+    ]);
   });
-  recorder.record({ kind: 'transition', actor: 'agent', from: 'a', to: 'b', on: 'xstate.done.actor.claim' });
-  expect(lines).toEqual([
-    'info default supervisor: idle (start)',
-    'info default supervisor: backing off → deciding (after backoff)',
-    'info default agent: a → b (claim is done)',
+
+  test('are one line as an operator reads it', () => {
+    const lines: string[] = [];
+    const recorder = createRecorder({ program: 'test' });
+    logRecords(recorder, createLogger({ write: (line) => lines.push(line.split('\t').slice(1).join(' ')) }), {
+      states,
+    });
+    recorder.record(transition('supervisor', '', 'running.restarting', 'xstate.init'));
+    recorder.record(transition('supervisor', 'running.restarting', 'running', 'xstate.done.actor.claim'));
+    expect(lines).toEqual(['info default supervisor: starting → serving (claim done)\n']);
+  });
+
+  test('to a state that somebody should look at are warnings', () => {
+    const { recorder, lines } = recorded();
+    recorder.record(transition('supervisor', '', 'running', 'xstate.init'));
+    recorder.record(transition('supervisor', 'running', 'over', 'config.changed'));
+    expect(lines).toEqual([
+      {
+        ...{ event: 'state.degraded', level: 'warn', actor: 'supervisor' },
+        ...{ from: 'serving', to: 'exhausted', cause: 'configuration changed' },
+      },
+    ]);
+  });
+
+  test('of actors with numbers share the words of their chart, and each has its own state', () => {
+    const { recorder, lines } = recorded();
+    for (const epoch of [0, 1]) recorder.record(transition(`epoch-${epoch}`, '', 'live', 'xstate.init'));
+    recorder.record(transition('epoch-0', 'live', 'draining', 'epoch.drain'));
+    recorder.record({ kind: 'stop', actor: 'epoch-0', status: 'done' });
+    recorder.record(transition('epoch-0', '', 'draining', 'xstate.init'));
+    expect(lines).toMatchObject([{ event: 'state.changed', actor: 'epoch-0', from: 'serving', to: 'draining' }]);
+  });
+
+  test('are all logged at debug level with the paths of their states, and with short facts without secrets', () => {
+    const { recorder, lines } = recorded('default:debug');
+    const digest = '0123456789abcdef0123456789abcdef';
+    const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
+    recorder.record({ kind: 'event', from: 'cert-watcher', to: 'xds-proxy', event });
+    recorder.record(transition('xds-proxy', 'a.b', 'c', 'config.changed'));
+    recorder.record(transition('status', 'c', 'd', 'config.changed'));
+    const line = { event: 'chart.transition', level: 'debug', on: 'config.changed' };
+    expect(lines).toEqual([
+      {
+        ...{ ...line, actor: 'xds-proxy', from: 'a.b', to: 'c' },
+        ...{ digest: '0123456789ab…', files: 3, token: '[redacted]' },
+      },
+      { ...line, actor: 'status', from: 'c', to: 'd' },
+    ]);
+  });
+});
+
+test('the longest listed beginning of a path has the word of a state', () => {
+  const words = { a: 'one', 'a.b': null, 'a.b.c': 'three' };
+  expect(['a', 'a.x', 'a.b', 'a.b.x', 'a.b.c.d', 'ab', ''].map((path) => wordOf(words, path))).toEqual([
+    ...['one', 'one', null, null, 'three'],
+    ...[undefined, undefined],
   ]);
 });
 
-test('trouble is a warning with its reason, told once however many actors pass it on', () => {
-  const { recorder, lines } = recorded();
-  const event = { type: 'process.failed', reason: 'no such file' };
-  recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
-  recorder.record({
-    kind: 'event',
-    from: 'epoch-0',
-    to: 'supervisor',
-    event: { type: 'epoch.failed', reason: 'no such file' },
+describe('a failure', () => {
+  test('is logged once with its reason, however many actors pass it on', () => {
+    const { recorder, lines } = recorded();
+    const event = { type: 'process.failed', reason: 'no such file' };
+    recorder.record({ kind: 'event', from: 'epoch-0/process', to: 'epoch-0', event });
+    recorder.record({
+      kind: 'event',
+      from: 'epoch-0',
+      to: 'supervisor',
+      event: { type: 'epoch.failed', reason: 'no such file' },
+    });
+    expect(lines).toEqual([
+      { event: 'process.failed', level: 'warn', actor: 'epoch-0/process', reason: 'no such file' },
+    ]);
   });
-  expect(lines).toEqual(['warn default epoch-0/process: process.failed  reason="no such file"']);
+
+  test('has the facts of its event without secrets', () => {
+    const { recorder, lines } = recorded();
+    const event = { type: 'epoch.failed', name: 'epoch-0', during: 'serving', code: 1, token: 'x', reason: 'y' };
+    recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event });
+    expect(lines).toEqual([
+      {
+        ...{ event: 'epoch.failed', level: 'warn', actor: 'epoch-0', name: 'epoch-0', during: 'serving', code: 1 },
+        ...{ token: '[redacted]', reason: 'y' },
+      },
+    ]);
+  });
+
+  test('that occurs again later is logged again', () => {
+    const { recorder, lines } = recorded();
+    for (let turn = 0; turn < 30; turn++) {
+      const type = turn % 29 === 0 ? 'epoch.waiting' : 'epoch.live';
+      recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event: { type, reason: 'no answer' } });
+    }
+    expect(lines.map(({ event }) => event)).toEqual(['epoch.waiting', 'epoch.waiting']);
+  });
+
+  test('of an actor, and an event that it does not handle, are logged with the actor', () => {
+    const { recorder, lines } = recorded();
+    recorder.record({ kind: 'stop', actor: 'dns', status: 'error', error: 'Error: a' });
+    recorder.record({ kind: 'unexpected', actor: 'status', on: 'x.y', state: 'idle' });
+    const type = 'xstate.error.actor.claim';
+    recorder.record({ kind: 'event', from: 'claim', to: 'agent', event: { type, error: 'Error: b' } });
+    expect(lines).toMatchObject([
+      { event: 'actor.failed', level: 'warn', actor: 'dns', reason: 'Error: a' },
+      { event: 'actor.unexpectedEvent', level: 'warn', actor: 'status', on: 'x.y', state: 'idle' },
+      { event: 'actor.failed', level: 'warn', actor: 'agent/claim', reason: 'Error: b' },
+    ]);
+  });
+
+  test('of every type that the protocols declare has an entry in the tables', () => {
+    const types = new Set([...agentCatalogue, ...discoveryCatalogue].map(({ type }) => type).filter(isFailureType));
+    expect(types.size).toBeGreaterThan(30);
+    expect([...types].filter((type) => !isLogged(type))).toEqual([]);
+  });
 });
 
-test('the same trouble at a later time is told again', () => {
-  const { recorder, lines } = recorded();
-  for (let turn = 0; turn < 30; turn++) {
-    const type = turn % 29 === 0 ? 'epoch.waiting' : 'epoch.live';
-    recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event: { type, reason: 'no answer' } });
-  }
-  expect(lines).toHaveLength(2);
-});
-
-test('facts and orders without trouble are not told', () => {
-  const { recorder, lines } = recorded();
+test('facts and orders that are no failure are not logged', () => {
+  const { recorder, lines } = recorded('default:debug');
   recorder.record({ kind: 'event', from: 'a', to: 'b', event: { type: 'config.changed', digest: 'x' } });
   expect(lines).toEqual([]);
-});
-
-test('actors that are many are told only to those who debug', () => {
-  const quietly = recorded();
-  const debugging = recorded('default:debug');
-  for (const { recorder } of [quietly, debugging]) {
-    recorder.record({ kind: 'transition', actor: 'ads-connection-7', from: 'a', to: 'b', on: 'x' });
-  }
-  expect(quietly.lines).toEqual([]);
-  expect(debugging.lines).toHaveLength(1);
-});
-
-test('a transition tells what its cause said, in short and without secrets', () => {
-  const { recorder, lines } = recorded();
-  const digest = '0123456789abcdef0123456789abcdef';
-  const event = { type: 'config.changed', digest, files: 3, token: 'x', list: [1] };
-  recorder.record({ kind: 'event', from: 'cert-watcher', to: 'supervisor', event });
-  recorder.record({ kind: 'transition', actor: 'supervisor', from: 'a', to: 'b', on: 'config.changed' });
-  recorder.record({ kind: 'transition', actor: 'status', from: 'c', to: 'd', on: 'config.changed' });
-  expect(lines).toEqual([
-    'info default supervisor: a → b (config.changed digest=0123456789ab… files=3 token=[redacted])',
-    'info default status: c → d (config.changed)',
-  ]);
 });

@@ -1,109 +1,181 @@
-/** Tells in the log what the statecharts do: one line for each transition, and one for each thing that went wrong. */
+/** Logs what the statecharts do: state changes that operators know, and failures. */
 
+import { isLogged, type LogEntry } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
+import { scopeOfActor } from '../output/log-scopes.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
 
+/** States and causes in the words of an operator; charts that are not listed are logged at debug level only. */
+export interface OperatorStates {
+  /**
+   * By chart, the name of its actor without a number, then by the path of a state; the longest listed beginning of a path counts.
+   * `null`: passed through on the way to another state, so the last word stays.
+   */
+  readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
+  /** By type of event; `{name}` is a field of it. The type itself for events that are not listed. */
+  readonly causes: Readonly<Record<string, string>>;
+  /** Words of states that somebody should look at: their lines are warnings. */
+  readonly alarming: readonly string[];
+}
+
 export interface RecordLogOptions {
-  /** Transitions that are told at debug level only, by their actor and cause: the many that are alike. */
-  readonly quiet?: (actor: string, cause: string) => boolean;
-  /** A line of its own for what a program thinks worth telling; undefined: as any other record. */
-  readonly tell?: (record: TraceRecord) => LogLine | undefined;
+  readonly states: OperatorStates;
+  /** The entry for a record that needs one of its own; `undefined`: as any other record. */
+  readonly entry?: (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined;
 }
 
-/** One line of the log. */
-export interface LogLine {
-  readonly level: 'debug' | 'info' | 'warn';
-  readonly line: string;
-  readonly fields: object;
-}
-
-/** The same trouble is passed from an effect to its machine to that one's parent: told once. */
+/** A failure passes from an effect to its machine to that one's parent within this time: it is logged once. */
 const repetitionMs = 200;
-const longestFact = 24;
+const maxFactCharacters = 24;
 const redact = redactor();
 
 /**
- * Tells what a recorder sees.
+ * Logs the records of a recorder.
  *
- * @returns how to stop it
+ * @returns a function that ends it
  */
-export function logRecords(
-  recorder: Recorder,
-  log: Logger,
-  { quiet = () => false, tell }: RecordLogOptions = {},
-): () => void {
+export function logRecords(recorder: Recorder, log: Logger, { states, entry }: RecordLogOptions): () => void {
   const logged = new Map<string, number>();
+  const transitions = new TransitionLog(log, states);
   let delivered: TraceRecord | undefined;
   return recorder.observe((record) => {
     if (record.kind === 'event') delivered = record;
     if (record.kind === 'transition') {
-      const { actor, from, to, on } = record;
-      const why = [causeInWords(on), factsOf(delivered, actor, on)].filter(Boolean).join(' ');
-      log[quiet(actor, on) ? 'debug' : 'info'](`${actor}: ${from === '' ? '' : `${from} → `}${to} (${why})`);
+      transitions.take(record, delivered);
       return;
     }
-    const own = tell?.(record);
+    if (record.kind === 'stop') transitions.forget(record.actor);
+    const own = entry?.(record);
+    if (own === 'logged elsewhere') return;
     if (own !== undefined) {
-      log[own.level](own.line, own.fields);
+      log.write(own);
       return;
     }
-    const trouble = troubleIn(record);
-    if (trouble === undefined) return;
-    for (const [reason, at] of logged) if (record.t - at > repetitionMs) logged.delete(reason);
-    if (logged.has(trouble.reason)) return;
-    logged.set(trouble.reason, record.t);
-    log.warn(`${trouble.who}: ${trouble.what}`, { reason: trouble.reason });
+    const failure = failureIn(record);
+    if (failure === undefined) return;
+    const reason = String(failure.reason);
+    for (const [earlier, at] of logged) if (record.t - at > repetitionMs) logged.delete(earlier);
+    if (logged.has(reason)) return;
+    logged.set(reason, record.t);
+    log.write(failure);
   });
 }
 
-interface Trouble {
-  readonly who: string;
-  readonly what: string;
-  readonly reason: string;
+type Transition = TraceRecord & { kind: 'transition' };
+
+class TransitionLog {
+  readonly #log: Logger;
+  readonly #states: OperatorStates;
+  /** The last word of each actor whose chart is listed. */
+  readonly #words = new Map<string, string>();
+
+  constructor(log: Logger, states: OperatorStates) {
+    this.#log = log;
+    this.#states = states;
+  }
+
+  take(record: Transition, delivered: TraceRecord | undefined): void {
+    const { actor, from, to, on } = record;
+    const event = eventOf(delivered, record);
+    if (this.#log.enabled('debug')) {
+      this.#log.debug('chart.transition', { actor, from, to, on: causeInWords(on), ...factsOf(event) });
+    }
+    const word = this.#wordFor(actor, to);
+    const previous = this.#words.get(actor);
+    if (word === undefined || word === previous) return;
+    this.#words.set(actor, word);
+    if (previous === undefined) return;
+    const { causes, alarming } = this.#states;
+    const cause = Object.hasOwn(causes, on) ? filledIn(causes[on]!, event) : causeInWords(on);
+    const line = { actor, from: previous, to: word, cause, ...(event !== undefined && { on }) };
+    if (alarming.includes(word)) this.#log.warn('state.degraded', line);
+    else this.#log.info('state.changed', line);
+  }
+
+  forget(actor: string): void {
+    this.#words.delete(actor);
+  }
+
+  #wordFor(actor: string, path: string): string | undefined {
+    const words = this.#states.words[scopeOfActor(actor)];
+    return words === undefined ? undefined : (wordOf(words, path) ?? undefined);
+  }
 }
 
-const troublesome = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
+/** @returns `undefined` if the table has no beginning of the path */
+export function wordOf(words: Readonly<Record<string, string | null>>, path: string): string | null | undefined {
+  const names = path.split('.');
+  for (let length = names.length; length > 0; length--) {
+    const beginning = names.slice(0, length).join('.');
+    if (Object.hasOwn(words, beginning)) return words[beginning];
+  }
+  return undefined;
+}
 
-function troubleIn(record: TraceRecord): Trouble | undefined {
+const failureTypes = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
+
+/** Whether events of this type report a failure: each of them is in the tables of `src/runtime/log-events`. */
+export const isFailureType = (type: string): boolean => failureTypes.test(type);
+
+function failureIn(record: TraceRecord): LogEntry | undefined {
   if (record.kind === 'stop' && record.status === 'error') {
-    return { who: record.actor, what: 'failed', reason: record.error ?? 'no reason given' };
+    return { event: 'actor.failed', actor: record.actor, reason: record.error ?? 'unknown' };
   }
   if (record.kind === 'unexpected') {
-    return { who: record.actor, what: `${record.on} was not expected in ${record.state}`, reason: 'a bug in a chart' };
+    const { actor, on, state } = record;
+    return { event: 'actor.unexpectedEvent', actor, on, state, reason: `${actor} ${on} ${state}` };
   }
   if (record.kind !== 'event') return undefined;
   const { type, reason, error } = record.event;
   if (type.startsWith('xstate.error.actor.')) {
-    return { who: `${record.to}/${type.slice('xstate.error.actor.'.length)}`, what: 'failed', reason: String(error) };
+    const actor = `${record.to}/${type.slice('xstate.error.actor.'.length)}`;
+    return { event: 'actor.failed', actor, reason: String(error) };
   }
-  if (!troublesome.test(type)) return undefined;
-  return { who: record.from, what: type, reason: typeof reason === 'string' ? reason : type };
+  if (!isFailureType(type) || !isLogged(type)) return undefined;
+  const facts = redact(scalarsOf(record.event));
+  return { event: type, actor: record.from, ...facts, reason: typeof reason === 'string' ? reason : type };
 }
 
-/** What the event that a transition names said, in short: `digest=1a2b3c4d5e6f… files=3`. */
-function factsOf(delivered: TraceRecord | undefined, actor: string, cause: string): string {
-  if (delivered?.kind !== 'event' || delivered.to !== actor || delivered.event.type !== cause) return '';
-  return Object.entries(delivered.event)
-    .filter(
-      ([key, value]) => key !== 'type' && key !== 'actorId' && (typeof value === 'string' || typeof value === 'number'),
-    )
-    .filter(([, value]) => value !== '')
-    .map(([key, value]) => `${key}=${shortened(redact({ [key]: value })[key])}`)
-    .join(' ');
+type EventRecord = TraceRecord & { kind: 'event' };
+
+/** The event that a transition names, as it was delivered to its actor. */
+function eventOf(delivered: TraceRecord | undefined, { actor, on }: Transition): EventRecord['event'] | undefined {
+  if (delivered?.kind !== 'event' || delivered.to !== actor || delivered.event.type !== on) return undefined;
+  return delivered.event;
 }
 
-function shortened(value: unknown): string {
-  const text = String(value);
-  return text.length > longestFact ? `${text.slice(0, longestFact / 2)}…` : text;
+/** Facts of an event, short and without secrets: `digest=1a2b3c4d5e6f… files=3`. */
+function factsOf(event: EventRecord['event'] | undefined): object {
+  if (event === undefined) return {};
+  const facts = redact(scalarsOf(event));
+  return Object.fromEntries(Object.entries(facts).map(([key, value]) => [key, shortened(value)]));
 }
 
-/** `config.changed` as it is; what the runtime itself sends in plain words. */
+function scalarsOf(event: EventRecord['event']): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(event).filter(
+      ([key, value]) =>
+        key !== 'type' && key !== 'actorId' && value !== '' && (typeof value === 'string' || typeof value === 'number'),
+    ),
+  );
+}
+
+function shortened(value: unknown): unknown {
+  if (typeof value !== 'string' || value.length <= maxFactCharacters) return value;
+  return `${value.slice(0, maxFactCharacters / 2)}…`;
+}
+
+function filledIn(text: string, event: EventRecord['event'] | undefined): string {
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event?.[name] ?? name));
+}
+
+/** `config.changed` as it is; events of the runtime in plain words. */
 export function causeInWords(cause: string): string {
   if (cause === 'xstate.init') return 'start';
   const [, kind, rest] = /^xstate\.(after|done\.actor|error\.actor|done\.state)\.(.*)$/.exec(cause) ?? [];
   if (rest === undefined) return cause;
   if (kind === 'after') return `after ${rest.split('.')[0]}`;
-  return `${rest} ${kind === 'error.actor' ? 'failed' : 'is done'}`;
+  return `${rest} ${kind === 'error.actor' ? 'failed' : 'done'}`;
 }

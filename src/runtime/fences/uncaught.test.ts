@@ -61,16 +61,16 @@ test('undone, nothing is caught any more', () => {
 
 test('faults are written with their stacks, at most so many a minute, and what was left out is counted', () => {
   const lines: object[] = [];
-  const log: Logger = { ...silentLogger, error: (message, fields) => void lines.push({ message, ...fields }) };
+  const log: Logger = { ...silentLogger, error: (event, fields) => void lines.push({ event, ...fields }) };
   let time = 0;
-  const report = faultLog(log, { maxLines: 2, intervalMs: 1_000, now: () => time });
+  const report = faultLog(log, 'fault.uncaught', { maxLines: 2, intervalMs: 1_000, now: () => time });
   const error = new Error('a');
-  for (let at = 0; at < 5; at += 1) report('broken', error);
+  for (let at = 0; at < 5; at += 1) report(error, { origin: 'here' });
   time = 1_000;
-  report('broken', 'no error at all');
+  report('no error at all', { origin: 'here' });
   expect(lines).toEqual([
-    { message: 'broken', error: error.stack },
-    { message: 'broken', error: error.stack },
-    { message: 'broken', error: 'no error at all', leftOut: 3 },
+    { event: 'fault.uncaught', origin: 'here', error: error.stack },
+    { event: 'fault.uncaught', origin: 'here', error: error.stack },
+    { event: 'fault.uncaught', origin: 'here', error: 'no error at all', leftOut: 3 },
   ]);
 });

@@ -5,6 +5,7 @@
  * own; what still escapes arrives here, with the program's word on what to do: close what it came from, say so, go on.
  */
 import { explainError } from '../errors.ts';
+import type { EventOfLevel } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
 
 export type UncaughtOrigin = 'uncaughtException' | 'unhandledRejection';
@@ -68,15 +69,19 @@ export interface FaultLogOptions {
 }
 
 /**
- * Writes faults with their stacks, but no more lines than a log can bear: the first line of the next interval says how
- * many were left out. This also ends the loop of a log that cannot be written and whose every line is the next fault.
+ * Logs faults with their stacks, at most `maxLines` per interval: the first line of the next interval has the number of
+ * those that were left out. This also ends the loop of a log that cannot be written and whose every line is the next fault.
  */
-export function faultLog(log: Logger, options: FaultLogOptions = {}): (what: string, error: unknown) => void {
+export function faultLog(
+  log: Logger,
+  event: EventOfLevel<'error'>,
+  options: FaultLogOptions = {},
+): (error: unknown, fields?: object) => void {
   const { maxLines = 10, intervalMs = 60_000, now = () => performance.now() } = options;
   let begin = Number.NEGATIVE_INFINITY;
   let lines = 0;
   let leftOut = 0;
-  return (what, error) => {
+  return (error, fields = {}) => {
     const time = now();
     if (time - begin >= intervalMs) {
       begin = time;
@@ -89,6 +94,6 @@ export function faultLog(log: Logger, options: FaultLogOptions = {}): (what: str
     lines += 1;
     const unsaid = leftOut;
     leftOut = 0;
-    log.error(what, { error: explainError(error), ...(unsaid > 0 && { leftOut: unsaid }) });
+    log.error(event, { ...fields, error: explainError(error), ...(unsaid > 0 && { leftOut: unsaid }) });
   };
 }

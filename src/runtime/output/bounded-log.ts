@@ -1,16 +1,18 @@
-/** A log of which no line is as long as a stranger likes. */
+/** A log whose lines are bounded, whatever a client sends. */
 import type { Logger } from './log.ts';
 
-/** Characters of a message, and of a field: stacks fit in, and what a person reads. */
+/** Characters of a relayed text and of a field: a stack fits. */
 export const longestLogText = 2_048;
 
-/** The same log; texts that are longer are cut, and say how long they were. */
+/** The same log; longer texts are cut and end with their length. */
 export function boundedLogger(log: Logger): Logger {
   return {
-    debug: (message, fields) => log.debug(bounded(message), boundedFields(fields)),
-    info: (message, fields) => log.info(bounded(message), boundedFields(fields)),
-    warn: (message, fields) => log.warn(bounded(message), boundedFields(fields)),
-    error: (message, fields) => log.error(bounded(message), boundedFields(fields)),
+    debug: (event, fields) => log.debug(event, boundedFields(fields)),
+    info: (event, fields) => log.info(event, boundedFields(fields)),
+    warn: (event, fields) => log.warn(event, boundedFields(fields)),
+    error: (event, fields) => log.error(event, boundedFields(fields)),
+    write: ({ event, ...fields }) => log.write({ event, ...boundedFields(fields) }),
+    relay: (event, level, text, fields) => log.relay(event, level, bounded(text), boundedFields(fields)),
     scope: (name) => boundedLogger(log.scope(name)),
     enabled: (level) => log.enabled(level),
   };

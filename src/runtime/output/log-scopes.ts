@@ -15,9 +15,10 @@ const logScopes: readonly string[] = [
     'discovery/ads-server',
     'discovery/http',
     'elections',
+    'http',
   ],
   ...['gateway-name', 'gateway-names', 'jwks', 'key-set', 'leader', 'mesh-config', 'mesh-networks', 'push', 'registry'],
-  ...['service-registry', 'trust-bundle'],
+  ...['server-certificate', 'service-registry', 'shared-authority', 'trust-bundle'],
 ];
 
 /** The scope of an actor: actors of one kind, such as `key-set-1` and `key-set-2`, share one. */

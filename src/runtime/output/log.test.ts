@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createLogger, type LogOptions, parseLogLevels } from './log.ts';
+import { createLogger, entryText, type LogOptions, parseLogLevels } from './log.ts';
 
 function written(options: Omit<LogOptions, 'write'>, say: (log: ReturnType<typeof createLogger>) => void): string[] {
   const lines: string[] = [];
@@ -9,7 +9,7 @@ function written(options: Omit<LogOptions, 'write'>, say: (log: ReturnType<typeo
 
 /** A line of text without its time. */
 function text(fields: object): string {
-  const [line] = written({}, (log) => log.info('said', fields));
+  const [line] = written({}, (log) => log.info('readiness.ready', fields));
   const [, time, rest] = /^(\S+)\t(.*)\n$/s.exec(line!)!;
   expect(time).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
   return rest!;
@@ -18,31 +18,31 @@ function text(fields: object): string {
 describe('a line of text', () => {
   test('has level, scope, message and fields: words as they are, everything else as JSON', () => {
     expect(text({ name: 'shop', count: 3, none: null, yes: true })).toBe(
-      'info\tdefault\tsaid  name=shop  count=3  none=null  yes=true',
+      'info\tdefault\tready  name=shop  count=3  none=null  yes=true',
     );
     expect(text({ why: 'two words', quoted: 'a"b', equal: 'a=b', empty: '' })).toBe(
-      'info\tdefault\tsaid  why="two words"  quoted="a\\"b"  equal="a=b"  empty=',
+      'info\tdefault\tready  why="two words"  quoted="a\\"b"  equal="a=b"  empty=',
     );
     expect(text({ list: ['a', 1], deep: { a: { b: 'c d' } }, at: new Date(0) })).toBe(
-      'info\tdefault\tsaid  list=["a",1]  deep={"a":{"b":"c d"}}  at=1970-01-01T00:00:00.000Z',
+      'info\tdefault\tready  list=["a",1]  deep={"a":{"b":"c d"}}  at=1970-01-01T00:00:00.000Z',
     );
   });
 
   test('leaves out what is nothing', () => {
-    expect(text({ missing: undefined, deed: () => {}, symbol: Symbol('s') })).toBe('info\tdefault\tsaid');
+    expect(text({ missing: undefined, deed: () => {}, symbol: Symbol('s') })).toBe('info\tdefault\tready');
   });
 
   test('keeps its own level, scope, time and message, whatever the fields are called', () => {
     expect(text({ level: 'error', scope: 'other', time: 1, msg: 'not said' })).toBe(
-      'info\tdefault\tsaid  level=error  scope=other  time=1  msg="not said"',
+      'info\tdefault\tready  level=error  scope=other  time=1  msg="not said"',
     );
   });
 
   test('is written whatever is in the fields, and is bounded', () => {
     const circle: Record<string, unknown> = { name: 'round' };
     circle.self = circle;
-    expect(text({ circle })).toBe('info\tdefault\tsaid  circle={"name":"round","self":"[Circular]"}');
-    expect(text({ big: 12n })).toBe('info\tdefault\tsaid  big=12');
+    expect(text({ circle })).toBe('info\tdefault\tready  circle={"name":"round","self":"[Circular]"}');
+    expect(text({ big: 12n })).toBe('info\tdefault\tready  big=12');
     expect(
       text({
         angry: {
@@ -51,32 +51,35 @@ describe('a line of text', () => {
           },
         },
       }),
-    ).toMatch(/^info\tdefault\tsaid {2}angry=/);
+    ).toMatch(/^info\tdefault\tready {2}angry=/);
     const many = Array.from({ length: 100_000 }, (_, index) => index);
     expect(text({ many }).length).toBeLessThan(1_000);
   });
 
   test('quotes a value with an escape or a backslash, so that no value looks like the escape of another', () => {
-    expect(text({ name: 'a\u001b[31m' })).toBe('info\tdefault\tsaid  name="a\\u001b[31m"');
-    expect(text({ name: 'a\\u001b[31m' })).toBe('info\tdefault\tsaid  name="a\\\\u001b[31m"');
-    expect(text({ name: 'txt\u202eexe' })).toBe('info\tdefault\tsaid  name="txt\\u202eexe"');
+    expect(text({ name: 'a\u001b[31m' })).toBe('info\tdefault\tready  name="a\\u001b[31m"');
+    expect(text({ name: 'a\\u001b[31m' })).toBe('info\tdefault\tready  name="a\\\\u001b[31m"');
+    expect(text({ name: 'txt\u202eexe' })).toBe('info\tdefault\tready  name="txt\\u202eexe"');
   });
 
   test('is one line, whatever the message and the strings are', () => {
-    expect(text({ why: 'first\nsecond' })).toBe('info\tdefault\tsaid  why="first\\nsecond"');
-    const [line] = written({}, (log) => log.info('first\r\nsecond'));
+    expect(text({ why: 'first\nsecond' })).toBe('info\tdefault\tready  why="first\\nsecond"');
+    const [line] = written({}, (log) => log.relay('envoy.output', 'info', 'first\r\nsecond'));
     expect(line).toMatch(/\tinfo\tdefault\tfirst\\r\\nsecond\n$/);
   });
 });
 
 test('§1.1 --log_as_json: a line of JSON has the same', () => {
-  const [line] = written({ asJson: true }, (log) => log.scope('ads').warn('said', { name: 'shop', none: undefined }));
+  const [line] = written({ asJson: true }, (log) =>
+    log.scope('ads').warn('upstream.failed', { name: 'shop', none: undefined }),
+  );
   expect(JSON.parse(line!)).toEqual({
+    event: 'upstream.failed',
     level: 'warn',
     time: expect.any(String),
     scope: 'ads',
     name: 'shop',
-    msg: 'said',
+    msg: 'control plane not available, will retry',
   });
 });
 
@@ -84,15 +87,70 @@ test.each([false, true])('§1.1 --log_output_level: levels hold for their scope 
   const lines = written({ asJson, outputLevel: 'default:warn,ads:debug,push:none' }, (log) => {
     for (const scope of ['default', 'ads', 'push', 'constructor']) {
       const part = log.scope(scope);
-      part.debug(`${scope} debug`);
-      part.info(`${scope} info`);
-      part.error(`${scope} error`);
+      for (const level of ['debug', 'info', 'error'] as const) part.relay('envoy.output', level, `${scope} ${level}`);
       expect(part.enabled('info')).toBe(scope === 'ads');
     }
   });
   const said = lines.map((line) => /\w+ (debug|info|error)(?=[\n"])/.exec(line)![0]);
   expect(said).toEqual(['default error', 'ads debug', 'ads info', 'ads error', 'constructor error']);
 });
+
+describe('an event', () => {
+  test('has its ID in lines of JSON, whatever the fields are called, and in no line of text', () => {
+    const log = (asJson: boolean): string =>
+      written({ asJson }, (one) => one.info('readiness.ready', { event: 'x' }))[0]!;
+    expect(JSON.parse(log(true))).toMatchObject({ event: 'readiness.ready', msg: 'ready' });
+    expect(log(false)).toMatch(/\tready {2}event=x\n$/);
+  });
+
+  test('may have fields in its message, which are not repeated in a line of text', () => {
+    const fields = { actor: 'supervisor', from: 'starting', to: 'serving', cause: 'epoch-1 is live', on: 'epoch.live' };
+    const message = 'supervisor: starting → serving (epoch-1 is live)';
+    const lines = (asJson: boolean): string[] => written({ asJson }, (log) => log.info('state.changed', fields));
+    expect(lines(false)[0]).toMatch(new RegExp(`\t${message.replace(/[()]/g, '\\$&')} {2}on=epoch\\.live\n$`));
+    expect(JSON.parse(lines(true)[0]!)).toMatchObject({ ...fields, msg: message });
+  });
+
+  test('that was built elsewhere is written at the level of its table', () => {
+    const lines = written({ asJson: true, outputLevel: 'default:warn' }, (log) => {
+      log.write({ event: 'readiness.ready' });
+      log.write({ event: 'readiness.lost', reason: 'a' });
+    });
+    expect(lines.map((line) => JSON.parse(line))).toEqual([
+      {
+        ...{ event: 'readiness.lost', level: 'warn', scope: 'default', reason: 'a', msg: 'not ready' },
+        time: expect.any(String),
+      },
+    ]);
+    expect(entryText({ event: 'readiness.lost', reason: 'a b' })).toBe('not ready  reason="a b"');
+  });
+});
+
+test.each([false, true])(
+  'below the level of the log a call reads no field and writes nothing (as JSON: %s)',
+  (asJson) => {
+    let reads = 0;
+    const fields = Object.defineProperty({}, 'reason', { enumerable: true, get: () => ++reads });
+    const options = { asJson, outputLevel: 'default:error', callers: 'all', stackTraceLevel: 'default:debug' };
+    const { captureStackTrace } = Error;
+    let stacks = 0;
+    Error.captureStackTrace = (...about) => {
+      stacks++;
+      captureStackTrace(...about);
+    };
+    try {
+      const lines = written(options, (log) => {
+        log.debug('certificate.issued', fields);
+        log.info('readiness.ready', fields);
+        log.warn('readiness.lost', fields);
+        log.relay('envoy.output', 'warn', 'a', fields);
+      });
+      expect([lines, reads, stacks]).toEqual([[], 0, 0]);
+    } finally {
+      Error.captureStackTrace = captureStackTrace;
+    }
+  },
+);
 
 test('a level that there is not is named', () => {
   expect(() => parseLogLevels('ads:loud')).toThrow(
@@ -104,27 +162,34 @@ describe('§1.1 --log_caller, --log_stacktrace_level', () => {
   const said = (options: LogOptions): string[] => {
     const lines: string[] = [];
     const log = createLogger({ ...options, write: (line) => lines.push(line.trimEnd()) });
-    log.scope('a').warn('one', { b: 1 });
-    log.info('two');
+    log.scope('a').warn('upstream.failed', { b: 1 });
+    log.info('readiness.ready');
     return lines.map((line) => line.split('\t').slice(3).join(' '));
   };
 
   test('a line of a named scope says which line wrote it', () => {
-    expect(said({ callers: 'a' })).toEqual([expect.stringMatching(/^one {2}b=1 {2}caller=log\.test\.ts:\d+$/), 'two']);
-    expect(said({ callers: 'all' })[1]).toMatch(/^two {2}caller=log\.test\.ts:\d+$/);
-    expect(said({ callers: '' })).toEqual(['one  b=1', 'two']);
+    expect(said({ callers: 'a' })).toEqual([
+      expect.stringMatching(/^control plane not available, will retry {2}b=1 {2}caller=log\.test\.ts:\d+$/),
+      'ready',
+    ]);
+    expect(said({ callers: 'all' })[1]).toMatch(/^ready {2}caller=log\.test\.ts:\d+$/);
+    expect(said({ callers: '' })).toEqual(['control plane not available, will retry  b=1', 'ready']);
   });
 
   test('a line of the level, or worse, has the stack', () => {
     const [one, two] = said({ stackTraceLevel: 'default:warn' });
-    expect(one).toMatch(/^one {2}b=1 {2}stack="at .*log\.test\.ts:\d+:\d+/);
-    expect(two).toBe('two');
-    expect(said({ stackTraceLevel: 'a:none,default:info' })[0]).toBe('one  b=1');
+    expect(one).toMatch(/^control plane not available, will retry {2}b=1 {2}stack="at .*log\.test\.ts:\d+:\d+/);
+    expect(two).toBe('ready');
+    expect(said({ stackTraceLevel: 'a:none,default:info' })[0]).toBe('control plane not available, will retry  b=1');
   });
 
   test('in JSON too', () => {
     const lines: string[] = [];
-    createLogger({ asJson: true, callers: '*', write: (line) => lines.push(line) }).info('m');
-    expect(JSON.parse(lines[0]!)).toMatchObject({ msg: 'm', caller: expect.stringMatching(/^log\.test\.ts:\d+$/) });
+    createLogger({ asJson: true, callers: '*', write: (line) => lines.push(line) }).info('readiness.ready');
+    expect(JSON.parse(lines[0]!)).toMatchObject({
+      event: 'readiness.ready',
+      msg: 'ready',
+      caller: expect.stringMatching(/^log\.test\.ts:\d+$/),
+    });
   });
 });

@@ -1,6 +1,15 @@
 import { pino } from 'pino';
 import { configure } from 'safe-stable-stringify';
 import { messageOf } from '../errors.ts';
+import {
+  type EventLevel,
+  type EventOfLevel,
+  fieldsBesideMessage,
+  type LogEntry,
+  type LogEventId,
+  levelOfEvent,
+  messageText,
+} from '../log-events/log-events.ts';
 import { visibleLine, visibleText } from '../visible-text.ts';
 import { standardOutput } from './standard-streams.ts';
 
@@ -8,16 +17,23 @@ import { standardOutput } from './standard-streams.ts';
 const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** A log of one part of a program. `fields` are flat facts; never secrets. */
+/**
+ * Log of one part of a program. Each line is an event of the tables in `src/runtime/log-events`, which have its level and its message;
+ * `fields` are flat facts, never secrets. Below the level of the log a call does nothing.
+ */
 export interface Logger {
-  debug(message: string, fields?: object): void;
-  info(message: string, fields?: object): void;
-  warn(message: string, fields?: object): void;
-  error(message: string, fields?: object): void;
-  /** The same log for another part of the program; the part's name is in every line. */
+  debug(event: EventOfLevel<'debug'>, fields?: object): void;
+  info(event: EventOfLevel<'info'>, fields?: object): void;
+  warn(event: EventOfLevel<'warn'>, fields?: object): void;
+  error(event: EventOfLevel<'error'>, fields?: object): void;
+  /** Writes an entry that was built elsewhere, at the level of its event. */
+  write(entry: LogEntry): void;
+  /** Writes a line of another program: its text is the message. */
+  relay(event: EventOfLevel<'relayed'>, level: EventLevel, text: string, fields?: object): void;
+  /** The same log for another part of the program; each line has the name of its part. */
   scope(name: string): Logger;
   /** Whether lines of this level are written at all. */
-  enabled(level: 'debug' | 'info' | 'warn' | 'error'): boolean;
+  enabled(level: EventLevel): boolean;
 }
 
 export interface LogOptions {
@@ -25,7 +41,7 @@ export interface LogOptions {
   outputLevel?: string;
   /** JSON lines instead of text (`--log_as_json`). */
   asJson?: boolean;
-  /** Scopes whose lines say which line of the program wrote them, with commas between; `all` (`--log_caller`). */
+  /** Scopes whose lines name the source line that wrote them, with commas between; `all` (`--log_caller`). */
   callers?: string;
   /** As the level: lines of it and worse have the stack (`--log_stacktrace_level`). Default: none. */
   stackTraceLevel?: string;
@@ -57,37 +73,49 @@ const pinoLevel = {
   debug: 'debug',
 } as const;
 
-/** Makes the root log of a program. Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
+/** Writes one line. */
+type WriteLine = (level: EventLevel, event: LogEventId, message: string, fields: object) => void;
+type Lines = (scope: string, level: LogLevel, write: (line: string) => void) => WriteLine;
+
+/** Creates the root log of a program. Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
 export function createLogger(options: LogOptions = {}): Logger {
   const levels = parseLogLevels(options.outputLevel ?? 'default:info');
   const write = options.write ?? ((line: string) => standardOutput.write(line));
   const levelOf = (scope: string): LogLevel =>
     levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'info';
   const lines = options.asJson === true ? jsonLines : textLines;
-  const traced = stackTraces(options);
-  const make = (scope: string): Logger => {
+  const origins = lineOrigins(options);
+  const loggerOf = (scope: string): Logger => {
     const level = levelOf(scope);
-    const say = traced(scope, lines(scope, level, write));
-    const enabled = (one: Said): boolean => logLevels.indexOf(one) <= logLevels.indexOf(level);
+    const writeLine = lines(scope, level, write);
+    const withOrigin = origins(scope);
+    const enabled = (one: EventLevel): boolean => logLevels.indexOf(one) <= logLevels.indexOf(level);
+    const emit = (one: EventLevel, event: LogEventId, fields: object, from: Caller): void =>
+      writeLine(one, event, messageText(event, fields), withOrigin(one, fields, from));
+    const ofLevel = <Level extends EventLevel>(one: Level): ((event: EventOfLevel<Level>, fields?: object) => void) => {
+      if (!enabled(one)) return () => {};
+      return function line(event, fields = {}) {
+        emit(one, event, fields, line);
+      };
+    };
     return {
-      debug: say('debug'),
-      info: say('info'),
-      warn: say('warn'),
-      error: say('error'),
-      scope: make,
+      debug: ofLevel('debug'),
+      info: ofLevel('info'),
+      warn: ofLevel('warn'),
+      error: ofLevel('error'),
+      write: function entry({ event, ...fields }) {
+        const one = levelOfEvent(event);
+        if (enabled(one)) emit(one, event, fields, entry);
+      },
+      relay: function relayed(event, one, text, fields = {}) {
+        if (enabled(one)) writeLine(one, event, text, withOrigin(one, fields, relayed));
+      },
+      scope: loggerOf,
       enabled,
     };
   };
-  return make('default');
+  return loggerOf('default');
 }
-
-type Said = 'debug' | 'info' | 'warn' | 'error';
-/** How the lines of a scope are made, for each level. */
-type Lines = (
-  scope: string,
-  level: LogLevel,
-  write: (line: string) => void,
-) => (level: Said) => (message: string, fields?: object) => void;
 
 const jsonLines: Lines = (scope, level, write) => {
   const log = pino(
@@ -100,32 +128,30 @@ const jsonLines: Lines = (scope, level, write) => {
     },
     { write: (line: string) => write(visibleText(line)) },
   );
-  return (said) => (message, fields) => log[said](fields ?? {}, message);
+  return (one, event, message, fields) => log[one]({ event, ...fields, ...('event' in fields && { event }) }, message);
 };
 
-/** What a line says of the program that wrote it, where somebody wants to know: it costs a stack each. */
-function stackTraces({ callers = '', stackTraceLevel = '' }: LogOptions) {
+/** The function that wrote a line: the stack begins above it. */
+type Caller = (...args: never[]) => void;
+
+/** Adds to the fields which line of the program wrote them, if `--log_caller` or `--log_stacktrace_level` says so: it costs a stack each. */
+function lineOrigins({ callers = '', stackTraceLevel = '' }: LogOptions) {
   const named = new Set(callers.split(',').map((scope) => scope.trim()));
   const levels = parseLogLevels(stackTraceLevel);
-  return (scope: string, say: ReturnType<Lines>): ReturnType<Lines> => {
-    const saysCaller = named.has('all') || named.has('*') || named.has(scope);
+  return (scope: string): ((level: EventLevel, fields: object, from: Caller) => object) => {
+    const hasCaller = named.has('all') || named.has('*') || named.has(scope);
     const worst = logLevels.indexOf(levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'none');
-    if (!saysCaller && worst === 0) return say;
-    return (said) => {
-      const write = say(said);
-      const saysStack = logLevels.indexOf(said) <= worst;
-      const line = (message: string, fields: object = {}): void => {
-        const place = { stack: '' };
-        Error.captureStackTrace(place, line);
-        // Without the message.
-        const frames = place.stack.split('\n').slice(1);
-        write(message, {
-          ...fields,
-          ...(saysCaller && { caller: placeOf(frames[0]) }),
-          ...(saysStack && { stack: frames.map((frame) => frame.trim()).join(' ') }),
-        });
+    if (!hasCaller && worst === 0) return (_level, fields) => fields;
+    return (level, fields, from) => {
+      const place = { stack: '' };
+      Error.captureStackTrace(place, from);
+      // Without the message.
+      const frames = place.stack.split('\n').slice(1);
+      return {
+        ...fields,
+        ...(hasCaller && { caller: placeOf(frames[0]) }),
+        ...(logLevels.indexOf(level) <= worst && { stack: frames.map((frame) => frame.trim()).join(' ') }),
       };
-      return line;
     };
   };
 }
@@ -135,14 +161,18 @@ function placeOf(frame = ''): string {
   return /([^/\\(\s]+:\d+):\d+\)?$/.exec(frame)?.[1] ?? 'unknown';
 }
 
-/** Without pino, whose lines would have to be read again; what a value may cost is bounded as it bounds it. */
-const textLines: Lines = (scope, level, write) => (said) => {
-  if (logLevels.indexOf(said) > logLevels.indexOf(level)) return () => {};
-  return (message, fields = {}) => {
-    const words = [message, ...Object.entries(fields).flatMap(textOfField)].join('  ');
-    write(`${new Date().toISOString()}\t${said}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
-  };
+/** Without pino, whose lines would have to be parsed again; the cost of a value is bounded as pino bounds it. */
+const textLines: Lines = (scope, _level, write) => (one, event, message, fields) => {
+  const words = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
+  write(`${new Date().toISOString()}\t${one}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
 };
+
+/** An entry in words, `message  key=value …`, for a program that prints it instead of logging it. */
+export function entryText({ event, ...fields }: LogEntry): string {
+  return [messageText(event, fields), ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join(
+    '  ',
+  );
+}
 
 function textOfField([key, value]: [string, unknown]): string[] {
   if (typeof value === 'string') return [`${key}=${isBare(value) ? value : JSON.stringify(value)}`];
@@ -174,6 +204,8 @@ export const silentLogger: Logger = {
   info: () => {},
   warn: () => {},
   error: () => {},
+  write: () => {},
+  relay: () => {},
   scope: () => silentLogger,
   enabled: () => false,
 };

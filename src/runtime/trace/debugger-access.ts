@@ -57,7 +57,7 @@ export class DebuggerAccess {
     try {
       this.#announce(port);
     } catch (error) {
-      this.#log?.warn('token file cannot be written, so pages that need the token are closed; name another --runDir', {
+      this.#log?.warn('debugger.tokenUnwritable', {
         port,
         reason: messageOf(error),
       });

@@ -35,14 +35,14 @@ export class TraceEndpoint {
   /** A port that responds with {@link answer} is open, and its access knows it. */
   opened(port: number): void {
     if (this.#needsToken && !this.#access.isAnnounced(port)) return;
-    this.#log.info(`the debugger may attach: chartpilot visualize --attach 127.0.0.1:${port}`);
+    this.#log.info('debugger.available', { command: `chartpilot visualize --attach 127.0.0.1:${port}` });
   }
 
   /** What a request is answered. */
   answer(caller: Caller, query: URLSearchParams): Refusal | StreamAnswer {
     const refusal = this.#access.refusalOf(caller, { needsToken: this.#needsToken });
     if (refusal !== undefined) {
-      this.#log.debug('a reader of the trace was refused', { status: refusal.status, peer: caller.peer.remoteAddress });
+      this.#log.debug('debugger.rejected', { status: refusal.status, peer: caller.peer.remoteAddress });
       return refusal;
     }
     if (!this.#stream.hasRoom) return { status: 503, body: 'as many debuggers are attached as may be; detach one\n' };

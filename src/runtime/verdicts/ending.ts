@@ -48,6 +48,7 @@ export class Ending {
   #failures = 0;
   #reason = '';
   #sentence: string | undefined;
+  #isFailure = false;
 
   /** @param root the actor whose end is that of the run */
   constructor(root: string) {
@@ -57,6 +58,11 @@ export class Ending {
   /** Undefined while the root has not ended, and where nobody ordered its end and nothing is wrong. */
   get sentence(): string | undefined {
     return this.#sentence;
+  }
+
+  /** Whether the run ended without an order, or could not do what it was ordered. */
+  get isFailure(): boolean {
+    return this.#isFailure;
   }
 
   take(record: TraceRecord): void {
@@ -76,6 +82,7 @@ export class Ending {
   #ended({ status, output, error, t }: TraceRecord & { kind: 'stop' }): string | undefined {
     const trouble = troubleOf(output);
     if (status === 'error' || trouble.length > 0) {
+      this.#isFailure = true;
       if (this.#failures > 0) return gaveUp(this.#failures, this.#reason);
       return endedInTrouble(trouble.length > 0 ? trouble : [text(error)]);
     }

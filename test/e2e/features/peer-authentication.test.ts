@@ -1,7 +1,9 @@
 /** What PeerAuthentication objects say, between two sidecars that have workload certificates, and for one that has none. */
+
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { createAuthority } from '../../certs/authority.ts';
 import { eventually } from '../../harness/eventually.ts';
+import { loggedLine } from '../../harness/logged-line.ts';
 import type { HttpBackend, TcpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { destinationRule, gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
@@ -196,7 +198,9 @@ test('a proxy without certificates takes plaintext where mutual TLS alone is ask
   const [backend, place] = [await mesh.http('app'), await mesh.ports('out', 'own')];
   await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
   expect((await mesh.request('bare', { inbound: true, port: place.own, host })).status).toBe(200);
-  const said = /PeerAuthentication shop\/all asks for mutual TLS alone, but the proxy has no workload certificates/;
+  const said = loggedLine('proxy.degraded', {
+    reason: /PeerAuthentication shop\/all asks for mutual TLS alone, but the proxy has no workload certificates/,
+  });
   await eventually('the log says so', () => mesh.pilot.lines.some((line) => said.test(line)));
 });
 

@@ -1,6 +1,8 @@
 /** Which tokens requests may carry, and what is let in by them. */
+
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { eventually } from '../../harness/eventually.ts';
+import { loggedLine } from '../../harness/logged-line.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
@@ -163,7 +165,7 @@ test('keys are fetched; other keys are in force when the issuer has others, and 
   await eventually('the issuer was asked again', () => issuer.seen.length > length + 2);
   expect(await status(bearer(id.token()))).toBe(200);
   await eventually('the failure is told', () =>
-    mesh.pilot.lines.some((line) => /HTTP status 500.*stay in force/.test(line)),
+    mesh.pilot.lines.some((line) => loggedLine('key-set.failed', { reason: /HTTP status 500/ }).test(line)),
   );
   expect(await mesh.page('/metrics')).toMatch(/pilot_jwks_resolver_network_fetch_fail_total [1-9]/);
 });

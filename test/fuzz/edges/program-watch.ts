@@ -1,5 +1,6 @@
 /** What a program must still be after an attack, seen from outside. */
 import { readFileSync } from 'node:fs';
+import { loggedLine } from '../../harness/logged-line.ts';
 import type { Program } from '../../harness/program.ts';
 
 export interface ProgramLimits {
@@ -9,8 +10,19 @@ export interface ProgramLimits {
   readonly answerMs: number;
 }
 
-/** A bug that a fence had to catch: a stack, or its words. */
-const escaped = /an error escaped|an xDS (?:stream|connection) failed|\bat .*?(?:file:|node:|\/)[^ ]+:\d+:\d+/i;
+const stack = /\bat .*?(?:file:|node:|\/)[^ ]+:\d+:\d+/i;
+const fences = (
+  [
+    'fault.uncaught',
+    'stream.failed',
+    'stream.openFailed',
+    'connection.failed',
+    'push.failed',
+    'http.requestFailed',
+  ] as const
+).map((event) => loggedLine(event));
+/** Whether a line reports a bug that a fence had to catch: a stack, or the event of a fence. */
+const isEscaped = (line: string): boolean => stack.test(line) || fences.some((fence) => fence.test(line));
 
 export class ProgramWatch {
   readonly #program: Program;
@@ -54,7 +66,7 @@ export class ProgramWatch {
     const fresh = lines.slice(Math.min(this.#linesSeen, lines.length));
     this.#linesSeen = lines.length;
     return fresh
-      .filter((line) => escaped.test(line))
+      .filter(isEscaped)
       .slice(0, 3)
       .map((line) => `${this.#program.name} says: ${line}`);
   }

@@ -19,7 +19,12 @@ export function templateBootstrap(
   let rendered: string;
   try {
     const values = templateValues(facts, builtIn, (name, { line, column }) =>
-      warnings.push(`${path}:${line}:${column}: unknown value ${JSON.stringify(name)} in a condition, taken as false`),
+      warnings.push({
+        event: 'option.ignored',
+        setting: `${path}:${line}:${column}`,
+        value: name,
+        reason: 'unknown value in a condition, taken as false',
+      }),
     );
     rendered = renderTemplate(text, values, templateFunctions);
   } catch (error) {

@@ -1,20 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import type { Logger } from '../../../runtime/output/log.ts';
+import { recordingLog } from '../../../../test/harness/recording-log.ts';
+import { createLogger } from '../../../runtime/output/log.ts';
 import { type EnvoyLogLine, EnvoyOutput, parseEnvoyLine } from './envoy-log.ts';
-
-function recordingLog(): { log: Logger; lines: string[] } {
-  const lines: string[] = [];
-  const write = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
-  const log: Logger = {
-    debug: write('debug'),
-    info: write('info'),
-    warn: write('warn'),
-    error: write('error'),
-    scope: () => log,
-    enabled: () => true,
-  };
-  return { log, lines };
-}
 
 const run = { epoch: 0, baseId: 1 };
 
@@ -32,7 +19,20 @@ test('every line reaches the log with Envoy’s level; a bare line has the level
   output.line(line('warning', 'b'));
   output.line('  c');
   output.line('');
-  expect(lines).toEqual(['debug a', 'warn b', 'warn   c']);
+  const from = { event: 'envoy.output', epoch: 0, baseId: 1 };
+  expect(lines).toEqual([
+    { ...from, level: 'debug', component: 'main' },
+    { ...from, level: 'warn', component: 'main' },
+    { ...from, level: 'warn' },
+  ]);
+});
+
+test('the text of a line is Envoy’s', () => {
+  const lines: string[] = [];
+  const output = new EnvoyOutput(createLogger({ write: (each) => lines.push(each.split('\t').slice(1).join(' ')) }));
+  output.line(line('warning', 'b'));
+  output.line('  c');
+  expect(lines).toEqual(['warn default b  component=main\n', 'warn default   c\n']);
 });
 
 test('warnings about what the agent does itself are info in the log, and keep their level in the trace', () => {
@@ -54,7 +54,7 @@ test('warnings about what the agent does itself are info in the log, and keep th
   for (const text of texts) output.line(line('warning', text));
   output.line(line('error', texts[1]!));
   const levels = ['info', 'info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'warn', 'error'];
-  expect(lines.map((each) => each.split(' ', 1)[0])).toEqual(levels);
+  expect(lines.map(({ level }) => level)).toEqual(levels);
   expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
 });
 

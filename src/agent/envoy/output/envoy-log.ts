@@ -90,7 +90,8 @@ export class EnvoyOutput {
     this.#refused ||= text.includes(refusal);
     this.#remember(text, weightOf(level, text, parsed === undefined));
     this.#onLine(entry);
-    this.#log[level === 'warn' && routine.some((line) => line.test(text)) ? 'info' : level](text, {
+    const isRoutine = level === 'warn' && routine.some((line) => line.test(text));
+    this.#log.relay('envoy.output', isRoutine ? 'info' : level, text, {
       epoch: this.#run?.epoch,
       baseId: this.#run?.baseId,
       component,

@@ -62,7 +62,7 @@ function witness() {
   const observer = { connectionRefused: (why: string) => void refused.push(why), addressHeldOff: heldOff };
   const logger = {
     ...silentLogger,
-    warn: (message: string, fields: object = {}) => void lines.push(`${message} ${JSON.stringify(fields)}`),
+    warn: (event: string, fields: object = {}) => void lines.push(`${event} ${JSON.stringify(fields)}`),
   };
   return { refused, lines, heldOff, options: { observer, logger } };
 }

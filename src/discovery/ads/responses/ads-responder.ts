@@ -362,7 +362,7 @@ export class AdsResponder implements GatedStream {
     const { observer, logger } = this.#around;
     const node = this.#client?.node.id ?? '';
     observer.sourceFailed?.(typeUrl, node, error);
-    logger.error(`resources cannot be made: ${shortened(messageOf(error))}`, { node: shortened(node), typeUrl });
+    logger.error('resources.failed', { node: shortened(node), typeUrl, reason: shortened(messageOf(error)) });
     return 'failed';
   }
 
@@ -374,7 +374,7 @@ export class AdsResponder implements GatedStream {
       this.#wasRefusedSecrets = true;
       const { peer } = this.#options;
       const node = shortened(this.#client.node.id);
-      this.#around.logger.warn('secrets are not served to a client without an identity', { node, peer });
+      this.#around.logger.warn('secrets.withheld', { node, peer });
     }
     return true;
   }

@@ -272,7 +272,7 @@ export class AdsStream {
       this.#admit(answer.identities);
       return;
     }
-    this.#around.logger.warn('nobody knows who a client is', { peer: this.peer, reason: answer.failure });
+    this.#around.logger.warn('peer.unauthenticated', { peer: this.peer, reason: answer.failure });
     this.#tell({ type: 'peer.unauthenticated', reason: answer.failure });
   }
 
@@ -335,12 +335,12 @@ export class AdsStream {
   /** Ends the stream with a status. */
   reject({ code, reason }: Refused): void {
     const text = shortened(reason);
-    this.#lines.warn('rejected', `xDS stream rejected: ${text}`, { peer: this.peer, code });
+    this.#lines.warn('rejected', 'workload.rejected', { peer: this.peer, code, reason: text });
     this.#tell({ type: 'workload.rejected', code, reason: text });
   }
 
   #refuse(reason: string): void {
-    this.#around.logger.warn('a node is not accepted', { peer: this.peer, reason });
+    this.#around.logger.warn('node.refused', { peer: this.peer, reason });
     this.#tell({ type: 'node.refused', reason });
   }
 
@@ -353,7 +353,7 @@ export class AdsStream {
     }
     const reason = shortened(answer.reason);
     const fields = { node: shortened(node.id), peer: this.peer, reason };
-    this.#around.logger.warn('a client is not the node that it says it is', fields);
+    this.#around.logger.warn('node.forbidden', fields);
     this.#tell({ type: 'node.forbidden', reason });
     return undefined;
   }
@@ -434,7 +434,7 @@ export class AdsStream {
     try {
       clientOf(this.#life)?.resources.nodeHeard?.(typeUrl, readNode(node).metadata);
     } catch (error) {
-      this.#around.logger.debug('what a client says of its node cannot be read', {
+      this.#around.logger.debug('node.unreadable', {
         peer: this.peer,
         reason: shortened(messageOf(error)),
       });
@@ -456,13 +456,13 @@ export class AdsStream {
     if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);
       const node = shortened(this.identity?.id ?? '');
-      this.#lines.warn('abandoned', 'clusters not usable in time, sending listeners and routes that name them', {
+      this.#lines.warn('abandoned', 'clusters.abandoned', {
         node,
         clusters: shortened(report.clusters.join(', ')),
       });
     } else if (report.type === 'clusters.evicted') {
       observer.clustersEvicted?.(report.clusters.length);
-      this.#lines.warn('evicted', 'client keeps too many clusters that are no longer configured, removing the oldest', {
+      this.#lines.warn('evicted', 'clusters.evicted', {
         node: shortened(this.identity?.id ?? ''),
         maxClusters: maxRetainedClusters,
         removed: report.clusters.length,
@@ -481,19 +481,15 @@ export class AdsStream {
     const fields = { node: shortened(node), typeUrl };
     if (verdict === 'rejection') {
       observer.responseRejected?.(typeUrl, node, reason);
-      const { node: client } = fields;
-      this.#lines.warn(`rejection ${typeUrl}`, `client rejects ${typeUrl}`, {
-        node: client,
-        peer: this.peer,
-        reason: shortened(reason),
-      });
+      const facts = { ...fields, peer: this.peer, reason: shortened(reason) };
+      this.#lines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
     } else if (verdict === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
-      logger.debug('request answers an earlier response', fields);
+      logger.debug('request.judged.stale', fields);
     } else if (verdict === 'misuse') {
-      this.#lines.warn('misuse', 'request neither answers nor asks for anything new, ignored', fields);
+      this.#lines.warn('misuse', 'request.judged.misuse', fields);
     } else {
-      this.#lines.warn('unserved', 'request for a type that is not served, ignored', fields);
+      this.#lines.warn('unserved', 'request.judged.unserved', fields);
     }
   }
 
@@ -512,7 +508,7 @@ export class AdsStream {
   #sourceFailed(error: unknown): void {
     const node = this.identity?.id ?? '';
     this.#around.observer.sourceFailed?.('', node, error);
-    this.#around.logger.error(`resources cannot be made: ${shortened(messageOf(error))}`, { node: shortened(node) });
+    this.#around.logger.error('resources.failed', { node: shortened(node), reason: shortened(messageOf(error)) });
   }
 
   /** What the client asks for while responses wait would have to be remembered: it may ask when it has read. */
@@ -557,7 +553,7 @@ export class AdsStream {
     try {
       onBehalfOf(this.#owner, deed);
     } catch (error) {
-      this.#around.logger.error('an xDS stream failed', { peer: this.peer, error: (error as Error).stack });
+      this.#around.logger.error('stream.failed', { peer: this.peer, error: (error as Error).stack });
       this.#fail(error);
     }
   }

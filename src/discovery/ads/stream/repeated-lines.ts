@@ -1,4 +1,5 @@
-/** Warnings that a client can bring about as often as it likes. */
+/** Warnings that a client can cause as often as it likes. */
+import type { EventOfLevel } from '../../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 
 /** Between two lines of one kind. */
@@ -6,8 +7,10 @@ const repeatAfterMs = 60_000;
 /** Kinds that are told apart; all others are one. */
 const maxKinds = 32;
 
+type Warning = EventOfLevel<'warn'>;
+
 interface Kind {
-  readonly message: string;
+  readonly event: Warning;
   readonly fields: object;
   /** When the next line may be written. */
   readonly next: number;
@@ -19,9 +22,9 @@ interface Kind {
 }
 
 /**
- * Lines that repeat: of each kind the first is written, then at most one in {@link repeatAfterMs}, which says how many there were meanwhile.
- * With `persistsMs` the first one that is written comes at least so long after the first of its kind; one that comes more than
- * {@link repeatAfterMs} after the last is a first one again.
+ * Lines that repeat: of each kind the first is written, then at most one in {@link repeatAfterMs}, with the number of those in between
+ * (`repeated`). With `persistsMs` a line is written only if the failure still occurs that long after the first of its kind; one that
+ * comes more than {@link repeatAfterMs} after the last is a first one again.
  */
 export class RepeatedLines {
   readonly #logger: Logger;
@@ -40,7 +43,7 @@ export class RepeatedLines {
     this.#persistsMs = persistsMs;
   }
 
-  warn(kind: string, message: string, fields: object): void {
+  warn(kind: string, event: Warning, fields: object): void {
     const key = this.#kinds.has(kind) || this.#kinds.size < maxKinds ? kind : '';
     const now = this.#now();
     const earlier = this.#kinds.get(key);
@@ -48,22 +51,22 @@ export class RepeatedLines {
     const known = isOver ? undefined : earlier;
     if (known === undefined ? this.#persistsMs > 0 : now < known.next) {
       const { next, leftOut, isWritten } = known ?? { next: now + this.#persistsMs, leftOut: 0, isWritten: false };
-      this.#kinds.set(key, { message, fields, next, leftOut: leftOut + 1, last: now, isWritten });
+      this.#kinds.set(key, { event, fields, next, leftOut: leftOut + 1, last: now, isWritten });
       return;
     }
-    this.#write(message, fields, known?.leftOut ?? 0);
-    this.#kinds.set(key, { message, fields, next: now + repeatAfterMs, leftOut: 0, last: now, isWritten: true });
+    this.#write(event, fields, known?.leftOut ?? 0);
+    this.#kinds.set(key, { event, fields, next: now + repeatAfterMs, leftOut: 0, last: now, isWritten: true });
   }
 
-  /** Says how many were left out, for there will be no more. */
+  /** Logs how many lines were left out. */
   end(): void {
-    for (const { message, fields, leftOut, isWritten } of this.#kinds.values()) {
-      if (isWritten && leftOut > 0) this.#write(message, fields, leftOut);
+    for (const { event, fields, leftOut, isWritten } of this.#kinds.values()) {
+      if (isWritten && leftOut > 0) this.#write(event, fields, leftOut);
     }
     this.#kinds.clear();
   }
 
-  #write(message: string, fields: object, leftOut: number): void {
-    this.#logger.warn(message, leftOut === 0 ? fields : { ...fields, repeated: leftOut });
+  #write(event: Warning, fields: object, leftOut: number): void {
+    this.#logger.warn(event, leftOut === 0 ? fields : { ...fields, repeated: leftOut });
   }
 }

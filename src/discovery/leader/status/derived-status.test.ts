@@ -3,6 +3,7 @@ import { document, service, setOf } from '../../../../test/fixtures/given-object
 import type { ConfigSet } from '../../../model/config/config-set.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
 import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { WriteGate } from '../write-gate.ts';
@@ -36,7 +37,7 @@ function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivat
   let objects = setOf('');
   let changed = (): void => {};
   const duty = new DerivedStatusDuty({
-    ...{ lease: 'test', server: { request }, warn: () => {}, now: () => clock.now, time: () => time },
+    ...{ lease: 'test', server: { request }, log: silentLogger, now: () => clock.now, time: () => time },
     resourceOf: (kind) => resourceOf(kind as KindName),
     derivation: derivationOf(
       () => objects,

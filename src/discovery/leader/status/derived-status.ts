@@ -107,7 +107,7 @@ export class DerivedStatusDuty implements Duty {
         await this.#derive(turns);
       } catch (error) {
         // A bug. What was known before stays, until something is another.
-        this.#options.warn(`status cannot be worked out: ${messageOf(error)}`);
+        this.#options.log.warn('status.notDerived', { reason: messageOf(error) });
       } finally {
         const ended = this.#now();
         this.#restsUntil = ended + restFactor * Math.max(0, ended - began - turns.waitedMs);

@@ -3,8 +3,10 @@
  * all of them; each other replica says what its own proxies reject, under the Lease of its presence. The rule by which no two of them take away each
  * other's word is in machines/discovery/sequences/distribution.mmd.
  */
+
 import { configKeyText, parseConfigKey } from '../../../model/config/config.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
 import type { ObjectDistribution } from '../../distribution/distribution.ts';
 import {
   conditionsOf,
@@ -123,7 +125,7 @@ export interface StatusDutySources {
   /** Informers: they know in which version the server has a kind. */
   readonly informers: Pick<InformerEffects, 'served'>;
   readonly server: Pick<ApiServer, 'request'>;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
   /** Lease of this replica's presence. */
   readonly presence: string;
   /** Whether this replica may write for a duty now. */
@@ -135,9 +137,9 @@ const restMs = 10_000;
 
 /** The duties that write it: of the one that leads, and of this replica as long as it does not lead. */
 export function statusDutiesOf(sources: StatusDutySources): readonly [leading: StatusDuty, own: StatusDuty] {
-  const { distribution, words, informers, server, warn, presence, leads } = sources;
+  const { distribution, words, informers, server, log, presence, leads } = sources;
   const resource = (kind: string) => informers.served(resourceOf(kind as KindName));
-  const written = { server, restMs, warn, resourceOf: resource };
+  const written = { server, restMs, log, resourceOf: resource };
   const leading = new StatusDuty({
     ...written,
     lease: statusLease,

@@ -3,10 +3,12 @@
  * come to lead and die, what informers tell comes late, and writes meet. Whatever came before: when it is quiet, the status says what is so, and
  * nobody writes any more.
  */
+
 import { expect, it } from 'vitest';
 import { sized } from '../../../../test/harness/size-of-run.ts';
 import { Draw } from '../../../../test/random-config/draw.ts';
 import { isObject } from '../../../runtime/json-object.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
 import type { ObjectDistribution } from '../../distribution/distribution.ts';
 import type { DueListener } from '../../distribution/due-objects.ts';
 import type { Distribution, ObjectVerdict } from '../../distribution/object-verdict.ts';
@@ -83,7 +85,7 @@ class Replica {
       ...{ lookAtAll: () => {}, reconsider: () => this.due() },
     };
     [this.leading, this.own] = statusDutiesOf({
-      ...{ distribution: distribution as unknown as ObjectDistribution, words: this.words, server, warn: () => {} },
+      ...{ distribution: distribution as unknown as ObjectDistribution, words: this.words, server, log: silentLogger },
       ...{ informers: { served: () => resourceOf('EnvoyFilter') }, presence: presenceLeaseOf(this.identity)! },
       leads: () => leads(this),
     });

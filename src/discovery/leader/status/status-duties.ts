@@ -1,6 +1,8 @@
 /** The duties that write what becomes of objects of Kubernetes' own kinds of routing: those of the Gateway API, and Ingresses. */
+
 import type { Config } from '../../../model/config/config.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
 import type { InformerEffects } from '../../kubernetes/informer-effects.ts';
@@ -25,14 +27,14 @@ export interface StatusSources {
   readonly ofGatewayApi: boolean;
   /** PILOT_ENABLE_IP_AUTOALLOCATE. */
   readonly ofAddresses: boolean;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
 }
 
 /** @param gatewayApiLease of this revision's duty; that of Ingresses is one for all revisions */
 export function statusDuties(sources: StatusSources, gatewayApiLease: string): Duty[] {
-  const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, warn } = sources;
+  const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, log } = sources;
   const { objects, settings, onChanged } = inputs;
-  const written = { server, warn, resourceOf: (kind: string) => informers.served(resourceOf(kind as KindName)) };
+  const written = { server, log, resourceOf: (kind: string) => informers.served(resourceOf(kind as KindName)) };
   // What comes from a file has a place there.
   const isWritten = ({ source }: Config): boolean => source === undefined;
   const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, isWritten });

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { recordingLog } from '../../../../test/harness/recording-log.ts';
 import type { KindName } from '../../../model/kinds/index.ts';
 import type { ApiFailure } from '../../kubernetes/api-failure.ts';
 import { ApiError } from '../../kubernetes/api-failure.ts';
@@ -68,7 +69,7 @@ function given(options: Partial<StatusDutyOptions> = {}) {
   const timers: { at: number; then: () => void }[] = [];
   /** Message of the condition by name; undefined: none. */
   const wanted = new Map<string, { message: string; generation?: number }>();
-  const warnings: string[] = [];
+  const { log, lines: warnings } = recordingLog();
   const duty = new StatusDuty({
     lease: 'test',
     source: {
@@ -95,7 +96,7 @@ function given(options: Partial<StatusDutyOptions> = {}) {
     },
     server: objects,
     resourceOf: (kind) => resourceOf(kind as KindName),
-    warn: (message) => warnings.push(message),
+    log,
     now: () => clock.now,
     time: () => '2026-11-27T12:00:00Z',
     after: (ms, then) => {
@@ -215,7 +216,9 @@ describe('what fails', () => {
       method === 'PUT' ? { kind: 'status', code: 422, reason: 'Invalid', message: 'too many', causes: [] } : undefined;
     want('a', 'one');
     expect(await duty.writeDue(first, gate)).toMatchObject({ written: 0, failed: 0 });
-    expect(warnings).toEqual(['status of HTTPRoute/shop/a cannot be written: too many']);
+    expect(warnings).toEqual([
+      { event: 'status.writeRejected', level: 'warn', object: 'HTTPRoute/shop/a', reason: 'too many' },
+    ]);
   });
 
   it('for one object is no matter of the others', async () => {

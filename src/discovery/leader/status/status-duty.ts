@@ -6,10 +6,12 @@
  * What is due of an object ends in one of these: it was written; nothing was to be written; the object, or what it was made of, is gone or
  * another one (whoever knows of that says so anew); the API server calls it wrong (told, and left). Everything else stays due.
  */
+
 import { isDeepStrictEqual } from 'node:util';
 import type { ConfigKey } from '../../../model/config/config.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
 import { ApiError, type ApiFailure } from '../../kubernetes/api-failure.ts';
 import type { Resource } from '../../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts';
@@ -55,7 +57,7 @@ export interface StatusDutyOptions {
   readonly restMs?: number;
   /** Objects that are read or written at a time; by default {@link mostAtOnce}. */
   readonly atOnce?: number;
-  readonly warn: (message: string) => void;
+  readonly log: Pick<Logger, 'warn'>;
   /** A run ends early while this is so: what is due then waits for the next run. Default: never. */
   readonly isInterrupted?: () => boolean;
   /** Another duty of this process writes the same at present: what is due waits until that is over. By default it never is so. */
@@ -114,9 +116,7 @@ export class StatusDuty implements Duty {
     for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);
     if (this.#queue.dropped > 0 && !this.#toldDropped) {
       this.#toldDropped = true;
-      this.#options.warn(
-        `status queue full at ${this.#queue.size} objects, objects of the namespace with the most are left out`,
-      );
+      this.#options.log.warn('status.queueFull', { objects: this.#queue.size });
     }
     this.#tell();
   }
@@ -150,7 +150,7 @@ export class StatusDuty implements Duty {
   }
 
   async #work(run: Run, gate: WriteGate): Promise<void> {
-    const { now, warn, isInterrupted } = this.#options;
+    const { now, log, isInterrupted } = this.#options;
     // Each lane writes one object at least, so that interruptions without end do not stop all writes.
     do {
       const next = this.#queue.take(now(), (key) => !run.tried.has(key));
@@ -166,7 +166,7 @@ export class StatusDuty implements Duty {
           this.counts.gone++;
         } else if (failure.kind === 'status' && wrongCodes.has(failure.code)) {
           this.counts.refused++;
-          warn(`status of ${key} cannot be written: ${failure.message}`);
+          log.warn('status.writeRejected', { object: key, reason: failure.message });
         } else {
           this.#queue.fail(key, ref);
           // Another writer of the same status was quicker, which is nothing that a person should look at.

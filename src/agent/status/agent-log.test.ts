@@ -1,0 +1,110 @@
+import { expect, test } from 'vitest';
+import type { EpochsAdopted, FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
+import type { SecretLacking, SecretObtained } from '../../../machines/agent/secrets-protocol.ts';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
+import { logRecords } from '../../runtime/actors/log-records.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
+import { agentLog } from './agent-log.ts';
+import { agentStates } from './agent-states.ts';
+
+type Event = EpochsAdopted | FilesMissing | RestartDecided | RestartEnded | SecretLacking | SecretObtained;
+
+function logged(to: string, ...events: Event[]): LoggedEvent[] {
+  const recorder = createRecorder({ program: 'test' });
+  const { log, lines } = recordingLog();
+  logRecords(recorder, log, { states: agentStates, entry: agentLog() });
+  for (const event of events) recorder.record({ kind: 'event', from: 'supervisor', to, event: { ...event } });
+  return lines;
+}
+
+const restart = { name: 'epoch-1', epoch: 1, reason: 'configuration changed', how: 'hot restart' } as const;
+const fields = { epoch: 'epoch-1', 'restart.reason': 'configuration changed', 'restart.how': 'hot restart' };
+
+test('a decision and its outcome are a line each, with why, how, and how long it took', () => {
+  expect(
+    logged(
+      'agent',
+      { type: 'restart.decided', ...restart, attempt: 2 },
+      { type: 'restart.ended', ...restart, outcome: 'live', timeToLiveMs: 240 },
+    ),
+  ).toEqual([
+    { event: 'restart.decided', level: 'info', ...fields, attempt: 2 },
+    { event: 'restart.ended.live', level: 'info', ...fields, 'restart.outcome': 'live', timeToLiveMs: 240 },
+  ]);
+});
+
+test('a start that failed is a warning; one that is canceled is none', () => {
+  expect(
+    logged(
+      'agent',
+      { type: 'restart.ended', ...restart, outcome: 'died' },
+      { type: 'restart.ended', ...restart, outcome: 'called off' },
+    ),
+  ).toEqual([
+    { event: 'restart.ended.failed', level: 'warn', ...fields, 'restart.outcome': 'died' },
+    { event: 'restart.ended.canceled', level: 'info', ...fields, 'restart.outcome': 'called off' },
+  ]);
+});
+
+test('missing files at the first start are info while the agent waits, and a warning when it starts Envoy without them', () => {
+  const files = ['/certs/tls.crt', '/certs/tls.key'];
+  expect(
+    logged(
+      'agent',
+      { type: 'files.missing', files, waitedMs: 1_000, awaited: true },
+      { type: 'files.missing', files: files.slice(1), waitedMs: 120_000, awaited: false },
+    ),
+  ).toEqual([
+    { event: 'files.missing.awaited', level: 'info', files: '/certs/tls.crt, /certs/tls.key', waitedMs: 1_000 },
+    { event: 'files.missing', level: 'warn', files: '/certs/tls.key', waitedMs: 120_000 },
+  ]);
+});
+
+test.each([
+  ['granted', 'epochs.adopted.handedOver', 'info'],
+  ['taken back', 'epochs.adopted.takenBack', 'warn'],
+  [undefined, 'epochs.adopted.orphaned', 'info'],
+] as const)('Envoys of another agent, handed over as %s, are logged once as %s', (handOver, event, level) => {
+  const adopted: EpochsAdopted = { type: 'epochs.adopted', names: ['epoch-3'], ...(handOver && { handOver }) };
+  expect(logged('agent', adopted)).toEqual([{ event, level, epochs: 'epoch-3' }]);
+});
+
+test('each version of a certificate is logged once, with its end', () => {
+  const parts = { authorities: '', bundle: '' };
+  const obtained: SecretObtained = {
+    ...{ type: 'secret.obtained', name: 'default', version: 'a', authorities: '', root: '', parts },
+    ...{ serialNumber: '0A', endsAtMs: 0 },
+  };
+  const line = { event: 'secret.obtained', level: 'info', name: 'default', notAfter: '1970-01-01T00:00:00.000Z' };
+  expect(
+    logged(
+      'secrets',
+      obtained,
+      obtained,
+      { ...obtained, version: 'b', serialNumber: '0B' },
+      {
+        ...{ ...obtained, name: 'ROOTCA', version: 'c', serialNumber: '', endsAtMs: null },
+      },
+    ),
+  ).toEqual([
+    { ...line, serialNumber: '0A' },
+    { ...line, serialNumber: '0B' },
+    { event: 'secret.obtained', level: 'info', name: 'ROOTCA' },
+  ]);
+});
+
+test('a certificate that is not available is a warning at its first, second, fourth and eighth try', () => {
+  const lacking: SecretLacking = { type: 'secret.lacking', name: 'default', reason: 'a', attempts: 1, pauseMs: 500 };
+  const lines = logged('secrets', ...Array.from({ length: 9 }, (_, index) => ({ ...lacking, attempts: index + 1 })));
+  expect(lines.map(({ attempts }) => attempts)).toEqual([1, 2, 4, 8]);
+  expect(lines[0]).toEqual({
+    ...{ event: 'secret.lacking', level: 'warn', name: 'default', attempts: 1, retryAfterMs: 500, reason: 'a' },
+  });
+});
+
+test('events of other actors have no entry of their own', () => {
+  const entry = agentLog();
+  const record = { kind: 'event', from: 'a', to: 'b', seq: 1, t: 0, event: { type: 'restart.ended' } } as const;
+  expect(entry(record)).toBeUndefined();
+  expect(entry({ ...record, to: 'agent', event: { type: 'signal.received' } })).toBeUndefined();
+});

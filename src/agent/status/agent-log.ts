@@ -1,0 +1,138 @@
+/** Log entries of pilot-agent for events of the trace: restarts, missing files, take-overs, binaries, certificates. Pure. */
+import type {
+  BinaryChanged,
+  BinaryRejected,
+  BinaryWithdrawn,
+  EpochsAdopted,
+  FilesMissing,
+  RestartDecided,
+  RestartEnded,
+  RestartOutcome,
+} from '../../../machines/agent/protocol.ts';
+import type { SecretLacking, SecretObtained } from '../../../machines/agent/secrets-protocol.ts';
+import type { LogEntry } from '../../runtime/log-events/log-events.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+
+/** Builds the entries of one run: a version of a certificate is logged once. */
+export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined {
+  const certificates = new CertificateLog();
+  return (record) =>
+    restartEntry(record) ??
+    missingFilesEntry(record) ??
+    adoptionEntry(record) ??
+    binaryEntry(record) ??
+    certificates.entry(record) ??
+    connectionEntry(record) ??
+    processEntry(record);
+}
+
+/** Outcomes of a start that is no longer needed or was successful. */
+const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event'] } = {
+  live: 'restart.ended.live',
+  'called off': 'restart.ended.canceled',
+};
+
+function restartEntry(record: TraceRecord): LogEntry | undefined {
+  const restart = restartIn(record);
+  if (restart === undefined) return undefined;
+  const { name, reason, how } = restart;
+  const fields = { epoch: name, 'restart.reason': reason, 'restart.how': how };
+  if (restart.type === 'restart.decided') return { event: 'restart.decided', ...fields, attempt: restart.attempt };
+  const { outcome, timeToLiveMs } = restart;
+  return {
+    event: expectedOutcomes[outcome] ?? 'restart.ended.failed',
+    ...fields,
+    'restart.outcome': outcome,
+    ...(timeToLiveMs !== undefined && { timeToLiveMs }),
+  };
+}
+
+function missingFilesEntry(record: TraceRecord): LogEntry | undefined {
+  if (record.kind !== 'event' || record.to !== 'agent' || record.event.type !== 'files.missing') return undefined;
+  const { files, waitedMs, awaited } = record.event as unknown as FilesMissing;
+  return { event: awaited ? 'files.missing.awaited' : 'files.missing', files: files.join(', '), waitedMs };
+}
+
+const adoptions = {
+  granted: 'epochs.adopted.handedOver',
+  'taken back': 'epochs.adopted.takenBack',
+  none: 'epochs.adopted.orphaned',
+} as const;
+
+function adoptionEntry(record: TraceRecord): LogEntry | undefined {
+  if (record.kind !== 'event' || record.to !== 'agent' || record.event.type !== 'epochs.adopted') return undefined;
+  const { names, handOver = 'none' } = record.event as unknown as EpochsAdopted;
+  return { event: adoptions[handOver], epochs: names.join(', ') };
+}
+
+function binaryEntry(record: TraceRecord): LogEntry | undefined {
+  const event = binaryIn(record);
+  if (event === undefined) return undefined;
+  return event.type === 'binary.changed'
+    ? { event: event.type, binary: event.description }
+    : { event: event.type, reason: event.reason };
+}
+
+class CertificateLog {
+  /** The version of each secret that was logged last. */
+  readonly #versions = new Map<string, string>();
+
+  entry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
+    if (record.kind !== 'event' || record.to !== 'secrets') return undefined;
+    switch (record.event.type) {
+      case 'secret.obtained':
+        return this.#obtained(record.event as unknown as SecretObtained);
+      case 'secret.lacking':
+        return lackingEntry(record.event as unknown as SecretLacking);
+      case 'secret.ended':
+        return { event: 'secret.ended', name: record.event.name };
+      default:
+        return undefined;
+    }
+  }
+
+  #obtained({ name, version, serialNumber, endsAtMs }: SecretObtained): LogEntry | undefined {
+    if (this.#versions.get(name) === version) return undefined;
+    this.#versions.set(name, version);
+    return {
+      event: 'secret.obtained',
+      name,
+      ...(serialNumber !== '' && { serialNumber }),
+      ...(endsAtMs !== null && { notAfter: new Date(endsAtMs).toISOString() }),
+    };
+  }
+}
+
+/** Tries follow each other quickly: the first is logged, the second, the fourth, the eighth, … */
+function lackingEntry({ name, reason, attempts, pauseMs }: SecretLacking): LogEntry | undefined {
+  const isPowerOfTwo = (attempts & (attempts - 1)) === 0;
+  return isPowerOfTwo ? { event: 'secret.lacking', name, attempts, retryAfterMs: pauseMs, reason } : undefined;
+}
+
+function processEntry(record: TraceRecord): LogEntry | undefined {
+  if (record.kind !== 'event' || record.event.type !== 'process.spawned') return undefined;
+  return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };
+}
+
+function connectionEntry(record: TraceRecord): LogEntry | undefined {
+  if (record.kind !== 'event' || record.event.type !== 'upstream.opened') return undefined;
+  return { event: 'upstream.opened', actor: record.to, credentials: record.event.shown };
+}
+
+/** An event about a new Envoy binary; `undefined` for any other record. */
+export function binaryIn(record: TraceRecord): BinaryChanged | BinaryRejected | BinaryWithdrawn | undefined {
+  if (record.kind !== 'event') return undefined;
+  const event = record.event as unknown as BinaryChanged | BinaryRejected | BinaryWithdrawn;
+  const isOurs =
+    record.to === 'supervisor'
+      ? event.type === 'binary.changed' || event.type === 'binary.rejected'
+      : record.to === 'agent' && event.type === 'binary.withdrawn';
+  return isOurs ? event : undefined;
+}
+
+/** An event about a start of Envoy; `undefined` for any other record. */
+export function restartIn(record: TraceRecord): RestartDecided | RestartEnded | undefined {
+  if (record.kind !== 'event' || record.to !== 'agent') return undefined;
+  const event = record.event as unknown as RestartDecided | RestartEnded;
+  return event.type === 'restart.decided' || event.type === 'restart.ended' ? event : undefined;
+}

@@ -1,0 +1,76 @@
+/** All events that the programs log. An ID appears in one table only; `log-events.test.ts` checks that and their use. */
+import { adsEvents } from './ads.ts';
+import { agentEvents } from './agent.ts';
+import { agentServerEvents } from './agent-servers.ts';
+import { authorityEvents } from './authority.ts';
+import { discoveryEvents } from './discovery.ts';
+import { kubernetesEvents } from './kubernetes.ts';
+import type { EventLevel, LogEvent } from './log-event.ts';
+import { optionEvents } from './options.ts';
+import { programEvents } from './program.ts';
+import { redirectionEvents } from './redirection.ts';
+
+export type { EventLevel } from './log-event.ts';
+
+const logEvents = {
+  ...programEvents,
+  ...optionEvents,
+  ...agentEvents,
+  ...agentServerEvents,
+  ...discoveryEvents,
+  ...kubernetesEvents,
+  ...adsEvents,
+  ...authorityEvents,
+  ...redirectionEvents,
+};
+
+type LogEvents = typeof logEvents;
+
+export type LogEventId = keyof LogEvents;
+
+/** IDs of the events of one level. */
+export type EventOfLevel<Level extends LogEvent['level']> = {
+  [Id in LogEventId]: LogEvents[Id]['level'] extends Level ? Id : never;
+}[LogEventId];
+
+/** IDs of the events that have a level of their own. */
+type LeveledEvent = EventOfLevel<EventLevel>;
+
+/** An event with its fields: a line that is built in one place and logged in another. */
+export interface LogEntry<Id extends LeveledEvent = LeveledEvent> {
+  readonly event: Id;
+  readonly [field: string]: unknown;
+}
+
+/** A warning about a setting. */
+export type LogWarning = LogEntry<EventOfLevel<'warn'>>;
+
+/** The entry of an event in its table. */
+export function eventDescription(event: LogEventId): LogEvent {
+  return logEvents[event];
+}
+
+/** Whether a type of event of the trace has lines in the log. */
+export function isLogged(type: string): type is LeveledEvent {
+  return Object.hasOwn(logEvents, type) && logEvents[type as LogEventId].level !== 'relayed';
+}
+
+export function levelOfEvent(event: LeveledEvent): EventLevel {
+  return logEvents[event].level;
+}
+
+const placeholder = /\{(\w+)\}/g;
+
+/** The message of an event; fields in braces are filled in. */
+export function messageText(event: LogEventId, fields: object): string {
+  const { message } = logEvents[event];
+  if (!message.includes('{')) return message;
+  return message.replace(placeholder, (_, name: string) => String((fields as Record<string, unknown>)[name] ?? ''));
+}
+
+/** The fields that the message does not have. */
+export function fieldsBesideMessage(event: LogEventId, fields: object): object {
+  const { message } = logEvents[event];
+  if (!message.includes('{')) return fields;
+  return Object.fromEntries(Object.entries(fields).filter(([name]) => !message.includes(`{${name}}`)));
+}

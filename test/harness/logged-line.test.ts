@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { createLogger } from '../../src/runtime/output/log.ts';
+import { linesOf, type loggedLine } from './logged-line.ts';
+
+test.each([false, true])('a line is found by its event and its fields, as JSON: %s', (asJson) => {
+  const lines: string[] = [];
+  const log = createLogger({ asJson, write: (line) => lines.push(line.trimEnd()) });
+  log.scope('agent').info('restart.ended.live', { epoch: 'epoch-1', 'restart.how': 'hot restart', timeToLiveMs: 88 });
+  log.info('state.changed', { actor: 'supervisor', from: 'starting', to: 'serving', cause: 'start', on: 'x' });
+  log.warn('upstream.failed', { reason: 'no "answer" = 1' });
+  const [live, state, failed] = lines;
+  const found = (...condition: Parameters<typeof loggedLine>): string[] => linesOf(lines, ...condition);
+  expect(found('restart.ended.live')).toEqual([live]);
+  expect(found('restart.ended.live', { epoch: 'epoch-1', timeToLiveMs: 88 })).toEqual([live]);
+  expect(found('restart.ended.live', { 'restart.how': 'hot restart' })).toEqual([live]);
+  expect(found('restart.ended.live', { epoch: 'epoch-10' })).toEqual([]);
+  expect(found('restart.ended.live', { epoch: 'epoch' })).toEqual([]);
+  expect(found('restart.ended.live', { epoch: /^epoch-\d$/ })).toEqual([]);
+  expect(found('restart.ended.live', { epoch: /epoch-\d/ })).toEqual([live]);
+  expect(found('restart.ended.live', { epoch: /88/ })).toEqual([]);
+  expect(found('restart.ended.canceled')).toEqual([]);
+  expect(found('state.changed', { actor: 'supervisor', to: 'serving' })).toEqual([state]);
+  expect(found('state.changed', { actor: 'supervisor', to: 'starting' })).toEqual([]);
+  expect(found('state.changed', { on: 'x' })).toEqual([state]);
+  expect(found('state.degraded')).toEqual([]);
+  expect(found('upstream.failed', { reason: 'no "answer" = 1' })).toEqual([failed]);
+  expect(found('readiness.ready')).toEqual([]);
+});

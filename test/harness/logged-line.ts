@@ -1,0 +1,59 @@
+/** Lines of a program's log by event and fields, for tests that read the output of a program, as text or as JSON. */
+import { eventDescription, type LogEventId } from '../../src/runtime/log-events/log-events.ts';
+
+type FieldPattern = string | number | RegExp;
+
+/**
+ * A pattern of the lines of an event.
+ *
+ * @param fields those that a line must have; a pattern matches a part of the value as it is written
+ */
+export function loggedLine(event: LogEventId, fields: Readonly<Record<string, FieldPattern>> = {}): RegExp {
+  return new RegExp(`^(?:${textPattern(event, fields)}|${jsonPattern(event, fields)})`);
+}
+
+/** Lines of an event in the output of a program. */
+export function linesOf(
+  output: readonly string[],
+  event: LogEventId,
+  fields: Readonly<Record<string, FieldPattern>> = {},
+): string[] {
+  const pattern = loggedLine(event, fields);
+  return output.filter((line) => pattern.test(line));
+}
+
+function textPattern(event: LogEventId, fields: Readonly<Record<string, FieldPattern>>): string {
+  const { level, message } = eventDescription(event);
+  const inMessage = new Set<string>();
+  const text = escaped(message).replace(/\\\{(\w+)\\\}/g, (_, name: string) => {
+    inMessage.add(name);
+    return fields[name] === undefined ? '.*?' : valuePattern(fields[name]);
+  });
+  const others = Object.entries(fields).filter(([name]) => !inMessage.has(name));
+  const conditions = others.map(([name, value]) => `(?=.* {2}${escaped(name)}=${textValue(value)})`);
+  return `[^\\t]+\\t${level}\\t[^\\t]+\\t${conditions.join('')}${text}(?: {2}|$)`;
+}
+
+function textValue(value: FieldPattern): string {
+  if (value instanceof RegExp) return `(?:(?! {2}\\w[\\w.]*=).)*?(?:${value.source})`;
+  const written = typeof value === 'string' && /[\s"=\\]/.test(value) ? JSON.stringify(value) : String(value);
+  return `${escaped(written)}(?: {2}|$)`;
+}
+
+function jsonPattern(event: LogEventId, fields: Readonly<Record<string, FieldPattern>>): string {
+  const conditions = Object.entries(fields).map(([name, value]) => {
+    const key = `"${escaped(name)}":`;
+    return value instanceof RegExp
+      ? `(?=.*${key}"?(?:(?!","|[}\\]],").)*?(?:${value.source}))`
+      : `(?=.*${key}${escaped(JSON.stringify(value))}[,}])`;
+  });
+  return `\\{(?=.*"event":"${escaped(event)}")${conditions.join('')}`;
+}
+
+function valuePattern(value: FieldPattern): string {
+  return value instanceof RegExp ? `.*?(?:${value.source}).*?` : escaped(String(value));
+}
+
+function escaped(text: string): string {
+  return text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}
