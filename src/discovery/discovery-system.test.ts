@@ -181,15 +181,16 @@ spec:
       stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
       const [later, mistyped] = [join(plane.root, 'later'), 'fs://'];
       use(plane, later);
-      await eventually('it is told that it is not there', () =>
-        linesOf(plane.lines, 'source.failed').some((line) => line.includes(later)),
+      await eventually(
+        'it is told that it is not there',
+        () => linesOf(plane.lines, 'object.rejected', { place: later }).length > 0,
       );
       expect(await served(plane, moreCluster)).toBe(true);
       writeFileSync(join(plane.root, 'mesh'), `rootNamespace: root\nconfigSources: [{address: "${mistyped}"}]\n`);
       await eventually(
         'it is told that it is none',
         () =>
-          linesOf(plane.lines, 'configs.failed', { reason: /configSources: fs:\/\/ names no directory/ }).length > 0,
+          linesOf(plane.lines, 'object.rejected', { reason: /configSources: fs:\/\/ names no directory/ }).length > 0,
       );
       expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
       expect(await served(plane, moreCluster)).toBe(true);

@@ -1,6 +1,7 @@
 /**
- * What programs log in a scene, held against a reviewed file. A line of the file is program, level, scope, message and the names of
- * its fields, without what differs between runs. `?` marks a line that depends on timing and may be missing.
+ * What programs log in a scene, compared with a reviewed file. A line of the file is program, level, scope, event and the names of
+ * its fields, without what differs between runs; state changes and lines of Envoy have their text. `?` marks a line that depends on
+ * timing and may be missing.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -18,6 +19,7 @@ export interface Said {
 interface LogLine {
   readonly level: string;
   readonly scope: string;
+  readonly event: string;
   readonly msg: string;
 }
 
@@ -48,18 +50,27 @@ export function expectTranscript(scene: string, said: readonly Said[]): void {
   }).toEqual({ unreviewed: [], missing: [] });
 }
 
-/** Transitions of charts are in the trace, in an order of their own. */
-const transition = /^[\w-]+(\/[\w-]+)?: .+\)$/s;
+/** Events whose text a reviewer reads: it is the state change, or the line of another program. */
+const withText: ReadonlySet<string> = new Set(['state.changed', 'state.degraded', 'envoy.output']);
+/** Events whose fields are the flags and settings that a test starts a program with. */
+const withoutFields: ReadonlySet<string> = new Set(['program.flags', 'agent.config']);
+
+/** Fields whose values are a few words. */
+const withValue: ReadonlySet<string> = new Set([
+  ...['lease', 'origin', 'port', 'settings', 'stage'],
+  ...['restart.how', 'restart.outcome', 'restart.reason'],
+]);
 
 function normalised(program: string, line: string): string[] {
   const entry = parsed(line);
   if (entry === undefined) return [`${program} - ${withoutValues(line)}`];
-  const { level, scope, msg, ...rest } = entry;
-  const fields = Object.keys(rest).filter((key) => key !== 'time' && key !== 'component');
-  // The flags and settings that a test starts a program with are not its transcript.
-  if (msg === 'flags' || msg === 'Effective config') return [`${program} ${level} ${scope} ${msg}`];
-  if (level === 'info' && transition.test(msg)) return [];
-  return [[program, level, scope, withoutValues(msg), ...fields.sort()].join(' ')];
+  const { level, scope, event, msg, ...rest } = entry;
+  if (withText.has(event)) return [[program, level, scope, event, withoutValues(msg)].join(' ')];
+  if (withoutFields.has(event)) return [[program, level, scope, event].join(' ')];
+  const fields = Object.entries(rest as Readonly<Record<string, unknown>>)
+    .filter(([key]) => key !== 'time')
+    .map(([key, value]) => (withValue.has(key) ? `${key}=${withoutValues(String(value))}` : key));
+  return [[program, level, scope, event, ...fields.sort()].join(' ')];
 }
 
 function parsed(line: string): LogLine | undefined {

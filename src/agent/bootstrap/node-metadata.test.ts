@@ -73,7 +73,7 @@ describe('node', () => {
     expect(node.metadata.X).toEqual({ y: 1 });
     expect(node.metadata).not.toHaveProperty('ANY');
     expect(warnings).toHaveLength(2);
-    expect(warnings[0]).toMatch(/^ISTIO_METAJSON_BAD is left out/);
+    expect(warnings[0]).toMatchObject({ event: 'option.ignored', setting: 'ISTIO_METAJSON_BAD' });
   });
 
   test('labels of the environment are static, those of the pod lie over them without the template hash', () => {

@@ -32,5 +32,10 @@ test.each([
 test('warns of an unknown compression, and compresses nothing', () => {
   const { bootstrap, warnings } = annotated('lz4');
   expect(JSON.stringify(bootstrap.static_resources)).not.toContain('compressor');
-  expect(warnings).toEqual([expect.stringMatching(/statsCompression: must be one of gzip, brotli, zstd, got "lz4"/)]);
+  expect(warnings).toEqual([
+    {
+      ...{ event: 'option.ignored', setting: 'annotation sidecar.istio.io/statsCompression', value: 'lz4' },
+      reason: 'must be one of gzip, brotli, zstd',
+    },
+  ]);
 });

@@ -2,16 +2,17 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
 import { warnOfVersion } from './envoy-release.ts';
 
-async function warningsOf(script: string): Promise<string[]> {
+async function warningsOf(script: string): Promise<LoggedEvent[]> {
   using folder = temporaryFolder();
   const path = join(folder.path, 'envoy');
   writeFileSync(path, `#!/bin/sh\n${script}\n`);
   chmodSync(path, 0o755);
-  const warnings: string[] = [];
-  await warnOfVersion(path, { warn: (message) => warnings.push(message) });
-  return warnings;
+  const { log, lines } = recordingLog();
+  await warnOfVersion(path, log);
+  return lines;
 }
 
 const version = (release: string): string => `echo "$0  version: abc123/${release}/Clean/RELEASE/BoringSSL"`;
@@ -21,7 +22,10 @@ it.each([
   ['1.41.0-dev', 'Envoy 1.41.0 is newer than the supported versions 1.36 to 1.40'],
 ])('warns of Envoy %s and says what to do', async (release, warning) => {
   expect(await warningsOf(version(release))).toEqual([
-    expect.stringMatching(new RegExp(`^${warning}.*use a supported`)),
+    {
+      ...{ event: 'envoy.versionUnsupported', level: 'warn', path: expect.stringMatching(/envoy$/) },
+      reason: expect.stringMatching(new RegExp(`^${warning}.*use a supported`)),
+    },
   ]);
 });
 

@@ -47,6 +47,6 @@ test('§1.4 an address that is still to come is waited for, and what has none in
   expect(await awaitAddresses(later, 10_000)).toBeUndefined();
   expect(asked).toBe(3);
   const never = () => ({ eth0: [at('10.0.0.1'), at('::')], eth1: undefined });
-  expect(await awaitAddresses(never, 0)).toBe('no address in 0 s: eth0');
+  expect(await awaitAddresses(never, 0)).toEqual({ event: 'option.addressMissing', interfaces: 'eth0', waitedMs: 0 });
   expect(proxyAddresses(undefined, '', never())).toEqual(['10.0.0.1']);
 });

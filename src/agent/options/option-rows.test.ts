@@ -154,7 +154,9 @@ describe('§1.2 flags', () => {
     expect(found.config.statsdUdpAddress).toBe('[2001:db8::5]:8125');
     const lost = await withStatsdAddress(options, () => Promise.reject(new Error('no such name')));
     expect(lost.config).not.toHaveProperty('statsdUdpAddress');
-    expect(lost.warnings).toEqual(['statsdUdpAddress statsd:8125: no such name; statistics are not sent']);
+    expect(lost.warnings).toEqual([
+      { event: 'option.statsdUnresolved', address: 'statsd:8125', reason: 'no such name' },
+    ]);
   });
 });
 
@@ -215,7 +217,15 @@ describe('§1.3 environment', () => {
       'ISTIO_PROMETHEUS_ANNOTATIONS of a pod whose port is a name',
       { env: { ISTIO_PROMETHEUS_ANNOTATIONS: '{"scrape": "true", "port": "http"}' } },
       (o) => [o.status.applicationMetrics, o.warnings],
-      [[], ['ISTIO_PROMETHEUS_ANNOTATIONS: port must be a port, not "http": metrics of the application are left out']],
+      [
+        [],
+        [
+          {
+            ...{ event: 'option.ignored', setting: 'ISTIO_PROMETHEUS_ANNOTATIONS' },
+            reason: expect.stringMatching(/"http"/),
+          },
+        ],
+      ],
     ],
     ['ISTIO_CPU_LIMIT', { env: { ISTIO_CPU_LIMIT: '3' } }, (o) => o.concurrency, 3],
     [

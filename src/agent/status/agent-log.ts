@@ -16,14 +16,15 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 /** Builds the entries of one run: a version of a certificate is logged once. */
 export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined {
   const certificates = new CertificateLog();
+  const starting = new Set<string>();
   return (record) =>
-    restartEntry(record) ??
+    restartEntry(record, starting) ??
     missingFilesEntry(record) ??
     adoptionEntry(record) ??
     binaryEntry(record) ??
     certificates.entry(record) ??
     connectionEntry(record) ??
-    processEntry(record);
+    processEntry(record, starting);
 }
 
 /** Outcomes of a start that is no longer needed or was successful. */
@@ -32,12 +33,17 @@ const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event
   'called off': 'restart.ended.canceled',
 };
 
-function restartEntry(record: TraceRecord): LogEntry | undefined {
+/** @param starting names of the epochs that were started, for {@link processEntry} */
+function restartEntry(record: TraceRecord, starting: Set<string>): LogEntry | undefined {
   const restart = restartIn(record);
   if (restart === undefined) return undefined;
   const { name, reason, how } = restart;
   const fields = { epoch: name, 'restart.reason': reason, 'restart.how': how };
-  if (restart.type === 'restart.decided') return { event: 'restart.decided', ...fields, attempt: restart.attempt };
+  if (restart.type === 'restart.decided') {
+    starting.add(name);
+    return { event: 'restart.decided', ...fields, attempt: restart.attempt };
+  }
+  starting.delete(name);
   const { outcome, timeToLiveMs } = restart;
   return {
     event: expectedOutcomes[outcome] ?? 'restart.ended.failed',
@@ -109,8 +115,9 @@ function lackingEntry({ name, reason, attempts, pauseMs }: SecretLacking): LogEn
   return isPowerOfTwo ? { event: 'secret.lacking', name, attempts, retryAfterMs: pauseMs, reason } : undefined;
 }
 
-function processEntry(record: TraceRecord): LogEntry | undefined {
-  if (record.kind !== 'event' || record.event.type !== 'process.spawned') return undefined;
+/** The process of an adopted Envoy reports `process.spawned` as well, and is not new. */
+function processEntry(record: TraceRecord, starting: ReadonlySet<string>): LogEntry | undefined {
+  if (record.kind !== 'event' || record.event.type !== 'process.spawned' || !starting.has(record.to)) return undefined;
   return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };
 }
 

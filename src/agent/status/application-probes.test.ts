@@ -87,7 +87,7 @@ test('a probe that asks this agent for a probe ends the start: it would ask itse
 
 test('a host is told to have no effect', () => {
   expect(parsed({ '/app-health/web/livez': { httpGet: { port: 80, host: 'db.example' } } })).toMatchObject({
-    warnings: [expect.stringContaining('host db.example')],
+    warnings: [{ event: 'option.ignored', setting: expect.stringMatching(/httpGet\.host$/), value: 'db.example' }],
   });
 });
 

@@ -15,7 +15,7 @@ test.each(['Zürich', '東京', 'a\nb', 'a\u007f', ' \n'])(
   (name) => {
     const { headers, warnings } = xdsHeaders({ ISTIO_META_CLUSTER_ID: name });
     expect(headers).toEqual({});
-    expect(warnings).toEqual(['ISTIO_META_CLUSTER_ID is no header of a gRPC call, and is left out']);
+    expect(warnings).toMatchObject([{ event: 'option.ignored', setting: 'ISTIO_META_CLUSTER_ID' }]);
   },
 );
 

@@ -11,6 +11,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { recordingLog } from '../../../test/harness/recording-log.ts';
 import { createLogger } from '../output/log.ts';
 import { type Caller, DebuggerAccess } from './debugger-access.ts';
 import { readDebuggerToken } from './debugger-token.ts';
@@ -144,12 +145,11 @@ describe('the token file', () => {
   });
 
   test('that cannot be written leaves pages that need the token closed, and the log says so', () => {
-    const lines: string[] = [];
-    const log = createLogger({ write: (line) => lines.push(line) });
+    const { log, lines } = recordingLog();
     const access = new DebuggerAccess({ runDir: '/proc/nowhere', log });
     access.opened(port);
     expect(access.refusalOf(caller())).toMatchObject({ status: 401, body: expect.stringContaining('see the log') });
-    expect(lines.join('')).toContain('token file cannot be written');
+    expect(lines).toMatchObject([{ event: 'debugger.tokenUnwritable', level: 'warn', port }]);
   });
 
   test('is found without being told where, the newest of all that this user may read', () => {
