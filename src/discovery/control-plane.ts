@@ -29,7 +29,6 @@ import {
   type ServicesReading,
   serviceRegistryMachine,
 } from '../../machines/discovery/registry/service-registry.machine.ts';
-import { problemText } from '../model/config/problem.ts';
 import { trustDomainsOf } from '../model/mesh/trust-domains.ts';
 import { messageOf } from '../runtime/errors.ts';
 import { guardedFetch } from '../runtime/fences/guarded-fetch.ts';

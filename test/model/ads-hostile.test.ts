@@ -4,7 +4,6 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads/ads-types.ts';
 import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
 import type { Logger } from '../../src/runtime/output/log.ts';
-import { silentLogger } from '../../src/runtime/output/log.ts';
 import { type LoggedEvent, recordingLog } from '../harness/recording-log.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 

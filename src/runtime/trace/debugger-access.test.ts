@@ -12,7 +12,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { recordingLog } from '../../../test/harness/recording-log.ts';
-import { createLogger } from '../output/log.ts';
 import { type Caller, DebuggerAccess } from './debugger-access.ts';
 import { readDebuggerToken } from './debugger-token.ts';
 
