@@ -5,16 +5,16 @@ import { describe, expect, it } from 'vitest';
 import { eventCatalogue as agentCatalogue } from '../machines/agent/event-catalogue.ts';
 import { eventCatalogue as discoveryCatalogue } from '../machines/discovery/event-catalogue.ts';
 import { isFailureType } from '../src/runtime/actors/log-records.ts';
-import { adsEvents } from '../src/runtime/log-events/ads.ts';
-import { agentEvents } from '../src/runtime/log-events/agent.ts';
-import { agentServerEvents } from '../src/runtime/log-events/agent-servers.ts';
-import { authorityEvents } from '../src/runtime/log-events/authority.ts';
-import { discoveryEvents } from '../src/runtime/log-events/discovery.ts';
-import { kubernetesEvents } from '../src/runtime/log-events/kubernetes.ts';
+import { adsEvents } from '../src/runtime/log-events/ads-events.ts';
+import { agentEvents } from '../src/runtime/log-events/agent-events.ts';
+import { agentServerEvents } from '../src/runtime/log-events/agent-server-events.ts';
+import { authorityEvents } from '../src/runtime/log-events/authority-events.ts';
+import { discoveryEvents } from '../src/runtime/log-events/discovery-events.ts';
+import { kubernetesEvents } from '../src/runtime/log-events/kubernetes-events.ts';
 import type { LogEventTable } from '../src/runtime/log-events/log-event.ts';
-import { optionEvents } from '../src/runtime/log-events/options.ts';
-import { programEvents } from '../src/runtime/log-events/program.ts';
-import { redirectionEvents } from '../src/runtime/log-events/redirection.ts';
+import { optionEvents } from '../src/runtime/log-events/option-events.ts';
+import { programEvents } from '../src/runtime/log-events/program-events.ts';
+import { redirectionEvents } from '../src/runtime/log-events/redirection-events.ts';
 import type { Logger } from '../src/runtime/output/log.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
@@ -49,7 +49,7 @@ event as well:
 {"level":"info","time":"2026-11-29T03:00:00.000Z","scope":"agent","event":"restart.ended.live","epoch":"epoch-1","msg":"Envoy is live"}
 \`\`\`
 
-- \`info\`: a state change that matters. \`warn\`: somebody should look. \`error\`: something is broken. \`debug\`: everything else.
+- \`info\`: a state change that matters. \`warn\`: needs attention. \`error\`: something is broken. \`debug\`: everything else.
 - The level of a scope is set with \`--log_output_level SCOPE:LEVEL\`.
 - An event that has the name of an event of the trace ([events](events.md)) reports it; a word after that name is its outcome.
 

@@ -59,7 +59,7 @@ export class RandomSinks {
   #recordsFlushed = 0;
   #largestTurn = 0;
   readonly #logLosses: typeof logLosses;
-  readonly #logger = createLogger({ write: (line) => this.#writeLog(line) });
+  readonly #logger = createLogger({ outputLevel: 'default:debug', write: (line) => this.#writeLog(line) });
 
   /** @param now of the world */
   constructor(now: () => number, parts: SinkParts = {}) {

@@ -72,7 +72,7 @@ describe('what is checked', () => {
         ],
       ]),
     );
-    expect(files.filter((file) => /events\.md|state-tables\.md|src\/gen|\.test\./.test(file))).toEqual([]);
+    expect(files.filter((file) => /docs\/events\.md|state-tables\.md|src\/gen|\.test\./.test(file))).toEqual([]);
   });
 });
 

@@ -1,14 +1,14 @@
-/** All events that the programs log. An ID appears in one table only; `log-events.test.ts` checks that and their use. */
-import { adsEvents } from './ads.ts';
-import { agentEvents } from './agent.ts';
-import { agentServerEvents } from './agent-servers.ts';
-import { authorityEvents } from './authority.ts';
-import { discoveryEvents } from './discovery.ts';
-import { kubernetesEvents } from './kubernetes.ts';
+/** All events that the programs log. An ID appears in one table only; `test/log-events.test.ts` checks this and that each is used. */
+import { adsEvents } from './ads-events.ts';
+import { agentEvents } from './agent-events.ts';
+import { agentServerEvents } from './agent-server-events.ts';
+import { authorityEvents } from './authority-events.ts';
+import { discoveryEvents } from './discovery-events.ts';
+import { kubernetesEvents } from './kubernetes-events.ts';
 import type { EventLevel, LogEvent } from './log-event.ts';
-import { optionEvents } from './options.ts';
-import { programEvents } from './program.ts';
-import { redirectionEvents } from './redirection.ts';
+import { optionEvents } from './option-events.ts';
+import { programEvents } from './program-events.ts';
+import { redirectionEvents } from './redirection-events.ts';
 
 export type { EventLevel } from './log-event.ts';
 

@@ -77,7 +77,7 @@ export const agentServerEvents = {
   'message.unclaimed': {
     level: 'error',
     message: 'no subscriber for a message of the control plane',
-    meaning: 'The control plane sent a type that no stream asked for; it is dropped.',
+    meaning: 'The control plane sent a type to which no stream is subscribed; it is dropped.',
     action: 'Report a bug with the trace (`--trace`).',
   },
   'socket.failed': {
@@ -179,7 +179,7 @@ export const agentServerEvents = {
   'probe.applicationFailed': {
     level: 'warn',
     message: 'application probe failed',
-    meaning: 'The application did not answer a probe that the kubelet sends through the agent.',
+    meaning: 'The application did not respond to a probe that the kubelet sends through the agent.',
     action: 'Check the application.',
   },
 } as const satisfies LogEventTable;

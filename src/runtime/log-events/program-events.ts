@@ -122,7 +122,7 @@ export const programEvents = {
   'debugger.rejected': {
     level: 'debug',
     message: 'trace request rejected',
-    meaning: 'A client that is not allowed to read the trace asked for it.',
+    meaning: 'A client that is not allowed to read the trace requested it.',
     action: noAction,
   },
 } as const satisfies LogEventTable;

@@ -67,7 +67,7 @@ export const agentEvents = {
   'restart.decided': {
     level: 'info',
     message: 'starting Envoy',
-    meaning: 'A new epoch starts: `restart.reason` says why, `restart.how` whether hot or cold.',
+    meaning: 'A new epoch starts: `restart.reason` is the reason, `restart.how` hot or cold.',
     action: noAction,
   },
   'restart.ended.live': {
@@ -133,7 +133,7 @@ export const agentEvents = {
   'epoch.failed': {
     level: 'warn',
     message: 'Envoy failed',
-    meaning: 'An epoch exited without an order. `during` says what it was doing, `reason` what Envoy logged last.',
+    meaning: 'An epoch exited without an order. `during` is its state, `reason` what Envoy logged last.',
     action: 'See `reason`; the agent restarts Envoy with a backoff.',
   },
   'epoch.waiting': {
@@ -193,7 +193,7 @@ export const agentEvents = {
   'envoy.binary': {
     level: 'info',
     message: 'Envoy binary found',
-    meaning: '`source` says where the path comes from.',
+    meaning: '`source` is where the path comes from.',
     action: noAction,
   },
   'envoy.versionUnsupported': {
@@ -253,13 +253,13 @@ export const agentEvents = {
   'patches.unsupported': {
     level: 'warn',
     message: 'control plane sends no bootstrap patches, using the local bootstrap',
-    meaning: 'The control plane did not answer the request for bootstrap patches, or its answer has none.',
+    meaning: 'The control plane did not respond to the request for bootstrap patches, or its response has none.',
     action: 'Use a control plane that supports them, or unset the setting.',
   },
   'patches.unavailable': {
     level: 'warn',
     message: 'bootstrap patches not available, will retry',
-    meaning: 'Envoy starts after the control plane has answered, or after a limit.',
+    meaning: 'Envoy starts after the control plane has responded, or after a limit.',
     action: 'Check the connection to the control plane.',
   },
 } as const satisfies LogEventTable;

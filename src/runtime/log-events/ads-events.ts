@@ -30,7 +30,7 @@ export const adsEvents = {
     level: 'warn',
     message: 'client rejected, its identity does not match its node',
     meaning: 'A client claims a namespace or service account that its certificate or token does not have.',
-    action: 'Check who the client is: this may be an attack.',
+    action: 'Identify the client: this may be an attack.',
   },
   'node.unreadable': {
     level: 'debug',

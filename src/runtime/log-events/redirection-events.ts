@@ -29,7 +29,7 @@ export const redirectionEvents = {
   'redirection.removed': {
     level: 'info',
     message: 'redirection removed',
-    meaning: 'The rules in `removed` are gone.',
+    meaning: 'The rules in `removed` are removed.',
     action: noAction,
   },
   'redirection.absent': {

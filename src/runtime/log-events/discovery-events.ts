@@ -53,7 +53,7 @@ export const discoveryEvents = {
   'settings.loaded': {
     level: 'info',
     message: 'mesh settings loaded',
-    meaning: '`settings` is `mesh` or `networks`; `origin` says where they come from.',
+    meaning: '`settings` is `mesh` or `networks`; `origin` is where they come from.',
     action: noAction,
   },
   'settings.changed': {
@@ -167,13 +167,13 @@ export const discoveryEvents = {
   'trust-bundle.failed': {
     level: 'warn',
     message: 'trust bundle not available, keeping the last one, will retry',
-    meaning: 'The SPIFFE bundle endpoint of another trust domain did not answer.',
+    meaning: 'The SPIFFE bundle endpoint of another trust domain did not respond.',
     action: 'See `reason`; check the endpoint.',
   },
   'trust-bundle.failed.none': {
     level: 'warn',
     message: 'trust bundle not available, rejecting its certificates, will retry',
-    meaning: 'The SPIFFE bundle endpoint of another trust domain did not answer and there is no earlier bundle.',
+    meaning: 'The SPIFFE bundle endpoint of another trust domain did not respond and there is no earlier bundle.',
     action: 'See `reason`; check the endpoint.',
   },
   'gateway-name.resolved': {

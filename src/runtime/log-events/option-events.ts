@@ -11,7 +11,7 @@ export const optionEvents = {
   'option.withoutEffect': {
     level: 'warn',
     message: 'settings have no effect',
-    meaning: 'Istio reads these flags or variables; this program does not. `reason` says why if it is not the default.',
+    meaning: 'Istio reads these flags or variables; this program does not. `reason` is set if there is a special one.',
     action: 'Remove them, or see docs/compatibility.md for what replaces them.',
   },
   'option.unknown': {
@@ -24,7 +24,7 @@ export const optionEvents = {
     level: 'warn',
     message: 'setting ignored',
     meaning: 'The value of the setting cannot be used; the program runs without it.',
-    action: 'Correct the value as `reason` says.',
+    action: 'Correct the value as `reason` describes.',
   },
   'option.defaulted': {
     level: 'warn',
@@ -108,7 +108,7 @@ export const optionEvents = {
   'option.cloudMetadataUnavailable': {
     level: 'warn',
     message: 'cloud metadata not available',
-    meaning: 'The metadata server of the cloud did not answer; the node has no platform metadata.',
+    meaning: 'The metadata server of the cloud did not respond; the node has no platform metadata.',
     action: 'Check the metadata server, or set `CLOUD_PLATFORM=none`.',
   },
   'option.statsdUnresolved': {

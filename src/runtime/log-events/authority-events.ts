@@ -17,19 +17,19 @@ export const authorityEvents = {
   'certificate.unsigned': {
     level: 'warn',
     message: 'certificate not signed by the external signer',
-    meaning: 'The Kubernetes signer rejected a CertificateSigningRequest, or did not answer.',
+    meaning: 'The Kubernetes signer rejected a CertificateSigningRequest, or did not respond.',
     action: 'See `reason`.',
   },
   'certificate.impersonated': {
     level: 'debug',
     message: 'certificate request rejected, impersonation is not supported',
-    meaning: 'A client asked for a certificate of another identity.',
+    meaning: 'A client requested a certificate of another identity.',
     action: noAction,
   },
   'caller.unauthenticated': {
     level: 'debug',
     message: 'certificate request rejected, authentication failed',
-    meaning: 'A client without a valid certificate or token asked for a certificate.',
+    meaning: 'A client without a valid certificate or token requested a certificate.',
     action: noAction,
   },
   'authority.changed': {
@@ -65,7 +65,7 @@ export const authorityEvents = {
   'authority.keyReused': {
     level: 'warn',
     message: 'plugged-in authority ignored, it has a new root with the old key',
-    meaning: 'Two roots with one key cannot be told apart in a rotation.',
+    meaning: 'Two roots with one key cannot be distinguished in a rotation.',
     action: 'Create the new authority with a key of its own.',
   },
   'authority.postponed': {
