@@ -174,6 +174,10 @@ async function fetchReady(agent: Agent): Promise<number[]> {
   return times;
 }
 
+function hasLine(log: string, event: LogEventId, fields: Record<string, RegExp>): boolean {
+  return linesOf(readFileSync(log, 'utf8').split('\n'), event, fields).length > 0;
+}
+
 /** Whether a log has the line of an epoch that is live. */
 function isLive(log: string, epoch: string): boolean {
   return linesOf(readFileSync(log, 'utf8').split('\n'), 'restart.ended.live', { epoch }).length > 0;
@@ -236,11 +240,11 @@ describe('a trace', () => {
     agent.process.kill('SIGHUP');
     await agent.live(1);
     expect(await metrics(agent)).toContain('istio_agent_lost_lines_total{of="log"} 0');
-    await eventually('it says so', () => /the trace cannot be written.*ENOENT/.test(readFileSync(log, 'utf8')));
+    await eventually('it says so', () => hasLine(log, 'trace.unwritable', { reason: /ENOENT/ }));
     mkdirSync(folder);
     agent.process.kill('SIGHUP');
     await agent.live(2);
-    await eventually('it says so', () => /the trace is written again.*lost=\d+/.test(readFileSync(log, 'utf8')));
+    await eventually('it says so', () => hasLine(log, 'trace.resumed', { lost: /\d+/ }));
     expect(await metrics(agent)).toMatch(/istio_agent_lost_lines_total{of="trace"} [1-9]/);
     await agent.isWell();
     expect(check(join(folder, 'agent.trace'))).toContain('accepted');

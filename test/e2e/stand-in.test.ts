@@ -160,7 +160,8 @@ test('an admin interface that refuses to drain does not keep the agent from endi
   const envoy = await control.epoch(0);
   await envoy.order({ order: 'admin', behaviour: 'fails' });
   expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
-  expect(linesOf(agent.program.lines, 'epoch.drain-failed')).toHaveLength(1);
+  const failed = { actor: 'epoch-0/drain', reason: /POST .* with 500/ };
+  expect(linesOf(agent.program.lines, 'actor.failed', failed)).toHaveLength(1);
   expect(envoy.signals()).toEqual(['SIGTERM']);
 });
 

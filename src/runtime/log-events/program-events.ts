@@ -33,7 +33,7 @@ export const programEvents = {
     level: 'warn',
     message: 'component failed',
     meaning: 'A component ended with an error; the rest of the program continues.',
-    action: bug,
+    action: 'See `reason`. If it has no cause outside of the program, report it with the trace (`--trace`).',
   },
   'actor.unexpectedEvent': {
     level: 'warn',
