@@ -65,6 +65,22 @@ describe('transitions', () => {
     expect(lines).toEqual(['info default supervisor: starting → serving (claim done)\n']);
   });
 
+  test('name only fields that their event has', () => {
+    const causes = {
+      'process.exited': ['exited, code {code}', 'ended by {signal}'],
+      'epoch.live': '{name} is live',
+    };
+    const { log, lines } = recordingLog('default:info');
+    const recorder = createRecorder({ program: 'test' });
+    logRecords(recorder, log, { states: { ...states, causes } });
+    recorder.record(transition('epoch-0', '', 'live', 'xstate.init'));
+    const event = { type: 'process.exited', code: null, signal: 'SIGKILL' };
+    recorder.record({ kind: 'event', from: 'process', to: 'epoch-0', event });
+    recorder.record(transition('epoch-0', 'live', 'draining', 'process.exited'));
+    recorder.record(transition('epoch-0', 'draining', 'live', 'epoch.live'));
+    expect(lines.map(({ cause }) => cause)).toEqual(['ended by SIGKILL', 'epoch.live']);
+  });
+
   test('to a state that somebody should look at are warnings', () => {
     const { recorder, lines } = recorded();
     recorder.record(transition('supervisor', '', 'running', 'xstate.init'));

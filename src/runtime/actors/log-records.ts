@@ -14,8 +14,11 @@ export interface OperatorStates {
    * `null`: passed through on the way to another state, so the last word stays.
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
-  /** By type of event; `{name}` is a field of it. The type itself for events that are not listed. */
-  readonly causes: Readonly<Record<string, string>>;
+  /**
+   * By type of event; `{name}` is a field of it. Of several texts, the first whose fields the event has. The type itself for events
+   * that are not listed, or that have the fields of no text.
+   */
+  readonly causes: Readonly<Record<string, string | readonly string[]>>;
   /** Words of states that somebody should look at: their lines are warnings. */
   readonly alarming: readonly string[];
 }
@@ -88,7 +91,8 @@ class TransitionLog {
     this.#words.set(actor, word);
     if (previous === undefined) return;
     const { causes, alarming } = this.#states;
-    const cause = Object.hasOwn(causes, on) ? filledIn(causes[on]!, event) : causeInWords(on);
+    const texts = Object.hasOwn(causes, on) ? [causes[on]!].flat() : [];
+    const cause = texts.map((text) => filledIn(text, event)).find((text) => text !== undefined) ?? causeInWords(on);
     const line = { actor, from: previous, to: word, cause, ...(event !== undefined && { on }) };
     if (alarming.includes(word)) this.#log.warn('state.degraded', line);
     else this.#log.info('state.changed', line);
@@ -167,8 +171,11 @@ function shortened(value: unknown): unknown {
   return `${value.slice(0, maxFactCharacters / 2)}…`;
 }
 
-function filledIn(text: string, event: EventRecord['event'] | undefined): string {
-  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event?.[name] ?? name));
+/** @returns `undefined` if the event lacks a field of the text */
+function filledIn(text: string, event: EventRecord['event'] | undefined): string | undefined {
+  const names = [...text.matchAll(/\{(\w+)\}/g)].map(([, name]) => name!);
+  if (names.some((name) => event?.[name] === undefined || event[name] === null)) return undefined;
+  return text.replace(/\{(\w+)\}/g, (_, name: string) => String(event![name]));
 }
 
 /** `config.changed` as it is; events of the runtime in plain words. */
