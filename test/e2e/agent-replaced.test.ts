@@ -273,7 +273,9 @@ test('a newer agent that is quicker than the one that comes after a killed one g
   const isQuicker = async (): Promise<boolean> => {
     const [killed] = nodesIn(agent);
     const from = lines.length;
-    const tookOver = loggedLine('epochs.adopted.handedOver');
+    const tookOver = new RegExp(
+      `${loggedLine('epochs.adopted.handedOver').source}|${loggedLine('epochs.adopted.orphaned').source}`,
+    );
     const said = (what: RegExp): boolean => lines.slice(from).some((line) => what.test(line));
     process.kill(killed!, 'SIGKILL');
     const slow = await eventually('the next one is started', () => nodesIn(agent).find((pid) => pid !== killed), {

@@ -141,7 +141,7 @@ describe('one megabyte of the largest lists of every kind', () => {
           await eventually(`an Event reports the limit of ${kind}`, () => isReportedByEvent(kind));
         } else if (rejected(kind)) {
           await eventually(`the log reports the limit of ${kind}`, () =>
-            mesh.program.lines.some((line) => line.includes(` ${kind} `) && /LIMIT_EXCEEDED|must have/.test(line)),
+            mesh.program.lines.some((line) => line.includes(`${kind} `) && /LIMIT_EXCEEDED|must have/.test(line)),
           );
         }
         removeAll(kind);
