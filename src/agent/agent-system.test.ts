@@ -244,7 +244,7 @@ test('folders for temporary files may vanish; where none can be written, each tr
     writeFileSync(folder, '');
   }
   process.kill(agent.envoys()[0]!, 'SIGKILL');
-  const why = `a folder cannot be written: ${runDir}: ENOTDIR`;
+  const why = `cannot write to folder: ${runDir}: ENOTDIR`;
   await until('a failed try is told with its folder', () => agent.output().includes(why), agent.output);
   expect(agent.output()).toContain('; name another folder with --runDir');
   rmSync(runDir);
@@ -293,7 +293,7 @@ test('mistakes on the command line end the agent before anything is started', as
   const agent = await startAgent({ flags: ['--watchDelay', 'soon', '--baseId', 'x'] });
   expect(await agent.exit()).toEqual({ code: 255, signal: null });
   expect(agent.output()).toMatch(
-    /^pilot-agent: a flag .*--watchDelay: must be a duration.*--baseId: must be a number/m,
+    /^pilot-agent: invalid flag .*--watchDelay: must be a duration.*--baseId: must be a number/m,
   );
   expect(existsSync(join(agent.folder, 'agent.trace'))).toBe(false);
 });

@@ -51,7 +51,7 @@ test.each([
     ['proxy', '--customConfigFile', '/nowhere'],
     /--customConfigFile \/nowhere does not exist/,
   ],
-  ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /a file cannot be read: \/etc: EISDIR/],
+  ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /cannot read file: \/etc: EISDIR/],
   ['§1.1 --log_target', ['proxy', '--log_target', '/nowhere/log'], /--log_target \/nowhere\/log/],
   [
     'no certificate of the control plane',

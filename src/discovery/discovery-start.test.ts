@@ -82,13 +82,13 @@ async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
 describe('the start', () => {
   it.each<[string, () => DiscoveryFlags, RegExp]>([
     ['environment', () => ({ kubeconfig: '/kube' }), /^environment: .*--kubeconfig: \/kube/],
-    ['HTTP server', () => ({ httpAddr: taken }), /^HTTP server: a port is in use: /],
-    ['HTTP server, monitoring', () => ({ monitoringAddr: taken }), /^HTTP server: a port is in use: /],
+    ['HTTP server', () => ({ httpAddr: taken }), /^HTTP server: port in use: /],
+    ['HTTP server, monitoring', () => ({ monitoringAddr: taken }), /^HTTP server: port in use: /],
     ['configuration sources', () => ({ registries: 'Kubernetes', configDir: '' }), /^configuration sources: .*cluster/],
     ['service registries', () => ({ registries: 'Eureka' }), /^service registries: .*Eureka is not supported/],
     ['service registries, known', () => ({ registries: 'Consul' }), /^service registries: .*Consul cannot be read yet/],
     ['configuration', () => ({ configDir: '/nonexistent/mesh' }), /^configuration: .*\/nonexistent\/mesh/],
-    ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: a port is in use: /],
+    ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: port in use: /],
   ])('fails in the stage %s', async (_, flags, told) => {
     const { exitCode, trouble } = await troubleOf(flags());
     expect(trouble).toMatch(told);
@@ -114,11 +114,7 @@ describe('the start', () => {
       },
       /^server certificates: .*is not PEM/,
     ],
-    [
-      'its port is in use',
-      ({ flags }) => ({ ...flags, secureGRPCAddr: taken }),
-      /^secure xDS server: a port is in use/,
-    ],
+    ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
   ])('of the port with TLS fails when %s', async (_, damage, told) => {
     const root = join(process.env.TMPDIR ?? '/tmp', `chartpilot-start-${process.pid}-${Date.now()}`);
     try {

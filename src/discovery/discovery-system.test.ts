@@ -246,7 +246,7 @@ spec:
     for (const flag of ['httpAddr', 'grpcAddr'] as const) {
       const { exitCode, trouble } = await new ControlPlane({ [flag]: address }).ended;
       expect(exitCode).toBe(1);
-      expect(trouble).toEqual([expect.stringContaining(`a port is in use: ${address}`)]);
+      expect(trouble).toEqual([expect.stringContaining(`port in use: ${address}`)]);
     }
     holder.close();
   });

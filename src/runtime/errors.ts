@@ -1,35 +1,11 @@
+import { agentTable } from './error-codes/agent.ts';
+import { debuggerTable } from './error-codes/debugger.ts';
+import type { ErrorTable } from './error-codes/error-table.ts';
+import { programTable } from './error-codes/programs.ts';
 import { visibleText } from './visible-text.ts';
 
-/**
- * The errors that a person can act on, each with a stable code. Anything else that is thrown is a bug and prints its
- * stack. `what` is the sentence's fixed part; the place (file, line, field, address) comes with each error.
- */
-export const errorTable = {
-  ENVOY_NOT_FOUND: 'no Envoy binary was found',
-  ENVOY_CHANGED: 'the Envoy binary is not the one that was looked at',
-  ENVOY_INSTALL_FAILED: 'Envoy could not be installed',
-  BOOTSTRAP_INVALID: 'the Envoy bootstrap cannot be made',
-  CERTIFICATES_CHANGED: 'the certificate files are not those that were found good',
-  CONTROL_PLANE_UNREACHABLE: 'the control plane cannot be reached',
-  PORT_IN_USE: 'a port is in use',
-  LISTEN_FAILED: 'a listener could not be opened',
-  SHARED_MEMORY_UNKNOWN: "Envoy's shared memory cannot be repaired",
-  SHARED_MEMORY_UNUSABLE: 'shared memory for Envoy cannot be had',
-  BASE_IDS_EXHAUSTED: 'no Envoy base id is free',
-  FLAG_INVALID: 'a flag or an environment variable has a wrong value',
-  FILE_UNREADABLE: 'a file cannot be read',
-  FILE_UNWRITABLE: 'a folder cannot be written',
-  CONFIG_INVALID: 'a configuration is not valid',
-  TRACE_INVALID: 'a trace file is not readable',
-  MACHINE_INVALID: 'tests cannot be made of a machine',
-  NOT_DRAWN: 'a machine is not drawn',
-  DIAGRAM_INVALID: 'a sequence diagram is not readable',
-  REQUEST_FAILED: 'a request failed',
-  IPTABLES_FAILED: 'the rules that redirect traffic cannot be changed',
-  REDIRECTION_ABSENT: 'traffic is not redirected',
-  REDIRECTION_REMAINS: 'parts of the redirection could not be removed',
-  REDIRECTION_LOOP: 'the connections of this agent would be redirected to itself',
-} as const;
+/** Errors of programs, each with a stable code. Any other error is a bug and prints its stack. docs/errors.md lists them. */
+export const errorTable = { ...programTable, ...agentTable, ...debuggerTable } as const satisfies ErrorTable;
 
 export type ErrorCode = keyof typeof errorTable;
 
@@ -74,34 +50,60 @@ export const warningTable = {
 
 export type WarningCode = keyof typeof warningTable;
 
-/** Findings about one field of an object, reported where the object is read: in `validate`, in the log and in Events. */
-export const fieldFindingTable = {
-  LIMIT_EXCEEDED: 'the value is valid and too large',
-  FIELD_WITHOUT_EFFECT: 'the field is accepted and has no effect',
-} as const;
-
-export type FieldFindingCode = keyof typeof fieldFindingTable;
-
 /** Reason of a condition: `HostNotFound`. */
 export function conditionReasonOf(code: WarningCode): string {
   return code.toLowerCase().replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
 
+/** Place and values of an error, for programs and tests. */
+export interface ErrorFields {
+  /** Of an error of one field: `FIELD_OUT_OF_RANGE`. */
+  readonly code?: string;
+  /** Field, flag, variable or file: `spec.http[0].timeout`, `--drainTime`. */
+  readonly path?: string;
+  /** 1-based, of the file. */
+  readonly line?: number;
+  /** What is accepted. */
+  readonly expected?: string;
+  /** The value found, bounded and visible. */
+  readonly got?: string;
+}
+
 /**
- * A failure that a person can do something about.
+ * An error that a user can act on.
  *
- * `message` reads: what was wrong, where, and why; `hint` says what to do. The wrapped `cause` is kept.
+ * `message` contains what is wrong, where, and why; `hint` what to do. The wrapped `cause` is kept.
  */
 export class ChartpilotError extends Error {
   readonly code: ErrorCode;
   readonly hint: string | undefined;
+  readonly fields: ErrorFields;
+  /** The fields of each error, where the message lists several. */
+  readonly details: readonly ErrorFields[];
 
-  constructor(code: ErrorCode, detail: string, options: { hint?: string; cause?: unknown } = {}) {
-    super(`${errorTable[code]}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
+  constructor(
+    code: ErrorCode,
+    detail: string,
+    options: { hint?: string; cause?: unknown; fields?: ErrorFields | readonly ErrorFields[] } = {},
+  ) {
+    super(`${errorTable[code].meaning}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'ChartpilotError';
     this.code = code;
     this.hint = options.hint;
+    this.details = [options.fields ?? []].flat().map(fieldsIn);
+    this.fields = this.details[0] ?? {};
   }
+}
+
+/** The fields alone, of what may have more. */
+function fieldsIn({ code, path, line, expected, got }: ErrorFields): ErrorFields {
+  return {
+    ...(code !== undefined && { code }),
+    ...(path !== undefined && { path }),
+    ...(line !== undefined && { line }),
+    ...(expected !== undefined && { expected }),
+    ...(got !== undefined && { got }),
+  };
 }
 
 /** One paragraph for a person's mistake; stack and all for a bug of ours. It may quote what a stranger wrote. */

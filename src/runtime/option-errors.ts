@@ -1,20 +1,24 @@
-import { ChartpilotError } from './errors.ts';
+import { ChartpilotError, type ErrorFields } from './errors.ts';
 
-/** Collects what is wrong with flags and environment, so that a person mends all of it at once. */
+/** Collects the errors of flags and environment variables, so that all of them can be fixed at once. */
 export class OptionErrors {
-  readonly #found: string[] = [];
+  readonly #found: { readonly text: string; readonly fields: ErrorFields }[] = [];
   #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 
-  flag(what: string): void {
-    this.#found.push(what);
+  /** @param fields of the error, for programs */
+  flag(text: string, fields: ErrorFields = {}): void {
+    this.#found.push({ text, fields });
   }
 
-  config(what: string): void {
-    this.#found.push(what);
+  config(text: string, fields: ErrorFields = {}): void {
+    this.flag(text, fields);
     this.#worst = 'CONFIG_INVALID';
   }
 
+  /** @throws ChartpilotError with the fields of each error */
   throwIfAny(): void {
-    if (this.#found.length > 0) throw new ChartpilotError(this.#worst, this.#found.join('; '));
+    if (this.#found.length === 0) return;
+    const text = this.#found.map((one) => one.text).join('; ');
+    throw new ChartpilotError(this.#worst, text, { fields: this.#found.map(({ fields }) => fields) });
   }
 }

@@ -121,7 +121,7 @@ describe('an agent whose connections would be redirected to itself refuses to st
     const started = program.line(loggedLine('restart.ended.live', { epoch: 'epoch-0' })).catch(() => 'not started');
     expect(await Promise.race([program.exited, started])).toEqual({ code: 255, signal: null });
     expect(program.output()).toContain(
-      'the connections of this agent would be redirected to itself: rules of this network namespace redirect connections ' +
+      'connections of this agent would be redirected to itself: rules of this network namespace redirect connections ' +
         `of uid ${uid}, gid ${gid}; excluded are ${excluded}\n  → Run the agent as the user and group`,
     );
     expect(linesOf(program.lines, 'agent.runsAsRoot')).toEqual([]);

@@ -31,7 +31,7 @@ try {
     throw new ChartpilotError('REQUEST_FAILED', 'the conformance suite runs in network namespaces, which needs root');
   }
   if (findEnvoy({ env: process.env }) === undefined) {
-    throw new ChartpilotError('ENVOY_NOT_FOUND', 'no Envoy binary was found', { hint: 'Run: npm run envoy' });
+    throw new ChartpilotError('ENVOY_NOT_FOUND', 'Envoy binary not found', { hint: 'Run: npm run envoy' });
   }
   const { suite, echo } = await conformancePrograms(report);
   rmSync(values.folder, { recursive: true, force: true });

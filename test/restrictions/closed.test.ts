@@ -332,8 +332,9 @@ describe('what says TLS, and is refused at the first reading', () => {
   it('and is told so, with the kind that it is meant to be', () => {
     const text = rule({}).replace('DestinationRule', 'DestinationRul');
     const [problem] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).problems;
-    expect(problem).toMatchObject({ severity: 'error' });
-    expect(problem?.message).toContain('it is refused (did you mean DestinationRule of networking.istio.io/v1?)');
+    expect(problem).toMatchObject({
+      ...{ severity: 'error', code: 'KIND_UNKNOWN', near: 'networking.istio.io/v1 DestinationRule' },
+    });
     // Another project's are its own.
     const others = text.replace('networking.istio.io', 'networking.example.com');
     expect(readConfigFile('a.yaml', others, { creationTimestamp: 0 }).problems[0]?.severity).toBe('warning');

@@ -2,6 +2,7 @@
 import { expect, it } from 'vitest';
 import { stringify } from 'yaml';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
+import { codedField } from '../fixtures/coded-error.ts';
 import { nulls, type Row, table } from './table.ts';
 
 function problemsOf(
@@ -19,7 +20,7 @@ function problemsOf(
     creationTimestamp: 0,
   });
   const texts = (severity: string): string[] =>
-    problems.filter((problem) => problem.severity === severity).map(({ field, message }) => `${field}: ${message}`);
+    problems.filter((problem) => problem.severity === severity).map(codedField);
   return { valid: configs.length > 0, errors: texts('error'), warnings: texts('warning') };
 }
 
@@ -38,6 +39,6 @@ it.each(table)('$kind $field: $written', (row) => {
 
 it.each(nulls)('$kind $field: null', (row) => {
   const { valid, errors } = problemsOf(row, row.apiVersion);
-  expect(errors).toContain(`${row.field}: has no value: say what it is to be, or leave it out`);
+  expect(errors).toContain(`${row.field}: FIELD_EMPTY`);
   expect(valid).toBe(false);
 });

@@ -463,7 +463,7 @@ export class AgentWorld {
           this.prepared.push(rest);
           if (this.preparationHangs) await new Promise(() => {});
           if (this.looksAtCertificates && certificates !== null && certificates !== this.digest) {
-            return { outdated: 'the certificate files are not those that were found good' };
+            return { outdated: 'the certificate files changed after they were checked' };
           }
           if (this.rejectBootstrap !== undefined) throw new Error(this.rejectBootstrap);
           if (this.outdated !== undefined) return { outdated: this.outdated };

@@ -3,7 +3,8 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/decode.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
-import { re2Mistake } from '../../model/fields/re2.ts';
+import { re2Violation } from '../../model/fields/re2.ts';
+import * as violation from '../../model/fields/violation.ts';
 import { describeFieldErrors, type ProxyConfig, type StatsMatcher } from '../../model/mesh/proxy-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -156,15 +157,15 @@ function chosen(
   return patterns
     .flatMap((pattern) => expand(pattern, addresses))
     .filter((pattern) => {
-      const mistake = field === 'inclusionRegexps' ? re2Mistake(pattern) : mistakeOf(pattern);
-      if (mistake !== undefined) errors.config(`${source}: ${shown(pattern)} ${mistake}`);
-      return mistake === undefined;
+      const found = field === 'inclusionRegexps' ? re2Violation(pattern) : violationOf(pattern);
+      if (found !== undefined) errors.config(`${source}: ${shown(pattern)} ${found.message}`, found);
+      return found === undefined;
     });
 }
 
-function mistakeOf(pattern: string): string | undefined {
-  if (pattern === '') return 'must not be empty';
-  return pattern.length > longestPattern ? `must have at most ${longestPattern} characters` : undefined;
+function violationOf(pattern: string): violation.Violation | undefined {
+  if (pattern === '') return violation.empty();
+  return pattern.length > longestPattern ? violation.tooLarge(longestPattern, pattern.length) : undefined;
 }
 
 function shown(text: string): string {
@@ -206,10 +207,18 @@ const bucketsByPrefix = refine(
     refine(nonEmptyList(decimal), (bounds, path) =>
       bounds.every((bound, index) => bound > (bounds[index - 1] ?? 0))
         ? []
-        : [{ path, message: 'must be numbers above 0, each greater than the one before' }],
+        : [
+            violation.fieldError(
+              path,
+              violation.outOfRange('numbers above 0, each greater than the previous one', `[${bounds}]`),
+            ),
+          ],
     ),
   ),
-  (buckets, path) => (Object.hasOwn(buckets, '') ? [{ path, message: 'must have no empty prefix' }] : []),
+  (buckets, path) =>
+    Object.hasOwn(buckets, '')
+      ? [violation.fieldError(path, violation.notAllowed('must not have an empty prefix'))]
+      : [],
 );
 
 /** `stats_flush_interval` and `stats_eviction_interval`, where annotations say so. */

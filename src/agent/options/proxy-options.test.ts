@@ -88,8 +88,8 @@ describe('mistakes', () => {
       env: { PROXY_CONFIG: 'statusPort: many', ENVOY_STATUS_PORT: 'x' },
       flags: { discoveryAddress: 'istiod', watchDelay: '10', baseId: '-1', proxyLogLevel: 'loud' },
     });
-    expect(text).toContain('etc/istio/config/mesh, line 1: defaultConfig.drainDuration: must be a duration');
-    expect(text).toContain('PROXY_CONFIG, line 1: statusPort: must be a whole number');
+    expect(text).toContain('etc/istio/config/mesh, line 1: defaultConfig.drainDuration: must be a duration such as');
+    expect(text).toContain('PROXY_CONFIG, line 1: statusPort: must be an integer, got "many"');
     expect(text).toContain('--discoveryAddress: must be host:port');
     expect(text).toContain('--watchDelay: must be a duration');
     expect(text).toContain('--baseId: must be a number');
@@ -98,7 +98,7 @@ describe('mistakes', () => {
   });
 
   test('broken YAML names its source', () => {
-    expect(message({ env: { PROXY_CONFIG: 'a: [' } })).toMatch(/^a configuration is not valid: PROXY_CONFIG, line 1: /);
+    expect(message({ env: { PROXY_CONFIG: 'a: [' } })).toMatch(/^invalid configuration: PROXY_CONFIG, line 1: /);
   });
 
   test('another role is refused', () => {

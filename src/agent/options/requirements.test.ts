@@ -30,7 +30,7 @@ describe('Envoy reads its whole command line before it is started', () => {
     ['a version of the internet', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
   ])('and refuses %s', async (_, flags, words) => {
     await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags })).rejects.toThrow(
-      `a flag or an environment variable has a wrong value: Envoy refuses what it would be started with: ${words}`,
+      `invalid flag or environment variable: Envoy refuses what it would be started with: ${words}`,
     );
   });
 
@@ -62,8 +62,8 @@ describe('folders', () => {
 
   test.each([
     ['runDir', /run directory .*ENOTDIR/],
-    ['configPath', /a folder cannot be written: .*ENOTDIR.*--configPath/],
-    ['sharedMemoryDir', /shared memory for Envoy cannot be had: .*ENOTDIR/],
+    ['configPath', /cannot write to folder: .*ENOTDIR.*--configPath/],
+    ['sharedMemoryDir', /no shared memory for Envoy: .*ENOTDIR/],
   ] as const)('%s that cannot be is refused with its name', (which, expected) => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');

@@ -84,10 +84,10 @@ test('all mistakes are told, each with file, line and field; nothing is written'
   const { exitCode, stdout, stderr } = await run(cwd, args, { PROXY_CONFIG: 'a: 1\nconcurrency: -1' });
   expect({ exitCode, stdout }).toEqual({ exitCode: 255, stdout: '' });
   for (const told of [
-    'config.yaml, line 1: statusPort: must be a whole number',
-    'config.yaml, line 5: proxyMetadata.A: must be a text',
-    'PROXY_CONFIG, line 1: a: is not a known field',
-    'PROXY_CONFIG, line 2: concurrency: must be from 0 to 1024',
+    'config.yaml, line 1: statusPort: must be an integer, got "many"',
+    'config.yaml, line 5: proxyMetadata.A: must be a string, got 1: put it in quotes',
+    'PROXY_CONFIG, line 1: a: unknown field',
+    'PROXY_CONFIG, line 2: concurrency: must be from 0 to 1024, got -1',
     '--nodeId: must be sidecar~ADDRESS~NAME~DOMAIN',
     '--instanceIPs: must be IP addresses, got "x"',
     '--platformMetadata: must be a map',

@@ -50,7 +50,7 @@ test('§11 request: a redirect is followed, a 404 is an answer', async () => {
 });
 
 test('§11 request: any other failure status is an error with what was answered', async () => {
-  await expect(asking('GET', '/broken')).rejects.toThrow(/a request failed: GET .*\/broken: status 500 out of order/);
+  await expect(asking('GET', '/broken')).rejects.toThrow(/request failed: GET .*\/broken: status 500 out of order/);
 });
 
 test('§11 request: a port that may not be asked is refused before anything is sent', async () => {

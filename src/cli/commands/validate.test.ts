@@ -59,9 +59,9 @@ describe('files', () => {
       'apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: web, namespace: shop}\nspec: {action: deny}\n',
     );
     const { problems } = await validateFiles([root]);
-    expect(problems.map(({ severity, message }) => `${severity}: ${message}`)).toEqual([
-      'warning: where no earlier version of it is in force, every request to the workloads of namespace shop is refused',
-      expect.stringContaining('error: must be one of'),
+    expect(problems.map(({ severity, code, got }) => [severity, code, got])).toEqual([
+      ['warning', 'OBJECT_REJECTED', undefined],
+      ['error', 'FIELD_VALUE_UNKNOWN', '"deny"'],
     ]);
   });
 

@@ -196,7 +196,7 @@ sequenceDiagram
   test('answers 2 and still tells of the others when one cannot be read', async () => {
     const { code, out, error } = await check(['nowhere', trace('good', [greet])], { diagrams: 'diagrams' });
     expect(code).toBe(2);
-    expect(error).toBe('chartpilot: a file cannot be read: nowhere: it does not exist\n');
+    expect(error).toBe('chartpilot: cannot read file: nowhere: it does not exist\n');
     expect(out).toContain('good: accepted');
   });
 
@@ -205,7 +205,7 @@ sequenceDiagram
       undefined,
       "good is of 'world', whose diagrams are not known\n  → name the folder that holds them with --diagrams",
     ],
-    ['nowhere', 'a file cannot be read: nowhere: it does not exist'],
+    ['nowhere', 'cannot read file: nowhere: it does not exist'],
     ['empty', 'empty holds no sequence diagram (*.mmd)'],
     ['broken', 'broken/x.mmd:2: participant a is not declared above\n  broken/y.mmd:1: the first statement'],
   ])('answers 2 and says what is wrong with the diagrams: %j', async (diagrams, message) => {
@@ -227,7 +227,7 @@ test.each([
   [['check', 'one', 'two', '--format', 'mermaid'], '--format mermaid draws one trace\n  → name one trace at a time'],
   [['trace', 'good', '--kind', 'event,dance'], "Unknown record kind 'dance'."],
   [['trace', 'good', '--from', '-3'], 'Must be an integer >= 0.'],
-  [['trace', 'nowhere'], 'chartpilot: a file cannot be read: nowhere: it does not exist'],
+  [['trace', 'nowhere'], 'chartpilot: cannot read file: nowhere: it does not exist'],
 ])('chartpilot exits 2 with one clear paragraph: %j', async (args, message) => {
   const { code, out, error } = await chartpilot(...args);
   expect({ code, out }).toEqual({ code: 2, out: '' });

@@ -25,7 +25,7 @@ function problemsOf(text: string): string[] {
   } catch (error) {
     expect(error).toBeInstanceOf(ChartpilotError);
     expect((error as ChartpilotError).code).toBe('DIAGRAM_INVALID');
-    return (error as Error).message.replace(/^a sequence diagram is not readable: /, '').split('\n  ');
+    return (error as Error).message.replace(/^invalid sequence diagram: /, '').split('\n  ');
   }
   return [];
 }

@@ -223,7 +223,7 @@ const epochSamples: Samples = {
   outcomes: {
     prepare: [
       { output: { configFile: 'envoy-rev0.json', adminPort: 15_000 } },
-      { output: { outdated: 'the certificate files are not those that were found good' } },
+      { output: { outdated: 'the certificate files changed after they were checked' } },
       { output: { unwritable: '/etc/istio/proxy: EROFS: read-only file system' } },
       { output: { unreachable: '127.0.0.1:15010 (connection refused)' } },
       { error: 'Envoy refuses envoy-rev0.json' },

@@ -142,7 +142,7 @@ describe('the page', () => {
     for (const path of ['trace/0', 'session/0.json']) {
       const { status, body } = await ask(`${address}${path}`);
       expect(status).toBe(502);
-      expect(JSON.parse(body)).toEqual({ reason: 'a request failed: 127.0.0.1:15020: refused\n  → Is it running?' });
+      expect(JSON.parse(body)).toEqual({ reason: 'request failed: 127.0.0.1:15020: refused\n  → Is it running?' });
     }
   });
 

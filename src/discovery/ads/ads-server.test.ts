@@ -266,7 +266,7 @@ describe('the end', () => {
     const other = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
     await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({
       code: 'PORT_IN_USE',
-      message: `a port is in use: 127.0.0.1:${port}`,
+      message: `port in use: 127.0.0.1:${port}`,
       hint: expect.stringContaining('another address'),
     });
     other.close();

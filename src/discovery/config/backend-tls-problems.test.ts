@@ -39,8 +39,8 @@ it('validate warns of a port name that the Service does not have: connections th
 
 it('validate says what a BackendTLSPolicy that is not valid closes', async () => {
   expect(await warnings(policy('tls', `${system}, crl: list`))).toEqual([
-    'warning BackendTLSPolicy shop/tls: where no earlier version of it is in force, gateways answer requests to Service cart of namespace shop with 503',
-    'error BackendTLSPolicy shop/tls: is not a known field',
+    'warning BackendTLSPolicy shop/tls: without a valid earlier version, gateways answer requests to Service cart of namespace shop with 503',
+    'error BackendTLSPolicy shop/tls: unknown field',
   ]);
 });
 

@@ -241,6 +241,6 @@ describe('ConfigDirectory', () => {
     write('c.yaml', policy('[]'));
     const { problems } = await read();
     const [repetition] = problems.filter(({ message }) => message.includes('twice'));
-    expect(repetition?.message).toContain(join(root, 'a.yaml:1 counts'));
+    expect(repetition?.message).toContain(join(root, 'a.yaml:1 applies, although it is rejected'));
   });
 });

@@ -10,11 +10,11 @@ import { validateFiles } from './validate-files.ts';
 /** Meanings of problems at one field that are different faults: each can be corrected without the other. */
 const differentFaults: readonly (readonly [RegExp, RegExp])[] = [
   // Whether a patch applies, and in which order it is applied once it does.
-  [/^PATCH_NOT_APPLIED/, /INSERT_BEFORE depends on what other objects did before/],
+  [/^PATCH_NOT_APPLIED/, /INSERT_BEFORE depends on other EnvoyFilters/],
   // The certificates of the object, and one field that is not supported.
   [/no reference has a usable certificate/, /^FIELD_WITHOUT_EFFECT/],
   // What is wrong in the Secret, and who else uses it.
-  [/has neither tls\.crt and tls\.key nor cert and key/, /^CERTIFICATE_SHARED/],
+  [/has no entries tls\.crt and tls\.key/, /^CERTIFICATE_SHARED/],
 ];
 
 const reach: ReadonlySet<string | undefined> = new Set<string>(reachCodes);

@@ -127,17 +127,24 @@ function withoutRepeated(problems: readonly Problem[]): Problem[] {
     const { file, line, object, field, message } = problem;
     const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
     const known = byText.get(key);
-    if (known === undefined || known.code === undefined) byText.set(key, { ...known, ...problem });
+    if (known === undefined || known.code === undefined || known.code === code)
+      byText.set(key, { ...known, ...problem });
   }
   return [...byText.values()];
 }
 
-/** What comes of it that a restriction is refused. */
+/** The consequence of a rejected restriction. */
 function closedProblem(config: Config): Problem {
   const { source, standsFor } = config;
   return {
-    ...{ severity: 'warning', file: source!.file, line: source!.line, object: standsFor!.object },
-    message: `where no earlier version of it is in force, ${effectIn(config, defaultMeshConfig.rootNamespace)}`,
+    ...{
+      severity: 'warning',
+      file: source!.file,
+      line: source!.line,
+      object: standsFor!.object,
+      code: 'OBJECT_REJECTED',
+    },
+    message: `without a valid earlier version, ${effectIn(config, defaultMeshConfig.rootNamespace)}`,
   };
 }
 

@@ -89,7 +89,7 @@ describe('what of gateways is not in force', () => {
     expect(found('pilot_sds_certificate_errors_total')).toEqual([
       expect.stringMatching(/kubernetes:\/\/absent: there is no Secret edge\/absent$/),
       expect.stringMatching(/kubernetes:\/\/absent-cacert: there is no Secret edge\/absent$/),
-      expect.stringMatching(/kubernetes:\/\/password: Secret edge\/password has neither/),
+      expect.stringMatching(/kubernetes:\/\/password: Secret edge\/password has no entries tls\.crt and tls\.key/),
     ]);
   });
 

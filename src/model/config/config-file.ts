@@ -11,6 +11,7 @@ import { atOnce, type Steps } from '../../runtime/turns.ts';
 import type { FieldError } from '../fields/decode.ts';
 import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
+import type { Violation } from '../fields/violation.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import type { MetadataTexts } from '../kinds/kind.ts';
 import { metadataWarnings } from '../kinds/metadata-warnings.ts';
@@ -26,7 +27,7 @@ import { type Config, type ConfigKey, configKeyOf, configKeyText } from './confi
 import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope, type Skipped } from './envelope.ts';
 import { isForeignDocument } from './foreign-document.ts';
 import { cutAtLevel, isNestedDeeper } from './nesting.ts';
-import type { Problem } from './problem.ts';
+import { type Problem, violationIn } from './problem.ts';
 import { identityOf, standInFor } from './refused.ts';
 
 export interface ConfigFile {
@@ -169,7 +170,8 @@ class DocumentReader {
     // A namespace that is not there may be in the part that could not be read.
     const isSure = key !== undefined && identityOf(key.kind, metadataOf(this.document.value), true) !== undefined;
     for (const { line, column, message } of this.document.errors) {
-      this.report('error', { line, column }, `YAML: ${message}`, key === undefined ? {} : { key, isSure });
+      const found = { code: 'YAML_INVALID', message: `YAML: ${message}` } as const;
+      this.report('error', { line, column }, found, key === undefined ? {} : { key, isSure });
     }
     for (const { value, path } of objectsWithin(this.document.value, '')) this.standIn(value, path, 0, true);
   }
@@ -183,7 +185,8 @@ class DocumentReader {
     const envelope = readEnvelope(value);
     if (envelope._tag === 'skipped') this.reportSkipped(envelope, '');
     else {
-      this.reportAt('error', '', '', `nested deeper than ${deepestNesting} levels`, envelope.key);
+      const message = `nested deeper than ${deepestNesting} levels`;
+      this.reportAt('error', '', '', { code: 'YAML_INVALID', message }, envelope.key);
       this.standIn(value, '', 0);
     }
   }
@@ -244,15 +247,15 @@ class DocumentReader {
       return false;
     }
     const errors = (kind.metadataErrors as AboutSpec | undefined)?.(decoded.right, envelope) ?? [];
-    for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error.message, key);
+    for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error, key);
     if (errors.length > 0) return false;
     // The table pairs each kind's decoder with its own warnings.
     const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right);
     for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
-      this.reportAt('warning', path, joined(body, warning.path), warning.message, key, warning.code);
+      this.reportAt('warning', path, joined(body, warning.path), warning, key);
     }
     for (const warning of metadataWarnings(envelope.kind, envelope)) {
-      this.reportAt('warning', path, joined('metadata', warning.path), warning.message, key, warning.code);
+      this.reportAt('warning', path, joined('metadata', warning.path), warning, key);
     }
     const config: Config = {
       kind: key.kind,
@@ -278,42 +281,48 @@ class DocumentReader {
   }
 
   private reportAll(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
-    for (const { path: field, message, forgiven } of errors) {
-      this.reportAt(forgiven ? 'warning' : 'error', path, joined(body, field), message, key);
+    for (const error of errors) {
+      this.reportAt(error.forgiven ? 'warning' : 'error', path, joined(body, error.path), error, key);
     }
   }
 
   private reportSkipped({ problem }: Skipped, path: string): void {
-    if (problem !== undefined) this.reportAt(problem.severity, path, 'kind', problem.reason);
+    if (problem !== undefined) {
+      this.reportAt(problem.severity, path, 'kind', problem.violation);
+    }
   }
 
   private reportAt(
     severity: Problem['severity'],
     path: string,
     field: string,
-    message: string,
+    violation: Violation,
     key?: ConfigKey,
-    code?: string,
   ): void {
     const position = this.document.positionOf(joined(path, field));
-    this.report(severity, position, message, {
-      ...(field === '' ? {} : { field }),
-      ...(key && { key }),
-      ...(code !== undefined && { code }),
-    });
+    this.report(severity, position, violation, { ...(field === '' ? {} : { field }), ...(key && { key }) });
   }
 
   private report(
     severity: Problem['severity'],
     { line, column }: Position,
-    message: string,
-    about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean; readonly code?: string },
+    violation: Violation,
+    about: { readonly field?: string; readonly key?: ConfigKey; readonly isSure?: boolean },
   ): void {
     const { key, isSure = true, ...rest } = about;
     const object = key === undefined ? {} : { object: objectText(key) };
-    // By a name that no object can have nobody can tell which one was meant.
+    // A name that no object can have does not identify one.
     const own = key !== undefined && isSure && isKeyOfObject(key) ? { key } : {};
-    this.problems.push({ severity, file: this.file, line, column, ...object, ...rest, ...own, message });
+    this.problems.push({
+      severity,
+      file: this.file,
+      line,
+      column,
+      ...object,
+      ...rest,
+      ...own,
+      ...violationIn(violation),
+    });
   }
 }
 
@@ -376,7 +385,7 @@ export function withoutRepetitions(configs: readonly Config[]): {
   return { configs: [...first.values()], problems };
 }
 
-/** Says that an object's key is another's already. */
+/** The problem of an object whose key another object has. */
 export function repetition(config: Config, first: Config): Problem {
   const key = configKeyOf(config);
   return {
@@ -385,6 +394,7 @@ export function repetition(config: Config, first: Config): Problem {
     line: config.source?.line ?? 1,
     object: objectText(key),
     key,
-    message: `is defined twice; the one in ${first.source === undefined ? 'the cluster' : `${first.source.file}:${first.source.line}`} ${first.standsFor === undefined ? 'is in force' : 'counts, although it is refused'}`,
+    code: 'OBJECT_DUPLICATE',
+    message: `is defined twice: the one in ${first.source === undefined ? 'the cluster' : `${first.source.file}:${first.source.line}`} ${first.standsFor === undefined ? 'applies' : 'applies, although it is rejected'}`,
   };
 }

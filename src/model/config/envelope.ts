@@ -5,6 +5,7 @@ import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
+import * as violation from '../fields/violation.ts';
 import { gatewayServiceAnnotation } from '../kinds/gateway.ts';
 import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
@@ -43,7 +44,7 @@ export interface Skipped {
   readonly problem?: {
     /** An error if it seems to be meant to restrict access: nothing else would report that it does not. */
     readonly severity: 'error' | 'warning';
-    readonly reason: string;
+    readonly violation: violation.Violation;
   };
 }
 
@@ -162,13 +163,15 @@ function isNearlyGatewayApis(group: string, kind: string): boolean {
 
 export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   if (!isObject(value))
-    return bad(undefined, [{ path: '', message: 'must be an object with apiVersion, kind and metadata' }]);
+    return bad(undefined, [
+      violation.fieldError('', violation.wrongType('an object with apiVersion, kind and metadata', value)),
+    ]);
   const { apiVersion, kind } = value;
   const missing = ['apiVersion', 'kind'].filter((field) => typeof value[field] !== 'string');
   if (typeof apiVersion !== 'string' || typeof kind !== 'string') {
     return bad(
       typeof kind === 'string' ? keyMeant(value, kind) : undefined,
-      missing.map((field) => ({ path: field, message: 'is required, and must be a text' })),
+      missing.map((field) => violation.fieldError(field, violation.missing('and must be a string'))),
     );
   }
   const [group, version] = [groupOf(apiVersion), apiVersion.slice(apiVersion.lastIndexOf('/') + 1)];
@@ -176,29 +179,38 @@ export function readEnvelope(value: unknown): Envelope | BadEnvelope | Skipped {
   if (known === undefined) {
     const meant = kindMeant(apiVersion, kind);
     if (meant === undefined) return skipped(group, kind, apiVersion);
-    return bad(keyMeant(value, kind), [{ path: 'kind', message: mistakenFor(meant, kind, apiVersion) }]);
+    return bad(keyMeant(value, kind), [violation.fieldError('kind', mistakenFor(meant, kind, apiVersion))]);
   }
   const errors: FieldError[] = [];
   if (!known.versions.includes(version)) {
-    errors.push({
-      path: 'apiVersion',
-      message: `${version} is not a version of ${kind}: use ${known.versions.join(', ')}`,
-    });
+    errors.push(
+      violation.fieldError(
+        'apiVersion',
+        violation.unknownValue(
+          known.versions.map((one) => (group === '' ? one : `${group}/${one}`)),
+          apiVersion,
+        ),
+      ),
+    );
   }
   const spec = known.body === 'spec' ? specOf(value, errors) : withoutEnvelope(value);
   const body = { kind: known.kind, apiVersion, spec, status: known.body === 'spec' ? value.status : undefined };
   return withMetadata(body, value.metadata, errors, known.scope);
 }
 
+const outsideSpec: violation.Violation = {
+  code: 'FIELD_UNKNOWN',
+  message: 'unknown field; fields of the object belong under spec',
+};
+
 /** The fields of an object that has nothing beside its spec. */
 function specOf(value: Readonly<Record<string, unknown>>, errors: FieldError[]): unknown {
   for (const field in value) {
     if (topFields.includes(field)) continue;
     const near = nearestName(field, topFields);
-    const hint = near === undefined ? ' (fields of the object go under spec)' : `; did you mean ${near}?`;
-    errors.push({ path: field, message: `is not a known field${hint}` });
+    errors.push(violation.fieldError(field, near === undefined ? outsideSpec : violation.unknownField(near)));
   }
-  if (value.spec === undefined || value.spec === null) errors.push({ path: 'spec', message: 'is required' });
+  if (value.spec === undefined || value.spec === null) errors.push(violation.fieldError('spec', violation.missing()));
   return value.spec;
 }
 
@@ -225,21 +237,18 @@ function withMetadata(
   scope: 'Namespaced' | 'Cluster',
 ): Envelope | BadEnvelope {
   if (!isObject(writtenMetadata))
-    return bad(undefined, [...errors, { path: 'metadata', message: 'is required, with a name' }], body);
+    return bad(undefined, [...errors, violation.fieldError('metadata', violation.missing('with a name'))], body);
   for (const [field, meant] of misspeltMetadata(writtenMetadata)) {
-    errors.push({
-      path: fieldPath('metadata', field),
-      message: `is not a known field; did you mean ${meant}?`,
-    });
+    errors.push(violation.fieldError(fieldPath('metadata', field), violation.unknownField(meant)));
   }
   const metadata = metadataMeant(writtenMetadata);
   const { name, creationTimestamp, generation, uid, deletionTimestamp } = metadata;
   const namespace = scope === 'Cluster' ? '' : (metadata.namespace ?? 'default');
   if (typeof name !== 'string' || !isObjectName(name)) {
-    errors.push({ path: 'metadata.name', message: nameMistake(name, 'letters, digits, "-" and "."') });
+    errors.push(violation.fieldError('metadata.name', nameViolation(name, 'letters, digits, "-" and "."')));
   }
   if (scope === 'Namespaced' && (typeof namespace !== 'string' || !isNamespace(namespace))) {
-    errors.push({ path: 'metadata.namespace', message: nameMistake(namespace, 'letters, digits and "-"') });
+    errors.push(violation.fieldError('metadata.namespace', nameViolation(namespace, 'letters, digits and "-"')));
   }
   const labels = texts(metadata.labels, 'metadata.labels', errors);
   const annotations = texts(metadata.annotations, 'metadata.annotations', errors);
@@ -268,9 +277,9 @@ function bad(key: ConfigKey | undefined, errors: readonly FieldError[], body?: B
   return { _tag: 'bad', ...(key && { key }), ...(isThere && { body: { kind: body.kind, spec: body.spec } }), errors };
 }
 
-function nameMistake(name: unknown, allowed: string): string {
-  if (name === undefined || name === null) return 'is required';
-  return `must be a name of lower-case ${allowed}, not ${JSON.stringify(name)}`;
+function nameViolation(name: unknown, allowed: string): violation.Violation {
+  if (name === undefined || name === null) return violation.missing();
+  return violation.mustBe(`a name of lower-case ${allowed}`, name);
 }
 
 /** Shared by all objects that say nothing. */
@@ -279,15 +288,17 @@ const none: Readonly<Record<string, string>> = Object.freeze({});
 function texts(value: unknown, path: string, errors: FieldError[]): Readonly<Record<string, string>> {
   if (value === undefined || value === null) return none;
   if (!isObject(value)) {
-    errors.push({ path, message: 'must be a map of texts' });
+    errors.push(violation.fieldError(path, violation.wrongType('a map of strings', value)));
     return {};
   }
   for (const [key, element] of Object.entries(value)) {
     if (typeof element !== 'string') {
-      errors.push({
-        path: fieldPath(path, key),
-        message: `must be a text, not ${JSON.stringify(element)}: put it in quotes`,
-      });
+      errors.push(
+        violation.fieldError(
+          fieldPath(path, key),
+          violation.wrongType('a string', element, { hint: 'put it in quotes' }),
+        ),
+      );
     }
   }
   return value as Readonly<Record<string, string>>;
@@ -299,17 +310,19 @@ function annotationErrors(annotations: Readonly<Record<string, string>>, kind: s
   return Object.entries(annotations).flatMap(([key, value]) => {
     const path = fieldPath('metadata.annotations', key);
     if (key === gatewayServiceAnnotation && kind === 'Gateway') return [];
-    if (key.startsWith('internal.istio.io/')) return [{ path, message: 'is internal and must not be set' }];
+    if (key.startsWith('internal.istio.io/'))
+      return [violation.fieldError(path, violation.notAllowed('is internal to the control plane and must not be set'))];
     if (key !== dryRunAnnotation) return [];
-    if (kind !== 'AuthorizationPolicy') return [{ path, message: `is not supported on ${kind}` }];
+    if (kind !== 'AuthorizationPolicy')
+      return [violation.fieldError(path, violation.unsupported(`is not supported on ${kind}`))];
     // What is no text is told already.
     return typeof value !== 'string' || booleanOf(value) !== undefined
       ? []
       : [
-          {
+          violation.fieldError(
             path,
-            message: `must be true or false (or 1, t, T, TRUE, True, 0, f, F, FALSE, False), not ${JSON.stringify(value)}`,
-          },
+            violation.mustBe('true or false (or 1, t, T, TRUE, True, 0, f, F, FALSE, False)', value),
+          ),
         ];
   });
 }
@@ -318,10 +331,9 @@ function timeOf(value: unknown, errors: FieldError[]): number | undefined {
   if (value === undefined || value === null) return undefined;
   const time = typeof value === 'string' ? Date.parse(value) : Number.NaN;
   if (!Number.isNaN(time)) return time;
-  errors.push({
-    path: 'metadata.creationTimestamp',
-    message: `must be a time such as 2024-05-01T12:00:00Z, not ${JSON.stringify(value)}`,
-  });
+  errors.push(
+    violation.fieldError('metadata.creationTimestamp', violation.mustBe('a time such as 2024-05-01T12:00:00Z', value)),
+  );
   return undefined;
 }
 
@@ -333,32 +345,49 @@ function keyMeant(value: Readonly<Record<string, unknown>>, written: string): Co
   return typeof name === 'string' && typeof namespace === 'string' ? { kind, namespace, name } : undefined;
 }
 
-function mistakenFor(meant: KindName, kind: string, apiVersion: string): string {
+function mistakenFor(meant: KindName, kind: string, apiVersion: string): violation.Violation {
   const { group, versions } = kinds[meant];
   const right = `${group}/${versions[0]}`;
   return kind === meant
-    ? `${kind} is of ${right}, not ${apiVersion}; it is refused`
-    : `${kind} (${apiVersion}) is not a known kind; it is refused (did you mean ${meant} of ${right}?)`;
+    ? violation.unknownKind(
+        `${kind} belongs to ${right}, got ${apiVersion}: the object is rejected`,
+        `${apiVersion} ${kind}`,
+        right,
+      )
+    : violation.unknownKind(
+        `unknown kind ${kind} (${apiVersion}): the object is rejected; did you mean ${meant} of ${right}?`,
+        `${apiVersion} ${kind}`,
+        `${right} ${meant}`,
+      );
 }
 
 function skipped(group: string, kind: string, apiVersion: string): Skipped {
   if (ownValue(kindsOfKubernetes, group)?.includes(kind)) return { _tag: 'skipped' };
   const seemsToRestrict = group === 'security.istio.io';
-  const reason = `${reasonToSkip(group, kind, apiVersion)}${seemsToRestrict ? ', and restricts nothing' : ''}`;
-  return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', reason } };
+  const reason = reasonToSkip(group, kind, apiVersion);
+  const found = seemsToRestrict ? { ...reason, message: `${reason.message}, and it restricts nothing` } : reason;
+  return { _tag: 'skipped', problem: { severity: seemsToRestrict ? 'error' : 'warning', violation: found } };
 }
 
-function reasonToSkip(group: string, kind: string, apiVersion: string): string {
-  if (ownValue(notYet, group)?.includes(kind))
-    return `${kind} (${apiVersion}) is not read from files yet; it is skipped`;
-  if (retiredGroups.has(group)) return `${kind} (${apiVersion}) is of an old Istio and has no effect; it is skipped`;
+function reasonToSkip(group: string, kind: string, apiVersion: string): violation.Violation {
+  const got = `${apiVersion} ${kind}`;
+  const unsupported = (why: string): violation.Violation => ({
+    ...{ code: 'KIND_UNSUPPORTED', got },
+    message: `${kind} (${apiVersion}) ${why}: the object is skipped`,
+  });
+  if (ownValue(notYet, group)?.includes(kind)) return unsupported('is not supported in files');
+  if (retiredGroups.has(group)) return unsupported('belongs to an old version of Istio');
   const writable = Object.values(kinds).filter((entry) => entry.writtenAs === undefined);
   const elsewhere = writable.find((entry) => entry.kind === kind);
-  if (elsewhere !== undefined)
-    return `${kind} is of ${elsewhere.group}/${elsewhere.versions[0]}, not ${apiVersion}; it is skipped`;
+  if (elsewhere !== undefined) {
+    const right = `${elsewhere.group}/${elsewhere.versions[0]}`;
+    const message = `${kind} belongs to ${right}, got ${apiVersion}: the object is skipped`;
+    return violation.unknownKind(message, got, right);
+  }
   const near = nearestName(
     kind,
     writable.map((entry) => entry.kind),
   );
-  return `${kind} (${apiVersion}) is not a known kind; it is skipped${near === undefined ? '' : ` (did you mean ${near}?)`}`;
+  const hint = near === undefined ? '' : `; did you mean ${near}?`;
+  return violation.unknownKind(`unknown kind ${kind} (${apiVersion}): the object is skipped${hint}`, got, near);
 }

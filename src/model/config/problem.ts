@@ -1,9 +1,10 @@
-/** What is wrong with something that a person wrote, and where: enough to fix it without asking. */
+/** What is wrong with written configuration, and where: enough to fix it. */
 import { visibleLine } from '../../runtime/visible-text.ts';
+import type { Violation } from '../fields/violation.ts';
 import type { ConfigKey } from './config.ts';
 
 export interface Problem {
-  /** An error keeps the object out of force; a warning does not. */
+  /** An error rejects the object; a warning does not. */
   readonly severity: 'error' | 'warning';
   readonly file: string;
   /** 1-based. */
@@ -17,8 +18,16 @@ export interface Problem {
   /** `spec.http[0].timeout`. */
   readonly field?: string;
   readonly message: string;
-  /** Stable name of the warning, for who looks it up: `routes-foreign-host`. */
+  /** Stable name, listed in docs/errors.md, docs/config-analysis.md or SECURITY.md: `FIELD_REQUIRED`, `routes-foreign-host`. */
   readonly code?: string;
+  /** What is accepted: `from 1 to 65535`. */
+  readonly expected?: string;
+  /** The rejected value, bounded and visible. */
+  readonly got?: string;
+  /** The known name that is nearest to an unknown one. */
+  readonly near?: string;
+  /** Path of another field of the object, relative to what its kind decodes. */
+  readonly beside?: string;
   /** The problem exists only if there are no more objects of this kind and namespace (empty: of none) than those that were looked at. */
   readonly absent?: { readonly kind: string; readonly namespace: string };
   /** The other object that it is about, where there is one. */
@@ -50,7 +59,19 @@ export function problemText(problem: Problem): string {
     .map((part) => visibleLine(String(part)))
     .join(': ');
   const other = problem.other === undefined ? '' : `; see ${visibleLine(otherText(problem.other))}`;
-  return problem.code === undefined ? `${text}${other}` : `${text}${other} [${problem.code}]`;
+  const isNamed = problem.code === undefined || text.includes(`(${problem.code})`);
+  return isNamed ? `${text}${other}` : `${text}${other} [${problem.code}]`;
+}
+
+/** The fields of a problem that a violation has. */
+export function violationIn({ code, message, expected, got, near, beside }: Violation): Pick<Problem, keyof Violation> {
+  return {
+    ...{ code, message },
+    ...(expected !== undefined && { expected }),
+    ...(got !== undefined && { got }),
+    ...(near !== undefined && { near }),
+    ...(beside !== undefined && { beside }),
+  };
 }
 
 /** `VirtualService shop/web spec.http[0] at mesh/web.yaml:12`. */

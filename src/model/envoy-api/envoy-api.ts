@@ -21,7 +21,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { canonicalJson } from './lenient-json.ts';
 import { messageNameOf } from './message-name.ts';
-import { typedStructMistake, typedStructs } from './typed-struct.ts';
+import { typedStructs, typedStructViolation } from './typed-struct.ts';
 
 /** Made by `npm run generate`; a build takes a copy along. */
 const places = ['src/gen/envoy-api.binpb', 'dist/envoy-api.binpb'];
@@ -118,7 +118,7 @@ function asWritten(json: JsonValue, keepsTypes: boolean, unknown: string[]): E.E
   }
   const type = json['@type'];
   if (typeof type === 'string' && typedStructs.has(messageNameOf(type))) {
-    const mistake = typedStructMistake(json, envoyApi());
+    const mistake = typedStructViolation(json, envoyApi());
     return mistake === undefined ? E.right(json) : E.left(mistake);
   }
   const fields: { [key: string]: JsonValue } = {};

@@ -10,7 +10,10 @@ export const typedStructs: ReadonlySet<string> = new Set(['udpa.type.v1.TypedStr
 const durationText = /^-?\d{1,12}(\.\d{1,9})?s$/;
 
 /** Why Envoy rejects a TypedStruct because of a duration; `undefined` if it does not, or the API does not have the type. */
-export function typedStructMistake(json: Readonly<Record<string, JsonValue>>, registry: Registry): string | undefined {
+export function typedStructViolation(
+  json: Readonly<Record<string, JsonValue>>,
+  registry: Registry,
+): string | undefined {
   const schema = schemaOf(json.type_url ?? json.typeUrl, registry);
   if (schema === undefined) return undefined;
   for (const [path, value] of durationsIn(schema, json.value ?? {}, 'value', registry)) {

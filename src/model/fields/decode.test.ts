@@ -1,5 +1,6 @@
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
+import { codedError } from '../../../test/fixtures/coded-error.ts';
 import {
   boolean,
   type Decoder,
@@ -21,6 +22,7 @@ import {
   text,
   withDefault,
 } from './decode.ts';
+import { conflict, fieldError, notAllowed, outOfRange } from './violation.ts';
 
 interface Pool {
   readonly size: number;
@@ -39,7 +41,7 @@ const pool = struct<Pool>(
 
 function errorsOf<A>(decoder: Decoder<A>, value: unknown): string[] {
   const decoded = decodeWith(decoder, value);
-  return E.isLeft(decoded) ? decoded.left.map(({ path, message }) => `${path}: ${message}`) : [];
+  return E.isLeft(decoded) ? decoded.left.map(codedError) : [];
 }
 
 describe('a check of what was decoded', () => {
@@ -49,39 +51,39 @@ describe('a check of what was decoded', () => {
       b: optional(integer(0, 9)),
       c: optional(list(pool)),
     }),
-    ({ a, b }, path) => (a === b ? [{ path, message: 'a and b must differ' }] : []),
-    ({ c = [] }, path) => (c.length > 1 ? [{ path, message: 'c must have one' }] : []),
-    ({ c = [] }, path) => (c.some(({ size }) => size === 0) ? [{ path, message: 'c must not have 0' }] : []),
+    ({ a, b }, path) => (a === b ? [fieldError(path, conflict('a and b must differ'))] : []),
+    ({ c = [] }, path) => (c.length > 1 ? [fieldError(path, conflict('c must have one'))] : []),
+    ({ c = [] }, path) => (c.some(({ size }) => size === 0) ? [fieldError(path, notAllowed('c must not have 0'))] : []),
   );
 
   it('is made although other fields have mistakes', () => {
-    expect(errorsOf(together, { a: 1, b: 1, c: 7 })).toEqual(['c: must be a list, not 7', ': a and b must differ']);
-    expect(errorsOf(together, { a: 1, b: 1, z: 7 })).toEqual(['z: is not a known field', ': a and b must differ']);
+    expect(errorsOf(together, { a: 1, b: 1, c: 7 })).toEqual(['c: FIELD_TYPE_INVALID got 7', ': FIELD_CONFLICT']);
+    expect(errorsOf(together, { a: 1, b: 1, z: 7 })).toEqual(['z: FIELD_UNKNOWN', ': FIELD_CONFLICT']);
   });
 
   it('is left out where it asks for what could not be read', () => {
     expect(errorsOf(together, { a: 'x', b: 1, c: [{ size: 1 }, { size: 2 }] })).toEqual([
-      'a: must be a whole number, not the text "x"',
-      ': c must have one',
+      'a: FIELD_TYPE_INVALID got "x"',
+      ': FIELD_CONFLICT',
     ]);
     expect(errorsOf(together, { b: 1, c: [{ size: 99 }, {}] })).toEqual([
-      'c[0].size: must be from 0 to 10, not 99',
-      'c[1].size: is required',
-      'a: is required',
-      ': c must have one',
+      'c[0].size: FIELD_OUT_OF_RANGE (from 0 to 10) got 99',
+      'c[1].size: FIELD_REQUIRED',
+      'a: FIELD_REQUIRED',
+      ': FIELD_CONFLICT',
     ]);
   });
 
   it('is made of what was made of the rest', () => {
     const converted = refine(
       mapped(together, ({ a, ...rest }) => ({ a: a + 1, ...rest })),
-      ({ a }, path) => (a === 2 ? [{ path, message: 'not 2' }] : []),
+      ({ a }, path) => (a === 2 ? [fieldError(path, outOfRange('not 2', a))] : []),
     );
     expect(errorsOf(converted, { a: 1, c: [{ size: 99 }] })).toEqual([
-      'c[0].size: must be from 0 to 10, not 99',
-      ': not 2',
+      'c[0].size: FIELD_OUT_OF_RANGE (from 0 to 10) got 99',
+      ': FIELD_OUT_OF_RANGE (not 2) got 2',
     ]);
-    expect(errorsOf(converted, { a: 'x' })).toEqual(['a: must be a whole number, not the text "x"']);
+    expect(errorsOf(converted, { a: 'x' })).toEqual(['a: FIELD_TYPE_INVALID got "x"']);
   });
 });
 
@@ -104,22 +106,22 @@ describe('decoding', () => {
     expect(
       errorsOf(nested, { pools: [{ size: 1 }, { size: 99, timeout: 5, mode: 'SAF' }, 7], names: { 'a.b': 1 } }),
     ).toEqual([
-      'pools[1].size: must be from 0 to 10, not 99',
-      'pools[1].timeout: must be a duration such as 1.5s, 100ms or 1h2m, not 5',
-      'pools[1].mode: must be one of FAST, SAFE, not the text "SAF" (did you mean SAFE?)',
-      'pools[2]: must be an object, not 7',
-      'names["a.b"]: must be a text, not 1: put it in quotes',
+      'pools[1].size: FIELD_OUT_OF_RANGE (from 0 to 10) got 99',
+      'pools[1].timeout: FIELD_FORMAT_INVALID got 5',
+      'pools[1].mode: FIELD_VALUE_UNKNOWN got "SAF" near SAFE',
+      'pools[2]: FIELD_TYPE_INVALID got 7',
+      'names["a.b"]: FIELD_TYPE_INVALID got 1',
     ]);
   });
 
   it('names a field that is not known, and the one that was probably meant', () => {
-    expect(errorsOf(pool, { size: 1, timout: '1s' })).toEqual(['timout: is not a known field; did you mean timeout?']);
-    expect(errorsOf(pool, { size: 1, colour: 'red' })).toEqual(['colour: is not a known field']);
+    expect(errorsOf(pool, { size: 1, timout: '1s' })).toEqual(['timout: FIELD_UNKNOWN near timeout']);
+    expect(errorsOf(pool, { size: 1, colour: 'red' })).toEqual(['colour: FIELD_UNKNOWN']);
   });
 
   it('tells a missing field from a wrong one', () => {
-    expect(errorsOf(pool, {})).toEqual(['size: is required']);
-    expect(errorsOf(pool, { size: 'x' })).toEqual(['size: must be a whole number, not the text "x"']);
+    expect(errorsOf(pool, {})).toEqual(['size: FIELD_REQUIRED']);
+    expect(errorsOf(pool, { size: 'x' })).toEqual(['size: FIELD_TYPE_INVALID got "x"']);
   });
 
   it('can forgive unknown fields at any depth and tell them', () => {
@@ -160,11 +162,11 @@ describe('decoding', () => {
   });
 
   it.each([
-    [name, '', 'must not be empty'],
-    [boolean, 'yes', 'must be true or false'],
-    [port, 65536, 'must be from 1 to 65535'],
-    [text, true, 'put it in quotes'],
-  ] as [Decoder<unknown>, unknown, string][])('refuses a wrong value', (decoder, value, fragment) => {
-    expect(errorsOf(decoder, value)[0]).toContain(fragment);
+    [name, '', ': FIELD_EMPTY'],
+    [boolean, 'yes', ': FIELD_TYPE_INVALID got "yes"'],
+    [port, 65536, ': FIELD_OUT_OF_RANGE (from 1 to 65535) got 65536'],
+    [text, true, ': FIELD_TYPE_INVALID got true'],
+  ] as [Decoder<unknown>, unknown, string][])('rejects a wrong value', (decoder, value, coded) => {
+    expect(errorsOf(decoder, value)).toEqual([coded]);
   });
 });

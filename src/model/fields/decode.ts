@@ -1,42 +1,28 @@
 /**
- * Decoding of what people write: each decoder checks one value and says every mistake it finds, with the place.
+ * Decoding of written configuration: each decoder checks one value and reports every error in it, with its place.
  *
- * Errors accumulate: a person fixes all mistakes of an object in one go. `null` counts as not said, as in Kubernetes.
+ * Errors accumulate, so that all errors of an object can be fixed at once. `null` counts as absent, as in Kubernetes.
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { NonEmptyArray } from 'fp-ts/lib/NonEmptyArray.js';
-import type { FieldFindingCode } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { describedAs, type Effect, type FieldDescription, inSchema } from './description.ts';
 import { aboveZero, durationMsOf, durationPattern, notBelowZero } from './duration.ts';
 import { limitError, maxItems, maxUnknownFields } from './limits.ts';
 import { nearestName } from './nearest-name.ts';
 import { lookAtPart, missingPart, partOf, rememberPart } from './readable-part.ts';
+import type { FieldError, UnknownField } from './violation.ts';
+import * as violation from './violation.ts';
 
-/** One mistake: where (`http[0].route[1].weight`, empty for the value itself) and what. */
-export interface FieldError {
-  readonly path: string;
-  readonly message: string;
-  /**
-   * The field is not known, and nearly has the name of one that is, or of none: where a later version may know it, this can be
-   * forgiven ({@link forgivingUnknown}).
-   */
-  readonly unknown?: UnknownField;
-  /** The mistake is not why the decoding failed. */
-  readonly forgiven?: true;
-  /** The value is valid but too large ({@link limitError}), or changes nothing (`effect.ts`). */
-  readonly code?: FieldFindingCode;
-}
-
-export type UnknownField = 'misspelt' | 'strange';
+export type { FieldError, UnknownField } from './violation.ts';
 
 export type Decoded<A> = E.Either<NonEmptyArray<FieldError>, A>;
 
 export type Decoder<A> = (value: unknown, path: string) => Decoded<A>;
 
-/** A mistake as a failed decoding. */
-export function fail(path: string, message: string): Decoded<never> {
-  return E.left([{ path, message }]);
+/** A failed decoding with one error. */
+export function fail(path: string, found: violation.Violation): Decoded<never> {
+  return E.left([violation.fieldError(path, found)]);
 }
 
 /** `fieldPath('http[0]', 'route')` is `http[0].route`; keys that are no plain names are quoted: `headers["x.y"]`. */
@@ -45,23 +31,11 @@ export function fieldPath(path: string, key: string): string {
   return path === '' ? key : `${path}.${key}`;
 }
 
-/** What a value is, in a reader's words. */
-function described(value: unknown): string {
-  if (value === null || value === undefined) return 'nothing';
-  if (Array.isArray(value)) return 'a list';
-  if (typeof value === 'object') return 'an object';
-  if (typeof value === 'string') return `the text ${JSON.stringify(value)}`;
-  return String(value);
-}
-
 export const text: Decoder<string> = describedAs(
   (value: unknown, path: string): Decoded<string> => {
     if (typeof value === 'string') return E.right(value);
     const scalar = typeof value === 'number' || typeof value === 'boolean';
-    return fail(
-      path,
-      scalar ? `must be a text, not ${value}: put it in quotes` : `must be a text, not ${described(value)}`,
-    );
+    return fail(path, violation.wrongType('a string', value, { hint: scalar ? 'put it in quotes' : undefined }));
   },
   { type: 'text' },
 );
@@ -69,14 +43,14 @@ export const text: Decoder<string> = describedAs(
 /** A text that is not empty. */
 export const name: Decoder<string> = describedAs(
   (value: unknown, path: string): Decoded<string> => {
-    return value === '' ? fail(path, 'must not be empty') : text(value, path);
+    return value === '' ? fail(path, violation.empty()) : text(value, path);
   },
   { type: 'narrowed', of: text, by: { minLength: 1 } },
 );
 
 export const boolean: Decoder<boolean> = describedAs(
   (value: unknown, path: string): Decoded<boolean> => {
-    return typeof value === 'boolean' ? E.right(value) : fail(path, `must be true or false, not ${described(value)}`);
+    return typeof value === 'boolean' ? E.right(value) : fail(path, violation.wrongType('true or false', value));
   },
   { type: 'boolean' },
 );
@@ -85,7 +59,7 @@ export const decimal: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     return typeof value === 'number' && Number.isFinite(value)
       ? E.right(value)
-      : fail(path, `must be a number, not ${described(value)}`);
+      : fail(path, violation.wrongType('a number', value));
   },
   { type: 'decimal' },
 );
@@ -95,9 +69,10 @@ export function integer(min: number, max: number): Decoder<number> {
   return describedAs(
     (value: unknown, path: string): Decoded<number> => {
       if (typeof value !== 'number' || !Number.isInteger(value)) {
-        return fail(path, `must be a whole number, not ${described(value)}`);
+        return fail(path, violation.wrongType('an integer', value));
       }
-      return value >= min && value <= max ? E.right(value) : fail(path, `must be from ${min} to ${max}, not ${value}`);
+      if (value >= min && value <= max) return E.right(value);
+      return fail(path, violation.outOfRange(`from ${min} to ${max}`, value));
     },
     { type: 'integer', min, max },
   );
@@ -114,25 +89,32 @@ export const durationMs: Decoder<number> = describedAs(
   (value: unknown, path: string): Decoded<number> => {
     const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
     if (ms !== undefined) return E.right(ms);
-    return fail(path, `must be a duration such as 1.5s, 100ms or 1h2m, not ${described(value)}`);
+    return fail(path, violation.mustBe('a duration such as "1.5s", "100ms" or "1h2m"', value));
   },
   { type: 'narrowed', of: text, by: { pattern: durationPattern } },
 );
 
+function wholeMilliseconds(ms: number, path: string): FieldError[] {
+  if (Number.isInteger(ms)) return [];
+  return [violation.fieldError(path, violation.outOfRange('an integer number of milliseconds', `${ms}ms`))];
+}
+
 /** A duration of at least `minMs`, in whole milliseconds as Istio requires. */
 export function durationAtLeast(minMs: number): Decoder<number> {
   const decoder = refine(durationMs, (ms, path) => {
-    if (ms < minMs) return [{ path, message: `must be at least ${minMs}ms` }];
-    return Number.isInteger(ms) ? [] : [{ path, message: `must be whole milliseconds, not ${ms}ms` }];
+    if (ms < minMs) return [violation.fieldError(path, violation.outOfRange(`at least ${minMs}ms`, `${ms}ms`))];
+    return wholeMilliseconds(ms, path);
   });
   return inSchema(decoder, { allOf: [{ pattern: notBelowZero }, { pattern: aboveZero }] });
 }
 
-/** `0s` switches something off; any other is whole milliseconds, at least one: Envoy's shortest time. */
+/** `0s` disables a feature; any other value is an integer number of milliseconds, at least one: Envoy's shortest time. */
 export const durationOrZero: Decoder<number> = inSchema(
   refine(durationMs, (ms, path) => {
-    if (ms < 0 || (ms > 0 && ms < 1)) return [{ path, message: 'must be 0s, or at least 1ms' }];
-    return Number.isInteger(ms) ? [] : [{ path, message: `must be whole milliseconds, not ${ms}ms` }];
+    if (ms < 0 || (ms > 0 && ms < 1)) {
+      return [violation.fieldError(path, violation.outOfRange('0s, or at least 1ms', `${ms}ms`))];
+    }
+    return wholeMilliseconds(ms, path);
   }),
   { allOf: [{ pattern: notBelowZero }] },
 );
@@ -142,9 +124,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names): Deco
   return describedAs(
     (value: unknown, path: string): Decoded<Names[number]> => {
       if (typeof value === 'string' && names.includes(value)) return E.right(value);
-      const near = typeof value === 'string' ? nearestName(value, names) : undefined;
-      const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
-      return fail(path, `must be one of ${names.join(', ')}, not ${described(value)}${hint}`);
+      return fail(path, violation.unknownValue(names, value));
     },
     { type: 'narrowed', of: text, by: { enum: names } },
   );
@@ -158,7 +138,7 @@ export function oneOf<const Names extends readonly string[]>(names: Names): Deco
 export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
   return describedAs(
     (value: unknown, path: string): Decoded<readonly A[]> => {
-      if (!Array.isArray(value)) return fail(path, `must be a list, not ${described(value)}`);
+      if (!Array.isArray(value)) return fail(path, violation.wrongType('a list', value));
       if (value.length > max) return E.left([limitError(path, value.length, max)]);
       const errors: FieldError[] = [];
       const items: A[] = [];
@@ -172,7 +152,7 @@ export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<reado
 /** A list with at least one element. */
 export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decoder<readonly A[]> {
   return inSchema(
-    refine(list(item, max), (items, path) => (items.length > 0 ? [] : [{ path, message: 'must not be empty' }])),
+    refine(list(item, max), (items, path) => (items.length > 0 ? [] : [violation.fieldError(path, violation.empty())])),
     { minItems: 1 },
   );
 }
@@ -185,7 +165,7 @@ export function nonEmptyList<A>(item: Decoder<A>, max: number = maxItems): Decod
 export function dictionary<A>(item: Decoder<A>, max: number = maxItems): Decoder<Readonly<Record<string, A>>> {
   return describedAs(
     (value: unknown, path: string): Decoded<Readonly<Record<string, A>>> => {
-      if (!isObject(value)) return fail(path, `must be a map, not ${described(value)}`);
+      if (!isObject(value)) return fail(path, violation.wrongType('a map', value));
       // Of a map with 70,000 entries Object.entries takes three times as long.
       const given = Object.keys(value);
       if (given.length > max) return E.left([limitError(path, given.length, max, 'entries')]);
@@ -288,7 +268,7 @@ export function restricting<F extends Field<never> | Field<unknown>>(field: F): 
     const decoded = decoder(value, path);
     if (E.isRight(decoded)) return decoded;
     return settled(
-      decoded.left.map(({ path: at, message }) => ({ path: at, message })),
+      decoded.left.map(({ unknown: _, forgiven: __, ...error }) => error),
       partOf(decoded.left),
     );
   };
@@ -317,7 +297,7 @@ export type Aliases<T> = {
   readonly [oldName: string]: { readonly [K in keyof T]-?: readonly [K, Decoder<Exclude<T[K], undefined>>] }[keyof T];
 };
 
-const noValue = 'has no value: say what it is to be, or leave it out';
+const noValue = violation.empty('set a value, or remove the field');
 
 /** An object with known fields; any other is a mistake. */
 export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> = {}): Decoder<T> {
@@ -331,7 +311,7 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
   const known = new Set([...plan.map((entry) => entry.name), ...Object.keys(aliases)]);
   return describedAs(
     (value: unknown, path: string): Decoded<T> => {
-      if (!isObject(value)) return fail(path, `must be an object, not ${described(value)}`);
+      if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
       const errors = unknownFields(value, known, path);
       const result: Record<string, unknown> = {};
       // Names of known fields are plain: their paths need no quotes.
@@ -340,14 +320,14 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
         const raw = value[name];
         if (raw !== undefined && raw !== null) result[property] = taken(field.decoder(raw, prefix + name), errors);
         else if (raw === null && field.refusesNull) {
-          errors.push({ path: prefix + name, message: noValue });
+          errors.push(violation.fieldError(prefix + name, noValue));
           result[property] = missingPart;
         }
       }
       for (const [oldName, [property, decoder]] of oldNames) {
         const raw = value[oldName];
         if (raw === null && refusesNull.has(String(property))) {
-          errors.push({ path: fieldPath(path, oldName), message: noValue });
+          errors.push(violation.fieldError(fieldPath(path, oldName), noValue));
           result[String(property)] = missingPart;
         }
         if (raw === undefined || raw === null || Object.hasOwn(result, property)) continue;
@@ -357,7 +337,7 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
         if (Object.hasOwn(result, property) || field.absent === 'left out') continue;
         if (field.absent !== 'error') result[property] = field.absent.value;
         else {
-          errors.push({ path: fieldPath(path, name), message: 'is required' });
+          errors.push(violation.fieldError(fieldPath(path, name), violation.missing()));
           result[property] = missingPart;
         }
       }
@@ -377,7 +357,7 @@ function fieldDescriptions(fields: Readonly<Record<string, Field<unknown>>>, ali
     ...own.map(({ property, ...field }) => field),
     ...older.map(([name, [property, decoder]]) => {
       const aliasOf = own.find((field) => field.property === property);
-      if (aliasOf === undefined) throw new TypeError(`${name} is another name of no field`);
+      if (aliasOf === undefined) throw new TypeError(`${name} is an alias of an unknown field`);
       const { refusesNull, effect } = aliasOf;
       return { name, decoder, isRequired: false, refusesNull, aliasOf: aliasOf.name, ...(effect && { effect }) };
     }),
@@ -441,9 +421,8 @@ function unknownFields(value: object, known: ReadonlySet<string>, path: string):
       return [...errors, limitError(path, count, maxUnknownFields, 'unknown fields')];
     }
     const near = nearestName(key, known);
-    const hint = near === undefined ? '' : `; did you mean ${near}?`;
     const unknown = near === undefined ? 'strange' : 'misspelt';
-    errors.push({ path: fieldPath(path, key), message: `is not a known field${hint}`, unknown });
+    errors.push({ ...violation.fieldError(fieldPath(path, key), violation.unknownField(near)), unknown });
   }
   return errors;
 }

@@ -12,6 +12,7 @@ import {
   type FieldDescription,
 } from './description.ts';
 import { nearestName } from './nearest-name.ts';
+import * as violation from './violation.ts';
 
 type AnyField = RequiredField<unknown> | OptionalField<unknown> | RequiredField<never> | OptionalField<never>;
 
@@ -167,5 +168,5 @@ function fieldWarnings(field: FieldDescription, value: Readonly<Record<string, u
   if (effect === undefined || effect.type === 'refused' || !effect.warns(written, value)) {
     return effect?.type === 'none' ? [] : warningsWithin(decoder, written, at);
   }
-  return [{ path: at, message: `has no effect: ${effect.reason}`, code: 'FIELD_WITHOUT_EFFECT' }];
+  return [violation.fieldError(at, violation.ineffective(effect.reason))];
 }

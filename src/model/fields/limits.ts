@@ -3,12 +3,10 @@
  * configuration would block the event loop and reach every proxy that can see it.
  */
 
-/** A `FieldError` (decode.ts). */
-export interface LimitError {
-  readonly path: string;
-  readonly message: string;
-  readonly code: 'LIMIT_EXCEEDED';
-}
+import type { FieldError } from './violation.ts';
+
+/** A `FieldError` with the number found as `got`, and the limit as `expected`. */
+export type LimitError = FieldError & { readonly code: 'LIMIT_EXCEEDED' };
 
 /**
  * Items of a list, or entries of a map, that has no limit of its own. The largest limit of Istio's own definitions has the same value
@@ -29,6 +27,8 @@ export function limitError(path: string, count: number | string, max: number, wh
     path,
     message: `has ${count} ${what}, the limit is ${max}: divide the object into several smaller ones (LIMIT_EXCEEDED)`,
     code: 'LIMIT_EXCEEDED',
+    expected: `at most ${max} ${what}`,
+    got: String(count),
   };
 }
 

@@ -3,6 +3,7 @@
  * (Envoy documentation, "Command operators"). Envoy 1.40 refuses a listener whose format has a command that it does not
  * know, so a format is looked at before it is sent.
  */
+import * as violation from './violation.ts';
 
 type Parameters = 'none' | 'required' | 'optional';
 
@@ -81,39 +82,44 @@ const options: ReadonlyMap<string, readonly string[]> = new Map([
 const command = /%(?:([A-Z0-9_]+)(?:\(((?:[^)]|\)(?![:%]))*)\))?(?::(\d+))?)?%/y;
 
 /** What is wrong with a format; undefined when Envoy takes it. */
-export function logFormatMistake(format: string): string | undefined {
+export function logFormatViolation(format: string): violation.Violation | undefined {
   for (let at = format.indexOf('%'); at !== -1; at = format.indexOf('%', at)) {
     command.lastIndex = at;
     const found = command.exec(format);
-    if (found === null) return `has a % that begins no command of an access log: ${excerpt(format, at)}`;
-    const mistake = commandMistake(found);
+    if (found === null)
+      return violation.malformed(
+        '% must begin a command operator such as %PROTOCOL%, or be written as %%',
+        format.slice(at, at + 20),
+      );
+    const mistake = commandViolation(found);
     if (mistake !== undefined) return mistake;
     at += found[0].length;
   }
   return undefined;
 }
 
-function commandMistake([all, name, parameters, length]: RegExpExecArray): string | undefined {
+function commandViolation([all, name, parameters, length]: RegExpExecArray): violation.Violation | undefined {
   // `%%` is the sign itself.
   if (name === undefined) return undefined;
   const takes = commands.get(name);
-  if (takes === undefined) return `has ${all}, which is no command of an access log`;
-  if (takes === 'required' && !parameters) return `has ${all}, which needs parameters`;
+  if (takes === undefined) return violation.malformed(`unknown command operator ${all}`, all);
+  if (takes === 'required' && !parameters) return violation.malformed(`${all} needs parameters in parentheses`, all);
   if (takes === 'none' && (parameters !== undefined || length !== undefined)) {
-    return `has ${all}, which takes neither parameters nor a length`;
+    return violation.malformed(`${all} accepts no parameters and no length`, all);
   }
   const allowed = options.get(name);
   if (parameters && allowed !== undefined && !allowed.includes(parameters)) {
-    return `has ${all}: it takes one of ${allowed.join(', ')}`;
+    return violation.malformed(`${all} accepts only the parameters ${allowed.join(', ')}`, all);
   }
   const kind = parameters?.split(':', 1)[0] ?? '';
-  if (name === 'METADATA' && !kindsOfMetadata.includes(kind)) return `has ${all}: ${kind} is no kind of metadata`;
+  if (name === 'METADATA' && !kindsOfMetadata.includes(kind))
+    return violation.malformed(`${all} has the unknown metadata type ${JSON.stringify(kind)}`, all);
   if (/^(REQ|RESP|TRAILER)$/.test(name) && parameters!.split('?').length > 2) {
-    return `has ${all}, with more than one alternative`;
+    return violation.malformed(`${all} accepts only one alternative after "?"`, all);
   }
   return undefined;
 }
 
-function excerpt(format: string, at: number): string {
+function _excerpt(format: string, at: number): string {
   return JSON.stringify(format.slice(at, at + 20));
 }

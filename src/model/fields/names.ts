@@ -1,5 +1,7 @@
 /** What counts as a name, an address, a host: the checks that several kinds share. Each returns a mistake or undefined. */
+
 import { isIP, isIPv4 } from 'node:net';
+import * as violation from './violation.ts';
 
 const label = /^[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/i;
 
@@ -33,14 +35,16 @@ export function isHostOrWildcard(text: string): boolean {
 }
 
 /** What is wrong with a host that may be a wildcard, a partial one too: `*x.example.com`, `*-x.example.com`. */
-export function anyHostMistake(host: string): string | undefined {
-  return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostMistake(host);
+export function anyHostViolation(host: string): violation.Violation | undefined {
+  return isHostname(host.replace(/^\*-?/, '')) ? undefined : hostViolation(host);
 }
 
 /** A warning for a partial wildcard. */
-export function partialWildcardWarning(host: string): string | undefined {
+export function partialWildcardWarning(host: string): violation.Violation | undefined {
   const partial = host.startsWith('*') && host !== '*' && !host.startsWith('*.');
-  return partial ? `${host} is for every name that ends so, in other domains too: probably *. is meant` : undefined;
+  return partial
+    ? violation.doubtful(`${host} matches every name with this suffix, also in other domains; did you mean *.?`)
+    : undefined;
 }
 
 export function isIpAddress(text: string): boolean {
@@ -55,14 +59,14 @@ export function isCidr(text: string): boolean {
 }
 
 /** What is wrong with a host that may be a wildcard. */
-export function hostMistake(host: string): string | undefined {
+export function hostViolation(host: string): violation.Violation | undefined {
   if (isHostOrWildcard(host)) return undefined;
-  if (host.includes('*')) return `must be *, or *. and a domain, or a host name without *, not ${JSON.stringify(host)}`;
-  return `must be a host name, not ${JSON.stringify(host)}`;
+  if (host.includes('*')) return violation.mustBe('*, or *. and a domain, or a host name without *', host);
+  return violation.mustBe('a host name', host);
 }
 
 /** `.`, `*`, `~` or a namespace. */
-export function exportTargetMistake(target: string): string | undefined {
+export function exportTargetViolation(target: string): violation.Violation | undefined {
   if (target === '.' || target === '*' || target === '~' || isDnsLabel(target)) return undefined;
-  return `must be ".", "*", "~" or a namespace, not ${JSON.stringify(target)}`;
+  return violation.mustBe('".", "*", "~" or a namespace', target);
 }

@@ -77,12 +77,12 @@ function escaped(found: (pattern: RegExp) => RegExpExecArray | null, inClass: bo
   const code = found(hexadecimal) ?? found(octal);
   if (code) {
     const value = code[1] === undefined ? Number.parseInt(code[0].slice(1), 8) : Number.parseInt(code[1], 16);
-    return [code[0], value > 0xff ? E.left(`${code[0]} is no byte, and Envoy matches bytes`) : E.right(code[0])];
+    return [code[0], value > 0xff ? E.left(`${code[0]} is not a byte; Envoy matches bytes`) : E.right(code[0])];
   }
   const named = found(property);
   if (named) {
     const isUnknown = unknownProperties.has(named[1]!);
-    return [named[0], isUnknown ? E.left(`Envoy's RE2 has no class ${named[0]}`) : E.right(named[0])];
+    return [named[0], isUnknown ? E.left(`RE2 has no character class ${named[0]}`) : E.right(named[0])];
   }
   const [piece] = found(escape) ?? ['\\'];
   // A byte, whatever it is.

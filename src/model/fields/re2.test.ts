@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { re2Expression, re2Mistake } from './re2.ts';
+import { codedViolation } from '../../../test/fixtures/coded-error.ts';
+import { re2Expression, re2Violation } from './re2.ts';
 
 describe('a regular expression for Envoy', () => {
   it.each([
@@ -19,27 +20,34 @@ describe('a regular expression for Envoy', () => {
     '\\C',
     '[(?P<a>]',
   ])('may be %s', (regex) => {
-    expect(re2Mistake(regex)).toBeUndefined();
+    expect(re2Violation(regex)).toBeUndefined();
   });
 
   it.each([
-    ['', 'must not be empty'],
-    ['a'.repeat(1025), 'at most 1024 characters'],
     ['(?=a)b', 'lookahead'],
     ['(?<!a)b', 'lookbehind'],
-    ['(a)\\1', 'back references'],
-    ['a{1001}', '{1001} repeats more than 1000 times'],
+    ['(a)\\1', 'backreferences'],
+    ['a{1001}', '{1001} repeats more than 1,000 times'],
     ['a{2,1}', 'invalid repeat count: {2,1}'],
     ['(a', 'RE2 expression'],
     ['*a', 'RE2 expression'],
-    ['[^\\x{10FFFF}]', '\\x{10FFFF} is no byte'],
-    ['\\477', 'no byte'],
+    ['[^\\x{10FFFF}]', '\\x{10FFFF} is not a byte'],
+    ['\\477', 'not a byte'],
     ['[ü-', 'missing closing ]: [ü-'],
-    ['\\p{Garay}', 'no class \\p{Garay}'],
-    ['(a{500}){3}', '{3} repeats more than 1000'],
-    ['[a-z]{1000}.{1000}'.repeat(20), 'smaller expression'],
+    ['\\p{Garay}', 'no character class \\p{Garay}'],
+    ['(a{500}){3}', '{3} repeats more than 1,000'],
   ])('must not be %j', (regex, fragment) => {
-    expect(re2Mistake(regex)).toContain(fragment);
+    const { code, expected, message } = re2Violation(regex)!;
+    expect([code, expected]).toEqual(['FIELD_FORMAT_INVALID', 'an RE2 expression']);
+    expect(message).toContain(fragment);
+  });
+
+  it.each([
+    ['', 'FIELD_EMPTY'],
+    ['a'.repeat(1025), 'FIELD_TOO_LARGE (at most 1024 characters) got 1025'],
+    ['[a-z]{1000}.{1000}'.repeat(20), 'FIELD_TOO_LARGE'],
+  ])('must not be empty or too large', (regex, coded) => {
+    expect(codedViolation(re2Violation(regex)!)).toContain(coded);
   });
 });
 
@@ -72,6 +80,6 @@ describe('an expression matches as Envoy matches', () => {
   });
 
   it('of a mistake there is none', () => {
-    expect(() => re2Expression('(a')).toThrow('"(a" is no RE2 expression: missing closing )');
+    expect(() => re2Expression('(a')).toThrow('"(a" is not an RE2 expression: missing closing ): (a');
   });
 });

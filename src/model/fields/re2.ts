@@ -2,11 +2,13 @@
  * Regular expressions as Envoy has them: RE2 (https://github.com/google/re2/wiki/Syntax) over bytes. They are read by RE2JS,
  * a port of RE2, which is loaded for the first expression that is not plain.
  */
+
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import * as E from 'fp-ts/lib/Either.js';
 import type { RE2JS } from 're2js';
 import { asRe2js, bytesOf, textOf } from './re2-dialect.ts';
+import * as violation from './violation.ts';
 
 const maxLength = 1024;
 /** `re2.max_program_size.error_level` in the bootstrap that the agent writes. */
@@ -17,34 +19,34 @@ const plain =
   /^\^?(?:(?:[\w/ ~!@%&=:;,'"<>-]|\\[dswDSW./\-+*?()[\]{}^$|]|\.|\[\^?(?:a-z|A-Z|0-9|[\w/.:])+-?\])(?:[*+?]\??)?)*\$?$/;
 
 /** What is wrong with an expression; undefined when nothing is. */
-export function re2Mistake(regex: string, maxCharacters = maxLength): string | undefined {
-  if (regex === '') return 'must not be empty';
-  if (regex.length > maxCharacters) return `must have at most ${maxCharacters} characters, not ${regex.length}`;
-  return plain.test(regex) ? undefined : composedRe2Mistake(regex);
+export function re2Violation(regex: string, maxCharacters = maxLength): violation.Violation | undefined {
+  if (regex === '') return violation.empty();
+  if (regex.length > maxCharacters) return violation.tooLarge(maxCharacters, regex.length);
+  return plain.test(regex) ? undefined : composedRe2Violation(regex);
 }
 
 /**
  * What is wrong with an expression that was put together of others, each of them right: one may swallow what stands behind it (`\Q`), and
  * together they may be too large.
  */
-export function composedRe2Mistake(regex: string): string | undefined {
-  if (!mistakes.has(regex)) {
-    if (mistakes.size >= mostRemembered) mistakes.clear();
-    mistakes.set(regex, mistakeOf(regex));
+export function composedRe2Violation(regex: string): violation.Violation | undefined {
+  if (!violations.has(regex)) {
+    if (violations.size >= mostRemembered) violations.clear();
+    violations.set(regex, violationOf(regex));
   }
-  return mistakes.get(regex);
+  return violations.get(regex);
 }
 
 /** Objects are decoded anew when their file is saved, and expressions recur. */
-const mistakes = new Map<string, string | undefined>();
+const violations = new Map<string, violation.Violation | undefined>();
 const mostRemembered = 10_000;
 
-function mistakeOf(regex: string): string | undefined {
+function violationOf(regex: string): violation.Violation | undefined {
   const compiled = compile(regex);
-  if (E.isLeft(compiled)) return `must be an RE2 expression: ${compiled.left}`;
+  if (E.isLeft(compiled)) return violation.mustBe('an RE2 expression', regex, { hint: compiled.left });
   const size = mostInstructions(compiled.right);
   return size > maxProgramSize
-    ? `must be a smaller expression: it may take ${size} instructions, and Envoy allows ${maxProgramSize}`
+    ? violation.tooLarge(maxProgramSize, size, 'RE2 instructions, the limit of Envoy')
     : undefined;
 }
 
@@ -58,10 +60,10 @@ export interface Re2Expression {
   readonly groupCount: number;
 }
 
-/** @throws Error for an expression that {@link re2Mistake} refuses. */
+/** @throws Error for an expression that {@link re2Violation} refuses. */
 export function re2Expression(regex: string): Re2Expression {
   const compiled = compile(regex);
-  if (E.isLeft(compiled)) throw new Error(`${JSON.stringify(regex)} is no RE2 expression: ${compiled.left}`);
+  if (E.isLeft(compiled)) throw new Error(`${JSON.stringify(regex)} is not an RE2 expression: ${compiled.left}`);
   const { right } = compiled;
   return {
     matches: (text) => right.testExact(bytesOf(text)),
@@ -84,10 +86,10 @@ function compile(regex: string): E.Either<string, RE2JS> {
 }
 
 function reasonOf(description: string, piece: string): string {
-  if (/^\(\?<?[=!]/.test(piece)) return 'RE2 has no lookahead and no lookbehind';
-  if (/^\\[1-9gk]/.test(piece)) return 'RE2 has no back references';
+  if (/^\(\?<?[=!]/.test(piece)) return 'RE2 has no lookahead or lookbehind';
+  if (/^\\[1-9gk]/.test(piece)) return 'RE2 has no backreferences';
   if (description === 'invalid repeat count' && !isReversed(piece)) {
-    return `${piece} repeats more than 1000 times, with what is repeated within it`;
+    return `${piece} repeats more than 1,000 times, nested repetitions included`;
   }
   return piece === '' ? description : `${description}: ${textOf(piece)}`;
 }

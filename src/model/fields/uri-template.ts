@@ -4,6 +4,7 @@
  * Envoy 1.40 refuses one that it cannot read in a route; with one in an RBAC policy its process ends. So what is not sure
  * to be read is a mistake here; odd ones that Envoy would take (`/***`, `/a*`) are, too.
  */
+import * as violation from './violation.ts';
 
 /** Bytes of the whole field. */
 const maxLength = 256;
@@ -17,11 +18,14 @@ const segmentPattern = new RegExp(
 );
 
 /** What is wrong with a template to match with; undefined when nothing is. */
-export function uriTemplateMistake(template: string): string | undefined {
-  if (Buffer.byteLength(template) > maxLength) return `must have at most ${maxLength} characters`;
-  if (!template.startsWith('/')) return `must begin with /, not ${JSON.stringify(template)}`;
+export function uriTemplateViolation(template: string): violation.Violation | undefined {
+  if (Buffer.byteLength(template) > maxLength)
+    return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
+  if (!template.startsWith('/')) return violation.mustBe('a template that begins with /', template);
   const why = reasonAgainst(template);
-  return why && `must be a template such as /a/{name}/{rest=**}, not ${JSON.stringify(template)}: ${why}`;
+  return why === undefined
+    ? undefined
+    : violation.mustBe('a template such as /a/{name}/{rest=**}', template, { hint: why });
 }
 
 function reasonAgainst(template: string): string | undefined {
@@ -33,22 +37,22 @@ function reasonAgainst(template: string): string | undefined {
     if (segment === '') {
       // A slash at the end is no segment.
       if (index === segments.length - 1 && index > 0) return undefined;
-      return 'a segment is empty';
+      return 'empty segment';
     }
     const groups = segmentPattern.exec(segment)?.groups;
-    if (groups === undefined) return `${JSON.stringify(segment)} cannot be read`;
+    if (groups === undefined) return `invalid segment ${JSON.stringify(segment)}`;
     const { wild, name, pattern, after } = groups;
     const operator = pattern ?? wild ?? (name && '*');
     if (operator === undefined || !(operator.includes('*') || name)) continue;
-    if (severals) return `${segment} may not follow **`;
-    if (after !== undefined && index < segments.length - 1) return `nothing may follow ${segment}`;
-    if (/\*\*.*\*/.test(operator)) return 'no * may follow **';
+    if (severals) return `${segment} must not follow **`;
+    if (after !== undefined && index < segments.length - 1) return `${segment} must be the last segment`;
+    if (/\*\*.*\*/.test(operator)) return '* must not follow **';
     severals = operator.includes('**');
     if (name === undefined) continue;
-    if (names.has(name)) return `the name ${name} is given twice`;
+    if (names.has(name)) return `the name ${name} occurs twice`;
     names.add(name);
   }
-  return names.size > maxNames ? `there are more than ${maxNames} names` : undefined;
+  return names.size > maxNames ? `more than ${maxNames} names` : undefined;
 }
 
 /** Cut at slashes that are not within braces. */
@@ -57,8 +61,9 @@ function segmentsOf(template: string): readonly string[] {
 }
 
 /** What is wrong with a template to rewrite with, which has names of the matched path in braces. */
-export function uriRewriteMistake(template: string): string | undefined {
-  if (Buffer.byteLength(template) > maxLength) return `must have at most ${maxLength} characters`;
+export function uriRewriteViolation(template: string): violation.Violation | undefined {
+  if (Buffer.byteLength(template) > maxLength)
+    return violation.tooLarge(maxLength, Buffer.byteLength(template), 'bytes');
   const isRead = /^(?:\/(?:[\w.~%!$&'()+,;:@=-]|\{[A-Za-z]\w{0,15}\})*)+$/.test(template);
-  return isRead ? undefined : `must be a path such as /a/{name}, not ${JSON.stringify(template)}`;
+  return isRead ? undefined : violation.mustBe('a path such as /a/{name}', template);
 }

@@ -18,11 +18,12 @@ import {
 import { describedAs, inSchema } from '../fields/description.ts';
 import { isWildcard } from '../fields/hostname.ts';
 import { limitErrors } from '../fields/limits.ts';
-import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { hostPattern, labelPattern } from '../fields/patterns.ts';
 import { missingPart } from '../fields/readable-part.ts';
+import * as violation from '../fields/violation.ts';
 import type { DestinationRule, Subset } from './destination-rule.ts';
-import { exportTo, hostText, labels, mistakeAt, repetitions, selectorLabels } from './field-rules.ts';
+import { exportTo, hostText, labels, repetitions, selectorLabels } from './field-rules.ts';
 import { maxPortSettings, maxSubsets, maxWildcardSubsets } from './object-limits.ts';
 import { trafficPolicy } from './traffic-policy.decode.ts';
 import type { TrafficPolicy } from './traffic-policy.ts';
@@ -32,7 +33,7 @@ const subset: Decoder<Subset> = struct<Subset>({
   name: required(
     inSchema(
       refine(name, (value, path) =>
-        mistakeAt(path, isDnsLabel(value) ? undefined : `must be a DNS label, not ${JSON.stringify(value)}`),
+        violation.errorsAt(path, isDnsLabel(value) ? undefined : violation.mustBe('a DNS label', value)),
       ),
       { pattern: labelPattern, maxLength: 63 },
     ),
@@ -45,7 +46,7 @@ const subset: Decoder<Subset> = struct<Subset>({
 const selector = struct<WorkloadSelector>({ labels: withDefault(selectorLabels, {}, 'matchLabels') });
 
 const uniqueSubsets = {
-  rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must have each name once' }],
+  rules: [{ rule: 'self.all(a, self.exists_one(b, b.name == a.name))', message: 'must not repeat a name' }],
 };
 
 /** What is rejected for its size is not decoded first: that alone would take long. */
@@ -73,7 +74,7 @@ function settingsErrors(policies: readonly unknown[], path: string): FieldError[
 export const destinationRule: Decoder<DestinationRule> = refine(
   withoutTooManySettings(
     struct<DestinationRule>({
-      host: required(inSchema(hostText(anyHostMistake), { pattern: hostPattern })),
+      host: required(inSchema(hostText(anyHostViolation), { pattern: hostPattern })),
       trafficPolicy: optional(trafficPolicy),
       subsets: optional(inSchema(list(subset, maxSubsets), uniqueSubsets)),
       exportTo: optional(exportTo),
@@ -108,13 +109,16 @@ export function decodeDestinationRule(value: unknown, namespace: string): Decode
 function selectorReachErrors(rule: DestinationRule, namespace: string): FieldError[] {
   if (rule.workloadSelector === undefined || rule.exportTo === undefined) return [];
   const own = rule.exportTo.every((target) => target === '.' || target === namespace);
-  return mistakeAt('exportTo', own ? undefined : 'must be "." or the own namespace when workloadSelector is given');
+  return violation.errorsAt(
+    'exportTo',
+    own ? undefined : violation.conflict('must be ["."] or the namespace of the object when workloadSelector is set'),
+  );
 }
 
 /** What is allowed and probably not meant (§4.5). */
 export function destinationRuleWarnings(rule: DestinationRule): FieldError[] {
   return [
-    ...mistakeAt('host', partialWildcardWarning(rule.host)),
+    ...violation.errorsAt('host', partialWildcardWarning(rule.host)),
     ...localityWarnings(rule.trafficPolicy, 'trafficPolicy'),
     ...(rule.subsets ?? []).flatMap((item, index) =>
       localityWarnings(item.trafficPolicy, `subsets[${index}].trafficPolicy`, rule.trafficPolicy),
@@ -127,7 +131,12 @@ function localityWarnings(policy: TrafficPolicy | undefined, path: string, paren
   const locality = policy?.loadBalancer?.localityLbSetting;
   const failsOver = (locality?.failover?.length ?? 0) + (locality?.failoverPriority?.length ?? 0) > 0;
   if (!failsOver || (policy?.outlierDetection ?? parent?.outlierDetection) !== undefined) return [];
-  return [{ path: `${path}.loadBalancer.localityLbSetting`, message: 'has no effect without outlierDetection' }];
+  return [
+    violation.fieldError(
+      `${path}.loadBalancer.localityLbSetting`,
+      violation.ineffective('failover needs outlierDetection'),
+    ),
+  ];
 }
 
 /** A rule without a workloadSelector gives its Secret to gateways only: a warning where no gateway routes to the host. */
@@ -149,8 +158,10 @@ export function credentialWarnings(rule: DestinationRule): FieldError[] {
       })),
     ])
     .filter(({ tls }) => tls?.credentialName !== undefined)
-    .map(({ path }) => ({
-      path: `${path}.tls.credentialName`,
-      message: 'is for gateways only: sidecars are given it by a rule with a workloadSelector',
-    }));
+    .map(({ path }) =>
+      violation.fieldError(
+        `${path}.tls.credentialName`,
+        violation.doubtful('applies to gateways only; sidecars need a rule with a workloadSelector'),
+      ),
+    );
 }

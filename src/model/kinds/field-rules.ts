@@ -1,4 +1,5 @@
 /** Rules that several kinds have in common (§4.5). */
+
 import {
   type Decoder,
   dictionary,
@@ -13,25 +14,24 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
-import { exportTargetMistake, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
+import { exportTargetViolation, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
 import { exportTargetPattern } from '../fields/patterns.ts';
+import * as violation from '../fields/violation.ts';
 import type { WorkloadSelector } from './workload-selector.ts';
 
 /** Envoy refuses a listener with another value of a header. */
-export function lineMistake(value: string): string | undefined {
+export function lineViolation(value: string): violation.Violation | undefined {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what must not be in it
-  return /[\u0000\n\r]/.test(value) ? 'must be one line' : undefined;
+  return /[\u0000\n\r]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
 /** The name of a file: none has a NUL (POSIX, Pathname), and what is before it would be another file's. */
 export const fileName: Decoder<string> = refine(name, (value, path) =>
-  mistakeAt(path, value.includes('\0') ? 'must be the name of a file, in which there is no NUL character' : undefined),
+  violation.errorsAt(
+    path,
+    value.includes('\0') ? violation.notAllowed('must be a file name without NUL characters') : undefined,
+  ),
 );
-
-/** One mistake at a field, when there is one. */
-export function mistakeAt(path: string, message: string | undefined): FieldError[] {
-  return message === undefined ? [] : [{ path, message }];
-}
 
 /** Says for each element that came before where it is a repetition. */
 export function repetitions<A>(
@@ -48,7 +48,12 @@ export function repetitions<A>(
     if (earlier === undefined) first.set(key, index);
     return earlier === undefined
       ? []
-      : [{ path: path(index), message: `repeats the ${what} ${key} of ${path(earlier)}` }];
+      : [
+          violation.fieldError(
+            path(index),
+            violation.duplicate(`repeats the ${what} ${key} of ${path(earlier)}`, key, path(earlier)),
+          ),
+        ];
   });
 }
 
@@ -56,17 +61,17 @@ export function repetitions<A>(
  * A host, as it is compared: names of DNS have no case (RFC 4343), and Envoy refuses a configuration in which one host is there in
  * two spellings.
  */
-export function hostText(mistakeOf: (host: string) => string | undefined): Decoder<string> {
+export function hostText(violationOf: (host: string) => violation.Violation | undefined): Decoder<string> {
   return mapped(
-    refine(name, (host, path) => mistakeAt(path, mistakeOf(host))),
+    refine(name, (host, path) => violation.errorsAt(path, violationOf(host))),
     (host) => host.toLowerCase(),
   );
 }
 
 /** `[namespace/]host`: namespaces do have a case. */
-export function scopedHostText(mistakeOf: (text: string) => string | undefined): Decoder<string> {
+export function scopedHostText(violationOf: (text: string) => violation.Violation | undefined): Decoder<string> {
   return mapped(
-    refine(name, (text, path) => mistakeAt(path, mistakeOf(text))),
+    refine(name, (text, path) => violation.errorsAt(path, violationOf(text))),
     (text) => `${text.slice(0, text.indexOf('/') + 1)}${text.slice(text.indexOf('/') + 1).toLowerCase()}`,
   );
 }
@@ -79,19 +84,21 @@ export const labels: Decoder<Readonly<Record<string, string>>> = refine(dictiona
 
 /** Of labels that are no labels of Kubernetes. */
 export function labelErrors(map: Readonly<Record<string, string>>, path: string): FieldError[] {
-  return Object.entries(map).flatMap(([key, value]) => mistakeAt(fieldPath(path, key), labelMistake(key, value)));
+  return Object.entries(map).flatMap(([key, value]) =>
+    violation.errorsAt(fieldPath(path, key), labelViolation(key, value)),
+  );
 }
 
 const labelName = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 
-function labelMistake(key: string, value: string): string | undefined {
+function labelViolation(key: string, value: string): violation.Violation | undefined {
   const slash = key.lastIndexOf('/');
   const prefix = slash < 0 ? undefined : key.slice(0, slash);
   if (!labelName.test(key.slice(slash + 1)) || (prefix !== undefined && !isHostname(prefix))) {
-    return `must have a label key such as app or example.com/app, not ${JSON.stringify(key)}`;
+    return violation.mustBe('a label key such as app or example.com/app', key);
   }
   if (value === '' || labelName.test(value)) return undefined;
-  return `must be a label value (letters, digits, "-", "_" and ".", a letter or digit at both ends), not ${JSON.stringify(value)}`;
+  return violation.mustBe('a label value (letters, digits, "-", "_" and ".", a letter or digit at both ends)', value);
 }
 
 const withoutWildcard = inSchema(text, { pattern: '^[^*]*$' });
@@ -102,8 +109,10 @@ export const selectorLabels: Decoder<Readonly<Record<string, string>>> = refine(
   (map, path) => {
     return Object.entries(map).flatMap(([key, value]) => {
       const at = fieldPath(path, key);
-      if (key === '') return [{ path: at, message: 'a label of a selector must have a key' }];
-      return `${key}${value}`.includes('*') ? [{ path: at, message: 'a selector must not have a wildcard' }] : [];
+      if (key === '') return [violation.fieldError(at, violation.empty('a selector label needs a key'))];
+      return `${key}${value}`.includes('*')
+        ? [violation.fieldError(at, violation.notAllowed('must not have a wildcard', value))]
+        : [];
     });
   },
 );
@@ -116,24 +125,26 @@ export const workloadSelector: Decoder<WorkloadSelector> = struct<WorkloadSelect
 export const exportTo: Decoder<readonly string[]> = refine(
   list(inSchema(name, { pattern: exportTargetPattern })),
   (targets, path) => [
-    ...targets.flatMap((target, index) => mistakeAt(`${path}[${index}]`, exportTargetMistake(target))),
+    ...targets.flatMap((target, index) => violation.errorsAt(`${path}[${index}]`, exportTargetViolation(target))),
     ...repetitions(
       targets,
       (target) => target,
       (index) => `${path}[${index}]`,
       'namespace',
     ),
-    ...(targets.includes('~') && targets.length > 1 ? [{ path, message: '"~" (nobody) must stand alone' }] : []),
+    ...(targets.includes('~') && targets.length > 1
+      ? [violation.fieldError(path, violation.conflict('"~" (no namespace) must be the only entry'))]
+      : []),
     ...(targets.includes('*') && targets.includes('.')
-      ? [{ path, message: '"*" includes "."; give one of them' }]
+      ? [violation.fieldError(path, violation.conflict('"*" includes ".": use one of them'))]
       : []),
   ],
 );
 
 /** Where a server or listener binds: an IP, `unix:///path`, or `unix://@name` (a socket without a file). */
-export function bindMistake(bind: string): string | undefined {
+export function bindViolation(bind: string): violation.Violation | undefined {
   if (isIpAddress(bind) || isUnixAddress(bind)) return undefined;
-  return `must be an IP address or unix:///PATH, not ${JSON.stringify(bind)}${relativeSocketHint(bind)}`;
+  return violation.mustBe('an IP address or unix:///PATH', bind, { hint: relativeSocketHint(bind) });
 }
 
 /** A path from the root to a file, or an abstract name. */
@@ -147,15 +158,15 @@ export function meansUnixAddress(address: string | undefined): boolean {
 }
 
 /** A relative path is one of whatever folder Envoy was started in: what was probably meant. */
-export function relativeSocketHint(address: string): string {
+export function relativeSocketHint(address: string): string | undefined {
   const place = /^unix:(?:\/\/(?!\/))?\/?(.*[^/])$/.exec(address)?.[1];
-  if (place === undefined) return '';
-  return `: a path begins at the root; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
+  if (place === undefined) return undefined;
+  return `the path must be absolute; did you mean unix://${place.startsWith('@') ? '' : '/'}${place}?`;
 }
 
 /** An IP or a range of them. */
-export function subnetMistake(subnet: string): string | undefined {
+export function subnetViolation(subnet: string): violation.Violation | undefined {
   return isIpAddress(subnet) || isCidr(subnet)
     ? undefined
-    : `must be an IP address or a range such as 10.0.0.0/8, not ${JSON.stringify(subnet)}`;
+    : violation.mustBe('an IP address or a CIDR such as 10.0.0.0/8', subnet);
 }

@@ -17,16 +17,10 @@ import {
 import { inSchema } from '../fields/description.ts';
 import { withoutEffect } from '../fields/effect.ts';
 import { limitErrors } from '../fields/limits.ts';
-import { anyHostMistake, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
+import { anyHostViolation, isDnsLabel, partialWildcardWarning } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
-import {
-  bindMistake,
-  meansUnixAddress,
-  mistakeAt,
-  repetitions,
-  scopedHostText,
-  selectorLabels,
-} from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { bindViolation, meansUnixAddress, repetitions, scopedHostText, selectorLabels } from './field-rules.ts';
 import type { Gateway, Server, ServerPort } from './gateway.ts';
 import { maxServerHosts, maxServers } from './object-limits.ts';
 import { portProtocol, protocolPattern } from './port-protocol.ts';
@@ -36,7 +30,7 @@ const serverPort = struct<ServerPort>({
   number: required(integer(0, 65535)),
   name: required(name),
   protocol: required(portProtocol(['UDP', 'HTTP_PROXY'])),
-  targetPort: withoutEffect(optional(count), 'the port of the Service in front of the gateway decides'),
+  targetPort: withoutEffect(optional(count), 'the Service of the gateway determines the port'),
 });
 
 const server: Decoder<Server> = inSchema(
@@ -44,13 +38,10 @@ const server: Decoder<Server> = inSchema(
     struct<Omit<Server, 'closed'>>({
       name: optional(name),
       port: required(serverPort),
-      bind: optional(refine(name, (bind, path) => mistakeAt(path, bindMistake(bind)))),
-      hosts: required(nonEmptyList(inSchema(scopedHostText(gatewayHostMistake), { pattern: scopedHostPattern }))),
+      bind: optional(refine(name, (bind, path) => violation.errorsAt(path, bindViolation(bind)))),
+      hosts: required(nonEmptyList(inSchema(scopedHostText(gatewayHostViolation), { pattern: scopedHostPattern }))),
       ...restrictions({ tls: restricting(optional(serverTls)) }),
-      defaultEndpoint: withoutEffect(
-        optional(name),
-        'a VirtualService that is bound to the Gateway says where requests go',
-      ),
+      defaultEndpoint: withoutEffect(optional(name), 'a VirtualService bound to the Gateway selects the destination'),
     }),
     serverErrors,
   ),
@@ -93,16 +84,16 @@ export const gateway: Decoder<Gateway> = refine(
 );
 
 /** `[namespace/]host`. */
-function gatewayHostMistake(text: string): string | undefined {
+function gatewayHostViolation(text: string): violation.Violation | undefined {
   const parts = text.split('/');
-  if (parts.length > 2) return `must be a host or namespace/host, not ${JSON.stringify(text)}`;
+  if (parts.length > 2) return violation.mustBe('a host or namespace/host', text);
   const namespace = parts.length === 2 ? parts[0]! : '*';
   const host = parts.at(-1)!;
   if (namespace !== '*' && namespace !== '.' && !isDnsLabel(namespace)) {
-    return `must have a namespace, "." or "*" before the slash, not ${JSON.stringify(namespace)}`;
+    return violation.mustBe('a host with a namespace, "." or "*" before the slash', namespace);
   }
-  if (host !== '*' && !host.includes('.')) return `must be a full host name: ${JSON.stringify(host)} has no dot`;
-  return anyHostMistake(host);
+  if (host !== '*' && !host.includes('.')) return violation.mustBe('a fully qualified host name', host);
+  return anyHostViolation(host);
 }
 
 function serverErrors(spec: Server, path: string): FieldError[] {
@@ -110,32 +101,43 @@ function serverErrors(spec: Server, path: string): FieldError[] {
   const secure = port.protocol === 'HTTPS' || port.protocol === 'TLS';
   const onSocket = meansUnixAddress(spec.bind);
   const redirectsOnly = tls?.httpsRedirect === true && port.protocol === 'HTTP';
-  const errors = mistakeAt(
+  const errors = violation.errorsAt(
     `${fieldPath(path, 'port')}.number`,
-    port.number === 0 && !onSocket ? 'must be from 1 to 65535 (0 only with a unix bind)' : undefined,
+    port.number === 0 && !onSocket
+      ? violation.outOfRange('from 1 to 65535 (0 only with a unix bind)', port.number)
+      : undefined,
   );
   if (port.number !== 0 && onSocket) {
-    errors.push({
-      path: `${fieldPath(path, 'port')}.number`,
-      message: 'must be 0 with a unix bind, which has no port',
-    });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'port')}.number`,
+        violation.outOfRange('0 with a unix bind', port.number),
+      ),
+    );
   }
   if (secure && tls === undefined) {
-    errors.push({ path: fieldPath(path, 'tls'), message: `is required with protocol ${port.protocol}` });
+    errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.missing(`with protocol ${port.protocol}`)));
   }
   if (!secure && tls !== undefined && !redirectsOnly) {
-    errors.push({ path: fieldPath(path, 'tls'), message: `must not be given with protocol ${port.protocol}` });
+    errors.push(violation.fieldError(fieldPath(path, 'tls'), violation.excluded(`with protocol ${port.protocol}`)));
   }
   for (const [index, host] of spec.hosts.entries()) {
     // Envoy refuses a listener whose chains match the SNI by one.
     if (!secure || partialWildcardWarning(host.slice(host.indexOf('/') + 1)) === undefined) continue;
-    errors.push({
-      path: `${fieldPath(path, 'hosts')}[${index}]`,
-      message: `must be *, or *. and a domain, or a host name with protocol ${port.protocol}: an SNI is matched by no other`,
-    });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'hosts')}[${index}]`,
+        violation.mustBe(`*, or *. and a domain, or a host name with protocol ${port.protocol}`, host),
+      ),
+    );
   }
   if (port.protocol === 'HTTP' && redirectsOnly && tls.mode !== 'PASSTHROUGH') {
-    errors.push({ path: `${fieldPath(path, 'tls')}.mode`, message: 'must not be given with httpsRedirect on HTTP' });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'tls')}.mode`,
+        violation.excluded('together with httpsRedirect on protocol HTTP'),
+      ),
+    );
   }
   return errors;
 }
@@ -144,7 +146,10 @@ function serverErrors(spec: Server, path: string): FieldError[] {
 export function gatewayWarnings(spec: Gateway): FieldError[] {
   return spec.servers.flatMap(({ tls, port, hosts }, index) => {
     const partial = hosts.flatMap((host, place) =>
-      mistakeAt(`servers[${index}].hosts[${place}]`, partialWildcardWarning(host.slice(host.indexOf('/') + 1))),
+      violation.errorsAt(
+        `servers[${index}].hosts[${place}]`,
+        partialWildcardWarning(host.slice(host.indexOf('/') + 1)),
+      ),
     );
     if (tls === undefined) return partial;
     const path = `servers[${index}].tls`;
@@ -152,7 +157,10 @@ export function gatewayWarnings(spec: Gateway): FieldError[] {
     const unseen = tls.httpsRedirect === true && !seesRequests;
     return [
       ...partial,
-      ...mistakeAt(`${path}.httpsRedirect`, unseen ? 'has no effect: the server sees no requests' : undefined),
+      ...violation.errorsAt(
+        `${path}.httpsRedirect`,
+        unseen ? violation.ineffective('the server does not decrypt requests') : undefined,
+      ),
       ...serverTlsWarnings(tls, path),
     ];
   });

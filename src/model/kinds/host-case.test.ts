@@ -1,13 +1,15 @@
 /** Names of hosts are the same whatever their case (RFC 4343): objects that spell one differently are about the same host. */
+
 import { expect, test } from 'vitest';
 import { stringify } from 'yaml';
+import { codedField } from '../../../test/fixtures/coded-error.ts';
 import { readConfigFile } from '../config/config-file.ts';
 
 function read(kind: string, spec: object, group = 'networking.istio.io'): { spec: unknown; errors: string[] } {
   const text = stringify({ apiVersion: `${group}/v1`, kind, metadata: { name: 'a', namespace: 'shop' }, spec });
   const { configs, problems } = readConfigFile('a.yaml', text, { creationTimestamp: 0 });
   const errors = problems.filter(({ severity }) => severity === 'error');
-  return { spec: configs[0]?.spec, errors: errors.map(({ field, message }) => `${field}: ${message}`) };
+  return { spec: configs[0]?.spec, errors: errors.map(codedField) };
 }
 
 const to = { destination: { host: 'Cart.Test', port: { number: 80 } } };
@@ -55,8 +57,12 @@ test.each<[string, object, object]>([
 });
 
 test.each<[string, object, string]>([
-  ['VirtualService', { hosts: ['a.test', 'A.test'], http: [{ route: [to] }] }, 'spec.hosts[1]: a.test repeats'],
-  ['ServiceEntry', { hosts: ['a.test', 'A.TEST'], ports: [port] }, 'spec.hosts[1]: repeats the host a.test'],
+  [
+    'VirtualService',
+    { hosts: ['a.test', 'A.test'], http: [{ route: [to] }] },
+    'spec.hosts[1]: FIELD_DUPLICATE got "a.test"',
+  ],
+  ['ServiceEntry', { hosts: ['a.test', 'A.TEST'], ports: [port] }, 'spec.hosts[1]: FIELD_DUPLICATE got "a.test"'],
 ])('%s: a host in two spellings is there twice', (kind, spec, message) => {
   expect(read(kind, spec).errors.join('\n')).toContain(message);
 });
@@ -70,8 +76,10 @@ test('the Gateway API takes lower case alone, as its definitions say', () => {
     gatewayClassName: 'istio',
     listeners: [{ name: 'a', port: 80, protocol: 'HTTP', hostname: 'A.test' }],
   };
-  expect(read('Gateway', spec, 'gateway.networking.k8s.io').errors.join()).toContain('a host name in lower case');
+  expect(read('Gateway', spec, 'gateway.networking.k8s.io').errors.join()).toContain(
+    'spec.listeners[0].hostname: FIELD_FORMAT_INVALID got "A.test"',
+  );
   expect(read('HTTPRoute', { hostnames: ['A.test'] }, 'gateway.networking.k8s.io').errors.join()).toContain(
-    'a host name in lower case',
+    'spec.hostnames[0]: FIELD_FORMAT_INVALID got "A.test"',
   );
 });

@@ -1,20 +1,23 @@
 /** Rules of locality load balancing (§3.3). A locality is `region[/zone[/subzone]]`, each part may be `*`. */
+
 import { type FieldError, fieldPath } from '../fields/decode.ts';
+import * as violation from '../fields/violation.ts';
 import type { LocalityLoadBalancerSetting } from './traffic-policy.ts';
 
 export function localityErrors(setting: LocalityLoadBalancerSetting, path: string): FieldError[] {
   const { distribute = [], failover = [], failoverPriority = [] } = setting;
   const errors: FieldError[] = [];
   if (distribute.length > 0 && (failover.length > 0 || failoverPriority.length > 0)) {
-    errors.push({ path, message: 'distribute excludes failover and failoverPriority' });
+    errors.push(violation.fieldError(path, violation.exclusive(['distribute', 'failover or failoverPriority'])));
   }
   for (const [index, { from, to }] of distribute.entries()) {
     const at = `${fieldPath(path, 'distribute')}[${index}]`;
     const sum = Object.values(to).reduce((total, weight) => total + weight, 0);
-    if (sum !== 100) errors.push({ path: fieldPath(at, 'to'), message: `weights must sum to 100, not ${sum}` });
-    errors.push(...localityMistake(from, fieldPath(at, 'from')));
+    if (sum !== 100)
+      errors.push(violation.fieldError(fieldPath(at, 'to'), violation.outOfRange('weights with the sum 100', sum)));
+    errors.push(...localityViolation(from, fieldPath(at, 'from')));
     for (const locality of Object.keys(to))
-      errors.push(...localityMistake(locality, fieldPath(fieldPath(at, 'to'), locality)));
+      errors.push(...localityViolation(locality, fieldPath(fieldPath(at, 'to'), locality)));
     errors.push(...overlaps(Object.keys(to), fieldPath(at, 'to')));
   }
   errors.push(
@@ -25,22 +28,24 @@ export function localityErrors(setting: LocalityLoadBalancerSetting, path: strin
   );
   for (const [index, { from, to }] of failover.entries()) {
     const at = `${fieldPath(path, 'failover')}[${index}]`;
-    if (from === to) errors.push({ path: at, message: `from and to must differ, both are ${from}` });
+    if (from === to)
+      errors.push(violation.fieldError(at, violation.conflict(`from and to must differ, both are ${from}`)));
     for (const [field, region] of Object.entries({ from, to })) {
       if (/[/*]/.test(region))
-        errors.push({ path: fieldPath(at, field), message: 'must be a region, without zone or *' });
+        errors.push(violation.fieldError(fieldPath(at, field), violation.mustBe('a region without zone or *', region)));
     }
   }
   return errors;
 }
 
-function localityMistake(locality: string, path: string): FieldError[] {
+function localityViolation(locality: string, path: string): FieldError[] {
   const parts = locality.split('/');
   if (parts.length > 3 || parts.includes('')) {
-    return [{ path, message: `must be region, region/zone or region/zone/subzone, not ${JSON.stringify(locality)}` }];
+    return [violation.fieldError(path, violation.mustBe('region, region/zone or region/zone/subzone', locality))];
   }
   const star = parts.indexOf('*');
-  if (star >= 0 && star < parts.length - 1) return [{ path, message: 'a * must be the last part' }];
+  if (star >= 0 && star < parts.length - 1)
+    return [violation.fieldError(path, violation.mustBe('a locality with * in the last part only', locality))];
   return [];
 }
 
@@ -48,7 +53,9 @@ function localityMistake(locality: string, path: string): FieldError[] {
 function overlaps(localities: readonly string[], path: string): FieldError[] {
   return localities.flatMap((locality, index) => {
     const other = localities.slice(0, index).find((earlier) => covers(earlier, locality) || covers(locality, earlier));
-    return other === undefined ? [] : [{ path, message: `${locality} and ${other} overlap` }];
+    return other === undefined
+      ? []
+      : [violation.fieldError(path, violation.conflict(`${locality} and ${other} overlap`))];
   });
 }
 

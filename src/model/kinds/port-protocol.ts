@@ -2,6 +2,7 @@ import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type Decoder, fail, text } from '../fields/decode.ts';
 import { describedAs } from '../fields/description.ts';
 import type { Protocol } from '../fields/protocol.ts';
+import * as violation from '../fields/violation.ts';
 
 const byName: Readonly<Record<string, Protocol>> = {
   HTTP: 'HTTP',
@@ -25,7 +26,7 @@ export function portProtocol(except: readonly Protocol[] = []): Decoder<Protocol
     (value: unknown, path: string): Decoded<Protocol> => {
       const protocol = typeof value === 'string' ? byName[value.toUpperCase()] : undefined;
       if (protocol !== undefined && !except.includes(protocol)) return E.right(protocol);
-      return fail(path, `must be one of ${names.join(', ')}, not ${JSON.stringify(value)}`);
+      return fail(path, violation.unknownValue(names, value));
     },
     { type: 'narrowed', of: text, by: { pattern: protocolPattern(except) } },
   );

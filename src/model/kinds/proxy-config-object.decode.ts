@@ -1,10 +1,10 @@
 import { count, type Decoder, dictionary, fieldPath, optional, refine, struct, text } from '../fields/decode.ts';
 import { withoutEffect } from '../fields/effect.ts';
-import { mistakeAt } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
 import { scopeFields } from './policies/policy-target.decode.ts';
 import type { ProxyConfigObject } from './proxy-config-object.ts';
 
-const notInjected = 'only injection of sidecars, which is not part of this control plane, applies it';
+const notInjected = 'only a sidecar injector applies it, and this control plane has none';
 
 /** A ProxyConfig's `spec`. */
 export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigObject>({
@@ -14,7 +14,10 @@ export const proxyConfigObject: Decoder<ProxyConfigObject> = struct<ProxyConfigO
     optional(
       refine(dictionary(text), (variables, path) =>
         Object.keys(variables).flatMap((variable) =>
-          mistakeAt(fieldPath(path, variable), /^[^=\0]+$/.test(variable) ? undefined : 'is no name of a variable'),
+          violation.errorsAt(
+            fieldPath(path, variable),
+            /^[^=\0]+$/.test(variable) ? undefined : violation.mustBe('the name of an environment variable', variable),
+          ),
         ),
       ),
     ),

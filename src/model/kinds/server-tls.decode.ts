@@ -1,4 +1,5 @@
 /** TLS of a gateway's server, or of a sidecar's ingress listener (§4.5 Gateway). */
+
 import {
   boolean,
   type Decoder,
@@ -15,8 +16,9 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
+import * as violation from '../fields/violation.ts';
 import { checksClients, clientAuthority } from './client-authority.ts';
-import { fileName, mistakeAt, repetitions } from './field-rules.ts';
+import { fileName, repetitions } from './field-rules.ts';
 import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
 
 const tlsVersions = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'] as const;
@@ -48,7 +50,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
         verifyCertificateSpki: optional(
           list(
             inSchema(
-              refine(name, (hash, path) => mistakeAt(path, spkiMistake(hash))),
+              refine(name, (hash, path) => violation.errorsAt(path, spkiViolation(hash))),
               { pattern: '^[A-Za-z0-9+/]{43}=$' },
             ),
           ),
@@ -56,7 +58,7 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
         verifyCertificateHash: optional(
           list(
             inSchema(
-              refine(name, (hash, path) => mistakeAt(path, hashMistake(hash))),
+              refine(name, (hash, path) => violation.errorsAt(path, hashViolation(hash))),
               { pattern: '^(?i:[0-9a-f]{64}|[0-9a-f]{2}(?::[0-9a-f]{2}){31})$' },
             ),
           ),
@@ -82,16 +84,16 @@ export const serverTls: Decoder<ServerTlsSettings> = inSchema(
 );
 
 /** Envoy refuses the listener for any other. */
-function hashMistake(hash: string): string | undefined {
+function hashViolation(hash: string): violation.Violation | undefined {
   return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
     ? undefined
-    : `must be the SHA-256 of a certificate: 64 hexadecimal digits, not ${JSON.stringify(hash)}`;
+    : violation.mustBe('the SHA-256 of a certificate in 64 hexadecimal digits', hash);
 }
 
-function spkiMistake(hash: string): string | undefined {
+function spkiViolation(hash: string): violation.Violation | undefined {
   return /^[A-Za-z0-9+/]{43}=$/.test(hash)
     ? undefined
-    : `must be the SHA-256 of a public key in base64 (44 characters), not ${JSON.stringify(hash)}`;
+    : violation.mustBe('the SHA-256 of a public key in base64 (44 characters)', hash);
 }
 
 const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
@@ -117,25 +119,37 @@ function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
   if (tls.mode === 'ISTIO_MUTUAL') {
     const roots = (['caCertificates', 'caCertCredentialName'] as const).filter((field) => tls[field] !== undefined);
     const given = [...ways, ...roots];
-    return mistakeAt(path, given.length > 0 ? `must not have ${given.join(', ')} with ISTIO_MUTUAL` : undefined);
+    return violation.errorsAt(
+      path,
+      given.length > 0
+        ? violation.conflict(`must not have ${violation.listed(given)} with mode ISTIO_MUTUAL`)
+        : undefined,
+    );
   }
   const exclusive = isFromSecret(tls) ? ways.filter((way) => way !== inFiles) : ways;
-  const errors = mistakeAt(path, exclusive.length > 1 ? `must have only one of ${exclusive.join(', ')}` : undefined);
+  const errors = violation.errorsAt(path, exclusive.length > 1 ? violation.exclusive(exclusive) : undefined);
   if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
   const fromSecret = isFromSecret(tls);
   if (tls.mode === 'SIMPLE' && tls.caCrl !== undefined && !fromSecret) {
-    errors.push({ path: fieldPath(path, 'caCrl'), message: 'must not be given with mode SIMPLE: use MUTUAL' });
+    errors.push(violation.fieldError(fieldPath(path, 'caCrl'), violation.excluded('with mode SIMPLE: use MUTUAL')));
   }
   if (fromSecret) return errors;
   if ((tls.tlsCertificates?.length ?? 0) > 0) {
     const open = checksClients(tls) && clientAuthority(tls) === undefined;
-    const needed = `is required with mode ${tls.mode}, here or in tlsCertificates, or else caCertCredentialName`;
-    return [...errors, ...mistakeAt(fieldPath(path, 'caCertificates'), open ? needed : undefined)];
+    const needed = violation.missing(
+      `with mode ${tls.mode}, here or in tlsCertificates, unless caCertCredentialName is set`,
+    );
+    return [...errors, ...violation.errorsAt(fieldPath(path, 'caCertificates'), open ? needed : undefined)];
   }
   const needed = tls.mode === 'SIMPLE' ? files.slice(0, 2) : files;
   for (const field of needed) {
     if (tls[field] !== undefined || (field === 'caCertificates' && tls.caCertCredentialName !== undefined)) continue;
-    errors.push({ path: fieldPath(path, field), message: `is required with mode ${tls.mode}, or else credentialName` });
+    errors.push(
+      violation.fieldError(
+        fieldPath(path, field),
+        violation.missing(`with mode ${tls.mode} unless credentialName is set`),
+      ),
+    );
   }
   return errors;
 }
@@ -145,7 +159,12 @@ function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
     tlsVersions.indexOf(version ?? 'TLS_AUTO');
   const [min, max] = [rank(tls.minProtocolVersion), rank(tls.maxProtocolVersion)];
   const crossed = min > 0 && max > 0 && min > max;
-  return mistakeAt(fieldPath(path, 'minProtocolVersion'), crossed ? 'must not be above maxProtocolVersion' : undefined);
+  return violation.errorsAt(
+    fieldPath(path, 'minProtocolVersion'),
+    crossed
+      ? violation.outOfRange(`at most maxProtocolVersion, ${tls.maxProtocolVersion}`, tls.minProtocolVersion)
+      : undefined,
+  );
 }
 
 /** TLS 1.2 suites that Envoy's BoringSSL knows. */
@@ -197,20 +216,19 @@ function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
       ? [...ofClients, 'caCrl' as const]
       : [];
   const inVain = goesThrough
-    ? `has no effect with mode ${tls.mode}, in which TLS does not end here`
-    : 'restricts nobody with mode SIMPLE, in which clients show no certificates: use MUTUAL';
+    ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
+    : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
   const given = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
   const empty = ofClients.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
   const instead = isFromSecret(tls) && !goesThrough ? files.filter((field) => tls[field] !== undefined) : [];
   return [
-    ...given.map((field) => ({ path: fieldPath(path, field), message: inVain })),
-    ...empty.map((field) => ({ path: fieldPath(path, field), message: 'is empty, and restricts nobody' })),
+    ...given.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
+    ...empty.map((field) => violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty'))),
     ...instead
       .filter((field) => !(given as readonly string[]).includes(field))
-      .map((field) => ({
-        path: fieldPath(path, field),
-        message: 'is not used: credentialName says where it comes from',
-      })),
+      .map((field) =>
+        violation.fieldError(fieldPath(path, field), violation.ineffective('credentialName is used instead')),
+      ),
   ];
 }
 
@@ -220,9 +238,9 @@ export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldEr
   return [
     ...unusedFields(tls, path),
     ...suites.flatMap((suite, index) => {
-      return mistakeAt(
+      return violation.errorsAt(
         at(index),
-        knownCipherSuites.has(suite) ? undefined : `${suite} is not known and will be ignored`,
+        knownCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
       );
     }),
     ...repetitions(suites, (suite) => suite, at, 'cipher suite'),

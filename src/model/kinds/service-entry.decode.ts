@@ -18,18 +18,11 @@ import {
 import { inSchema } from '../fields/description.ts';
 import { isWildcard } from '../fields/hostname.ts';
 import { limitErrors } from '../fields/limits.ts';
-import { anyHostMistake, isCidr, isHostname, isIpAddress, partialWildcardWarning } from '../fields/names.ts';
+import { anyHostViolation, isCidr, isHostname, isIpAddress, partialWildcardWarning } from '../fields/names.ts';
 import { hostPattern, subnetPattern } from '../fields/patterns.ts';
 import { isHttp, isTcp, isTls, protocolOf } from '../fields/protocol.ts';
-import {
-  exportTo,
-  hostText,
-  meansUnixAddress,
-  mistakeAt,
-  repetitions,
-  subnetMistake,
-  workloadSelector,
-} from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { exportTo, hostText, meansUnixAddress, repetitions, subnetViolation, workloadSelector } from './field-rules.ts';
 import type { MetadataTexts } from './kind.ts';
 import {
   maxServiceEntryAltNames,
@@ -58,7 +51,7 @@ const servicePort = mapped(
 );
 
 const uniquePorts = {
-  rules: [{ rule: 'self.all(a, self.exists_one(b, b.number == a.number))', message: 'must have each number once' }],
+  rules: [{ rule: 'self.all(a, self.exists_one(b, b.number == a.number))', message: 'must not repeat a number' }],
 };
 
 /** A ServiceEntry's `spec`. */
@@ -66,12 +59,12 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
   refine(
     struct<ServiceEntry>({
       hosts: required(
-        nonEmptyList(inSchema(hostText(serviceHostMistake), { pattern: hostPattern, not: { enum: ['*'] } })),
+        nonEmptyList(inSchema(hostText(serviceHostViolation), { pattern: hostPattern, not: { enum: ['*'] } })),
       ),
       addresses: optional(
         list(
           inSchema(
-            refine(name, (address, path) => mistakeAt(path, subnetMistake(address))),
+            refine(name, (address, path) => violation.errorsAt(path, subnetViolation(address))),
             { pattern: subnetPattern },
           ),
         ),
@@ -95,39 +88,41 @@ export const serviceEntry: Decoder<ServiceEntry> = inSchema(
     rules: [
       {
         rule: '!has(self.endpoints) || size(self.endpoints) == 0 || !has(self.workloadSelector)',
-        message: 'must have only one of endpoints and workloadSelector',
+        message: violation.exclusive(['endpoints', 'workloadSelector']).message,
       },
       {
         rule: "!has(self.endpoints) || size(self.endpoints) == 0 || (has(self.resolution) && self.resolution != 'NONE')",
-        message: 'must not be given with resolution NONE',
+        message: violation.excluded('with resolution NONE').message,
         fieldPath: '.endpoints',
       },
       {
         rule: "!has(self.resolution) || self.resolution != 'DNS_ROUND_ROBIN' || !has(self.endpoints) || size(self.endpoints) <= 1",
-        message: 'must have at most one endpoint with DNS_ROUND_ROBIN',
+        message: violation.conflict('must have at most one endpoint with resolution DNS_ROUND_ROBIN').message,
         fieldPath: '.endpoints',
       },
       {
         rule: "!has(self.resolution) || self.resolution != 'DYNAMIC_DNS' || !(has(self.endpoints) || has(self.workloadSelector))",
-        message: 'endpoints and workloadSelector must not be given with DYNAMIC_DNS',
+        message: 'endpoints and workloadSelector must not be set with resolution DYNAMIC_DNS',
       },
     ],
   },
 );
 
-function serviceHostMistake(host: string): string | undefined {
-  return host === '*' ? 'must not be *: it would take all traffic of the mesh' : anyHostMistake(host);
+function serviceHostViolation(host: string): violation.Violation | undefined {
+  return host === '*'
+    ? violation.notAllowed('must not be *: it would match all traffic of the mesh', host)
+    : anyHostViolation(host);
 }
 
 /** Envoy matches an SNI by no such host, and resolves none. */
 function partialHostErrors({ hosts, ports, resolution }: ServiceEntry, path: string): FieldError[] {
   const isTlsPort = ports.some(({ protocol }) => isTls(protocol));
   if (!isTlsPort && resolution !== 'DYNAMIC_DNS') return [];
-  const why = isTlsPort ? 'on a port with TLS, because an SNI is matched by no other' : 'with resolution DYNAMIC_DNS';
+  const why = isTlsPort ? 'on a port with TLS' : 'with resolution DYNAMIC_DNS';
   return hosts.flatMap((host, index) =>
-    mistakeAt(
+    violation.errorsAt(
       `${fieldPath(path, 'hosts')}[${index}]`,
-      partialWildcardWarning(host) && `must be *. and a domain, or a host name, ${why}`,
+      partialWildcardWarning(host) && violation.mustBe(`*. and a domain, or a host name, ${why}`, host),
     ),
   );
 }
@@ -188,17 +183,17 @@ function repetitionErrors(spec: ServiceEntry, path: string): FieldError[] {
 function addressErrors(spec: ServiceEntry, path: string): FieldError[] {
   const addresses = spec.addresses ?? [];
   if (spec.resolution === 'DYNAMIC_DNS') {
-    return mistakeAt(
+    return violation.errorsAt(
       fieldPath(path, 'addresses'),
-      addresses.length > 0 ? 'must not be given with DYNAMIC_DNS' : undefined,
+      addresses.length > 0 ? violation.excluded('with resolution DYNAMIC_DNS') : undefined,
     );
   }
   if (spec.resolution === 'NONE' || spec.resolution === 'STATIC') return [];
   return addresses.flatMap((address, index) => {
     const range = isCidr(address) && !isSingleAddress(address);
-    return mistakeAt(
+    return violation.errorsAt(
       `${fieldPath(path, 'addresses')}[${index}]`,
-      range ? `a range needs resolution NONE or STATIC, not ${spec.resolution}` : undefined,
+      range ? violation.conflict(`must be an address, not a CIDR, with resolution ${spec.resolution}`) : undefined,
     );
   });
 }
@@ -211,11 +206,14 @@ export function isSingleAddress(cidr: string): boolean {
 function resolutionErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
   const both = endpoints.length > 0 && spec.workloadSelector !== undefined;
-  const errors = mistakeAt(path, both ? 'must have only one of endpoints and workloadSelector' : undefined);
+  const errors = violation.errorsAt(path, both ? violation.exclusive(['endpoints', 'workloadSelector']) : undefined);
   switch (spec.resolution) {
     case 'NONE':
       if (endpoints.length === 0) return errors;
-      return [...errors, { path: fieldPath(path, 'endpoints'), message: 'must not be given with resolution NONE' }];
+      return [
+        ...errors,
+        violation.fieldError(fieldPath(path, 'endpoints'), violation.excluded('with resolution NONE')),
+      ];
     case 'STATIC':
       return [
         ...errors,
@@ -233,15 +231,15 @@ function staticErrors(spec: ServiceEntry, endpoint: WorkloadEntry, path: string)
   const { address } = endpoint;
   if (meansUnixAddress(address)) {
     const one = spec.ports.length === 1;
-    return mistakeAt(
+    return violation.errorsAt(
       fieldPath(path, 'address'),
-      one ? undefined : 'a unix socket serves one port: the object must have exactly one',
+      one ? undefined : violation.conflict('must not be a unix socket unless the ServiceEntry has exactly one port'),
     );
   }
   const known = address === '' || isIpAddress(address);
-  return mistakeAt(
+  return violation.errorsAt(
     fieldPath(path, 'address'),
-    known ? undefined : `must be an IP address with resolution STATIC, not ${address}`,
+    known ? undefined : violation.mustBe('an IP address with resolution STATIC', address),
   );
 }
 
@@ -249,22 +247,29 @@ function dnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   const endpoints = spec.endpoints ?? [];
   const errors = endpoints.flatMap((endpoint, index) => {
     const unix = meansUnixAddress(endpoint.address);
-    return mistakeAt(
+    return violation.errorsAt(
       `${endpointsPath(path, index)}.address`,
-      unix ? `must not be a unix socket with ${spec.resolution}` : undefined,
+      unix ? violation.conflict(`must not be a unix socket with resolution ${spec.resolution}`) : undefined,
     );
   });
   if (spec.resolution === 'DNS_ROUND_ROBIN' && endpoints.length > 1) {
-    errors.push({ path: fieldPath(path, 'endpoints'), message: 'must have at most one endpoint with DNS_ROUND_ROBIN' });
+    errors.push(
+      violation.fieldError(
+        fieldPath(path, 'endpoints'),
+        violation.conflict('must have at most one endpoint with resolution DNS_ROUND_ROBIN'),
+      ),
+    );
   }
   if (endpoints.length > 0 || spec.workloadSelector !== undefined) return errors;
   for (const [index, host] of spec.hosts.entries()) {
     const resolvable = !isWildcard(host) && isHostname(host);
     if (resolvable) continue;
-    errors.push({
-      path: `${fieldPath(path, 'hosts')}[${index}]`,
-      message: `${host} cannot be resolved: give endpoints`,
-    });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'hosts')}[${index}]`,
+        violation.conflict(`${host} cannot be resolved by DNS: set endpoints`),
+      ),
+    );
   }
   return errors;
 }
@@ -273,18 +278,25 @@ function dynamicDnsErrors(spec: ServiceEntry, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const [index, host] of spec.hosts.entries()) {
     if (!isWildcard(host))
-      errors.push({ path: `${fieldPath(path, 'hosts')}[${index}]`, message: 'must be a wildcard with DYNAMIC_DNS' });
+      errors.push(
+        violation.fieldError(
+          `${fieldPath(path, 'hosts')}[${index}]`,
+          violation.mustBe('a wildcard with resolution DYNAMIC_DNS', host),
+        ),
+      );
   }
   for (const [index, item] of spec.ports.entries()) {
     if (isHttp(item.protocol) || isTls(item.protocol)) continue;
-    errors.push({
-      path: `${fieldPath(path, 'ports')}[${index}].protocol`,
-      message: 'must be HTTP or TLS with DYNAMIC_DNS',
-    });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'ports')}[${index}].protocol`,
+        violation.mustBe('HTTP or TLS with resolution DYNAMIC_DNS', item.protocol),
+      ),
+    );
   }
   for (const field of ['endpoints', 'workloadSelector'] as const) {
     if (spec[field] !== undefined)
-      errors.push({ path: fieldPath(path, field), message: 'must not be given with DYNAMIC_DNS' });
+      errors.push(violation.fieldError(fieldPath(path, field), violation.excluded('with resolution DYNAMIC_DNS')));
   }
   return errors;
 }
@@ -298,10 +310,12 @@ export function waypointErrors(
 ): FieldError[] {
   const waypoint = labels[waypointLabel] ?? '';
   const uses = waypoint !== '' && waypoint.toLowerCase() !== 'none';
-  return mistakeAt(
+  return violation.errorsAt(
     `labels["${waypointLabel}"]`,
     uses && resolution === 'DYNAMIC_DNS' && location === 'MESH_INTERNAL'
-      ? 'is not supported with resolution DYNAMIC_DNS and location MESH_INTERNAL: leave the label out, or set location to MESH_EXTERNAL'
+      ? violation.unsupported(
+          'is not supported with resolution DYNAMIC_DNS and location MESH_INTERNAL: remove the label, or set location to MESH_EXTERNAL',
+        )
       : undefined,
   );
 }
@@ -312,10 +326,12 @@ function endpointPortErrors(spec: ServiceEntry, path: string): FieldError[] {
   return (spec.endpoints ?? []).flatMap((endpoint, index) =>
     Object.keys(endpoint.ports ?? {})
       .filter((portName) => !known.has(portName))
-      .map((portName) => ({
-        path: fieldPath(`${endpointsPath(path, index)}.ports`, portName),
-        message: `is not the name of a port of the object (${[...known].join(', ')})`,
-      })),
+      .map((portName) =>
+        violation.fieldError(
+          fieldPath(`${endpointsPath(path, index)}.ports`, portName),
+          violation.unknownReference(`is not the name of a port of the object (${[...known].join(', ')})`, portName),
+        ),
+      ),
   );
 }
 
@@ -327,13 +343,21 @@ export function serviceEntryWarnings(spec: ServiceEntry): FieldError[] {
     spec.resolution === 'STATIC' && spec.workloadSelector === undefined && (spec.endpoints?.length ?? 0) === 0;
   const selectsAll = spec.workloadSelector !== undefined && Object.keys(spec.workloadSelector.labels).length === 0;
   return [
-    ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
-    ...mistakeAt('hosts', blurred ? 'several hosts on TCP ports without addresses cannot be told apart' : undefined),
-    ...mistakeAt(
-      'workloadSelector',
-      selectsAll ? 'has no labels: it selects every workload of the namespace' : undefined,
+    ...spec.hosts.flatMap((host, index) => violation.errorsAt(`hosts[${index}]`, partialWildcardWarning(host))),
+    ...violation.errorsAt(
+      'hosts',
+      blurred ? violation.doubtful('several hosts on TCP ports without addresses cannot be distinguished') : undefined,
     ),
-    ...mistakeAt('endpoints', unserved ? 'are none, and no workload is selected: nothing serves it' : undefined),
-    ...mistakeAt('ports', spec.ports.length === 0 ? 'has none: the object has no effect' : undefined),
+    ...violation.errorsAt(
+      'workloadSelector',
+      selectsAll ? violation.doubtful('has no labels: it selects every workload of the namespace') : undefined,
+    ),
+    ...violation.errorsAt(
+      'endpoints',
+      unserved
+        ? violation.doubtful('neither endpoints nor workloadSelector is set: the service has no endpoints')
+        : undefined,
+    ),
+    ...violation.errorsAt('ports', spec.ports.length === 0 ? violation.ineffective('the list is empty') : undefined),
   ];
 }

@@ -1,6 +1,8 @@
 /** Matches of a VirtualService that no request reaches, because an earlier route takes all that they match. */
+
 import { onceFor } from '../collections/once-for.ts';
 import type { FieldError } from '../fields/decode.ts';
+import * as violation from '../fields/violation.ts';
 import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
 
 /** A match, and the earlier route that takes all its requests. */
@@ -33,7 +35,13 @@ function shadowedIn<M extends object>(
     if (catchAll !== undefined) {
       const by = `${list}[${catchAll}]`;
       return [
-        { path: `${list}[${index}]`, message: `is never reached: ${by} takes everything; move it before ${by}`, by },
+        {
+          ...violation.fieldError(
+            `${list}[${index}]`,
+            violation.shadowed(`is never reached: ${by} takes everything; move it before ${by}`, by),
+          ),
+          by,
+        },
       ];
     }
     if (match.length === 0 || match.some(takesEverything)) catchAll = index;
@@ -45,15 +53,25 @@ function shadowedIn<M extends object>(
       const path = `${list}[${index}].match[${matchIndex}]`;
       if (earlier !== undefined) {
         const by = `${list}[${earlier}]`;
-        return [{ path, message: `is never reached: ${by} has the same match; remove one`, by }];
+        return [
+          {
+            ...violation.fieldError(
+              path,
+              violation.shadowed(`is never reached: ${by} has the same match; remove one`, by),
+            ),
+            by,
+          },
+        ];
       }
       const found = prefixes?.covering(conditions);
       if (found === undefined || ++ofPrefixes > maxOfObject) return [];
       const by = `${list}[${found.index}]`;
       return [
         {
-          path,
-          message: `is never reached: ${by} matches the prefix ${found.prefix}; move it before ${by}`,
+          ...violation.fieldError(
+            path,
+            violation.shadowed(`is never reached: ${by} matches the prefix ${found.prefix}; move it before ${by}`, by),
+          ),
           by,
           byPrefix: true,
         },

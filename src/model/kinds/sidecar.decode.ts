@@ -18,14 +18,14 @@ import {
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
 import { limitErrors } from '../fields/limits.ts';
-import { hostMistake, isDnsLabel } from '../fields/names.ts';
+import { hostViolation, isDnsLabel } from '../fields/names.ts';
 import { scopedHostPattern } from '../fields/patterns.ts';
 import { isTcp, isTls, protocolOf } from '../fields/protocol.ts';
+import * as violation from '../fields/violation.ts';
 import {
-  bindMistake,
+  bindViolation,
   isUnixAddress,
   meansUnixAddress,
-  mistakeAt,
   repetitions,
   scopedHostText,
   workloadSelector,
@@ -39,7 +39,7 @@ import { destination } from './virtual-service.decode.ts';
 
 const captureMode = withDefault(oneOf(['DEFAULT', 'IPTABLES', 'NONE']), 'DEFAULT');
 
-const bind = optional(refine(name, (value, path) => mistakeAt(path, bindMistake(value))));
+const bind = optional(refine(name, (value, path) => violation.errorsAt(path, bindViolation(value))));
 
 /**
  * 0 only with a unix socket, which is checked where the bind is known. The name is for people. A protocol that nobody said is
@@ -62,18 +62,20 @@ const ingressListener: Decoder<IngressListener> = refine(
     port: required(sidecarPort),
     bind,
     captureMode,
-    defaultEndpoint: optional(refine(name, (value, path) => mistakeAt(path, defaultEndpointMistake(value)))),
+    defaultEndpoint: optional(refine(name, (value, path) => violation.errorsAt(path, defaultEndpointViolation(value)))),
     ...restrictions({ tls: restricting(optional(serverTls)) }),
     connectionPool: optional(inboundConnectionPool),
   }),
   (listener, path) => [
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${fieldPath(path, 'port')}.number`,
-      listener.port.number === 0 ? 'must be from 1 to 65535' : undefined,
+      listener.port.number === 0 ? violation.outOfRange('from 1 to 65535', listener.port.number) : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       fieldPath(path, 'bind'),
-      meansUnixAddress(listener.bind) ? 'must not be a unix socket for ingress' : undefined,
+      meansUnixAddress(listener.bind)
+        ? violation.notAllowed('must not be a unix socket for ingress', listener.bind)
+        : undefined,
     ),
     ...(listener.tls === undefined ? [] : ingressTlsErrors(listener, path)),
   ],
@@ -84,17 +86,20 @@ function ingressTlsErrors(listener: IngressListener, path: string): FieldError[]
   const { tls, port } = listener;
   const carriesBytes = isTcp(port.protocol) && !isTls(port.protocol);
   return [
-    ...mistakeAt(
+    ...violation.errorsAt(
       at,
       carriesBytes
-        ? `must not be given with protocol ${port.protocol}: TLS is the protocol of bytes behind TLS`
+        ? violation.excluded(`with protocol ${port.protocol}: use protocol TLS for a byte stream behind TLS`)
         : undefined,
     ),
-    ...mistakeAt(`${at}.httpsRedirect`, tls?.httpsRedirect === true ? 'is not for a sidecar' : undefined),
-    ...mistakeAt(
+    ...violation.errorsAt(
+      `${at}.httpsRedirect`,
+      tls?.httpsRedirect === true ? violation.unsupported('is not supported for sidecars') : undefined,
+    ),
+    ...violation.errorsAt(
       `${at}.mode`,
       tls?.mode !== 'SIMPLE' && tls?.mode !== 'MUTUAL' && tls?.mode !== 'OPTIONAL_MUTUAL'
-        ? 'must be SIMPLE, MUTUAL or OPTIONAL_MUTUAL for a sidecar'
+        ? violation.unknownValue(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL'], tls?.mode)
         : undefined,
     ),
   ];
@@ -107,7 +112,7 @@ const egressListener: Decoder<EgressListener> = refine(
     captureMode,
     hosts: required(
       nonEmptyList(
-        inSchema(scopedHostText(egressHostMistake), { allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }] }),
+        inSchema(scopedHostText(egressHostViolation), { allOf: [{ pattern: scopedHostPattern }, { pattern: '/' }] }),
       ),
     ),
   }),
@@ -120,15 +125,15 @@ const outboundTrafficPolicy: Decoder<OutboundTrafficPolicy> = refine(
     egressProxy: optional(destination),
   }),
   (policy, path) => [
-    ...mistakeAt(
+    ...violation.errorsAt(
       fieldPath(path, 'egressProxy'),
       policy.egressProxy !== undefined && policy.mode !== 'ALLOW_ANY'
-        ? 'must be given with mode ALLOW_ANY only'
+        ? violation.excluded(`with mode ${policy.mode}: use ALLOW_ANY`)
         : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${fieldPath(path, 'egressProxy')}.port`,
-      policy.egressProxy !== undefined && policy.egressProxy.port === undefined ? 'is required' : undefined,
+      policy.egressProxy !== undefined && policy.egressProxy.port === undefined ? violation.missing() : undefined,
     ),
   ],
 );
@@ -162,23 +167,25 @@ export const sidecar: Decoder<Sidecar> = inSchema(
   },
 );
 
-function defaultEndpointMistake(endpoint: string): string | undefined {
+function defaultEndpointViolation(endpoint: string): violation.Violation | undefined {
   if (isUnixAddress(endpoint)) return undefined;
   const port = /^(?:127\.0\.0\.1|0\.0\.0\.0|\[::1\]|\[::\])?:(\d{1,5})$/.exec(endpoint)?.[1];
   if (port !== undefined && Number(port) >= 1 && Number(port) <= 65535) return undefined;
-  return `must be 127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH, not ${JSON.stringify(endpoint)}`;
+  return violation.mustBe('127.0.0.1:PORT, 0.0.0.0:PORT, [::1]:PORT, [::]:PORT, :PORT or unix:///PATH', endpoint);
 }
 
 /** `namespace/host`. */
-function egressHostMistake(text: string): string | undefined {
+function egressHostViolation(text: string): violation.Violation | undefined {
   const [namespace, host, ...more] = text.split('/');
-  if (host === undefined || more.length > 0)
-    return `must be namespace/host, such as "*/*" or "./*", not ${JSON.stringify(text)}`;
+  if (host === undefined || more.length > 0) return violation.mustBe('namespace/host, such as "*/*" or "./*"', text);
   const named = namespace!.replace(/^~/, '');
   if (namespace !== '~' && named !== '*' && named !== '.' && !isDnsLabel(named)) {
-    return `must have a namespace, "*" or "." before the slash, or "~" and one of these, which leaves out what it names, not ${JSON.stringify(namespace)}`;
+    return violation.mustBe(
+      'a host with a namespace, "*" or "." before the slash, or "~" and one of these to exclude it',
+      namespace,
+    );
   }
-  return hostMistake(host);
+  return hostViolation(host);
 }
 
 function egressErrors(listener: EgressListener, path: string): FieldError[] {
@@ -186,22 +193,34 @@ function egressErrors(listener: EgressListener, path: string): FieldError[] {
   const numbered = (listener.port?.number ?? 0) !== 0;
   const errors: FieldError[] = [];
   if (listener.port !== undefined && !numbered && !onSocket) {
-    errors.push({
-      path: `${fieldPath(path, 'port')}.number`,
-      message: 'must be from 1 to 65535 (0 only with a unix bind)',
-    });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'port')}.number`,
+        violation.outOfRange('from 1 to 65535 (0 only with a unix bind)', listener.port.number),
+      ),
+    );
   }
   if (onSocket && numbered) {
-    errors.push({ path: `${fieldPath(path, 'port')}.number`, message: 'must be 0 with a unix bind' });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'port')}.number`,
+        violation.outOfRange('0 with a unix bind', listener.port?.number),
+      ),
+    );
   }
   if (listener.port === undefined && listener.bind !== undefined) {
-    errors.push({ path: fieldPath(path, 'bind'), message: 'must not be given without port' });
+    errors.push(violation.fieldError(fieldPath(path, 'bind'), violation.excluded('without port')));
   }
   if (onSocket && listener.captureMode !== 'DEFAULT' && listener.captureMode !== 'NONE') {
-    errors.push({ path: fieldPath(path, 'captureMode'), message: 'must be DEFAULT or NONE with a unix bind' });
+    errors.push(
+      violation.fieldError(
+        fieldPath(path, 'captureMode'),
+        violation.unknownValue(['DEFAULT', 'NONE'], listener.captureMode, { hint: 'bind is a unix socket' }),
+      ),
+    );
   }
   if (listener.port === undefined && listener.captureMode === 'NONE') {
-    errors.push({ path: fieldPath(path, 'port'), message: 'is required with captureMode NONE' });
+    errors.push(violation.fieldError(fieldPath(path, 'port'), violation.missing('with captureMode NONE')));
   }
   return errors;
 }
@@ -213,7 +232,10 @@ function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
   const socketOrPort = (listener: EgressListener): string | undefined =>
     listener.port === undefined ? undefined : (listener.port.number || listener.bind || '').toString();
   return [
-    ...mistakeAt(path, empty ? 'must have ingress, egress, outboundTrafficPolicy or inboundConnectionPool' : undefined),
+    ...violation.errorsAt(
+      path,
+      empty ? violation.missingAny(['ingress', 'egress', 'outboundTrafficPolicy', 'inboundConnectionPool']) : undefined,
+    ),
     ...repetitions(
       ingress,
       (item) => String(item.port.number),
@@ -224,11 +246,9 @@ function sidecarErrors(spec: Sidecar, path: string): FieldError[] {
     ...egress
       .slice(0, -1)
       .flatMap((listener, index) =>
-        mistakeAt(
+        violation.errorsAt(
           `${fieldPath(path, 'egress')}[${index}].port`,
-          listener.port === undefined
-            ? 'is required: only the last listener may be without, and takes the rest'
-            : undefined,
+          listener.port === undefined ? violation.missing('for all listeners but the last') : undefined,
         ),
       ),
   ];
@@ -240,16 +260,16 @@ export function sidecarWarnings(spec: Sidecar): FieldError[] {
   return [
     ...(spec.ingress ?? []).flatMap(({ tls }, index) => (tls ? serverTlsWarnings(tls, `ingress[${index}].tls`) : [])),
     ...(spec.egress ?? []).flatMap((listener, index) =>
-      mistakeAt(
+      violation.errorsAt(
         `egress[${index}].hosts`,
         listener.hosts.includes('*/*') && listener.hosts.filter((host) => !host.startsWith('~')).length > 1
-          ? '"*/*" includes the others'
+          ? violation.doubtful('"*/*" includes the other hosts')
           : undefined,
       ),
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       'workloadSelector',
-      selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined,
+      selectsAll ? violation.doubtful('has no labels: the object applies to the whole namespace') : undefined,
     ),
   ];
 }

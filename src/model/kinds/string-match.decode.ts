@@ -13,7 +13,8 @@ import {
   text,
 } from '../fields/decode.ts';
 import { describedAs } from '../fields/description.ts';
-import { re2Mistake } from '../fields/re2.ts';
+import { re2Violation } from '../fields/re2.ts';
+import * as violation from '../fields/violation.ts';
 import type { StringMatch, ValueMatch } from './string-match.ts';
 
 interface WrittenMatch {
@@ -25,23 +26,24 @@ interface WrittenMatch {
 const written: Decoder<WrittenMatch> = refine(
   struct<WrittenMatch>(restrictions({ exact: optional(text), prefix: optional(text), regex: optional(text) })),
   (match, path) => {
-    if (Object.keys(match).length > 1) return [{ path, message: 'must have only one of exact, prefix and regex' }];
-    const mistake = match.regex === undefined || match.regex === '*' ? undefined : re2Mistake(match.regex);
-    return mistake === undefined ? [] : [{ path: fieldPath(path, 'regex'), message: mistake }];
+    if (Object.keys(match).length > 1)
+      return [violation.fieldError(path, violation.exclusive(['exact', 'prefix', 'regex']))];
+    const mistake = match.regex === undefined || match.regex === '*' ? undefined : re2Violation(match.regex);
+    return mistake === undefined ? [] : [violation.fieldError(fieldPath(path, 'regex'), mistake)];
   },
 );
 
 /** Envoy has no empty beginning of a header's value, and refuses all routes for one. */
 function emptyPrefix(match: object, path: string): FieldError[] {
   const isEmpty = 'prefix' in match && match.prefix === '';
-  return isEmpty
-    ? [{ path: fieldPath(path, 'prefix'), message: 'must not be empty: {} asks for the presence alone' }]
-    : [];
+  return isEmpty ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('use {} to match presence'))] : [];
 }
 
 /** Nothing said would match whatever there is. */
 const said = refine(written, (match, path) =>
-  Object.keys(match).length === 0 ? [{ path, message: 'must have exact, prefix or regex' }] : [],
+  Object.keys(match).length === 0
+    ? [violation.fieldError(path, violation.missingAny(['exact', 'prefix', 'regex']))]
+    : [],
 );
 
 /** `{exact}`, `{prefix}` or `{regex}`. */
@@ -49,7 +51,7 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
   (value: unknown, path: string): Decoded<StringMatch> => {
     // `*` alone is no expression; only headers and the like give it a meaning.
     if (isObject(value) && value.regex === '*')
-      return fail(fieldPath(path, 'regex'), 'must be an RE2 expression, not *');
+      return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
     return E.map((match: WrittenMatch) => match as StringMatch)(said(value, path));
   },
   { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
@@ -58,7 +60,7 @@ export const stringMatch: Decoder<StringMatch> = describedAs(
 /** The same of what every request has: its method, its authority. */
 export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
   'prefix' in match && match.prefix === ''
-    ? [{ path: fieldPath(path, 'prefix'), message: 'must not be empty: leave it out, and all match' }]
+    ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('remove the match to match all'))]
     : [],
 );
 

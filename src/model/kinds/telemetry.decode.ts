@@ -1,4 +1,4 @@
-import { celMistake } from '../fields/cel/expression.ts';
+import { celViolation } from '../fields/cel/expression.ts';
 import {
   boolean,
   type Decoder,
@@ -19,7 +19,7 @@ import {
 } from '../fields/decode.ts';
 import { atMostOneOf, inSchema } from '../fields/description.ts';
 import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../fields/effect.ts';
-import { mistakeAt } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
 import { maxTelemetryOverrides } from './object-limits.ts';
 import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
@@ -46,12 +46,12 @@ export const customTag: Decoder<CustomTag> = inSchema(
       header: optional(named),
       formatter: withoutEffect(
         optional(struct<{ value: string }>({ value: required(name) })),
-        'tags are made of literals, variables and headers only',
+        'tags have only literals, environment variables and headers',
       ),
     }),
     (tag, path) => [
       ...onlyOneOf(tag, tagKinds, path),
-      ...mistakeAt(path, Object.keys(tag).length === 0 ? `must have one of ${tagKinds.join(', ')}` : undefined),
+      ...violation.errorsAt(path, Object.keys(tag).length === 0 ? violation.missingAny(tagKinds) : undefined),
     ],
   ),
   { minProperties: 1, maxProperties: 1 },
@@ -63,7 +63,7 @@ const tracing: Decoder<Tracing> = struct<Tracing>({
   randomSamplingPercentage: optional(
     inSchema(
       refine(decimal, (value, path) =>
-        mistakeAt(path, value >= 0 && value <= 100 ? undefined : `must be from 0 to 100, not ${value}`),
+        violation.errorsAt(path, value >= 0 && value <= 100 ? undefined : violation.outOfRange('from 0 to 100', value)),
       ),
       { minimum: 0, maximum: 100 },
     ),
@@ -71,10 +71,10 @@ const tracing: Decoder<Tracing> = struct<Tracing>({
   disableSpanReporting: flag,
   customTags: optional(
     refine(dictionary(customTag), (tags, path) =>
-      mistakeAt(fieldPath(path, ''), '' in tags ? 'must have a name' : undefined),
+      violation.errorsAt(fieldPath(path, ''), '' in tags ? violation.empty('a tag needs a name') : undefined),
     ),
   ),
-  useRequestIdForTraceSampling: withoutEffect(flag, 'requests are always sampled by their request ID', [true]),
+  useRequestIdForTraceSampling: withoutEffect(flag, 'sampling always uses the request ID', [true]),
   enableIstioTags: flag,
   disableContextPropagation: withoutEffect(flag, 'the context is always propagated', [false]),
 });
@@ -96,13 +96,13 @@ const tagOverride: Decoder<TagOverride> = inSchema(
   refine(
     struct<TagOverride>({ operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'), value: optional(text) }),
     ({ operation, value = '' }, path) => [
-      ...mistakeAt(
+      ...violation.errorsAt(
         fieldPath(path, 'value'),
-        operation === 'UPSERT' && value === '' ? 'is required with UPSERT' : undefined,
+        operation === 'UPSERT' && value === '' ? violation.missing('with UPSERT') : undefined,
       ),
-      ...mistakeAt(
+      ...violation.errorsAt(
         fieldPath(path, 'value'),
-        operation === 'REMOVE' && value !== '' ? 'must not be given with REMOVE' : undefined,
+        operation === 'REMOVE' && value !== '' ? violation.excluded('with REMOVE') : undefined,
       ),
     ],
   ),
@@ -146,12 +146,14 @@ const metrics = struct<Metrics>({
   overrides: optional(list(override, maxTelemetryOverrides)),
   reportingIntervalMs: withoutEffect(
     optional(durationAtLeast(1000), 'reportingInterval'),
-    'Prometheus decides when metrics are read',
+    'the scrape interval of Prometheus applies',
   ),
 });
 
 /** Envoy refuses a whole listener for an expression that it cannot build. */
-const celExpression: Decoder<string> = refine(name, (expression, path) => mistakeAt(path, celMistake(expression)));
+const celExpression: Decoder<string> = refine(name, (expression, path) =>
+  violation.errorsAt(path, celViolation(expression)),
+);
 
 const accessLogging = struct<AccessLogging>({
   match: modeMatch,

@@ -1,4 +1,5 @@
 /** Decoding and rules of traffic policies (§4.5 DestinationRule; §3.3 locality). */
+
 import { isObject } from '../../runtime/json-object.ts';
 import {
   boolean,
@@ -30,7 +31,8 @@ import {
 import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../fields/description.ts';
 import { withoutEffect, withoutEffectBeside } from '../fields/effect.ts';
 import { isIpAddress } from '../fields/names.ts';
-import { fileName, lineMistake, mistakeAt, repetitions } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { fileName, lineViolation, repetitions } from './field-rules.ts';
 import { localityErrors } from './locality-rules.ts';
 import type * as T from './traffic-policy.ts';
 import type { PortSelector } from './virtual-service.ts';
@@ -42,7 +44,7 @@ const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: requi
 
 /** Whole milliseconds up to an hour (§3.3). */
 export const connectTimeoutMs: Decoder<number> = refine(durationAtLeast(1), (ms, path) => {
-  return ms <= 3_600_000 ? [] : [{ path, message: 'must be at most 1h' }];
+  return ms <= 3_600_000 ? [] : [violation.fieldError(path, violation.outOfRange('at most 1h', `${ms}ms`))];
 });
 
 export const tcpKeepalive: Decoder<T.TcpKeepalive> = struct<T.TcpKeepalive>({
@@ -81,12 +83,17 @@ const httpFields: Fields<T.HttpSettings> = {
 function poolOf(fields: Fields<T.HttpSettings>): Decoder<T.ConnectionPoolSettings> {
   const http = refine(struct<T.HttpSettings>(fields), ({ h2UpgradePolicy, useClientProtocol }, path) =>
     h2UpgradePolicy === 'UPGRADE' && useClientProtocol === true
-      ? [{ path: fieldPath(path, 'h2UpgradePolicy'), message: 'must not be UPGRADE when useClientProtocol is true' }]
+      ? [
+          violation.fieldError(
+            fieldPath(path, 'h2UpgradePolicy'),
+            violation.conflict('must not be UPGRADE with useClientProtocol: true'),
+          ),
+        ]
       : [],
   );
   return inSchema(
     refine(struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(http) }), (pool, path) =>
-      pool.tcp || pool.http ? [] : [{ path, message: 'must have tcp or http' }],
+      pool.tcp || pool.http ? [] : [violation.fieldError(path, violation.missingAny(['tcp', 'http']))],
     ),
     { minProperties: 1 },
   );
@@ -97,12 +104,12 @@ export const connectionPool = poolOf(httpFields);
 /** Pools of a sidecar's connections to its own workload. */
 export const inboundConnectionPool = poolOf({
   ...httpFields,
-  h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port decides', ['DEFAULT', 'DO_NOT_UPGRADE']),
+  h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port applies', ['DEFAULT', 'DO_NOT_UPGRADE']),
 });
 
 /** Envoy refuses every route of a port, or the cluster with all others, for a value that is none. */
-const line: Decoder<string> = refine(name, (value, path) => mistakeAt(path, lineMistake(value)));
-const lineOrNothing: Decoder<string> = refine(text, (value, path) => mistakeAt(path, lineMistake(value)));
+const line: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
+const lineOrNothing: Decoder<string> = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 const ringSize = integer(0, 8_388_608);
 
 const httpCookie = struct<T.HttpCookie>({
@@ -143,8 +150,8 @@ const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
       const keys = hashKeys.filter((key) => hash[key] !== undefined);
       const rings = ringFields.filter((key) => hash[key] !== undefined);
       return [
-        ...(keys.length === 1 ? [] : [{ path, message: `must have exactly one of ${hashKeys.join(', ')}` }]),
-        ...(rings.length <= 1 ? [] : [{ path, message: `must have only one of ${ringFields.join(', ')}` }]),
+        ...(keys.length === 1 ? [] : [violation.fieldError(path, violation.choice(hashKeys, keys))]),
+        ...(rings.length <= 1 ? [] : [violation.fieldError(path, violation.exclusive(ringFields))]),
       ];
     },
   ),
@@ -153,7 +160,7 @@ const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
 
 function maglevTableSize(): Decoder<number> {
   return refine(integer(2, maxMaglevTableSize), (size, path) => {
-    return isPrime(size) ? [] : [{ path, message: `must be a prime number, which ${size} is not` }];
+    return isPrime(size) ? [] : [violation.fieldError(path, violation.outOfRange('a prime number', size))];
   });
 }
 
@@ -203,10 +210,10 @@ const zoneAwareLbSetting: Decoder<T.ZoneAwareLoadBalancerSetting> = refine(
   ({ failover }, path) => localityErrors({ ...(failover && { failover }) }, path),
   ({ failoverPriority = [] }, path) =>
     failoverPriority.flatMap((label, index) =>
-      mistakeAt(
+      violation.errorsAt(
         `${fieldPath(path, 'failoverPriority')}[${index}]`,
         ownLevels.includes(label.split('=', 1)[0]!)
-          ? 'must not be a region, zone or subzone: these count anyway'
+          ? violation.notAllowed('must not be a region, zone or subzone, which always apply', label)
           : undefined,
       ),
     ),
@@ -217,7 +224,9 @@ const warmup = struct<T.WarmupConfiguration>({
   minimumPercent: optional(percent()),
   aggression: optional(
     inSchema(
-      refine(decimal, (value, path) => (value >= 1 ? [] : [{ path, message: `must be at least 1, not ${value}` }])),
+      refine(decimal, (value, path) =>
+        value >= 1 ? [] : [violation.fieldError(path, violation.outOfRange('at least 1', value))],
+      ),
       { minimum: 1 },
     ),
   ),
@@ -225,7 +234,7 @@ const warmup = struct<T.WarmupConfiguration>({
 
 function percent(): Decoder<number> {
   const decoder = refine(decimal, (value, path) => {
-    return value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }];
+    return value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))];
   });
   return inSchema(decoder, { minimum: 0, maximum: 100 });
 }
@@ -247,7 +256,7 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
           zoneAwareLbSetting: optional(zoneAwareLbSetting),
           warmup: withoutEffectBeside(
             optional(warmup),
-            'only ROUND_ROBIN and LEAST_REQUEST warm up',
+            'only ROUND_ROBIN and LEAST_REQUEST support warm-up',
             ({ simple, consistentHash: hash }) => simple === 'RANDOM' || simple === 'PASSTHROUGH' || isObject(hash),
           ),
         },
@@ -255,11 +264,11 @@ const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
       ),
       (settings, path) =>
         settings.simple !== undefined && settings.consistentHash !== undefined
-          ? [{ path, message: 'must have only one of simple and consistentHash' }]
+          ? [violation.fieldError(path, violation.exclusive(['simple', 'consistentHash']))]
           : [],
       (settings, path) =>
         settings.localityLbSetting !== undefined && settings.zoneAwareLbSetting !== undefined
-          ? [{ path, message: 'must have only one of localityLbSetting and zoneAwareLbSetting' }]
+          ? [violation.fieldError(path, violation.exclusive(['localityLbSetting', 'zoneAwareLbSetting']))]
           : [],
     ),
     ({ simple, ...rest }): T.LoadBalancerSettings => {
@@ -285,18 +294,17 @@ const writtenOutlierDetection = struct<T.OutlierDetection>(
 );
 
 const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
-  mistakeAt(
+  violation.errorsAt(
     fieldPath(path, 'consecutiveLocalOriginFailures'),
     (outlier.consecutiveLocalOriginFailures ?? 0) > 0 && outlier.splitExternalLocalOriginErrors !== true
-      ? 'needs splitExternalLocalOriginErrors: true, without which such failures are not counted apart'
+      ? violation.conflict('needs splitExternalLocalOriginErrors: true')
       : undefined,
   ),
 );
 
-const tlsIsOff = 'mode DISABLE switches TLS off';
-const ownCertificate = 'only mode MUTUAL shows a certificate of the client';
-const notOfMesh =
-  'it is for modes SIMPLE and MUTUAL: with ISTIO_MUTUAL the mesh has the certificates, with DISABLE there are none';
+const tlsIsOff = 'mode DISABLE disables TLS';
+const ownCertificate = 'only mode MUTUAL presents a client certificate';
+const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
 
 /** A field that is used with these modes. */
 function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
@@ -349,27 +357,31 @@ function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
     const checks = ['caCertificates', 'subjectAltNames', ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : [])];
     const inVain = checks.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
     errors.push(
-      ...mistakeAt(
+      ...violation.errorsAt(
         fieldPath(path, 'insecureSkipVerify'),
-        inVain.length > 0 ? `excludes ${inVain.join(' and ')}: leave one of them out` : undefined,
+        inVain.length > 0 ? violation.excluded(`together with ${violation.listed(inVain)}`) : undefined,
       ),
     );
   }
   if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
-    if (given.length > 0)
-      errors.push({ path, message: `must have only one of credentialName and ${given.join(', ')}` });
+    if (given.length > 0) errors.push(violation.fieldError(path, violation.exclusive(['credentialName', ...given])));
     return errors;
   }
   if (tls.mode === 'MUTUAL') {
     for (const field of ['clientCertificate', 'privateKey'] as const) {
       if (tls[field] === undefined) {
-        errors.push({ path: fieldPath(path, field), message: 'is required with mode MUTUAL, or else credentialName' });
+        errors.push(
+          violation.fieldError(
+            fieldPath(path, field),
+            violation.missing('with mode MUTUAL unless credentialName is set'),
+          ),
+        );
       }
     }
   }
   if (tls.mode === 'ISTIO_MUTUAL') {
     for (const field of given)
-      errors.push({ path: fieldPath(path, field), message: 'must not be given with ISTIO_MUTUAL' });
+      errors.push(violation.fieldError(fieldPath(path, field), violation.excluded('with mode ISTIO_MUTUAL')));
   }
   return errors;
 }
@@ -379,7 +391,7 @@ const tunnel: Decoder<T.TunnelSettings> = struct<T.TunnelSettings>({
   targetHost: required(
     refine(name, (host, path) => {
       const known = isIpAddress(host) || /^[\w-]+(\.[\w-]+)*$/.test(host);
-      return known ? [] : [{ path, message: `must be an IP address or a host name, not ${JSON.stringify(host)}` }];
+      return known ? [] : [violation.fieldError(path, violation.mustBe('an IP address or a host name', host))];
     }),
   ),
   targetPort: required(port),
@@ -409,7 +421,7 @@ export const trafficPolicy: Decoder<T.TrafficPolicy> = inSchema(
       retryBudget: optional(retryBudget),
     }),
     (policy, path) => [
-      ...mistakeAt(path, Object.keys(policy).length === 0 ? 'must have at least one field' : undefined),
+      ...violation.errorsAt(path, Object.keys(policy).length === 0 ? violation.empty() : undefined),
       ...repetitions(
         policy.portLevelSettings ?? [],
         (settings) => String(settings.port.number),

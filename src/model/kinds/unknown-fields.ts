@@ -4,6 +4,7 @@
  */
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type Decoder, type FieldError, forgivingUnknown, type UnknownField } from '../fields/decode.ts';
+import * as violation from '../fields/violation.ts';
 import type { Kind } from './kind.ts';
 
 const unknownOf = new WeakMap<object, readonly FieldError[]>();
@@ -33,7 +34,7 @@ type Adapt<A> = (known: A, unknown: readonly FieldError[]) => A;
 
 /** A warning for each field of an object that was passed over when it was decoded. */
 export function unknownFields(spec: object): readonly FieldError[] {
-  return (unknownOf.get(spec) ?? []).map(({ path, message }) => ({ path, message: `${message} (it is ignored)` }));
+  return (unknownOf.get(spec) ?? []).map((error) => violation.withConsequence(error, 'it is ignored'));
 }
 
 /**

@@ -1,4 +1,5 @@
 /** Decoding of VirtualService: what each field may be. What fields mean together: virtual-service.rules.ts. */
+
 import { isObject } from '../../runtime/json-object.ts';
 import {
   boolean,
@@ -29,10 +30,11 @@ import { atMostOneOf, exactlyOneOf, inSchema } from '../fields/description.ts';
 import { notBelowZero } from '../fields/duration.ts';
 import { refused, withoutEffect, withoutEffectBeside } from '../fields/effect.ts';
 import { grpcStatusNames } from '../fields/grpc-status.ts';
-import { hostMistake, isDnsLabel } from '../fields/names.ts';
+import { hostViolation, isDnsLabel } from '../fields/names.ts';
 import { headerNamePattern, hostOrIpPattern, hostPattern, labelPattern, subnetPattern } from '../fields/patterns.ts';
-import { re2Mistake } from '../fields/re2.ts';
-import { exportTo, hostText, labels, lineMistake, mistakeAt, subnetMistake } from './field-rules.ts';
+import { re2Violation } from '../fields/re2.ts';
+import * as violation from '../fields/violation.ts';
+import { exportTo, hostText, labels, lineViolation, subnetViolation } from './field-rules.ts';
 import { headerMatch, stringMatch, valueMatch } from './string-match.decode.ts';
 import * as rules from './virtual-service.rules.ts';
 import { sizeErrors } from './virtual-service.size.ts';
@@ -42,7 +44,7 @@ const percent: Decoder<V.Percent> = struct<V.Percent>({
   value: required(
     inSchema(
       refine(decimal, (value, path) =>
-        value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
+        value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))],
       ),
       { minimum: 0, maximum: 100 },
     ),
@@ -55,14 +57,14 @@ const wholePercent: Decoder<V.Percent> = mapped(integer(0, 100), (value) => ({ v
 export const destination: Decoder<V.Destination> = struct<V.Destination>({
   host: required(
     inSchema(
-      hostText((host) => (host === '*' ? 'must name a service, not *' : hostMistake(host))),
+      hostText((host) => (host === '*' ? violation.mustBe('the host of a service', host) : hostViolation(host))),
       { pattern: hostPattern, not: { enum: ['*'] } },
     ),
   ),
   subset: optional(
     inSchema(
       refine(name, (subset, path) =>
-        mistakeAt(path, isDnsLabel(subset) ? undefined : `must be a DNS label, not ${JSON.stringify(subset)}`),
+        violation.errorsAt(path, isDnsLabel(subset) ? undefined : violation.mustBe('a DNS label', subset)),
       ),
       { pattern: labelPattern },
     ),
@@ -71,15 +73,15 @@ export const destination: Decoder<V.Destination> = struct<V.Destination>({
 });
 
 const regex: Decoder<string> = inSchema(
-  refine(text, (value, path) => mistakeAt(path, re2Mistake(value))),
+  refine(text, (value, path) => violation.errorsAt(path, re2Violation(value))),
   { minLength: 1 },
 );
 
-const gateways = list(refine(name, (gateway, path) => mistakeAt(path, rules.gatewayNameMistake(gateway))));
+const gateways = list(refine(name, (gateway, path) => violation.errorsAt(path, rules.gatewayNameViolation(gateway))));
 
 const headerNames = list(
   inSchema(
-    refine(name, (header, path) => mistakeAt(path, rules.plainHeaderNameMistake(header))),
+    refine(name, (header, path) => violation.errorsAt(path, rules.plainHeaderNameViolation(header))),
     { pattern: headerNamePattern },
   ),
 );
@@ -89,7 +91,9 @@ const headerValues: Decoder<Readonly<Record<string, string>>> = refine(dictionar
 const headerOperations = struct<V.HeaderOperations>({
   set: optional(headerValues),
   add: optional(headerValues),
-  remove: optional(list(refine(name, (header, path) => mistakeAt(path, rules.removedHeaderMistake(header))))),
+  remove: optional(
+    list(refine(name, (header, path) => violation.errorsAt(path, rules.removedHeaderViolation(header)))),
+  ),
 });
 
 const headers = struct<V.Headers>({
@@ -129,7 +133,7 @@ const httpRouteDestination = struct<V.HttpRouteDestination>({
 });
 
 /** A part of a header: Envoy refuses a whole configuration for one with a line break. */
-const headerText: Decoder<string> = refine(name, (value, path) => mistakeAt(path, lineMistake(value)));
+const headerText: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const redirect: Decoder<V.HttpRedirect> = inSchema(
   refine(
@@ -142,7 +146,7 @@ const redirect: Decoder<V.HttpRedirect> = inSchema(
       scheme: optional(oneOf(['http', 'https'])),
       redirectCode: optional(
         inSchema(
-          refine(integer(300, 399), (code, path) => mistakeAt(path, rules.redirectCodeMistake(code))),
+          refine(integer(300, 399), (code, path) => violation.errorsAt(path, rules.redirectCodeViolation(code))),
           { enum: [...rules.redirectCodes] },
         ),
       ),
@@ -188,7 +192,7 @@ export const httpRetry: Decoder<V.HttpRetry> = refine(
   struct<V.HttpRetry>({
     attempts: optional(count),
     perTryTimeoutMs: optional(durationAtLeast(1), 'perTryTimeout'),
-    retryOn: optional(refine(text, (value, path) => mistakeAt(path, rules.retryOnMistake(value)))),
+    retryOn: optional(refine(text, (value, path) => violation.errorsAt(path, rules.retryOnViolation(value)))),
     retryRemoteLocalities: optional(boolean),
     retryIgnorePreviousHosts: optional(boolean),
     backoffMs: optional(durationAtLeast(1), 'backoff'),
@@ -210,7 +214,7 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
                 fixedDelayMs: optional(durationAtLeast(1), 'fixedDelay'),
                 exponentialDelayMs: withoutEffect(
                   optional(durationAtLeast(1), 'exponentialDelay'),
-                  'Envoy delays requests by a fixed time only: use fixedDelay',
+                  'Envoy supports only a fixed delay: use fixedDelay',
                 ),
                 percentage: optional(percent),
               },
@@ -228,11 +232,11 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
               httpStatus: optional(integer(200, 599)),
               grpcStatus: optional(
                 inSchema(
-                  refine(name, (value, path) => mistakeAt(path, rules.grpcStatusMistake(value))),
+                  refine(name, (value, path) => violation.errorsAt(path, rules.grpcStatusViolation(value))),
                   { enum: grpcStatusNames },
                 ),
               ),
-              http2Error: refused(optional(text), 'Envoy has no such fault'),
+              http2Error: refused(optional(text), 'Envoy does not support it'),
               percentage: optional(percent),
             }),
             rules.abortErrors,
@@ -241,7 +245,8 @@ const fault: Decoder<V.HttpFaultInjection> = inSchema(
         ),
       ),
     }),
-    (value, path) => mistakeAt(path, value.delay || value.abort ? undefined : 'must have delay or abort'),
+    (value, path) =>
+      violation.errorsAt(path, value.delay || value.abort ? undefined : violation.missingAny(['delay', 'abort'])),
   ),
   { minProperties: 1 },
 );
@@ -254,7 +259,7 @@ const corsPolicy = struct<V.CorsPolicy>(
     allowMethods: optional(
       list(
         inSchema(
-          refine(name, (method, path) => mistakeAt(path, rules.corsMethodMistake(method))),
+          refine(name, (method, path) => violation.errorsAt(path, rules.corsMethodViolation(method))),
           { enum: ['*', ...rules.methods] },
         ),
       ),
@@ -264,7 +269,12 @@ const corsPolicy = struct<V.CorsPolicy>(
     maxAgeMs: optional(
       inSchema(
         refine(durationMs, (ms, path) =>
-          mistakeAt(path, ms >= 0 && ms % 1000 === 0 ? undefined : 'must be whole seconds, 0s or more'),
+          violation.errorsAt(
+            path,
+            ms >= 0 && ms % 1000 === 0
+              ? undefined
+              : violation.outOfRange('an integer number of seconds, at least 0s', `${ms}ms`),
+          ),
         ),
         { allOf: [{ pattern: notBelowZero }] },
       ),
@@ -280,7 +290,7 @@ const corsPolicy = struct<V.CorsPolicy>(
 function ofForwarded<A>(field: OptionalField<A>): OptionalField<A> {
   return withoutEffectBeside(
     field,
-    'the proxy responds by itself, and calls no service',
+    'a direct response calls no service',
     ({ redirect: redirects, directResponse: responds }) => isObject(redirects) || isObject(responds),
   );
 }
@@ -302,7 +312,7 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
         mirror: ofForwarded(optional(destination)),
         mirrorPercentage: withoutEffectBeside(
           optional(percent),
-          'mirror is absent; each of mirrors has a percentage of its own',
+          'it belongs to mirror; each entry of mirrors has its own percentage',
           (beside) => !isObject(beside.mirror),
         ),
         mirrors: ofForwarded(optional(list(mirror))),
@@ -325,7 +335,7 @@ const httpRoute: Decoder<V.HttpRoute> = inSchema(
 );
 
 const subnet = inSchema(
-  refine(text, (value, path) => mistakeAt(path, subnetMistake(value))),
+  refine(text, (value, path) => violation.errorsAt(path, subnetViolation(value))),
   { pattern: subnetPattern },
 );
 
@@ -347,7 +357,7 @@ const tlsRoute = inSchema(
       nonEmptyList(
         struct<Omit<V.TlsMatchAttributes, 'never'>>({
           ...l4Fields,
-          sniHosts: required(nonEmptyList(inSchema(hostText(hostMistake), { pattern: hostPattern }))),
+          sniHosts: required(nonEmptyList(inSchema(hostText(hostViolation), { pattern: hostPattern }))),
         }),
       ),
     ),
@@ -374,7 +384,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
   refine(
     mapped(
       struct<Partial<V.VirtualService>>({
-        hosts: optional(list(inSchema(hostText(rules.hostOrIpMistake), { pattern: hostOrIpPattern }))),
+        hosts: optional(list(inSchema(hostText(rules.hostOrIpViolation), { pattern: hostOrIpPattern }))),
         ...restrictions({ gateways: optional(gateways) }),
         http: optional(list(httpRoute)),
         tls: optional(list(tlsRoute)),
@@ -391,7 +401,7 @@ export const virtualService: Decoder<V.VirtualService> = inSchema(
     rules: [
       {
         rule: '(has(self.hosts) && size(self.hosts) > 0) || !(has(self.gateways) && size(self.gateways) > 0)',
-        message: 'is required with gateways: only a delegate has no hosts',
+        message: 'is required with gateways',
         fieldPath: '.hosts',
       },
     ],

@@ -4,10 +4,10 @@ import { claimPath, claimPrefix, isClaimKey } from '../fields/claim-key.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
 import { grpcStatusNames } from '../fields/grpc-status.ts';
 import { hostsOverlap, isWildcard, mostSpecific } from '../fields/hostname.ts';
-import { logFormatMistake } from '../fields/log-format.ts';
-import { anyHostMistake, isDnsLabel, isIpAddress, isObjectName } from '../fields/names.ts';
+import { logFormatViolation } from '../fields/log-format.ts';
+import { anyHostViolation, isDnsLabel, isIpAddress, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
-import { mistakeAt } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
 import type { StringMatch } from './string-match.ts';
 import type * as V from './virtual-service.ts';
 
@@ -35,19 +35,19 @@ const retryConditions: ReadonlySet<string> = new Set([
   'unavailable',
 ]);
 
-export function gatewayNameMistake(gateway: string): string | undefined {
+export function gatewayNameViolation(gateway: string): violation.Violation | undefined {
   const parts = gateway.split('/');
   const known =
     parts.length === 1 ? isObjectName(gateway) : parts.length === 2 && isDnsLabel(parts[0]!) && isObjectName(parts[1]!);
-  return known ? undefined : `must be mesh, a gateway's name or namespace/name, not ${JSON.stringify(gateway)}`;
+  return known ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
 }
 
-export function hostOrIpMistake(host: string): string | undefined {
-  return isIpAddress(host) ? undefined : anyHostMistake(host);
+export function hostOrIpViolation(host: string): violation.Violation | undefined {
+  return isIpAddress(host) ? undefined : anyHostViolation(host);
 }
 
-export function headerNameMistake(header: string): string | undefined {
-  return token.test(header.replace(/^:/, '')) ? undefined : `${JSON.stringify(header)} is not a header name`;
+export function headerNameViolation(header: string): violation.Violation | undefined {
+  return token.test(header.replace(/^:/, '')) ? undefined : violation.mustBe('a header name', header);
 }
 
 /** Whether a header is one of HTTP/2's pseudo-headers, or the one that HTTP/1.1 has in place of `:authority`. */
@@ -60,21 +60,21 @@ function isAuthority(header: string): boolean {
 }
 
 /** A header that a field may name where pseudo-headers make no sense, or are not what the field says. */
-export function plainHeaderNameMistake(header: string): string | undefined {
+export function plainHeaderNameViolation(header: string): violation.Violation | undefined {
   if (token.test(header)) return undefined;
-  return `${JSON.stringify(header)} is not a header name`;
+  return violation.mustBe('a header name', header);
 }
 
 /** A header that a request gets from a verified token. */
-export function claimHeaderMistake(header: string): string | undefined {
-  if (!isPseudoHeader(header)) return headerNameMistake(header);
-  return `must not be a pseudo-header (${header}), which says where the request goes: name a header of your own`;
+export function claimHeaderViolation(header: string): violation.Violation | undefined {
+  if (!isPseudoHeader(header)) return headerNameViolation(header);
+  return violation.notAllowed('must not be a pseudo-header', header);
 }
 
 /** Envoy refuses a route that does. */
-export function removedHeaderMistake(header: string): string | undefined {
-  if (!isPseudoHeader(header)) return headerNameMistake(header);
-  return `${header} must not be removed: no request or answer is without it`;
+export function removedHeaderViolation(header: string): violation.Violation | undefined {
+  if (!isPseudoHeader(header)) return headerNameViolation(header);
+  return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
 }
 
 /** `:authority` (or `host`) may be given anew, once; other pseudo-headers are the route's own to say. */
@@ -82,7 +82,9 @@ export function requestHeaderErrors(operations: V.HeaderOperations, path: string
   const authorities = writtenHeaders(operations, path).filter(({ header }) => isAuthority(header));
   return [
     ...pseudoHeaderErrors(operations, path, (header) => isPseudoHeader(header) && !isAuthority(header)),
-    ...authorities.slice(1).map(({ at }) => ({ path: at, message: `must not be given beside ${authorities[0]!.at}` })),
+    ...authorities
+      .slice(1)
+      .map(({ at }) => violation.fieldError(at, violation.excluded(`together with ${authorities[0]!.at}`))),
   ];
 }
 
@@ -97,7 +99,9 @@ function pseudoHeaderErrors(
 ): FieldError[] {
   return writtenHeaders(operations, path)
     .filter(({ header }) => isForbidden(header))
-    .map(({ header, at }) => ({ path: at, message: `${header} must not be set: use rewrite, redirect or a header` }));
+    .map(({ header, at }) =>
+      violation.fieldError(at, violation.notAllowed(`${header} must not be set: use rewrite or redirect`, header)),
+    );
 }
 
 function writtenHeaders(
@@ -112,73 +116,74 @@ function writtenHeaders(
 /** Browsers compare methods with regard to case (the Fetch standard, "CORS-preflight fetch"). */
 export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
 
-export function corsMethodMistake(method: string): string | undefined {
+export function corsMethodViolation(method: string): violation.Violation | undefined {
   if (method === '*' || methods.includes(method)) return undefined;
-  const near = nearestName(method, methods);
-  const hint = near === undefined ? '' : ` (did you mean ${near}?)`;
-  return `must be a method of HTTP (${methods.join(', ')}) or *, not ${JSON.stringify(method)}${hint}`;
+  const _near = nearestName(method, methods);
+  return violation.unknownValue([...methods, '*'], method);
 }
 
 /** No request is of an origin without a name. */
 export function originErrors(origin: StringMatch, path: string): FieldError[] {
   return Object.entries(origin).flatMap(([how, text]) =>
-    mistakeAt(fieldPath(path, how), text === '' ? 'must not be empty' : undefined),
+    violation.errorsAt(fieldPath(path, how), text === '' ? violation.empty() : undefined),
   );
 }
 
 export function headerValueErrors(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
   return Object.entries(headers).flatMap(([header, value]) => [
-    ...mistakeAt(fieldPath(path, header), headerNameMistake(header)),
-    ...mistakeAt(fieldPath(path, header), headerValueMistake(value)),
+    ...violation.errorsAt(fieldPath(path, header), headerNameViolation(header)),
+    ...violation.errorsAt(fieldPath(path, header), headerValueViolation(value)),
   ]);
 }
 
 /** Values have the commands of access logs (Envoy docs, "Custom request/response headers"); `%%` is the sign itself. */
-function headerValueMistake(value: string): string | undefined {
-  return /[\r\n\0]/.test(value) ? 'must not have line breaks' : logFormatMistake(value);
+function headerValueViolation(value: string): violation.Violation | undefined {
+  return /[\r\n\0]/.test(value)
+    ? violation.notAllowed('must be a single line without NUL characters')
+    : logFormatViolation(value);
 }
 
 export function matchKeyErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
   return Object.keys(matches).flatMap((key) =>
-    mistakeAt(fieldPath(path, key), key === '' ? 'must have a name' : undefined),
+    violation.errorsAt(fieldPath(path, key), key === '' ? violation.empty('a match needs a name') : undefined),
   );
 }
 
 /** Headers by name, and claims of verified tokens, which are written as headers. */
 export function headerMatchErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
-  return Object.keys(matches).flatMap((key) => mistakeAt(fieldPath(path, key), headerMatchMistake(key)));
+  return Object.keys(matches).flatMap((key) => violation.errorsAt(fieldPath(path, key), headerMatchViolation(key)));
 }
 
-function headerMatchMistake(key: string): string | undefined {
-  if (key === '') return 'must have a name';
-  if (!isClaimKey(key)) return headerNameMistake(key);
+function headerMatchViolation(key: string): violation.Violation | undefined {
+  if (key === '') return violation.empty('a match needs a name');
+  if (!isClaimKey(key)) return headerNameViolation(key);
   const example = `${claimPrefix}.groups or ${claimPrefix}[groups]`;
-  return claimPath(key) === undefined ? `must name a claim: ${example}` : undefined;
+  return claimPath(key) === undefined ? violation.mustBe(`a claim such as ${example}`, key) : undefined;
 }
 
 /** Codes of 3xx that Envoy can answer with. */
 export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
-export function redirectCodeMistake(code: number): string | undefined {
-  return redirectCodes.has(code) ? undefined : `must be ${[...redirectCodes].join(', ')}: Envoy answers with no other`;
+export function redirectCodeViolation(code: number): violation.Violation | undefined {
+  return redirectCodes.has(code) ? undefined : violation.outOfRange(`one of ${[...redirectCodes].join(', ')}`, code);
 }
 
 export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldError[] {
   return [
-    ...mistakeAt(
+    ...violation.errorsAt(
       path,
       Object.keys(redirect).length === 0
-        ? 'must have uri, prefixRewrite, authority, scheme, port or redirectCode'
+        ? violation.missingAny(['uri', 'prefixRewrite', 'authority', 'scheme', 'port', 'redirectCode'])
         : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       path,
-      redirect.port !== undefined && redirect.derivePort ? 'must have only one of port and derivePort' : undefined,
+      redirect.port !== undefined && redirect.derivePort ? violation.exclusive(['port', 'derivePort']) : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       path,
       redirect.uri !== undefined && redirect.prefixRewrite !== undefined
-        ? 'must have only one of uri and prefixRewrite'
+        ? violation.exclusive(['uri', 'prefixRewrite'])
         : undefined,
     ),
   ];
@@ -188,31 +193,39 @@ export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldErr
 function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
   if (redirect?.prefixRewrite === undefined) return [];
   return match.flatMap(({ uri }, index) =>
-    mistakeAt(
+    violation.errorsAt(
       `${fieldPath(path, 'match')}[${index}].uri`,
-      uri !== undefined && !('prefix' in uri) ? 'must be a prefix, which redirect.prefixRewrite replaces' : undefined,
+      uri !== undefined && !('prefix' in uri)
+        ? violation.conflict('must be a prefix with redirect.prefixRewrite')
+        : undefined,
     ),
   );
 }
 
 export function bodyErrors(body: { readonly string?: string; readonly bytes?: string }, path: string): FieldError[] {
   if ((body.string === undefined) === (body.bytes === undefined)) {
-    return [{ path, message: 'must have exactly one of string and bytes' }];
+    return [
+      violation.fieldError(
+        path,
+        violation.choice(['string', 'bytes'], body.string === undefined ? [] : ['string', 'bytes']),
+      ),
+    ];
   }
   const size = Buffer.byteLength(body.string ?? body.bytes ?? '', body.bytes === undefined ? 'utf8' : 'base64');
-  return mistakeAt(path, size > maxBodyBytes ? `must have at most 1 MiB, not ${size} bytes` : undefined);
+  return violation.errorsAt(path, size > maxBodyBytes ? violation.tooLarge(maxBodyBytes, size, 'bytes') : undefined);
 }
 
 export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[] {
-  if (Object.keys(rewrite).length === 0) return [{ path, message: 'must have uri, authority or uriRegexRewrite' }];
+  if (Object.keys(rewrite).length === 0)
+    return [violation.fieldError(path, violation.missingAny(['uri', 'authority', 'uriRegexRewrite']))];
   const both = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
-  return mistakeAt(path, both ? 'must have only one of uri and uriRegexRewrite' : undefined);
+  return violation.errorsAt(path, both ? violation.exclusive(['uri', 'uriRegexRewrite']) : undefined);
 }
 
-export function retryOnMistake(retryOn: string): string | undefined {
+export function retryOnViolation(retryOn: string): violation.Violation | undefined {
   for (const condition of retryOn === '' ? [] : retryOn.split(',')) {
     const known = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
-    if (!known) return `${JSON.stringify(condition.trim())} is neither a retry condition nor a status code`;
+    if (!known) return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
   }
   return undefined;
 }
@@ -220,35 +233,47 @@ export function retryOnMistake(retryOn: string): string | undefined {
 export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
   const others = Object.keys(retry).filter((key) => key !== 'attempts');
   const inVain = (retry.attempts ?? 0) === 0 && others.length > 0;
-  return mistakeAt(
+  return violation.errorsAt(
     fieldPath(path, 'attempts'),
-    inVain ? 'must be at least 1 when other fields of retries are set' : undefined,
+    inVain ? violation.outOfRange('at least 1 with other fields of retries', retry.attempts ?? 0) : undefined,
   );
 }
 
 export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
   const both = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
   const none = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
-  return mistakeAt(path, both || none ? 'must have exactly one of fixedDelay and exponentialDelay' : undefined);
+  return violation.errorsAt(
+    path,
+    both || none
+      ? violation.choice(['fixedDelay', 'exponentialDelay'], both ? ['fixedDelay', 'exponentialDelay'] : [])
+      : undefined,
+  );
 }
 
-export function grpcStatusMistake(status: string): string | undefined {
-  return grpcStatusNames.includes(status) ? undefined : `${JSON.stringify(status)} is not the name of a gRPC status`;
+export function grpcStatusViolation(status: string): violation.Violation | undefined {
+  return grpcStatusNames.includes(status) ? undefined : violation.unknownValue(grpcStatusNames, status);
 }
 
 export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, path: string): FieldError[] {
-  const given = [abort.httpStatus, abort.grpcStatus, abort.http2Error].filter((value) => value !== undefined);
+  const given = (['httpStatus', 'grpcStatus', 'http2Error'] as const).filter((field) => abort[field] !== undefined);
   return [
-    ...mistakeAt(path, given.length === 1 ? undefined : 'must have exactly one of httpStatus and grpcStatus'),
-    ...mistakeAt(fieldPath(path, 'http2Error'), abort.http2Error === undefined ? undefined : 'is not supported'),
+    ...violation.errorsAt(path, given.length === 1 ? undefined : violation.choice(['httpStatus', 'grpcStatus'], given)),
+    ...violation.errorsAt(
+      fieldPath(path, 'http2Error'),
+      abort.http2Error === undefined ? undefined : violation.unsupported('is not supported'),
+    ),
   ];
 }
 
 /** Several destinations share the traffic by weight, so some of it must go somewhere. */
 export function weightErrors(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
   const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
-  if (route.length > 1 && sum === 0) return [{ path, message: 'weights of several destinations must not sum to 0' }];
-  return mistakeAt(path, sum > 2 ** 32 - 1 ? 'weights must sum to less than 2^32' : undefined);
+  if (route.length > 1 && sum === 0)
+    return [violation.fieldError(path, violation.outOfRange('weights with a sum of at least 1', sum))];
+  return violation.errorsAt(
+    path,
+    sum > 2 ** 32 - 1 ? violation.outOfRange('weights with a sum below 2^32', sum) : undefined,
+  );
 }
 
 /** Each looks at fields that the others do not need. */
@@ -260,9 +285,9 @@ export const httpRouteErrors = [
   authorityErrors,
   prefixRewriteErrors,
   ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
-    mistakeAt(
+    violation.errorsAt(
       path,
-      mirror !== undefined && mirrors.length > 0 ? 'must have only one of mirror and mirrors' : undefined,
+      mirror !== undefined && mirrors.length > 0 ? violation.exclusive(['mirror', 'mirrors']) : undefined,
     ),
 ];
 
@@ -271,11 +296,10 @@ function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
     return key === 'route' ? (http.route?.length ?? 0) > 0 : http[key] !== undefined;
   });
   if (http.delegate !== undefined && actions.length > 0) {
-    return [{ path: fieldPath(path, actions[0]!), message: 'must not be given beside delegate' }];
+    return [violation.fieldError(fieldPath(path, actions[0]!), violation.excluded('together with delegate'))];
   }
   if (http.delegate !== undefined || actions.length === 1) return [];
-  const found = actions.length === 0 ? 'none' : actions.join(' and ');
-  return [{ path, message: `must have exactly one of route, redirect and directResponse, not ${found}` }];
+  return [violation.fieldError(path, violation.choice(['route', 'redirect', 'directResponse'], actions))];
 }
 
 /** What makes no sense with an answer that is given here. */
@@ -284,7 +308,7 @@ function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
   if (alone === undefined) return [];
   return (['fault', 'rewrite'] as const)
     .filter((field) => http[field] !== undefined && !(alone === 'directResponse' && field === 'fault'))
-    .map((field) => ({ path: fieldPath(path, field), message: `must not be given beside ${alone}` }));
+    .map((field) => violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${alone}`)));
 }
 
 /** Which of the two is meant nobody can know. */
@@ -292,13 +316,13 @@ function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): Field
   if (rewrite?.authority === undefined || headers?.request === undefined) return [];
   return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
     .filter(({ header }) => isAuthority(header))
-    .map(({ at }) => ({ path: at, message: 'must not be given beside rewrite.authority' }));
+    .map(({ at }) => violation.fieldError(at, violation.excluded('together with rewrite.authority')));
 }
 
 export const virtualServiceErrors = [
   (spec: V.VirtualService, path: string): FieldError[] => {
     const routes = [spec.http, spec.tls, spec.tcp].reduce((sum, list) => sum + (list?.length ?? 0), 0);
-    return mistakeAt(path, routes === 0 ? 'must have at least one of http, tls and tcp' : undefined);
+    return violation.errorsAt(path, routes === 0 ? violation.missingAny(['http', 'tls', 'tcp']) : undefined);
   },
   (spec: V.VirtualService, path: string): FieldError[] =>
     spec.hosts.length === 0 ? delegateErrors(spec, path) : hostErrors(spec, path),
@@ -311,10 +335,12 @@ export const virtualServiceErrors = [
 function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
   const reachesGateway = spec.hosts.length === 0 || spec.gateways?.some((gateway) => gateway !== 'mesh') === true;
   if (reachesGateway) return [];
-  return claimMatches(spec).map((field) => ({
-    path: path === '' ? field : `${path}.${field}`,
-    message: 'must not match claims of a token without a gateway in spec.gateways: only gateways know them',
-  }));
+  return claimMatches(spec).map((field) =>
+    violation.fieldError(
+      path === '' ? field : `${path}.${field}`,
+      violation.notAllowed('token claims can be matched at gateways only: list one in spec.gateways'),
+    ),
+  );
 }
 
 /** Places of the matches on claims of a token. */
@@ -335,14 +361,16 @@ function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
   const errors: FieldError[] = [];
   for (const field of ['gateways', 'tls', 'tcp'] as const) {
     if ((spec[field]?.length ?? 0) === 0) continue;
-    errors.push({ path: fieldPath(path, 'hosts'), message: `is required with ${field}; only a delegate has no hosts` });
+    errors.push(violation.fieldError(fieldPath(path, 'hosts'), violation.missing(`with ${field}`)));
   }
   for (const [index, http] of (spec.http ?? []).entries()) {
     if (http.delegate === undefined) continue;
-    errors.push({
-      path: `${fieldPath(path, 'http')}[${index}].delegate`,
-      message: 'a delegate (no hosts) must not delegate',
-    });
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'http')}[${index}].delegate`,
+        violation.notAllowed('must not be set in a delegate (a VirtualService without hosts)'),
+      ),
+    );
   }
   return errors;
 }
@@ -353,12 +381,16 @@ function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
   const wildcards: string[] = [];
   return spec.hosts.flatMap((host, index) => {
     const at = `${fieldPath(path, 'hosts')}[${index}]`;
-    if (host === '*' && inMesh) return [{ path: at, message: '* is only for gateways; in the mesh name the hosts' }];
+    if (host === '*' && inMesh)
+      return [violation.fieldError(at, violation.notAllowed('must not be * without a gateway in spec.gateways', host))];
     const among = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
     const earlier = among.find((other) => hostsOverlap(other, host));
     if (isWildcard(host)) wildcards.push(host);
     else names.add(host);
-    return mistakeAt(at, earlier === undefined ? undefined : `${host} repeats or overlaps ${earlier}`);
+    return violation.errorsAt(
+      at,
+      earlier === undefined ? undefined : violation.duplicate(`${host} repeats or overlaps ${earlier}`, host),
+    );
   });
 }
 
@@ -371,19 +403,25 @@ function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
         mostSpecific(sni, hosts) !== undefined
           ? []
           : [
-              {
-                path: `${at}.match[${matchIndex}].sniHosts[${sniIndex}]`,
-                message: `${sni} is not one of the hosts of the object`,
-              },
+              violation.fieldError(
+                `${at}.match[${matchIndex}].sniHosts[${sniIndex}]`,
+                violation.unknownReference(`${sni} is not one of spec.hosts`, sni),
+              ),
             ],
       ),
     );
-    return [...mistakeAt(fieldPath(at, 'route'), route.route === undefined ? 'is required' : undefined), ...outside];
+    return [
+      ...violation.errorsAt(fieldPath(at, 'route'), route.route === undefined ? violation.missing() : undefined),
+      ...outside,
+    ];
   });
 }
 
 function tcpErrors(spec: V.VirtualService, path: string): FieldError[] {
   return (spec.tcp ?? []).flatMap((route, index) =>
-    mistakeAt(`${fieldPath(path, 'tcp')}[${index}].route`, route.route === undefined ? 'is required' : undefined),
+    violation.errorsAt(
+      `${fieldPath(path, 'tcp')}[${index}].route`,
+      route.route === undefined ? violation.missing() : undefined,
+    ),
   );
 }

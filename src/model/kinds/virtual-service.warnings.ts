@@ -3,7 +3,7 @@
 import type { FieldError } from '../fields/decode.ts';
 import { partialWildcardWarning } from '../fields/names.ts';
 import { re2Expression } from '../fields/re2.ts';
-import { mistakeAt } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
 import { shadowedMatches } from './shadowed-matches.ts';
 import { claimMatches } from './virtual-service.rules.ts';
 import type * as V from './virtual-service.ts';
@@ -16,7 +16,7 @@ export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
     ...faultsOfNobody(spec),
     ...claimsInMesh(spec),
     ...rewritesWithoutEffect(spec),
-    ...spec.hosts.flatMap((host, index) => mistakeAt(`hosts[${index}]`, partialWildcardWarning(host))),
+    ...spec.hosts.flatMap((host, index) => violation.errorsAt(`hosts[${index}]`, partialWildcardWarning(host))),
   ];
 }
 
@@ -25,10 +25,12 @@ function faultsOfNobody({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ fault = {} }, index) =>
     (['delay', 'abort'] as const)
       .filter((kind) => fault[kind] !== undefined && fault[kind].percentage === undefined)
-      .map((kind) => ({
-        path: `http[${index}].fault.${kind}.percentage`,
-        message: 'is not there, so that no request has the fault: write {value: 100} for all of them',
-      })),
+      .map((kind) =>
+        violation.fieldError(
+          `http[${index}].fault.${kind}.percentage`,
+          violation.ineffective('without a percentage no request has the fault; set {value: 100} for all requests'),
+        ),
+      ),
   );
 }
 
@@ -38,7 +40,12 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
     if (body === undefined) return [];
     const size = 'string' in body ? Buffer.byteLength(body.string) : Buffer.byteLength(body.bytes, 'base64');
     return size > 100 * 1024
-      ? [{ path: `http[${index}].directResponse.body`, message: `is large: ${size} bytes go to every proxy` }]
+      ? [
+          violation.fieldError(
+            `http[${index}].directResponse.body`,
+            violation.doubtful(`has ${size} bytes, which every proxy receives`),
+          ),
+        ]
       : [];
   });
 }
@@ -46,10 +53,9 @@ function largeBodies(spec: V.VirtualService): FieldError[] {
 /** A sidecar verifies the tokens of requests that it takes, not of those that it sends. */
 function claimsInMesh(spec: V.VirtualService): FieldError[] {
   if (!spec.gateways?.includes('mesh')) return [];
-  return claimMatches(spec).map((path) => ({
-    path,
-    message: 'is known at gateways only: in the mesh it never matches',
-  }));
+  return claimMatches(spec).map((path) =>
+    violation.fieldError(path, violation.ineffective('token claims match at gateways only, not in the mesh')),
+  );
 }
 
 /** RE2 leaves a path as it is when the substitution refers to a group that the expression does not have. */
@@ -57,19 +63,24 @@ function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
   return http.flatMap(({ rewrite }, index) => {
     const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
     if (match === undefined || substitution === undefined) return [];
-    return mistakeAt(`http[${index}].rewrite.uriRegexRewrite.rewrite`, substitutionMistake(match, substitution));
+    return violation.errorsAt(
+      `http[${index}].rewrite.uriRegexRewrite.rewrite`,
+      substitutionViolation(match, substitution),
+    );
   });
 }
 
-function substitutionMistake(match: string, substitution: string): string | undefined {
+function substitutionViolation(match: string, substitution: string): violation.Violation | undefined {
   const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, after]) => after!);
   const wrong = escapes.find((after) => !/^[\d\\]$/.test(after));
   if (wrong !== undefined) {
-    return `leaves every path as it is: \\ must be followed by a digit or \\, got ${JSON.stringify(`\\${wrong}`)}`;
+    const got = violation.shownValue(`\\${wrong}`);
+    return { ...violation.ineffective(`\\ must be followed by a digit or \\, got ${got}`), got };
   }
   const highest = Math.max(0, ...escapes.filter((after) => after !== '\\').map(Number));
   const { groupCount } = re2Expression(match);
   if (highest <= groupCount) return undefined;
   const groups = groupCount === 1 ? '1 capturing group' : `${groupCount} capturing groups`;
-  return `leaves every path as it is: it refers to group ${highest}, and match has ${groups}`;
+  const got = violation.shownValue(`\\${highest}`);
+  return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got };
 }

@@ -20,7 +20,8 @@ import {
 } from '../fields/decode.ts';
 import { describedAs, inSchema } from '../fields/description.ts';
 import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../fields/effect.ts';
-import { mistakeAt, repetitions } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { repetitions } from './field-rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policies/policy-target.decode.ts';
 import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
 
@@ -29,7 +30,7 @@ const schemes = ['oci', 'file', 'http', 'https'];
 /** JSON as it was written. */
 const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
   (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
-    isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object'),
+    isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
   { type: 'any object' },
 );
 
@@ -40,9 +41,11 @@ const variable: Decoder<WasmVariable> = refine(
     value: optional(text),
   }),
   ({ valueFrom, value }, path) =>
-    mistakeAt(
+    violation.errorsAt(
       fieldPath(path, 'value'),
-      valueFrom === 'HOST' && value !== undefined && value !== '' ? 'must not be given with valueFrom HOST' : undefined,
+      valueFrom === 'HOST' && value !== undefined && value !== ''
+        ? violation.excluded('with valueFrom HOST')
+        : undefined,
     ),
 );
 
@@ -62,14 +65,14 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
         {
           ...scopeFields,
           url: withoutEffectWhere(
-            required(refine(name, (url, path) => mistakeAt(path, urlMistake(url)))),
-            'an image is not pulled, so the plugin rejects all traffic, or does nothing with failStrategy FAIL_OPEN',
+            required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
+            'images are not pulled, and the plugin rejects all traffic (with failStrategy FAIL_OPEN: does nothing)',
             (url) => typeof url === 'string' && isImage(url),
           ),
           sha256: withoutEffectBeside(
             optional(
               inSchema(
-                refine(text, (hash, path) => mistakeAt(path, hash === '' ? undefined : digestMistake(hash))),
+                refine(text, (hash, path) => violation.errorsAt(path, hash === '' ? undefined : digestViolation(hash))),
                 { pattern: '^(?:[0-9a-f]{64})?$' },
               ),
             ),
@@ -89,7 +92,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
           priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
           failStrategy: withoutEffectWhere(
             optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
-            'a plugin that failed is not loaded again: FAIL_RELOAD acts as FAIL_CLOSE',
+            'a failed plugin is not reloaded, and FAIL_RELOAD acts as FAIL_CLOSE',
             (value) => value === 'FAIL_RELOAD',
           ),
           type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
@@ -117,38 +120,36 @@ function isImage(url: string): boolean {
 /** What is allowed and probably not meant. */
 export function wasmPluginWarnings({ url, sha256 = '' }: WasmPlugin): FieldError[] {
   const isFetched = /^https?:/i.test(url);
-  return mistakeAt(
+  return violation.errorsAt(
     'url',
-    isFetched && sha256 === ''
-      ? 'has no effect without sha256: Envoy fetches only code whose hash it knows'
-      : undefined,
+    isFetched && sha256 === '' ? violation.ineffective('Envoy fetches code only with a sha256') : undefined,
   );
 }
 
 /** What a module is compared by: written in one way only. */
-function digestMistake(digest: string): string | undefined {
-  return /^[0-9a-f]{64}$/.test(digest) ? undefined : 'must be 64 hexadecimal digits, letters in lower-case';
+function digestViolation(digest: string): violation.Violation | undefined {
+  return /^[0-9a-f]{64}$/.test(digest) ? undefined : violation.mustBe('64 hexadecimal digits in lower case', digest);
 }
 
-function urlMistake(url: string): string | undefined {
+function urlViolation(url: string): violation.Violation | undefined {
   const digest = /@sha256:(.*)$/.exec(url)?.[1];
-  if (digest !== undefined && digestMistake(digest) !== undefined) return `the digest ${digestMistake(digest)}`;
+  const ofDigest = digest === undefined ? undefined : digestViolation(digest);
+  if (ofDigest !== undefined) return { ...ofDigest, message: `the digest ${ofDigest.message}` };
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
-  if (scheme === undefined)
-    return URL.canParse(`oci://${url}`) ? undefined : `must be a URL, not ${JSON.stringify(url)}`;
+  if (scheme === undefined) return URL.canParse(`oci://${url}`) ? undefined : violation.mustBe('a URL', url);
   if (!schemes.includes(scheme))
-    return `must begin with ${schemes.map((one) => `${one}://`).join(', ')}, not ${scheme}://`;
-  if (!URL.canParse(url)) return `must be a URL, not ${JSON.stringify(url)}`;
-  return scheme.toLowerCase() === 'file' ? pathMistake(new URL(url).pathname) : undefined;
+    return violation.mustBe(`a URL with the scheme ${violation.listed(schemes, 'or')}`, url);
+  if (!URL.canParse(url)) return violation.mustBe('a URL', url);
+  return scheme.toLowerCase() === 'file' ? pathViolation(new URL(url).pathname) : undefined;
 }
 
-function pathMistake(pathname: string): string | undefined {
+function pathViolation(pathname: string): violation.Violation | undefined {
   try {
     return decodeURIComponent(pathname).includes('\0')
-      ? 'must be the name of a file, in which there is no NUL'
+      ? violation.notAllowed('must be a file name without NUL characters')
       : undefined;
   } catch {
-    return 'must be the URL of a file: a % in its name is written %25';
+    return violation.mustBe('the URL of a file', pathname, { hint: 'encode % as %25' });
   }
 }
 

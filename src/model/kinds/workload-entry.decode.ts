@@ -13,7 +13,8 @@ import {
 } from '../fields/decode.ts';
 import { inSchema } from '../fields/description.ts';
 import { isHostname, isIpAddress } from '../fields/names.ts';
-import { isUnixAddress, labels, mistakeAt, relativeSocketHint } from './field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { isUnixAddress, labels, relativeSocketHint } from './field-rules.ts';
 import type { WorkloadEntry } from './workload-entry.ts';
 
 /** What a WorkloadEntry says of its workload besides the address; a WorkloadGroup's template says the same. */
@@ -40,16 +41,17 @@ export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
 function workloadEntryErrors(entry: WorkloadEntry, path: string): FieldError[] {
   const { address } = entry;
   const at = fieldPath(path, 'address');
-  if (address === '') return mistakeAt(at, entry.network ? undefined : 'is required (or network)');
+  if (address === '')
+    return violation.errorsAt(at, entry.network ? undefined : violation.missing('unless network is set'));
   if (isUnixAddress(address)) {
     const named = Object.keys(entry.ports ?? {}).length > 0;
-    return mistakeAt(fieldPath(path, 'ports'), named ? 'must not be given with a unix address' : undefined);
+    return violation.errorsAt(fieldPath(path, 'ports'), named ? violation.excluded('with a unix address') : undefined);
   }
   const known = isIpAddress(address) || isHostname(address);
-  return mistakeAt(
+  return violation.errorsAt(
     at,
     known
       ? undefined
-      : `must be an IP address, a host name or unix:///path, not ${JSON.stringify(address)}${relativeSocketHint(address)}`,
+      : violation.mustBe('an IP address, a host name or unix:///PATH', address, { hint: relativeSocketHint(address) }),
   );
 }

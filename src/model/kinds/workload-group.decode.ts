@@ -16,8 +16,9 @@ import {
 } from '../fields/decode.ts';
 import { exactlyOneOf, inSchema } from '../fields/description.ts';
 import { refused, withoutEffect } from '../fields/effect.ts';
-import { labels, mistakeAt } from './field-rules.ts';
-import { headerNameMistake } from './virtual-service.rules.ts';
+import * as violation from '../fields/violation.ts';
+import { labels } from './field-rules.ts';
+import { headerNameViolation } from './virtual-service.rules.ts';
 import { workloadFields } from './workload-entry.decode.ts';
 import type { ReadinessProbe, WorkloadGroup } from './workload-group.ts';
 
@@ -26,18 +27,18 @@ type HttpGet = NonNullable<ReadinessProbe['httpGet']>;
 
 const template: Decoder<Template> = refine(
   struct<Template>({
-    address: refused(optional(inSchema(text, { maxLength: 0 })), 'each workload has its own'),
+    address: refused(optional(inSchema(text, { maxLength: 0 })), 'each workload has its own address'),
     ...workloadFields,
   }),
   ({ address }, path) =>
-    mistakeAt(
+    violation.errorsAt(
       fieldPath(path, 'address'),
-      (address ?? '') === '' ? undefined : 'must not be given: each workload has its own',
+      (address ?? '') === '' ? undefined : violation.notAllowed('must not be set: each workload has its own address'),
     ),
 );
 
 const httpHeader = struct<{ name: string; value: string }>({
-  name: required(refine(name, (header, path) => mistakeAt(path, headerNameMistake(header)))),
+  name: required(refine(name, (header, path) => violation.errorsAt(path, headerNameViolation(header)))),
   value: required(text),
 });
 
@@ -67,9 +68,7 @@ export const readinessProbe: Decoder<ReadinessProbe> = inSchema(
     (value, path) => {
       const given = methods.filter((method) => value[method] !== undefined);
       if (given.length === 1) return [];
-      return [
-        { path, message: `must have exactly one of ${methods.join(', ')}, not ${given.join(' and ') || 'none'}` },
-      ];
+      return [violation.fieldError(path, violation.choice(methods, given))];
     },
   ),
   exactlyOneOf(methods),
@@ -84,8 +83,5 @@ export const workloadGroup: Decoder<WorkloadGroup> = struct<WorkloadGroup>({
     }),
   ),
   template: required(template),
-  probe: withoutEffect(
-    optional(readinessProbe),
-    "a workload's agent reads readinessProbe of its own proxy configuration",
-  ),
+  probe: withoutEffect(optional(readinessProbe), 'the agent uses readinessProbe of its own proxy configuration'),
 });

@@ -2,6 +2,7 @@
  * Extension providers of the mesh that decide about requests and connections: `envoyExtAuthzHttp`, `envoyExtAuthzGrpc`
  * (spec/discovery.md §8.10, CUSTOM).
  */
+
 import * as E from 'fp-ts/lib/Either.js';
 import {
   boolean,
@@ -26,8 +27,9 @@ import {
 } from '../fields/decode.ts';
 import { describedAs } from '../fields/description.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
-import { lineMistake, mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
-import { headerNameMistake } from '../kinds/virtual-service.rules.ts';
+import * as violation from '../fields/violation.ts';
+import { lineViolation, scopedHostText } from '../kinds/field-rules.ts';
+import { headerNameViolation } from '../kinds/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
 /** How much of a request's body the service is shown. */
@@ -77,7 +79,10 @@ const status: Decoder<number> = describedAs(
   (value: unknown, path: string) => {
     const asNumber = typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : value;
     return refine(count, (code, at) =>
-      mistakeAt(at, code >= 200 && code <= 599 ? undefined : 'must be an HTTP status from 200 to 599'),
+      violation.errorsAt(
+        at,
+        code >= 200 && code <= 599 ? undefined : violation.outOfRange('an HTTP status from 200 to 599', code),
+      ),
     )(asNumber, path);
   },
   { type: 'narrowed', of: text, by: { pattern: '^[2-5][0-9]{2}$' } },
@@ -96,20 +101,27 @@ const common = {
 const headerNames = optional(list(name));
 
 /** Envoy refuses a listener with other values. */
-const headerValue = refine(text, (value, path) => mistakeAt(path, lineMistake(value)));
+const headerValue = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
 
 const http: Decoder<ExtAuthzProvider> = mapped(
   struct<HttpExtAuthz & { includeHeadersInCheck: readonly string[] }>({
     ...common,
     pathPrefix: optional(
-      refine(text, (prefix, path) => mistakeAt(path, /^(\/.*)?$/.test(prefix) ? undefined : 'must begin with /')),
+      refine(text, (prefix, path) =>
+        violation.errorsAt(
+          path,
+          /^(\/.*)?$/.test(prefix) ? undefined : violation.mustBe('a path that begins with /', prefix),
+        ),
+      ),
     ),
     includeRequestHeadersInCheck: headerNames,
     // The older name.
     includeHeadersInCheck: withDefault(list(name), []),
     includeAdditionalHeadersInCheck: optional(
       refine(dictionary(headerValue), (headers, path) =>
-        Object.keys(headers).flatMap((header) => mistakeAt(fieldPath(path, header), headerNameMistake(header))),
+        Object.keys(headers).flatMap((header) =>
+          violation.errorsAt(fieldPath(path, header), headerNameViolation(header)),
+        ),
       ),
     ),
     headersToUpstreamOnAllow: headerNames,
@@ -160,7 +172,7 @@ function decode(provider: ExtensionProvider): DecodedExtAuthz | undefined {
   const type = Object.keys(extAuthzProviders).find((key) => provider[key] !== undefined);
   if (type === undefined) return undefined;
   const result = forgivingUnknown(extAuthzProviders[type]!)(provider[type]);
-  const placed = ({ path, message }: FieldError): FieldError => ({ path: `${type}.${path}`, message });
+  const placed = (error: FieldError): FieldError => ({ ...error, path: `${type}.${error.path}` });
   return E.isLeft(result)
     ? E.left(result.left.map(placed))
     : E.right({ value: result.right.value, unknown: result.right.unknown.map(placed) });

@@ -1,4 +1,5 @@
 /** Decoding of the settings of telemetry's providers. Fields that are not known are reported and ignored (§3.3). */
+
 import * as E from 'fp-ts/lib/Either.js';
 import {
   anything,
@@ -24,9 +25,10 @@ import {
   text,
 } from '../fields/decode.ts';
 import { withoutEffect } from '../fields/effect.ts';
-import { logFormatMistake } from '../fields/log-format.ts';
+import { logFormatViolation } from '../fields/log-format.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
-import { mistakeAt, scopedHostText } from '../kinds/field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { scopedHostText } from '../kinds/field-rules.ts';
 import type {
   DatadogProvider,
   FileAccessLogProvider,
@@ -46,7 +48,9 @@ import type { MeshConfig } from './mesh-config.ts';
 const address: Fields<ProviderAddress> = { service: required(scopedHostText(() => undefined)), port: required(port) };
 
 /** A text in which `%…%` stands for something of the request. */
-const formatText: Decoder<string> = refine(text, (format, path) => mistakeAt(path, logFormatMistake(format)));
+const formatText: Decoder<string> = refine(text, (format, path) =>
+  violation.errorsAt(path, logFormatViolation(format)),
+);
 
 const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(anything), (given, path) =>
   labelErrors(given, path),
@@ -54,7 +58,7 @@ const labels: Decoder<Readonly<Record<string, unknown>>> = refine(dictionary(any
 
 /** What is wrong with the labels of a format in JSON. */
 export function labelErrors(value: unknown, path: string): FieldError[] {
-  if (typeof value === 'string') return mistakeAt(path, logFormatMistake(value));
+  if (typeof value === 'string') return violation.errorsAt(path, logFormatViolation(value));
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, item]) => labelErrors(item, `${path}.${key}`));
 }
@@ -62,9 +66,11 @@ export function labelErrors(value: unknown, path: string): FieldError[] {
 const anyFormat = struct<LogFormat>({ text: optional(formatText), labels: optional(labels) });
 
 const logFormat: Decoder<LogFormat> = refine(anyFormat, (format, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
-    (format.text === undefined) === (format.labels === undefined) ? 'must have one of text, labels' : undefined,
+    (format.text === undefined) === (format.labels === undefined)
+      ? violation.choice(['text', 'labels'], format.text === undefined ? [] : ['text', 'labels'])
+      : undefined,
   ),
 );
 
@@ -100,7 +106,7 @@ type Header = NonNullable<NonNullable<OpenTelemetryTracingProvider['http']>['hea
 const header = struct<Header>({
   name: required(name),
   value: optional(text),
-  envName: withoutEffect(optional(text), 'a header whose value is a variable of the proxy is not sent'),
+  envName: withoutEffect(optional(text), 'headers with values from environment variables are not supported'),
 });
 
 const zipkin = struct<ZipkinProvider & UnusedZipkinFields>({
@@ -110,11 +116,11 @@ const zipkin = struct<ZipkinProvider & UnusedZipkinFields>({
   path: optional(text),
   traceContextOption: withoutEffect(
     optional(oneOf(['USE_B3', 'USE_B3_WITH_W3C_PROPAGATION'])),
-    'the context is propagated in B3 headers',
+    'the context is always propagated in B3 headers',
     ['USE_B3'],
   ),
-  timeout: withoutEffect(optional(durationMs), 'Envoy waits 5s for the collector'),
-  headers: withoutEffect(optional(list(header)), 'spans are sent without other headers'),
+  timeout: withoutEffect(optional(durationMs), 'the timeout is always 5s'),
+  headers: withoutEffect(optional(list(header)), 'additional headers are not supported'),
 });
 
 interface UnusedZipkinFields {
@@ -160,7 +166,10 @@ const openTelemetry = refine(
     ),
   }),
   ({ http, grpc: byGrpc }, path) =>
-    mistakeAt(path, http !== undefined && byGrpc !== undefined ? 'must have only one of http, grpc' : undefined),
+    violation.errorsAt(
+      path,
+      http !== undefined && byGrpc !== undefined ? violation.exclusive(['http', 'grpc']) : undefined,
+    ),
 );
 
 /** Settings by the key of the provider's type. */

@@ -1,9 +1,10 @@
 /** Rules of the mesh configuration that concern more than one field, or only what all sources say together (§3.3). */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import { type FieldError, fieldPath } from '../fields/decode.ts';
-import { logFormatMistake } from '../fields/log-format.ts';
-import { mistakeAt } from '../kinds/field-rules.ts';
+import { logFormatViolation } from '../fields/log-format.ts';
+import * as violation from '../fields/violation.ts';
 import { decodeExtAuthz, extAuthzProviders } from './ext-authz-provider.ts';
 import { decodeTelemetryProvider, labelErrors, telemetryProviders } from './extension-providers.decode.ts';
 import type { ProviderType } from './extension-providers.ts';
@@ -26,12 +27,14 @@ export function meshConfigErrors(mesh: MeshConfig): FieldError[] {
 function logFormatErrors({ accessLogFormat, accessLogEncoding }: MeshConfig): FieldError[] {
   const path = 'accessLogFormat';
   if (accessLogFormat === '') return [];
-  if (accessLogEncoding === 'TEXT') return mistakeAt(path, logFormatMistake(accessLogFormat));
+  if (accessLogEncoding === 'TEXT') return violation.errorsAt(path, logFormatViolation(accessLogFormat));
   try {
     const value: unknown = JSON.parse(accessLogFormat);
-    return isObject(value) ? labelErrors(value, path) : mistakeAt(path, 'must be a JSON object');
+    return isObject(value)
+      ? labelErrors(value, path)
+      : violation.errorsAt(path, violation.mustBe('a JSON object', accessLogFormat));
   } catch {
-    return mistakeAt(path, 'must be a JSON object');
+    return violation.errorsAt(path, violation.mustBe('a JSON object', accessLogFormat));
   }
 }
 
@@ -40,9 +43,14 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
   const drainFits = drainDurationMs > 0 && drainDurationMs <= hourMs && drainDurationMs % 1_000 === 0;
   return [
     ...(['configPath', 'binaryPath', 'serviceCluster', 'discoveryAddress'] as const).flatMap((field) =>
-      mistakeAt(fieldPath(path, field), config[field] === '' ? 'must not be empty' : undefined),
+      violation.errorsAt(fieldPath(path, field), config[field] === '' ? violation.empty() : undefined),
     ),
-    ...mistakeAt(`${path}.drainDuration`, drainFits ? undefined : 'must be whole seconds from 1s to 1h'),
+    ...violation.errorsAt(
+      `${path}.drainDuration`,
+      drainFits
+        ? undefined
+        : violation.outOfRange('an integer number of seconds from 1s to 1h', `${drainDurationMs}ms`),
+    ),
     ...addressErrors(config.zipkinAddress, `${path}.zipkinAddress`),
     ...addressErrors(config.envoyMetricsServiceAddress, `${path}.envoyMetricsServiceAddress`),
     ...addressErrors(envoyMetricsService?.address, `${path}.envoyMetricsService.address`),
@@ -57,7 +65,7 @@ function proxyConfigErrors(config: ProxyConfig, path: string): FieldError[] {
 function addressErrors(address: unknown, path: string): FieldError[] {
   if (address === undefined || address === '') return [];
   const fits = typeof address === 'string' && parseHostAndPort(address.replaceAll('$(HOST_IP)', '127.0.0.1'));
-  return mistakeAt(path, fits ? undefined : `must be host:port, not ${JSON.stringify(address)}`);
+  return violation.errorsAt(path, fits ? undefined : violation.mustBe('host:port', address));
 }
 
 /** Types of providers that Envoy has not, or not any more, and the fields that each must have. */
@@ -115,22 +123,25 @@ function providerErrors(provider: ExtensionProvider, path: string): FieldError[]
   const types = typesOf(provider);
   const [type, ...others] = types;
   if (type === undefined || others.length > 0) {
-    const says = types.length === 0 ? 'none' : types.join(' and ');
-    return [{ path, message: `must have exactly one type of provider, and has ${says}` }];
+    return [violation.fieldError(path, violation.choice(['the provider types'], types))];
   }
   const required = ownValue(requiredOfProvider, type);
   const at = fieldPath(path, type);
   const settings = provider[type] ?? {};
   const isKnown = required !== undefined || isTelemetryProvider(type) || Object.hasOwn(extAuthzProviders, type);
-  if (!isKnown) return [{ path: at, message: 'is no type of provider that is known' }];
-  if (!isObject(settings)) return [{ path: at, message: 'must be an object' }];
+  if (!isKnown) return [violation.fieldError(at, violation.unknownField())];
+  if (!isObject(settings)) return [violation.fieldError(at, violation.wrongType('an object', settings))];
   return (required ?? []).flatMap((field) => {
     const value = settings[field];
     const where = fieldPath(at, field);
-    if (value === undefined || value === null || value === '') return [{ path: where, message: 'is required' }];
+    if (value === undefined || value === null || value === '')
+      return [violation.fieldError(where, violation.missing())];
     const port = field === 'port';
     const fits = port ? Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535 : isText(value);
-    return mistakeAt(where, fits ? undefined : `must be ${port ? 'a port from 1 to 65535' : 'a text'}`);
+    return violation.errorsAt(
+      where,
+      fits ? undefined : violation.wrongType(port ? 'a port from 1 to 65535' : 'a string', value),
+    );
   });
 }
 

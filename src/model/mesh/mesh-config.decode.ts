@@ -1,8 +1,9 @@
 /** Decoding and validation of the mesh configuration (spec/discovery.md §3.1, §3.3). */
+
 import { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
-import type { Problem } from '../config/problem.ts';
+import { type Problem, violationIn } from '../config/problem.ts';
 import {
   anything,
   boolean,
@@ -35,7 +36,8 @@ import { describedAs, type FieldDescription } from '../fields/description.ts';
 import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/names.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
-import { exportTo, hostText, labels, mistakeAt, repetitions } from '../kinds/field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { exportTo, hostText, labels, repetitions } from '../kinds/field-rules.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
 import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
 import { httpRetry } from '../kinds/virtual-service.decode.ts';
@@ -59,20 +61,25 @@ import { decodeProxyConfig, withJsonNames } from './proxy-config.ts';
 import { unknownProxySettings } from './proxy-settings.ts';
 
 const wholeMs = refine(durationMs, (ms, path) =>
-  mistakeAt(path, ms >= 0 && Number.isInteger(ms) ? undefined : 'must be 0s or whole milliseconds'),
+  violation.errorsAt(
+    path,
+    ms >= 0 && Number.isInteger(ms)
+      ? undefined
+      : violation.outOfRange('0s or an integer number of milliseconds', `${ms}ms`),
+  ),
 );
 
 /** DNS-1123 labels with dots between, at most 255 characters (§3.3). */
 export const trustDomain: Decoder<string> = refine(name, (value, path) => {
   const fits = value.length <= 255 && value.split('.').every(isDnsLabel);
-  return mistakeAt(path, fits ? undefined : `must be a domain name, not ${JSON.stringify(value)}`);
+  return violation.errorsAt(path, fits ? undefined : violation.mustBe('a domain name', value));
 });
 
 /** Every block of it, for each is trusted. */
 const certificates = refine(text, (pem, path) => {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
   const isRead = blocks.length > 0 && blocks.every((block) => isCertificate(block));
-  return mistakeAt(path, isRead ? undefined : 'must be certificates in PEM');
+  return violation.errorsAt(path, isRead ? undefined : violation.mustBeHidden('CA certificates in PEM'));
 });
 
 function isCertificate(pem: string): boolean {
@@ -91,10 +98,10 @@ const meshRoots = refine(
     trustDomains: withDefault(list(trustDomain), []),
   }),
   ({ pem, spiffeBundleUrl }, path) =>
-    mistakeAt(
+    violation.errorsAt(
       path,
       (pem === undefined) === (spiffeBundleUrl === undefined)
-        ? 'must have pem or spiffeBundleUrl, one of them'
+        ? violation.choice(['pem', 'spiffeBundleUrl'], pem === undefined ? [] : ['pem', 'spiffeBundleUrl'])
         : undefined,
     ),
 );
@@ -105,20 +112,28 @@ const mostDnsCertificates = 100;
 const authoritySecrets: readonly string[] = ['istio-ca-secret', 'cacerts'];
 
 const secretName = refine(name, (value, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
     authoritySecrets.includes(value)
-      ? 'is the Secret of an authority'
+      ? violation.notAllowed('must not be the Secret of a certificate authority', value)
       : isObjectName(value)
         ? undefined
-        : `must be the name of a Secret, not ${JSON.stringify(value)}`,
+        : violation.mustBe('the name of a Secret', value),
   ),
 );
 
 const dnsNames = refine(list(name), (names, path) => [
-  ...mistakeAt(path, names.length > 0 && names.length <= mostDnsNames ? undefined : `must have 1 to ${mostDnsNames}`),
+  ...violation.errorsAt(
+    path,
+    names.length > 0 && names.length <= mostDnsNames
+      ? undefined
+      : violation.outOfRange(`a list of 1 to ${mostDnsNames} names`, names.length),
+  ),
   ...names.flatMap((host, index) =>
-    mistakeAt(`${path}[${index}]`, isHostname(host.replace(/^\*\./, '')) ? undefined : 'must be the name of a host'),
+    violation.errorsAt(
+      `${path}[${index}]`,
+      isHostname(host.replace(/^\*\./, '')) ? undefined : violation.mustBe('a host name', host),
+    ),
   ),
 ]);
 
@@ -126,9 +141,11 @@ const dnsCertificate = struct<DnsCertificate>({ secretName: required(secretName)
 
 /** The same Secret cannot hold two. */
 const dnsCertificates = refine(list(dnsCertificate), (certificates, path) => [
-  ...mistakeAt(
+  ...violation.errorsAt(
     path,
-    certificates.length > mostDnsCertificates ? `must have at most ${mostDnsCertificates}` : undefined,
+    certificates.length > mostDnsCertificates
+      ? violation.tooLarge(mostDnsCertificates, certificates.length, 'certificates')
+      : undefined,
   ),
   ...repetitions(
     certificates,
@@ -178,7 +195,7 @@ const settingsOfProvider = (type: string, decoder: Decoder<object>): FieldDescri
 /** The settings of a provider are decoded where they are used ({@link providerFindings}). */
 const extensionProvider: Decoder<ExtensionProvider> = describedAs(
   (value: unknown, path: string): Decoded<ExtensionProvider> => {
-    if (!isObject(value)) return fail(path, 'must be an object with a name');
+    if (!isObject(value)) return fail(path, violation.wrongType('an object with a name', value));
     return E.map((providerName: string): ExtensionProvider => ({ ...value, name: providerName }))(
       name(value.name ?? '', fieldPath(path, 'name')),
     );
@@ -214,7 +231,12 @@ const defaultProviders = struct<DefaultProviders>({
 });
 
 const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
-  mistakeAt(path, namespace === '*' || isNamespace(namespace) ? undefined : 'must be the name of a namespace, or "*"'),
+  violation.errorsAt(
+    path,
+    namespace === '*' || isNamespace(namespace)
+      ? undefined
+      : violation.mustBe('the name of a namespace, or "*"', namespace),
+  ),
 );
 
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
@@ -263,7 +285,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   discoverySelectors: optional(list(labelSelector)),
   enablePrometheusMerge: withoutEffect(
     optional(boolean),
-    'only injection of sidecars, which is not part of this control plane, reads it',
+    'only a sidecar injector reads it, and this control plane has none',
     [true],
   ),
   extensionProviders: optional(extensionProviders),
@@ -274,7 +296,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   meshMTLS: optional(
     struct<TlsDefaults>({
       ...tlsFields,
-      ecdhCurves: withoutEffect(tlsFields.ecdhCurves, 'curves of mutual TLS are those that Envoy prefers'),
+      ecdhCurves: withoutEffect(tlsFields.ecdhCurves, 'Envoy selects the curves of mutual TLS'),
     }),
   ),
   tlsDefaults: optional(struct<TlsDefaults>(tlsFields)),
@@ -285,7 +307,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   outboundClusterStatName: optional(text),
   verifyCertificateAtClient: withoutEffect(
     optional(boolean),
-    'certificates of servers are verified unless a DestinationRule has insecureSkipVerify',
+    'server certificates are always verified unless a DestinationRule sets insecureSkipVerify',
     [true],
   ),
   defaultConfig: optional(decodeProxyConfig),
@@ -325,7 +347,9 @@ export function readMeshConfig(
   const document = parseYamlDocument({ text: content, line: 1 });
   if (document.errors.length > 0) {
     return E.left(
-      document.errors.map(({ line, column, message }) => problem({ line, column, message: `YAML: ${message}` })),
+      document.errors.map(({ line, column, message }) =>
+        problem({ line, column, message: `YAML: ${message}`, code: 'YAML_INVALID' }),
+      ),
     );
   }
   const decoded = forgivingUnknown(meshConfigPart)(document.value ?? {});
@@ -341,13 +365,14 @@ export function readMeshConfig(
     ...unknownProxySettings(value.defaultConfig ?? {}, 'defaultConfig'),
   ];
   const warnings: FieldError[] = [
-    ...[...unknown, ...unknownWithin].map(({ path, message }) => ({
-      path,
-      message: retired.has(path) ? 'is of an old Istio and has no effect' : `${message} (it has no effect)`,
-    })),
+    ...[...unknown, ...unknownWithin].map((error) =>
+      retired.has(error.path)
+        ? violation.fieldError(error.path, violation.ineffective('the field belongs to an old version of Istio'))
+        : violation.withConsequence(error, 'it has no effect'),
+    ),
     ...effectWarnings(meshConfigPart, written),
     ...providers.flatMap(({ errors }) =>
-      errors.map(({ path, message }) => ({ path, message: `${message}: the provider is left out` })),
+      errors.map((error) => violation.withConsequence(error, 'the provider is ignored')),
     ),
   ];
   const mesh = mergeMeshConfig(base, {
@@ -360,9 +385,9 @@ export function readMeshConfig(
   if (errors.length > 0) return E.left(errors.map(located));
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });
 
-  function located({ path, message, forgiven, code }: FieldError): Problem {
-    const severity = forgiven ? 'warning' : 'error';
-    return problem({ ...document.positionOf(path), field: path, message, severity, ...(code && { code }) });
+  function located(error: FieldError): Problem {
+    const severity = error.forgiven ? 'warning' : 'error';
+    return problem({ ...document.positionOf(error.path), field: error.path, severity, ...violationIn(error) });
   }
 
   function problem(about: Omit<Problem, 'file' | 'severity'> & Partial<Problem>): Problem {

@@ -1,6 +1,7 @@
 /** Which addresses are of which network, and through which gateways a network is reached (spec/discovery.md §3.3). */
+
 import * as E from 'fp-ts/lib/Either.js';
-import type { Problem } from '../config/problem.ts';
+import { type Problem, violationIn } from '../config/problem.ts';
 import {
   type Decoder,
   dictionary,
@@ -18,7 +19,8 @@ import {
   withDefault,
 } from '../fields/decode.ts';
 import { isCidr, isHostname, isIpAddress } from '../fields/names.ts';
-import { hostText, mistakeAt } from '../kinds/field-rules.ts';
+import * as violation from '../fields/violation.ts';
+import { hostText } from '../kinds/field-rules.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
 
 export interface MeshNetworks {
@@ -49,10 +51,21 @@ const endpoints: Decoder<NetworkEndpoints> = refine(
   struct<NetworkEndpoints>({ fromCidr: optional(name), fromRegistry: optional(name) }),
   (value, path) => {
     if ((value.fromCidr === undefined) === (value.fromRegistry === undefined)) {
-      return [{ path, message: 'must have exactly one of fromCidr and fromRegistry' }];
+      return [
+        violation.fieldError(
+          path,
+          violation.choice(
+            ['fromCidr', 'fromRegistry'],
+            value.fromCidr === undefined ? [] : ['fromCidr', 'fromRegistry'],
+          ),
+        ),
+      ];
     }
     const bad = value.fromCidr !== undefined && !isCidr(value.fromCidr);
-    return mistakeAt(`${path}.fromCidr`, bad ? `must be a range such as 10.0.0.0/8, not ${value.fromCidr}` : undefined);
+    return violation.errorsAt(
+      `${path}.fromCidr`,
+      bad ? violation.mustBe('a CIDR such as 10.0.0.0/8', value.fromCidr) : undefined,
+    );
   },
 );
 
@@ -60,21 +73,31 @@ const gateway: Decoder<NetworkGateway> = refine(
   struct<NetworkGateway>({
     address: optional(
       refine(name, (address, path) =>
-        mistakeAt(
+        violation.errorsAt(
           path,
-          isIpAddress(address) || isHostname(address) ? undefined : `must be an IP or a host name, not ${address}`,
+          isIpAddress(address) || isHostname(address)
+            ? undefined
+            : violation.mustBe('an IP address or a host name', address),
         ),
       ),
     ),
     registryServiceName: optional(
-      hostText((host) => (isHostname(host) ? undefined : `must be a host name, not ${host}`)),
+      hostText((host) => (isHostname(host) ? undefined : violation.mustBe('a host name', host))),
     ),
     port: required(port),
     locality: optional(text),
   }),
   (value, path) => {
     const one = (value.address === undefined) !== (value.registryServiceName === undefined);
-    return mistakeAt(path, one ? undefined : 'must have exactly one of address and registryServiceName');
+    return violation.errorsAt(
+      path,
+      one
+        ? undefined
+        : violation.choice(
+            ['address', 'registryServiceName'],
+            value.address === undefined ? [] : ['address', 'registryServiceName'],
+          ),
+    );
   },
 );
 
@@ -102,23 +125,35 @@ export function readMeshNetworks(file: string, content: string): E.Either<readon
   const error = { severity: 'error', file } as const;
   if (document.errors.length > 0) {
     return E.left(
-      document.errors.map(({ line, column, message }) => ({ ...error, line, column, message: `YAML: ${message}` })),
+      document.errors.map(({ line, column, message }) => ({
+        ...{ ...error, line, column, code: 'YAML_INVALID' },
+        message: `YAML: ${message}`,
+      })),
     );
   }
   const decoded = forgivingUnknown(meshNetworks)(document.value ?? {});
   if (E.isLeft(decoded)) return E.left(decoded.left.map((mistake) => located(mistake)));
   const { value, unknown } = decoded.right;
   const warnings = [
-    ...unknown.map(({ path, message }) => ({ path, message: `${message} (it has no effect)` })),
+    ...unknown.map((error) => violation.withConsequence(error, 'it has no effect')),
     ...Object.entries(value.networks).flatMap(([network, { endpoints: ends }]) =>
       ends.length > 0
         ? []
-        : [{ path: fieldPath('networks', network), message: 'has no endpoints: only labels say who is in it' }],
+        : [
+            violation.fieldError(
+              fieldPath('networks', network),
+              violation.doubtful('has no endpoints: only labels assign workloads to the network'),
+            ),
+          ],
     ),
   ];
   return E.right({ networks: value, warnings: warnings.map((w) => ({ ...located(w), severity: 'warning' })) });
 
-  function located({ path, message, forgiven }: FieldError): Problem {
-    return { ...error, ...document.positionOf(path), field: path, message, ...(forgiven && { severity: 'warning' }) };
+  function located(found: FieldError): Problem {
+    const { path, forgiven } = found;
+    return {
+      ...{ ...error, ...document.positionOf(path), field: path, ...violationIn(found) },
+      ...(forgiven && { severity: 'warning' }),
+    };
   }
 }

@@ -2,6 +2,7 @@
  * What a proxy is told about itself (spec/agent.md §1.5): `defaultConfig` of the mesh file, the `PROXY_CONFIG` variable
  * and the annotation `proxy.istio.io/config` all have this form. Durations in milliseconds.
  */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject } from '../../runtime/json-object.ts';
 import {
@@ -27,6 +28,7 @@ import {
 import { describedAs } from '../fields/description.ts';
 import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
+import * as violation from '../fields/violation.ts';
 import { proxyMessages } from './proxy-messages.ts';
 
 export interface ProxyConfig {
@@ -119,7 +121,7 @@ function whole(least: number, most: number): Decoder<number> {
 /** `host:port`, with an IPv6 host in brackets. */
 const hostAndPort: Decoder<string> = refine(text, (value, path) =>
   parseHostAndPort(value) === undefined
-    ? [{ path, message: `must be host:port (an IPv6 address in brackets), not ${JSON.stringify(value)}` }]
+    ? [violation.fieldError(path, violation.mustBe('host:port (an IPv6 address in brackets)', value))]
     : [],
 );
 
@@ -137,7 +139,7 @@ function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
 }
 
-const ofInjection = 'only injection of sidecars, which is not part of this control plane, reads it';
+const ofInjection = 'only a sidecar injector reads it, and this control plane has none';
 const notRead = 'the agent does not read it';
 const portOrOff = whole(0, 65535);
 const statsMatcherFields: Fields<StatsMatcher> = {
@@ -164,10 +166,10 @@ const fields: Fields<Partial<ProxyConfig>> = {
   proxyAdminPort: optional(whole(1, 65535)),
   statusPort: optional(portOrOff),
   concurrency: optional(whole(0, mostThreads)),
-  statNameLength: withoutEffect(optional(whole(1, 65535)), 'Envoy has no limit of the length of names any more'),
+  statNameLength: withoutEffect(optional(whole(1, 65535)), 'Envoy no longer limits the length of names'),
   statsdUdpAddress: optional(hostAndPortOrNone),
   zipkinAddress: optional(text),
-  availabilityZone: withoutEffect(optional(text), 'labels of the workload or of its node say where it is'),
+  availabilityZone: withoutEffect(optional(text), 'labels of the workload or its node set the locality'),
   meshId: optional(text),
   interceptionMode: optional(oneOf(['REDIRECT', 'TPROXY', 'NONE'])),
   tracingServiceName: optional(
@@ -199,7 +201,7 @@ const clusterNames = ['serviceCluster', 'tracingServiceName'] as const;
 
 const decodeFields = refine(struct(fields), (config, path) =>
   clusterNames.every((field) => config[field] !== undefined)
-    ? [{ path: fieldPath(path, 'tracingServiceName'), message: 'must not be said together with serviceCluster' }]
+    ? [violation.fieldError(fieldPath(path, 'tracingServiceName'), violation.excluded('together with serviceCluster'))]
     : [],
 );
 

@@ -2,6 +2,7 @@
  * What may be in the messages of one source of a proxy configuration that the agent makes Envoy's bootstrap of. They are kept
  * as written, for the node's metadata; here is said what is wrong with them, field by field.
  */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { isObject, ownValue } from '../../runtime/json-object.ts';
 import {
@@ -28,6 +29,7 @@ import {
 import { describedAs } from '../fields/description.ts';
 import { withoutEffect } from '../fields/effect.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
+import * as violation from '../fields/violation.ts';
 import { customTag } from '../kinds/telemetry.decode.ts';
 import type { CustomTag } from '../kinds/telemetry.ts';
 import { readinessProbe } from '../kinds/workload-group.decode.ts';
@@ -50,11 +52,11 @@ const tlsSettings = struct<TlsSettings>({
   clientCertificate: optional(text),
   privateKey: optional(text),
   caCertificates: optional(text),
-  credentialName: withoutEffect(optional(text), 'name files: the bootstrap has no Secrets'),
+  credentialName: withoutEffect(optional(text), 'use files: the bootstrap cannot refer to Secrets'),
   subjectAltNames: optional(list(name)),
   sni: optional(text),
-  insecureSkipVerify: withoutEffect(optional(boolean), 'certificates of the service are always verified', [false]),
-  caCrl: withoutEffect(optional(text), 'revoked certificates of the service are accepted'),
+  insecureSkipVerify: withoutEffect(optional(boolean), 'the certificate of the service is always verified', [false]),
+  caCrl: withoutEffect(optional(text), 'revocation is not checked'),
 });
 
 const secondsText = refine(durationMs, atMost24Days);
@@ -69,7 +71,9 @@ const seconds: Decoder<unknown> = describedAs(
 
 /** What Envoy keeps in 31 bits of milliseconds. */
 function atMost24Days(ms: number, path: string): FieldError[] {
-  return ms >= 0 && ms < 2 ** 31 ? [] : [{ path, message: 'must be from 0s to 596h' }];
+  return ms >= 0 && ms < 2 ** 31
+    ? []
+    : [violation.fieldError(path, violation.outOfRange('from 0s to 596h', `${ms}ms`))];
 }
 
 const remoteService = struct<{ address?: string; tlsSettings?: TlsSettings; tcpKeepalive?: object }>({
@@ -85,7 +89,7 @@ const remoteService = struct<{ address?: string; tlsSettings?: TlsSettings; tcpK
 });
 
 const percent: Decoder<number> = refine(orQuoted(decimal), (value, path) =>
-  value >= 0 && value <= 100 ? [] : [{ path, message: `must be from 0 to 100, not ${value}` }],
+  value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))],
 );
 
 /** What the control plane reads of `tracing`. */
@@ -117,7 +121,7 @@ interface Tracers {
 }
 
 const tracerAt = struct<{ address?: string }>({ address: optional(text) });
-const noTracer = 'Envoy has no such tracer any more, so no spans are reported';
+const noTracer = 'Envoy no longer has this tracer, and no spans are reported';
 
 const tracers: Fields<Tracers> = {
   zipkin: optional(tracerAt),
@@ -216,11 +220,11 @@ export const proxyHeaders: Decoder<ProxyHeaders> = struct<ProxyHeaders & OtherPr
         mode: optional(oneOf(['UNDEFINED', 'IN_MESH'])),
       }),
     ),
-    'only builds of Envoy with extensions of Istio exchange metadata, and always by the same headers',
+    'only Envoy builds with the extensions of Istio exchange metadata, always in the same headers',
   ),
   xForwardedPort: optional(enabled),
-  preserveHttp1HeaderCase: withoutEffect(optional(boolean), 'Envoy writes names of headers in lower case', [false]),
-  xForwardedHost: withoutEffect(optional(enabled), 'Envoy adds x-forwarded-host only where it rewrites the host'),
+  preserveHttp1HeaderCase: withoutEffect(optional(boolean), 'Envoy always sends header names in lower case', [false]),
+  xForwardedHost: withoutEffect(optional(enabled), 'Envoy adds x-forwarded-host only when it rewrites the host'),
 });
 
 const connectionSettings = struct<{ globalDownstreamConnectionLimit?: number }>({
@@ -266,17 +270,18 @@ export function proxyMessageErrors(config: object, path: string): FieldError[] {
 
 /** Numbers without an end, halves of characters, and what is deeper than Envoy reads. */
 export function unwritableParts(value: unknown, path: string, depth = 0): FieldError[] {
-  if (depth > deepest) return [{ path, message: `is nested deeper than ${deepest} levels` }];
+  if (depth > deepest) return [violation.fieldError(path, violation.tooLarge(deepest, depth, 'levels of nesting'))];
   if (typeof value === 'number' && !Number.isFinite(value))
-    return [{ path, message: `must be a number, not ${value}` }];
+    return [violation.fieldError(path, violation.outOfRange('a finite number', value))];
   if (typeof value === 'string' && !value.isWellFormed())
-    return [{ path, message: 'holds half of a Unicode character' }];
+    return [violation.fieldError(path, violation.malformed('contains an unpaired UTF-16 surrogate'))];
   if (Array.isArray(value))
     return value.flatMap((item, index) => unwritableParts(item, `${path}[${index}]`, depth + 1));
   if (!isObject(value)) return [];
   return Object.entries(value).flatMap(([key, element]) => {
     const at = fieldPath(path, key);
-    if (!key.isWellFormed()) return [{ path: at, message: 'holds half of a Unicode character' }];
+    if (!key.isWellFormed())
+      return [violation.fieldError(at, violation.malformed('contains an unpaired UTF-16 surrogate'))];
     return unwritableParts(element, at, depth + 1);
   });
 }

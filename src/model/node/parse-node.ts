@@ -37,7 +37,7 @@ export function parseNode(
   if (!served.has(type))
     return E.left(`node id ${quoted(node.id)}: unknown node type ${quoted(type)}, known are sidecar and router`);
   const { metadata } = node;
-  const generator = generatorMistake(metadata.GENERATOR);
+  const generator = generatorViolation(metadata.GENERATOR);
   if (generator !== undefined) return E.left(`node id ${quoted(node.id)}: ${generator}`);
   const ipAddresses = addressesOf(metadata.INSTANCE_IPS, ip);
   if (ipAddresses.length === 0) {
@@ -69,7 +69,7 @@ export function parseNode(
 }
 
 /** Other clients than Envoys ask for other forms of configuration, which they would not understand in this one. */
-function generatorMistake(generator: unknown): string | undefined {
+function generatorViolation(generator: unknown): string | undefined {
   if (generator === undefined || generator === null || generator === '') return undefined;
   if (generator === 'grpc') return 'metadata GENERATOR is "grpc": clients of gRPC without a proxy are not served';
   const said = JSON.stringify(generator).slice(0, maxQuoted);

@@ -1,16 +1,18 @@
 /** Patterns of schemas take every text that the checks of decoders take: of texts at random, made of what such texts consist of. */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { expect, it } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { Draw } from '../../../test/random-config/draw.ts';
 import { durationAtLeast, durationMs, durationOrZero } from '../fields/decode.ts';
 import { aboveZero, durationPattern, notBelowZero } from '../fields/duration.ts';
-import { anyHostMistake, exportTargetMistake, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
+import { anyHostViolation, exportTargetViolation, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
 import * as patterns from '../fields/patterns.ts';
+import type { Violation } from '../fields/violation.ts';
 import { gateway } from '../kinds/gateway.decode.ts';
 import * as rules from '../kinds/policies/authorization-policy.rules.ts';
 import { sidecar } from '../kinds/sidecar.decode.ts';
-import { hostOrIpMistake, plainHeaderNameMistake } from '../kinds/virtual-service.rules.ts';
+import { hostOrIpViolation, plainHeaderNameViolation } from '../kinds/virtual-service.rules.ts';
 
 type Takes = (text: string) => boolean;
 
@@ -18,8 +20,8 @@ const decodes =
   (decoder: (value: unknown, path: string) => E.Either<unknown, unknown>): Takes =>
   (text) =>
     E.isRight(decoder(text, ''));
-const unspaced = (mistakeOf: (text: string) => string | undefined): Takes => {
-  return (text) => text !== '' && (rules.spaceMistake(text) ?? mistakeOf(text)) === undefined;
+const unspaced = (violationOf: (text: string) => Violation | undefined): Takes => {
+  return (text) => text !== '' && (rules.spaceViolation(text) ?? violationOf(text)) === undefined;
 };
 const port = { number: 80, name: 'http', protocol: 'HTTP' };
 
@@ -105,10 +107,10 @@ const textParts = [
 
 it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts: readonly string[], least: number]>([
   ['a label', isDnsLabel, patterns.labelPattern, hostParts, 20],
-  ['a host', (text) => anyHostMistake(text) === undefined, patterns.hostPattern, hostParts, 20],
+  ['a host', (text) => anyHostViolation(text) === undefined, patterns.hostPattern, hostParts, 20],
   [
     'a host or address',
-    (text) => hostOrIpMistake(text) === undefined,
+    (text) => hostOrIpViolation(text) === undefined,
     patterns.hostOrIpPattern,
     [...hostParts, ...ipParts],
     20,
@@ -130,15 +132,15 @@ it.each<[what: string, takes: Takes, pattern: string | readonly string[], parts:
   ['a range', (text) => isIpAddress(text) || isCidr(text), patterns.subnetPattern, ipParts, 5],
   [
     'a target of exportTo',
-    (text) => exportTargetMistake(text) === undefined,
+    (text) => exportTargetViolation(text) === undefined,
     patterns.exportTargetPattern,
     hostParts,
     20,
   ],
-  ['a port', (text) => rules.portMistake(text) === undefined, patterns.portPattern, ipParts, 20],
-  ['a header', (text) => plainHeaderNameMistake(text) === undefined, patterns.headerNamePattern, hostParts, 20],
-  ['a text with one *', unspaced(rules.wildcardMistake), rules.wildcardPattern, textParts, 20],
-  ['a path', unspaced(rules.pathMistake), rules.withoutSpacePattern, textParts, 20],
+  ['a port', (text) => rules.portViolation(text) === undefined, patterns.portPattern, ipParts, 20],
+  ['a header', (text) => plainHeaderNameViolation(text) === undefined, patterns.headerNamePattern, hostParts, 20],
+  ['a text with one *', unspaced(rules.wildcardViolation), rules.wildcardPattern, textParts, 20],
+  ['a path', unspaced(rules.pathViolation), rules.withoutSpacePattern, textParts, 20],
   ['a duration', decodes(durationMs), durationPattern, timeParts, 20],
   ['a duration from zero', decodes(durationOrZero), [durationPattern, notBelowZero], timeParts, 20],
   ['a duration above zero', decodes(durationAtLeast(1)), [durationPattern, notBelowZero, aboveZero], timeParts, 20],

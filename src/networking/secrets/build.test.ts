@@ -65,8 +65,8 @@ describe('secrets by name', () => {
   it.each([
     ['of another namespace', 'kubernetes://other/web', /of namespace other/],
     ['of another namespace alone', 'kubernetes://there', /no Secret edge\/there/],
-    ['of a Secret that is no credential', 'kubernetes://bad', /Secret edge\/bad has neither/],
-    ['that are missing in it', 'kubernetes://web-cacert', /neither ca.crt nor cacert/],
+    ['of a Secret that is no credential', 'kubernetes://bad', /Secret edge\/bad has no entries tls\.crt and tls\.key/],
+    ['that are missing in it', 'kubernetes://web-cacert', /has no entry ca\.crt/],
     ['that a ConfigMap cannot have', 'configmap://ca', /no ConfigMap edge\/ca/],
     ['of another form', 'file-cert:/etc/cert~/etc/key', /not the name of a credential/],
     ['of too many parts', 'kubernetes://a/b/c', /not the name of a credential/],

@@ -235,14 +235,14 @@ describe('a client with a certificate of its own making', () => {
     await at(...objects({}));
     expect(await letIn('edge')).toEqual([false, false, false]);
     expect(await mesh.page('/debug/push_status')).toContain(
-      'late-cacert: Secret shop/late has neither ca.crt nor cacert',
+      'late-cacert: Secret shop/late has no entry ca.crt (or cacert)',
     );
     await at(...objects(roots()));
     expect(await letIn('edge')).toEqual([true, false, false]);
     await at(...objects({}));
     // Envoy keeps the authority that it had.
     expect(await letIn('edge')).toEqual([true, false, false]);
-    expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has neither');
+    expect(await mesh.page('/debug/push_status')).toContain('late-cacert: Secret shop/late has no entry ca.crt');
   });
 
   test('is not handed to a server of the port that asks for less', async () => {

@@ -203,7 +203,7 @@ test('an ordered restart waits while what lies there was not found good: the Env
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('epoch.failed').at(-1)).toMatchObject({
     during: 'reading the certificates',
-    reason: 'the certificate files are not those that were found good',
+    reason: 'the certificate files changed after they were checked',
   });
   expect((await world.ask()).ready).toBe(true);
   world.fileProblems = [];

@@ -170,11 +170,11 @@ describe('what came of it', () => {
 
   test('the certificates had changed meanwhile', async () => {
     const world = await AgentWorld.serving();
-    world.outdated = 'the certificate files are not those that were found good';
+    world.outdated = 'the certificate files changed after they were checked';
     await world.certificate('digest-1');
     expect(lastEnded(world)).toMatchObject({ name: 'epoch-1', outcome: 'certificates changed' });
     expect(world.events('epoch.failed')).toMatchObject([
-      { during: 'reading the certificates', reason: 'the certificate files are not those that were found good' },
+      { during: 'reading the certificates', reason: 'the certificate files changed after they were checked' },
     ]);
     expect((await world.ask()).ready).toBe(true);
   });

@@ -82,7 +82,7 @@ test('a run directory in which no lock can be written is told with its flag', as
   free.release();
   mkdirSync(join(runDir, `base-id-${free.baseId}.${process.pid}`));
   await expect(claimBaseId({ ...options, baseId: free.baseId })).rejects.toThrow(
-    `a folder cannot be written: ${runDir}: EEXIST: file already exists; name another folder with --runDir`,
+    `cannot write to folder: ${runDir}: EEXIST: file already exists; name another folder with --runDir`,
   );
 });
 

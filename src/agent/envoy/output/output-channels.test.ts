@@ -27,6 +27,6 @@ test('an own output that is a file is handed on', () => {
 test('where there is no place for its pipes, a child is not started with other ones', () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(() => openOutputChannels(scratch, false)).toThrow(
-    'a folder cannot be written: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+    'cannot write to folder: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
   );
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { celMistake } from './expression.ts';
+import { celViolation } from './expression.ts';
 
 /** As Envoy 1.40 answered to each as the filter of an access log. */
 const taken = [
@@ -63,17 +63,20 @@ const refused = [
 
 describe('an expression of an access log filter', () => {
   it.each(taken)('%s is one', (text) => {
-    expect(celMistake(text)).toBeUndefined();
+    expect(celViolation(text)).toBeUndefined();
   });
 
   it.each(refused)('%s is none that Envoy takes', (text) => {
-    expect(celMistake(text)).toEqual(expect.any(String));
+    expect(celViolation(text)).toMatchObject({ code: 'FIELD_FORMAT_INVALID', expected: 'a CEL expression' });
   });
 
-  it('is told what is wrong with it', () => {
-    expect(celMistake('a.exists(x, x)')).toBe('has exists(), which Envoy does not evaluate');
-    expect(celMistake('foo(1)')).toBe('has foo() with 1 arguments, which Envoy does not know');
-    expect(celMistake('1 +')).toBe('is no expression: it ends where something else should be');
-    expect(celMistake(`${'('.repeat(300)}1${')'.repeat(300)}`)).toBe('is nested too deep');
+  it('has a message with the reason', () => {
+    const reasonFor = (text: string) => celViolation(text)!.message.replace(/^must be a CEL expression, got .*?: /, '');
+    expect(celViolation('a.exists(x, x)')!.message).toBe(
+      'must be a CEL expression, got "a.exists(x, x)": exists() is not supported by Envoy',
+    );
+    expect(reasonFor('foo(1)')).toBe('foo() with 1 arguments is not a function of Envoy');
+    expect(reasonFor('1 +')).toBe('unexpected end');
+    expect(reasonFor(`${'('.repeat(300)}1${')'.repeat(300)}`)).toContain('nested deeper than 200 levels');
   });
 });

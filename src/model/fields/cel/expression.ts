@@ -6,7 +6,9 @@
  * What was tried with a real Envoy: macros that go over lists (`exists`, `map` and the like) are switched off, functions
  * must be known with their number of arguments, a literal pattern of `matches` must be a regular expression.
  */
-import { re2Mistake } from '../re2.ts';
+
+import { re2Violation } from '../re2.ts';
+import * as violation from '../violation.ts';
 import { type Token, tokensOf } from './tokens.ts';
 
 /** Arguments that each function takes: called on a value (`a.f(x)`), and called by its name (`f(x)`). */
@@ -43,19 +45,19 @@ const reserved: ReadonlySet<string> = new Set([
 /** Deeper than anybody writes, and than Envoy reads. */
 const deepest = 200;
 
-/** A mistake, thrown to the entry and nowhere further. */
-class Mistake extends Error {}
+/** A syntax error; `celViolation` catches it. */
+class CelError extends Error {}
 
 /** What is wrong with an expression; undefined when Envoy takes it. */
-export function celMistake(text: string): string | undefined {
+export function celViolation(text: string): violation.Violation | undefined {
   const tokens = tokensOf(text);
-  if (typeof tokens === 'string') return tokens;
+  if (typeof tokens === 'string') return violation.mustBe('a CEL expression', text, { hint: tokens });
   try {
     new Reader(tokens).whole();
     return undefined;
   } catch (error) {
-    if (error instanceof Mistake) return error.message;
-    throw error;
+    if (!(error instanceof CelError)) throw error;
+    return violation.mustBe('a CEL expression', text, { hint: error.message });
   }
 }
 
@@ -93,16 +95,16 @@ class Reader {
   }
 
   #take(text: string): void {
-    if (!this.#took(text)) this.#unexpected(`where ${text} should be`);
+    if (!this.#took(text)) this.#unexpected(`expected ${text}`);
   }
 
   #unexpected(where = ''): never {
-    const found = this.#next === undefined ? 'ends' : `has ${JSON.stringify(this.#next.text)}`;
-    throw new Mistake(`is no expression: it ${found} ${where || 'where something else should be'}`);
+    const found = this.#next === undefined ? 'unexpected end' : `unexpected ${JSON.stringify(this.#next.text)}`;
+    throw new CelError(where === '' ? found : `${found}, ${where}`);
   }
 
   #expression(): Shape {
-    if (++this.#depth > deepest) throw new Mistake('is nested too deep');
+    if (++this.#depth > deepest) throw new CelError(`nested deeper than ${deepest} levels`);
     const shape = this.#operands(0);
     if (this.#took('?')) {
       this.#operands(0);
@@ -149,7 +151,7 @@ class Reader {
         const name = this.#name(true);
         shape = this.#is('(') ? this.#call(name, 'onValue') : 'field';
       } else {
-        if (this.#is('{')) throw new Mistake('makes a message, of which Envoy knows no type');
+        if (this.#is('{')) throw new CelError('message construction is not supported by Envoy');
         return shape;
       }
     }
@@ -162,7 +164,7 @@ class Reader {
     const negative = this.#is('-') && this.#tokens[this.#at + 1]?.kind === 'literal';
     if (negative) this.#at++;
     if (this.#next?.kind === 'literal') {
-      if (isTooLarge(this.#next.text, negative)) throw new Mistake(`has ${this.#next.text}, which is too large`);
+      if (isTooLarge(this.#next.text, negative)) throw new CelError(`the number ${this.#next.text} exceeds 64 bits`);
       this.#at++;
       return 'other';
     }
@@ -181,9 +183,8 @@ class Reader {
   /** @param isField words that the language keeps are names of fields all the same */
   #name(isField = false): string {
     const token = this.#next;
-    if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('where a name should be');
-    if (!isField && reserved.has(token.text))
-      throw new Mistake(`has ${token.text}, a word that the language keeps for itself`);
+    if (token?.kind !== 'name' || token.text === 'in') this.#unexpected('expected a name');
+    if (!isField && reserved.has(token.text)) throw new CelError(`${token.text} is a reserved word`);
     this.#at++;
     return token.text;
   }
@@ -191,7 +192,7 @@ class Reader {
   #items(end: ')' | ']'): Shape {
     while (!this.#took(end)) {
       this.#expression();
-      if (!this.#took(',') && !this.#is(end)) this.#unexpected(`where ${end} should be`);
+      if (!this.#took(',') && !this.#is(end)) this.#unexpected(`expected ${end}`);
     }
     return 'other';
   }
@@ -201,7 +202,7 @@ class Reader {
       this.#expression();
       this.#take(':');
       this.#expression();
-      if (!this.#took(',') && !this.#is('}')) this.#unexpected('where } should be');
+      if (!this.#took(',') && !this.#is('}')) this.#unexpected('expected }');
     }
     return 'other';
   }
@@ -216,13 +217,13 @@ class Reader {
       this.#take(')');
     }
     if (form === 'byName' && name === 'has') {
-      if (shapes.length !== 1 || shapes[0] !== 'field') throw new Mistake('asks has() for something that is no field');
+      if (shapes.length !== 1 || shapes[0] !== 'field') throw new CelError('the argument of has() must be a field');
       return 'other';
     }
-    if (form === 'onValue' && macros.has(name)) throw new Mistake(`has ${name}(), which Envoy does not evaluate`);
+    if (form === 'onValue' && macros.has(name)) throw new CelError(`${name}() is not supported by Envoy`);
     const counts = Object.hasOwn(functions, name) ? (functions[name]![form] ?? []) : [];
     if (!counts.includes(shapes.length))
-      throw new Mistake(`has ${name}() with ${shapes.length} arguments, which Envoy does not know`);
+      throw new CelError(`${name}() with ${shapes.length} arguments is not a function of Envoy`);
     if (name === 'matches') this.#checkPattern(form === 'onValue' ? first : undefined);
     return 'other';
   }
@@ -234,8 +235,8 @@ class Reader {
     const token = this.#tokens[place];
     const alone = first === undefined ? this.#tokens[place - 1]?.text === ',' : place === first;
     if (!alone || token?.kind !== 'literal' || token.string === undefined) return;
-    const mistake = re2Mistake(token.string);
-    if (mistake !== undefined) throw new Mistake(`has a pattern that ${mistake}`);
+    const mistake = re2Violation(token.string);
+    if (mistake !== undefined) throw new CelError(`the pattern of matches() ${mistake.message}`);
   }
 }
 

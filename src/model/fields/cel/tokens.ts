@@ -27,7 +27,7 @@ export function tokensOf(text: string): readonly Token[] | string {
   const tokens: Token[] = [];
   for (let at = 0; at < text.length; ) {
     const found = tokenAt(text, at);
-    if (found === undefined) return `is no expression: ${JSON.stringify(text.slice(at, at + 20))} is no word of one`;
+    if (found === undefined) return `unexpected ${JSON.stringify(text.slice(at, at + 20))}`;
     at += found.text.length;
     if (found.kind !== 'blank') tokens.push({ ...found, kind: found.kind, ...stringOf(found.text) });
   }

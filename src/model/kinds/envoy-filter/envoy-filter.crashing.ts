@@ -4,10 +4,12 @@
  *
  * What a Lua script does, and what files on the proxy's disk hold, is not seen from here.
  */
+
 import { zstdCompressSync } from 'node:zlib';
 import type { ForgivenMessage } from '../../envoy-api/envoy-api.ts';
 import { messagesWithin } from '../../envoy-api/messages-within.ts';
-import { uriRewriteMistake, uriTemplateMistake } from '../../fields/uri-template.ts';
+import { uriRewriteViolation, uriTemplateViolation } from '../../fields/uri-template.ts';
+import * as violation from '../../fields/violation.ts';
 
 /** A message with the names of its fields as the library has them. */
 // biome-ignore lint/suspicious/noExplicitAny: read by rules that know which message they get.
@@ -18,54 +20,61 @@ interface Rule {
   readonly type: string;
   /** Name of the field, as in the .proto file. */
   readonly field: string;
-  /** What is wrong with it; undefined when nothing is. */
-  readonly mistake: (message: Fields) => string | undefined;
+  /** What is wrong with it; `undefined` if nothing is. */
+  readonly violationOf: (message: Fields) => violation.Violation | undefined;
   /** What is missing may be there already where a value is merged. */
   readonly isWhole?: true;
 }
 
-const needsService = 'must be given: Envoy would end with the first request';
+const needsService = violation.unsafe('is required: without it Envoy crashes on the first request');
 const zstd = 'envoy.extensions.compression.zstd';
 
 const rules: readonly Rule[] = [
   {
     type: 'envoy.extensions.path.match.uri_template.v3.UriTemplateMatchConfig',
     field: 'path_template',
-    mistake: ({ pathTemplate }) => uriTemplateMistake(pathTemplate),
+    violationOf: ({ pathTemplate }) => uriTemplateViolation(pathTemplate),
   },
   {
     type: 'envoy.extensions.path.rewrite.uri_template.v3.UriTemplateRewriteConfig',
     field: 'path_template_rewrite',
-    mistake: ({ pathTemplateRewrite }) => uriRewriteMistake(pathTemplateRewrite),
+    violationOf: ({ pathTemplateRewrite }) => uriRewriteViolation(pathTemplateRewrite),
   },
   {
     type: 'envoy.extensions.filters.http.ext_authz.v3.ExtAuthz',
     field: 'services',
-    mistake: ({ services }) => (services.case === undefined ? needsService : undefined),
+    violationOf: ({ services }) => (services.case === undefined ? needsService : undefined),
     isWhole: true,
   },
   {
     type: 'envoy.extensions.filters.http.admission_control.v3.AdmissionControl',
     field: 'sampling_window',
     // Divided by, in whole seconds.
-    mistake: ({ samplingWindow }) =>
-      samplingWindow !== undefined && samplingWindow.seconds < 1n ? 'must be at least 1s' : undefined,
+    violationOf: ({ samplingWindow }) =>
+      samplingWindow !== undefined && samplingWindow.seconds < 1n
+        ? violation.unsafe('must be at least 1s: Envoy crashes with a shorter one')
+        : undefined,
   },
   {
     type: 'envoy.config.core.v3.GrpcService.GoogleGrpc',
     field: 'credentials_factory_name',
-    mistake: ({ credentialsFactoryName: name }) =>
-      credentialsFactories.has(name) ? undefined : `must be one that Envoy has, not ${JSON.stringify(name)}`,
+    violationOf: ({ credentialsFactoryName: name }) =>
+      credentialsFactories.has(name)
+        ? undefined
+        : violation.unsafe(
+            `must be a credentials factory of Envoy, got ${JSON.stringify(name)}: Envoy crashes with others`,
+          ),
   },
   {
     type: `${zstd}.compressor.v3.Zstd`,
     field: 'dictionary',
-    mistake: ({ dictionary }) => dictionaryMistake(dictionary),
+    violationOf: ({ dictionary }) => dictionaryViolation(dictionary),
   },
   {
     type: `${zstd}.decompressor.v3.Zstd`,
     field: 'dictionaries',
-    mistake: ({ dictionaries }) => (dictionaries as unknown[]).map(dictionaryMistake).find((why) => why !== undefined),
+    violationOf: ({ dictionaries }) =>
+      (dictionaries as unknown[]).map(dictionaryViolation).find((why) => why !== undefined),
   },
 ];
 
@@ -79,23 +88,26 @@ const rulesOf = Map.groupBy(rules, ({ type }) => type);
 export function crashingValues(
   { schema, message }: Pick<ForgivenMessage, 'schema' | 'message'>,
   { isMerged }: { readonly isMerged: boolean },
-): readonly string[] {
+): readonly violation.Violation[] {
   return [...messagesWithin(schema, message)].flatMap((within) =>
-    (rulesOf.get(within.schema.typeName) ?? []).flatMap(({ field, mistake, isWhole }) => {
-      const why = isWhole && isMerged ? undefined : mistake(within.message);
-      return why === undefined ? [] : [`${within.schema.typeName}.${field} ${why}`];
+    (rulesOf.get(within.schema.typeName) ?? []).flatMap(({ field, violationOf, isWhole }) => {
+      const found = isWhole && isMerged ? undefined : violationOf(within.message);
+      if (found === undefined) return [];
+      return [{ ...found, message: `${within.schema.typeName}.${field} ${found.message}` }];
     }),
   );
 }
 
 /** What is wrong with a dictionary that is written inline. */
-function dictionaryMistake(source: Fields): string | undefined {
+function dictionaryViolation(source: Fields): violation.Violation | undefined {
   const { case: kind, value } = source?.specifier ?? {};
   if (kind !== 'inlineBytes' && kind !== 'inlineString') return undefined;
   const dictionary = Buffer.from(value);
   // A magic number, then the identifier of the dictionary.
   const isNamed = dictionary.length > 8 && dictionary.readUInt32LE(0) === 0xec30a437 && dictionary.readUInt32LE(4) > 0;
-  return isNamed && isLoaded(dictionary) ? undefined : 'must be a dictionary of zstd, with an identifier';
+  return isNamed && isLoaded(dictionary)
+    ? undefined
+    : violation.unsafe('must be a zstd dictionary with an ID: Envoy crashes with others');
 }
 
 function isLoaded(dictionary: Buffer): boolean {

@@ -1,4 +1,5 @@
 /** Decoding of EnvoyFilter. What fits together: envoy-filter.rules.ts. */
+
 import { isObject } from '../../../runtime/json-object.ts';
 import {
   type Decoded,
@@ -20,8 +21,9 @@ import {
 } from '../../fields/decode.ts';
 import { describedAs, inSchema } from '../../fields/description.ts';
 import { withoutEffect } from '../../fields/effect.ts';
-import { re2Mistake } from '../../fields/re2.ts';
-import { mistakeAt, selectorLabels } from '../field-rules.ts';
+import { re2Violation } from '../../fields/re2.ts';
+import * as violation from '../../fields/violation.ts';
+import { selectorLabels } from '../field-rules.ts';
 import { maxConfigPatches } from '../object-limits.ts';
 import { scopeAliases, scopeFields } from '../policies/policy-target.decode.ts';
 import { patchErrors } from './envoy-filter.rules.ts';
@@ -63,7 +65,7 @@ const filterChain = struct<FilterChain>({
 const listenerMatch = struct<F.ListenerMatch>({
   name: optional(text),
   portNumber,
-  portName: withoutEffect(optional(text), 'give the number of the port'),
+  portName: withoutEffect(optional(text), 'use portNumber'),
   listenerFilter: optional(text),
   filterChain: optional(filterChain),
 });
@@ -103,7 +105,7 @@ const match = struct<F.PatchMatch>({
     struct<NonNullable<F.PatchMatch['proxy']>>({
       proxyVersion: optional(
         refine(text, (regex, path) =>
-          mistakeAt(path, regex === '' ? undefined : re2Mistake(regex, maxVersionCharacters)),
+          violation.errorsAt(path, regex === '' ? undefined : re2Violation(regex, maxVersionCharacters)),
         ),
       ),
       metadata: optional(dictionary(text)),
@@ -116,7 +118,7 @@ const match = struct<F.PatchMatch>({
 
 const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
   (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
-    isObject(value) ? { _tag: 'Right', right: value } : fail(path, 'must be an object'),
+    isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
   { type: 'any object' },
 );
 
@@ -128,7 +130,7 @@ const patch = inSchema(
     value: optional(json),
     filterClass: withoutEffect(
       optional(oneOf(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS'])),
-      'name the filter that the new one comes before or after',
+      'use INSERT_BEFORE or INSERT_AFTER and the name of a filter',
       ['UNSPECIFIED'],
     ),
   }),
@@ -193,10 +195,10 @@ export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
       scopeAliases() as never,
     ),
     ({ workloadSelector, targetRefs = [] }, path) =>
-      mistakeAt(
+      violation.errorsAt(
         path,
         workloadSelector !== undefined && targetRefs.length > 0
-          ? 'must have only one of workloadSelector and targetRefs'
+          ? violation.exclusive(['workloadSelector', 'targetRefs'])
           : undefined,
       ),
   ),
@@ -204,7 +206,7 @@ export const envoyFilter: Decoder<F.EnvoyFilter> = inSchema(
     rules: [
       {
         rule: '!has(self.workloadSelector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
-        message: 'must have only one of workloadSelector and targetRefs',
+        message: violation.exclusive(['workloadSelector', 'targetRefs']).message,
       },
     ],
   },

@@ -1,7 +1,8 @@
 /** Which patches there are, and what they may match (spec/discovery.md §4.5, §8.9). */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { type FieldError, fieldPath } from '../../fields/decode.ts';
-import { mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
 import { crashingValues } from './envoy-filter.crashing.ts';
 import type { EnvoyFilter, EnvoyPatch, PatchOperation, PatchTarget } from './envoy-filter.ts';
 import { deprecatedFields, patchValue } from './envoy-filter.value.ts';
@@ -47,37 +48,40 @@ export function patchErrors(patch: EnvoyPatch, path: string): FieldError[] {
   const allowed = operationsOf[applyTo];
   const subFilter = match.listener?.filterChain?.filter?.subFilter;
   return [
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.operation`,
-      allowed.includes(operation) ? undefined : `must be one of ${allowed.join(', ')} for ${applyTo}, not ${operation}`,
+      allowed.includes(operation)
+        ? undefined
+        : violation.unknownValue(allowed, operation, { hint: `${applyTo} has no other operation` }),
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.value`,
-      value === undefined && operation !== 'REMOVE' ? `is required with ${operation}` : undefined,
+      value === undefined && operation !== 'REMOVE' ? violation.missing(`with ${operation}`) : undefined,
     ),
     ...objectMatches
       .filter((field) => match[field] !== undefined && field !== matchOf[applyTo])
-      .map((field) => ({ path: `${fieldPath(path, 'match')}.${field}`, message: `must not be given for ${applyTo}` })),
-    ...mistakeAt(
+      .map((field) =>
+        violation.fieldError(`${fieldPath(path, 'match')}.${field}`, violation.excluded(`with applyTo ${applyTo}`)),
+      ),
+    ...violation.errorsAt(
       `${fieldPath(path, 'match')}.listener.filterChain.filter.subFilter`,
-      subFilter !== undefined && applyTo !== 'HTTP_FILTER' ? `must not be given for ${applyTo}` : undefined,
+      subFilter !== undefined && applyTo !== 'HTTP_FILTER' ? violation.excluded(`with applyTo ${applyTo}`) : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${fieldPath(path, 'match')}.listener.listenerFilter`,
       match.listener?.listenerFilter !== undefined && applyTo !== 'LISTENER_FILTER'
-        ? `must not be given for ${applyTo}`
+        ? violation.excluded(`with applyTo ${applyTo}`)
         : undefined,
     ),
     ...nameErrors(applyTo, operation, value, `${fieldPath(path, 'patch')}.value`),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${fieldPath(path, 'patch')}.value`,
-      decoded && E.isLeft(decoded) ? `is no ${applyTo} as Envoy has it: ${decoded.left}` : undefined,
+      decoded && E.isLeft(decoded) ? violation.malformed(`is not a valid ${applyTo}: ${decoded.left}`) : undefined,
     ),
     ...(decoded && E.isRight(decoded)
-      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((message) => ({
-          path: `${fieldPath(path, 'patch')}.value`,
-          message,
-        }))
+      ? crashingValues(decoded.right, { isMerged: merges.includes(operation) }).map((found) =>
+          violation.fieldError(`${fieldPath(path, 'patch')}.value`, found),
+        )
       : []),
   ];
 }
@@ -94,7 +98,7 @@ function nameErrors(
   const adds = operation === 'ADD' || operation === 'REPLACE' || inserts.includes(operation);
   if (value === undefined || !adds || !isNamed) return [];
   const isGiven = typeof value.name === 'string' && value.name !== '';
-  return mistakeAt(fieldPath(path, 'name'), isGiven ? undefined : 'is required');
+  return violation.errorsAt(fieldPath(path, 'name'), isGiven ? undefined : violation.missing());
 }
 
 /** Names of filters before Envoy 1.14; they still match. */
@@ -133,23 +137,27 @@ export function envoyFilterWarnings({ configPatches, priority, workloadSelector 
   const selectsAll = workloadSelector !== undefined && Object.keys(workloadSelector).length === 0;
   return [
     ...configPatches.flatMap((patch, index) => patchWarnings(patch, priority, `configPatches[${index}]`)),
-    ...mistakeAt(
+    ...violation.errorsAt(
       'workloadSelector',
-      selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined,
+      selectsAll ? violation.doubtful('has no labels: the object applies to the whole namespace') : undefined,
     ),
-    ...mistakeAt('configPatches', configPatches.length === 0 ? 'has none: the object has no effect' : undefined),
+    ...violation.errorsAt(
+      'configPatches',
+      configPatches.length === 0 ? violation.ineffective('the list is empty') : undefined,
+    ),
   ];
 }
 
 function patchWarnings(patch: EnvoyPatch, priority: number, path: string): FieldError[] {
   const { operation, match } = patch;
-  if (match.context === 'WAYPOINT') return [{ path, message: 'is skipped: waypoints are not served' }];
+  if (match.context === 'WAYPOINT')
+    return [violation.fieldError(path, violation.unsupported('is skipped: waypoints are not supported'))];
   const isRelative = operation === 'INSERT_BEFORE' || operation === 'INSERT_AFTER' || operation === 'REPLACE';
   return [
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${path}.patch.operation`,
       priority === 0 && isRelative
-        ? `${operation} depends on what other objects did before: give a priority`
+        ? violation.doubtful(`the result of ${operation} depends on other EnvoyFilters: set spec.priority`)
         : undefined,
     ),
     ...oldNameWarnings(patch, path),
@@ -168,7 +176,10 @@ function oldNameWarnings({ match, value }: EnvoyPatch, path: string): FieldError
   ];
   return names.flatMap(([field, name]) => {
     const now = typeof name === 'string' ? currentFilterName(name) : name;
-    return mistakeAt(`${path}.${field}`, now === name ? undefined : `is the old name of ${now}`);
+    return violation.errorsAt(
+      `${path}.${field}`,
+      now === name ? undefined : violation.deprecated(`is the old name of ${now}`),
+    );
   });
 }
 
@@ -177,8 +188,12 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
   const decoded = patchValue(patch);
   if (decoded === undefined || E.isLeft(decoded)) return [];
   return [
-    ...decoded.right.unknown.map((what) => ({ path, message: `${what}: only a newer Envoy may know it` })),
-    ...deprecatedFields(decoded.right).map((field) => ({ path, message: `${field} is deprecated` })),
+    ...decoded.right.unknown.map((what) =>
+      violation.fieldError(path, violation.doubtful(`${what}: only a newer Envoy may support it`)),
+    ),
+    ...deprecatedFields(decoded.right).map((field) =>
+      violation.fieldError(path, violation.deprecated(`${field} is deprecated`)),
+    ),
   ];
 }
 
@@ -186,9 +201,9 @@ function valueWarnings(patch: EnvoyPatch, path: string): FieldError[] {
 function ignoredName({ applyTo, operation, value }: EnvoyPatch, path: string): FieldError[] {
   const isNamed = applyTo === 'CLUSTER' || applyTo === 'LISTENER' || applyTo === 'ROUTE_CONFIGURATION';
   const renames = isNamed && merges.includes(operation) && value?.name !== undefined;
-  return mistakeAt(
+  return violation.errorsAt(
     `${path}.patch.value.name`,
-    renames ? 'is left out: others refer to the name that it has' : undefined,
+    renames ? violation.ineffective('the name of an existing object cannot change') : undefined,
   );
 }
 
@@ -204,5 +219,8 @@ function unmatched({ applyTo, operation, match }: EnvoyPatch, path: string): Fie
         : applyTo === 'LISTENER_FILTER'
           ? match.listener?.listenerFilter
           : '-';
-  return mistakeAt(path, changes && (name ?? '') === '' ? `names no filter: ${operation} has no effect` : undefined);
+  return violation.errorsAt(
+    path,
+    changes && (name ?? '') === '' ? violation.ineffective(`${operation} needs the name of a filter`) : undefined,
+  );
 }

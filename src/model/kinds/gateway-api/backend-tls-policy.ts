@@ -1,4 +1,5 @@
 /** `gateway.networking.k8s.io` BackendTLSPolicy: how gateways secure connections to Services (GEP-1897), with what the API's CRD refuses. */
+
 import {
   type Decoder,
   dictionary,
@@ -16,7 +17,7 @@ import {
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { nearestName } from '../../fields/nearest-name.ts';
-import { mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
 import { group, hostname, kindName, listOf, objectName, preciseHostname } from './fields.ts';
 
 export interface BackendTlsPolicy {
@@ -60,15 +61,22 @@ const alternativeName: Decoder<BackendTlsValidation['subjectAltNames'][number]> 
     }),
   ),
   ({ type, hostname: ofHost, uri }, path): FieldError[] => [
-    ...mistakeAt(
+    ...violation.errorsAt(
       path,
-      (type === 'Hostname') === (ofHost === undefined) ? `hostname belongs to type Hostname` : undefined,
+      (type === 'Hostname') === (ofHost === undefined)
+        ? violation.conflict('hostname must be set with type Hostname, and with no other')
+        : undefined,
     ),
-    ...mistakeAt(path, (type === 'URI') === (uri === undefined) ? `uri belongs to type URI` : undefined),
-    ...mistakeAt(
+    ...violation.errorsAt(
+      path,
+      (type === 'URI') === (uri === undefined)
+        ? violation.conflict('uri must be set with type URI, and with no other')
+        : undefined,
+    ),
+    ...violation.errorsAt(
       fieldPath(path, 'uri'),
       uri !== undefined && !/^[a-z][a-z0-9+.-]*:\/\/[^\s/]+/i.test(uri)
-        ? 'must be an absolute URI such as spiffe://a/b'
+        ? violation.mustBe('an absolute URI such as spiffe://a/b', uri)
         : undefined,
     ),
   ],
@@ -95,10 +103,13 @@ const validation: Decoder<BackendTlsValidation> = refine(
     }),
   ),
   ({ caCertificateRefs, wellKnownCACertificates }, path) =>
-    mistakeAt(
+    violation.errorsAt(
       path,
       caCertificateRefs.length > 0 === (wellKnownCACertificates !== undefined)
-        ? 'must have either caCertificateRefs or wellKnownCACertificates'
+        ? violation.choice(
+            ['caCertificateRefs', 'wellKnownCACertificates'],
+            caCertificateRefs.length === 0 ? [] : ['caCertificateRefs', 'wellKnownCACertificates'],
+          )
         : undefined,
     ),
 );
@@ -115,7 +126,10 @@ export const backendTlsTarget: Decoder<BackendTlsTarget> = refine(
   ),
   ({ group: ofGroup, kind }, path) => {
     const isMisspelt = ofGroup === '' && kind !== 'Service' && nearestName(kind, ['Service']) !== undefined;
-    return mistakeAt(fieldPath(path, 'kind'), isMisspelt ? `must be Service, got ${JSON.stringify(kind)}` : undefined);
+    return violation.errorsAt(
+      fieldPath(path, 'kind'),
+      isMisspelt ? violation.unknownValue(['Service'], kind) : undefined,
+    );
   },
 );
 
@@ -125,15 +139,17 @@ export const maxBackendTlsTargets = 16;
 export const backendTlsPolicy: Decoder<BackendTlsPolicy> = struct<BackendTlsPolicy>({
   targetRefs: required(listOf(backendTlsTarget, 1, maxBackendTlsTargets)),
   validation: required(validation),
-  options: withoutEffect(withDefault(dictionary(text), {}), 'no option is supported'),
+  options: withoutEffect(withDefault(dictionary(text), {}), 'options are not supported'),
 });
 
 export function backendTlsWarnings({ targetRefs }: BackendTlsPolicy): FieldError[] {
   return [
     ...targetRefs.flatMap(({ group: ofGroup, kind }, index) =>
-      mistakeAt(
+      violation.errorsAt(
         `targetRefs[${index}]`,
-        ofGroup !== '' || kind !== 'Service' ? `has no effect: ${kind} is not supported, a Service is` : undefined,
+        ofGroup !== '' || kind !== 'Service'
+          ? violation.ineffective(`targets of kind ${kind} are not supported, only Service is`)
+          : undefined,
       ),
     ),
   ];

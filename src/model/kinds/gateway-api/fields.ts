@@ -1,4 +1,5 @@
 /** Fields that several kinds of the Gateway API have in common (its CRDs' validation). */
+
 import {
   type Decoded,
   type Decoder,
@@ -17,53 +18,51 @@ import {
 import { describedAs } from '../../fields/description.ts';
 import { durationMsOf } from '../../fields/duration.ts';
 import { isDnsLabel, isIpAddress, isObjectName } from '../../fields/names.ts';
-import { labels, mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
+import { labels } from '../field-rules.ts';
 import type { NamespaceSelector, SecretReference } from './kubernetes-gateway.ts';
 
 export const gatewayApiGroup = 'gateway.networking.k8s.io';
 
 /** A name that objects and their parts have: a listener's, a rule's. */
 export const objectName: Decoder<string> = refine(name, (value, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
-    isObjectName(value)
-      ? undefined
-      : `must be a name of lower-case letters, digits, "-" and ".", not ${JSON.stringify(value)}`,
+    isObjectName(value) ? undefined : violation.mustBe('a name of lower-case letters, digits, "-" and "."', value),
   ),
 );
 
 export const namespace: Decoder<string> = refine(name, (value, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
-    isDnsLabel(value) && value === value.toLowerCase()
-      ? undefined
-      : `must be a namespace, not ${JSON.stringify(value)}`,
+    isDnsLabel(value) && value === value.toLowerCase() ? undefined : violation.mustBe('the name of a namespace', value),
   ),
 );
 
 /** Empty for the core group. */
 export const group: Decoder<string> = refine(text, (value, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
-    value === '' || isObjectName(value)
-      ? undefined
-      : `must be a group such as apps, or "", not ${JSON.stringify(value)}`,
+    value === '' || isObjectName(value) ? undefined : violation.mustBe('an API group such as apps, or ""', value),
   ),
 );
 
 export const kindName: Decoder<string> = refine(name, (value, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
-    /^[a-zA-Z](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$/.test(value) ? undefined : `must be a kind, not ${JSON.stringify(value)}`,
+    /^[a-zA-Z](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$/.test(value) ? undefined : violation.mustBe('the name of a kind', value),
   ),
 );
 
 /** A name, with `*.` before it where a wildcard may be. */
 function hostDecoder(pattern: RegExp, what: string): Decoder<string> {
   return refine(name, (value, path) => {
-    if (isIpAddress(value)) return [{ path, message: `must be a host name, not the address ${value}` }];
+    if (isIpAddress(value))
+      return [
+        violation.fieldError(path, violation.mustBe('a host name', value, { hint: 'IP addresses are not allowed' })),
+      ];
     const fits = value.length <= 253 && pattern.test(value);
-    return mistakeAt(path, fits ? undefined : `must be ${what}, not ${JSON.stringify(value)}`);
+    return violation.errorsAt(path, fits ? undefined : violation.mustBe(what, value));
   });
 }
 
@@ -72,7 +71,7 @@ const dnsName = '[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\\.[a-z0-9](?:[-a-z0-9]*[a-z0
 /** `a.example.com` or `*.example.com`; `*` alone is not said, but left out. */
 export const hostname: Decoder<string> = hostDecoder(
   new RegExp(`^(?:\\*\\.)?${dnsName}$`),
-  'a host name in lower case, or *. and one',
+  'a host name in lower case, or *. and a host name',
 );
 
 export const preciseHostname: Decoder<string> = hostDecoder(
@@ -88,8 +87,8 @@ export const duration: Decoder<number> = describedAs(
     const fits = typeof value === 'string' && new RegExp(durationPattern).test(value);
     const ms = fits ? durationMsOf(value) : undefined;
     if (ms !== undefined) return { _tag: 'Right', right: ms };
-    const message = `must be a duration of whole numbers such as 500ms, 10s or 1h30m, not ${JSON.stringify(value)}`;
-    return { _tag: 'Left', left: [{ path, message }] };
+    const message = violation.mustBe('a duration such as "500ms", "10s" or "1h30m"', value);
+    return { _tag: 'Left', left: [violation.fieldError(path, message)] };
   },
   { type: 'narrowed', of: text, by: { pattern: durationPattern } },
 );
@@ -97,8 +96,11 @@ export const duration: Decoder<number> = describedAs(
 /** A list of so many elements. */
 export function listOf<A>(item: Decoder<A>, least: number, most: number): Decoder<readonly A[]> {
   return refine(list(item), (items, path): FieldError[] => {
-    if (items.length < least) return [{ path, message: 'must not be empty' }];
-    return mistakeAt(path, items.length > most ? `must have at most ${most} elements, not ${items.length}` : undefined);
+    if (items.length < least) return [violation.fieldError(path, violation.empty())];
+    return violation.errorsAt(
+      path,
+      items.length > most ? violation.tooLarge(most, items.length, 'elements') : undefined,
+    );
   });
 }
 

@@ -1,7 +1,9 @@
 /** The Gateway API's objects as people write them, what they become, and what they are told of mistakes. */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
+import { codedError, codedField } from '../../../../test/fixtures/coded-error.ts';
 import { readConfigFile } from '../../config/config-file.ts';
 import type { Decoded } from '../../fields/decode.ts';
 import { gatewayApiKinds } from './index.ts';
@@ -16,7 +18,7 @@ function decoded(kind: Name, yaml: string): unknown {
 
 function errorsOf(kind: Name, yaml: string): string[] {
   const result: Decoded<unknown> = gatewayApiKinds[kind].decode(parse(yaml), 'shop');
-  return E.isRight(result) ? [] : result.left.map(({ path, message }) => `${path}: ${message}`);
+  return E.isRight(result) ? [] : result.left.map(codedError);
 }
 
 /** A Gateway that says which namespaces it lets in. */
@@ -60,71 +62,92 @@ describe('an HTTPRoute', () => {
   const redirect = '{type: RequestRedirect, requestRedirect: {scheme: https}}';
 
   it.each([
-    ['{hostnames: ["*"]}', 'hostnames[0]: must be a host name in lower case, or *. and one'],
-    ['{hostnames: [Shop.test]}', 'hostnames[0]: must be a host name in lower case'],
-    ['{hostnames: [10.0.0.1]}', 'hostnames[0]: must be a host name, not the address 10.0.0.1'],
-    ['{rules: []}', 'rules: must not be empty'],
-    ['{parentRefs: [{name: a}, {name: a}]}', 'parentRefs[1]: repeats an earlier reference'],
-    ['{parentRefs: [{name: a, sectionName: b}, {name: a}]}', 'parentRefs[1]: is to a parent of another reference'],
-    ['{parentRefs: [{namespace: a}]}', 'parentRefs[0].name: is required'],
-    [rule('matches: [{path: {value: items}}]'), 'rules[0].matches[0].path.value: must start with "/", not be "items"'],
-    [rule('matches: [{path: {value: /a//b}}]'), 'path.value: must not have "//" in it'],
-    [rule('matches: [{path: {type: Exact, value: /a/..}}]'), 'path.value: must not end with'],
-    [rule('matches: [{path: {value: "/a b"}}]'), 'path.value: must have only characters of paths'],
+    ['{hostnames: ["*"]}', 'hostnames[0]: FIELD_FORMAT_INVALID got "*"'],
+    ['{hostnames: [Shop.test]}', 'hostnames[0]: FIELD_FORMAT_INVALID got "Shop.test"'],
+    ['{hostnames: [10.0.0.1]}', 'hostnames[0]: FIELD_FORMAT_INVALID got "10.0.0.1"'],
+    ['{rules: []}', 'rules: FIELD_EMPTY'],
+    ['{parentRefs: [{name: a}, {name: a}]}', 'parentRefs[1]: FIELD_DUPLICATE'],
+    ['{parentRefs: [{name: a, sectionName: b}, {name: a}]}', 'parentRefs[1]: FIELD_CONFLICT'],
+    ['{parentRefs: [{namespace: a}]}', 'parentRefs[0].name: FIELD_REQUIRED'],
+    [rule('matches: [{path: {value: items}}]'), 'rules[0].matches[0].path.value: FIELD_FORMAT_INVALID got "items"'],
+    [rule('matches: [{path: {value: /a//b}}]'), 'rules[0].matches[0].path.value: FIELD_NOT_ALLOWED got "/a//b"'],
+    [
+      rule('matches: [{path: {type: Exact, value: /a/..}}]'),
+      'rules[0].matches[0].path.value: FIELD_NOT_ALLOWED got "/a/.."',
+    ],
+    [rule('matches: [{path: {value: "/a b"}}]'), 'rules[0].matches[0].path.value: FIELD_FORMAT_INVALID got "/a b"'],
     [
       rule('matches: [{path: {type: Glob, value: /}}]'),
-      'path.type: must be one of Exact, PathPrefix, RegularExpression',
-    ],
-    [rule('matches: [{path: {type: RegularExpression, value: "(("}}]'), 'path.value: must be an RE2 expression'],
-    [rule('matches: [{headers: [{name: "a b", value: c}]}]'), 'headers[0].name: must be the name of a header'],
-    [rule('matches: [{headers: [{name: a, value: b}, {name: a, value: c}]}]'), 'headers[1].name: repeats the name a'],
-    [rule('matches: [{queryParams: [{name: a}]}]'), 'queryParams[0].value: is required'],
-    [rule('matches: [{method: get}]'), 'method: must be one of GET, HEAD'],
-    [rule('backendRefs: [{name: a}]'), 'rules[0].backendRefs[0].port: is required'],
-    [rule('backendRefs: [{name: a, port: 80, weight: 1000001}]'), 'weight: must be from 0 to 1000000'],
-    [rule('timeouts: {request: 1.5s}'), 'timeouts.request: must be a duration of whole numbers'],
-    [rule('timeouts: {request: -1s}'), 'timeouts.request: must be a duration'],
-    [rule('timeouts: {request: 1s, backendRequest: 2s}'), 'timeouts.backendRequest: must not be longer than request'],
-    [filter('{type: RequestHeaderModifier}'), 'filters[0].requestHeaderModifier: is required for type'],
-    [filter('{type: URLRewrite, urlRewrite: {}, requestRedirect: {}}'), 'requestRedirect: is for type RequestRedirect'],
-    [filter(`${redirect}, ${redirect}`), 'filters[1]: repeats the filter RequestRedirect'],
-    [filter(`${rewrite}, ${redirect}`), 'filters[0]: must not be given beside RequestRedirect'],
-    [rule(`filters: [${redirect}], backendRefs: [{name: a, port: 80}]`), 'backendRefs: must not be given beside'],
-    [
-      rule(`filters: [${rewrite}], matches: [{path: {type: Exact, value: /a}}]`),
-      'filters[0]: replacePrefixMatch needs',
+      'rules[0].matches[0].path.type: FIELD_VALUE_UNKNOWN got "Glob"',
     ],
     [
-      rule(`filters: [${rewrite}], matches: [{}, {method: GET}]`),
-      'filters[0]: replacePrefixMatch needs a rule with one',
+      rule('matches: [{path: {type: RegularExpression, value: "(("}}]'),
+      'rules[0].matches[0].path.value: FIELD_FORMAT_INVALID got "(("',
     ],
+    [
+      rule('matches: [{headers: [{name: "a b", value: c}]}]'),
+      'rules[0].matches[0].headers[0].name: FIELD_FORMAT_INVALID got "a b"',
+    ],
+    [
+      rule('matches: [{headers: [{name: a, value: b}, {name: a, value: c}]}]'),
+      'rules[0].matches[0].headers[1].name: FIELD_DUPLICATE got "a" beside rules[0].matches[0].headers[0].name',
+    ],
+    [rule('matches: [{queryParams: [{name: a}]}]'), 'rules[0].matches[0].queryParams[0].value: FIELD_REQUIRED'],
+    [rule('matches: [{method: get}]'), 'rules[0].matches[0].method: FIELD_VALUE_UNKNOWN got "get" near GET'],
+    [rule('backendRefs: [{name: a}]'), 'rules[0].backendRefs[0].port: FIELD_REQUIRED'],
+    [
+      rule('backendRefs: [{name: a, port: 80, weight: 1000001}]'),
+      'rules[0].backendRefs[0].weight: FIELD_OUT_OF_RANGE (from 0 to 1000000) got 1000001',
+    ],
+    [rule('timeouts: {request: 1.5s}'), 'rules[0].timeouts.request: FIELD_FORMAT_INVALID got "1.5s"'],
+    [rule('timeouts: {request: -1s}'), 'rules[0].timeouts.request: FIELD_FORMAT_INVALID got "-1s"'],
+    [
+      rule('timeouts: {request: 1s, backendRequest: 2s}'),
+      'rules[0].timeouts.backendRequest: FIELD_OUT_OF_RANGE (at most timeouts.request, 1000ms) got "2000ms"',
+    ],
+    [filter('{type: RequestHeaderModifier}'), 'rules[0].filters[0].requestHeaderModifier: FIELD_REQUIRED'],
+    [
+      filter('{type: URLRewrite, urlRewrite: {}, requestRedirect: {}}'),
+      'rules[0].filters[0].requestRedirect: FIELDS_EXCLUSIVE',
+    ],
+    [
+      filter(`${redirect}, ${redirect}`),
+      'rules[0].filters[1]: FIELD_DUPLICATE got "RequestRedirect" beside rules[0].filters[0]',
+    ],
+    [filter(`${rewrite}, ${redirect}`), 'rules[0].filters[0]: FIELDS_EXCLUSIVE'],
+    [rule(`filters: [${redirect}], backendRefs: [{name: a, port: 80}]`), 'rules[0].backendRefs: FIELDS_EXCLUSIVE'],
+    [rule(`filters: [${rewrite}], matches: [{path: {type: Exact, value: /a}}]`), 'rules[0].filters[0]: FIELD_CONFLICT'],
+    [rule(`filters: [${rewrite}], matches: [{}, {method: GET}]`), 'rules[0].filters[0]: FIELD_CONFLICT'],
     [
       filter('{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replacePrefixMatch: /}}}'),
-      'path.replaceFullPath: is required for type ReplaceFullPath',
-      'path.replacePrefixMatch: is for type ReplacePrefixMatch',
+      'rules[0].filters[0].urlRewrite.path.replaceFullPath: FIELD_REQUIRED',
+      'rules[0].filters[0].urlRewrite.path.replacePrefixMatch: FIELDS_EXCLUSIVE',
     ],
-    [filter('{type: RequestRedirect, requestRedirect: {statusCode: 304}}'), 'statusCode: must be one of 301'],
+    [
+      filter('{type: RequestRedirect, requestRedirect: {statusCode: 304}}'),
+      'rules[0].filters[0].requestRedirect.statusCode: FIELD_OUT_OF_RANGE (one of 301, 302, 303, 307, 308) got 304',
+    ],
     [
       filter('{type: RequestRedirect, requestRedirect: {hostname: "*.a.test"}}'),
-      'hostname: must be a host name in lower',
+      'rules[0].filters[0].requestRedirect.hostname: FIELD_FORMAT_INVALID got "*.a.test"',
     ],
     [
       filter('{type: RequestMirror, requestMirror: {backendRef: {name: a}, percent: 1, fraction: {numerator: 2}}}'),
-      'backendRef.port: is required',
-      'requestMirror: must have only one of percent and fraction',
+      'rules[0].filters[0].requestMirror.backendRef.port: FIELD_REQUIRED',
+      'rules[0].filters[0].requestMirror: FIELDS_EXCLUSIVE (one of percent and fraction)',
     ],
     [
       filter('{type: RequestMirror, requestMirror: {backendRef: {name: a, port: 1}, fraction: {numerator: 101}}}'),
-      'fraction.numerator: must be at most 100',
+      'rules[0].filters[0].requestMirror.fraction.numerator: FIELD_OUT_OF_RANGE (at most the denominator, 100) got 101',
     ],
     [
       filter('{type: ResponseHeaderModifier, responseHeaderModifier: {set: [{name: a, value: "x\\ny"}]}}'),
-      'set[0].value: must be one line',
+      'rules[0].filters[0].responseHeaderModifier.set[0].value: FIELD_NOT_ALLOWED',
     ],
-    [rule('name: a'.concat('}, {name: a')), 'rules[1].name: repeats the name a'],
+    [rule('name: a'.concat('}, {name: a')), 'rules[1].name: FIELD_DUPLICATE got "a" beside rules[0].name'],
   ])('that is wrong is told where and what: %s', (yaml, ...expected) => {
     const told = errorsOf('HTTPRoute', yaml);
-    expect(told).toEqual(expected.map((text) => expect.stringContaining(text)));
+    expect(told).toEqual(expected);
   });
 
   it('tells every mistake of a file at its line', () => {
@@ -143,10 +166,10 @@ describe('an HTTPRoute', () => {
     const spec = 'spec: {hostname: [a.test], rules: [{retry: {attempts: 3}, matchess: []}]}';
     const { problems, configs } = read(file('gateway.networking.k8s.io/v1beta1', 'HTTPRoute', spec));
     expect(configs).toHaveLength(1);
-    expect(problems.map(({ severity, field, message }) => `${severity} ${field}: ${message}`)).toEqual([
-      'warning spec.hostname: is not a known field; did you mean hostnames? (it is ignored)',
-      'warning spec.rules[0].retry: has no effect: a VirtualService or the mesh configuration says how requests are retried',
-      'warning spec.rules[0].matchess: is not a known field; did you mean matches? (it is ignored)',
+    expect(problems.map((problem) => `${problem.severity} ${codedField(problem)}`)).toEqual([
+      'warning spec.hostname: FIELD_UNKNOWN near hostnames',
+      'warning spec.rules[0].retry: FIELD_WITHOUT_EFFECT',
+      'warning spec.rules[0].matchess: FIELD_UNKNOWN near matches',
     ]);
   });
 });
@@ -180,36 +203,39 @@ describe('a Gateway of the Gateway API', () => {
   });
 
   it.each([
-    ['{gatewayClassName: istio}', 'listeners: is required'],
-    ['{gatewayClassName: istio, listeners: []}', 'listeners: must not be empty'],
-    [listeners('{name: a, port: 0, protocol: HTTP}'), 'listeners[0].port: must be from 1 to 65535'],
-    [listeners('{name: A, port: 80, protocol: HTTP}'), 'listeners[0].name: must be a name of lower-case'],
-    [listeners('{name: a, port: 80, protocol: "H T"}'), 'protocol: must be HTTP, HTTPS, TLS'],
-    [listeners(`{name: a, port: 80, protocol: HTTP, ${tls}}`), 'tls: must not be given for protocol HTTP'],
-    [listeners('{name: a, port: 80, protocol: TCP, hostname: a.test}'), 'hostname: must not be given for protocol TCP'],
+    ['{gatewayClassName: istio}', 'listeners: FIELD_REQUIRED'],
+    ['{gatewayClassName: istio, listeners: []}', 'listeners: FIELD_EMPTY'],
+    [listeners('{name: a, port: 0, protocol: HTTP}'), 'listeners[0].port: FIELD_OUT_OF_RANGE (from 1 to 65535) got 0'],
+    [listeners('{name: A, port: 80, protocol: HTTP}'), 'listeners[0].name: FIELD_FORMAT_INVALID got "A"'],
+    [listeners('{name: a, port: 80, protocol: "H T"}'), 'listeners[0].protocol: FIELD_FORMAT_INVALID got "H T"'],
+    [listeners(`{name: a, port: 80, protocol: HTTP, ${tls}}`), 'listeners[0].tls: FIELDS_EXCLUSIVE'],
+    [listeners('{name: a, port: 80, protocol: TCP, hostname: a.test}'), 'listeners[0].hostname: FIELDS_EXCLUSIVE'],
     [
       listeners('{name: a, port: 443, protocol: HTTPS, tls: {mode: Passthrough}}'),
-      'tls.mode: must be Terminate for protocol HTTPS',
+      'listeners[0].tls.mode: FIELD_CONFLICT',
     ],
-    [listeners('{name: a, port: 443, protocol: HTTPS, tls: {}}'), 'tls: must have certificateRefs or options'],
+    [
+      listeners('{name: a, port: 443, protocol: HTTPS, tls: {}}'),
+      'listeners[0].tls: FIELD_REQUIRED (certificateRefs or options) got none',
+    ],
     [
       listeners('{name: a, port: 80, protocol: HTTP}, {name: a, port: 81, protocol: HTTP}'),
-      'listeners[1].name: repeats the name a',
+      'listeners[1].name: FIELD_DUPLICATE got "a" beside listeners[0].name',
     ],
     [
       listeners('{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: HTTP}'),
-      'listeners[1]: repeats the port, protocol and hostname',
+      'listeners[1]: FIELD_DUPLICATE got "80 HTTP" beside listeners[0]',
     ],
     [
       listeners('{name: a, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: Some}}}'),
-      'allowedRoutes.namespaces.from: must be one of All, Selector, Same, None',
+      'listeners[0].allowedRoutes.namespaces.from: FIELD_VALUE_UNKNOWN got "Some" near Same',
     ],
     [
       '{gatewayClassName: istio, listeners: [{name: a, port: 80, protocol: HTTP}], addresses: [{type: Hostname, value: a_b}]}',
-      'addresses[0].value: must be a host name',
+      'addresses[0].value: FIELD_FORMAT_INVALID got "a_b"',
     ],
   ])('that is wrong is told where and what: %s', (yaml, expected) => {
-    expect(errorsOf('KubernetesGateway', yaml)).toEqual([expect.stringContaining(expected)]);
+    expect(errorsOf('KubernetesGateway', yaml)).toEqual([expected]);
   });
 
   it('says what of it has no effect', () => {
@@ -220,41 +246,53 @@ describe('a Gateway of the Gateway API', () => {
 });
 
 it.each([
-  ['GatewayClass', '{controllerName: istio}', 'controllerName: must be a domain and a path'],
-  ['ReferenceGrant', '{from: [], to: [{group: "", kind: Service}]}', 'from: must not be empty'],
-  ['ReferenceGrant', '{from: [{group: a, kind: B, namespace: c}]}', 'to: is required'],
-  ['BackendTLSPolicy', '{targetRefs: [{group: "", kind: Service, name: a}]}', 'validation: is required'],
+  ['GatewayClass', '{controllerName: istio}', 'controllerName: FIELD_FORMAT_INVALID got "istio"'],
+  ['ReferenceGrant', '{from: [], to: [{group: "", kind: Service}]}', 'from: FIELD_EMPTY'],
+  ['ReferenceGrant', '{from: [{group: a, kind: B, namespace: c}]}', 'to: FIELD_REQUIRED'],
+  ['BackendTLSPolicy', '{targetRefs: [{group: "", kind: Service, name: a}]}', 'validation: FIELD_REQUIRED'],
   [
     'BackendTLSPolicy',
     '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: a.test}}',
-    'validation: must have either caCertificateRefs or wellKnownCACertificates',
+    'validation: FIELD_REQUIRED (exactly one of caCertificateRefs and wellKnownCACertificates) got none',
   ],
   [
     'BackendTLSPolicy',
     '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: "*.test", wellKnownCACertificates: System}}',
-    'validation.hostname: ',
+    'validation.hostname: FIELD_FORMAT_INVALID got "*.test"',
   ],
   [
     'BackendTLSPolicy',
     '{targetRefs: [{group: "", kind: Service, name: a}], validation: {hostname: a.test, wellKnownCACertificates: System, subjectAltNames: [{type: URI}]}}',
-    'uri belongs to type URI',
+    'validation.subjectAltNames[0]: FIELD_CONFLICT',
   ],
   // What would let in more than was meant.
   [
     'ReferenceGrant',
     '{from: [{group: a, kind: B, namespace: c}], to: [{group: "", kind: Service, name: null}]}',
-    'to[0].name: has no value',
+    'to[0].name: FIELD_EMPTY',
   ],
   [
     'ReferenceGrant',
     '{from: [{group: a, kind: B, namespace: c}], to: [{group: "", kind: Service, nmae: cart}]}',
-    'to[0].nmae: ',
+    'to[0].nmae: FIELD_UNKNOWN near name',
   ],
-  ['KubernetesGateway', opened('from: Selector, selector: null'), 'namespaces.selector: has no value'],
-  ['KubernetesGateway', opened('from: Selector, selector: {matchLabels: null}'), 'selector.matchLabels: has no value'],
-  ['KubernetesGateway', opened('from: Selector, selector: {matchLables: {a: b}}'), 'selector.matchLables: '],
+  [
+    'KubernetesGateway',
+    opened('from: Selector, selector: null'),
+    'listeners[0].allowedRoutes.namespaces.selector: FIELD_EMPTY',
+  ],
+  [
+    'KubernetesGateway',
+    opened('from: Selector, selector: {matchLabels: null}'),
+    'listeners[0].allowedRoutes.namespaces.selector.matchLabels: FIELD_EMPTY',
+  ],
+  [
+    'KubernetesGateway',
+    opened('from: Selector, selector: {matchLables: {a: b}}'),
+    'listeners[0].allowedRoutes.namespaces.selector.matchLables: FIELD_UNKNOWN near matchLabels',
+  ],
 ] as const)('a %s that is wrong is told where and what: %s', (kind, yaml, expected) => {
-  expect(errorsOf(kind, yaml)).toEqual([expect.stringContaining(expected)]);
+  expect(errorsOf(kind, yaml)).toEqual([expected]);
 });
 
 describe('a GRPCRoute', () => {
@@ -262,35 +300,56 @@ describe('a GRPCRoute', () => {
   const matched = (text: string): string => rule(`matches: [{${text}}]`);
 
   it.each([
-    ['method: {}', 'rules[0].matches[0].method: must have a service or a method'],
-    ['method: {type: Exact}', 'rules[0].matches[0].method: must have a service or a method'],
-    ['method: {service: ""}', 'rules[0].matches[0].method.service: '],
-    ['method: {service: a/b}', 'rules[0].matches[0].method.service: must be the name of a service'],
-    ['method: {service: a.B, method: "*"}', 'rules[0].matches[0].method.method: must be the name of a method'],
-    ['method: {type: RegularExpression, service: "("}', 'rules[0].matches[0].method.service: '],
-    ['method: {type: RegularExpression, method: "(?=a)"}', 'rules[0].matches[0].method.method: '],
+    ['method: {}', 'rules[0].matches[0].method: FIELD_REQUIRED (service or method) got none'],
+    ['method: {type: Exact}', 'rules[0].matches[0].method: FIELD_REQUIRED (service or method) got none'],
+    ['method: {service: ""}', 'rules[0].matches[0].method.service: FIELD_EMPTY'],
+    ['method: {service: a/b}', 'rules[0].matches[0].method.service: FIELD_FORMAT_INVALID got "a/b"'],
+    ['method: {service: a.B, method: "*"}', 'rules[0].matches[0].method.method: FIELD_FORMAT_INVALID got "*"'],
+    [
+      'method: {type: RegularExpression, service: "("}',
+      'rules[0].matches[0].method.service: FIELD_FORMAT_INVALID got "("',
+    ],
+    [
+      'method: {type: RegularExpression, method: "(?=a)"}',
+      'rules[0].matches[0].method.method: FIELD_FORMAT_INVALID got "(?=a)"',
+    ],
     // Each is right, and together they are not what was meant, or too large.
-    ['method: {type: RegularExpression, service: "\\\\Qabc"}', 'rules[0].matches[0].method: as the path'],
-    ['method: {type: RegularExpression, method: "a\\\\Q("}', 'rules[0].matches[0].method: as the path'],
+    [
+      'method: {type: RegularExpression, service: "\\\\Qabc"}',
+      'rules[0].matches[0].method: FIELD_FORMAT_INVALID got "/(?:\\\\Qabc)/(?:[^/]+)"',
+    ],
+    [
+      'method: {type: RegularExpression, method: "a\\\\Q("}',
+      'rules[0].matches[0].method: FIELD_FORMAT_INVALID got "/(?:[^/]+)/(?:a\\\\Q()"',
+    ],
     [
       'method: {type: RegularExpression, service: "[acegikmoqsuwy02468]{1000}", method: "[acegikmoqsuwy02468]{1000}"}',
-      'rules[0].matches[0].method: as the path',
+      'rules[0].matches[0].method: FIELD_TOO_LARGE (at most 32768 RE2 instructions, the limit of Envoy) got 36004',
     ],
-    [`method: {service: ${'a'.repeat(1025)}}`, 'rules[0].matches[0].method.service: must have at most 1024'],
-    ['headers: [{name: a, value: b}, {name: a, value: c}]', 'rules[0].matches[0].headers[1].name'],
+    [
+      `method: {service: ${'a'.repeat(1025)}}`,
+      'rules[0].matches[0].method.service: FIELD_TOO_LARGE (at most 1024 characters) got 1025',
+    ],
+    [
+      'headers: [{name: a, value: b}, {name: a, value: c}]',
+      'rules[0].matches[0].headers[1].name: FIELD_DUPLICATE got "a" beside rules[0].matches[0].headers[0].name',
+    ],
   ])('that says %s is refused', (text, expected) => {
-    expect(errorsOf('GRPCRoute', matched(text))).toEqual([expect.stringContaining(expected)]);
+    expect(errorsOf('GRPCRoute', matched(text))).toEqual([expected]);
   });
 
   it.each([
-    ['filters: [{type: URLRewrite, urlRewrite: {hostname: a.test}}]', 'rules[0].filters[0].type: must be one of'],
-    ['backendRefs: [{name: a}]', 'rules[0].backendRefs[0].port: is required'],
+    [
+      'filters: [{type: URLRewrite, urlRewrite: {hostname: a.test}}]',
+      'rules[0].filters[0].type: FIELD_VALUE_UNKNOWN got "URLRewrite"',
+    ],
+    ['backendRefs: [{name: a}]', 'rules[0].backendRefs[0].port: FIELD_REQUIRED'],
     [
       'backendRefs: [{name: a, port: 80, filters: [{type: RequestRedirect, requestRedirect: {}}]}]',
-      'rules[0].backendRefs[0].filters[0].type: must be one of',
+      'rules[0].backendRefs[0].filters[0].type: FIELD_VALUE_UNKNOWN got "RequestRedirect"',
     ],
   ])('with %s is refused', (text, expected) => {
-    expect(errorsOf('GRPCRoute', rule(text))).toEqual([expect.stringContaining(expected)]);
+    expect(errorsOf('GRPCRoute', rule(text))).toEqual([expected]);
   });
 
   it('says of what it does not know that it is ignored, and is read in both versions', () => {
@@ -313,14 +372,17 @@ describe('a GRPCRoute', () => {
 
 describe.each(['TCPRoute', 'TLSRoute'] as const)('a %s', (kind) => {
   it.each([
-    ['{}', 'rules: '],
-    ['{rules: []}', 'rules: must not be empty'],
-    ['{rules: [{}]}', 'rules[0].backendRefs: '],
-    ['{rules: [{backendRefs: []}]}', 'rules[0].backendRefs: must not be empty'],
-    ['{rules: [{backendRefs: [{name: a}]}]}', 'rules[0].backendRefs[0].port: is required'],
-    ['{parentRefs: [{name: a}, {name: a}], rules: [{backendRefs: [{name: a, port: 1}]}]}', 'parentRefs[1]: repeats'],
+    ['{}', 'rules: FIELD_REQUIRED'],
+    ['{rules: []}', 'rules: FIELD_EMPTY'],
+    ['{rules: [{}]}', 'rules[0].backendRefs: FIELD_REQUIRED'],
+    ['{rules: [{backendRefs: []}]}', 'rules[0].backendRefs: FIELD_EMPTY'],
+    ['{rules: [{backendRefs: [{name: a}]}]}', 'rules[0].backendRefs[0].port: FIELD_REQUIRED'],
+    [
+      '{parentRefs: [{name: a}, {name: a}], rules: [{backendRefs: [{name: a, port: 1}]}]}',
+      'parentRefs[1]: FIELD_DUPLICATE',
+    ],
   ])('of %s is refused', (text, expected) => {
-    expect(errorsOf(kind, text)).toEqual([expect.stringContaining(expected)]);
+    expect(errorsOf(kind, text)).toEqual([expected]);
   });
 
   it('says of what it does not know, and of rules behind the first one, that they do nothing', () => {

@@ -2,6 +2,7 @@
  * Decoding of GRPCRoute, with what the API's CRD would refuse. What is decoded is an HTTPRoute: to call a method of a service is to POST to
  * `/service/method` (gRPC over HTTP/2, "Path").
  */
+
 import {
   anything,
   type Decoder,
@@ -16,8 +17,8 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
-import { composedRe2Mistake, re2Mistake } from '../../fields/re2.ts';
-import { mistakeAt } from '../field-rules.ts';
+import { composedRe2Violation, re2Violation } from '../../fields/re2.ts';
+import * as violation from '../../fields/violation.ts';
 import { listOf, objectName } from './fields.ts';
 import type {
   HttpBackendRef,
@@ -52,7 +53,10 @@ const methodMatch: Decoder<MethodMatch> = refine(
     ...restrictions({ service: optional(name), method: optional(name) }),
   }),
   ({ service, method }, path) =>
-    mistakeAt(path, service === undefined && method === undefined ? 'must have a service or a method' : undefined),
+    violation.errorsAt(
+      path,
+      service === undefined && method === undefined ? violation.missingAny(['service', 'method']) : undefined,
+    ),
   ({ type, service }, path) =>
     nameErrors(type, service, serviceName, `${path}.service`, 'a service such as shop.v1.Cart'),
   ({ type, method }, path) => nameErrors(type, method, methodName, `${path}.method`, 'a method such as AddItem'),
@@ -67,9 +71,9 @@ function nameErrors(
   what: string,
 ): FieldError[] {
   if (value === undefined) return [];
-  if (value.length > 1024) return [{ path, message: 'must have at most 1024 characters' }];
-  if (type === 'RegularExpression') return mistakeAt(path, re2Mistake(value));
-  return mistakeAt(path, pattern.test(value) ? undefined : `must be the name of ${what}, not ${JSON.stringify(value)}`);
+  if (value.length > 1024) return [violation.fieldError(path, violation.tooLarge(1024, value.length))];
+  if (type === 'RegularExpression') return violation.errorsAt(path, re2Violation(value));
+  return violation.errorsAt(path, pattern.test(value) ? undefined : violation.mustBe(`the name of ${what}`, value));
 }
 
 /** Names are without slashes. */
@@ -90,10 +94,10 @@ function composedErrors(match: MethodMatch, path: string): FieldError[] {
   const { type, service, method } = match;
   const written = [service, method].filter((one) => one !== undefined);
   // What is wrong with one of them was told already.
-  if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Mistake(one))) return [];
+  if (type !== 'RegularExpression' || written.length === 0 || written.some((one) => re2Violation(one))) return [];
   const { value } = pathOf(match);
-  const mistake = composedRe2Mistake(value);
-  return mistakeAt(path, mistake && `as the path ${value}: ${mistake}`);
+  const mistake = composedRe2Violation(value);
+  return violation.errorsAt(path, mistake && { ...mistake, message: `as the path ${value}: ${mistake.message}` });
 }
 
 interface WrittenMatch extends Pick<HttpRouteMatch, 'headers'> {
@@ -115,7 +119,10 @@ const types: ReadonlySet<HttpRouteFilterType> = new Set([
 function ofGrpc(filters: Decoder<readonly HttpRouteFilter[]>): Decoder<readonly HttpRouteFilter[]> {
   return refine(filters, (list, path) =>
     list.flatMap(({ type }, index) =>
-      mistakeAt(`${path}[${index}].type`, types.has(type) ? undefined : `must be one of ${[...types].join(', ')}`),
+      violation.errorsAt(
+        `${path}[${index}].type`,
+        types.has(type) ? undefined : violation.unknownValue([...types], type),
+      ),
     ),
   );
 }
@@ -130,10 +137,7 @@ const rule: Decoder<HttpRouteRule> = struct<Omit<HttpRouteRule, 'timeouts' | 're
   ...restrictions({ matches: withDefault(listOf(match, 0, 64), [everyRequest]) }),
   filters: withDefault(ofGrpc(grpcRouteFilters), []),
   backendRefs: withDefault(listOf(backendRef, 0, 16), []),
-  sessionPersistence: withoutEffect(
-    optional(anything),
-    'a DestinationRule with consistentHash keeps sessions together',
-  ),
+  sessionPersistence: withoutEffect(optional(anything), 'use a DestinationRule with consistentHash'),
 });
 
 export const grpcRouteObject: Decoder<RouteObject> = refine(

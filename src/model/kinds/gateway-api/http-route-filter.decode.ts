@@ -1,4 +1,5 @@
 /** The filters of an HTTPRoute: decoding, with what the API's CRD would refuse. */
+
 import {
   anything,
   count,
@@ -18,7 +19,8 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { refused, withoutEffect } from '../../fields/effect.ts';
-import { lineMistake, mistakeAt, repetitions } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
+import { lineViolation, repetitions } from '../field-rules.ts';
 import { group, kindName, listOf, namespace, preciseHostname } from './fields.ts';
 import type {
   BackendRef,
@@ -50,7 +52,11 @@ const types = Object.keys(fieldOfType) as HttpRouteFilterType[];
 const backendFields = {
   group: withDefault(group, ''),
   kind: withDefault(kindName, 'Service'),
-  name: required(refine(name, (value, path) => mistakeAt(path, value.length > 253 ? 'is too long' : undefined))),
+  name: required(
+    refine(name, (value, path) =>
+      violation.errorsAt(path, value.length > 253 ? violation.tooLarge(253, value.length) : undefined),
+    ),
+  ),
   namespace: optional(namespace),
   port: optional(port),
 };
@@ -59,14 +65,17 @@ export const weighedBackendFields = { ...backendFields, weight: withDefault(inte
 
 /** A Service's port is chosen by number; others may have one alone. */
 export function backendErrors({ group: ofGroup, kind, port: number }: BackendRef, path: string): FieldError[] {
-  return mistakeAt(
+  return violation.errorsAt(
     `${path}.port`,
-    ofGroup === '' && kind === 'Service' && number === undefined ? 'is required' : undefined,
+    ofGroup === '' && kind === 'Service' && number === undefined ? violation.missing() : undefined,
   );
 }
 
 const value: Decoder<string> = refine(name, (text, path) =>
-  mistakeAt(path, lineMistake(text) ?? (text.length > 4096 ? 'must have at most 4096 characters' : undefined)),
+  violation.errorsAt(
+    path,
+    lineViolation(text) ?? (text.length > 4096 ? violation.tooLarge(4096, text.length) : undefined),
+  ),
 );
 
 const namedValues: Decoder<readonly NamedValue[]> = refine(
@@ -95,8 +104,8 @@ interface WrittenModifier {
 const modifierFields = { ReplaceFullPath: 'replaceFullPath', ReplacePrefixMatch: 'replacePrefixMatch' } as const;
 
 const replacement: Decoder<string> = refine(text, (path, at) => {
-  if (path.length > 1024) return [{ path: at, message: 'must have at most 1024 characters' }];
-  return mistakeAt(at, /[\r\n\0 ]/.test(path) ? 'must be a path, without spaces' : undefined);
+  if (path.length > 1024) return [violation.fieldError(at, violation.tooLarge(1024, path.length))];
+  return violation.errorsAt(at, /[\r\n\0 ]/.test(path) ? violation.mustBe('a path without spaces', path) : undefined);
 });
 
 const pathModifier: Decoder<PathModifier> = mapped(
@@ -110,7 +119,12 @@ const pathModifier: Decoder<PathModifier> = mapped(
       Object.entries(modifierFields).flatMap(([type, field]) => {
         const wanted = type === modifier.type;
         if (wanted === (modifier[field] !== undefined)) return [];
-        return [{ path: `${at}.${field}`, message: wanted ? `is required for type ${type}` : `is for type ${type}` }];
+        return [
+          violation.fieldError(
+            `${at}.${field}`,
+            wanted ? violation.missing(`with type ${type}`) : violation.excluded(`with a type other than ${type}`),
+          ),
+        ];
       }),
   ),
   (modifier) => modifier as PathModifier,
@@ -125,7 +139,10 @@ const requestRedirect = struct<RequestRedirect>({
   port: optional(port),
   statusCode: withDefault(
     refine(integer(300, 399), (code, path) =>
-      mistakeAt(path, statusCodes.includes(code) ? undefined : `must be one of ${statusCodes.join(', ')}, not ${code}`),
+      violation.errorsAt(
+        path,
+        statusCodes.includes(code) ? undefined : violation.outOfRange(`one of ${statusCodes.join(', ')}`, code),
+      ),
     ),
     302,
   ),
@@ -144,14 +161,19 @@ const requestMirror: Decoder<RequestMirror> = refine(
           denominator: withDefault(integer(1, 2 ** 31 - 1), 100),
         }),
         ({ numerator, denominator }, path) =>
-          mistakeAt(`${path}.numerator`, numerator > denominator ? `must be at most ${denominator}` : undefined),
+          violation.errorsAt(
+            `${path}.numerator`,
+            numerator > denominator
+              ? violation.outOfRange(`at most the denominator, ${denominator}`, numerator)
+              : undefined,
+          ),
       ),
     ),
   }),
   ({ percent, fraction }, path) =>
-    mistakeAt(
+    violation.errorsAt(
       path,
-      percent !== undefined && fraction !== undefined ? 'must have only one of percent and fraction' : undefined,
+      percent !== undefined && fraction !== undefined ? violation.exclusive(['percent', 'fraction']) : undefined,
     ),
 );
 
@@ -175,8 +197,8 @@ function filterOf(fields: Fields<HttpRouteFilter>): Decoder<HttpRouteFilter> {
     types.flatMap((type) => {
       const wanted = type === one.type;
       if (wanted === (one[fieldOfType[type]] !== undefined)) return [];
-      const message = wanted ? `is required for type ${type}` : `is for type ${type}, not ${one.type}`;
-      return [{ path: `${path}.${fieldOfType[type]}`, message }];
+      const message = wanted ? violation.missing(`with type ${type}`) : violation.excluded(`with type ${one.type}`);
+      return [violation.fieldError(`${path}.${fieldOfType[type]}`, message)];
     }),
   );
 }
@@ -197,7 +219,7 @@ export const backendFilters = filtersOf({
   urlRewrite: withoutEffect(filterFields.urlRewrite, notSupported),
 });
 
-const notOfGrpc = 'GRPCRoutes have no such filter';
+const notOfGrpc = 'a GRPCRoute has no such filter';
 const grpcFields: Fields<HttpRouteFilter> = {
   ...filterFields,
   requestRedirect: refused(filterFields.requestRedirect, notOfGrpc),
@@ -229,9 +251,9 @@ function filterListErrors(filters: readonly HttpRouteFilter[], path: string): Fi
       (index) => `${path}[${index}]`,
       'filter',
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${path}[${rewrite}]`,
-      redirect && rewrite >= 0 ? 'must not be given beside RequestRedirect' : undefined,
+      redirect && rewrite >= 0 ? violation.excluded('together with RequestRedirect') : undefined,
     ),
   ];
 }

@@ -1,4 +1,5 @@
 /** Which requests a rule of an HTTPRoute is for: decoding, with what the API's CRD would refuse. */
+
 import {
   type Decoder,
   type FieldError,
@@ -12,8 +13,9 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
-import { re2Mistake } from '../../fields/re2.ts';
-import { mistakeAt, repetitions } from '../field-rules.ts';
+import { re2Violation } from '../../fields/re2.ts';
+import * as violation from '../../fields/violation.ts';
+import { repetitions } from '../field-rules.ts';
 import { listOf } from './fields.ts';
 import type { HttpRouteMatch, PathMatch, ValueMatchByName } from './http-route.ts';
 
@@ -21,11 +23,11 @@ const methods = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', '
 
 /** RFC 9110 §5.6.2: a token. */
 export const headerName: Decoder<string> = refine(name, (value, path) =>
-  mistakeAt(
+  violation.errorsAt(
     path,
     value.length <= 256 && /^[A-Za-z0-9!#$%&'*+\-.^_`|~]+$/.test(value)
       ? undefined
-      : `must be the name of a header, not ${JSON.stringify(value)}`,
+      : violation.mustBe('a header name', value),
   ),
 );
 
@@ -33,15 +35,15 @@ export const headerName: Decoder<string> = refine(name, (value, path) =>
 const impossible = ['//', '/./', '/../', '%2f', '%2F', '#'];
 
 /** What is wrong with a path that is matched as it is. */
-export function pathMistake(value: string): string | undefined {
-  if (value.length > 1024) return `must have at most 1024 characters, not ${value.length}`;
-  if (!value.startsWith('/')) return `must start with "/", not be ${JSON.stringify(value)}`;
+export function pathViolation(value: string): violation.Violation | undefined {
+  if (value.length > 1024) return violation.tooLarge(1024, value.length);
+  if (!value.startsWith('/')) return violation.mustBe('a path that begins with /', value);
   const part = impossible.find((one) => value.includes(one));
-  if (part !== undefined) return `must not have ${JSON.stringify(part)} in it`;
-  if (/\/\.\.?$/.test(value)) return 'must not end with "/." or "/.."';
+  if (part !== undefined) return violation.notAllowed(`must not contain ${JSON.stringify(part)}`, value);
+  if (/\/\.\.?$/.test(value)) return violation.notAllowed('must not end with "/." or "/.."', value);
   return /^(?:[-A-Za-z0-9/._~!$&'()*+,;=:@]|%[0-9a-fA-F]{2})+$/.test(value)
     ? undefined
-    : `must have only characters of paths, others as %XX, not be ${JSON.stringify(value)}`;
+    : violation.mustBe('a path whose other characters are percent-encoded', value);
 }
 
 const path: Decoder<PathMatch> = refine(
@@ -52,7 +54,7 @@ const path: Decoder<PathMatch> = refine(
     }),
   ),
   ({ type, value }, at) =>
-    mistakeAt(`${at}.value`, type === 'RegularExpression' ? re2Mistake(value) : pathMistake(value)),
+    violation.errorsAt(`${at}.value`, type === 'RegularExpression' ? re2Violation(value) : pathViolation(value)),
 );
 
 function valueMatch(nameDecoder: Decoder<string>, mostCharacters: number): Decoder<ValueMatchByName> {
@@ -63,18 +65,18 @@ function valueMatch(nameDecoder: Decoder<string>, mostCharacters: number): Decod
       value: required(name),
     }),
     ({ type, value }, at): FieldError[] => {
-      const tooLong = value.length > mostCharacters ? `must have at most ${mostCharacters} characters` : undefined;
-      return mistakeAt(
+      const tooLong = value.length > mostCharacters ? violation.tooLarge(mostCharacters, value.length) : undefined;
+      return violation.errorsAt(
         `${at}.value`,
-        tooLong ?? (type === 'RegularExpression' ? re2Mistake(value) : lineMistake(value)),
+        tooLong ?? (type === 'RegularExpression' ? re2Violation(value) : lineViolation(value)),
       );
     },
   );
 }
 
 /** Envoy refuses a route with a header's value of another kind. */
-function lineMistake(value: string): string | undefined {
-  return /[\r\n\0]/.test(value) ? 'must be one line' : undefined;
+function lineViolation(value: string): violation.Violation | undefined {
+  return /[\r\n\0]/.test(value) ? violation.notAllowed('must be a single line without NUL characters') : undefined;
 }
 
 function byName(matches: Decoder<readonly ValueMatchByName[]>): Decoder<readonly ValueMatchByName[]> {

@@ -1,4 +1,5 @@
 /** Decoding of HTTPRoute, with what the API's CRD would refuse. */
+
 import {
   anything,
   type Decoder,
@@ -10,7 +11,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
-import { mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
 import { duration, listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
 import {
@@ -40,25 +41,17 @@ const rule: Decoder<HttpRouteRule> = refine(
         backendRequestMs: optional(duration, 'backendRequest'),
       }),
     ),
-    retry: withoutEffect(
-      optional(anything),
-      'a VirtualService or the mesh configuration says how requests are retried',
-    ),
-    sessionPersistence: withoutEffect(
-      optional(anything),
-      'a DestinationRule with consistentHash keeps sessions together',
-    ),
+    retry: withoutEffect(optional(anything), 'use a VirtualService or the mesh configuration for retries'),
+    sessionPersistence: withoutEffect(optional(anything), 'use a DestinationRule with consistentHash'),
   }),
   (one, path) => [...redirectErrors(one, path), ...prefixErrors(one, path), ...timeoutErrors(one, path)],
 );
 
 function redirectErrors({ filters, backendRefs }: HttpRouteRule, path: string): FieldError[] {
   const redirects = filters.some(({ type }) => type === 'RequestRedirect');
-  return mistakeAt(
+  return violation.errorsAt(
     `${path}.backendRefs`,
-    redirects && backendRefs.length > 0
-      ? 'must not be given beside a RequestRedirect: nothing is sent there'
-      : undefined,
+    redirects && backendRefs.length > 0 ? violation.excluded('together with a RequestRedirect') : undefined,
   );
 }
 
@@ -72,10 +65,10 @@ function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: st
   ];
   return lists.flatMap(({ at, filters: list }) =>
     list.flatMap((filter, index) =>
-      mistakeAt(
+      violation.errorsAt(
         `${at}[${index}]`,
         pathModifierOf(filter)?.type === 'ReplacePrefixMatch'
-          ? 'replacePrefixMatch needs a rule with one match, of type PathPrefix'
+          ? violation.conflict('replacePrefixMatch needs a rule with exactly one match, of type PathPrefix')
           : undefined,
       ),
     ),
@@ -84,9 +77,11 @@ function prefixErrors({ matches, filters, backendRefs }: HttpRouteRule, path: st
 
 function timeoutErrors({ timeouts = {} }: HttpRouteRule, path: string): FieldError[] {
   const { requestMs = 0, backendRequestMs = 0 } = timeouts;
-  return mistakeAt(
+  return violation.errorsAt(
     `${path}.timeouts.backendRequest`,
-    requestMs > 0 && backendRequestMs > requestMs ? 'must not be longer than request' : undefined,
+    requestMs > 0 && backendRequestMs > requestMs
+      ? violation.outOfRange(`at most timeouts.request, ${requestMs}ms`, `${backendRequestMs}ms`)
+      : undefined,
   );
 }
 

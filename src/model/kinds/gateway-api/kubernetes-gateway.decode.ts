@@ -1,4 +1,5 @@
 /** Decoding of the Gateway API's Gateway, with what its CRD would refuse. */
+
 import {
   anything,
   type Decoder,
@@ -17,7 +18,8 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { withoutEffect, withoutEffectWhere } from '../../fields/effect.ts';
-import { mistakeAt, repetitions } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
+import { repetitions } from '../field-rules.ts';
 import {
   gatewayApiGroup,
   group,
@@ -33,11 +35,11 @@ import type { AllowedRoutes, GatewayAddress, KubernetesGateway, Listener, Listen
 
 const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
 
-const notChecked = 'certificates of clients are not checked in this way, so the listener is closed';
-const forDeployer = 'it is for a deployer of gateways, which is not part of this control plane';
+const notChecked = 'validation of client certificates is not supported here, and the listener is closed';
+const forDeployer = 'this control plane does not deploy gateways';
 
 const ofAll =
-  'certificates of clients are not checked in this way, so listeners with TLS are closed; none is shown to backends';
+  'validation of client certificates is not supported here, and listeners with TLS are closed; gateways present no certificate to backends';
 
 const tls: Decoder<ListenerTls> = refine(
   struct<ListenerTls>({
@@ -49,10 +51,10 @@ const tls: Decoder<ListenerTls> = refine(
     }),
   }),
   ({ mode, certificateRefs, options }, path) =>
-    mistakeAt(
+    violation.errorsAt(
       path,
       mode === 'Terminate' && certificateRefs.length === 0 && Object.keys(options).length === 0
-        ? 'must have certificateRefs or options when TLS ends here'
+        ? violation.missingAny(['certificateRefs', 'options'])
         : undefined,
     ),
 );
@@ -86,11 +88,11 @@ const listener: Decoder<Listener> = refine(
     port: required(port),
     protocol: required(
       refine(name, (value, path) =>
-        mistakeAt(
+        violation.errorsAt(
           path,
           ownProtocol.test(value)
             ? undefined
-            : `must be HTTP, HTTPS, TLS, TCP, UDP or a name with a domain, not ${value}`,
+            : violation.mustBe('HTTP, HTTPS, TLS, TCP, UDP or a name with a domain', value),
         ),
       ),
     ),
@@ -98,22 +100,22 @@ const listener: Decoder<Listener> = refine(
     allowedRoutes: withDefault(allowedRoutes, { namespaces: { from: 'Same' } }),
   }),
   (value, path): FieldError[] => [
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${path}.tls`,
       value.tls !== undefined && ['HTTP', 'TCP', 'UDP'].includes(value.protocol)
-        ? `must not be given for protocol ${value.protocol}`
+        ? violation.excluded(`with protocol ${value.protocol}`)
         : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${path}.tls.mode`,
       value.protocol === 'HTTPS' && value.tls?.mode === 'Passthrough'
-        ? 'must be Terminate for protocol HTTPS'
+        ? violation.conflict('must be Terminate with protocol HTTPS')
         : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${path}.hostname`,
       value.hostname !== undefined && ['TCP', 'UDP'].includes(value.protocol)
-        ? `must not be given for protocol ${value.protocol}`
+        ? violation.excluded(`with protocol ${value.protocol}`)
         : undefined,
     ),
   ],
@@ -137,9 +139,9 @@ export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
     listeners: required(listOf(listener, 1, 64)),
     addresses: withDefault(listOf(address, 0, 16), []),
     infrastructure: withoutEffect(optional(anything), forDeployer),
-    allowedListeners: withoutEffect(optional(anything), 'ListenerSets are not read'),
+    allowedListeners: withoutEffect(optional(anything), 'ListenerSets are not supported'),
     tls: withoutEffectWhere(optional(anything), ofAll, () => true),
-    defaultScope: withoutEffect(optional(anything), 'no Gateway is a default one'),
+    defaultScope: withoutEffect(optional(anything), 'default Gateways are not supported'),
   }),
   ({ listeners, addresses }, path) => [
     ...repetitions(
@@ -170,11 +172,13 @@ function at(path: string, field: string): string {
 /** What is allowed and has no effect because of what it is beside. */
 export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): FieldError[] {
   return addresses.flatMap(({ type }, index) =>
-    mistakeAt(
+    violation.errorsAt(
       `addresses[${index}]`,
       type === 'Hostname'
         ? undefined
-        : `has no effect: an address of type ${type} is for who deploys a gateway; type Hostname names its Service`,
+        : violation.ineffective(
+            `this control plane does not deploy gateways; name the Service of the gateway by an address of type Hostname, not ${type}`,
+          ),
     ),
   );
 }

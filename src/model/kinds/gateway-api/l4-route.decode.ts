@@ -1,6 +1,7 @@
 /** Decoding of TLSRoute and TCPRoute, with what the API's CRDs would refuse. */
+
 import { type Decoder, type FieldError, mapped, optional, refine, required, struct } from '../../fields/decode.ts';
-import { mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
 import { listOf, objectName } from './fields.ts';
 import type { HttpBackendRef, HttpRouteRule, RouteObject } from './http-route.ts';
 import { backendErrors, weighedBackendFields } from './http-route-filter.decode.ts';
@@ -40,8 +41,8 @@ function withoutHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
 
 /** What is allowed and probably not meant. */
 export function l4RouteWarnings(route: RouteObject): FieldError[] {
-  return mistakeAt(
+  return violation.errorsAt(
     'rules[1]',
-    route.rules.length > 1 ? 'is never reached: the first rule takes every connection' : undefined,
+    route.rules.length > 1 ? violation.ineffective('the first rule takes every connection') : undefined,
   );
 }

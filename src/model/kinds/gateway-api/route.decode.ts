@@ -1,4 +1,5 @@
 /** What routes of several kinds have in common: where they are, for which names, and how large they may be. */
+
 import {
   anything,
   type FieldError,
@@ -10,7 +11,8 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
-import { mistakeAt, repetitions } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
+import { repetitions } from '../field-rules.ts';
 import { gatewayApiGroup, group, hostname, kindName, listOf, namespace, objectName } from './fields.ts';
 import type { ParentReference, RouteObject } from './http-route.ts';
 
@@ -25,7 +27,7 @@ const parentReference = struct<ParentReference>({
 export const routeFields = {
   parentRefs: withDefault(listOf(parentReference, 0, 32), []),
   ...restrictions({ hostnames: withDefault(listOf(hostname, 0, 16), []) }),
-  useDefaultGateways: withoutEffect(optional(anything), 'no Gateway is a default one'),
+  useDefaultGateways: withoutEffect(optional(anything), 'default Gateways are not supported'),
 };
 
 const mostMatches = 128;
@@ -41,9 +43,9 @@ export function routeErrors({ parentRefs, rules }: RouteObject, path: string): F
       (index) => `${at}rules[${index}].name`,
       'name',
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `${at}rules`,
-      matches > mostMatches ? `must have at most ${mostMatches} matches in all, not ${matches}` : undefined,
+      matches > mostMatches ? violation.tooLarge(mostMatches, matches, 'matches in all rules') : undefined,
     ),
   ];
 }
@@ -56,13 +58,13 @@ function parentErrors(parents: readonly ParentReference[], path: string): FieldE
   return parents.flatMap((parent, index) => {
     const same = parents.slice(0, index).filter((other) => parentOf(other) === parentOf(parent));
     if (same.some((other) => partOf(other) === partOf(parent))) {
-      return [{ path: `${path}[${index}]`, message: 'repeats an earlier reference' }];
+      return [violation.fieldError(`${path}[${index}]`, violation.duplicate('repeats an earlier reference'))];
     }
     const whole = [parent, ...same].some((one) => partOf(one) === ':');
-    return mistakeAt(
+    return violation.errorsAt(
       `${path}[${index}]`,
       same.length > 0 && whole
-        ? 'is to a parent of another reference: each must have a sectionName or port'
+        ? violation.conflict('refers to the same parent as another reference: each must set sectionName or port')
         : undefined,
     );
   });

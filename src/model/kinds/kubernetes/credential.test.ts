@@ -50,22 +50,30 @@ describe('a certificate and key', () => {
   const pem = (key: typeof rsa): string => key.export({ type: 'pkcs8', format: 'pem' }).toString();
 
   it.each([
-    ['there are none', {}, /neither tls.crt and tls.key nor cert and key/],
-    ['there is no key', { 'tls.crt': web.certificate }, /neither/],
-    ['the certificate is none', { 'tls.crt': 'x', 'tls.key': web.privateKey }, /no PEM certificate/],
+    ['there are none', {}, 'has no entries tls.crt and tls.key (or cert and key)'],
+    ['there is no key', { 'tls.crt': web.certificate }, 'has no entries tls.crt and tls.key (or cert and key)'],
+    [
+      'the certificate is none',
+      { 'tls.crt': 'x', 'tls.key': web.privateKey },
+      'tls.crt and tls.key: no valid PEM certificate',
+    ],
     [
       'one of the chain is none',
       {
         'tls.crt': `${web.certificate}-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----`,
         'tls.key': web.privateKey,
       },
-      /no PEM certificate/,
+      'tls.crt and tls.key: no valid PEM certificate',
     ],
-    ['the key is none', { 'tls.crt': web.certificate, 'tls.key': 'x' }, /no PEM private key/],
+    [
+      'the key is none',
+      { 'tls.crt': web.certificate, 'tls.key': 'x' },
+      'tls.crt and tls.key: no valid PEM private key',
+    ],
     [
       'the key is another’s',
       { cert: web.certificate, key: other.privateKey },
-      /^cert and key: .*not the certificate’s/,
+      'cert and key: the private key does not match the certificate',
     ],
     ['the key is too short', { cert: web.certificate, key: pem(rsa) }, /2048 bits/],
     ['the key is of a kind that Envoy takes none of', { cert: web.certificate, key: pem(ed25519) }, /RSA or ECDSA/],
@@ -101,7 +109,7 @@ describe('certificates of authorities', () => {
     expect(isRight(read) && text(read.right.crl!)).toBe(list);
     expect(credentialWarnings(given)).toEqual([
       {
-        path: 'stringData',
+        ...{ path: 'stringData', code: 'FIELD_DOUBTFUL' },
         message: expect.stringContaining(`${listKey}: the certificate revocation list expires on `),
       },
     ]);

@@ -2,11 +2,13 @@
  * Certificates and keys as Secrets and ConfigMaps have them (spec/discovery.md §8.7, credentialName). What Envoy would
  * refuse is found here, so that a bad Secret never takes the place of a good one. No message repeats what it is about.
  */
+
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type Either, isLeft, left, right } from 'fp-ts/lib/Either.js';
 import { type Certificate, readCertificates } from '../../../identity/certificate.ts';
 import { checkRevocationLists, expiryWarning, type RevocationLists } from '../../../identity/revocation-list.ts';
 import type { FieldError } from '../../fields/decode.ts';
+import * as violation from '../../fields/violation.ts';
 import type { ConfigMap } from './config-map.ts';
 import { type Secret, secretBytes } from './secret.ts';
 
@@ -41,8 +43,9 @@ export function serverCertificateOf(secret: Secret): Either<string, ServerCertif
   const [chainKey, privateKeyKey] =
     pairs.find((pair) => pair.every((key) => secretBytes(secret, key) !== undefined)) ?? pairs[1];
   const [chain, privateKey] = [secretBytes(secret, chainKey), secretBytes(secret, privateKeyKey)];
-  if (chain === undefined || privateKey === undefined) return left('has neither tls.crt and tls.key nor cert and key');
-  const mistake = pairMistake(chain, privateKey);
+  if (chain === undefined || privateKey === undefined)
+    return left('has no entries tls.crt and tls.key (or cert and key)');
+  const mistake = pairProblem(chain, privateKey);
   if (mistake !== undefined) return left(`${chainKey} and ${privateKeyKey}: ${mistake}`);
   const ocspStaple = secretBytes(secret, 'tls.ocsp-staple');
   return right({ chain, privateKey, ...(ocspStaple?.length && { ocspStaple }) });
@@ -58,7 +61,7 @@ export function trustedRootsOf(
   lists: RevocationLists | null = revocationListsOf(secret, new Date()) ?? null,
 ): Either<string, TrustedRoots> {
   const key = rootKeys.find((candidate) => secretBytes(secret, candidate) !== undefined);
-  if (key === undefined) return left('has neither ca.crt nor cacert');
+  if (key === undefined) return left('has no entry ca.crt (or cacert)');
   const certificates = secretBytes(secret, key)!;
   const roots = checkedRoots(key, { certificates });
   if (isLeft(roots) || lists === null) return roots;
@@ -97,7 +100,7 @@ function authoritiesOf(pem: Uint8Array): readonly Certificate[] {
 /** The same of a ConfigMap: these certificates are no secret. */
 export function trustedRootsOfConfigMap({ data, binaryData }: ConfigMap): Either<string, TrustedRoots> {
   const key = rootKeys.find((candidate) => (data[candidate] ?? binaryData[candidate]) !== undefined);
-  if (key === undefined) return left('has neither ca.crt nor cacert');
+  if (key === undefined) return left('has no entry ca.crt (or cacert)');
   const text = data[key];
   const certificates = text === undefined ? Buffer.from(binaryData[key]!, 'base64') : new TextEncoder().encode(text);
   return checkedRoots(key, { certificates });
@@ -113,8 +116,12 @@ export function credentialWarnings(secret: Secret): FieldError[] {
   const roots = hasRoots ? [trustedRootsOf(secret, lists ?? null)] : [];
   const read = [...(isPair ? [serverCertificateOf(secret)] : []), ...roots];
   return [
-    ...read.flatMap((one) => (isLeft(one) ? [{ path, message: `is no use as a credential: ${one.left}` }] : [])),
-    ...(lists?.usable.length ? listWarnings(lists, now, crlKeyOf(secret)) : []).map((message) => ({ path, message })),
+    ...read.flatMap((one) =>
+      isLeft(one) ? [violation.fieldError(path, violation.doubtful(`is not usable as a credential: ${one.left}`))] : [],
+    ),
+    ...(lists?.usable.length ? listWarnings(lists, now, crlKeyOf(secret)) : []).map((message) =>
+      violation.fieldError(path, violation.doubtful(message)),
+    ),
   ];
 }
 
@@ -129,14 +136,16 @@ function checkedRoots(key: string, roots: TrustedRoots): Either<string, TrustedR
   return mistake === undefined ? right(roots) : left(`${key}: ${mistake}`);
 }
 
-const noCertificate = 'there is no PEM certificate that can be read';
+const noCertificate = 'no valid PEM certificate';
 
-function pairMistake(chain: Uint8Array, privateKey: Uint8Array): string | undefined {
+function pairProblem(chain: Uint8Array, privateKey: Uint8Array): string | undefined {
   const leaf = certificatesOf(chain)?.[0];
   if (leaf === undefined) return noCertificate;
   const key = privateKeyOf(privateKey);
-  if (key === undefined) return 'there is no PEM private key that can be read';
-  return strengthMistake(key) ?? (leaf.checkPrivateKey(key) ? undefined : 'the key is not the certificate’s');
+  if (key === undefined) return 'no valid PEM private key';
+  return (
+    strengthProblem(key) ?? (leaf.checkPrivateKey(key) ? undefined : 'the private key does not match the certificate')
+  );
 }
 
 /** All of a file; undefined when there is none, or one of them cannot be read. */
@@ -160,16 +169,16 @@ function privateKeyOf(pem: Uint8Array): KeyObject | undefined {
   }
 }
 
-function strengthMistake({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
+function strengthProblem({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): string | undefined {
   switch (asymmetricKeyType) {
     case 'rsa':
       return (asymmetricKeyDetails?.modulusLength ?? 0) < shortestRsaBits
-        ? `an RSA key must have ${shortestRsaBits} bits or more`
+        ? `an RSA key must have at least ${shortestRsaBits} bits`
         : undefined;
     case 'ec':
       return curves.has(asymmetricKeyDetails?.namedCurve ?? '')
         ? undefined
-        : 'an ECDSA key must be of P-256, P-384 or P-521';
+        : 'an ECDSA key must use P-256, P-384 or P-521';
     default:
       return 'the key must be RSA or ECDSA';
   }

@@ -1,4 +1,5 @@
 /** Kubernetes' Ingress and IngressClass: routes of a cluster's edge, translated to Istio's kinds (spec/discovery.md §4.4). */
+
 import {
   anything,
   type Decoder,
@@ -15,6 +16,7 @@ import {
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
+import * as violation from '../../fields/violation.ts';
 import { uncheckedHost } from '../field-rules.ts';
 import { maxIngressPaths, maxIngressTlsHosts } from '../object-limits.ts';
 import { reading } from './lenient.ts';
@@ -69,7 +71,7 @@ const backend = reading<IngressBackend>({
           reading<{ number?: number; name?: string }>({ number: optional(port), name: optional(name) }),
           (value, path) =>
             value.number !== undefined && value.name !== undefined
-              ? [{ path, message: 'must have only one of number and name' }]
+              ? [violation.fieldError(path, violation.exclusive(['number', 'name']))]
               : [],
         ),
         {},
@@ -90,10 +92,7 @@ export const ingress: Decoder<Ingress> = reading<Ingress>(
       refine(
         reading<IngressSpec>({
           ingressClassName: optional(text),
-          defaultBackend: withoutEffect(
-            optional(backend),
-            'a rule without a host takes requests that no other rule takes',
-          ),
+          defaultBackend: withoutEffect(optional(backend), 'use a rule without a host'),
           tls: withDefault(
             list(reading<IngressTls>({ hosts: withDefault(list(uncheckedHost), []), secretName: optional(text) })),
             [],

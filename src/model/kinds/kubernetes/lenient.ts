@@ -6,6 +6,7 @@
 import { isObject } from '../../../runtime/json-object.ts';
 import { anything, type Decoded, type Decoder, type Fields, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
+import * as violation from '../../fields/violation.ts';
 
 /**
  * An object of which some fields are read.
@@ -31,7 +32,7 @@ export const intOrText: Decoder<number | string> = describedAs(
     if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= 65535) {
       return { _tag: 'Right', right: value };
     }
-    return fail(path, `must be a port from 0 to 65535 or the name of one, not ${JSON.stringify(value)}`);
+    return fail(path, violation.mustBe('a port number from 0 to 65535 or a port name', value));
   },
   { type: 'narrowed', of: anything, by: {} },
 );

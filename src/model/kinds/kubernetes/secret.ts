@@ -1,6 +1,8 @@
 /** Kubernetes' Secret: credentials of gateways (spec/discovery.md §4.2). Its data must never be shown or logged. */
+
 import { type Decoder, dictionary, type FieldError, refine, text, withDefault } from '../../fields/decode.ts';
 import { describedAs } from '../../fields/description.ts';
+import * as violation from '../../fields/violation.ts';
 import { reading } from './lenient.ts';
 
 export interface Secret {
@@ -14,7 +16,9 @@ const base64: Decoder<string> = refine(text, (value, path): FieldError[] => {
   const compact = value.replaceAll(/\s/g, '');
   const good = /^[A-Za-z0-9+/]*={0,2}$/.test(compact) && compact.length % 4 === 0;
   // The value itself is not said: it is a secret.
-  return good ? [] : [{ path, message: 'must be base64; plain text goes under stringData' }];
+  return good
+    ? []
+    : [violation.fieldError(path, violation.mustBeHidden('base64', { hint: 'use stringData for plain text' }))];
 });
 
 /** OptionErrors of values must not repeat them. */

@@ -17,7 +17,7 @@ import {
 import { inSchema, someOf } from '../../fields/description.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { portPattern, subnetPattern } from '../../fields/patterns.ts';
-import { mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
 import { maxPolicyValues } from '../object-limits.ts';
 import * as rules from './authorization-policy.rules.ts';
 import type {
@@ -30,14 +30,16 @@ import type {
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 
 /** A list of texts, none of them empty. */
-function texts(mistakeOf: (text: string) => string | undefined, pattern = rules.withoutSpacePattern) {
-  const item = refine(name, (value, path) => mistakeAt(path, rules.spaceMistake(value) ?? mistakeOf(value)));
+function texts(violationOf: (text: string) => violation.Violation | undefined, pattern = rules.withoutSpacePattern) {
+  const item = refine(name, (value, path) =>
+    violation.errorsAt(path, rules.spaceViolation(value) ?? violationOf(value)),
+  );
   return optional(nonEmptyList(inSchema(item, { pattern }), maxPolicyValues));
 }
 
-const anyText = texts(rules.wildcardMistake, rules.wildcardPattern);
-const subnets = texts(rules.subnetMistake, subnetPattern);
-const ports = texts(rules.portMistake, portPattern);
+const anyText = texts(rules.wildcardViolation, rules.wildcardPattern);
+const subnets = texts(rules.subnetViolation, subnetPattern);
+const ports = texts(rules.portViolation, portPattern);
 
 const source: Decoder<AuthorizationSource> = inSchema(
   refine(
@@ -49,8 +51,8 @@ const source: Decoder<AuthorizationSource> = inSchema(
         notRequestPrincipals: anyText,
         namespaces: anyText,
         notNamespaces: anyText,
-        serviceAccounts: texts(rules.serviceAccountMistake),
-        notServiceAccounts: texts(rules.serviceAccountMistake),
+        serviceAccounts: texts(rules.serviceAccountViolation),
+        notServiceAccounts: texts(rules.serviceAccountViolation),
         trustDomains: anyText,
         notTrustDomains: anyText,
         ipBlocks: subnets,
@@ -61,10 +63,10 @@ const source: Decoder<AuthorizationSource> = inSchema(
     ),
     (value, path) => [
       ...notEmpty(value, path),
-      ...mistakeAt(
+      ...violation.errorsAt(
         fieldPath(path, 'serviceAccounts'),
         value.serviceAccounts && (value.principals || value.namespaces)
-          ? 'must not be given beside principals or namespaces'
+          ? violation.excluded('together with principals or namespaces')
           : undefined,
       ),
     ],
@@ -85,8 +87,8 @@ const operation: Decoder<AuthorizationOperation> = inSchema(
         notPorts: ports,
         methods: anyText,
         notMethods: anyText,
-        paths: texts(rules.pathMistake),
-        notPaths: texts(rules.pathMistake),
+        paths: texts(rules.pathViolation),
+        notPaths: texts(rules.pathViolation),
       }),
     ),
     notEmpty,
@@ -104,13 +106,24 @@ const condition: Decoder<AuthorizationCondition> = inSchema(
       }),
     ),
     ({ key, values = [], notValues = [] }, path) => {
-      const mistakeOf = rules.conditionValues(key);
-      if (mistakeOf === undefined) return [{ path: fieldPath(path, 'key'), message: `is not a known key: ${key}` }];
+      const violationOf = rules.conditionValues(key);
+      if (violationOf === undefined)
+        return [
+          violation.fieldError(
+            fieldPath(path, 'key'),
+            violation.mustBe('a condition key of Istio, such as request.headers[x-id]', key),
+          ),
+        ];
       return [
-        ...mistakeAt(path, values.length + notValues.length === 0 ? 'must have values or notValues' : undefined),
-        ...values.flatMap((value, index) => mistakeAt(`${fieldPath(path, 'values')}[${index}]`, mistakeOf(value))),
+        ...violation.errorsAt(
+          path,
+          values.length + notValues.length === 0 ? violation.missingAny(['values', 'notValues']) : undefined,
+        ),
+        ...values.flatMap((value, index) =>
+          violation.errorsAt(`${fieldPath(path, 'values')}[${index}]`, violationOf(value)),
+        ),
         ...notValues.flatMap((value, index) =>
-          mistakeAt(`${fieldPath(path, 'notValues')}[${index}]`, mistakeOf(value)),
+          violation.errorsAt(`${fieldPath(path, 'notValues')}[${index}]`, violationOf(value)),
         ),
       ];
     },
@@ -165,12 +178,12 @@ export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
       ...scopeRules,
       {
         rule: "!has(self.action) || !(self.action in ['DENY', 'CUSTOM']) || (has(self.rules) && size(self.rules) > 0)",
-        message: 'is required with action DENY or CUSTOM: without rules it would have no effect',
+        message: 'is required with action DENY or CUSTOM',
         fieldPath: '.rules',
       },
       {
         rule: "(has(self.action) && self.action == 'CUSTOM') == has(self.provider)",
-        message: 'is required with action CUSTOM, and for no other',
+        message: 'is required with action CUSTOM, and must not be set with others',
         fieldPath: '.provider',
       },
     ],
@@ -178,25 +191,23 @@ export const authorizationPolicy: Decoder<AuthorizationPolicy> = inSchema(
 );
 
 function notEmpty(value: object, path: string): FieldError[] {
-  return mistakeAt(path, Object.keys(value).length === 0 ? 'must not be empty' : undefined);
+  return violation.errorsAt(path, Object.keys(value).length === 0 ? violation.empty() : undefined);
 }
 
 function actionErrors({ action, rules: given, provider }: AuthorizationPolicy, path: string): FieldError[] {
   const needsRules = action === 'DENY' || action === 'CUSTOM';
   return [
-    ...mistakeAt(
+    ...violation.errorsAt(
       fieldPath(path, 'rules'),
-      needsRules && given.length === 0
-        ? `is required with action ${action}: without rules it would have no effect`
-        : undefined,
+      needsRules && given.length === 0 ? violation.missing(`with action ${action}`) : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       fieldPath(path, 'provider'),
-      action === 'CUSTOM' && provider === undefined ? 'is required with action CUSTOM' : undefined,
+      action === 'CUSTOM' && provider === undefined ? violation.missing('with action CUSTOM') : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       fieldPath(path, 'provider'),
-      action !== 'CUSTOM' && provider !== undefined ? 'is only for action CUSTOM' : undefined,
+      action !== 'CUSTOM' && provider !== undefined ? violation.excluded(`with action ${action}`) : undefined,
     ),
   ];
 }

@@ -1,74 +1,76 @@
 /** What a text of an AuthorizationPolicy may be (§4.5). */
+
 import type { FieldError } from '../../fields/decode.ts';
 import { isCidr, isDnsLabel, isIpAddress } from '../../fields/names.ts';
+import * as violation from '../../fields/violation.ts';
 import type { AuthorizationOperation, AuthorizationPolicy, AuthorizationSource } from './authorization-policy.ts';
 
 /** What begins or ends so is equal to nothing that a request or a connection has: a rule that denies would not. */
-export function spaceMistake(text: string): string | undefined {
-  return text === text.trim() ? undefined : `must have no space around it, not ${JSON.stringify(text)}`;
+export function spaceViolation(text: string): violation.Violation | undefined {
+  return text === text.trim() ? undefined : violation.mustBe('without leading or trailing spaces', text);
 }
 
 export const withoutSpacePattern = '^\\S(?s:.*\\S)?$';
 
-export function subnetMistake(text: string): string | undefined {
+export function subnetViolation(text: string): violation.Violation | undefined {
   return isIpAddress(text) || isCidr(text)
     ? undefined
-    : `must be an IP address or a range such as 10.0.0.0/8, not ${JSON.stringify(text)}`;
+    : violation.mustBe('an IP address or a CIDR such as 10.0.0.0/8', text);
 }
 
-export function portMistake(text: string): string | undefined {
+export function portViolation(text: string): violation.Violation | undefined {
   return /^[1-9]\d{0,4}$/.test(text) && Number(text) <= 65535
     ? undefined
-    : `must be a port from 1 to 65535, not ${JSON.stringify(text)}`;
+    : violation.outOfRange('a port from 1 to 65535', text);
 }
 
 /** A `*` stands at the beginning or at the end. */
-export function wildcardMistake(text: string): string | undefined {
+export function wildcardViolation(text: string): violation.Violation | undefined {
   const middle = text.length > 1 && text.startsWith('*') && text.endsWith('*') ? text : text.replace(/^\*|\*$/, '');
-  return middle.includes('*') ? `must have * at one end only, not ${JSON.stringify(text)}` : undefined;
+  return middle.includes('*') ? violation.mustBe('a value with * at its beginning or end only', text) : undefined;
 }
 
 /** The same, as a schema can say it. */
 export const wildcardPattern = '^(?:\\*|\\*[^*]*[^*\\s]|[^*\\s][^*]*\\*|[^*\\s](?:[^*]*[^*\\s])?)$';
 
 /** Envoy 1.40 does not refuse a template that it cannot read: it ends. So nothing that is not sure to be read may pass. */
-export function pathMistake(text: string): string | undefined {
-  if (!text.includes('{')) return wildcardMistake(text);
-  if (!text.startsWith('/')) return `must begin with /, not ${JSON.stringify(text)}`;
+export function pathViolation(text: string): violation.Violation | undefined {
+  if (!text.includes('{')) return wildcardViolation(text);
+  if (!text.startsWith('/')) return violation.mustBe('a path that begins with /', text);
   // A slash at the end is no segment.
   const segments = text.slice(1).replace(/\/$/, '').split('/');
   for (const segment of segments) {
     const isTemplate = segment === '{*}' || segment === '{**}';
     if (!isTemplate && /[{}*]/.test(segment)) {
-      return `must have {*} and {**} as whole segments, and no * beside them, not ${JSON.stringify(text)}`;
+      return violation.mustBe('a path with {*} and {**} as whole segments and no other *', text);
     }
     if (!isTemplate && !/^[\w.~%!$&'()+,;:@=-]+$/.test(segment)) {
-      return `must have segments of the characters of a path, percent-encoded where they are not, not ${JSON.stringify(text)}`;
+      return violation.mustBe('a path whose other characters are percent-encoded', text);
     }
   }
   const severals = segments.filter((segment) => segment === '{**}').length;
   const isLast = text.lastIndexOf('{*}') < text.lastIndexOf('{**}');
   return severals > 1 || (severals === 1 && !isLast)
-    ? `must have {**} once, and no {*} after it, not ${JSON.stringify(text)}`
+    ? violation.mustBe('a path with one {**} at most, and no {*} after it', text)
     : undefined;
 }
 
-export function serviceAccountMistake(text: string): string | undefined {
+export function serviceAccountViolation(text: string): violation.Violation | undefined {
   const parts = text.split('/');
   return parts.length <= 2 && parts.every((part) => part === '*' || isDnsLabel(part.replaceAll('.', '-')))
     ? undefined
-    : `must be a service account or namespace/service account, not ${JSON.stringify(text)}`;
+    : violation.mustBe('a service account or NAMESPACE/SERVICE-ACCOUNT', text);
 }
 
-type ValueMistake = (text: string) => string | undefined;
+type ValueCheck = (text: string) => violation.Violation | undefined;
 
-const anything: ValueMistake = () => undefined;
+const anything: ValueCheck = () => undefined;
 
 /** Keys of conditions, and what their values may be. */
-const conditionKeys: readonly (readonly [RegExp, ValueMistake])[] = [
+const conditionKeys: readonly (readonly [RegExp, ValueCheck])[] = [
   [/^request\.headers\[[:\w!#$%&'*+.^`|~-]+\]$/, anything],
-  [/^(?:source|remote|destination)\.ip$/, subnetMistake],
-  [/^destination\.port$/, portMistake],
+  [/^(?:source|remote|destination)\.ip$/, subnetViolation],
+  [/^destination\.port$/, portViolation],
   [/^source\.(?:namespace|principal|serviceAccount|trustDomain)$/, anything],
   [/^request\.auth\.(?:principal|audiences|presenter)$/, anything],
   [/^request\.auth\.claims(?:\[[^[\]]+\])+$/, anything],
@@ -79,7 +81,7 @@ const conditionKeys: readonly (readonly [RegExp, ValueMistake])[] = [
 export const conditionKeyPattern = conditionKeys.map(([{ source }]) => source).join('|');
 
 /** How values of a key are checked; undefined when there is no such key. */
-export function conditionValues(key: string): ValueMistake | undefined {
+export function conditionValues(key: string): ValueCheck | undefined {
   return conditionKeys.find(([pattern]) => pattern.test(key))?.[1];
 }
 
@@ -95,14 +97,18 @@ export function customErrors({ action, rules }: AuthorizationPolicy): FieldError
     ...(rule.from ?? []).flatMap((source, at) =>
       ofIdentities
         .filter((field) => source[field] !== undefined)
-        .map((field) => ({
-          path: `rules[${index}].from[${at}].source.${field}`,
-          message: 'must not be given with action CUSTOM',
-        })),
+        .map((field) =>
+          violation.fieldError(`rules[${index}].from[${at}].source.${field}`, violation.excluded('with action CUSTOM')),
+        ),
     ),
     ...(rule.when ?? []).flatMap(({ key }, at) =>
       /^request\.auth\.|^source\.(?:namespace|principal|serviceAccount|trustDomain)$/.test(key)
-        ? [{ path: `rules[${index}].when[${at}].key`, message: `must not be ${key} with action CUSTOM` }]
+        ? [
+            violation.fieldError(
+              `rules[${index}].when[${at}].key`,
+              violation.notAllowed(`must not be ${key} with action CUSTOM`, key),
+            ),
+          ]
         : [],
     ),
   ]);
@@ -121,42 +127,62 @@ const methods: ReadonlySet<string> = new Set([
   'TRACE',
 ]);
 
-type Suspicion = (value: string) => string | undefined;
+type Suspicion = (value: string) => violation.Violation | undefined;
 
 /** Identities are `TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT`; the scheme is put before them (principals.ts). */
 const ofPrincipal: Suspicion = (value) => {
   if (value.startsWith('*')) return undefined;
   if (/^spiffe:/i.test(value)) {
-    return `is no identity: write it without spiffe://, as ${JSON.stringify(value.replace(/^spiffe:\/*/i, ''))}`;
+    return violation.doubtful(
+      `matches no identity: remove the scheme, ${JSON.stringify(value.replace(/^spiffe:\/*/i, ''))}`,
+      value,
+    );
   }
   return value.includes('/') || value.endsWith('*')
     ? undefined
-    : `is no identity: they are TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT, ${JSON.stringify(value)} is not`;
+    : violation.doubtful(
+        `matches no identity: expected TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT, got ${JSON.stringify(value)}`,
+        value,
+      );
 };
 
 /** Kubernetes has no other namespaces (RFC 1123 labels). */
 const ofNamespace: Suspicion = (value) =>
-  /^[-a-z0-9*]+$/.test(value) ? undefined : 'is no namespace: they have lower-case letters, digits and "-" only';
+  /^[-a-z0-9*]+$/.test(value)
+    ? undefined
+    : violation.doubtful('matches no namespace: names have only lower-case letters, digits and "-"', value);
 
 /** The part of an identity before its first slash, after the scheme. */
 const ofTrustDomain: Suspicion = (value) =>
-  value.includes('/') ? `is no trust domain: it has no slash, ${JSON.stringify(value)} does` : undefined;
+  value.includes('/')
+    ? violation.doubtful(`matches no trust domain: expected a name without slash, got ${JSON.stringify(value)}`, value)
+    : undefined;
 
 const ofMethod: Suspicion = (value) =>
   !methods.has(value) && methods.has(value.toUpperCase())
-    ? `is no method: methods are written ${value.toUpperCase()}`
+    ? violation.doubtful(`matches no method: write ${value.toUpperCase()}`, value)
     : undefined;
 
 /** Compared without what comes after them (spec/discovery.md §8.10). */
 const ofPath: Suspicion = (value) => {
   if (!value.startsWith('/') && !value.startsWith('*')) {
-    return `is no path: all of them begin with /, ${JSON.stringify(value)} does not`;
+    return violation.doubtful(
+      `matches no path: expected a path that begins with /, got ${JSON.stringify(value)}`,
+      value,
+    );
   }
-  return /[?#]/.test(value) ? 'is no path: they are compared without the query, and without ? and #' : undefined;
+  return /[?#]/.test(value)
+    ? violation.doubtful('matches no path: query and fragment are removed before the comparison', value)
+    : undefined;
 };
 
 const ofHost: Suspicion = (value) =>
-  value.includes('/') ? `is no host: it has no scheme and no path, ${JSON.stringify(value)} has` : undefined;
+  value.includes('/')
+    ? violation.doubtful(
+        `matches no host: expected a host without scheme and path, got ${JSON.stringify(value)}`,
+        value,
+      )
+    : undefined;
 
 const ofSources: readonly (readonly [keyof AuthorizationSource, Suspicion])[] = [
   ['principals', ofPrincipal],
@@ -190,8 +216,7 @@ function unheardWarnings<T extends object>(
 ): FieldError[] {
   return suspicions.flatMap(([field, suspicion]) =>
     ((value[field] ?? []) as readonly string[]).flatMap((text, index) => {
-      const message = suspicion(text);
-      return message === undefined ? [] : [{ path: `${path}.${field}[${index}]`, message }];
+      return violation.errorsAt(`${path}.${field}[${index}]`, suspicion(text));
     }),
   );
 }
@@ -215,11 +240,18 @@ export function authorizationPolicyWarnings(policy: AuthorizationPolicy): FieldE
 
 function reachWarnings({ action, rules }: AuthorizationPolicy): FieldError[] {
   if (action === 'ALLOW' && rules.length === 0) {
-    return [{ path: 'rules', message: 'are none: nothing passes but what another policy allows' }];
+    return [violation.fieldError('rules', violation.doubtful('the list is empty: the policy allows nothing'))];
   }
   if (action !== 'DENY') return [];
   return rules.flatMap((rule, index) => {
     const isEmpty = rule.from === undefined && rule.to === undefined && rule.when === undefined;
-    return isEmpty ? [{ path: `rules[${index}]`, message: 'matches every request: the policy denies everything' }] : [];
+    return isEmpty
+      ? [
+          violation.fieldError(
+            `rules[${index}]`,
+            violation.doubtful('matches every request: the policy denies everything'),
+          ),
+        ]
+      : [];
   });
 }

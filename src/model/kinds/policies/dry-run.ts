@@ -1,6 +1,8 @@
 /** Policies that are to be tried, and to have no effect (spec/discovery.md §8.10). */
+
 import type { FieldError } from '../../fields/decode.ts';
 import { booleanOf } from '../../fields/go-boolean.ts';
+import * as violation from '../../fields/violation.ts';
 import type { MetadataTexts } from '../kind.ts';
 import type { AuthorizationPolicy } from './authorization-policy.ts';
 
@@ -19,9 +21,11 @@ export function dryRunErrors(
 ): FieldError[] {
   if (annotations[dryRunAnnotation] === undefined || action === 'ALLOW' || action === 'DENY') return [];
   return [
-    {
-      path: `annotations["${dryRunAnnotation}"]`,
-      message: `is for the actions ALLOW and DENY: a policy of action ${action} cannot be tried; leave the annotation out`,
-    },
+    violation.fieldError(`annotations["${dryRunAnnotation}"]`, {
+      ...violation.unsupported(
+        `dry run is not supported with action ${action}, only with ALLOW and DENY: remove the annotation`,
+      ),
+      got: violation.shownValue(action),
+    }),
   ];
 }

@@ -11,7 +11,7 @@ import {
   withDefault,
 } from '../../fields/decode.ts';
 import { inSchema } from '../../fields/description.ts';
-import { mistakeAt } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
 import { maxPortModes } from '../object-limits.ts';
 import type { MutualTlsMode, PeerAuthentication } from './peer-authentication.ts';
 import { scopeFields } from './policy-target.decode.ts';
@@ -29,7 +29,7 @@ const ofPorts = {
   rules: [
     {
       rule: "self.all(port, port.matches('^[1-9][0-9]{0,4}$') && int(port) <= 65535)",
-      message: 'must be ports from 1 to 65535',
+      message: 'must have ports from 1 to 65535 as keys',
     },
   ],
 };
@@ -49,15 +49,16 @@ export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
       const at = fieldPath(path, 'portLevelMtls');
       const ports = Object.keys(portLevelMtls);
       return [
-        ...mistakeAt(at, ports.length === 0 ? 'must not be empty' : undefined),
-        ...mistakeAt(
+        ...violation.errorsAt(at, ports.length === 0 ? violation.empty() : undefined),
+        ...violation.errorsAt(
           at,
-          Object.keys(selector ?? {}).length === 0
-            ? 'needs a selector with labels: ports are those of a workload'
-            : undefined,
+          Object.keys(selector ?? {}).length === 0 ? violation.conflict('needs a selector with labels') : undefined,
         ),
         ...ports.flatMap((port) =>
-          mistakeAt(fieldPath(at, port), isPort(port) ? undefined : 'must be a port from 1 to 65535'),
+          violation.errorsAt(
+            fieldPath(at, port),
+            isPort(port) ? undefined : violation.outOfRange('a port from 1 to 65535', port),
+          ),
         ),
       ];
     },
@@ -66,7 +67,7 @@ export const peerAuthentication: Decoder<PeerAuthentication> = inSchema(
     rules: [
       {
         rule: '!has(self.portLevelMtls) || (has(self.selector) && has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0)',
-        message: 'needs a selector with labels: ports are those of a workload',
+        message: violation.conflict('needs a selector with labels').message,
         fieldPath: '.portLevelMtls',
       },
     ],

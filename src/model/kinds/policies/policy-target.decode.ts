@@ -1,4 +1,5 @@
 /** `selector` and `targetRef(s)` of policies (§4.5 "workload selectors"). */
+
 import { isObject } from '../../../runtime/json-object.ts';
 import {
   type Aliases,
@@ -19,7 +20,8 @@ import {
 } from '../../fields/decode.ts';
 import { inSchema, type Rule } from '../../fields/description.ts';
 import { refused } from '../../fields/effect.ts';
-import { mistakeAt, selectorLabels } from '../field-rules.ts';
+import * as violation from '../../fields/violation.ts';
+import { selectorLabels } from '../field-rules.ts';
 import type { PolicyScope, PolicyTargetReference } from './policy-target.ts';
 
 /** What a policy may be attached to, as the API has it, and Gateways of Istio's own. */
@@ -46,19 +48,21 @@ const targetReference: Decoder<PolicyTargetReference> = refine(
     kind: required(inSchema(name, { enum: [...new Set(targets.map(({ kind }) => kind))] })),
     name: required(name),
     // Read, so that a policy that is refused for it can be closed where it was meant to apply.
-    namespace: refused(optional(name), "the target is in the object's own namespace"),
+    namespace: refused(optional(name), 'the target must be in the namespace of the object'),
   }),
-  (reference, path) => mistakeAt(path, targetOf(reference) === undefined ? unknownTarget(reference) : undefined),
+  (reference, path) =>
+    violation.errorsAt(path, targetOf(reference) === undefined ? unknownTarget(reference) : undefined),
 );
 
 function targetOf({ group, kind }: PolicyTargetReference): (typeof targets)[number] | undefined {
   return targets.find((target) => target.group === group && target.kind === kind);
 }
 
-function unknownTarget({ group, kind }: PolicyTargetReference): string {
+function unknownTarget({ group, kind }: PolicyTargetReference): violation.Violation {
+  const got = `${kind} of ${group === '' ? 'the core group' : group}`;
   const ofGroup = (target: { group: string; kind: string }): string =>
     target.group === '' ? target.kind : `${target.kind} of ${target.group}`;
-  return `must name a ${targets.map(ofGroup).join(', a ')}, not a ${kind} of ${group === '' ? "Kubernetes' core group" : group}`;
+  return violation.unknownReference(`must refer to a ${targets.map(ofGroup).join(', a ')}, got a ${got}`, got);
 }
 
 /** `{matchLabels}`. */
@@ -87,24 +91,24 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
 export const scopeRules: readonly Rule[] = [
   {
     rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
-    message: 'must have only one of selector and targetRefs',
+    message: violation.exclusive(['selector', 'targetRefs']).message,
   },
   {
     rule: '!has(self.targetRef) || !has(self.selector)',
-    message: 'must have only one of selector and targetRef',
+    message: violation.exclusive(['selector', 'targetRef']).message,
   },
   {
     rule: '!has(self.targetRef) || !has(self.targetRefs)',
-    message: 'must not be given beside targetRefs: put all into that',
+    message: violation.excluded('together with targetRefs').message,
     fieldPath: '.targetRef',
   },
 ];
 
 export function scopeErrors(scope: PolicyScope, path: string): FieldError[] {
   const { selector, targetRefs = [] } = scope;
-  return mistakeAt(
+  return violation.errorsAt(
     path,
-    selector !== undefined && targetRefs.length > 0 ? 'must have only one of selector and targetRefs' : undefined,
+    selector !== undefined && targetRefs.length > 0 ? violation.exclusive(['selector', 'targetRefs']) : undefined,
   );
 }
 
@@ -120,14 +124,14 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
   const path = (index: number): string => (isThere('targetRefs') ? `targetRefs[${index}]` : 'targetRef');
   return refine(
     decoder,
-    () => mistakeAt('targetRef', both ? 'must not be given beside targetRefs: put all into that' : undefined),
+    () => violation.errorsAt('targetRef', both ? violation.excluded('together with targetRefs') : undefined),
     ({ targetRefs = [] }) =>
       targetRefs.flatMap((reference, index) =>
-        mistakeAt(
+        violation.errorsAt(
           `${path(index)}.namespace`,
           reference.namespace === undefined
             ? undefined
-            : `must not be given: the target is in the object's own namespace (${namespace})`,
+            : violation.notAllowed(`must not be set: the target must be in the namespace of the object, ${namespace}`),
         ),
       ),
   )(spec, '');
@@ -137,7 +141,10 @@ export function decodeScoped<A extends Pick<PolicyScope, 'targetRefs'>>(
 export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError[] {
   const selectsAll = selector !== undefined && Object.keys(selector).length === 0;
   return [
-    ...mistakeAt('selector', selectsAll ? 'has no labels: the object holds for the whole namespace' : undefined),
+    ...violation.errorsAt(
+      'selector',
+      selectsAll ? violation.doubtful('has no labels: the object applies to the whole namespace') : undefined,
+    ),
     ...targetWarnings(targetRefs),
   ];
 }
@@ -146,17 +153,21 @@ export function scopeWarnings({ selector, targetRefs }: PolicyScope): FieldError
 export function targetWarnings(targetRefs: PolicyScope['targetRefs']): FieldError[] {
   if (targetRefs === undefined) return [];
   const held = targetRefs.filter((reference) => targetOf(reference)?.heldBy === 'gateways');
-  const everything = held.length === 0 ? 'the object holds nowhere' : 'nothing holds for it';
+  const everything = held.length === 0 ? 'the object applies to nothing' : 'the reference has no effect';
   return [
-    ...mistakeAt(
+    ...violation.errorsAt(
       'targetRefs',
-      targetRefs.length === 0 ? 'has none: the object holds for the whole namespace' : undefined,
+      targetRefs.length === 0
+        ? violation.doubtful('the list is empty: the object applies to the whole namespace')
+        : undefined,
     ),
     ...targetRefs.flatMap((reference, index) =>
-      mistakeAt(
+      violation.errorsAt(
         `targetRefs[${index}].kind`,
         targetOf(reference)?.heldBy === 'waypoints'
-          ? `${reference.kind} is for waypoints, of which there are none here: ${everything}; use a selector`
+          ? violation.unsupported(
+              `targets of kind ${reference.kind} need waypoints, which are not supported, and ${everything}: use a selector`,
+            )
           : undefined,
       ),
     ),
@@ -170,5 +181,5 @@ export function onlyOneOf<T extends object>(
   path: string,
 ): FieldError[] {
   const given = fields.filter((field) => value[field] !== undefined);
-  return given.length > 1 ? [{ path, message: `must have only one of ${given.join(', ')}` }] : [];
+  return given.length > 1 ? [violation.fieldError(path, violation.exclusive(given))] : [];
 }

@@ -19,9 +19,10 @@ import { inSchema, someOf } from '../../fields/description.ts';
 import { withoutEffectBeside } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
 import { headerNamePattern } from '../../fields/patterns.ts';
-import { lineMistake, mistakeAt } from '../field-rules.ts';
-import { claimHeaderMistake, headerNameMistake } from '../virtual-service.rules.ts';
-import { spaceMistake } from './authorization-policy.rules.ts';
+import * as violation from '../../fields/violation.ts';
+import { lineViolation } from '../field-rules.ts';
+import { claimHeaderViolation, headerNameViolation } from '../virtual-service.rules.ts';
+import { spaceViolation } from './authorization-policy.rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 import {
   type JwtRule,
@@ -32,35 +33,37 @@ import {
 } from './request-authentication.ts';
 
 const headerName = inSchema(
-  refine(name, (header, path) => mistakeAt(path, headerNameMistake(header))),
+  refine(name, (header, path) => violation.errorsAt(path, headerNameViolation(header))),
   { pattern: headerNamePattern.replace('^', '^:?') },
 );
 
-const claimHeader = refine(name, (header, path) => mistakeAt(path, claimHeaderMistake(header)));
+const claimHeader = refine(name, (header, path) => violation.errorsAt(path, claimHeaderViolation(header)));
 
 /** Istio allows fewer characters here than in `outputPayloadToHeader`. */
 const claimHeaderName = inSchema(
   refine(name, (header, path) =>
-    mistakeAt(
+    violation.errorsAt(
       path,
-      claimHeaderMistake(header) ??
-        (/^[-_A-Za-z0-9]+$/.test(header) ? undefined : 'must have only letters, digits, "-" and "_"'),
+      claimHeaderViolation(header) ??
+        (/^[-_A-Za-z0-9]+$/.test(header)
+          ? undefined
+          : violation.mustBe('a header name of letters, digits, "-" and "_"', header)),
     ),
   ),
   { pattern: '^[-_A-Za-z0-9]+$' },
 );
 
-const prefixOfValue = refine(text, (prefix, path) => mistakeAt(path, lineMistake(prefix)));
+const prefixOfValue = refine(text, (prefix, path) => violation.errorsAt(path, lineViolation(prefix)));
 
 /** Fields of a rule. */
 export const jwtRuleFields = restrictions({
   issuer: withDefault(
-    refine(text, (issuer, path) => mistakeAt(path, spaceMistake(issuer))),
+    refine(text, (issuer, path) => violation.errorsAt(path, spaceViolation(issuer))),
     '',
   ),
   audiences: optional(list(name)),
-  jwksUri: optional(refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))),
-  jwks: optional(refine(name, (keys, path) => mistakeAt(path, jwksMistake(keys)))),
+  jwksUri: optional(refine(name, (uri, path) => violation.errorsAt(path, jwksUriViolation(uri)))),
+  jwks: optional(refine(name, (keys, path) => violation.errorsAt(path, jwksViolation(keys)))),
   fromHeaders: optional(
     list(struct<{ name: string; prefix?: string }>({ name: required(headerName), prefix: optional(prefixOfValue) })),
   ),
@@ -73,7 +76,7 @@ export const jwtRuleFields = restrictions({
   forwardOriginalToken: optional(boolean),
   timeoutMs: withoutEffectBeside(
     optional(durationAtLeast(1), 'timeout'),
-    'the keys are in jwks, and not fetched',
+    'keys in jwks are not fetched',
     ({ jwks }) => typeof jwks === 'string' && jwks !== '',
   ),
   spaceDelimitedClaims: optional(list(name)),
@@ -85,16 +88,16 @@ const jwtRule: Decoder<JwtRule> = inSchema(
     struct<JwtRule>(
       jwtRuleFields,
       // The API has both spellings.
-      { jwks_uri: ['jwksUri', refine(name, (uri, path) => mistakeAt(path, jwksUriMistake(uri)))] },
+      { jwks_uri: ['jwksUri', refine(name, (uri, path) => violation.errorsAt(path, jwksUriViolation(uri)))] },
     ),
     ({ issuer, jwksUri, jwks }, path) => [
-      ...mistakeAt(
+      ...violation.errorsAt(
         fieldPath(path, 'issuer'),
-        issuer === '' && jwksUri === undefined ? 'is required (or jwksUri)' : undefined,
+        issuer === '' && jwksUri === undefined ? violation.missing('unless jwksUri is set') : undefined,
       ),
-      ...mistakeAt(
+      ...violation.errorsAt(
         path,
-        jwks !== undefined && jwksUri !== undefined ? 'must have only one of jwks and jwksUri' : undefined,
+        jwks !== undefined && jwksUri !== undefined ? violation.exclusive(['jwks', 'jwksUri']) : undefined,
       ),
     ],
   ),
@@ -124,31 +127,35 @@ function fetchedIssuerErrors({ jwtRules }: RequestAuthentication, path: string):
 /** What is allowed and probably not meant. */
 export function requestAuthenticationWarnings({ jwtRules }: RequestAuthentication): FieldError[] {
   return jwtRules.flatMap(({ audiences, timeoutMs = 0 }, index) => [
-    ...mistakeAt(
+    ...violation.errorsAt(
       `jwtRules[${index}].audiences`,
-      audiences?.length === 0 ? 'has none: tokens for any audience are taken' : undefined,
+      audiences?.length === 0
+        ? violation.doubtful('the list is empty: tokens for any audience are accepted')
+        : undefined,
     ),
-    ...mistakeAt(
+    ...violation.errorsAt(
       `jwtRules[${index}].timeout`,
-      timeoutMs > maxFetchTimeoutMs ? `is longer than ${maxFetchTimeoutMs / 1_000}s, which is used instead` : undefined,
+      timeoutMs > maxFetchTimeoutMs
+        ? violation.doubtful(`is longer than the limit, and ${maxFetchTimeoutMs / 1_000}s is used instead`)
+        : undefined,
     ),
   ]);
 }
 
-function jwksUriMistake(uri: string): string | undefined {
+function jwksUriViolation(uri: string): violation.Violation | undefined {
   const url = URL.canParse(uri) ? new URL(uri) : undefined;
   const known = (url?.protocol === 'http:' || url?.protocol === 'https:') && url.hostname !== '';
-  return known ? undefined : `must be an http:// or https:// URL, not ${JSON.stringify(uri)}`;
+  return known ? undefined : violation.mustBe('an http:// or https:// URL', uri);
 }
 
-function jwksMistake(text: string): string | undefined {
+function jwksViolation(text: string): violation.Violation | undefined {
   try {
     const { keys } = JSON.parse(text) as { keys?: unknown };
     const isSet =
       Array.isArray(keys) && keys.every((key) => typeof (key as { kty?: unknown } | null)?.kty === 'string');
-    if (isSet && keys.length > mostKeys) return `must be at most ${mostKeys} keys, not ${keys.length}`;
-    return isSet ? undefined : 'must be a JSON Web Key Set: {"keys": [{"kty": …}]}';
+    if (isSet && keys.length > mostKeys) return violation.tooLarge(mostKeys, keys.length, 'keys');
+    return isSet ? undefined : violation.mustBeHidden('a JSON Web Key Set such as {"keys": [{"kty": "RSA", …}]}');
   } catch {
-    return 'must be a JSON Web Key Set, and is no JSON';
+    return violation.mustBeHidden('a JSON Web Key Set', { hint: 'the value is not JSON' });
   }
 }

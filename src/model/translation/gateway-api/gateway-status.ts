@@ -158,7 +158,7 @@ function resolvedRefs(
   for (const ref of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
     const key = `${ref.namespace ?? served!.gateway.namespace}/${ref.name}`;
     const secret = secrets.get(key);
-    const mistake = secret === undefined ? 'is not there' : certificateMistake(secret.spec);
+    const mistake = secret === undefined ? 'is not there' : certificateViolation(secret.spec);
     if (mistake !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${mistake}`);
   }
   return condition('ResolvedRefs', true, 'ResolvedRefs', 'everything that is referred to is there');
@@ -167,7 +167,7 @@ function resolvedRefs(
 const mistakes = new WeakMap<Secret, string | undefined>();
 
 /** Keys and certificates are parsed once for each version of a Secret. */
-function certificateMistake(secret: Secret): string | undefined {
+function certificateViolation(secret: Secret): string | undefined {
   if (!mistakes.has(secret)) {
     const read = serverCertificateOf(secret);
     mistakes.set(secret, isLeft(read) ? read.left : undefined);

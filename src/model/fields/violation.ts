@@ -1,0 +1,227 @@
+/**
+ * What is wrong with a value, as data: a code, what is accepted (`expected`) and the value found (`got`). The sentence is built here, from
+ * these, so that all messages of one kind read the same. `errorsAt` adds the place.
+ */
+import type { FieldCode } from '../../runtime/error-codes/fields.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
+import { nearestName } from './nearest-name.ts';
+
+export interface Violation {
+  readonly code: FieldCode;
+  /** The sentence, without the place: `must be a duration such as "5s", got "5"`. */
+  readonly message: string;
+  /** What is accepted: `a duration such as "5s"`. */
+  readonly expected?: string;
+  /** The rejected value, visible and at most {@link maxShownCharacters} long: `"5"`. */
+  readonly got?: string;
+  /** The known name that is nearest to an unknown one. */
+  readonly near?: string;
+  /** Path of another field that it conflicts with. */
+  readonly beside?: string;
+}
+
+/** A violation and its place. */
+export interface FieldError extends Violation {
+  /** `http[0].route[1].weight`; empty for the value itself. */
+  readonly path: string;
+  /**
+   * The field is unknown, and its name is close to a known one or to none. Where a later version may define it, the error can be
+   * downgraded (`forgivingUnknown` in decode.ts).
+   */
+  readonly unknown?: UnknownField;
+  /** The decoding did not fail because of it. */
+  readonly forgiven?: true;
+}
+
+export type UnknownField = 'misspelt' | 'strange';
+
+/** No error, or that of a violation at a place. */
+export function errorsAt(path: string, violation: Violation | undefined): FieldError[] {
+  return violation === undefined ? [] : [fieldError(path, violation)];
+}
+
+export function fieldError(path: string, violation: Violation): FieldError {
+  return { path, ...violation };
+}
+
+/** Characters of a value that a message repeats. */
+export const maxShownCharacters = 100;
+
+/** A value as messages show it: bounded, visible, without the content of lists and objects. */
+export function shownValue(value: unknown): string {
+  if (value === null || value === undefined) return 'null';
+  if (Array.isArray(value)) return 'a list';
+  if (typeof value === 'object') return 'an object';
+  if (typeof value !== 'string') return String(value);
+  const quoted = visibleLine(JSON.stringify(value.slice(0, maxShownCharacters)));
+  return value.length <= maxShownCharacters ? quoted : `${quoted.slice(0, -1)}…" (${value.length} characters)`;
+}
+
+/** `a, b and c`. */
+export function listed(names: readonly string[], word: 'and' | 'or' = 'and'): string {
+  return names.length < 2 ? names.join('') : `${names.slice(0, -1).join(', ')} ${word} ${names.at(-1)}`;
+}
+
+interface Detail {
+  /** Appended to the sentence: a reason, or what to do. */
+  readonly hint?: string | undefined;
+}
+
+function expectation(code: FieldCode, verb: 'be' | 'have', expected: string, got: string, hint?: string): Violation {
+  const message = `must ${verb} ${expected}, got ${got}${hint === undefined ? '' : `: ${hint}`}`;
+  return { code, message, expected, got };
+}
+
+/** `must be EXPECTED, got VALUE`: the type is right, the form is not. */
+export function mustBe(expected: string, value: unknown, { hint }: Detail = {}): Violation {
+  return expectation('FIELD_FORMAT_INVALID', 'be', expected, shownValue(value), hint);
+}
+
+/** The same without the value, which is long, or secret. */
+export function mustBeHidden(expected: string, { hint }: Detail = {}): Violation {
+  const message = `must be ${expected}${hint === undefined ? '' : `: ${hint}`}`;
+  return { code: 'FIELD_FORMAT_INVALID', message, expected };
+}
+
+/** A value of another type. */
+export function wrongType(expected: string, value: unknown, { hint }: Detail = {}): Violation {
+  return expectation('FIELD_TYPE_INVALID', 'be', expected, shownValue(value), hint);
+}
+
+/** A number, duration or size outside its range. */
+export function outOfRange(expected: string, value: unknown, { hint }: Detail = {}): Violation {
+  return expectation('FIELD_OUT_OF_RANGE', 'be', expected, shownValue(value), hint);
+}
+
+/** None of the names that the field accepts. */
+export function unknownValue(names: readonly string[], value: unknown, { hint }: Detail = {}): Violation {
+  const near = typeof value === 'string' ? nearestName(value, names) : undefined;
+  const advice = near === undefined ? hint : `did you mean ${near}?`;
+  const expected = names.length === 1 ? names[0]! : `one of ${names.join(', ')}`;
+  const found = expectation('FIELD_VALUE_UNKNOWN', 'be', expected, shownValue(value), advice);
+  return near === undefined ? found : { ...found, near };
+}
+
+/** More characters, bytes or elements than the field accepts. */
+export function tooLarge(max: number, count: number, unit = 'characters'): Violation {
+  return expectation('FIELD_TOO_LARGE', 'have', `at most ${max} ${unit}`, String(count));
+}
+
+export function empty(hint?: string): Violation {
+  return { code: 'FIELD_EMPTY', message: `must not be empty${hint === undefined ? '' : `: ${hint}`}` };
+}
+
+/** @param when completes "is required …": `with mode MUTUAL` */
+export function missing(when?: string): Violation {
+  return { code: 'FIELD_REQUIRED', message: when === undefined ? 'is required' : `is required ${when}` };
+}
+
+/** At least one of several fields is needed, and none is set. */
+export function missingAny(names: readonly string[]): Violation {
+  const expected = listed(names, 'or');
+  return { code: 'FIELD_REQUIRED', message: `must have ${expected}`, expected, got: 'none' };
+}
+
+/** @param when completes "must not be set …": `with mode SIMPLE`, `together with route` */
+export function excluded(when: string): Violation {
+  return { code: 'FIELDS_EXCLUSIVE', message: `must not be set ${when}` };
+}
+
+/** Fields that exclude each other, more than one of which is set. */
+export function exclusive(names: readonly string[]): Violation {
+  return {
+    code: 'FIELDS_EXCLUSIVE',
+    message: `must have only one of ${listed(names)}`,
+    expected: `one of ${listed(names)}`,
+  };
+}
+
+/** Exactly one of several fields is needed. @param given those that are set */
+export function choice(names: readonly string[], given: readonly string[]): Violation {
+  const expected = `exactly one of ${listed(names)}`;
+  return expectation(
+    given.length === 0 ? 'FIELD_REQUIRED' : 'FIELDS_EXCLUSIVE',
+    'have',
+    expected,
+    given.length === 0 ? 'none' : listed(given),
+  );
+}
+
+/** @param near the known field with the most similar name */
+export function unknownField(near?: string): Violation {
+  if (near === undefined) return { code: 'FIELD_UNKNOWN', message: 'unknown field' };
+  return { code: 'FIELD_UNKNOWN', message: `unknown field; did you mean ${near}?`, near };
+}
+
+/**
+ * `repeats the WHAT KEY of PLACE`.
+ *
+ * @param beside path of the earlier value
+ */
+export function duplicate(message: string, got?: string, beside?: string): Violation {
+  return {
+    ...{ code: 'FIELD_DUPLICATE', message },
+    ...(got !== undefined && { got: shownValue(got) }),
+    ...(beside !== undefined && { beside }),
+  };
+}
+
+/** Values of several fields that contradict each other. */
+export function conflict(message: string): Violation {
+  return { code: 'FIELD_CONFLICT', message };
+}
+
+/** A valid value that must not stand in this place. */
+export function notAllowed(message: string, got?: unknown): Violation {
+  return { code: 'FIELD_NOT_ALLOWED', message, ...(got !== undefined && { got: shownValue(got) }) };
+}
+
+/** A value that refers to something the object does not have. */
+export function unknownReference(message: string, got?: unknown): Violation {
+  return { code: 'FIELD_REFERENCE_UNKNOWN', message, ...(got !== undefined && { got: shownValue(got) }) };
+}
+
+/** Part of the API, and not supported here. */
+export function unsupported(message: string): Violation {
+  return { code: 'FIELD_UNSUPPORTED', message };
+}
+
+/** An expression, template or format that its language rejects. @param message what is wrong */
+export function malformed(message: string, got?: string): Violation {
+  return { code: 'FIELD_FORMAT_INVALID', message, ...(got !== undefined && { got: shownValue(got) }) };
+}
+
+/** Envoy would exit, or reject its configuration as a whole. */
+export function unsafe(message: string): Violation {
+  return { code: 'FIELD_UNSAFE', message };
+}
+
+/** Warning: valid, and without effect. @param reason completes "has no effect: …" */
+export function ineffective(reason: string): Violation {
+  return { code: 'FIELD_WITHOUT_EFFECT', message: `has no effect: ${reason}` };
+}
+
+/** Warning: valid, and probably not what was meant. */
+export function doubtful(message: string, got?: unknown): Violation {
+  return { code: 'FIELD_DOUBTFUL', message, ...(got !== undefined && { got: shownValue(got) }) };
+}
+
+/** Warning: an earlier route of the object takes all requests. */
+export function shadowed(message: string, beside: string): Violation {
+  return { code: 'MATCH_SHADOWED', message, beside };
+}
+
+/** Warning: supported, and removed in a later version. */
+export function deprecated(message: string): Violation {
+  return { code: 'FIELD_DEPRECATED', message };
+}
+
+/** @param near the kind that is probably meant, or the group that has it */
+export function unknownKind(message: string, got: string, near?: string): Violation {
+  return { code: 'KIND_UNKNOWN', message, got, ...(near !== undefined && { near }) };
+}
+
+/** The same violation with a consequence: `unknown field (it is ignored)`. */
+export function withConsequence<V extends Violation>(violation: V, consequence: string): V {
+  return { ...violation, message: `${violation.message} (${consequence})` };
+}

@@ -1,0 +1,9 @@
+/** What a code stands for. docs/errors.md is generated from these tables. */
+export interface ErrorMeaning {
+  /** What is wrong, in one clause. Errors of programs begin with it. */
+  readonly meaning: string;
+  /** What to do about it. */
+  readonly action: string;
+}
+
+export type ErrorTable = Readonly<Record<string, ErrorMeaning>>;
