@@ -36,6 +36,8 @@ export interface ClusterWritesOptions extends Pick<ObjectDistributionOptions, 'c
   readonly mesh: () => MeshConfig;
   /** @param changed the mesh configuration may be another */
   readonly onMesh: (changed: () => void) => void;
+  /** Is called when other replicas may serve proxies than before. */
+  readonly replicasChanged: () => void;
   /** Warns of what is written into statuses. */
   readonly log: Pick<Logger, 'warn'>;
 }
@@ -48,18 +50,30 @@ export class ClusterWrites {
   /** Elections, one for each duty. */
   readonly elections: Elections;
   readonly #writes: ClusterWritesOptions;
+  readonly #others: OtherReplicas;
   readonly #words: ReplicaWords;
 
   constructor(writes: ClusterWritesOptions) {
     this.#writes = writes;
+    const { cluster, options, replicasChanged } = writes;
+    this.#others = new OtherReplicas({
+      ...{ server: cluster.server, namespace: options.namespace, identity: cluster.identity },
+      ...{ leaseMs: options.leaseMs, now: () => performance.now(), changed: replicasChanged },
+    });
     this.distribution = this.#makeDistribution();
     this.#words = this.#makeWords();
     this.orphans = this.#makeOrphans();
     this.elections = this.#makeElections();
   }
 
+  /** Whether no other replica may serve proxies, as far as is known; starts a new look at the Leases. */
+  get isOnlyReplica(): boolean {
+    void this.#others.look();
+    return this.#others.mayServe?.length === 0;
+  }
+
   #makeDistribution(): ObjectDistribution {
-    const { cluster, options, configs, limits, proxies, made } = this.#writes;
+    const { cluster, configs, limits, proxies, made } = this.#writes;
     return new ObjectDistribution({
       objects: new ClusterObjects({
         source: cluster.sources.get(clusterConfig)!,
@@ -67,10 +81,7 @@ export class ClusterWrites {
         objectOf: (kind, key) => cluster.informers.storeOf(resourceOf(kind)).get(key),
       }),
       ...{ configs, proxies, made },
-      others: new OtherReplicas({
-        ...{ server: cluster.server, namespace: options.namespace, identity: cluster.identity },
-        ...{ leaseMs: options.leaseMs, now: () => performance.now() },
-      }),
+      others: this.#others,
       now: () => performance.now(),
     });
   }

@@ -196,6 +196,7 @@ export class ControlPlane {
       ...(this.cluster && {
         secretAccess: this.cluster.secretAccess,
         credentialsWanted: (node, references) => this.cluster?.referenced.refer(node, references),
+        readingOf: (reference) => this.cluster?.referenced.readingOf(reference) ?? 'unread',
       }),
       rejections: {
         rejected: (node, typeUrl) => this.writes?.distribution.rejected(node, typeUrl),
@@ -224,6 +225,7 @@ export class ControlPlane {
       keyFetches: this.#keySets.counts,
       nodes: () => this.#resources.nodes,
       warned: (warnings) => this.writes?.distribution.warned(warnings),
+      isOnlyReplica: () => this.writes?.isOnlyReplica !== false,
       ...(this.cluster && { refusedObjects: () => this.cluster!.informers.refusedObjects() }),
     });
     this.#configs.onChanges(this.#statusInputs.changed);
@@ -283,6 +285,7 @@ export class ControlPlane {
       made: (context, typeUrl, shape, names) => this.#cache.made(context, typeUrl, shape, names),
       mesh: () => this.#state.mesh,
       onMesh: (changed) => this.#state.onPublished(changed),
+      replicasChanged: () => this.metrics.replicasChanged(),
       log: this.#log('status'),
     });
   }

@@ -32,7 +32,8 @@ import {
   clustersAhead,
   ownClusters,
 } from './patches/generators.ts';
-import { patchStatus } from './patches/status.ts';
+import { patchSetOf } from './patches/patch-set.ts';
+import { patchStatus, wasTried } from './patches/status.ts';
 import {
   endpointProjection,
   type Projection,
@@ -68,11 +69,13 @@ export {
   type Memory,
   nameTableType,
   noMemory,
+  patchSetOf,
   patchStatus,
   type RememberedType,
   Resource,
   routeType,
   secretType,
+  wasTried,
 };
 
 /** Which of the asked names a change can be about: those of the changed object's subject. */

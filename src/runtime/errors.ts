@@ -34,6 +34,7 @@ export const warningTable = {
   TRAFFIC_POLICY_LOST: 'an older DestinationRule of the host has the traffic policy that applies',
   RULE_NOT_APPLIED: 'the rule applies to no client',
   PORT_NAME_CONFLICT: 'ServiceEntries of one host use a port name for several ports',
+  PORT_PROTOCOL_CONFLICT: 'ServiceEntries of one host give a port several protocols',
   ADDRESS_CONFLICT: 'another service has the same address and port',
   SERVICE_PORT_IN_POLICY: 'the policy names a port of the Service and needs the port of the workload',
   MTLS_CONFLICT: 'clients connect in a way that the workloads reject',

@@ -14,7 +14,8 @@ import {
   maxSliceEndpoints,
 } from '../../src/model/kinds/object-limits.ts';
 import { conditionReasonOf, type WarningCode } from '../../src/runtime/errors.ts';
-import { faultyObjects } from '../fixtures/objects-with-warnings.ts';
+import { typeUrls } from '../ads-client.ts';
+import { connectedGateway, faultyObjects } from '../fixtures/objects-with-warnings.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { defineShippedKinds, of } from './mesh-objects.ts';
@@ -22,7 +23,7 @@ import { type Replica, Replicas } from './replica.ts';
 
 const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
-const replicas = new Replicas(cluster, { PILOT_LEASE_DURATION: '3s' });
+const replicas = new Replicas(cluster, { PILOT_LEASE_DURATION: '3s', PILOT_SECRETS_ON_PLAINTEXT: 'true' });
 let first: Replica;
 const [gateways, sidecars, entries] = [resourceOf('Gateway'), resourceOf('Sidecar'), resourceOf('WorkloadEntry')];
 const rules = resourceOf('DestinationRule');
@@ -143,7 +144,7 @@ it('objects whose endpoints proxies are not sent report that in their status, un
   });
 
   await workload('vm', { address: '10.0.0.7' });
-  await workload('far', { address: '10.0.0.8', network: 'n3' });
+  await workload('far', { address: '10.0.0.8' });
   await disable('ISTIO_MUTUAL');
   await forwarding('[::1]:8080');
   const conditions = await mended(rules, 'remote');
@@ -201,28 +202,10 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is rep
   }
 });
 
-it('a control plane that takes over keeps a warning that holds, and removes one that does not', async () => {
-  await workload('far', { network: 'n3' });
-  const before = await partialOf(of.serviceEntries, 'far');
-  const { metadata } = await entry('mended', { endpoints: [{ address: '10.0.0.1' }] });
-  await first.program.stop({ signal: 'SIGKILL' });
-  const stale = { ...before, message: 'stale', observedGeneration: metadata.generation! };
-  await cluster.patch(of.serviceEntries, 'mended', { status: { conditions: [stale] } }, 'status');
-  const seen = new Set<boolean>();
-  const { plainPort } = await replicas.start('second');
-  replicas.connect(plainPort, { ip: 'fd00::9', metadata: { NETWORK: 'n1' } });
-  await eventually('the stale condition is removed', async () => {
-    seen.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);
-    return (await conditionsOf(of.serviceEntries, 'mended')).PartiallyInvalid === undefined;
-  });
-  expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: before });
-  expect([...seen]).toEqual([true]);
-});
-
-/** Faults that the status of an object of Istio's kinds reports: the Gateway API's have conditions of their own. */
-const faults = faultyObjects.filter(({ isOfFilesOnly, object }) => {
+/** Faults that the status of an object of Istio's kinds reports: the Gateway API's and WorkloadEntries have conditions of their own. */
+const faults = faultyObjects.filter(({ object }) => {
   const kind = object.slice(0, object.indexOf('/')) as KindName;
-  return !isOfFilesOnly && kinds[kind].group.endsWith('istio.io');
+  return kinds[kind].group.endsWith('istio.io') && kind !== 'WorkloadEntry';
 });
 
 interface WrittenObject {
@@ -243,7 +226,17 @@ async function applyObjects(yaml: string): Promise<void> {
   }
 }
 
+/** A gateway that requests its listeners and a Secret, as Envoy does. */
+function connectGateway(port: number, labels: Readonly<Record<string, string>>, secret: string): void {
+  const stream = replicas.connect(port, { type: 'router', ip: '10.9.0.8', metadata: { LABELS: labels } });
+  stream.send({ typeUrl: typeUrls.LDS });
+  stream.send({ typeUrl: typeUrls.SDS, resourceNames: [secret] });
+}
+
 it('objects whose references do not exist or conflict report each code in their status until they are corrected', async () => {
+  first ??= await replicas.start('first');
+  const { plainPort } = first;
+  connectGateway(plainPort, connectedGateway, 'kubernetes://missing');
   await cluster.apply(of.namespaces, { metadata: { name: 'third', namespace: '' } });
   for (const { yaml } of faults) await applyObjects(yaml);
   for (const { code, object, namespace } of faults) {
@@ -258,4 +251,22 @@ it('objects whose references do not exist or conflict report each code in their 
     // Corrected in another namespace.
     if (code !== 'RULE_NOT_APPLIED') await mended(resourceOf(kind), name, namespace);
   }
+});
+
+it('a control plane that takes over keeps a warning that holds, and removes one that does not', async () => {
+  await workload('far', { network: 'n3' });
+  const before = await partialOf(of.serviceEntries, 'far');
+  const { metadata } = await entry('mended', { endpoints: [{ address: '10.0.0.1' }] });
+  await first.program.stop({ signal: 'SIGKILL' });
+  const stale = { ...before, message: 'stale', observedGeneration: metadata.generation! };
+  await cluster.patch(of.serviceEntries, 'mended', { status: { conditions: [stale] } }, 'status');
+  const seen = new Set<boolean>();
+  const { plainPort } = await replicas.start('second');
+  replicas.connect(plainPort, { ip: 'fd00::9', metadata: { NETWORK: 'n1' } });
+  await eventually('the stale condition is removed', async () => {
+    seen.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);
+    return (await conditionsOf(of.serviceEntries, 'mended')).PartiallyInvalid === undefined;
+  });
+  expect(await conditionsOf(of.serviceEntries, 'far')).toMatchObject({ PartiallyInvalid: before });
+  expect([...seen]).toEqual([true]);
 });

@@ -24,6 +24,8 @@ export interface Replica {
 
 /** What a workload says of its node. */
 export interface NodeWords {
+  /** Absent: sidecar. */
+  readonly type?: 'sidecar' | 'router';
   readonly ip?: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
 }
@@ -110,7 +112,7 @@ export class Replicas {
   }
 
   /** A stream whose first request says which node it is; it acknowledges what comes. */
-  connect(port: number, { ip = '10.9.0.1', metadata = {} }: NodeWords, as?: ChannelCredentials): SotwStream {
+  connect(port: number, { type = 'sidecar', ip = '10.9.0.1', metadata = {} }: NodeWords, as?: ChannelCredentials): SotwStream {
     const client = new AdsTestClient(port, as);
     this.#clients.push(client);
     const stream = client.sotw();
@@ -118,7 +120,7 @@ export class Replicas {
       stream.send({ typeUrl, responseNonce: nonce, versionInfo });
     };
     const { namespace } = this.#cluster;
-    const id = `sidecar~${ip}~vm.${namespace}~${namespace}.svc.cluster.local`;
+    const id = `${type}~${ip}~vm.${namespace}~${namespace}.svc.cluster.local`;
     const said = { NAMESPACE: namespace, CLUSTER_ID: 'Kubernetes', ...metadata };
     stream.send({ node: { id, cluster: 'vm', metadata: said as never }, typeUrl: typeUrls.CDS });
     return stream;

@@ -28,7 +28,7 @@ async function told(...documents: string[]): Promise<string[]> {
 
 it('a Secret without an authority is told where clients are checked by it', async () => {
   expect(await told(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
-    'a.yaml:1: warning: Gateway shop/front: spec.servers[0].tls: Secret shop/web has no entry ca.crt (or cacert): nobody is let in',
+    'a.yaml:14:7: warning: Gateway shop/front: spec.servers[0].tls: Secret shop/web has neither ca.crt nor cacert, so TLS connections to the server fail',
   ]);
 });
 
@@ -56,7 +56,7 @@ spec: { hosts: [out.test], gateways: [${gateways}], http: [{ route: [{ destinati
 
 it('warns of a credentialName that only gateways are given where no gateway routes to the host', async () => {
   const warned = [
-    'a.yaml:1: warning: DestinationRule shop/out: spec.trafficPolicy.portLevelSettings[0].tls.credentialName: applies to gateways only; sidecars need a rule with a workloadSelector',
+    'a.yaml:4:108: warning: DestinationRule shop/out: spec.trafficPolicy.portLevelSettings[0].tls.credentialName: applies to gateways only; sidecars need a rule with a workloadSelector',
   ];
   expect(await told(egressRule())).toEqual(warned);
   expect(await told(egressRule(), route('mesh', 'out.test'))).toEqual(warned);

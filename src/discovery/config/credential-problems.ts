@@ -29,15 +29,15 @@ export function credentialProblems(configs: readonly Config[]): Problem[] {
   return ofKind<Gateway>('Gateway').flatMap((gateway) =>
     gateway.spec.servers.flatMap(({ tls }, index) =>
       (tls ? credentialsOfServer(tls) : []).flatMap((name): Problem[] => {
-        const reason = unservedCredential(name, gateway.namespace, { credentials, referenceGrants });
-        // What is nowhere in the files is told where it is missed: at the gateway.
-        if (reason === undefined || !/^(?:Secret|ConfigMap) /.test(reason)) return [];
+        const unserved = unservedCredential(name, gateway.namespace, { credentials, referenceGrants });
+        // Missing objects have CREDENTIAL_NOT_FOUND.
+        if (unserved?.cause !== 'content') return [];
         return [
           {
             severity: 'warning',
             ...aboutObject(gateway),
             field: `spec.servers[${index}].tls`,
-            message: `${reason}: nobody is let in`,
+            message: `${unserved.text}, so TLS connections to the server fail`,
           },
         ];
       }),

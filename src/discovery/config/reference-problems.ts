@@ -1,6 +1,6 @@
 /** What `validate` reports of references across objects, as the control plane reports it (src/discovery/references). */
-import { configKeyOf } from '../../model/config/config.ts';
-import { configSetOf } from '../../model/config/config-set.ts';
+import { type Config, configKeyOf } from '../../model/config/config.ts';
+import { type ConfigSet, configSetOf } from '../../model/config/config-set.ts';
 import type { FieldPositions } from '../../model/config/field-positions.ts';
 import type { OtherPlace, Problem } from '../../model/config/problem.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
@@ -15,6 +15,8 @@ import { objectText } from './about-object.ts';
 import type { TranslatedFiles } from './translated-files.ts';
 
 export interface ReferenceSettings {
+  /** Of the pod templates in files. */
+  readonly pods: readonly Config[];
   /** Whether extension providers are known. */
   readonly hasMeshConfig: boolean;
   readonly networks?: MeshNetworks;
@@ -29,7 +31,7 @@ export interface ReferenceProblems {
 /** Warnings, each with its code and both places. */
 export function referenceProblems(
   { configs, written, mesh, domain, gatewayApi, made }: TranslatedFiles,
-  { hasMeshConfig, networks }: ReferenceSettings,
+  { pods, hasMeshConfig, networks }: ReferenceSettings,
   positions: FieldPositions,
 ): ReferenceProblems {
   const set = made.size === 0 ? written : configSetOf([...configs, ...made.values()]);
@@ -40,8 +42,13 @@ export function referenceProblems(
   });
   const about = { version: '', mesh, domain, kubernetes: true, features: defaultFeatures };
   const context = buildPushContext({ ...about, configs: set, ...registry });
-  const known = new ObjectsOfFiles(written, hasMeshConfig);
-  const warnings = [...findConfigWarnings(context, set, known), ...unappliedPatches({ context, configs: set })].filter(
+  const withPods = <Set extends ConfigSet>(configs: Set) => ({
+    ...configs,
+    Pod: [...configs.Pod, ...pods] as Set['Pod'],
+  });
+  const known = new ObjectsOfFiles(withPods(written), hasMeshConfig);
+  const found = findConfigWarnings(context, withPods(set), known);
+  const warnings = [...found, ...unappliedPatches({ context, configs: set })].filter(
     (warning) => warning !== undefined,
   );
   const ofGatewayApi = [...gatewayApi.problems.values()].filter(

@@ -17,8 +17,8 @@ import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import { clientCredentialProblems, credentialProblems } from './credential-problems.ts';
 import { crossNamespaceProblems } from './cross-namespace-problems.ts';
 import { compareWalked, isYaml, walk } from './directory-walk.ts';
-import { endpointProblems } from './endpoint-problems.ts';
 import { gatewayProblems } from './gateway-problems.ts';
+import { podsOfTemplates } from './pod-templates.ts';
 import { referenceProblems } from './reference-problems.ts';
 import { translateFiles } from './translated-files.ts';
 
@@ -81,10 +81,11 @@ export async function validateFiles(
   const textOf = new Map(given.map(({ file, text }) => [file, text]));
   const { mesh, hasMeshConfig = false, networks, domain } = settings;
   const translated = translateFiles(valid, mesh, domain);
+  const positions = new FieldPositions((file) => textOf.get(file) ?? '');
   const references = referenceProblems(
     translated,
-    { hasMeshConfig, ...(networks && { networks }) },
-    new FieldPositions((file) => textOf.get(file) ?? ''),
+    { pods: given.flatMap(({ text }) => podsOfTemplates(text)), hasMeshConfig, ...(networks && { networks }) },
+    positions,
   );
   const order = new Map(given.map(({ file }, index) => [file, index]));
   return {
@@ -94,7 +95,6 @@ export async function validateFiles(
         ...repetitions,
         ...credentialProblems(valid),
         ...clientCredentialProblems(valid),
-        ...endpointProblems(valid),
         ...backendTlsProblems(valid),
       ],
       ...crossNamespaceProblems(valid, settings),
@@ -102,12 +102,20 @@ export async function validateFiles(
       ...budgetProblems(translated, limits),
       ...standIns.map(closedProblem),
       ...references.problems,
-    ]).sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
+    ])
+      .map((problem) => located(problem, positions))
+      .sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
     files: given.length,
     objects: valid.length,
     unreadable,
     notes: references.notes,
   };
+}
+
+/** At its field, where it has only the line of its object. */
+function located(problem: Problem, positions: FieldPositions): Problem {
+  const { file, line, column, field = '' } = problem;
+  return column !== undefined || field === '' ? problem : { ...problem, ...positions.of({ file, line }, field) };
 }
 
 /** Problems with the same text become one, with the code of either. A problem that another one explains better is left out. */

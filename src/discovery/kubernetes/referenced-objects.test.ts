@@ -171,6 +171,25 @@ describe('an object that something refers to', () => {
     await expect(referenced.attempted()).resolves.toBeUndefined();
   });
 
+  it('is known to be absent only if the API server said so, whatever failed before', async () => {
+    const { event, refer, referenced, fail } = given();
+    const reading = (name: string) => referenced.readingOf({ kind: 'Secret', namespace: 'bank', name });
+    expect(reading('web')).toBe('unread');
+    fail(new ApiError({ kind: 'timeout', message: 'no answer' }));
+    refer('one', 'web', 'large');
+    await settle();
+    expect(reading('web')).toBe('unread');
+    fail(undefined);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(reading('web')).toBe('absent');
+    event('ADDED', secret('web'));
+    event('ADDED', secret('large', '1', { 'ca.crt': 'x'.repeat(maxReferencedObjectBytes) }));
+    await settle();
+    expect([reading('web'), reading('large')]).toEqual(['present', 'refused']);
+    refer('one');
+    expect(reading('web')).toBe('unread');
+  });
+
   it('is requested by a name that an object may have, and by no other', async () => {
     const { refer, reads, referenced } = given();
     refer('one', 'web,metadata.name!=web', 'A b', '../x', 'web');

@@ -11,7 +11,7 @@ import { resourceOf } from './api-resource.ts';
 import type { ApiServer, KubernetesObject } from './api-server.ts';
 import { heapBytesOf } from './heap-size.ts';
 import type { InformerEffects, StoreReader } from './informer-effects.ts';
-import { type ObjectChange, type ObjectKey, refusedObject } from './object-store.ts';
+import { type ObjectChange, type ObjectKey, refusalOf, refusedObject } from './object-store.ts';
 
 export type ReferencedKind = 'Secret' | 'ConfigMap';
 
@@ -20,6 +20,9 @@ export interface ObjectReference {
   readonly namespace: string;
   readonly name: string;
 }
+
+/** What is known of an object. `refused`: it exceeds a limit; `unread`: it is not referred to, or no read has succeeded yet. */
+export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
 /** Who refers: an object by its key, a connected proxy by itself. */
 export type Referrer = string | object;
@@ -69,6 +72,8 @@ export class ReferencedObjects {
   readonly #unattempted = new Set<ReferenceKey>();
   #attempted: PromiseWithResolvers<void> | undefined;
   readonly #failed = new Set<ReferenceKey>();
+  /** Of which the last read failed. */
+  readonly #unreadable = new Set<ReferenceKey>();
   #failures = 0;
   #retry: NodeJS.Timeout | undefined;
   readonly #closed = new AbortController();
@@ -89,6 +94,14 @@ export class ReferencedObjects {
   /** Whether an informer of the kind needs to follow the object. */
   keeps(kind: ReferencedKind, key: ObjectKey): boolean {
     return this.#references.has(`${kind} ${key}`);
+  }
+
+  readingOf({ kind, namespace, name }: ObjectReference): ObjectReading {
+    const key = `${kind} ${namespace}/${name}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return refusalOf(known.object) === undefined ? 'present' : 'refused';
+    const isRead = this.#references.has(key) && !this.#unattempted.has(key) && !this.#unreadable.has(key);
+    return isRead ? 'absent' : 'unread';
   }
 
   get(kind: ReferencedKind, key: ObjectKey): KubernetesObject | undefined {
@@ -162,6 +175,7 @@ export class ReferencedObjects {
     this.#references.delete(key);
     subtract(this.#referencesOfNamespace, namespace, 1);
     this.#failed.delete(key);
+    this.#unreadable.delete(key);
     this.#attempt(key);
     this.#adopt(key, undefined);
   }
@@ -203,10 +217,14 @@ export class ReferencedObjects {
     try {
       const object = await this.#request(key);
       this.#failures = 0;
+      this.#unreadable.delete(key);
       if (this.#references.has(key)) this.#adopt(key, object);
     } catch {
       // Why, informers say: they ask the same server.
-      if (this.#references.has(key)) this.#failed.add(key);
+      if (this.#references.has(key)) {
+        this.#failed.add(key);
+        this.#unreadable.add(key);
+      }
       this.#retryLater();
     }
     const hasChanged = this.#reading.get(key);

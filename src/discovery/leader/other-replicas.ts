@@ -17,6 +17,8 @@ export interface OtherReplicasOptions {
   readonly leaseMs: number;
   /** Milliseconds, of any beginning. */
   readonly now: () => number;
+  /** Is called when other replicas may serve proxies than before. */
+  readonly changed?: () => void;
 }
 
 interface Sighting {
@@ -51,7 +53,9 @@ export class OtherReplicas {
       const found = await presenceLeases(server, namespace);
       const own = presenceLeaseOf(identity);
       const others = found.filter(({ metadata: { name } }) => name !== own);
+      const before = this.mayServe?.join();
       this.#sightings = this.#sightingsOf(others, now());
+      if (this.mayServe?.join() !== before) this.#options.changed?.();
     } catch {
       // The next look tries again.
     }

@@ -2,15 +2,17 @@
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import type { Problem } from '../../model/config/problem.ts';
 import { type WarningCode, warningTable } from '../../runtime/errors.ts';
-import type { ConfigWarning, ObjectPlace } from '../references/config-warning.ts';
+import type { ObjectPlace } from '../references/config-warning.ts';
 import { findConfigWarnings } from '../references/find-config-warnings.ts';
 import { ObjectsOfControlPlane } from '../references/known-objects.ts';
 import type { FindDiagnostics } from './find-diagnostics.ts';
+import { findProxyWarnings, type ProxyWarning } from './proxy-warnings.ts';
 
 /** On the page, and in statuses: objects of a namespace or two must not take the memory of all. */
 const maxWarnings = 2_000;
 
-export const findWarningsAcrossObjects: FindDiagnostics = function* ({ context, configs, translationProblems }, note) {
+export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {
+  const { context, configs, translationProblems } = sources;
   let beyond = 0;
   let found = 0;
   for (const problem of translationProblems) {
@@ -20,25 +22,29 @@ export const findWarningsAcrossObjects: FindDiagnostics = function* ({ context, 
       noteProblem(problem, note);
     } else beyond++;
   }
-  for (const warning of findConfigWarnings(context, configs, new ObjectsOfControlPlane(configs, context))) {
-    if (warning === undefined) yield;
-    else if (found < maxWarnings) {
-      found++;
-      noteWarning(warning, note);
-    } else beyond++;
+  const known = new ObjectsOfControlPlane(configs, context);
+  for (const warnings of [findConfigWarnings(context, configs, known), findProxyWarnings(sources)]) {
+    for (const warning of warnings) {
+      if (warning === undefined) yield;
+      else if (found < maxWarnings) {
+        found++;
+        noteWarning(warning, note);
+      } else beyond++;
+    }
   }
   if (beyond > 0) note('limit', `${beyond} more warnings are not listed: the limit is ${maxWarnings}`);
 };
 
 function noteWarning(
-  { code, config, field, message, other }: ConfigWarning,
+  { code, config, field, message, other, isOfReplica, isHidden }: ProxyWarning,
   note: Parameters<FindDiagnostics>[1],
 ): void {
   const key = keyOf(config);
   const place = other && placeOf(other);
   note(`${key} ${code} ${field}`, `${field}: ${message}${place === undefined ? '' : `; see ${placeText(place)}`}`, {
-    ...{ objects: [key], code, field },
+    ...{ objects: isHidden ? [] : [key], code, field },
     ...(place && { other: place }),
+    ...(isOfReplica && { isOfReplica }),
   });
 }
 

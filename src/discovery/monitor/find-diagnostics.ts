@@ -5,12 +5,15 @@ import type { Proxy } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WarningCode } from '../../runtime/errors.ts';
+import type { CredentialReading } from '../push/mesh-resources.ts';
 
 /** A proxy that is connected, and what it is served from. */
 export interface ServedProxy {
   readonly proxy: Proxy;
   readonly shape: ProxyShape;
   readonly context: PushContext;
+  /** What is known of the object of a credential's name, for this client; absent or `undefined`: what the context has. */
+  credentialReading?(name: string): CredentialReading | undefined;
 }
 
 export interface StatusSources {
@@ -35,6 +38,8 @@ export interface DiagnosticSubject {
   readonly field?: string;
   /** The other object that it is about. */
   readonly other?: { readonly object: string; readonly field?: string };
+  /** Another replica may know that it is otherwise: statuses report it only if no other replica serves proxies. */
+  readonly isOfReplica?: true;
 }
 
 export type NoteDiagnostic = (key: string, message: string, subject?: DiagnosticSubject) => void;

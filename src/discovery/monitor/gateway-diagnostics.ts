@@ -8,9 +8,9 @@ import { backendTlsReports, type PortsOfService } from '../../model/translation/
 import { http3Offer } from '../../networking/gateway/http3.ts';
 import { mergeGateways } from '../../networking/gateway/merge-gateways.ts';
 import { selectorShapes } from '../../networking/gateway/selector-shapes.ts';
-import { unservedCredential } from '../../networking/secrets/build.ts';
 import { credentialsOfServer, parseCredentialName, rootsObjectName } from '../../networking/secrets/credential-name.ts';
-import type { FindDiagnostics, NoteDiagnostic, ServedProxy, StatusSources } from './find-diagnostics.ts';
+import type { FindDiagnostics, NoteDiagnostic, StatusSources } from './find-diagnostics.ts';
+import { routers, unservedCredentials } from './unserved-credentials.ts';
 
 /**
  * Servers that another one stands in the way of, or that the proxy cannot carry out: of connected gateways, and of those that selectors
@@ -44,23 +44,16 @@ function* findInMerged(
   }
 }
 
-/** Certificates that are asked for by name and that there is none of, or none that Envoy would take. */
+/** Certificates that connected gateways request by name and are not served. Objects that do not exist have CREDENTIAL_NOT_FOUND as well. */
 export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
-  for (const { proxy, shape, context } of routers(proxies)) {
-    const users = new Map<string, Set<string>>();
-    for (const { servers } of mergeGateways(shape, context).ports) {
-      for (const { server, gateway } of servers) {
-        yield;
-        for (const name of server.tls ? credentialsOfServer(server.tls) : [])
-          users.set(name, (users.get(name) ?? new Set()).add(configKeyText(configKeyOf(gateway))));
-      }
-    }
-    for (const [name, gateways] of users) {
-      yield;
-      const reason = unservedCredential(name, shape.configNamespace, context);
-      const subject = { proxy: proxy.id, objects: [...gateways] };
-      if (reason !== undefined) note(`${shape.configNamespace} ${name}`, `${name}: ${reason}`, subject);
-    }
+  for (const unserved of unservedCredentials(proxies)) {
+    yield;
+    if (unserved === undefined) continue;
+    const { name, cause, text, namespace, proxy, users } = unserved;
+    // The status of a missing object is that of its code.
+    const reported = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
+    const objects = [...new Set(reported.map(({ gateway }) => configKeyText(configKeyOf(gateway))))];
+    note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
   }
 };
 
@@ -130,13 +123,3 @@ export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, con
     if (report !== undefined) note(configKeyText(configKeyOf(report.policy)), report.message);
   }
 };
-
-/** One router of each shape: what nothing tells apart is told the same. */
-function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
-  const seen = new Set<ProxyShape>();
-  for (const served of proxies) {
-    if (served.shape.type !== 'router' || seen.has(served.shape)) continue;
-    seen.add(served.shape);
-    yield served;
-  }
-}

@@ -22,6 +22,8 @@ export interface MeshFindings {
   readonly patches: readonly PatchCount[];
   /** Objects of the cluster that take effect only in part, by `Kind/namespace/name`. */
   readonly warnings: ReadonlyMap<string, ObjectWarning>;
+  /** Whether other replicas may know of a diagnostic that it does not hold. */
+  readonly dependsOnReplicas: boolean;
   /** CUSTOM policies that refuse all they match. */
   readonly policiesWithoutProvider: number;
   /** Pods that endpoints name and that are not known yet. */
@@ -35,6 +37,8 @@ export interface DiagnosticsSources {
   readonly state: MeshState;
   readonly nodes: () => Iterable<ServedProxy>;
   readonly connectedVersions: () => Iterable<string>;
+  /** Whether no other replica serves proxies; absent: there is none. */
+  readonly isOnlyReplica?: () => boolean;
   /** Told after each look. */
   readonly found: (findings: MeshFindings) => void;
 }
@@ -44,17 +48,20 @@ const restFactor = 9;
 const longestRestMs = 5_000;
 /** A change waits so long for others, or for somebody who asks: scrapes come every 15 s or more. */
 const unaskedMs = 5_000;
+/** While a diagnostic depends on which replicas there are, which changes without a change of the mesh. */
+const replicasMs = 30_000;
 /** How long a scrape waits for a look that is due or going on; then it says what was found before. */
 const longestWaitMs = 3_000;
 
 type Phase =
   | { readonly at: 'rest' }
-  | { readonly at: 'due'; readonly timer: NodeJS.Timeout }
+  | { readonly at: 'due'; readonly timer: NodeJS.Timeout; readonly inMs: number }
   | { readonly at: 'looking'; readonly again: boolean };
 
 export class MeshDiagnostics {
   readonly #sources: DiagnosticsSources;
   #phase: Phase = { at: 'rest' };
+  #dependsOnReplicas = false;
   /** Looks that were begun. */
   #begun = 0;
   /** What the last one took of the program's time. */
@@ -74,7 +81,10 @@ export class MeshDiagnostics {
 
   /** Something may be another now. Called for each response that is sent: almost always it is known already. */
   stale(): void {
-    if (this.#phase.at === 'due') return;
+    if (this.#phase.at === 'due') {
+      if (this.#phase.inMs > unaskedMs) this.#hasten(this.#phase.timer, unaskedMs);
+      return;
+    }
     if (this.#phase.at === 'looking') this.#phase = { at: 'looking', again: true };
     else this.#makeDue(unaskedMs);
   }
@@ -87,12 +97,13 @@ export class MeshDiagnostics {
   async settled(): Promise<void> {
     const { context, configs } = this.#sources.state;
     if (this.#seen?.context !== context || this.#seen?.configs !== configs.set) this.stale();
-    if (this.#phase.at !== 'rest') {
+    const isStale = this.#phase.at === 'looking' || (this.#phase.at === 'due' && this.#phase.inMs <= unaskedMs);
+    if (isStale) {
       // A mesh that changes all the time is always due again: one look at it as it is now is enough.
       const wanted = this.#phase.at === 'looking' && !this.#phase.again ? this.#begun : this.#begun + 1;
       const until = performance.now() + longestWaitMs;
       while (!this.#isEnded(wanted) && performance.now() < until) {
-        if (this.#phase.at === 'due') this.#hasten(this.#phase.timer);
+        if (this.#phase.at === 'due') this.#hasten(this.#phase.timer, 0);
         await Promise.race([this.#ended.promise, sleep(until - performance.now(), undefined, { ref: false })]);
       }
     }
@@ -105,13 +116,13 @@ export class MeshDiagnostics {
 
   #makeDue(inMs: number): void {
     const timer = setTimeout(() => this.#begin(), Math.max(inMs, this.#mayBeginAt - performance.now())).unref();
-    this.#phase = { at: 'due', timer };
+    this.#phase = { at: 'due', timer, inMs };
   }
 
-  /** Brings the look that is due nearer: somebody waits for it. */
-  #hasten(timer: NodeJS.Timeout): void {
+  /** Starts the next look earlier. */
+  #hasten(timer: NodeJS.Timeout, inMs: number): void {
     clearTimeout(timer);
-    this.#makeDue(0);
+    this.#makeDue(inMs);
   }
 
   #begin(): void {
@@ -130,6 +141,7 @@ export class MeshDiagnostics {
     try {
       const { done, value } = this.#look!.next();
       if (done !== true) return true;
+      this.#dependsOnReplicas = value.dependsOnReplicas;
       this.#sources.found(value);
       this.#failure = undefined;
     } catch (error) {
@@ -149,13 +161,14 @@ export class MeshDiagnostics {
     this.#ended.resolve();
     this.#ended = Promise.withResolvers<void>();
     if (again) this.#makeDue(unaskedMs);
+    else if (this.#dependsOnReplicas) this.#makeDue(replicasMs);
   }
 }
 
-function* lookThrough({ state, nodes, connectedVersions }: DiagnosticsSources): Steps<MeshFindings> {
+function* lookThrough({ state, nodes, connectedVersions, isOnlyReplica }: DiagnosticsSources): Steps<MeshFindings> {
   const { context, configs } = state;
   const status: PushStatus = yield* statusInPieces(state, nodes());
-  const warnings = yield* objectWarnings(status, configs);
+  const warnings = yield* objectWarnings(status, configs, isOnlyReplica?.());
   const patches: PatchCount[] = [];
   for (const filter of configs.set.EnvoyFilter) {
     patches.push(...patchCounts(filter));
@@ -176,6 +189,7 @@ function* lookThrough({ state, nodes, connectedVersions }: DiagnosticsSources): 
     rejectedServers: Object.keys(status.pilot_gateway_servers_rejected ?? {}),
     patches,
     warnings,
+    dependsOnReplicas: Object.values(status.pilot_config_warnings ?? {}).some(({ isOfReplica }) => isOfReplica),
     policiesWithoutProvider,
     ...state.registries.counts,
     versions,

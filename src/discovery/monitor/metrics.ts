@@ -25,6 +25,8 @@ export interface MetricsOptions {
   readonly nodes?: () => Iterable<MeshNode>;
   /** To be told of all objects of a cluster that take effect only in part, after each look at the mesh. */
   readonly warned?: (warnings: MeshFindings['warnings']) => void;
+  /** Whether no other replica serves proxies; absent: there is none. */
+  readonly isOnlyReplica?: () => boolean;
   /** Objects of a cluster that exceed what their namespace may take in memory; absent: no cluster is followed. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
@@ -102,6 +104,10 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#diagnostics.stale();
   }
 
+  replicasChanged(): void {
+    this.#diagnostics.stale();
+  }
+
   pushFinished(): void {
     this.#diagnostics.stale();
   }
@@ -127,7 +133,7 @@ export class DiscoveryMetrics extends XdsMetrics {
   }
 
   #addMesh(connected: Gauge<'version'>): MeshDiagnostics {
-    const { state, connectedVersions, nodes = () => [], warned } = this.#options;
+    const { state, connectedVersions, nodes = () => [], warned, isOnlyReplica } = this.#options;
     this.#gaugeOf('pilot_services', 'Services of all registries', () => state.context?.services.length ?? 0);
     this.#gaugeOf(
       'pilot_objects_beyond_export_limit',
@@ -163,7 +169,7 @@ export class DiscoveryMetrics extends XdsMetrics {
       for (const { count, ...labels } of found.patches) patches.set(labels, count);
       if (state.context !== undefined) warned?.(found.warnings);
     };
-    return new MeshDiagnostics({ state, nodes, connectedVersions, found });
+    return new MeshDiagnostics({ state, nodes, connectedVersions, found, ...(isOnlyReplica && { isOnlyReplica }) });
   }
 
   /** By kind alone: namespaces may be thousands. */

@@ -20,8 +20,9 @@ const reasons: Readonly<Record<string, string>> = {
   pilot_default_endpoints_replaced: 'AddressFamilyReplaced',
   pilot_jwks_sources_rejected: 'LimitExceeded',
   pilot_destrule_subsets_beyond_limit: 'LimitExceeded',
-  pilot_duplicate_envoy_clusters: 'DuplicateHost',
   pilot_config_warnings: 'ConfigWarning',
+  // A code says more about the same host.
+  pilot_duplicate_envoy_clusters: 'DuplicateHost',
 };
 
 /** Diagnostics of one object that its status lists. */
@@ -29,15 +30,21 @@ const maxTexts = 5;
 /** Characters of a status' message. */
 const maxMessageLength = 1_024;
 
-/** By `Kind/namespace/name`, of objects of the cluster. The reason is that of the first diagnostic. */
+/**
+ * By `Kind/namespace/name`, of objects of the cluster. The reason is that of the first diagnostic.
+ *
+ * @param isOnlyReplica whether no other replica serves proxies: otherwise diagnostics that need all proxies of the mesh are left out
+ */
 export function* objectWarnings(
   status: PushStatus,
   { byKey }: Pick<ConfigSnapshot, 'byKey'>,
+  isOnlyReplica = true,
 ): Steps<ReadonlyMap<string, ObjectWarning>> {
   const found = new Map<string, { readonly reason: string; readonly generation: number; readonly texts: string[] }>();
   for (const [metric, reason] of Object.entries(reasons)) {
-    for (const { objects = [], message, code } of Object.values(status[metric] ?? {})) {
+    for (const { objects = [], message, code, isOfReplica } of Object.values(status[metric] ?? {})) {
       yield;
+      if (isOfReplica && !isOnlyReplica) continue;
       for (const key of objects) {
         const config = byKey.get(key);
         const generation = config && generationOf(config);

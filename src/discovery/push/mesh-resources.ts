@@ -21,6 +21,7 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
+import type { ObjectReading } from '../kubernetes/referenced-objects.ts';
 import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
 import type { Publication, PublishedContext } from './mesh-state.ts';
@@ -37,11 +38,16 @@ export interface MeshResourcesOptions {
   readonly secretAccess?: SecretReaders;
   /** Is told which Secrets and ConfigMaps a node asks for and may have; of a node that has closed, none. */
   readonly credentialsWanted?: (node: object, references: readonly CredentialReference[]) => void;
+  /** What is known of an object; absent: the objects of the context are all that there are. */
+  readonly readingOf?: (reference: CredentialReference) => ObjectReading;
   /** Told of what clients reject, and of what they take after that. */
   readonly rejections?: RejectionListener;
   /** Told once of what a node (by its id) should do and cannot. */
   readonly warn?: (node: string, message: string) => void;
 }
+
+/** What the control plane knows of a Secret or ConfigMap for one client. `denied`: the client may not have it, so it is not looked up. */
+export type CredentialReading = ObjectReading | 'denied';
 
 /** Nothing is told of whoever rejects nothing. */
 export interface RejectionListener {
@@ -267,6 +273,20 @@ export class MeshNode implements NodeResources {
       this,
       [...names].flatMap((name) => referencesOfCredential(name, configNamespace)),
     );
+  }
+
+  /** What is known of the object of a credential's resource name; `undefined`: what the context has. */
+  credentialReading(name: string): CredentialReading | undefined {
+    if (this.#permittedByNamespace([name]).length === 0) return 'denied';
+    const { secretAccess, readingOf } = this.#options;
+    const needsAccess = secretAccess !== undefined && this.#about.account !== undefined;
+    if (needsAccess && withoutSecrets([name]).length === 0) {
+      if (this.#reader?.isAnswered !== true) return 'unread';
+      if (!this.#reader.isAllowed) return 'denied';
+    }
+    if (readingOf === undefined) return undefined;
+    const readings = referencesOfCredential(name, this.proxy.configNamespace).map(readingOf);
+    return (['unread', 'present', 'refused'] as const).find((one) => readings.includes(one)) ?? 'absent';
   }
 
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[] {

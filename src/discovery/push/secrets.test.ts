@@ -197,6 +197,23 @@ describe('where an API server says who may have Secrets', () => {
     wanted.splice(0);
   });
 
+  it('whether a Secret exists is known only for a client that the API server allows to have it', () => {
+    const nobody = gateway({});
+    const node = gateway({ verifiedIdentity });
+    const name = 'kubernetes://one';
+    expect([nobody, node].map((one) => one.credentialReading(name))).toEqual(['denied', 'unread']);
+    namesOf(node);
+    expect(node.credentialReading(name)).toBe('unread');
+    access.adopt('edge/front', false);
+    expect(node.credentialReading(name)).toBe('denied');
+    expect(node.credentialReading('configmap://ca-cacert')).toBeUndefined();
+    expect(node.credentialReading('kubernetes://other/one')).toBe('denied');
+    access.adopt('edge/front', true);
+    expect(node.credentialReading(name)).toBeUndefined();
+    node.close();
+    wanted.splice(0);
+  });
+
   it('an answer does not outlive the proxies of an account, nor comes one too late', () => {
     const [first, second] = [gateway({ verifiedIdentity }), gateway({ verifiedIdentity })];
     namesOf(first);

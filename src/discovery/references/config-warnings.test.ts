@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { givenPlane } from '../../../test/fixtures/given-plane.ts';
-import { faultyObjects } from '../../../test/fixtures/objects-with-warnings.ts';
+import { type FaultyObjects, faultyObjects } from '../../../test/fixtures/objects-with-warnings.ts';
 import { defaultMeshConfig } from '../../model/mesh/mesh-config.ts';
+import { listenerType } from '../../networking/index.ts';
 import { warningTable } from '../../runtime/errors.ts';
 import { packageRoot } from '../../runtime/package-root.ts';
 import { validateFiles } from '../config/validate-files.ts';
@@ -35,8 +36,17 @@ async function validated(
     }));
 }
 
-function served(yaml: string): Found[] {
-  const found = statusOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {};
+/** @param gateway labels of a gateway that is connected and served */
+function served(yaml: string, gateway?: FaultyObjects['gateway']): Found[] {
+  const plane = givenPlane(yaml);
+  if (gateway !== undefined) {
+    const metadata = { NAMESPACE: 'shop', LABELS: gateway };
+    const verifiedIdentity = 'spiffe://cluster.local/ns/shop/sa/edge';
+    const id = 'router~10.0.0.9~edge.shop~shop.svc.cluster.local';
+    plane.connect({ id, cluster: 'edge', metadata, verifiedIdentity }, []);
+    for (const node of plane.resources.nodes) node.get(listenerType, '*');
+  }
+  const found = statusOf(plane.state, plane.resources.nodes).pilot_config_warnings ?? {};
   const short = (key: string): string => key.replace(/\/.*\//, '/');
   return Object.values(found).map(({ code = '', objects = [], field = '', other }) => ({
     ...{ code, object: short(objects[0]!), field },
@@ -45,14 +55,15 @@ function served(yaml: string): Found[] {
 }
 
 it.each(faultyObjects)('$code: validate and push_status report $fault, with both places', async (row) => {
-  const { code, yaml, object, field, other, isOfFilesOnly } = row;
+  const { code, yaml, object, field, other, gateway } = row;
   const expected = { code, object, field, other };
   const [warning, ...more] = await validated(yaml);
   expect(more).toEqual([]);
   expect(warning).toMatchObject(expected);
   expect(lineOf(yaml, warning!.line)).toBeLessThanOrEqual(warning!.line);
   if (other !== undefined) expect(warning!.otherLine).toBeGreaterThan(0);
-  expect(served(yaml)).toEqual(isOfFilesOnly ? [] : [expected]);
+  expect(served(yaml, gateway)).toEqual([expected]);
+  if (gateway !== undefined) expect(served(yaml)).toEqual([]);
 
   /** First line of the document of a line. */
   function lineOf(text: string, line: number): number {
@@ -62,11 +73,11 @@ it.each(faultyObjects)('$code: validate and push_status report $fault, with both
 
 it.each(faultyObjects)(
   '$code: neither reports anything when the fault is corrected',
-  async ({ yaml, fix: [wrong, right] }) => {
+  async ({ yaml, gateway, fix: [wrong, right] }) => {
     expect(yaml).toContain(wrong);
     const mended = yaml.replace(wrong, right);
     expect(await validated(mended)).toEqual([]);
-    expect(served(mended)).toEqual([]);
+    expect(served(mended, gateway)).toEqual([]);
   },
 );
 

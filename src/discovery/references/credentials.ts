@@ -1,45 +1,65 @@
 /**
- * Secrets and ConfigMaps that TLS settings name exist (spec/discovery.md §8.7). A control plane reports that at the gateways that are connected: it
- * reads only objects that something names to it.
+ * Secrets and ConfigMaps that TLS settings name exist (spec/discovery.md §8.7), among files. A control plane has only the objects that
+ * proxies request: `src/discovery/monitor/proxy-warnings.ts`.
  */
+import { onceFor } from '../../model/collections/once-for.ts';
 import { type Config, configKeyText, fieldText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { Gateway } from '../../model/kinds/gateway.ts';
 import {
   type CredentialName,
   credentialsOfServer,
   parseCredentialName,
   rootsObjectName,
 } from '../../networking/secrets/credential-name.ts';
-import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from './config-warning.ts';
+import {
+  type CheckSources,
+  type ConfigCheck,
+  type ConfigWarning,
+  isWritten,
+  type ObjectPlace,
+} from './config-warning.ts';
 
 export const checkCredentials: ConfigCheck = function* (sources) {
   const { configs } = sources;
   const names = namesOf(configs);
-  const written = new Map(configs.KubernetesGateway.map((one) => [`${one.namespace}/${one.name}`, one]));
   for (const config of configs.Gateway) {
     yield undefined;
     for (const [index, { tls }] of config.spec.servers.entries()) {
       for (const resource of tls === undefined ? [] : credentialsOfServer(tls)) {
         const named = parseCredentialName(resource, config.namespace);
         if (named === undefined) continue;
-        const origin = config.madeOf?.[`servers[${index}]`]?.[0];
-        const gateway = origin && written.get(`${origin.key.namespace}/${origin.key.name}`);
-        const place = gateway
-          ? {
-              config: gateway,
-              field: `${fieldText(origin.path ?? ['spec'])}.tls.certificateRefs`,
-            }
-          : { config: config as Config, field: `spec.servers[${index}].tls` };
-        if (!gateway && !isWritten(config)) continue;
-        yield warningOf(place, named, isCertain(resource, gateway), names, sources);
+        const place = credentialPlace(config, index, configs);
+        if (place !== undefined) yield warningOf(place, named, isCertain(resource, place.config), names, sources);
       }
     }
   }
 };
 
+/** Where a server's credentials are written; `undefined` if no written object has them. */
+export function credentialPlace(
+  config: Config<Gateway>,
+  index: number,
+  { KubernetesGateway }: Pick<ConfigSet, 'KubernetesGateway'>,
+): Required<ObjectPlace> | undefined {
+  const origin = config.madeOf?.[`servers[${index}]`]?.[0];
+  const gateway = origin && byName(KubernetesGateway).get(`${origin.key.namespace}/${origin.key.name}`);
+  if (gateway) return { config: gateway, field: `${fieldText(origin.path ?? ['spec'])}.tls.certificateRefs` };
+  return isWritten(config) ? { config, field: `spec.servers[${index}].tls` } : undefined;
+}
+
+const byName = onceFor(
+  (gateways: readonly Config[]) => new Map(gateways.map((one) => [`${one.namespace}/${one.name}`, one])),
+);
+
+/** The text of a warning about an object that does not exist. */
+export function absentCredentialText(object: string, advice: string): string {
+  return `there is no ${object}, so TLS connections to the server fail: ${advice}`;
+}
+
 /** Whether the namespace of the object is known: without one in the name, it is that of the gateway's workload. */
-function isCertain(resource: string, kubernetesGateway: Config | undefined): boolean {
-  return kubernetesGateway !== undefined || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
+function isCertain(resource: string, { kind }: Config): boolean {
+  return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
 }
 
 interface Names {
@@ -75,6 +95,6 @@ function warningOf(
     : "create it in the namespace of the gateway's workload, or correct the name";
   return {
     ...{ code: 'CREDENTIAL_NOT_FOUND', ...place },
-    message: `there is no ${kind} ${where}, so TLS connections to the server fail: ${advice}`,
+    message: absentCredentialText(`${kind} ${where}`, advice),
   };
 }

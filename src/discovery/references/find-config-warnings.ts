@@ -8,6 +8,7 @@ import { checkDelegates } from './delegates.ts';
 import { checkDestinations } from './destinations.ts';
 import { checkFailover } from './failover.ts';
 import { checkGatewaysOfRoutes } from './gateways-of-routes.ts';
+import { checkHostNameEndpoints } from './host-name-endpoints.ts';
 import type { KnownObjects } from './known-objects.ts';
 import { checkMergedRules } from './merged-rules.ts';
 import { MeshHosts } from './mesh-hosts.ts';
@@ -16,6 +17,7 @@ import { checkNetworks } from './networks-without-gateway.ts';
 import { checkPeerPorts } from './peer-ports.ts';
 import { checkPortNames } from './port-names.ts';
 import { checkProviders } from './providers.ts';
+import { checkRoutedHosts } from './routed-hosts.ts';
 import { checkRuleTargets } from './rule-targets.ts';
 import { checkSelectors } from './selectors.ts';
 import { checkServiceAccounts } from './service-accounts.ts';
@@ -27,7 +29,7 @@ const checks: readonly ConfigCheck[] = [
   ...[checkDestinations, checkRuleTargets, checkGatewaysOfRoutes, checkDelegates, checkShadowedRoutes],
   ...[checkMergedRules, checkPortNames, checkServiceAddresses, checkFailover, checkSharedCertificates],
   ...[checkPeerPorts, checkMutualTls, checkSelectors, checkServiceAccounts, checkProviders],
-  ...[checkCredentials, checkNetworks, checkSharedHosts],
+  ...[checkCredentials, checkNetworks, checkSharedHosts, checkHostNameEndpoints, checkRoutedHosts],
 ];
 
 /** Yields `undefined` after each object that was looked at, for callers that rest. */

@@ -11,6 +11,8 @@ export type ReferencedKind =
   | ('Secret' | 'ConfigMap' | 'Pod' | 'ExtensionProvider' | 'GatewayClass' | 'NetworkGateway');
 
 export interface KnownObjects {
+  /** Files describe what is to run; a control plane knows what runs now. */
+  readonly areOfFiles: boolean;
   /**
    * Whether an object that is not among the configs does not exist.
    *
@@ -24,6 +26,7 @@ export interface KnownObjects {
  * knows workloads of its own cluster only.
  */
 export class ObjectsOfControlPlane implements KnownObjects {
+  readonly areOfFiles = false;
   readonly #namespacesWithPods: ReadonlySet<string>;
 
   constructor({ Pod }: Pick<ConfigSet, 'Pod'>, { services }: Pick<PushContext, 'services'>) {
@@ -32,8 +35,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
   }
 
   isComplete(kind: ReferencedKind, namespace = ''): boolean {
-    // Without a gateway a network is reached directly, as configured; of files the settings may be missing.
-    if (kind === 'Secret' || kind === 'ConfigMap' || kind === 'NetworkGateway') return false;
+    if (kind === 'Secret' || kind === 'ConfigMap') return false;
     if (kind !== 'Pod') return true;
     return namespace === '' ? this.#namespacesWithPods.size > 0 : this.#namespacesWithPods.has(namespace);
   }
@@ -44,6 +46,7 @@ export class ObjectsOfControlPlane implements KnownObjects {
  * checked are noted.
  */
 export class ObjectsOfFiles implements KnownObjects {
+  readonly areOfFiles = true;
   readonly #known = new Set<string>();
   readonly #namespaces = new Set<string>();
   readonly #unchecked = new Set<string>();

@@ -2,14 +2,19 @@
 import type { Config } from '../../model/config/config.ts';
 import { isWildcard } from '../../model/fields/hostname.ts';
 import type { DestinationRule } from '../../model/kinds/destination-rule.ts';
-import { isSelected } from '../../model/services/label-match.ts';
+import type { KubernetesService } from '../../model/kinds/kubernetes/service.ts';
+import { isSelected, LabelIndex } from '../../model/services/label-match.ts';
 import type { Service } from '../../model/services/service.ts';
 import { exportSet, isExportedTo } from '../../model/services/visibility.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from './config-warning.ts';
+import { destinationsOf } from './destinations.ts';
+import { objectOfService } from './known-objects.ts';
 
 export const checkRuleTargets: ConfigCheck = function* (sources) {
   const { context, configs, hosts } = sources;
   const labelsOf = new Map<string, EndpointLabels>();
+  const pods = new PodsOfServices(configs);
+  const routed = yield* routedSubsets(sources);
   for (const config of configs.DestinationRule) {
     yield undefined;
     if (!isWritten(config)) continue;
@@ -24,10 +29,9 @@ export const checkRuleTargets: ConfigCheck = function* (sources) {
     yield unapplied(config, services, sources);
     yield* missingPorts(config, services);
     if (services.length === 0) continue;
-    const labels =
-      labelsOf.get(host) ?? new EndpointLabels(services, { endpointsOf: (...about) => context.endpointsOf(...about) });
+    const labels = labelsOf.get(host) ?? labelsOfHost(services, context, pods);
     labelsOf.set(host, labels);
-    yield* emptySubsets(config, services, labels);
+    yield* emptySubsets(config, services, labels, (name) => routed.has(`${host} ${name}`));
   }
 };
 
@@ -78,10 +82,12 @@ function* emptySubsets(
   config: Config<DestinationRule>,
   services: readonly Service[],
   labels: EndpointLabels,
+  isRouted: (subset: string) => boolean,
 ): Generator<ConfigWarning | undefined> {
   for (const [index, { name, labels: wanted = {} }] of (config.spec.subsets ?? []).entries()) {
     yield undefined;
-    if (labels.isSelectedBy(wanted)) continue;
+    // Pods of the files alone may be a part of those that run.
+    if (labels.isSelectedBy(wanted) || (labels.areOfPods && !isRouted(name))) continue;
     const text = Object.entries(wanted)
       .map(([key, value]) => `${key}=${value}`)
       .join(', ');
@@ -94,21 +100,75 @@ function* emptySubsets(
 
 type Labels = Readonly<Record<string, string>>;
 
-/** The different labels of a host's endpoints. */
+/** Labels of the endpoints of a host; without any, of the Pods that its Services select. */
+function labelsOfHost(
+  services: readonly Service[],
+  context: CheckSources['context'],
+  pods: PodsOfServices,
+): EndpointLabels {
+  const namespaces = new Set(services.map(({ namespace }) => namespace));
+  const endpoints = [...namespaces].flatMap((namespace) => context.endpointsOf(services[0]!.hostname, namespace));
+  const labels =
+    endpoints.length > 0 ? endpoints.map((one) => one.labels) : services.flatMap((one) => pods.labelsOf(one));
+  return new EndpointLabels(labels, endpoints.length === 0);
+}
+
+/** `host subset` of all destinations. */
+function* routedSubsets({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const { namespace, spec } of configs.VirtualService) {
+    yield undefined;
+    for (const { destination } of destinationsOf(spec))
+      if (destination.subset)
+        found.add(`${context.hostNames.qualified(destination.host, namespace)} ${destination.subset}`);
+  }
+  return found;
+}
+
+/** The Pods that Services select. */
+class PodsOfServices {
+  readonly #configs: Pick<CheckSources['configs'], 'Pod' | 'Service' | 'ServiceEntry'>;
+  #byNamespace: ReadonlyMap<string, LabelIndex<Config>> | undefined;
+
+  constructor(configs: Pick<CheckSources['configs'], 'Pod' | 'Service' | 'ServiceEntry'>) {
+    this.#configs = configs;
+  }
+
+  labelsOf(service: Service): readonly Labels[] {
+    const config = service.origin.kind === 'Service' ? objectOfService(service, this.#configs) : undefined;
+    const { selector = {} } = (config?.spec as KubernetesService | undefined)?.spec ?? {};
+    if (config === undefined || Object.keys(selector).length === 0) return [];
+    this.#byNamespace ??= indexed(this.#configs.Pod);
+    return (this.#byNamespace.get(config.namespace)?.selectedBy(selector) ?? []).map(({ labels }) => labels);
+  }
+}
+
+function indexed(pods: readonly Config[]): ReadonlyMap<string, LabelIndex<Config>> {
+  const found = new Map<string, LabelIndex<Config>>();
+  for (const pod of pods) {
+    const own = found.get(pod.namespace) ?? new LabelIndex<Config>();
+    found.set(pod.namespace, own);
+    own.put(pod.name, pod);
+  }
+  return found;
+}
+
+/** The different labels of a host's workloads. */
 class EndpointLabels {
   readonly #sets: ReadonlyMap<string, Labels>;
   readonly #pairs = new Set<string>();
+  /** No endpoint is known. */
+  readonly areOfPods: boolean;
 
-  constructor(services: readonly Service[], { endpointsOf }: Pick<CheckSources['context'], 'endpointsOf'>) {
-    const namespaces = new Set(services.map(({ namespace }) => namespace));
-    const endpoints = [...namespaces].flatMap((namespace) => endpointsOf(services[0]!.hostname, namespace));
-    const distinct = new Set(endpoints.map(({ labels }) => labels));
+  constructor(all: readonly Labels[], areOfPods: boolean) {
+    this.areOfPods = areOfPods;
+    const distinct = new Set(all);
     this.#sets = new Map([...distinct].map((labels) => [JSON.stringify(Object.entries(labels).sort()), labels]));
     for (const labels of this.#sets.values())
       for (const [key, value] of Object.entries(labels)) this.#pairs.add(`${key}=${value}`);
   }
 
-  /** Without any endpoint the workloads may be elsewhere, or not started. */
+  /** Without any of them the workloads may be elsewhere, or not started. */
   isSelectedBy(wanted: Labels): boolean {
     if (this.#sets.size === 0) return true;
     const pairs = Object.entries(wanted);

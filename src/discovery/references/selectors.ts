@@ -1,8 +1,10 @@
 /** Selectors of policies and Sidecars: workloads that have the labels, and objects that select the same ones. */
 import type { Config } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
+import type { KubernetesService } from '../../model/kinds/kubernetes/service.ts';
 import { LabelIndex } from '../../model/services/label-match.ts';
 import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from './config-warning.ts';
+import { objectOfService } from './known-objects.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -54,7 +56,25 @@ export const checkSelectors: ConfigCheck = function* (sources) {
       if (selector !== undefined) yield unmatched(config, selector, workloads, sources);
     }
   }
+  // Where workloads run, a Service without any is usual: a Deployment that is scaled to zero.
+  if (sources.known.areOfFiles) yield* servicesWithoutPods(workloads, sources);
 };
+
+function* servicesWithoutPods(workloads: Workloads, sources: CheckSources): Generator<ConfigWarning | undefined> {
+  const { context, configs } = sources;
+  for (const service of context.services) {
+    yield undefined;
+    const config = service.origin.kind === 'Service' ? objectOfService(service, configs) : undefined;
+    const { selector: labels } = (config?.spec as KubernetesService | undefined)?.spec ?? {};
+    if (config === undefined || !isWritten(config) || labels === undefined) continue;
+    if (context.endpointsOf(service.hostname, service.namespace).length > 0) continue;
+    const found = unmatched(config, { field: 'spec.selector', labels }, workloads, sources);
+    yield found && {
+      ...found,
+      message: `no workload of namespace ${config.namespace} has the labels ${labelsText(labels)}, so requests for ${service.hostname} fail (503): correct the selector, or the labels of the pods`,
+    };
+  }
+}
 
 function hasTargets({ spec }: Config<never>): boolean {
   return ((spec as { targetRefs?: readonly unknown[] }).targetRefs ?? []).length > 0;
@@ -94,14 +114,17 @@ function unmatched(
   const namespace = isForMesh ? '' : config.namespace;
   if (!known.isComplete('Pod', namespace)) return undefined;
   if (workloads.get(namespace)?.selectsAny(labels)) return undefined;
-  const text = Object.entries(labels)
-    .map(([key, value]) => `${key}=${value}`)
-    .join(', ');
   const where = isForMesh ? 'of the mesh' : `of namespace ${config.namespace}`;
   return {
     ...{ code: 'WORKLOAD_NOT_FOUND', config, field },
-    message: `no workload ${where} has the labels ${text}, so the object has no effect: correct the labels, or the labels of the pods`,
+    message: `no workload ${where} has the labels ${labelsText(labels)}, so the object has no effect: correct the labels, or the labels of the pods`,
   };
+}
+
+function labelsText(labels: Labels): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ');
 }
 
 function conflict(config: Config, other: Config, selector: Selector | undefined): ConfigWarning {

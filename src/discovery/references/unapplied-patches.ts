@@ -1,6 +1,7 @@
 /**
  * Patches of EnvoyFilters that match nothing at the gateways and sidecars that files describe (spec/discovery.md §8.9): the resources of these are
- * generated. For `validate`; a control plane counts what became of the patches at its proxies (`pilot_envoy_filter_status`).
+ * generated. For `validate`; a control plane knows what became of the patches at its proxies
+ * (`src/discovery/monitor/proxy-warnings.ts`).
  */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../model/config/config.ts';
@@ -20,7 +21,6 @@ const maxProxies = 16;
 
 /** Contexts of which the files say all that is generated: what a sidecar takes depends on its workload. */
 const checkedContexts: readonly string[] = ['GATEWAY', 'SIDECAR_OUTBOUND'];
-/** Sent to proxies in other ways than listeners, routes and clusters. */
 const otherTargets: readonly string[] = ['BOOTSTRAP', 'EXTENSION_CONFIG'];
 
 export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<ConfigWarning> {
@@ -37,17 +37,28 @@ export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<Confi
       const field = `spec.configPatches[${index}]`;
       const message =
         problem === undefined
-          ? `matches nothing at the ${patch.match.context === 'GATEWAY' ? 'gateways' : 'sidecars'} of these files, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`
+          ? unappliedText(`the ${patch.match.context === 'GATEWAY' ? 'gateways' : 'sidecars'} of these files`)
           : `cannot be applied: ${problem}`;
       yield { code: 'PATCH_NOT_APPLIED', config, field, message };
     }
   }
 }
 
-function isChecked({ applyTo, match }: EnvoyPatch): boolean {
+/** @param proxies the proxies at which it matches nothing, as a noun phrase */
+export function unappliedText(proxies: string): string {
+  return `matches nothing at ${proxies}, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`;
+}
+
+/** Whether the patch reaches proxies in other ways than in listeners, routes and clusters. */
+export function hasOtherDelivery({ applyTo }: EnvoyPatch): boolean {
+  return otherTargets.includes(applyTo);
+}
+
+function isChecked(patch: EnvoyPatch): boolean {
+  const { match } = patch;
   const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
   const isForAll = proxyVersion === '' && Object.keys(metadata).length === 0;
-  return isForAll && checkedContexts.includes(match.context) && !otherTargets.includes(applyTo);
+  return isForAll && checkedContexts.includes(match.context) && !hasOtherDelivery(patch);
 }
 
 interface GivenProxy {

@@ -18,6 +18,7 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Origin } from '../inputs/message-origin.ts';
 import { PatchFailure } from './merge-messages.ts';
+import { recordTried } from './status.ts';
 import { withoutWasm } from './without-wasm.ts';
 
 /** Where in a proxy something is patched. */
@@ -40,7 +41,10 @@ export interface PatchSet {
   readonly nodeType: NodeType;
   /** Objects whose Wasm code is kept from the proxy, because its Envoy cannot run it. */
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
+  /** For generators of the target's resources: records that the patches were tried. */
   of(target: PatchTarget): readonly HeldPatch[];
+  /** Of every target, without a record. */
+  readonly all: readonly HeldPatch[];
 }
 
 /** Undefined where nothing is patched. */
@@ -59,7 +63,9 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
 /** Whether what is of a target is patched by the same patches of two sets. */
 export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
   if (a === b) return true;
-  const [ofA, ofB] = [a, b].map((set) => (set?.of(target) ?? []).map(({ patch }) => patch));
+  const [ofA, ofB] = [a, b].map((set) =>
+    (set?.all ?? []).filter(({ patch }) => patch.applyTo === target).map(({ patch }) => patch),
+  );
   return sameItems(ofA!, ofB!);
 }
 
@@ -94,7 +100,12 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
   const set: PatchSet = {
     nodeType: type,
     withheldFrom: [...withheldFrom],
-    of: (target) => byTarget.get(target) ?? [],
+    of: (target) => {
+      const patches = byTarget.get(target) ?? [];
+      recordTried(patches);
+      return patches;
+    },
+    all: holding,
   };
   known.set(text, set);
   return set;

@@ -14,11 +14,22 @@ export interface PatchStatus {
 }
 
 const statuses = new WeakMap<EnvoyPatch, PatchStatus>();
+const tried = new WeakSet<EnvoyPatch>();
 const untried: PatchStatus = { applied: false };
 
 /** Status of a patch; one that met nothing yet is not applied, and has no problem. */
 export function patchStatus(patch: EnvoyPatch): PatchStatus {
   return statuses.get(patch) ?? untried;
+}
+
+/** Records that the resources of a proxy were generated with the patches, whether or not they matched anything. */
+export function recordTried(patches: readonly HeldPatch[]): void {
+  for (const { written } of patches) tried.add(written);
+}
+
+/** Whether resources that the patch may change were generated with it. Before that, it is unknown whether it matches anything. */
+export function wasTried(patch: EnvoyPatch): boolean {
+  return tried.has(patch);
 }
 
 /** What a patch makes; what was there before when it cannot be applied, which is noted. */

@@ -79,7 +79,7 @@ describe('secrets by name', () => {
       object('ConfigMap', 'edge/ca', { 'ca.crt': authority.certificate }),
     );
     expect(answered(push, name)).toEqual({});
-    expect(unservedCredential(name, 'edge', push)).toMatch(reason);
+    expect(unservedCredential(name, 'edge', push)?.text).toMatch(reason);
     expect(unservedCredential('kubernetes://web', 'edge', push)).toBeUndefined();
   });
 

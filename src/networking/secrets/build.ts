@@ -43,17 +43,28 @@ export function buildSecrets(
   });
 }
 
-/** Why a name is not answered for proxies of a namespace, as a sentence for people; undefined when it is. */
-export function unservedCredential(name: string, namespace: string, push: Credentials): string | undefined {
+export interface UnservedCredential {
+  /** `absent` and `content` depend on the object; the others are decided without it. */
+  readonly cause: 'name' | 'grant' | 'absent' | 'content';
+  /** A sentence for the author. */
+  readonly text: string;
+}
+
+/** Why a name is not served to proxies of a namespace; `undefined` if it is. */
+export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
   const asked = parseCredentialName(name, namespace);
-  if (asked === undefined) return 'is not the name of a credential: kubernetes://NAME or configmap://NAME';
+  if (asked === undefined)
+    return { cause: 'name', text: 'is not the name of a credential: kubernetes://NAME or configmap://NAME' };
   if (!mayServe(asked, namespace, push)) {
-    return `is of namespace ${asked.namespace}, which grants it to no Gateway of ${namespace} (ReferenceGrant)`;
+    const text = `is of namespace ${asked.namespace}, which grants it to no Gateway of ${namespace} (ReferenceGrant)`;
+    return { cause: 'grant', text };
   }
   const found = objectOf(asked, push, namespace);
-  if (found === undefined) return `there is no ${asked.kind} ${asked.namespace}/${asked.name}`;
+  if (found === undefined)
+    return { cause: 'absent', text: `there is no ${asked.kind} ${asked.namespace}/${asked.name}` };
   const mistake = mistakeIn(found, asked.roots);
-  return mistake === undefined ? undefined : `${found.config.kind} ${asked.namespace}/${found.config.name} ${mistake}`;
+  if (mistake === undefined) return undefined;
+  return { cause: 'content', text: `${found.config.kind} ${asked.namespace}/${found.config.name} ${mistake}` };
 }
 
 const mistakes = new WeakMap<object, Map<boolean, string | undefined>>();

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { validateFiles } from './validate-files.ts';
+import { validateFiles } from '../config/validate-files.ts';
 
 const workload = (address: string) => `
 apiVersion: networking.istio.io/v1
