@@ -112,7 +112,11 @@ export class Replicas {
   }
 
   /** A stream whose first request says which node it is; it acknowledges what comes. */
-  connect(port: number, { type = 'sidecar', ip = '10.9.0.1', metadata = {} }: NodeWords, as?: ChannelCredentials): SotwStream {
+  connect(
+    port: number,
+    { type = 'sidecar', ip = '10.9.0.1', metadata = {} }: NodeWords,
+    as?: ChannelCredentials,
+  ): SotwStream {
     const client = new AdsTestClient(port, as);
     this.#clients.push(client);
     const stream = client.sotw();
