@@ -28,7 +28,7 @@ async function told(...documents: string[]): Promise<string[]> {
 
 it('a Secret without an authority is told where clients are checked by it', async () => {
   expect(await told(gateway('MUTUAL', 'web'), secret('web'))).toEqual([
-    'a.yaml:14:7: warning: Gateway shop/front: spec.servers[0].tls: Secret shop/web has neither ca.crt nor cacert, so TLS connections to the server fail',
+    'a.yaml:14:7: warning: Gateway shop/front: spec.servers[0].tls: Secret shop/web has no entry ca.crt (or cacert), so TLS connections to the server fail',
   ]);
 });
 

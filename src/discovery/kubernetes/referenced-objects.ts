@@ -7,6 +7,7 @@
  */
 import { failedOnceMore, retryDelayMs } from '../../../machines/discovery/retry-delay.ts';
 import { isNamespace, isObjectName } from '../../model/fields/names.ts';
+import type { ObjectReading } from '../push/mesh-resources.ts';
 import { resourceOf } from './api-resource.ts';
 import type { ApiServer, KubernetesObject } from './api-server.ts';
 import { heapBytesOf } from './heap-size.ts';
@@ -20,9 +21,6 @@ export interface ObjectReference {
   readonly namespace: string;
   readonly name: string;
 }
-
-/** What is known of an object. `refused`: it exceeds a limit; `unread`: it is not referred to, or no read has succeeded yet. */
-export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
 /** Who refers: an object by its key, a connected proxy by itself. */
 export type Referrer = string | object;

@@ -21,7 +21,6 @@ import type {
   ResourceSet,
   ResourceSource,
 } from '../ads/resource-source.ts';
-import type { ObjectReading } from '../kubernetes/referenced-objects.ts';
 import { ContextHistory } from './context-history.ts';
 import type { EncodedCache } from './encoded-cache.ts';
 import type { Publication, PublishedContext } from './mesh-state.ts';
@@ -45,6 +44,9 @@ export interface MeshResourcesOptions {
   /** Told once of what a node (by its id) should do and cannot. */
   readonly warn?: (node: string, message: string) => void;
 }
+
+/** What is known of an object. `refused`: it exceeds a limit; `unread`: it is not referred to, or no read has succeeded yet. */
+export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
 /** What the control plane knows of a Secret or ConfigMap for one client. `denied`: the client may not have it, so it is not looked up. */
 export type CredentialReading = ObjectReading | 'denied';

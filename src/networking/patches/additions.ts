@@ -3,8 +3,9 @@ import type { DescMessage, Message, MessageShape } from '@bufbuild/protobuf';
 import { configKeyOf } from '../../model/config/config.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
-import { type HeldPatch, valueAs } from './patch-set.ts';
+import { valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 export interface AddedKind<Desc extends DescMessage> {

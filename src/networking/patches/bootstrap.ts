@@ -10,8 +10,9 @@ import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { Resource } from '../messages/resource.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { merged, PatchFailure } from './merge-messages.ts';
-import { type HeldPatch, type PatchSet, patchSetOf } from './patch-set.ts';
+import { type PatchSet, patchSetOf } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /**

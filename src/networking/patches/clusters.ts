@@ -10,11 +10,12 @@ import { Resource } from '../messages/resource.ts';
 import { inboundTargets } from '../traffic/inbound-target.ts';
 import { inboundPassthroughCluster, parseOutboundClusterName } from '../traffic/resource-names.ts';
 import { withAdded } from './additions.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { inTurn, listsOf, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
-import { type HeldPatch, isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
+import { isForPlace, isMerge, type PatchSet, type PlaceContext, valueAs } from './patch-set.ts';
 
 export function patchedClusters(
   clusters: Resource[],

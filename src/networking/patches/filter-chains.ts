@@ -9,10 +9,11 @@ import {
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { isCalled, isPacked, packedIn, patchedFilters } from './filters.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { httpConnectionManagerType, patchedManager } from './http-connection-manager.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { shallowCopy } from './merge-messages.ts';
-import { type HeldPatch, isMerge } from './patch-set.ts';
+import { isMerge } from './patch-set.ts';
 import { patchedInlineRoutes } from './routes.ts';
 
 /** Patches that the listener of the chains meets. */

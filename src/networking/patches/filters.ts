@@ -7,9 +7,10 @@ import type { DescMessage, Message } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { messageNameOf } from '../../model/envoy-api/message-name.ts';
 import { currentFilterName } from '../../model/kinds/envoy-filter/envoy-filter.rules.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { listsOf } from './in-turn.ts';
 import { merged, PatchFailure, shallowCopy } from './merge-messages.ts';
-import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
+import { isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /** A filter of any of the three lists. */

@@ -9,8 +9,8 @@ import {
   HttpFilterSchema,
 } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
 import { isPacked, packedIn, patchedFilters } from './filters.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { repacked, shallowCopy } from './merge-messages.ts';
-import type { HeldPatch } from './patch-set.ts';
 
 export const httpConnectionManagerType =
   'envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager';

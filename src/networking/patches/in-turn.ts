@@ -1,8 +1,9 @@
 /** What patches do to one message, whatever it is a message of. */
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { type ListMerge, merged } from './merge-messages.ts';
-import { type HeldPatch, valueAs } from './patch-set.ts';
+import { valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /** The message after each patch in its turn; undefined as soon as one has removed it. One that fails leaves it as it was. */

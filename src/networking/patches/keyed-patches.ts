@@ -1,5 +1,5 @@
 /** Patches by the one name that each looks for, so that a thing is asked of those that may be for it, and not of all. */
-import type { HeldPatch } from './patch-set.ts';
+import type { HeldPatch } from './held-patch.ts';
 
 interface Placed {
   readonly held: HeldPatch;

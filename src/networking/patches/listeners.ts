@@ -16,18 +16,11 @@ import { withAdded } from './additions.ts';
 import { withBindingShown } from './binding.ts';
 import { type ChainPatches, isChainMet, patchedChain } from './filter-chains.ts';
 import { patchedFilters } from './filters.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { shallowCopy } from './merge-messages.ts';
-import {
-  type HeldPatch,
-  isForPlace,
-  isMerge,
-  type PatchSet,
-  type PlaceContext,
-  routePatches,
-  valueAs,
-} from './patch-set.ts';
+import { isForPlace, isMerge, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 export function patchedListeners(listeners: Resource[], patches: PatchSet): Resource[] {

@@ -17,24 +17,13 @@ import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { Origin } from '../inputs/message-origin.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 import { recordTried } from './status.ts';
 import { withoutWasm } from './without-wasm.ts';
 
 /** Where in a proxy something is patched. */
 export type PlaceContext = Exclude<PatchContext, 'ANY'>;
-
-/** A patch of an object that holds for the proxy. */
-export interface HeldPatch {
-  /** As it is applied: without Wasm code for an Envoy that cannot run it. */
-  readonly patch: EnvoyPatch;
-  /** As the object has it. */
-  readonly written: EnvoyPatch;
-  readonly filter: Config<EnvoyFilter>;
-  readonly origin: Origin;
-  /** The patch's place in the set. */
-  readonly index: number;
-}
 
 /** Immutable. Of equal sets there is one object, as long as somebody holds it: what is made with one is kept by it. */
 export interface PatchSet {

@@ -11,11 +11,12 @@ import { PartBlock } from '../messages/part-block.ts';
 import { Encodable, Resource, ResourceOfParts } from '../messages/resource.ts';
 import { virtualHostsField } from '../routes/route-plan.ts';
 import type { VirtualHostPart } from '../routes/virtual-host-part.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { listsOf } from './in-turn.ts';
 import { kept } from './kept.ts';
 import { KeyedPatches, keyOfFirst } from './keyed-patches.ts';
 import { merged, shallowCopy } from './merge-messages.ts';
-import { type HeldPatch, isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
+import { isForPlace, type PatchSet, type PlaceContext, routePatches, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 import {
   addedHosts,

@@ -3,8 +3,8 @@
  * that is written anew begins anew.
  */
 import type { EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
-import type { HeldPatch } from './patch-set.ts';
 
 export interface PatchStatus {
   /** Whether anything was patched. */

@@ -8,10 +8,11 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
+import type { HeldPatch } from './held-patch.ts';
 import { inTurn, mergedWith } from './in-turn.ts';
 import { keyOfFirst } from './keyed-patches.ts';
 import { PatchFailure, shallowCopy } from './merge-messages.ts';
-import { type HeldPatch, isMerge, valueAs } from './patch-set.ts';
+import { isMerge, valueAs } from './patch-set.ts';
 import { attempt } from './status.ts';
 
 /** The very same host when nothing in it is another; undefined for one that is removed. @param held patches that it meets */
