@@ -16,7 +16,6 @@ import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts
 import type { NodeType } from '../../model/node/proxy.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { Origin } from '../inputs/message-origin.ts';
 import type { HeldPatch } from './held-patch.ts';
 import { PatchFailure } from './merge-messages.ts';
 import { recordTried } from './status.ts';
