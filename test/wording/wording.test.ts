@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { findingsOf, listedFiles, textFiles, wordingOf, wordingRules } from './wording.ts';
 
 /** Files listed on 2026-11-29, when the rules were introduced. */
-const maxListed = 200;
+const maxListed = 178;
 
 const wording = await wordingOf();
 const linesOf = async (file: string, text: string) => (await wording(file, text)).map(({ line }) => line);
