@@ -62,7 +62,7 @@ describe('a root that is read-only, /tmp and all', () => {
   test('without them it says at once which flag names a folder', async () => {
     const flags = ['--discoveryAddress', '127.0.0.1:1', '--controlPlaneAuthPolicy', 'NONE'];
     expect(await refusal(flags, { bare: true, prepare: readOnly })).toMatch(
-      /(run directory|folder) .*EROFS.*--runDir/s,
+      /(run directory|folder):? .*EROFS.*--runDir/s,
     );
   });
 

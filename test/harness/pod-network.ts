@@ -9,6 +9,7 @@ import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import { execa } from 'execa';
 import { packageRoot } from '../../src/runtime/package-root.ts';
+import { eventually } from './eventually.ts';
 import { endWithRunner } from './runner-watch.ts';
 
 export const addresses = {
@@ -166,6 +167,16 @@ export class PodNetwork {
       neighbour.configure(own(addresses.neighbour)),
       pod.configure([...own(addresses.pod), `route add default via ${v4}`, `route add ::/0 via ${v6}`]),
     ]);
+    // The kernel adds the local route of an IPv6 address some time after the command returned.
+    await Promise.all(
+      [neighbour, pod].map((side, index) => {
+        const { v6: address } = [addresses.neighbour, addresses.pod][index]!;
+        return eventually(`the route of ${address}`, async () => {
+          const { stdout } = await side.run(['ip', '-6', 'route', 'show', 'table', 'local']);
+          return stdout.includes(`local ${address} dev eth0`);
+        });
+      }),
+    );
     return new PodNetwork(pod, neighbour, children);
   }
 

@@ -65,7 +65,7 @@ describe('TLS that ends at the gateway', () => {
       'secret.yaml': secret('web', { ...good, privateKey: other.privateKey }),
     });
     expect(await shown(port, 'web.test')).toBe(good.serialNumber);
-    expect(await mesh.page('/debug/push_status')).toContain('the key is not the certificate');
+    expect(await mesh.page('/debug/push_status')).toContain('the private key does not match the certificate');
   });
 
   test.each([
