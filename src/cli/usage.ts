@@ -1,4 +1,5 @@
 import { type Argument, type Command, Help, type Option } from 'commander';
+import { listed } from '../model/fields/violation.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 
 /**
@@ -46,13 +47,9 @@ function argumentDescription({ description, argChoices, defaultValue }: Argument
 }
 
 function described(description: string, choices: readonly string[] | undefined, defaultValue: unknown): string {
-  const values = choices === undefined ? '' : `: ${inWords(choices)}`;
+  const values = choices === undefined ? '' : `: ${listed(choices, 'or')}`;
   const isShown = defaultValue !== undefined && String(defaultValue) !== '';
   return `${description}${values}${isShown ? ` (default ${defaultValue})` : ''}`;
-}
-
-function inWords(choices: readonly string[]): string {
-  return choices.length < 2 ? choices.join() : `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`;
 }
 
 /** Commands before options. */

@@ -67,7 +67,7 @@ export class ClusterWrites {
   }
 
   /** Whether no other replica may serve proxies, as far as is known; starts a new look at the Leases. */
-  get isOnlyReplica(): boolean {
+  isOnlyReplica(): boolean {
     void this.#others.look();
     return this.#others.mayServe?.length === 0;
   }

@@ -225,7 +225,7 @@ export class ControlPlane {
       keyFetches: this.#keySets.counts,
       nodes: () => this.#resources.nodes,
       warned: (warnings) => this.writes?.distribution.warned(warnings),
-      isOnlyReplica: () => this.writes?.isOnlyReplica !== false,
+      isOnlyReplica: () => this.writes?.isOnlyReplica() !== false,
       ...(this.cluster && { refusedObjects: () => this.cluster!.informers.refusedObjects() }),
     });
     this.#configs.onChanges(this.#statusInputs.changed);

@@ -6,7 +6,6 @@ import type { SourceAdapters } from './config-source.ts';
 export interface ConfigSources {
   /** Addresses, `fs:///etc/mesh`. The first that has an object counts. */
   readonly sources: readonly string[];
-  /** Sources that are passed over, for the log. */
   /** Addresses that cannot be read, with the reason. */
   readonly ignored: ReadonlyMap<string, string>;
 }

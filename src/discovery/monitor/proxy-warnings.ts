@@ -2,6 +2,7 @@
 import type { Config } from '../../model/config/config.ts';
 import type { EnvoyFilter, EnvoyPatch } from '../../model/kinds/envoy-filter/envoy-filter.ts';
 import { patchSetOf, patchStatus, wasTried } from '../../networking/index.ts';
+import type { PatchSet } from '../../networking/patches/patch-set.ts';
 import { parseCredentialName } from '../../networking/secrets/credential-name.ts';
 import type { ConfigWarning } from '../references/config-warning.ts';
 import { absentCredentialText, credentialPlace } from '../references/credentials.ts';
@@ -67,7 +68,7 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     yield undefined;
     const set = patchSetOf(served.shape, served.context);
     if (set === undefined) continue;
-    const held = seen.get(set) ?? new Set(set.all.map(({ written }) => written).filter((one) => waiting.has(one)));
+    const held = seen.get(set) ?? new Set(writtenPatches(set).filter((one) => waiting.has(one)));
     seen.set(set, held);
     for (const patch of held) counts.set(patch, (counts.get(patch) ?? 0) + 1);
     // Its responses to the latest change are not generated yet.
@@ -79,6 +80,10 @@ function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Gen
     const proxiesText = `the ${count} connected ${count === 1 ? 'proxy' : 'proxies'} that it is for`;
     yield { ...patchWarning(config, index, unappliedText(proxiesText)), isOfReplica: true };
   }
+}
+
+function writtenPatches({ byTarget }: PatchSet): EnvoyPatch[] {
+  return [...byTarget.values()].flat().map(({ written }) => written);
 }
 
 function patchWarning(config: Config<EnvoyFilter>, index: number, message: string): ProxyWarning {

@@ -38,7 +38,9 @@ export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<
         yield undefined;
         for (const name of server.tls ? credentialsOfServer(server.tls) : []) {
           const user = { gateway, index, mayKnow: mayKnow(gateway, name, namespace, context) };
-          users.set(name, [...(users.get(name) ?? []), user]);
+          const known = users.get(name);
+          if (known === undefined) users.set(name, [user]);
+          else known.push(user);
         }
       }
     }

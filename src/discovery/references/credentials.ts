@@ -4,7 +4,7 @@
  */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { type Config, configKeyText, fieldText } from '../../model/config/config.ts';
-import type { ConfigSet } from '../../model/config/config-set.ts';
+import { type ConfigSet, objectsByName } from '../../model/config/config-set.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
 import {
   type CredentialName,
@@ -48,9 +48,7 @@ export function credentialPlace(
   return isWritten(config) ? { config, field: `spec.servers[${index}].tls` } : undefined;
 }
 
-const byName = onceFor(
-  (gateways: readonly Config[]) => new Map(gateways.map((one) => [`${one.namespace}/${one.name}`, one])),
-);
+const byName = onceFor((gateways: readonly Config[]) => objectsByName(gateways));
 
 /** The text of a warning about an object that does not exist. */
 export function absentCredentialText(object: string, advice: string): string {

@@ -1,5 +1,6 @@
 /** Gateways that VirtualServices name exist, and serve their hosts (spec/discovery.md §8.7). */
 import type { Config } from '../../model/config/config.ts';
+import { objectsByName } from '../../model/config/config-set.ts';
 import { hostsOverlap } from '../../model/fields/hostname.ts';
 import type { Gateway } from '../../model/kinds/gateway.ts';
 import type { VirtualService } from '../../model/kinds/virtual-service.ts';
@@ -9,7 +10,7 @@ import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } fr
 const maxHosts = 5;
 
 export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {
-  const byName = new Map(sources.configs.Gateway.map((one) => [`${one.namespace}/${one.name}`, one]));
+  const byName = objectsByName(sources.configs.Gateway);
   for (const config of sources.configs.VirtualService) {
     yield undefined;
     if (!isWritten(config)) continue;

@@ -1,4 +1,5 @@
 /** WorkloadEntries that proxies are not sent, because a service that selects them needs IP addresses (spec/discovery.md §5.7). */
+import { objectsByName } from '../../model/config/config-set.ts';
 import type { Service } from '../../model/services/service.ts';
 import { hostNameEndpoints } from '../../networking/index.ts';
 import { type ConfigCheck, isWritten } from './config-warning.ts';
@@ -6,7 +7,7 @@ import { type ConfigCheck, isWritten } from './config-warning.ts';
 /** One warning for each WorkloadEntry and service. */
 export const checkHostNameEndpoints: ConfigCheck = function* ({ context, configs: { WorkloadEntry } }) {
   if (WorkloadEntry.length === 0) return;
-  const entries = new Map(WorkloadEntry.map((entry) => [`${entry.namespace}/${entry.name}`, entry]));
+  const entries = objectsByName(WorkloadEntry);
   for (const service of context.services) {
     yield undefined;
     const { hostname, namespace, origin } = service;

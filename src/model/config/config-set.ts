@@ -5,6 +5,11 @@ import { byAge, type Config } from './config.ts';
 /** Objects by kind, oldest first. */
 export type ConfigSet = { readonly [K in KindName]: readonly Config<SpecOfKind[K]>[] };
 
+/** Objects of one kind by `namespace/name`. */
+export function objectsByName<Spec>(configs: readonly Config<Spec>[]): ReadonlyMap<string, Config<Spec>> {
+  return new Map(configs.map((config) => [`${config.namespace}/${config.name}`, config]));
+}
+
 /** Sorts objects of any kinds into a set; kinds that are not known are left out. */
 export function configSetOf(configs: readonly Config[]): ConfigSet {
   const groups = Map.groupBy(configs, (config) => config.kind);

@@ -1,6 +1,7 @@
 /** Secrets and ConfigMaps by name: what gateways' credentials are made from (spec/discovery.md §4.2, §8.7). */
 import type { RevocationLists } from '../../identity/revocation-list.ts';
 import type { Config } from '../config/config.ts';
+import { objectsByName } from '../config/config-set.ts';
 import type { ConfigMap } from '../kinds/kubernetes/config-map.ts';
 import { revocationListsOf } from '../kinds/kubernetes/credential.ts';
 import type { Secret } from '../kinds/kubernetes/secret.ts';
@@ -22,8 +23,8 @@ export class CredentialIndex {
     previous?: CredentialIndex,
     now = new Date(),
   ) {
-    this.secrets = byName(objects.Secret);
-    this.configMaps = byName(objects.ConfigMap);
+    this.secrets = objectsByName(objects.Secret);
+    this.configMaps = objectsByName(objects.ConfigMap);
     this.lists = checkedLists(this.secrets, previous?.lists ?? new Map(), now);
   }
 
@@ -72,8 +73,4 @@ function checkedLists(
 
 function isDue({ recheckAt }: RevocationLists, now: Date): boolean {
   return recheckAt !== undefined && recheckAt <= now;
-}
-
-function byName<Spec>(configs: readonly Config<Spec>[]): ReadonlyMap<string, Config<Spec>> {
-  return new Map(configs.map((config) => [`${config.namespace}/${config.name}`, config]));
 }

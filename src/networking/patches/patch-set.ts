@@ -31,8 +31,8 @@ export interface PatchSet {
   readonly withheldFrom: readonly Config<EnvoyFilter>[];
   /** For generators of the target's resources: records that the patches were tried. */
   of(target: PatchTarget): readonly HeldPatch[];
-  /** Of every target, without a record. */
-  readonly all: readonly HeldPatch[];
+  /** The same without a record. */
+  readonly byTarget: ReadonlyMap<PatchTarget, readonly HeldPatch[]>;
 }
 
 /** Undefined where nothing is patched. */
@@ -51,9 +51,7 @@ export function patchSetOf(shape: ProxyShape, push: PushContext): PatchSet | und
 /** Whether what is of a target is patched by the same patches of two sets. */
 export function haveSamePatches(a: PatchSet | undefined, b: PatchSet | undefined, target: PatchTarget): boolean {
   if (a === b) return true;
-  const [ofA, ofB] = [a, b].map((set) =>
-    (set?.all ?? []).filter(({ patch }) => patch.applyTo === target).map(({ patch }) => patch),
-  );
+  const [ofA, ofB] = [a, b].map((set) => (set?.byTarget.get(target) ?? []).map(({ patch }) => patch));
   return sameItems(ofA!, ofB!);
 }
 
@@ -83,8 +81,10 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
     if (patch !== one.written) withheldFrom.add(one.filter);
     return patch === undefined ? [] : [{ ...one, patch }];
   });
-  const holding = applied.map((one, index): HeldPatch => ({ ...one, index }));
-  const byTarget = Map.groupBy(holding, ({ patch }) => patch.applyTo);
+  const byTarget = Map.groupBy(
+    applied.map((one, index): HeldPatch => ({ ...one, index })),
+    ({ patch }) => patch.applyTo,
+  );
   const set: PatchSet = {
     nodeType: type,
     withheldFrom: [...withheldFrom],
@@ -93,7 +93,7 @@ function theOne(filters: readonly Config<EnvoyFilter>[], shape: ProxyShape): Pat
       recordTried(patches);
       return patches;
     },
-    all: holding,
+    byTarget,
   };
   known.set(text, set);
   return set;
