@@ -34,6 +34,8 @@ const closingLine: Reporter = {
  * a clock, which is what it keeps a process for.
  */
 const longest = [
+  'test/node/mesh',
+  'test/node/node',
   'test/cluster/authority-secret',
   'test/cluster/remote-clusters',
   'test/cluster/discovery',
@@ -95,16 +97,16 @@ const longest = [
   'test/e2e/features/request-authentication',
   'test/e2e/envoy-crashing-values',
   'src/discovery/push/made-ahead',
-  'src/discovery/authority/roots-for-agents',
+  'src/discovery/ca/roots-for-agents',
   'test/model/explore',
   'test/conformance/scenarios',
   'src/agent/xds/xds-hostile',
   'test/model/explore-discovery',
   'src/agent/agent-system',
-  'src/agent/certificates/certificate-watch',
+  'src/agent/files/directory-watch.effects',
   'src/agent/secrets/issued-secrets',
   'src/discovery/discovery-system',
-  'src/discovery/port-certificate',
+  'src/discovery/ca/server-certificate/port-certificate',
   'src/cli/output',
   'src/discovery/push/incremental.property',
   'test/model/random-faults',
@@ -112,9 +114,9 @@ const longest = [
   'test/model/explore-identity',
   'test/generated/simulation',
   'test/model/agent/secrets',
-  'src/discovery/config/directory-watch',
+  'src/discovery/config/files/directory-watch',
   'src/agent/admin/live-probe',
-  'src/discovery/ads/edge-cases',
+  'src/discovery/xds/edge-cases',
   'test/model/explore-binary',
   'test/lint',
   'test/e2e/envoy-replaced',
@@ -150,6 +152,7 @@ const lint = 'test/clean-tree.test.ts';
 const e2e = 'test/e2e/**/*.test.ts';
 const load = 'test/load/**/*.test.ts';
 const cluster = 'test/cluster/**/*.test.ts';
+const node = 'test/node/**/*.test.ts';
 
 /**
  * One group, in which a file begins as soon as another one ends: groups run one after the other, and each ended with idle cores. Five
@@ -179,7 +182,7 @@ export default defineConfig({
         // They share an API server, which ends when the last of them has: `timed` and `measured` come later.
         test: {
           name: 'cluster',
-          include: [cluster],
+          include: [cluster, node],
           isolate: false,
           globalSetup: ['test/cluster/global-setup.ts'],
           setupFiles: ['test/harness/setup-shared.ts'],
@@ -206,8 +209,8 @@ export default defineConfig({
         // it, which `setup-shared.ts` watches.
         test: {
           name: 'unit',
-          include: ['{machines,src,test,visualize}/**/*.test.ts'],
-          exclude: [e2e, load, cluster, alone, timed, measured, lint],
+          include: ['{deploy,machines,src,test,visualize}/**/*.test.ts'],
+          exclude: [e2e, load, cluster, node, alone, timed, measured, lint],
           isolate: false,
           setupFiles: ['test/harness/setup-shared.ts'],
           ...beside,

@@ -135,10 +135,13 @@ export type DeltaStream = TestStream<typeof DeltaDiscoveryRequestSchema, typeof 
 export class AdsTestClient {
   readonly #client: Client;
 
-  /** @param channelCredentials without TLS unless given */
-  constructor(port: number, channelCredentials = credentials.createInsecure(), options: ClientOptions = {}) {
+  /**
+   * @param port on loopback, or a target such as `unix:/run/XDS`
+   * @param channelCredentials without TLS unless given
+   */
+  constructor(port: number | string, channelCredentials = credentials.createInsecure(), options: ClientOptions = {}) {
     // A channel of its own: grpc-js shares connections between clients of equal options.
-    this.#client = new Client(`127.0.0.1:${port}`, channelCredentials, {
+    this.#client = new Client(typeof port === 'string' ? port : `127.0.0.1:${port}`, channelCredentials, {
       'grpc.use_local_subchannel_pool': 1,
       'grpc.max_receive_message_length': -1,
       ...options,

@@ -8,14 +8,14 @@ import { join } from 'node:path';
 import { Gauge, Registry } from 'prom-client';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { EnvoyOutput } from '../src/agent/envoy/output/envoy-log.ts';
-import { trailersOf } from '../src/agent/grpc/call-status.ts';
 import { writeOutput } from '../src/debugger/write-output.ts';
+import { withConditions } from '../src/discovery/controllers/status/status-conditions.ts';
 import { proxyText } from '../src/discovery/distribution/proxy-text.ts';
-import { withConditions } from '../src/discovery/leader/status/status-conditions.ts';
-import { HttpServers } from '../src/discovery/monitor/http-server.ts';
+import { HttpServers } from '../src/discovery/monitor/http/http-server.ts';
 import { problemText } from '../src/model/config/problem.ts';
 import { explainError } from '../src/runtime/errors.ts';
 import { createFencedServer } from '../src/runtime/fences/http-fence.ts';
+import { trailersOf } from '../src/runtime/grpc/call-status.ts';
 import { LineSink } from '../src/runtime/output/line-sink.ts';
 import { createLogger, type Logger } from '../src/runtime/output/log.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
@@ -220,7 +220,7 @@ describe('a new way out', () => {
     [
       'HTTP servers are created by the fence, whose responses escape',
       /import \{[^}]*\b(createServer|ServerResponse)\b[^}]*\} from 'node:https?'/,
-      ['src/runtime/fences/http-fence.ts'],
+      ['src/runtime/fences/http-fence.ts', 'src/runtime/fences/https-fence.ts'],
     ],
     [
       'no standard stream is written by its number',

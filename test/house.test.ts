@@ -12,11 +12,11 @@ const known = new Set(files);
 const imports = new Map(files.map((file) => [file, importsOf(file)]));
 
 /** What a file imports of the house, types as well; the formatter sees to it that all imports are written alike. */
-function importsOf(file: string): readonly string[] {
+function importsOf(file: string, among: ReadonlySet<string> = known): readonly string[] {
   const text = readFileSync(join(packageRoot(), file), 'utf8');
   return [...text.matchAll(/\b(?:from |import |import\()'(\.[^']+)'/g)]
     .map(([, target = '']) => posix.join(dirname(file), target))
-    .filter((target) => known.has(target));
+    .filter((target) => among.has(target));
 }
 
 /**
@@ -98,6 +98,12 @@ describe('imports', () => {
     expect(circles(imports)).toEqual([]);
   });
 
+  test('run in no circle from file to file in tests', () => {
+    const tests = globSync('{machines,src,visualize,test,proto}/**/*.{ts,tsx}', { cwd: packageRoot() });
+    const all = new Set(tests.filter((file) => !file.startsWith('src/gen/')));
+    expect(circles(new Map([...all].map((file) => [file, importsOf(file, all)])))).toEqual([]);
+  });
+
   test('run in no circle from room to room', () => {
     expect(ties(circles(betweenRooms()))).toEqual([]);
   });
@@ -142,6 +148,227 @@ test('a name of a file means one thing', () => {
     'src/b/merge.ts',
   ]);
   expect(namedTwice(files.filter((file) => !file.startsWith('visualize/')))).toEqual([]);
+});
+
+/** Folders of one side only, with the reason: every other folder exists in `machines/` and in `src/`. */
+const oneSided: ReadonlyMap<string, string> = new Map([
+  ['machines/agent/sequences', 'diagrams'],
+  ['machines/discovery/sequences', 'diagrams'],
+  ['src/agent/admin', "client of Envoy's admin interface; the charts of envoy/ order its use"],
+  ['src/agent/grpc', 'transport'],
+  ['src/agent/health', 'probes of the workload; the chart workload-health of xds/ orders them'],
+  ['src/agent/identity', 'values: credentials and roots'],
+  ['src/agent/options', 'flags and environment, read once'],
+  ['src/agent/ports', 'ports that outlive an agent; the charts of replacement/ are written for it'],
+  ['src/discovery/cluster', 'composition: an API server of kubernetes/ with the readers of other folders'],
+  ['src/discovery/config-server', 'objects as resources; the chart ads-connection of xds/ serves them'],
+  ['src/discovery/conformance', 'adapter for tests'],
+  ['src/discovery/controllers', 'duties; the chart elected-writer of election/ orders them'],
+  ['src/discovery/explain', 'a command that runs once'],
+  ['src/discovery/monitor', 'metrics and pages; they read states and have none'],
+  ['src/discovery/options', 'flags and environment, read once'],
+  ['src/discovery/references', 'pure checks of objects'],
+]);
+
+interface Layout {
+  readonly files: readonly string[];
+  readonly textOf: (file: string) => string;
+}
+
+const effectsOf = (chart: string): string =>
+  chart.replace(/^machines\//, 'src/').replace(/\.machine\.ts$/, '.effects.ts');
+
+/** What breaks the layout: `src/P/X/foo.effects.ts` provides the effects of `machines/P/X/foo.machine.ts`, and nothing else does. */
+function layoutProblems({ files: all, textOf }: Layout): string[] {
+  const there = new Set(all);
+  const charts = all.filter((file) => /^machines\/.*\.machine\.ts$/.test(file));
+  const namesEffects = (chart: string): boolean =>
+    [chart, chart.replace('.machine.ts', '.setup.ts')].some(
+      (file) => there.has(file) && /\b(promise|callback)Effect</.test(textOf(file)),
+    );
+  const provides = (file: string): boolean => /\.provide\(/.test(textOf(file));
+  return [
+    ...charts
+      .filter((chart) => namesEffects(chart) && !there.has(effectsOf(chart)))
+      .map((chart) => `${chart}: its effects belong in ${effectsOf(chart)}`),
+    ...all
+      .filter((file) => /\.effects\.ts$/.test(file))
+      .filter((file) => {
+        const chart = file.replace(/^src\//, 'machines/').replace(/\.effects\.ts$/, '.machine.ts');
+        return !there.has(chart) || !provides(file);
+      })
+      .map((file) => `${file}: provides no effects of a chart of its name`),
+    ...all
+      .filter((file) => /^src\/(agent|discovery)\//.test(file) && !file.endsWith('.effects.ts') && provides(file))
+      .map((file) => `${file}: calls provide; effects belong in a file with the name of their chart`),
+  ];
+}
+
+/** Folders below a program that exist on one side only and are not in the list, and rows of the list that are not true. */
+function unpairedFolders(all: readonly string[], exceptions: ReadonlyMap<string, string>): string[] {
+  const folders = new Set(
+    all.flatMap((file) => file.match(/^(?:machines|src)\/(?:agent|discovery)\/[^/]+(?=\/)/)?.[0] ?? []),
+  );
+  const otherSide = (folder: string): string => folder.replace(/^\w+/, (side) => (side === 'src' ? 'machines' : 'src'));
+  return [
+    ...[...folders].filter((folder) => !folders.has(otherSide(folder)) && !exceptions.has(folder)),
+    ...[...exceptions.keys()].filter((folder) => !folders.has(folder) || folders.has(otherSide(folder))),
+  ];
+}
+
+/** Lines of the composition of the control plane: more of them belong into the factory of a folder. */
+const maxCompositionLines = 250;
+
+/** Folders of the control plane without a factory of their own, with the folder that creates their parts. */
+const withoutFactory: ReadonlyMap<string, string> = new Map([
+  ['bundles', 'ca'],
+  ['conformance', 'test adapter'],
+  ['election', 'controllers'],
+  ['explain', 'a command'],
+  ['kubernetes', 'cluster, remote'],
+  ['options', 'discovery-system.ts resolves them before'],
+  ['references', 'pure functions'],
+]);
+
+/** Folders of the control plane without `make-<folder>.ts`, and what `control-plane.ts` imports of them otherwise. */
+function factoryProblems(
+  all: readonly string[],
+  composition: string,
+  exceptions: ReadonlyMap<string, string> = withoutFactory,
+): string[] {
+  const folders = new Set(all.flatMap((file) => file.match(/^src\/discovery\/([^/]+)\//)?.[1] ?? []));
+  const imported = [...composition.matchAll(/^import (type )?(?:\{([^}]*)\} )?from '\.\/([\w-]+)\/([^']+)';$/gm)];
+  return [
+    ...[...folders]
+      .filter((folder) => !exceptions.has(folder) && !all.includes(`src/discovery/${folder}/make-${folder}.ts`))
+      .map((folder) => `${folder}: no make-${folder}.ts`),
+    ...[...exceptions.keys()]
+      .filter((folder) => !folders.has(folder) || all.includes(`src/discovery/${folder}/make-${folder}.ts`))
+      .map((folder) => `${folder}: the exception is not needed`),
+    ...imported
+      .filter(([, isType, names = '', folder, file]) => {
+        const areTypes = names.split(',').every((name) => /^\s*(?:type |$)/.test(name));
+        return isType === undefined && !areTypes && file !== `make-${folder}.ts`;
+      })
+      .map(([, , , folder, file]) => `${folder}/${file}: use the factory of the folder`),
+  ];
+}
+
+/** Lines of a file: more of them are more than one concept. */
+const maxFileLines = 450;
+/** Files beside each other, without tests that are beside their subject. */
+const maxFolderFiles = 25;
+
+/** Files that may be longer, with reasons. */
+const longFiles: ReadonlyMap<string, string> = new Map([
+  ['src/simulation/agent/exploration-world.ts', 'one world that its own methods save, restore and compare as a whole'],
+  ['src/simulation/agent/simulated-host.ts', 'one host: each rule about processes reads the state of all others'],
+]);
+
+/** Files and folders beyond a limit, and exceptions that are not needed. */
+function sizeProblems(
+  all: readonly string[],
+  linesOf: (file: string) => number,
+  exceptions: ReadonlyMap<string, string> = longFiles,
+): string[] {
+  const isLong = (file: string): boolean => linesOf(file) > maxFileLines;
+  return [
+    ...all
+      .filter((file) => isLong(file) && !exceptions.has(file))
+      .map((file) => `${file}: ${linesOf(file)} lines, at most ${maxFileLines}`),
+    ...[...exceptions.keys()]
+      .filter((file) => !all.includes(file) || !isLong(file))
+      .map((file) => `${file}: the exception is not needed`),
+    ...[...Map.groupBy(all, (file) => dirname(file))]
+      .filter(([, files]) => files.length > maxFolderFiles)
+      .map(([folder, { length }]) => `${folder}: ${length} files, at most ${maxFolderFiles}`),
+  ];
+}
+
+describe('layout', () => {
+  const textOf = (file: string): string => readFileSync(join(packageRoot(), file), 'utf8');
+  const withDiagrams = [...files, ...globSync('machines/*/sequences/*.mmd', { cwd: packageRoot() })];
+
+  test('the effects of each chart are in the file of its name, and nowhere else', () => {
+    expect(layoutProblems({ files, textOf })).toEqual([]);
+  });
+
+  test('the control plane is a composition of folders', () => {
+    expect(textOf('src/discovery/control-plane.ts').split('\n').length).toBeLessThan(maxCompositionLines);
+  });
+
+  test('each folder of the control plane has a factory, and the composition uses nothing else of it', () => {
+    expect(factoryProblems(files, textOf('src/discovery/control-plane.ts'))).toEqual([]);
+  });
+
+  test('a folder without a factory, and a part that is created beside it, are found', () => {
+    const composition = [
+      "import { makeA } from './a/make-a.ts';",
+      "import { type Part, Other } from './a/part.ts';",
+      "import { type Part } from './b/part.ts';",
+      "import type { More } from './b/more.ts';",
+    ].join('\n');
+    const all = ['src/discovery/a/make-a.ts', 'src/discovery/b/part.ts', 'src/discovery/c/part.ts'];
+    expect(
+      factoryProblems(
+        all,
+        composition,
+        new Map([
+          ['a', ''],
+          ['c', ''],
+        ]),
+      ),
+    ).toEqual(['b: no make-b.ts', 'a: the exception is not needed', 'a/part.ts: use the factory of the folder']);
+  });
+
+  test('no file and no folder is too large', () => {
+    expect(sizeProblems(files, (file) => textOf(file).trimEnd().split('\n').length)).toEqual([]);
+  });
+
+  test('a file of too many lines, a folder of too many files, and an exception that is none, are found', () => {
+    const many = Array.from({ length: maxFolderFiles + 1 }, (_, index) => `src/a/x${index}.ts`);
+    const linesOf = (file: string): number => (file.startsWith('src/b/') ? maxFileLines + 1 : maxFileLines);
+    const exceptions = new Map([
+      ['src/b/known.ts', ''],
+      ['src/c/short.ts', ''],
+    ]);
+    const all = [...many, 'src/b/long.ts', 'src/b/known.ts', 'src/c/short.ts'];
+    expect(sizeProblems(all, linesOf, exceptions)).toEqual([
+      `src/b/long.ts: ${maxFileLines + 1} lines, at most ${maxFileLines}`,
+      'src/c/short.ts: the exception is not needed',
+      `src/a: ${maxFolderFiles + 1} files, at most ${maxFolderFiles}`,
+    ]);
+  });
+
+  test('each folder of a program exists in machines/ and in src/', () => {
+    expect(unpairedFolders(withDiagrams, oneSided)).toEqual([]);
+  });
+
+  test('a chart without effects, effects without a chart, and effects elsewhere are found', () => {
+    const texts: Readonly<Record<string, string>> = {
+      'machines/agent/a/one.machine.ts': "ask: promiseEffect<void, undefined>('ask')",
+      'machines/agent/a/two.machine.ts': 'no effects',
+      'machines/agent/a/three.setup.ts': "ask: callbackEffect<Order, undefined>('ask')",
+      'machines/agent/a/three.machine.ts': '',
+      'src/agent/a/three.effects.ts': 'threeMachine.provide({})',
+      'src/agent/a/four.effects.ts': 'threeMachine.provide({})',
+      'src/agent/a/five.ts': 'twoMachine.provide({})',
+    };
+    expect(layoutProblems({ files: Object.keys(texts), textOf: (file) => texts[file]! })).toEqual([
+      'machines/agent/a/one.machine.ts: its effects belong in src/agent/a/one.effects.ts',
+      'src/agent/a/four.effects.ts: provides no effects of a chart of its name',
+      'src/agent/a/five.ts: calls provide; effects belong in a file with the name of their chart',
+    ]);
+  });
+
+  test('a folder of one side, and an exception that is none, are found', () => {
+    const all = ['machines/agent/a/x.ts', 'src/agent/a/x.ts', 'machines/agent/b/x.ts', 'src/discovery/c/x.ts'];
+    const exceptions = new Map([
+      ['src/agent/a', ''],
+      ['src/discovery/c', ''],
+    ]);
+    expect(unpairedFolders(all, exceptions)).toEqual(['machines/agent/b', 'src/agent/a']);
+  });
 });
 
 /** A folder that has no README of its own is in a row or sentence of the one above it, as `name/`. */

@@ -1,5 +1,5 @@
 /** The tables of log events are whole: each ID is in one table and used by a program. docs/log-events.md is generated from them. */
-import { existsSync, globSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, globSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { eventCatalogue as agentCatalogue } from '../machines/agent/event-catalogue.ts';
@@ -9,12 +9,14 @@ import { adsEvents } from '../src/runtime/log-events/ads-events.ts';
 import { agentEvents } from '../src/runtime/log-events/agent-events.ts';
 import { agentServerEvents } from '../src/runtime/log-events/agent-server-events.ts';
 import { authorityEvents } from '../src/runtime/log-events/authority-events.ts';
+import { consulEvents } from '../src/runtime/log-events/consul-events.ts';
 import { discoveryEvents } from '../src/runtime/log-events/discovery-events.ts';
 import { kubernetesEvents } from '../src/runtime/log-events/kubernetes-events.ts';
 import type { LogEventTable } from '../src/runtime/log-events/log-event.ts';
 import { optionEvents } from '../src/runtime/log-events/option-events.ts';
 import { programEvents } from '../src/runtime/log-events/program-events.ts';
 import { redirectionEvents } from '../src/runtime/log-events/redirection-events.ts';
+import { webhookEvents } from '../src/runtime/log-events/webhook-events.ts';
 import type { Logger } from '../src/runtime/output/log.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
@@ -33,6 +35,8 @@ const programs: Readonly<Record<string, Readonly<Record<string, LogEventTable>>>
     'Kubernetes clusters': kubernetesEvents,
     'Proxies and their streams': adsEvents,
     'Certificate authority': authorityEvents,
+    Consul: consulEvents,
+    Webhooks: webhookEvents,
   },
 };
 
@@ -75,6 +79,11 @@ function documentText(): string {
 }
 
 describe('log events', () => {
+  it('are all documented, those of each table', () => {
+    const files = readdirSync(join(packageRoot(), 'src/runtime/log-events'));
+    expect(tables).toHaveLength(files.filter((name) => name.endsWith('-events.ts') && name !== 'log-events.ts').length);
+  });
+
   it('are each in one table', () => {
     const ids = rows.map(([id]) => id);
     expect(ids.filter((id, index) => ids.indexOf(id) !== index)).toEqual([]);
@@ -103,7 +112,7 @@ describe('log events', () => {
   it('have an ID of a noun and what happened, a short message, a meaning and an action', () => {
     const faults = rows.flatMap(([id, { message, meaning, action }]) => [
       ...(/^[a-z][A-Za-z-]*(\.[a-z][A-Za-z-]*){1,2}$/.test(id) ? [] : [`${id}: ID`]),
-      ...(/^(?:[a-z{]|[A-Z]{2,} |API |DNS |JWT |Kubernetes |Envoy |HTTP |Lease |Node\.js |SDS |Secret |WorkloadEntry |xDS )/.test(
+      ...(/^(?:[a-z{]|[A-Z]{2,} |API |DNS |JWT |Consul |Kubernetes |Envoy |HTTP |Lease |Node\.js |SDS |Secret |WorkloadEntry |xDS )/.test(
         message,
       ) &&
       message.length <= 90 &&

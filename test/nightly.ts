@@ -90,6 +90,12 @@ const parts: readonly Part[] = [
     gave: /^All files/,
   },
   {
+    name: 'demo-consul',
+    command: 'npm run demo:consul -- --check',
+    short: 'npm run demo:consul -- --check',
+    gave: /results are/,
+  },
+  {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',

@@ -1,5 +1,6 @@
 /** Every state of a chart whose changes an operator reads has a word. */
 import { expect, test } from 'vitest';
+import type { AnyStateNode } from 'xstate';
 import { agentMachine } from '../machines/agent/agent.machine.ts';
 import { epochMachine } from '../machines/agent/envoy/epoch.machine.ts';
 import { supervisorMachine } from '../machines/agent/envoy/supervisor.machine.ts';
@@ -8,7 +9,7 @@ import { discoveryMachine } from '../machines/discovery/discovery.machine.ts';
 import { eventCatalogue as discoveryCatalogue } from '../machines/discovery/event-catalogue.ts';
 import { agentStates } from '../src/agent/status/agent-states.ts';
 import { discoveryStates } from '../src/discovery/monitor/discovery-states.ts';
-import { wordOf } from '../src/runtime/actors/log-records.ts';
+import { causeInWords, type OperatorStates, wordOf } from '../src/runtime/actors/log-records.ts';
 
 interface Node {
   readonly states: Readonly<Record<string, Node>>;
@@ -30,6 +31,27 @@ const charts = [
   ['discovery', discoveryStates, discoveryMachine.root],
 ] as const;
 
+/** Causes of the transitions of a chart that change its word. */
+function causesOf(chart: string, { words }: OperatorStates, root: Node): string[] {
+  const table = words[chart]!;
+  const pathOf = ({ path }: AnyStateNode): string => path.join('.');
+  const wordsBelow = (node: AnyStateNode): Set<string> => {
+    const children = Object.values(node.states) as AnyStateNode[];
+    const initial = wordOf(table, pathOf(node));
+    const own = children.length === 0 && typeof initial === 'string' ? [initial] : [];
+    return new Set([...own, ...children.flatMap((child) => [...wordsBelow(child)])]);
+  };
+  const visit = (node: AnyStateNode): string[] => [
+    ...[...node.transitions.values()].flat().flatMap(({ eventType, target }) => {
+      const from = wordsBelow(node);
+      const to = (target ?? []).flatMap((targetNode) => [...wordsBelow(targetNode)]);
+      return to.some((word) => [...from].some((other) => other !== word)) ? [causeInWords(eventType)] : [];
+    }),
+    ...(Object.values(node.states) as AnyStateNode[]).flatMap(visit),
+  ];
+  return [...new Set(visit(root as AnyStateNode))].sort();
+}
+
 test.each(charts)('each state of %s has a word, and each word is of a state that exists', (chart, { words }, root) => {
   const table = words[chart]!;
   const paths = leaves(root);
@@ -45,9 +67,18 @@ test.each([
 ] as const)(
   'each cause in the words of %s is an event of its protocols',
   (_, { causes, alarming, words }, catalogue, own) => {
-    const types = new Set([...catalogue.map(({ type }) => type), ...own]);
+    const ofRuntime = charts.flatMap(([chart, states, root]) =>
+      states.causes === causes ? causesOf(chart, states, root) : [],
+    );
+    const types = new Set([...catalogue.map(({ type }) => type), ...own, ...ofRuntime]);
     expect(Object.keys(causes).filter((type) => !types.has(type))).toEqual([]);
     const all = Object.values(words).flatMap((table) => Object.values(table));
     expect(alarming.filter((word) => !all.includes(word))).toEqual([]);
   },
 );
+
+test.each(charts)('each cause of a state change of %s has words', (chart, states, root) => {
+  const causes = causesOf(chart, states, root);
+  // The name of a failed component is a word.
+  expect(causes.filter((cause) => !cause.endsWith(' failed') && !Object.hasOwn(states.causes, cause))).toEqual([]);
+});

@@ -3,7 +3,6 @@ import { messageOf } from '../src/runtime/errors.ts';
 import { keepDetails } from './details/details.tsx';
 import { parseAddress } from './model/address.ts';
 import { connection, sources } from './model/connection.ts';
-import { drawn } from './model/frames.ts';
 import { idle } from './model/idle.ts';
 import { keepAddress } from './model/link.ts';
 import { opened, openSource } from './model/load.ts';
@@ -11,6 +10,7 @@ import { place, recording } from './model/place.ts';
 import { runClock } from './model/playing.ts';
 import { addressInside, keepPath, loadSources, NotLetIn } from './model/source-data.ts';
 import { keepStory } from './model/story.ts';
+import { drawn } from './model/time/frames.ts';
 import { closeSearchOutside, keepSearching } from './search/searching.ts';
 import { keepOpeningDropped } from './shell/drop-zone.tsx';
 import { onKey } from './shell/keys.ts';
@@ -57,7 +57,7 @@ async function start(): Promise<void> {
       reason:
         error instanceof NotLetIn
           ? reason
-          : `The page's server does not answer: ${reason}. Was chartpilot visualize ended?`,
+          : `The server of this page does not respond: ${reason}. Check that chartpilot visualize is still running.`,
     };
     return;
   }

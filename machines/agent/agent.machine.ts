@@ -33,7 +33,7 @@ const broken = { target: end, actions: rememberFault };
 function notOpen(what: string, limitMs: number) {
   return {
     target: end,
-    actions: { type: 'addTrouble' as const, params: { trouble: `${what} was not open in ${limitMs} ms` } },
+    actions: { type: 'addTrouble' as const, params: { trouble: `${what} not open after ${limitMs} ms` } },
   };
 }
 
@@ -94,6 +94,7 @@ export const agentMachine = agentSetup.createMachine({
     endIsDue: false,
     ordersDue: [],
     awaitsRestart: false,
+    grpcBootstrap: input.settings.proxyless ? 'awaited' : 'none',
     isAnothers: input.settings.succeeds,
   }),
   invoke: { id: 'signals', src: 'signals' },
@@ -105,6 +106,9 @@ export const agentMachine = agentSetup.createMachine({
     'upgrade.requested': {},
     'secrets.ready': {},
     'secrets.failed': {},
+    'output.written': { actions: 'spawnGrpcBootstrap' },
+    // Recorded in trace and log only.
+    'grpc-bootstrap.failed': {},
     'xds.listening': {},
     'xds.failed': {},
     // Told for people: they are in the trace, and so in the log and the metrics.
@@ -147,7 +151,7 @@ export const agentMachine = agentSetup.createMachine({
       after: {
         claimLimit: {
           target: 'ended',
-          actions: { type: 'addTrouble', params: { trouble: `no base id was to be had in ${claimLimitMs} ms` } },
+          actions: { type: 'addTrouble', params: { trouble: `no base ID after ${claimLimitMs} ms` } },
         },
       },
       on: {
@@ -168,6 +172,7 @@ export const agentMachine = agentSetup.createMachine({
             socket: settings.xdsSocket,
             hasSecrets: provesIdentity(settings.identity),
             probe: settings.readinessProbe,
+            proxyless: settings.proxyless,
           }),
           onError: broken,
         },
@@ -181,11 +186,12 @@ export const agentMachine = agentSetup.createMachine({
             awaitsApplication: settings.awaitsApplication,
             // Names come with Envoy's configuration: a bootstrap of the user's own has its own way to them, or none.
             awaitsNames: settings.dns && settings.xdsSocket !== '',
+            awaitsGrpcBootstrap: settings.proxyless,
           }),
           onError: broken,
         },
       ],
-      entry: 'startStatus',
+      entry: ['startStatus', 'spawnGrpcBootstrap'],
       initial: 'preparing',
       states: {
         preparing: {
@@ -213,7 +219,10 @@ export const agentMachine = agentSetup.createMachine({
                 secretsLimit: notOpen('the secret server', secretsLimitMs),
               },
               on: {
-                'secrets.ready': [{ guard: 'answersNames', target: 'DNS port' }, { target: 'xds socket' }],
+                'secrets.ready': [
+                  { guard: 'answersNames', target: 'DNS port', actions: 'spawnGrpcBootstrap' },
+                  { target: 'xds socket', actions: 'spawnGrpcBootstrap' },
+                ],
                 'secrets.failed': failed,
               },
             },
@@ -308,7 +317,9 @@ export const agentMachine = agentSetup.createMachine({
                 target: '#agent.releasing the base ids',
                 actions: {
                   type: 'rememberTrouble',
-                  params: ({ event }) => ({ trouble: ['Envoy could not be kept running', ...event.output.attempts] }),
+                  params: ({ event }) => ({
+                    trouble: ['giving up after repeated Envoy failures', ...event.output.attempts],
+                  }),
                 },
               },
             ],
@@ -393,7 +404,7 @@ export const agentMachine = agentSetup.createMachine({
           actions: {
             type: 'addTrouble',
             params: {
-              trouble: `an Envoy was killed and has not ended in ${releaseLimitMs} ms: its base id stays in use`,
+              trouble: `Envoy process did not exit within ${releaseLimitMs} ms after SIGKILL, its base ID stays in use`,
             },
           },
         },

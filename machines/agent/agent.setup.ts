@@ -1,12 +1,14 @@
 import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
 import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.ts';
+import { grpcBootstrapMachine } from './bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from './dns/dns.machine.ts';
 import type { DnsFailed, DnsListening } from './dns-protocol.ts';
 import { type Adoption, type ClaimedIds, restartUnderWay } from './envoy/adoption.ts';
 import { type SupervisorOutput, supervisorMachine } from './envoy/supervisor.machine.ts';
 import { binaryWatcherMachine } from './files/binary-watcher.machine.ts';
 import { certWatcherMachine } from './files/cert-watcher.machine.ts';
+import type { GrpcBootstrapFailed, OutputWritten } from './grpc-bootstrap-protocol.ts';
 import type {
   BinaryProven,
   BinaryWithdrawn,
@@ -26,7 +28,7 @@ import { predecessorMachine } from './replacement/predecessor.machine.ts';
 import { successorMachine } from './replacement/successor.machine.ts';
 import { secretsMachine } from './secrets/secrets.machine.ts';
 import type { SecretsFailed, SecretsReady } from './secrets-protocol.ts';
-import type { AgentSettings } from './settings.ts';
+import { type AgentSettings, provesIdentity } from './settings.ts';
 import { statusMachine } from './status/status.machine.ts';
 import type {
   SuccessionDone,
@@ -53,6 +55,8 @@ export interface AgentContext extends AgentInput {
   ordersDue: DueOrder[];
   /** An Envoy that another agent has started is on its way to live: what is due waits for what becomes of it. */
   awaitsRestart: boolean;
+  /** Whether gRPC programs of this pod get a bootstrap file: `awaited` until their certificates are on disk. */
+  grpcBootstrap: 'none' | 'awaited' | 'started';
   /** Why the agent ends other than by order; empty while there is no such reason. */
   trouble: string[];
   /** Another agent goes on with what runs here when this one ends: an older one that waits, or a newer one. */
@@ -67,6 +71,11 @@ export interface AgentOutput {
 }
 
 const endingSignals: ReadonlySet<Signal> = new Set(['SIGTERM', 'SIGINT', 'SIGQUIT']);
+
+/** Whether certificates are written to files, which the bootstrap file of gRPC names. */
+function awaitsOutput({ identity }: AgentSettings): boolean {
+  return identity.writesOutput && provesIdentity(identity);
+}
 
 /** A sweep waits for the Envoys of dead agents. */
 export const claimLimitMs = 30_000;
@@ -101,6 +110,8 @@ export const agentSetup = setup({
       | DnsFailed
       | SecretsReady
       | SecretsFailed
+      | OutputWritten
+      | GrpcBootstrapFailed
       | XdsListening
       | XdsFailed
       | SuccessionTaken
@@ -116,6 +127,7 @@ export const agentSetup = setup({
       status: 'status';
       dns: 'dns';
       secrets: 'secrets';
+      'grpc-bootstrap': 'grpcBootstrap';
       'xds-proxy': 'xdsProxy';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
@@ -138,6 +150,7 @@ export const agentSetup = setup({
     status: statusMachine,
     dns: dnsMachine,
     secrets: secretsMachine,
+    grpcBootstrap: grpcBootstrapMachine,
     xdsProxy: xdsProxyMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
@@ -192,7 +205,7 @@ export const agentSetup = setup({
     beginSuccession: sendTo('predecessor', { type: 'succession.begin' }),
     refuseSuccession: sendTo('predecessor', {
       type: 'succession.refuse',
-      reason: 'the older agent is taking over itself, or ends',
+      reason: 'previous agent is itself taking over, or stopping',
     }),
     noteGivenWay: assign({ isAnothers: true }),
     rememberClaim: assign((_, { baseIds, adoption, isAnothers }: ClaimedIds) => ({
@@ -222,6 +235,14 @@ export const agentSetup = setup({
       id: 'secrets',
       systemId: 'secrets',
       input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
+    }),
+    /** At most once. Certificates are on disk, or this agent does not write them. */
+    spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {
+      if (context.grpcBootstrap !== 'awaited') return;
+      const isServedByAnother = event.type === 'secrets.ready' && event.by === 'another';
+      if (event.type !== 'output.written' && !isServedByAnother && awaitsOutput(context.settings)) return;
+      enqueue.assign({ grpcBootstrap: 'started' });
+      enqueue.spawnChild('grpcBootstrap', { id: 'grpc-bootstrap', systemId: 'grpc-bootstrap' });
     }),
     startSecrets: sendTo('secrets', { type: 'secrets.start' }),
     startXds: sendTo('xds-proxy', { type: 'xds.start' }),

@@ -24,12 +24,14 @@ type Diagram =
   | 'shutdown'
   | 'epoch'
   | 'dns'
+  | 'grpc-bootstrap'
   | 'workload-health'
   | 'secrets'
   | 'secret'
   | 'secret-files'
   | 'xds'
-  | 'xds-stream';
+  | 'xds-stream'
+  | 'wasm-module';
 
 /**
  * `spawn`, `timer …` and `done` rows are what the runtime itself records of an actor's life: the seeds draw a started process
@@ -123,6 +125,16 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'dns.failed', from: 'dns', to: 'agent', diagram: 'dns', seeds: [] },
   { type: 'names.known', from: 'dns', to: 'status', diagram: 'dns', seeds: [] },
 
+  // ---- the bootstrap file of gRPC programs without a proxy
+  { type: 'output.written', from: 'secrets/output', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'output.written', from: 'secrets', to: 'agent', diagram: 'secrets', seeds: [] },
+  { type: 'spawn', from: 'agent', to: 'grpc-bootstrap', diagram: 'grpc-bootstrap', seeds: [] },
+  { type: 'spawn', from: 'grpc-bootstrap', to: 'grpc-bootstrap/write', diagram: 'grpc-bootstrap', seeds: [] },
+  { type: 'timer writeLimit', from: 'grpc-bootstrap', to: 'grpc-bootstrap', diagram: 'grpc-bootstrap', seeds: [] },
+  { type: 'timer pause', from: 'grpc-bootstrap', to: 'grpc-bootstrap', diagram: 'grpc-bootstrap', seeds: [] },
+  { type: 'grpc-bootstrap.written', from: 'grpc-bootstrap', to: 'status', diagram: 'grpc-bootstrap', seeds: [] },
+  { type: 'grpc-bootstrap.failed', from: 'grpc-bootstrap', to: 'agent', diagram: 'grpc-bootstrap', seeds: [] },
+
   // ---- certificates
   { type: 'spawn', from: 'agent', to: 'cert-watcher', diagram: 'startup', seeds: ['12.1 #5'] },
   { type: 'watch.start', from: 'agent', to: 'cert-watcher', diagram: 'startup', seeds: ['12.1 #6'] },
@@ -194,6 +206,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'sds.failed', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'timer openLimit', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'timer pause', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
+  { type: 'timer outputPause', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'timer trustLimit', from: 'secrets', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'sds.asked', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'sds.left', from: 'secrets/server', to: 'secrets', diagram: 'secrets', seeds: [] },
@@ -384,4 +397,21 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'bundle.answer', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
   { type: 'downstream.end', from: 'xds-stream-N', to: 'xds-stream-N/downstream', diagram: 'xds-stream', seeds: [] },
   { type: 'downstream.closed', from: 'xds-stream-N/downstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+
+  // ---- Wasm modules
+  { type: 'module.required', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'module.required', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'module.released', from: 'xds-stream-N/upstream', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'module.released', from: 'xds-stream-N', to: 'xds-proxy', diagram: 'xds-stream', seeds: [] },
+  { type: 'spawn', from: 'xds-proxy', to: 'wasm-module-N', diagram: 'wasm-module', seeds: [] },
+  { type: 'spawn', from: 'wasm-module-N', to: 'wasm-module-N/fetch', diagram: 'wasm-module', seeds: [] },
+  { type: 'timer fetchLimit', from: 'wasm-module-N', to: 'wasm-module-N', diagram: 'wasm-module', seeds: [] },
+  { type: 'timer pause', from: 'wasm-module-N', to: 'wasm-module-N', diagram: 'wasm-module', seeds: [] },
+  { type: 'module.failed', from: 'wasm-module-N', to: 'xds-proxy', diagram: 'wasm-module', seeds: [] },
+  { type: 'module.failed', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'module.failed', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
+  { type: 'module.fetched', from: 'wasm-module-N', to: 'xds-proxy', diagram: 'wasm-module', seeds: [] },
+  { type: 'module.fetched', from: 'xds-proxy', to: 'xds-stream-N', diagram: 'xds-stream', seeds: [] },
+  { type: 'module.fetched', from: 'xds-stream-N', to: 'xds-stream-N/upstream', diagram: 'xds-stream', seeds: [] },
+  { type: 'done', from: 'wasm-module-N', to: 'xds-proxy', diagram: 'wasm-module', seeds: [] },
 ];

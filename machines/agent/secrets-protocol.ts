@@ -65,7 +65,15 @@ export type SecretObtained = {
   endsAtMs: number | null;
 };
 /** secret-N → secrets. It could not be obtained. `pauseMs`: until the next try. What was obtained before stays in force. */
-export type SecretLacking = { type: 'secret.lacking'; name: string; reason: string; attempts: number; pauseMs: number };
+export type SecretLacking = {
+  type: 'secret.lacking';
+  name: string;
+  reason: string;
+  /** Of an error that has one. */
+  code?: string;
+  attempts: number;
+  pauseMs: number;
+};
 /** secret-N → secrets. The certificate in force has ended, and there is no other. */
 export type SecretEnded = { type: 'secret.ended'; name: string };
 
@@ -95,7 +103,7 @@ export type CertificateServed = { type: 'certificate.served'; serialNumber: stri
 
 /** secrets → secrets/output. Write the certificate, its key and its roots to the directory of OUTPUT_CERTS. */
 export type OutputWrite = { type: 'output.write'; certificate: string; roots: string };
-/** secrets/output → secrets. They could not be written. */
+/** secrets/output → secrets. They could not be written; the next attempt is after a pause, or with the next certificate. */
 export type OutputFailed = { type: 'output.failed'; reason: string };
 
 /** What a secret tells. */

@@ -59,6 +59,8 @@ export interface AgentSettings {
   patchedBootstrap: boolean;
   /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
   xdsSocket: string;
+  /** Programs of the pod are clients and servers of gRPC without a proxy: each of their xDS streams lives on. */
+  proxyless: boolean;
   /** When the workload is asked whether it can serve, for the control plane to know; null: never. */
   readinessProbe: ProbeTimes | null;
 }
@@ -128,7 +130,7 @@ export const defaultSettings: AgentSettings = {
   dns: false,
   identity: {
     source: 'nowhere',
-    reason: 'no identity is asked for',
+    reason: 'no workload certificate requested',
     socket: '',
     certificateDirectory: '',
     rootDirectory: '',
@@ -137,5 +139,6 @@ export const defaultSettings: AgentSettings = {
   },
   patchedBootstrap: false,
   xdsSocket: '',
+  proxyless: false,
   readinessProbe: null,
 };

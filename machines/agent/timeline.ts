@@ -8,7 +8,7 @@ const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{t
 
 export const agentTimeline: Timeline = {
   lane: 'none',
-  lanes: [{ name: 'program', title: 'restarts, signals' }],
+  lanes: [{ name: 'program', title: 'events' }],
   marks: [
     { event: 'signal.received', kind: 'signal', text: 'Signal {signal}' },
     { event: 'quit.requested', kind: 'signal', text: 'POST /quitquitquit' },
@@ -22,6 +22,11 @@ export const dnsTimeline: Timeline = {
   marks: [failed('dns-port.failed'), failed('dns.failed')],
 };
 
+export const grpcBootstrapTimeline: Timeline = {
+  lane: 'none',
+  marks: [failed('grpc-bootstrap.failed')],
+};
+
 export const certWatcherTimeline: Timeline = {
   lane: 'none',
   marks: [
@@ -29,7 +34,7 @@ export const certWatcherTimeline: Timeline = {
     {
       event: 'config.rejected',
       kind: 'rejected',
-      text: 'What is configured would not do: {reason|problems.0.message}',
+      text: 'New configuration rejected, old one kept: {reason|problems.0.message}',
     },
   ],
 };
@@ -37,18 +42,18 @@ export const certWatcherTimeline: Timeline = {
 export const binaryWatcherTimeline: Timeline = {
   lane: 'none',
   marks: [
-    { event: 'binary.changed', kind: 'change', text: 'Another Envoy is to run: {description}' },
-    { event: 'binary.rejected', kind: 'rejected', text: 'The Envoy at the path would not do: {reason}' },
+    { event: 'binary.changed', kind: 'change', text: 'New Envoy binary: {description}' },
+    { event: 'binary.rejected', kind: 'rejected', text: 'New Envoy binary rejected: {reason}' },
   ],
 };
 
 export const secretsTimeline: Timeline = {
   lane: 'none',
   marks: [
-    { event: 'secret.obtained', kind: 'change', text: '{name} was obtained', unlessSame: 'version' },
-    { event: 'secret.lacking', kind: 'failure', text: '{name} could not be obtained: {reason}' },
-    { event: 'secret.ended', kind: 'failure', text: 'The certificate of {name} has ended' },
-    { event: 'sds.rejected', kind: 'rejected', text: 'Envoy refused {name}: {reason}' },
+    { event: 'secret.obtained', kind: 'change', text: 'Certificate {name} obtained', unlessSame: 'version' },
+    { event: 'secret.lacking', kind: 'failure', text: 'Certificate {name} unavailable: {reason}' },
+    { event: 'secret.ended', kind: 'failure', text: 'Certificate {name} expired' },
+    { event: 'sds.rejected', kind: 'rejected', text: 'Envoy rejected certificate {name}: {reason}' },
     failed('sds.failed'),
     failed('output.failed'),
   ],
@@ -61,18 +66,18 @@ export const supervisorTimeline: Timeline = {
       event: 'restart.decided',
       above: { attempt: 1 },
       kind: 'retry',
-      text: 'Try {attempt}, {how} of {name}: {reason}',
+      text: 'Attempt {attempt}, {how} of {name}: {reason}',
     },
-    { event: 'restart.decided', kind: 'restart', text: 'Decided: {how} of {name}: {reason}' },
+    { event: 'restart.decided', kind: 'restart', text: '{how} of {name}: {reason}' },
     { event: 'epoch.failed', lane: '{name}', kind: 'failure', text: '{name} failed while {during}: {reason}' },
-    { event: 'binary.withdrawn', kind: 'failure', text: 'The new Envoy was taken back: {reason}' },
-    { timer: 'backoff', kind: 'retry', text: 'The pause after a failure is over: another try' },
+    { event: 'binary.withdrawn', kind: 'failure', text: 'New Envoy binary reverted: {reason}' },
+    { timer: 'backoff', kind: 'retry', text: 'Retry after backoff' },
     {
       items: '/epochs',
       when: { doomed: true },
       lane: '{name}',
       kind: 'failure',
-      text: '{name} is doomed: its parent died before its time',
+      text: '{name} will abort: its parent exited too early',
     },
   ],
 };
@@ -87,9 +92,14 @@ export const epochTimeline: Timeline = {
   ],
 };
 
+export const wasmModuleTimeline: Timeline = {
+  lane: 'none',
+  marks: [{ event: 'module.failed', kind: 'failure', text: 'Wasm module not fetched: {reason}' }],
+};
+
 export const xdsStreamTimeline: Timeline = {
   lane: 'none',
-  marks: [{ event: 'resources.rejected', kind: 'rejected', text: 'Envoy rejects {typeUrl}: {reason}' }],
+  marks: [{ event: 'resources.rejected', kind: 'rejected', text: 'Envoy rejected {typeUrl}: {reason}' }],
   // Nonces of pilot-discovery are its own for ever.
   links: [
     { event: 'response.passed', side: 'receives', key: 'push {nonce}', text: 'xds.push' },

@@ -4,6 +4,7 @@
  */
 
 import type { TrustBundleReceived, TrustBundleServed } from './secrets-protocol.ts';
+import type { ModuleFailed, ModuleFetched, ModuleReleased, ModuleRequired } from './wasm-protocol.ts';
 
 // ---- agent ↔ xds-proxy
 
@@ -124,10 +125,25 @@ export type StreamReport =
   | ResourcesRejected
   | ResponsePassed
   | RequestPassed
-  | BundleArrived;
+  | BundleArrived
+  | ModuleRequired
+  | ModuleReleased;
 
 /** What a stream tells the proxy. */
-export type StreamNews = UpstreamServed | UpstreamFailed | StreamEnded | TrustBundleReceived;
+export type StreamNews =
+  | UpstreamServed
+  | UpstreamFailed
+  | StreamEnded
+  | TrustBundleReceived
+  | ModuleRequired
+  | ModuleReleased;
 
 /** What the proxy tells a stream. */
-export type StreamOrder = StreamSupersede | TrustBundleServed | TrustBundleRefused | CertificateTell | HealthTell;
+export type StreamOrder =
+  | StreamSupersede
+  | TrustBundleServed
+  | TrustBundleRefused
+  | CertificateTell
+  | HealthTell
+  | ModuleFetched
+  | ModuleFailed;

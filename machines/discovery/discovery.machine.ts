@@ -1,3 +1,4 @@
+import { not } from 'xstate';
 import { reasonOf } from '../effect.ts';
 import { discoverySetup, type Preparation } from './discovery.setup.ts';
 import { discoveryTimeline } from './timeline.ts';
@@ -12,7 +13,7 @@ export const discoveryMachine = discoverySetup.createMachine({
   id: 'discovery',
   description: 'The control plane.',
   meta: { timeline: discoveryTimeline },
-  context: ({ input }) => ({ ...input, trouble: [] }),
+  context: ({ input }) => ({ ...input, trouble: [], isAnnounced: false }),
   invoke: { id: 'signals', src: 'signals' },
   initial: 'preparing environment',
   states: {
@@ -51,8 +52,8 @@ export const discoveryMachine = discoverySetup.createMachine({
         operating: {
           description:
             'The sources are there, and being read in their order or watched; a cluster is followed from the first moment.',
-          entry: 'followCluster',
-          exit: 'leaveCluster',
+          entry: ['followCluster', 'followConsul'],
+          exit: ['stopNames', 'stopWebhooks', 'leaveCluster', 'stopConsul'],
           invoke: [
             {
               id: 'push',
@@ -125,15 +126,23 @@ export const discoveryMachine = discoverySetup.createMachine({
             'xstate.error.actor.secret-access': brokenDown('access to Secrets'),
             'xstate.error.actor.distribution': brokenDown('distribution of objects'),
             'xstate.error.actor.remote-clusters': brokenDown('remote clusters'),
+            'xstate.error.actor.consul': brokenDown('Consul'),
+            'xstate.error.actor.name-server': brokenDown('DNS server'),
+            'xstate.error.actor.webhook-server': brokenDown('webhooks'),
             'xstate.error.actor.registrations': brokenDown('registration of workloads'),
             'xstate.error.actor.shared-authority': brokenDown('certificate authority'),
             'xstate.error.actor.elections': brokenDown('elections'),
+            'leaders.announced': { actions: 'noteAnnounced' },
             'leaders.resigned': {},
             'http.failed': failed('HTTP server'),
             'ads.failed': failed('xDS server'),
             'settings.changed': { description: 'For the record: push was asked already.' },
             'settings.rejected': { description: 'For the record: the last good value is in force.' },
             'configs.rejected': { description: 'For the record: the last good objects are in force.' },
+            'names.listening': { description: 'For the log.' },
+            'names.failed': { description: 'For the log: proxies are served without it.' },
+            'webhooks.listening': { description: 'For the log.' },
+            'webhooks.failed': { description: 'For the log: proxies are served without them.' },
             'config.recovered': { description: 'For the record.' },
             'registry.failed': { description: 'For the record: what it handed over is in force.' },
             'services.failed': { description: 'For the record: the last services are in force.' },
@@ -272,10 +281,22 @@ export const discoveryMachine = discoverySetup.createMachine({
               entry: 'startPush',
               on: {
                 'context.built': [
+                  { guard: not('isAnnounced'), target: 'announcing replica' },
                   { guard: 'hasSecurePort', target: 'opening secure xDS port' },
                   { target: 'opening xDS port' },
                 ],
                 'context.failed': failed('first push context'),
+              },
+            },
+            'announcing replica': {
+              description:
+                'No proxy connects before other replicas can see that this one runs: the one that writes the statuses waits for its counts.',
+              meta: { waitsFor: 'the Lease of this replica, which has a limit; /ready says so' },
+              on: {
+                'leaders.announced': [
+                  { guard: 'hasSecurePort', target: 'opening secure xDS port', actions: 'noteAnnounced' },
+                  { target: 'opening xDS port', actions: 'noteAnnounced' },
+                ],
               },
             },
             'opening secure xDS port': {
@@ -292,7 +313,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               tags: 'serving',
               description: 'Proxies are served, /ready answers 200.',
               meta: { waitsFor: 'a signal: this is the work' },
-              entry: ['becomeReady', 'standForElection'],
+              entry: ['becomeReady', 'standForElection', 'serveNames', 'serveWebhooks'],
               on: { 'push.wanted': { actions: 'pushEverything' } },
             },
           },
@@ -311,6 +332,7 @@ export const discoveryMachine = discoverySetup.createMachine({
               target: '#discovery.stopped',
             },
             // Answers to orders of before.
+            'leaders.announced': {},
             'http.listening': {},
             'http.closed': {},
             'ads.listening': {},

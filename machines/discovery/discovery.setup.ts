@@ -1,33 +1,98 @@
-import { assign, enqueueActions, sendTo, setup } from 'xstate';
+import { assign, enqueueActions, sendTo, setup, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
-import { authorityMachine } from './authority/authority.machine.ts';
-import { serverCertificateMachine } from './authority/server-certificate.machine.ts';
-import { sharedAuthorityMachine } from './authority/shared-authority.machine.ts';
 import { trustBundlesMachine } from './bundles/trust-bundles.machine.ts';
+import { authorityMachine } from './ca/authority.machine.ts';
+import type {
+  AuthorityChanged,
+  AuthorityFailed,
+  AuthorityLoad,
+  AuthorityLoaded,
+  BundleAwaited,
+  CertificateChanged,
+  CertificateRejected,
+  SharedAuthorityAwaited,
+} from './ca/authority-protocol.ts';
+import { serverCertificateMachine } from './ca/server-certificate.machine.ts';
+import { sharedAuthorityMachine } from './ca/shared-authority.machine.ts';
 import { configControllerMachine } from './config/config-controller.machine.ts';
 import { meshConfigMachine } from './config/mesh-config.machine.ts';
-import { credentialDatesMachine } from './credentials/credential-dates.machine.ts';
+import { consulMachine } from './consul/consul.machine.ts';
+import { distributionMachine } from './distribution/distribution.machine.ts';
+import { electionsMachine } from './election/elections.machine.ts';
+import type { LeadersAnnounced, LeadersResigned } from './election/leader-protocol.ts';
 import { jwksMachine } from './jwks/jwks.machine.ts';
 import { apiServerMachine } from './kubernetes/api-server.machine.ts';
-import { distributionMachine } from './kubernetes/distribution.machine.ts';
-import { electionsMachine } from './kubernetes/elections.machine.ts';
-import type { LeadersResigned } from './kubernetes/leader-protocol.ts';
-import { remoteClustersMachine } from './kubernetes/remote-clusters.machine.ts';
-import { secretAccessMachine } from './kubernetes/secret-access.machine.ts';
+import { nameServerMachine } from './names/name-server.machine.ts';
+import type { NamesReport } from './names/name-server-protocol.ts';
 import type {
+  AdsDrained,
+  AdsFailed,
   AdsListen,
+  AdsListening,
   AdsOrder,
-  AuthorityLoad,
+  ConfigRecovered,
+  ConfigsAwaited,
+  ConfigsFailed,
+  ConfigsRejected,
+  ConfigsSynced,
+  ContextBuilt,
+  ContextFailed,
+  HttpClosed,
+  HttpFailed,
+  HttpListening,
   HttpOrder,
+  JwksSynced,
   PreparedStage,
+  PushWanted,
+  RegistryFailed,
+  ServicesAwaited,
+  ServicesFailed,
+  ServicesSynced,
+  SettingsReport,
   SignalReceived,
-  StageReport,
+  SourcesAwaited,
 } from './protocol.ts';
 import { pushMachine } from './push/push.machine.ts';
 import { pushQueueMachine } from './push/push-queue.machine.ts';
 import { registrationsMachine } from './registration/registrations.machine.ts';
 import { serviceRegistryMachine } from './registry/service-registry.machine.ts';
+import { remoteClustersMachine } from './remote/remote-clusters.machine.ts';
+import { credentialDatesMachine } from './secrets/credential-dates.machine.ts';
+import { secretAccessMachine } from './secrets/secret-access.machine.ts';
 import type { DiscoverySettings } from './settings.ts';
+import { webhookServerMachine } from './webhooks/webhook-server.machine.ts';
+import type { WebhooksReport } from './webhooks/webhook-server-protocol.ts';
+
+/** What a stage of the start reports to `discovery`. */
+type StageReport =
+  | SettingsReport
+  | HttpListening
+  | HttpFailed
+  | HttpClosed
+  | PushWanted
+  | ConfigsAwaited
+  | SourcesAwaited
+  | ConfigsSynced
+  | ConfigsFailed
+  | ConfigsRejected
+  | ConfigRecovered
+  | JwksSynced
+  | RegistryFailed
+  | ServicesAwaited
+  | ServicesSynced
+  | ServicesFailed
+  | ContextBuilt
+  | ContextFailed
+  | AdsListening
+  | AdsFailed
+  | AdsDrained
+  | AuthorityLoaded
+  | AuthorityChanged
+  | AuthorityFailed
+  | SharedAuthorityAwaited
+  | BundleAwaited
+  | CertificateChanged
+  | CertificateRejected;
 
 export interface DiscoveryInput {
   settings: DiscoverySettings;
@@ -36,6 +101,8 @@ export interface DiscoveryInput {
 interface DiscoveryContext extends DiscoveryInput {
   /** Why the control plane ends other than by order; empty while there is no such reason. */
   trouble: string[];
+  /** Other replicas can see that this one runs, as far as its Lease could be written. */
+  isAnnounced: boolean;
 }
 
 export interface DiscoveryOutput {
@@ -57,7 +124,7 @@ export const discoverySetup = setup({
     context: {} as DiscoveryContext,
     input: {} as DiscoveryInput,
     output: {} as DiscoveryOutput,
-    events: {} as SignalReceived | StageReport | LeadersResigned,
+    events: {} as SignalReceived | StageReport | LeadersAnnounced | LeadersResigned | NamesReport | WebhooksReport,
     children: {} as {
       signals: 'signals';
       environment: 'prepare';
@@ -70,6 +137,9 @@ export const discoverySetup = setup({
       'secret-access': 'secretAccess';
       distribution: 'distribution';
       'remote-clusters': 'remoteClusters';
+      consul: 'consul';
+      'name-server': 'nameServer';
+      'webhook-server': 'webhookServer';
       registrations: 'registrations';
       elections: 'elections';
       'ads-server': 'adsServer';
@@ -100,6 +170,9 @@ export const discoverySetup = setup({
     secretAccess: secretAccessMachine,
     distribution: distributionMachine,
     remoteClusters: remoteClustersMachine,
+    consul: consulMachine,
+    nameServer: nameServerMachine,
+    webhookServer: webhookServerMachine,
     registrations: registrationsMachine,
     elections: electionsMachine,
     meshConfig: meshConfigMachine,
@@ -119,6 +192,7 @@ export const discoverySetup = setup({
     isMesh: ({ event }) => event.type === 'settings.loaded' && event.what === 'mesh',
     isNetworks: ({ event }) => event.type === 'settings.loaded' && event.what === 'networks',
     hasFailed: (_, params: { failure?: string }) => params.failure !== undefined,
+    isAnnounced: ({ context }) => context.isAnnounced || context.settings.elections === null,
     hasSecurePort: ({ context }) => context.settings.secure,
     mayLead: ({ context }) => context.settings.elections !== null,
     hasAuthority: ({ context }) => context.settings.hasAuthority,
@@ -143,8 +217,24 @@ export const discoverySetup = setup({
           input: { checkMs: settings.authority.checkMs },
         });
       }
-      if (settings.elections !== null) enqueue.spawnChild('elections', { id: 'elections', input: settings.elections });
+      if (settings.elections !== null) {
+        enqueue.spawnChild('elections', { id: 'elections', input: settings.elections });
+        enqueue.sendTo('elections', { type: 'leaders.announce' });
+      }
     }),
+    noteAnnounced: assign({ isAnnounced: true }),
+    followConsul: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.readsConsul) enqueue.spawnChild('consul', { id: 'consul', systemId: 'consul' });
+    }),
+    stopConsul: stopChild('consul'),
+    serveNames: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.servesNames) enqueue.spawnChild('nameServer', { id: 'name-server' });
+    }),
+    stopNames: stopChild('name-server'),
+    serveWebhooks: enqueueActions(({ context: { settings }, enqueue }) => {
+      if (settings.servesWebhooks) enqueue.spawnChild('webhookServer', { id: 'webhook-server' });
+    }),
+    stopWebhooks: stopChild('webhook-server'),
     leaveCluster: enqueueActions(({ enqueue }) => {
       const ofCluster = ['shared-authority', 'registrations', 'remote-clusters', 'distribution', 'secret-access'];
       for (const actor of [...ofCluster, 'api-server-0']) enqueue.stopChild(actor);

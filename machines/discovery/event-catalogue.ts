@@ -3,16 +3,23 @@
  * to read. What an event means stands above its type there, and docs/events.md has both together.
  */
 import type { CatalogueRow } from '../catalogue-row.ts';
-import { adsCatalogue } from './ads/ads-protocol.ts';
-import { sharedAuthorityCatalogue } from './authority/shared-authority-protocol.ts';
-import { signingRequestCatalogue } from './authority/signing-request.machine.ts';
+import { authorityCatalogue } from './ca/authority-protocol.ts';
+import { sharedAuthorityCatalogue } from './ca/shared-authority-protocol.ts';
+import { signingRequestCatalogue } from './ca/signing-request.machine.ts';
+import { xdsSourceCatalogue } from './config/xds-source-protocol.ts';
+import { consulCatalogue } from './consul/consul-protocol.ts';
+import { leaderCatalogue } from './election/leader-protocol.ts';
 import { kubernetesCatalogue } from './kubernetes/kubernetes-protocol.ts';
-import { leaderCatalogue } from './kubernetes/leader-protocol.ts';
+import { nameServerCatalogue } from './names/name-server-protocol.ts';
 import { registrationCatalogue } from './registration/registration-protocol.ts';
+import { webhookServerCatalogue } from './webhooks/webhook-server-protocol.ts';
+import { adsCatalogue } from './xds/ads-protocol.ts';
 
 type Diagram =
   | 'api-server'
   | 'remote-clusters'
+  | 'consul'
+  | 'consul-catalog'
   | 'informer'
   | 'elections'
   | 'leader'
@@ -42,10 +49,13 @@ type Diagram =
   | 'server-certificate'
   | 'shared-authority'
   | 'signing-request'
+  | 'xds-source'
   | 'shutdown'
   | 'trust-bundle'
   | 'trust-bundles'
-  | 'credential-dates';
+  | 'credential-dates'
+  | 'name-server'
+  | 'webhook-server';
 
 /**
  * `spawn` and `timer …` rows are what the runtime itself records of an actor's life: the seeds draw handlers that are
@@ -77,6 +87,7 @@ const ownCatalogue = [
   { type: 'spawn', from: 'discovery', to: 'secret-access', diagram: 'secret-access', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'distribution', diagram: 'distribution', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'remote-clusters', diagram: 'bootstrap-detailed', seeds: [] },
+  { type: 'spawn', from: 'discovery', to: 'consul', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'spawn', from: 'discovery', to: 'discovery/environment', diagram: 'bootstrap-detailed', seeds: [] },
   {
     type: 'spawn',
@@ -133,49 +144,6 @@ const ownCatalogue = [
   { type: 'timer retryDelay', from: 'mesh-config', to: 'mesh-config', diagram: 'settings', seeds: [] },
   { type: 'timer settleTime', from: 'mesh-networks', to: 'mesh-networks', diagram: 'settings', seeds: [] },
   { type: 'timer retryDelay', from: 'mesh-networks', to: 'mesh-networks', diagram: 'settings', seeds: [] },
-  { type: 'authority.load', from: 'discovery', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'authority.loaded', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
-  { type: 'authority.changed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
-  { type: 'authority.failed', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
-  { type: 'rotation.order', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'rotation.revert', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'rotation.taint', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'rotation.force', from: 'discovery/http', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'files.changed', from: 'authority/directory', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
-  { type: 'bundle.trusted', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.awaited', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  { type: 'bundle.awaited', from: 'authority', to: 'discovery', diagram: 'authority', seeds: [] },
-  { type: 'leaves.await', from: 'authority', to: 'authority/ledger', diagram: 'authority', seeds: [] },
-  { type: 'leaves.ended', from: 'authority/ledger', to: 'authority', diagram: 'authority', seeds: [] },
-  {
-    type: 'certificate.watch',
-    from: 'discovery',
-    to: 'server-certificate',
-    diagram: 'server-certificate',
-    seeds: [],
-  },
-  {
-    type: 'files.changed',
-    from: 'server-certificate/files',
-    to: 'server-certificate',
-    diagram: 'server-certificate',
-    seeds: [],
-  },
-  {
-    type: 'certificate.changed',
-    from: 'server-certificate',
-    to: 'discovery',
-    diagram: 'server-certificate',
-    seeds: [],
-  },
-  {
-    type: 'certificate.rejected',
-    from: 'server-certificate',
-    to: 'discovery',
-    diagram: 'server-certificate',
-    seeds: [],
-  },
   {
     type: 'http.open',
     from: 'discovery',
@@ -199,6 +167,8 @@ const ownCatalogue = [
   },
   { type: 'configs.synced', from: 'config-controller', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
   { type: 'configs.failed', from: 'config-controller', to: 'discovery', diagram: 'shutdown', seeds: [] },
+  { type: 'configs.rejected', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },
+  { type: 'config.recovered', from: 'service-registry', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'configs.rejected', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'config.recovered', from: 'config-controller', to: 'discovery', diagram: 'configuration', seeds: [] },
   { type: 'configs.awaited', from: 'config-controller', to: 'discovery', diagram: 'bootstrap-detailed', seeds: [] },
@@ -316,6 +286,13 @@ const ownCatalogue = [
     seeds: [],
   },
   {
+    type: 'registry.changed',
+    from: 'service-registry/registries',
+    to: 'service-registry',
+    diagram: 'registries',
+    seeds: [],
+  },
+  {
     type: 'gateways.resolved',
     from: 'service-registry/registries',
     to: 'service-registry',
@@ -427,9 +404,14 @@ const ownCatalogue = [
 export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   ...ownCatalogue,
   ...adsCatalogue,
+  ...authorityCatalogue,
   ...sharedAuthorityCatalogue,
   ...signingRequestCatalogue,
+  ...xdsSourceCatalogue,
   ...kubernetesCatalogue,
   ...registrationCatalogue,
   ...leaderCatalogue,
+  ...consulCatalogue,
+  ...nameServerCatalogue,
+  ...webhookServerCatalogue,
 ];

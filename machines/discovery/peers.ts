@@ -1,11 +1,12 @@
 import { peersOf } from '../peers.ts';
+import type { OperatorOrder } from './ca/authority-protocol.ts';
+import type { CatalogAccept } from './consul/consul-protocol.ts';
 import type {
   AdsOrder,
   ClientsPush,
   ClientsServed,
   ConfigsChanged,
   MeshChanged,
-  OperatorOrder,
   ProxyReport,
   PushRequest,
 } from './protocol.ts';
@@ -20,4 +21,5 @@ export const peer = peersOf<{
   jwks: ConfigsChanged;
   authority: OperatorOrder;
   'trust-bundles': MeshChanged;
+  consul: CatalogAccept;
 }>();

@@ -32,6 +32,8 @@ export type ConfigProblem = {
   /** Path within the object, `spec.http[0].route`; empty when the object as a whole is meant. */
   field: string;
   message: string;
+  /** Stable name of what is wrong, `FIELD_REQUIRED`; absent where a file or a source cannot be read. */
+  code?: string;
   /** What is closed, because there is no earlier version of the object; absent: the last good one is in force, or none is needed. */
   closed?: string;
 };
@@ -116,9 +118,9 @@ export type SourcesAwaited = { type: 'sources.awaited'; sources: string[] };
 export type ConfigsSynced = { type: 'configs.synced'; version: string; objects: number; problems: number };
 /** config-controller → discovery. A source is not there to be read: what to serve is unknown. */
 export type ConfigsFailed = { type: 'configs.failed'; reason: string };
-/** config-controller → discovery. Objects or files are no good; the last good objects stay in force. */
+/** config-controller, service-registry → discovery. Objects or files are invalid; their last valid versions still apply. */
 export type ConfigsRejected = { type: 'configs.rejected'; problems: ConfigProblem[] };
-/** config-controller → discovery. What was complained about is in order again. */
+/** config-controller, service-registry → discovery. Reported problems are resolved. */
 export type ConfigRecovered = { type: 'config.recovered'; places: string[] };
 
 // ---- config-controller ↔ config-controller/sources
@@ -239,7 +241,10 @@ export type GatewayNameFailed = {
 
 /** registry-N/feed → registry-N → service-registry. All that the registry has was handed over. */
 export type RegistrySynced = { type: 'registry.synced'; registry: string };
-/** registry-N/feed → registry-N → service-registry. It changed by itself, no object of ours did. */
+/**
+ * registry-N/feed → registry-N → service-registry; of the followed cluster, service-registry/registries → service-registry. The registry has
+ * changes, the configuration has none.
+ */
 export type RegistryChanged = { type: 'registry.changed'; registry: string };
 /**
  * registry-N/feed → registry-N → service-registry → discovery. It cannot be had, and is tried again; what it handed over
@@ -344,67 +349,6 @@ export type AdsDrain = { type: 'ads.drain' };
 /** discovery/ads-server → discovery. No stream is left. */
 export type AdsDrained = { type: 'ads.drained' };
 
-// ---- discovery ↔ authority
-
-/** Of a signing certificate, in hexadecimal: its key id. Which key that is, only the effects know. */
-export type AuthorityId = string;
-
-/**
- * Where a rotation of the root is: one root (`steady`), two of which the old signs (`trusting`), two of which the new signs
- * (`signing`), the new one alone given out (`dropping`).
- */
-export type RotationStage = 'steady' | 'trusting' | 'signing' | 'dropping';
-
-/** discovery → authority. Find the authority, or make one. */
-export type AuthorityLoad = { type: 'authority.load' };
-/** authority → discovery. There is one, and it signs. */
-export type AuthorityLoaded = { type: 'authority.loaded'; signer: AuthorityId; roots: AuthorityId[] };
-/** authority → discovery. A stage is written down, and takes effect: who signs, and whose roots are given out. */
-export type AuthorityChanged = {
-  type: 'authority.changed';
-  stage: RotationStage;
-  signer: AuthorityId;
-  roots: AuthorityId[];
-  /** Whose certificates nobody is to have any more. */
-  tainted: AuthorityId | null;
-};
-/** authority → discovery. It cannot be had, or something cannot be done with it; what signs goes on. */
-export type AuthorityFailed = { type: 'authority.failed'; reason: string };
-/** shared-authority → discovery. There is none yet that could be used; it is waited for. */
-export type SharedAuthorityAwaited = { type: 'shared-authority.awaited'; reason: string };
-/** discovery/http → authority. Somebody wants the root rotated. */
-export type RotationOrder = { type: 'rotation.order' };
-/** discovery/http → authority. Somebody wants the last step of the rotation taken back. */
-export type RotationRevert = { type: 'rotation.revert' };
-/** discovery/http → authority. The root before the next one is no longer only ours: everybody is to renew at once. */
-export type RotationTaint = { type: 'rotation.taint' };
-/** discovery/http → authority. Go on without those who are waited for: they are cut off, and somebody has said so. */
-export type RotationForce = { type: 'rotation.force' };
-/** What an operator may order. */
-export type OperatorOrder = RotationOrder | RotationRevert | RotationTaint | RotationForce;
-
-// ---- authority ↔ authority/ledger
-
-/** authority → authority/ledger. Say when every workload trusts these roots and no others of ours. */
-export type BundleAwait = { type: 'bundle.await'; roots: AuthorityId[] };
-/** authority/ledger → authority. Every workload that lives has said so. */
-export type BundleTrusted = { type: 'bundle.trusted'; roots: AuthorityId[] };
-/** authority/ledger → authority → discovery. So many have not; some of them are named. */
-export type BundleAwaited = { type: 'bundle.awaited'; missing: number; workloads: string[] };
-/** authority → authority/ledger. Say when nothing that this authority has signed is in use any more. */
-export type LeavesAwait = { type: 'leaves.await'; authority: AuthorityId };
-/** authority/ledger → authority. Nothing is. */
-export type LeavesEnded = { type: 'leaves.ended'; authority: AuthorityId };
-
-// ---- discovery ↔ server-certificate
-
-/** discovery → server-certificate. The certificate of the port with TLS was read: keep it in force. */
-export type CertificateWatch = { type: 'certificate.watch' };
-/** server-certificate → discovery. Handshakes from now on show another one. `endsAt`: Unix time in milliseconds. */
-export type CertificateChanged = { type: 'certificate.changed'; serialNumber: string; endsAt: number };
-/** server-certificate → discovery. What there is would not do; what is shown is shown on. */
-export type CertificateRejected = { type: 'certificate.rejected'; reason: string };
-
 // ---- machines ↔ their file effects
 
 /** mesh-config/files, mesh-networks/files, authority/directory, server-certificate/files → their machine. Something happened to a watched file. */
@@ -421,37 +365,6 @@ export type ProxyReport = ProxyJoined | ProxyLeft | ProxiesServed;
 
 /** What the settings actors tell their parent. */
 export type SettingsReport = SettingsLoaded | SettingsChanged | SettingsRejected;
-
-/** What a stage of the start tells `discovery`. */
-export type StageReport =
-  | SettingsReport
-  | HttpListening
-  | HttpFailed
-  | HttpClosed
-  | PushWanted
-  | ConfigsAwaited
-  | SourcesAwaited
-  | ConfigsSynced
-  | ConfigsFailed
-  | ConfigsRejected
-  | ConfigRecovered
-  | JwksSynced
-  | RegistryFailed
-  | ServicesAwaited
-  | ServicesSynced
-  | ServicesFailed
-  | ContextBuilt
-  | ContextFailed
-  | AdsListening
-  | AdsFailed
-  | AdsDrained
-  | AuthorityLoaded
-  | AuthorityChanged
-  | AuthorityFailed
-  | SharedAuthorityAwaited
-  | BundleAwaited
-  | CertificateChanged
-  | CertificateRejected;
 
 /**
  * The ordinary run of the push queue: each passes for every proxy, or for every few proxies of every push. A trace leaves

@@ -8,7 +8,7 @@ const failed = (event: string): MarkRule => ({ event, kind: 'failure', text: '{t
 const rejected = (event: string): MarkRule => ({
   event,
   kind: 'rejected',
-  text: 'What is configured would not do: {reason|problems.0.message}',
+  text: 'New configuration rejected, old one kept: {reason|problems.0.message}',
 });
 
 export const discoveryTimeline: Timeline = {
@@ -29,19 +29,19 @@ export const pushTimeline: Timeline = {
   ],
   marks: [
     failed('context.failed'),
-    { event: 'push.request', lane: 'pushes', kind: 'request', text: '{from} asks for a push' },
+    { event: 'push.request', lane: 'pushes', kind: 'request', text: 'Push requested by {from}' },
     {
       event: 'clients.push',
       when: { forced: true },
       lane: 'pushes',
       kind: 'push',
-      text: 'Pushed to the clients: everything, version {version}',
+      text: 'Push of all configuration, version {version}',
     },
     {
       event: 'clients.push',
       lane: 'pushes',
       kind: 'push',
-      text: 'Pushed to the clients: {configs:object}, version {version}',
+      text: 'Push of {configs:object}, version {version}',
     },
   ],
 };
@@ -69,10 +69,27 @@ export const jwksTimeline = source();
 export const trustBundlesTimeline = source({
   event: 'trust-bundle.failed',
   kind: 'failure',
-  text: 'The roots of {endpoint} cannot be fetched: {reason}',
+  text: 'Cannot fetch the trust bundle of {endpoint}: {reason}',
 });
 
 export const remoteClustersTimeline = source();
+
+export const consulTimeline = source(
+  { event: 'catalog.held', kind: 'rejected', text: 'Consul: response held back: {reason}' },
+  { event: 'catalog.failed', kind: 'failure', text: 'Consul does not respond: {reason}' },
+);
+
+export const nameServerTimeline = source({
+  event: 'names.failed',
+  kind: 'failure',
+  text: 'DNS server unavailable: {reason}',
+});
+
+export const webhookServerTimeline = source({
+  event: 'webhooks.failed',
+  kind: 'failure',
+  text: 'Webhooks unavailable: {reason}',
+});
 
 export const gatewayNamesTimeline = source({
   event: 'gateway-name.failed',
@@ -83,14 +100,14 @@ export const gatewayNamesTimeline = source({
 export const secretAccessTimeline = source({
   event: 'access.unanswered',
   kind: 'failure',
-  text: 'Whether {account} may read Secrets is not known: {reason}',
+  text: 'Cannot check whether {account} may read Secrets: {reason}',
 });
 
 export const registrationsTimeline: Timeline = {
   lane: 'none',
   marks: [
-    { event: 'registration.failed', kind: 'failure', text: 'The entry {entry} cannot be written: {reason}' },
-    { event: 'registration.rejected', kind: 'rejected', text: 'The workload {entry} cannot register: {reason}' },
+    { event: 'registration.failed', kind: 'failure', text: 'Cannot write WorkloadEntry {entry}: {reason}' },
+    { event: 'registration.rejected', kind: 'rejected', text: 'Registration of {entry} rejected: {reason}' },
   ],
 };
 /** That a replica leads is a phase of it; that it does not is none of its faults. */
@@ -99,9 +116,9 @@ export const leaderTimeline: Timeline = {
   lane: 'none',
   group: 'elections',
   marks: [
-    { event: 'leader.elected', kind: 'change', text: 'Leads, by the Lease {lease}' },
-    { event: 'leader.lost', kind: 'departure', text: 'Leads no more ({lease}): {reason}' },
-    { event: 'leader.failed', kind: 'failure', text: 'The Lease {lease} cannot be had: {reason}' },
+    { event: 'leader.elected', kind: 'change', text: 'Elected leader of Lease {lease}' },
+    { event: 'leader.lost', kind: 'departure', text: 'Lost leadership of Lease {lease}: {reason}' },
+    { event: 'leader.failed', kind: 'failure', text: 'Lease {lease} unavailable: {reason}' },
     { event: 'duty.written', above: { failed: 0 }, kind: 'failure', text: '{lease}: {failed} writes failed: {reason}' },
   ],
 };
@@ -109,14 +126,14 @@ export const leaderTimeline: Timeline = {
 export const apiServerTimeline = source({
   event: 'kind.failed',
   kind: 'failure',
-  text: '{resource} cannot be had: {reason}',
+  text: '{resource} unavailable: {reason}',
 });
 
 export const serverCertificateTimeline: Timeline = {
   lane: 'none',
   marks: [
-    { event: 'certificate.changed', kind: 'change', text: 'The port with TLS shows another certificate' },
-    { event: 'certificate.rejected', kind: 'rejected', text: 'The port with TLS cannot show it: {reason}' },
+    { event: 'certificate.changed', kind: 'change', text: 'New server certificate' },
+    { event: 'certificate.rejected', kind: 'rejected', text: 'Server certificate rejected: {reason}' },
   ],
 };
 
@@ -124,9 +141,9 @@ export const authorityTimeline: Timeline = {
   lane: 'none',
   marks: [
     failed('authority.failed'),
-    { event: 'rotation.order', kind: 'request', text: '{from} asks for another root' },
-    { event: 'rotation.taint', kind: 'request', text: '{from} says that the root is tainted' },
-    { event: 'rotation.force', kind: 'request', text: '{from} leaves behind those who are waited for' },
-    { event: 'authority.changed', kind: 'change', text: 'The authority is {stage}, signed by {signer}' },
+    { event: 'rotation.order', kind: 'request', text: 'Rotation of the root requested by {from}' },
+    { event: 'rotation.taint', kind: 'request', text: 'Root marked as tainted by {from}' },
+    { event: 'rotation.force', kind: 'request', text: 'Rotation forced by {from}, without waiting for all proxies' },
+    { event: 'authority.changed', kind: 'change', text: 'Authority: {stage}, signed by {signer}' },
   ],
 };

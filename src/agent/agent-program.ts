@@ -5,9 +5,10 @@ import type { DebuggerAccess } from '../runtime/trace/debugger-access.ts';
 import type { Recorder } from '../runtime/trace/recorder.ts';
 import type { TraceLevel } from '../runtime/trace/trace.ts';
 import type { TraceEndpoint } from '../runtime/trace/trace-endpoint.ts';
-import { patchesBootstrap } from './agent-replacement.ts';
 import { firstBinary } from './envoy/envoy-binaries.ts';
 import type { ProxyOptions } from './options/options.ts';
+import { servesProxyless } from './options/proxyless.ts';
+import { patchesBootstrap } from './replacement/agent-replacement.ts';
 import type { UnwrittenLines } from './status/agent-metrics.ts';
 import { xdsSocketPath } from './xds/xds-streams.ts';
 
@@ -61,6 +62,7 @@ export function agentSettings({
     patchedBootstrap: patchesBootstrap({ ...options, config }),
     // A bootstrap of the user's own has its control plane from wherever it says.
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
+    proxyless: servesProxyless({ ...options, config }),
     readinessProbe: options.workloadProbe?.times ?? null,
   };
 }

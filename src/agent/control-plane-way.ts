@@ -1,25 +1,25 @@
 /** The way to the control plane: the agent's own, and that of its Envoy, which leads through it. */
-import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
+import { resolve } from 'node:path';
 import { identityName } from '../../machines/agent/secrets/held-secrets.ts';
 import type { IdentitySettings } from '../../machines/agent/settings.ts';
 import { isOn } from '../model/fields/switches.ts';
+import { BlockedAddresses } from '../runtime/fences/blocked-addresses.ts';
+import { guardedFetch } from '../runtime/fences/guarded-fetch.ts';
 import type { FileTurns } from '../runtime/files/file-turns.ts';
-import type { Logger } from '../runtime/output/log.ts';
 import type { Ownership } from '../runtime/ownership.ts';
 import type { AgentProgram } from './agent-program.ts';
-import { askForPatches, type BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
-import { firstRun } from './bootstrap/first-verdict.ts';
-import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
 import type { DnsTables } from './dns/dns-tables.ts';
 import type { ToldFiles } from './envoy/record/told-files.ts';
 import { askWorkload } from './health/workload-probe.ts';
 import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts';
 import type { ToldRoots } from './identity/told-roots.ts';
 import type { SecretVault } from './secrets/secret-vault.ts';
+import { ModuleCache } from './wasm/module-cache.ts';
+import { maxModuleRedirects, type WasmModules } from './wasm/wasm-module.effects.ts';
 import type { UpstreamEnvironment } from './xds/upstream.ts';
-import { workloadXds } from './xds/workload-xds.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 import { xdsHeaders } from './xds/xds-headers.ts';
+import { xdsProxyWithEffects } from './xds/xds-proxy.effects.ts';
 
 export type WayToControlPlane = Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers'>;
 
@@ -45,22 +45,8 @@ export function wayToControlPlane(
   };
 }
 
-/** A bootstrap that the control plane has not patched. */
-export function unpatched({ source, admin }: Pick<PrepareEnvironment, 'source' | 'admin'>): () => object {
-  return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
-}
-
-export function patchesWithEffects(
-  { source, admin }: PrepareEnvironment,
-  { way, patches, log }: { way: WayToControlPlane; patches: BootstrapPatches; log: Logger },
-) {
-  const bootstrap = unpatched({ source, admin });
-  const ask = askForPatches({ ...way, patches, bootstrap, log: log.scope('bootstrap') });
-  return bootstrapPatchesMachine.provide({ actors: { ask } });
-}
-
 /** Envoy's way to the control plane. */
-export function xdsProxyWithEffects(
+export function workloadXds(
   { options, log, traceLevel }: AgentProgram,
   {
     activity,
@@ -79,7 +65,7 @@ export function xdsProxyWithEffects(
   },
 ) {
   const { env, identity, workloadProbe, status, config } = options;
-  return workloadXds({
+  return xdsProxyWithEffects({
     ...way,
     ...(ownership && { ownership }),
     activity,
@@ -89,6 +75,7 @@ export function xdsProxyWithEffects(
     ...(workloadProbe && {
       askWorkload: (stopped) => askWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
     }),
+    wasmModules: wasmModules(options),
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(kept && {
       keptBundle: () => kept.read('trust-bundle'),
@@ -101,6 +88,23 @@ export function xdsProxyWithEffects(
       },
     }),
   });
+}
+
+const wasmVariables = { blocked: 'BLOCKED_CIDRS_IN_WASM_URLS', allowed: 'ALLOWED_CIDRS_IN_WASM_URLS' } as const;
+
+/** @throws ChartpilotError FLAG_INVALID for an invalid network in a variable */
+function wasmModules({ config, env }: AgentProgram['options']): WasmModules {
+  const networks = (name: string): string[] =>
+    (env[name] ?? '')
+      .split(',')
+      .map((one) => one.trim())
+      .filter(Boolean);
+  const { blocked, allowed } = wasmVariables;
+  const addresses = new BlockedAddresses({ blocked: networks(blocked), allowed: networks(allowed) }, wasmVariables);
+  return {
+    cache: new ModuleCache(resolve(config.configPath, 'wasm')),
+    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects }),
+  };
 }
 
 /**

@@ -1,4 +1,5 @@
 /** What lies outside the statecharts, and holds whatever becomes of them. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { AgentProgram } from './agent-program.ts';
 import { BaseIdTable } from './envoy/base-ids/base-id-table.ts';
@@ -36,7 +37,9 @@ export class SafetyNet {
     // Until this agent holds, an older one goes on with what this one adopts.
     if (succeeds) this.table.letGo();
     this.binaries = new EnvoyBinaries(binary);
-    this.record = options.liveRestore ? new AgentRecord(chooseRunDir(options.runDir)) : undefined;
+    this.record = options.liveRestore
+      ? new AgentRecord(chooseRunDir(options.runDir, options.config.configPath))
+      : undefined;
     this.ports = this.record && new KeptPorts(this.record.directory);
     process.once('exit', this.#onExit);
     this.signals = new SignalInbox({ terminalIsAnothers: startedByLauncher(options.env) });
@@ -51,6 +54,8 @@ export class SafetyNet {
     }
     // The charts have given them their time.
     const left = await this.table.endAll(lastLimitMs);
+    // An agent that was told to end twice does not wait for its claim: what that gets is released all the same.
+    await Promise.race([this.baseIds.settled(), sleep(maxClaimWaitMs, undefined, { ref: false })]);
     this.ports?.end();
     this.record?.close();
     this.baseIds.releaseAll();
@@ -60,5 +65,7 @@ export class SafetyNet {
   }
 }
 
+/** How long a claim that is under way is waited for: it takes some sockets, and some milliseconds. */
+const maxClaimWaitMs = 500;
 /** How long an Envoy that was left over may take to end of a SIGKILL. */
 const lastLimitMs = 2_000;

@@ -34,7 +34,7 @@ try {
   rmSync(target, { recursive: true, force: true });
   for (const file of reachable(entries.map((entry) => join(draft, `${entry}.d.ts`)))) {
     if (!existsSync(file))
-      throw new Error(`tsc made no ${relative(draft, file)}: ${said.error?.message ?? said.stdout}`);
+      throw new Error(`tsc did not generate ${relative(draft, file)}: ${said.error?.message ?? said.stdout}`);
     cpSync(file, join(target, relative(draft, file)));
   }
 } finally {

@@ -129,7 +129,7 @@ const threadsOf = {
     'certificate-helper': 'src/agent/secrets/certificate-helper.ts',
     'port-stand-in': 'src/agent/ports/port-stand-in.ts',
   },
-  'pilot-discovery': { 'signing-helper': 'src/discovery/authority/signing-helper.ts' },
+  'pilot-discovery': { 'signing-helper': 'src/discovery/ca/issuing/signing-helper.ts' },
   chartpilot: {
     'drawing-helper': 'src/debugger/visualize/drawing-helper.ts',
     'explore-helper': 'src/simulation/agent/explore-helper.ts',

@@ -7,7 +7,7 @@ const say = (line: string): void => standardError.write(`${line}\n`);
 
 try {
   const found = findEnvoy({ env: process.env });
-  if (found !== undefined) say(`Envoy is there: ${found.path} (found by ${found.by})`);
+  if (found !== undefined) say(`Envoy: ${found.path} (found by ${found.by})`);
   else await installEnvoy({ env: process.env, progress: say });
 } catch (error) {
   say(explainError(error));

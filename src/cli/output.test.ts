@@ -176,7 +176,7 @@ test('a log that cannot be written is told where it can be', async () => {
   child.stderr.on('data', (chunk) => {
     told += String(chunk);
   });
-  const times = (): number => told.match(/the log cannot be written to \/dev\/full: ENOSPC/g)?.length ?? 0;
+  const times = (): number => told.match(/cannot write log to \/dev\/full: ENOSPC/g)?.length ?? 0;
   await eventually('it is told', () => times() > 0);
   // What it logs at the end is not told once more.
   const ended = once(child, 'close');

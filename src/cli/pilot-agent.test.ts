@@ -26,37 +26,49 @@ test.each([
   [
     'an invalid value',
     ['wait', '--timeoutSeconds', 'x'],
-    /must be an integer >= 0, got "x"\n {2}→ See 'pilot-agent wait --help'\n$/,
+    /must be an integer >= 0, got "x" \[FLAG_INVALID\]\n {2}→ See 'pilot-agent wait --help'\n$/,
   ],
   ['a missing argument', ['request', 'GET'], /missing required argument 'path'\. See 'pilot-agent request --help'\n/],
   [
     '§1.1 a flag that nobody knows, before the command',
     ['--bogus', 'proxy', 'waypoint'],
-    /Invalid proxy Type: waypoint/,
+    /proxy type: .*"waypoint" \[FLAG_INVALID\]\n/,
   ],
-  ['§1.1 its value too', ['--bogus', 'of it', 'proxy', 'waypoint', '--other=1'], /Invalid proxy Type: waypoint/],
+  [
+    '§1.1 its value too',
+    ['--bogus', 'of it', 'proxy', 'waypoint', '--other=1'],
+    /proxy type: .*"waypoint" \[FLAG_INVALID\]\n/,
+  ],
   [
     '§1.1 a flag of the command before it',
     ['--log_target', '/nowhere/log', 'proxy', 'waypoint', '--watchDelay', 'soon'],
-    /Invalid proxy Type: waypoint/,
+    /proxy type: .*"waypoint" \[FLAG_INVALID\]\n/,
   ],
-  ['another role', ['proxy', 'waypoint'], /Invalid proxy Type: waypoint\n.*Use sidecar or router/],
+  [
+    'another role',
+    ['proxy', 'waypoint'],
+    /proxy type: must be one of sidecar, router, got "waypoint" \[FLAG_INVALID\]\n/,
+  ],
   [
     'several values at once',
     ['proxy', '--watchDelay', 'soon', '--statusPort', '15000', '--hotRestart', 'maybe'],
-    /--watchDelay: must be a duration.*--hotRestart: must be on or off.*--statusPort and --proxyAdminPort must differ/,
+    /--watchDelay: .*"soon"; --hotRestart: .*"maybe"; --statusPort, --proxyAdminPort: .*15000.* \[FLAG_INVALID\]\n/,
   ],
   [
     'a file that is not there',
     ['proxy', '--customConfigFile', '/nowhere'],
-    /--customConfigFile \/nowhere does not exist/,
+    /--customConfigFile: .*"\/nowhere".* \[FLAG_INVALID\]\n/,
   ],
-  ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /cannot read file: \/etc: EISDIR/],
-  ['§1.1 --log_target', ['proxy', '--log_target', '/nowhere/log'], /--log_target \/nowhere\/log/],
+  ['a directory for a file', ['proxy', '--meshConfig', '/etc'], /\/etc: EISDIR.* \[FILE_UNREADABLE\]\n/],
+  [
+    '§1.1 --log_target',
+    ['proxy', '--log_target', '/nowhere/log'],
+    /--log_target: .*"\/nowhere\/log".* \[FLAG_INVALID\]\n/,
+  ],
   [
     'no certificate of the control plane',
     ['proxy'],
-    /root certificate for the control plane, is missing\n.*XDS_ROOT_CA/,
+    /root certificate of the control plane .* does not exist.* \[CONFIG_INVALID\]\n.*XDS_ROOT_CA/,
   ],
 ])('%s', (_, args, expected) => {
   const { code, stderr } = run(...args);
@@ -68,7 +80,7 @@ test.each([
 test('§1.1 a flag that nobody knows, before another command than proxy', () => {
   const { code, stderr } = run('--bogus=1', 'wait', '--timeoutSeconds', '0');
   expect(stderr).toMatch(/ignoring flags that wait does not have: --bogus=1\n/);
-  expect(stderr).toMatch(/timeout waiting for Envoy/);
+  expect(stderr).toMatch(/ not ready within 0 s, last error: no request was sent \[REQUEST_FAILED\]\n/);
   expect(code).toBe(255);
 });
 

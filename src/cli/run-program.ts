@@ -3,8 +3,8 @@ import { type Command, CommanderError } from 'commander';
 import { ChartpilotError, explainError } from '../runtime/errors.ts';
 import { absoluteFolders } from '../runtime/files/executable.ts';
 import { endProgram, standardError } from '../runtime/output/standard-streams.ts';
+import { reportFlagValues } from './flags/flag-values.ts';
 import { plainSwitches } from './plain-switches.ts';
-import { reportRepeatedFlags } from './repeated-flags.ts';
 import { configureUsage, fullNameOf } from './usage.ts';
 
 /** Exit codes of a program that failed. */
@@ -24,13 +24,23 @@ const usualPath = '/usr/bin:/bin';
  */
 export async function runProgram(
   program: Command,
-  { misused, failed }: FailureCodes,
+  codes: FailureCodes,
   args: readonly string[] = process.argv.slice(2),
 ): Promise<never> {
+  await runCommandLine(program, codes, args);
+  return endProgram();
+}
+
+/** Runs a program's command line, prints its error, and sets `process.exitCode`. */
+export async function runCommandLine(
+  program: Command,
+  { misused, failed }: FailureCodes,
+  args: readonly string[],
+): Promise<void> {
   // Programs are never started from the working directory, which another user may own.
   if (process.env.PATH !== undefined) process.env.PATH = absoluteFolders(process.env.PATH).join(delimiter) || usualPath;
   try {
-    reportRepeatedFlags(program, (message) => standardError.write(`${program.name()}: ${message}\n`));
+    reportFlagValues(program, (message) => standardError.write(`${program.name()}: ${message}\n`));
     await configureUsage(program).parseAsync(plainSwitches(program, args), { from: 'user' });
   } catch (error) {
     if (error instanceof CommanderError) {
@@ -41,7 +51,6 @@ export async function runProgram(
       process.exitCode = failed(error);
     }
   }
-  return endProgram();
 }
 
 /** For an invalid flag whose error has no hint. */

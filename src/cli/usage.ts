@@ -1,4 +1,5 @@
 import { type Argument, type Command, Help, type Option } from 'commander';
+import { nearestName } from '../model/fields/nearest-name.ts';
 import { listed } from '../model/fields/violation.ts';
 import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
 
@@ -19,6 +20,17 @@ export function configureUsage(program: Command): Command {
       });
   }
   return program.helpCommand('help [command]', 'Show the help of a command');
+}
+
+/** Flags that a command does not know, each with the one that was probably meant: `--conection (did you mean --connection?)`. */
+export function unknownFlagsOf(command: Command, args: readonly string[]): string[] {
+  const known = command.options.flatMap(({ long }) => long ?? []);
+  return args
+    .filter((arg) => arg.startsWith('-'))
+    .map((arg) => {
+      const near = nearestName(arg.split('=', 1)[0]!, known);
+      return near === undefined ? arg : `${arg} (did you mean ${near}?)`;
+    });
 }
 
 /** The name with that of the program: `pilot-agent proxy`. */

@@ -83,7 +83,7 @@ test('of chartpilot replay', async () => {
     warnings: [hostile('w')],
     difference,
   } as unknown as Parameters<typeof formatReplay>[0]);
-  expect(report).toContain('something else than was recorded');
+  expect(report).toContain('differs from the recording');
   expect(report).not.toMatch(anyControl);
   expect(report).not.toMatch(/^forged/m);
 });

@@ -54,6 +54,6 @@ function withStyles(head: string, styles: string, hash: string): string {
 
 function split(html: string, at: string): [string, string] {
   const place = html.indexOf(at);
-  if (place === -1) throw new Error(`visualize/index.html holds no ${at}`);
+  if (place === -1) throw new Error(`visualize/index.html does not contain ${at}`);
   return [html.slice(0, place), html.slice(place + at.length)];
 }

@@ -20,8 +20,9 @@ export function writeOutput(flag: string, path: string, text: string, traces?: r
     makeFolder(dirname(resolve(path)));
     writeFileSync(path, visibleText(text), traces === undefined ? {} : { mode: ownersOnly });
   } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `${flag} ${path} cannot be written: ${messageOf(error)}`, {
+    throw new ChartpilotError('FLAG_INVALID', `${flag}: cannot write ${path}: ${messageOf(error)}`, {
       cause: error,
+      fields: { path: flag, got: path },
     });
   }
 }
@@ -30,8 +31,9 @@ export function writeOutput(flag: string, path: string, text: string, traces?: r
 export function refuseInput(flag: string, path: string, inputs: readonly string[]): void {
   const output = fileAt(path);
   if (output === undefined || !inputs.some((input) => fileAt(input) === output)) return;
-  throw new ChartpilotError('FLAG_INVALID', `${flag} ${path} is what is read: it would be lost`, {
-    hint: `Name another file with ${flag}.`,
+  throw new ChartpilotError('FLAG_INVALID', `${flag}: would overwrite the input ${path}`, {
+    hint: `choose another file with ${flag}`,
+    fields: { path: flag, got: path },
   });
 }
 

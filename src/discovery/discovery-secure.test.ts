@@ -1,15 +1,20 @@
 /** xDS over TLS, with certificates from files (spec/discovery.md §1.2, §1.3, §7.7). */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { connect } from 'node:tls';
 import { fromBinary } from '@bufbuild/protobuf';
 import { credentials, status } from '@grpc/grpc-js';
+import { decode, encode } from 'dns-packet';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { typeUrls } from '../../test/ads-client.ts';
 import { type CertificateAuthority, createAuthority } from '../../test/certs/authority.ts';
 import { ControlPlane, cartCluster, sidecar, stopControlPlanes } from '../../test/harness/control-plane.ts';
+import { eventually } from '../../test/harness/eventually.ts';
 import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { DiscoveryFlags } from './discovery-options.ts';
+import { framed } from '../runtime/dns/tcp-messages.ts';
+import type { DiscoveryFlags } from './options/discovery-flags.ts';
 
 let root: string;
 let authority: CertificateAuthority;
@@ -72,4 +77,17 @@ it('shows the certificate of its file', async () => {
   const plane = await serving({ XDS_AUTH: 'false' });
   const { code, details } = await subscribe(plane, createAuthority()).ended;
   expect([code, details]).toEqual([status.UNAVAILABLE, expect.stringMatching(/certificate/)]);
+});
+
+it('resolves names of its services over TLS where DNS_ADDR says, and reports it', async () => {
+  const plane = await serving({ DNS_ADDR: '127.0.0.1:0' });
+  const { address } = await eventually('the DNS server listens', () =>
+    plane.records.flatMap((r) => (r.kind === 'event' && r.event.type === 'names.listening' ? [r.event] : [])).at(0),
+  );
+  const port = Number(String(address).split(':').at(-1));
+  const socket = connect({ port, host: '127.0.0.1', ca: authority.certificate });
+  socket.write(framed(encode({ type: 'query', id: 1, questions: [{ name: 'example.com', type: 'A' }] })));
+  const [chunk] = (await once(socket, 'data')) as [Buffer];
+  socket.destroy();
+  expect(decode(chunk.subarray(2))).toMatchObject({ rcode: 'REFUSED' });
 });

@@ -8,7 +8,7 @@ import { createAuthority } from '../../test/certs/authority.ts';
 import { ControlPlane, stopControlPlanes } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
 import { linesOf } from '../../test/harness/logged-line.ts';
-import type { DiscoveryFlags } from './discovery-options.ts';
+import type { DiscoveryFlags } from './options/discovery-flags.ts';
 
 let holder: Server;
 let taken: string;
@@ -81,13 +81,20 @@ async function troubleOf(...how: Parameters<typeof ControlPlane.starting>) {
 
 describe('the start', () => {
   it.each<[string, () => DiscoveryFlags, RegExp]>([
-    ['environment', () => ({ kubeconfig: '/kube' }), /^environment: .*--kubeconfig: \/kube/],
+    [
+      'environment',
+      () => ({ kubeconfig: '/kube' }),
+      /^environment: .*--kubeconfig: \/kube: no such file .* → pass the path/,
+    ],
     ['HTTP server', () => ({ httpAddr: taken }), /^HTTP server: port in use: /],
     ['HTTP server, monitoring', () => ({ monitoringAddr: taken }), /^HTTP server: port in use: /],
     ['configuration sources', () => ({ registries: 'Kubernetes', configDir: '' }), /^configuration sources: .*cluster/],
     ['service registries', () => ({ registries: 'Eureka' }), /^service registries: .*Eureka is not supported/],
-    ['service registries, known', () => ({ registries: 'Consul' }), /^service registries: .*Consul cannot be read yet/],
-    ['configuration', () => ({ configDir: '/nonexistent/mesh' }), /^configuration: .*\/nonexistent\/mesh/],
+    [
+      'configuration',
+      () => ({ configDir: '/nonexistent/mesh' }),
+      /^configuration: \/nonexistent\/mesh: .* → create a directory/,
+    ],
     ['xDS server', () => ({ grpcAddr: taken }), /^xDS server: port in use: /],
   ])('fails in the stage %s', async (_, flags, told) => {
     const { exitCode, trouble } = await troubleOf(flags());
@@ -104,7 +111,7 @@ describe('the start', () => {
         writeFileSync(key, createAuthority().privateKey);
         return flags;
       },
-      /^server certificates: .*is not the key of the certificate/,
+      /^server certificates: .*does not match the certificate/,
     ],
     [
       'a file is no PEM',
@@ -112,7 +119,7 @@ describe('the start', () => {
         writeFileSync(key, 'no key');
         return flags;
       },
-      /^server certificates: .*is not PEM/,
+      /^server certificates: .*is not valid PEM/,
     ],
     ['its port is in use', ({ flags }) => ({ ...flags, secureGRPCAddr: taken }), /^secure xDS server: port in use/],
   ])('of the port with TLS fails when %s', async (_, damage, told) => {
@@ -127,7 +134,7 @@ describe('the start', () => {
     }
   });
 
-  it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ names no directory/]])(
+  it.each([['mesh', 'configSources: [{address: "fs://"}]', /^configuration sources: .*fs:\/\/ must have a directory/]])(
     'fails when the %s says what cannot be: %s',
     async (file, text, told) => {
       const { trouble, exitCode } = await troubleOf({}, ({ root }) => writeFileSync(join(root, file), text));

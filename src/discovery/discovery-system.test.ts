@@ -190,7 +190,8 @@ spec:
       await eventually(
         'it is told that it is none',
         () =>
-          linesOf(plane.lines, 'object.rejected', { reason: /configSources: fs:\/\/ names no directory/ }).length > 0,
+          linesOf(plane.lines, 'object.rejected', { reason: /configSources: fs:\/\/ must have a directory/ }).length >
+          0,
       );
       expect((await plane.get('/debug/mesh')).json()).toMatchObject({ rootNamespace: 'root' });
       expect(await served(plane, moreCluster)).toBe(true);
@@ -278,7 +279,9 @@ describe('the pages', () => {
     const { stream } = await plane.subscribe();
     const { nonce } = stream.responses[0]!;
     stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce });
-    await stream.unexpected();
+    await eventually('it is acknowledged', async () =>
+      (await plane.get('/debug/syncz')).text.includes(`"cluster_acked":"${nonce}"`),
+    );
     expect((await plane.get('/debug/adsz')).json()).toMatchObject({
       totalClients: 1,
       clients: [{ connectionId: `${sidecar.id}-1`, labels: { app: 'web' }, watches: { [typeUrls.CDS]: [] } }],

@@ -6,10 +6,11 @@ import { logRecords } from '../runtime/actors/log-records.ts';
 import { faultOwner } from '../runtime/fences/fault-owner.ts';
 import { catchUncaught, faultLog } from '../runtime/fences/uncaught.ts';
 import type { Logger } from '../runtime/output/log.ts';
-import { ControlPlane, type DiscoveryProgram } from './control-plane.ts';
-import type { DiscoveryOptions } from './discovery-options.ts';
+import { type ControlPlane, makeControlPlane } from './control-plane.ts';
+import type { DiscoveryProgram } from './discovery-program.ts';
 import { discoveryStates } from './monitor/discovery-states.ts';
 import { discoveryLogEntry, logEvents } from './monitor/event-log.ts';
+import type { DiscoveryOptions } from './options/discovery-options.ts';
 
 /**
  * Runs the control plane until it is told to end, or cannot go on.
@@ -26,7 +27,7 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
       entry: discoveryLogEntry,
     }),
   ];
-  const plane = new ControlPlane(program);
+  const plane = makeControlPlane(program);
   stops.push(plane.metrics.observe(recorder), plane.progress.observe(recorder));
   try {
     const actor = startRoot(plane.machine(), {
@@ -39,11 +40,12 @@ export async function runDiscovery(program: DiscoveryProgram): Promise<Discovery
     stops.push(broken.stop);
     // A control plane that cannot even start has no streams to care for.
     const output = await Promise.race([whenDone(actor), broken.atStart]).finally(() => actor.stop());
-    if (output === undefined) throw new Error('the control plane ended without saying how');
+    if (output === undefined) throw new Error('the control plane exited without a result');
     return output;
   } finally {
     for (const stop of stops) stop();
     plane.cluster?.close();
+    plane.consul?.close();
   }
 }
 
@@ -68,14 +70,20 @@ function lastFence(
   return { atStart: promise, stop };
 }
 
-function settingsOf(options: DiscoveryOptions, { cluster, writes }: ControlPlane): DiscoverySettings {
+function settingsOf(
+  options: DiscoveryOptions,
+  { cluster, controllers, servesWebhooks }: ControlPlane,
+): DiscoverySettings {
   return {
     cluster: cluster?.input ?? null,
-    elections: writes?.elections.input ?? null,
+    elections: controllers?.writes.elections.input ?? null,
     mesh: { file: options.meshConfigFile, settleMs: 100 },
     networks: { file: options.networksConfigFile, settleMs: 100 },
     configs: { quietMs: 5, coalesceMs: 20 },
     registries: { firstListsMs: options.firstListsMs },
+    servesNames: options.namesAddress !== undefined,
+    servesWebhooks,
+    readsConsul: options.consul !== undefined,
     registrations: { graceMs: options.registration.graceMs },
     jwks: { refreshMs: options.keyRefreshMs, firstKeysTimeoutMs: 5_000 },
     push: options.push,

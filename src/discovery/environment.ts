@@ -5,6 +5,20 @@
 import { durationMsOf, longestTimerMs } from '../model/fields/duration.ts';
 import type { LogWarning } from '../runtime/log-events/log-events.ts';
 
+/** 100 years: certificates that end after the year 9999 cannot be written. */
+const maxDurationMs = 876_000 * 3_600_000;
+
+/** The value of a variable as it is read. */
+interface Read<T> {
+  /** `undefined`: the text is invalid. */
+  readonly value: T | undefined;
+  readonly byDefault: T;
+  /** What is expected: `an integer >= 1`. */
+  readonly form: string;
+  /** The default with its unit. */
+  readonly shown?: string;
+}
+
 export class Environment {
   readonly #env: NodeJS.ProcessEnv;
   readonly #warn: (warning: LogWarning) => void;
@@ -28,44 +42,48 @@ export class Environment {
   }
 
   durationMs(name: string, byDefault: number): number {
-    const ms = durationMsOf(this.#env[name] ?? '');
-    return this.#orDefault(name, ms !== undefined && ms >= 0 ? ms : undefined, byDefault, `${byDefault}ms`);
+    return this.#duration(name, byDefault, maxDurationMs);
   }
 
   /** What something waits for: no timer is longer than {@link longestTimerMs}. */
   timerMs(name: string, byDefault: number): number {
-    const ms = this.durationMs(name, byDefault);
-    if (ms <= longestTimerMs) return ms;
-    this.#warn({
-      event: 'option.capped',
-      setting: name,
-      value: this.#env[name],
-      max: `${longestTimerMs / 3_600_000}h`,
-    });
-    return longestTimerMs;
+    return this.#duration(name, byDefault, longestTimerMs);
+  }
+
+  #duration(name: string, byDefault: number, maxMs: number): number {
+    const found = durationMsOf(this.#env[name] ?? '');
+    const value = found !== undefined && found >= 0 ? found : undefined;
+    const form = 'a duration such as 300ms, 30s or 1h30m';
+    const ms = this.#orDefault(name, { value, byDefault, form, shown: `${byDefault}ms` });
+    if (ms <= maxMs) return ms;
+    this.#warn({ event: 'option.capped', setting: name, value: this.#env[name], max: `${maxMs / 3_600_000}h` });
+    return maxMs;
   }
 
   /** A whole number, not negative. */
   number(name: string, byDefault: number, least = 0): number {
     const value = Number(this.#env[name]);
-    return this.#orDefault(name, Number.isSafeInteger(value) && value >= least ? value : undefined, byDefault);
+    const isValid = Number.isSafeInteger(value) && value >= least;
+    return this.#orDefault(name, { value: isValid ? value : undefined, byDefault, form: `an integer >= ${least}` });
   }
 
   /** A number from 0 to 100. */
   percent(name: string, byDefault: number): number {
     const value = Number(this.#env[name]);
-    return this.#orDefault(name, value >= 0 && value <= 100 ? value : undefined, byDefault);
+    const isValid = value >= 0 && value <= 100;
+    return this.#orDefault(name, { value: isValid ? value : undefined, byDefault, form: 'a number from 0 to 100' });
   }
 
   /** A boolean as Go reads it: `1`, `t`, `true` and `0`, `f`, `false`. */
   boolean(name: string, byDefault: boolean): boolean {
-    return this.#orDefault(name, booleanOf(this.#env[name] ?? ''), byDefault);
+    return this.#orDefault(name, { value: booleanOf(this.#env[name] ?? ''), byDefault, form: 'true or false' });
   }
 
-  #orDefault<T>(name: string, value: T | undefined, byDefault: T, shown = String(byDefault)): T {
+  #orDefault<T>(name: string, { value, byDefault, form, shown = String(byDefault) }: Read<T>): T {
     if (!this.isSet(name)) return byDefault;
     if (value === undefined) {
-      this.#warn({ event: 'option.defaulted', setting: name, value: this.#env[name], default: shown });
+      const reason = `must be ${form}`;
+      this.#warn({ event: 'option.defaulted', setting: name, value: this.#env[name], default: shown, reason });
     }
     return value ?? byDefault;
   }
@@ -92,5 +110,5 @@ export const variablesWithoutEffect: readonly string[] = [
   ...['PILOT_ENABLE_STATUS', 'PILOT_ENABLE_ANALYSIS', 'ISTIO_WATCH_NAMESPACE'],
   ...['ENABLE_LEADER_ELECTION', 'EXTERNAL_ISTIOD', 'INJECTION_WEBHOOK_CONFIG_NAME', 'VALIDATION_WEBHOOK_CONFIG_NAME'],
   ...['LOCAL_CLUSTER_SECRET_WATCHER', 'PILOT_MULTICLUSTER_KUBECONFIG_PATH'],
-  ...['PILOT_JWT_ENABLE_REMOTE_JWKS', 'PILOT_ENABLE_GATEWAY_API', 'DNS_ADDR'],
+  ...['PILOT_JWT_ENABLE_REMOTE_JWKS', 'PILOT_ENABLE_GATEWAY_API'],
 ];

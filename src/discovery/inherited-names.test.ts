@@ -11,7 +11,7 @@ import {
 } from '../../test/harness/control-plane.ts';
 import { eventually } from '../../test/harness/eventually.ts';
 import { linesOf } from '../../test/harness/logged-line.ts';
-import { validateFiles } from './config/validate-files.ts';
+import { validateFiles } from './config/validation/validate-files.ts';
 
 afterEach(stopControlPlanes);
 

@@ -17,6 +17,8 @@ describe('parseListenAddress', () => {
   });
 
   it.each(['8080', 'localhost', 'localhost:http', ':70000', '::1:80:x'])('refuses %s and names the flag', (text) => {
-    expect(() => parseListenAddress('--httpAddr', text)).toThrow(`--httpAddr is "${text}"`);
+    expect(() => parseListenAddress('--httpAddr', text)).toThrow(
+      expect.objectContaining({ code: 'FLAG_INVALID', message: expect.stringMatching(`--httpAddr: .*got "${text}"`) }),
+    );
   });
 });

@@ -18,8 +18,8 @@ export function parseListenAddress(flag: string, text: string): ListenAddress | 
   const match = /^(?:\[([^\]]+)\]|([^:]*)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
   if (match === null || port > 65_535) {
-    throw new ChartpilotError('FLAG_INVALID', `${flag} is ${JSON.stringify(text)}, which is no address`, {
-      hint: `write ${flag} HOST:PORT, ${flag} :PORT for all interfaces, or ${flag}= for none`,
+    throw new ChartpilotError('FLAG_INVALID', `${flag}: must be HOST:PORT or :PORT, got ${JSON.stringify(text)}`, {
+      hint: `use ${flag} HOST:PORT, ${flag} :PORT for all interfaces, or ${flag}= to disable the port`,
     });
   }
   return { host: match[1] ?? match[2] ?? '', port };

@@ -1,5 +1,8 @@
 /** From a leaf over intermediates to a root (RFC 5280 §6, without policies and name constraints). */
+
+import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
 import type { Certificate } from './certificate.ts';
+import { type CertificateProblem, problemOf } from './certificate-problem.ts';
 
 export interface PathQuestion {
   /** The leaf, or an intermediate that is to sign. */
@@ -12,7 +15,7 @@ export interface PathQuestion {
 
 export type PathAnswer =
   /** From the certificate to its root; the root itself is the last, and the only one when the certificate is a root. */
-  { readonly path: readonly Certificate[] } | { readonly problem: string };
+  { readonly path: readonly Certificate[] } | { readonly problem: string; readonly code: CertificateCode };
 
 /** Certificates in a path, the first and the root among them. */
 const longestPath = 8;
@@ -21,17 +24,18 @@ const mostVerifications = 100;
 
 /** The first path that holds, and when there is none, why the last one that was tried does not. */
 export function findPath({ certificate, intermediates, roots, at }: PathQuestion): PathAnswer {
-  let problem = 'no root or intermediate has the name of its issuer';
+  let problem = inChain('no trusted root or intermediate is its issuer');
   let verifications = 0;
   const known = new Set(roots.map(({ sha256 }) => sha256));
 
   const isIssuer = (issuer: Certificate, subject: Certificate, below: number): boolean => {
     if (!subject.x509.checkIssued(issuer.x509)) return false;
     const reason = issuerProblem(issuer, below) ?? timeProblem(issuer, at);
-    if (reason !== undefined) problem = `the issuer ${nameOf(issuer)} ${reason}`;
-    else if (++verifications > mostVerifications) problem = 'there are too many certificates of one name to try';
+    if (reason !== undefined) problem = { ...reason, message: `issuer ${nameOf(issuer)} ${reason.message}` };
+    else if (++verifications > mostVerifications)
+      problem = inChain(`more than ${mostVerifications} candidate issuers have the same name`);
     else if (subject.x509.verify(issuer.publicKey)) return true;
-    else problem = `the signature is not that of the issuer ${nameOf(issuer)}`;
+    else problem = inChain(`signature does not match the key of issuer ${nameOf(issuer)}`);
     return false;
   };
 
@@ -39,7 +43,7 @@ export function findPath({ certificate, intermediates, roots, at }: PathQuestion
     const last = path.at(-1)!;
     if (known.has(last.sha256)) return path;
     if (path.length === longestPath) {
-      problem = `the chain has more than ${longestPath} certificates`;
+      problem = inChain(`chain must have at most ${longestPath} certificates`);
       return undefined;
     }
     // Authorities between this one and the leaf count against an issuer's path length, those that issue themselves do not.
@@ -53,9 +57,13 @@ export function findPath({ certificate, intermediates, roots, at }: PathQuestion
   };
 
   const own = timeProblem(certificate, at) ?? criticalProblem(certificate);
-  if (own !== undefined) return { problem: own };
+  if (own !== undefined) return { problem: own.message, code: own.code };
   const path = search([certificate]);
-  return path === undefined ? { problem } : { path };
+  return path === undefined ? { problem: problem.message, code: problem.code } : { path };
+}
+
+function inChain(message: string): CertificateProblem {
+  return problemOf('CERTIFICATE_CHAIN_INVALID', message);
 }
 
 /** When the first certificate of a path ends: nothing that hangs on it may last longer (spec/identity.md §1 #7). */
@@ -64,31 +72,40 @@ export function endOf(path: readonly Certificate[]): Date {
 }
 
 /** Why a certificate cannot be that of an authority, with so many authorities below it. */
-export function issuerProblem(issuer: Certificate, below = 0): string | undefined {
+export function issuerProblem(issuer: Certificate, below = 0): CertificateProblem | undefined {
   const { basicConstraints, keyUsage } = issuer;
-  if (basicConstraints?.isCa !== true) return 'is not an authority';
-  if (keyUsage !== undefined && !keyUsage.flags.has('keyCertSign')) return 'may not sign certificates';
+  if (basicConstraints?.isCa !== true) return problemOf('CERTIFICATE_NOT_CA', 'is not a CA certificate');
+  if (keyUsage !== undefined && !keyUsage.flags.has('keyCertSign')) {
+    return problemOf('CERTIFICATE_NOT_CA', 'must not sign certificates: key usage keyCertSign is missing');
+  }
   if (basicConstraints.pathLength !== undefined && below > basicConstraints.pathLength) {
-    return `allows ${basicConstraints.pathLength} authorities below it, and has ${below}`;
+    const limit = basicConstraints.pathLength;
+    return inChain(`has path length constraint ${limit}, but ${below} intermediate CAs are below it`);
   }
   return criticalProblem(issuer);
 }
 
-/** Why a certificate does not count at a time. */
-export function timeProblem({ notBefore, notAfter }: Certificate, at: Date): string | undefined {
-  if (at < notBefore) return `is not valid before ${notBefore.toISOString()}`;
+/** Whether a certificate is expired or not yet valid at a time. */
+export function timeProblem({ notBefore, notAfter }: Certificate, at: Date): CertificateProblem | undefined {
+  if (at < notBefore) {
+    return problemOf('CERTIFICATE_NOT_YET_VALID', `is not valid before ${notBefore.toISOString()}`);
+  }
   // The last second belongs to it (RFC 5280 §4.1.2.5).
-  return at.getTime() >= notAfter.getTime() + 1000 ? `has ended on ${notAfter.toISOString()}` : undefined;
+  return at.getTime() >= notAfter.getTime() + 1000
+    ? problemOf('CERTIFICATE_EXPIRED', `expired on ${notAfter.toISOString()}`)
+    : undefined;
 }
 
-function criticalProblem({ unknownCritical }: Certificate): string | undefined {
+function criticalProblem({ unknownCritical }: Certificate): CertificateProblem | undefined {
   const [first] = unknownCritical;
-  return first === undefined ? undefined : `has the critical extension ${first}, unknown here`;
+  return first === undefined
+    ? undefined
+    : problemOf('CERTIFICATE_INVALID', `has the unsupported critical extension ${first}`);
 }
 
 /** For people: the last line of its subject, else its serial number. */
 export function nameOf({ x509, serialNumber }: Certificate): string {
-  return x509.subject?.split('\n').at(-1) ?? `number ${serialNumber}`;
+  return x509.subject?.split('\n').at(-1) ?? `serial number ${serialNumber}`;
 }
 
 function areEqual(one: Uint8Array, other: Uint8Array): boolean {

@@ -46,17 +46,24 @@ describe('verifyRequest', () => {
   const good = makeRequest(ec, [uri]);
   const der = pemBlocks(good)[0]!.der;
 
-  it.each<[string, string, string]>([
-    ['nothing', '', 'has 0 blocks'],
-    ['two requests', good + good, 'has 2 blocks'],
-    ['bytes after the end', pemOf('CERTIFICATE REQUEST', new Uint8Array([...der, 0])), 'bytes after its end'],
-    ['a megabyte', pemOf('CERTIFICATE REQUEST', new Uint8Array(1_000_000)), 'more than'],
-    ['a short RSA key', makeUnchecked('rsa:1024'), '1024 bits'],
-    ['a long RSA key', makeUnchecked('rsa:8192'), '8192 bits'],
-    ['a key on another curve', makeUnchecked('ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1'), 'secp256k1'],
-    ['a key of another kind', makeUnchecked('ed25519'), 'type ed25519'],
-  ])('refuses %s', (_, request, problem) => {
-    expect(() => verifyRequest(request)).toThrow(problem);
+  it.each<[string, string, string, string?]>([
+    ['nothing', '', 'got 0'],
+    ['two requests', good + good, 'got 2'],
+    ['bytes after the end', pemOf('CERTIFICATE REQUEST', new Uint8Array([...der, 0])), 'trailing data'],
+    ['a megabyte', pemOf('CERTIFICATE REQUEST', new Uint8Array(1_000_000)), 'at most'],
+    ['a short RSA key', makeUnchecked('rsa:1024'), '1024 bits', 'KEY_UNSUPPORTED'],
+    ['a long RSA key', makeUnchecked('rsa:8192'), '8192 bits', 'KEY_UNSUPPORTED'],
+    [
+      'a key on another curve',
+      makeUnchecked('ec', '-pkeyopt', 'ec_paramgen_curve:secp256k1'),
+      'secp256k1',
+      'KEY_UNSUPPORTED',
+    ],
+    ['a key of another kind', makeUnchecked('ed25519'), 'ed25519', 'KEY_UNSUPPORTED'],
+  ])('refuses %s', (_, request, problem, code = 'CERTIFICATE_REQUEST_INVALID') => {
+    expect(() => verifyRequest(request)).toThrow(
+      expect.objectContaining({ name: 'RequestError', code, message: expect.stringContaining(problem) }),
+    );
   });
 
   // Only the part that the key has signed counts: around it are bits that no reader looks at.

@@ -14,11 +14,17 @@ import {
 import { messageOf } from '../runtime/errors.ts';
 import { type AlternativeNames, alternativeNamesOf } from './certificate.ts';
 import { alternativeNamesExtension, type Names } from './certificate-extensions.ts';
+import { CertificateError, type CertificateProblem, problemOf } from './certificate-problem.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { algorithmOf, identifierOf, isSignature, keyProblem, signatureOf } from './signature-algorithm.ts';
 
-export class RequestError extends Error {
+/** A certificate signing request is not valid. The message is a predicate: `signature does not match …`. */
+export class RequestError extends CertificateError {
   override readonly name = 'RequestError';
+
+  constructor(problem: string | CertificateProblem, options: { readonly cause?: unknown } = {}) {
+    super(typeof problem === 'string' ? problemOf('CERTIFICATE_REQUEST_INVALID', problem) : problem, options);
+  }
 }
 
 /** A request with an RSA key of 4,096 bits and some names has 2 KB. */
@@ -60,7 +66,7 @@ export function makeRequestFor(privateKey: KeyObject, wanted: Names): string {
  * @throws RequestError
  */
 export function verifyRequest(pem: string): KeyObject {
-  if (pem.length > 2 * mostBytes) throw new RequestError(`has more than ${mostBytes} bytes`);
+  if (pem.length > 2 * mostBytes) throw new RequestError(`must have at most ${mostBytes} bytes`);
   const { request, key } = parsed(pem);
   const problem = keyProblem(key);
   if (problem !== undefined) throw new RequestError(problem);
@@ -69,7 +75,7 @@ export function verifyRequest(pem: string): KeyObject {
     raw === undefined ||
     !isSigned(new Uint8Array(raw), signatureAlgorithm.algorithm, key, new Uint8Array(signature))
   ) {
-    throw new RequestError('is not signed by the key in it');
+    throw new RequestError('signature does not match its public key');
   }
   return key;
 }
@@ -89,7 +95,7 @@ export function namesIn(pem: string): AlternativeNames {
       .flatMap(({ extnValue }) => [...AsnConvert.parse(extnValue.buffer, SubjectAlternativeName)]);
     return alternativeNamesOf(new SubjectAlternativeName(asked), false);
   } catch (error) {
-    throw new RequestError(`asks for names that cannot be read: ${messageOf(error)}`, { cause: error });
+    throw new RequestError(`has invalid subject alternative names: ${messageOf(error)}`, { cause: error });
   }
 }
 
@@ -97,15 +103,15 @@ function parsed(pem: string): { request: CertificationRequest; key: KeyObject } 
   try {
     const blocks = pemBlocks(pem).filter(({ label }) => /^(NEW )?CERTIFICATE REQUEST$/.test(label));
     if (blocks.length !== 1)
-      throw new RequestError(`has ${blocks.length} blocks CERTIFICATE REQUEST; it must have one`);
+      throw new RequestError(`must have one PEM block "CERTIFICATE REQUEST", got ${blocks.length}`);
     const { der } = blocks[0]!;
     const request = AsnConvert.parse(der, CertificationRequest);
-    if (lengthOf(der) !== der.length) throw new RequestError('has bytes after its end');
+    if (lengthOf(der) !== der.length) throw new RequestError('has trailing data after the request');
     const spki = Buffer.from(AsnConvert.serialize(request.certificationRequestInfo.subjectPKInfo));
     return { request, key: createPublicKey({ key: spki, format: 'der', type: 'spki' }) };
   } catch (error) {
     if (error instanceof RequestError) throw error;
-    throw new RequestError(`is not a certificate request: ${messageOf(error)}`, { cause: error });
+    throw new RequestError(`is not a PKCS #10 certificate request: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -19,6 +19,7 @@ import {
   SubjectKeyIdentifier,
 } from '@peculiar/asn1-x509';
 import { messageOf } from '../runtime/errors.ts';
+import { CertificateError, problemOf } from './certificate-problem.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 
 export interface Certificate {
@@ -68,10 +69,6 @@ export interface AlternativeNames {
   readonly others: number;
 }
 
-export class CertificateError extends Error {
-  override readonly name = 'CertificateError';
-}
-
 /** Extensions that are looked at here. Name constraints are none of them: a chain with critical ones is refused. */
 const understood: ReadonlySet<string> = new Set([
   id_ce_basicConstraints,
@@ -82,6 +79,10 @@ const understood: ReadonlySet<string> = new Set([
   id_ce_authorityKeyIdentifier,
 ]);
 
+function invalid(message: string, cause?: unknown): CertificateError {
+  return new CertificateError(problemOf('CERTIFICATE_INVALID', message), { cause });
+}
+
 /** More than a workload's certificate or an authority's ever has. */
 const mostBytes = 64 * 1024;
 
@@ -91,15 +92,15 @@ const mostBytes = 64 * 1024;
  * @throws CertificateError for what is none, has two of one extension, or has bytes after its end
  */
 export function readCertificate(der: Uint8Array): Certificate {
-  if (der.length > mostBytes) throw new CertificateError(`has ${der.length} bytes; at most ${mostBytes} are read`);
+  if (der.length > mostBytes) throw invalid(`must have at most ${mostBytes} bytes, got ${der.length}`);
   try {
     const x509 = new X509Certificate(der);
     // OpenSSL reads the first structure and passes over what follows it.
-    if (x509.raw.length !== der.length) throw new CertificateError('has bytes after its end');
+    if (x509.raw.length !== der.length) throw invalid('has trailing data after the certificate');
     return certificateOf(x509, AsnConvert.parse(der, CertificateStructure));
   } catch (error) {
     if (error instanceof CertificateError) throw error;
-    throw new CertificateError(`is not a certificate: ${messageOf(error)}`, { cause: error });
+    throw invalid(`is not an X.509 certificate: ${messageOf(error)}`, error);
   }
 }
 
@@ -110,12 +111,13 @@ export function readCertificate(der: Uint8Array): Certificate {
  */
 export function readCertificates(pem: string): Certificate[] {
   const blocks = pemBlocks(pem).filter(({ label }) => label === 'CERTIFICATE');
-  if (blocks.length === 0) throw new CertificateError('there is no block CERTIFICATE');
+  if (blocks.length === 0)
+    throw new CertificateError(problemOf('CERTIFICATE_MISSING', 'no PEM block "CERTIFICATE" found'));
   return blocks.map(({ der }, index) => {
     try {
       return readCertificate(der);
     } catch (error) {
-      throw new CertificateError(`certificate ${index + 1} ${messageOf(error)}`, { cause: error });
+      throw invalid(`certificate ${index + 1} ${messageOf(error)}`, error);
     }
   });
 }
@@ -123,7 +125,7 @@ export function readCertificates(pem: string): Certificate[] {
 function certificateOf(x509: X509Certificate, { tbsCertificate }: CertificateStructure): Certificate {
   const extensions = new Map<string, Extension>();
   for (const extension of tbsCertificate.extensions ?? []) {
-    if (extensions.has(extension.extnID)) throw new CertificateError(`has extension ${extension.extnID} twice`);
+    if (extensions.has(extension.extnID)) throw invalid(`has duplicate extension ${extension.extnID}`);
     extensions.set(extension.extnID, extension);
   }
   const der = new Uint8Array(x509.raw);

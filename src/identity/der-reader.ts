@@ -12,13 +12,13 @@ const maxLengthBytes = 4;
 /** @throws RangeError if no element is at the beginning, or it is cut off */
 export function firstDerElement(bytes: Uint8Array): DerElement {
   const [tag, first] = bytes;
-  if (tag === undefined || first === undefined) throw new RangeError('the element is cut off');
+  if (tag === undefined || first === undefined) throw new RangeError('DER element is truncated');
   const lengthBytes = first < 0x80 ? 0 : first & 0x7f;
-  if (first === 0x80 || lengthBytes > maxLengthBytes) throw new RangeError('the length is not DER');
+  if (first === 0x80 || lengthBytes > maxLengthBytes) throw new RangeError('invalid DER length');
   let length = lengthBytes === 0 ? first : 0;
   for (const byte of bytes.subarray(2, 2 + lengthBytes)) length = length * 256 + byte;
   const end = 2 + lengthBytes + length;
-  if (end > bytes.length) throw new RangeError('the element is cut off');
+  if (end > bytes.length) throw new RangeError('DER element is truncated');
   return { tag, raw: bytes.subarray(0, end), content: bytes.subarray(2 + lengthBytes, end) };
 }
 

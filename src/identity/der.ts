@@ -55,7 +55,7 @@ export function time(date: Date): Buffer {
 
 /** The content of a text of ASCII characters. @throws RangeError for others */
 export function ia5(text: string): Buffer {
-  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) throw new RangeError('is not ASCII');
+  for (let i = 0; i < text.length; i++) if (text.charCodeAt(i) > 0x7f) throw new RangeError('must be ASCII');
   return Buffer.from(text, 'latin1');
 }
 

@@ -174,18 +174,25 @@ describe('findPath', () => {
   const ask = (certificate: Certificate, intermediates: Certificate[], roots: Certificate[], at = now) =>
     findPath({ certificate, intermediates, roots, at });
 
-  it.each<[string, () => ReturnType<typeof findPath>, string]>([
-    ['no root at all', () => ask(leafOf(root), [], []), 'no root or intermediate has the name'],
-    ['another root of the same name', () => ask(leafOf(root), [], [rootOf('root').certificate]), 'no root or'],
-    ['a leaf that has ended', () => ask(leafOf(root, life(-1, -2)), [], [root.certificate]), 'has ended on'],
-    ['a leaf of the future', () => ask(leafOf(root, life(2, 1)), [], [root.certificate]), 'is not valid before'],
+  const noIssuer = 'no trusted root or intermediate is its issuer';
+  it.each<[string, () => ReturnType<typeof findPath>, string, string?]>([
+    ['no root at all', () => ask(leafOf(root), [], []), 'CERTIFICATE_CHAIN_INVALID', noIssuer],
+    [
+      'another root of the same name',
+      () => ask(leafOf(root), [], [rootOf('root').certificate]),
+      'CERTIFICATE_CHAIN_INVALID',
+      noIssuer,
+    ],
+    ['a leaf that has ended', () => ask(leafOf(root, life(-1, -2)), [], [root.certificate]), 'CERTIFICATE_EXPIRED'],
+    ['a leaf of the future', () => ask(leafOf(root, life(2, 1)), [], [root.certificate]), 'CERTIFICATE_NOT_YET_VALID'],
     [
       'a root that has ended',
       () => {
         const ended = rootOf('ended', 'ec', life(-1, -9));
         return ask(leafOf(ended), [], [ended.certificate]);
       },
-      'the issuer CN=ended has ended',
+      'CERTIFICATE_EXPIRED',
+      'issuer CN=ended expired on',
     ],
     [
       'a leaf that signs',
@@ -194,7 +201,8 @@ describe('findPath', () => {
         const signer = { privateKey: key, certificate: leafOf(root, life(24), key) };
         return ask(leafOf(signer), [signer.certificate], [root.certificate]);
       },
-      'no root or intermediate',
+      'CERTIFICATE_CHAIN_INVALID',
+      noIssuer,
     ],
     [
       'an authority below one that allows none',
@@ -203,10 +211,11 @@ describe('findPath', () => {
         const second = below(first, life(500), 'second');
         return ask(leafOf(second), [first.certificate, second.certificate], [root.certificate]);
       },
-      'allows 0 authorities below it, and has 1',
+      'CERTIFICATE_CHAIN_INVALID',
+      'has path length constraint 0, but 1 intermediate',
     ],
-  ])('refuses %s', (_, question, problem) => {
-    expect(question()).toEqual({ problem: expect.stringContaining(problem) });
+  ])('refuses %s', (_, question, code, problem = '') => {
+    expect(question()).toEqual({ code, problem: expect.stringContaining(problem) });
   });
 
   it('tries a bounded number of certificates of one name', () => {

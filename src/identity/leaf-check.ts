@@ -5,6 +5,7 @@
  */
 import { type KeyObject, X509Certificate } from 'node:crypto';
 import { readCertificate } from './certificate.ts';
+import { CertificateError, problemOf } from './certificate-problem.ts';
 import type { Issuer, Lifetime } from './issue.ts';
 import { svidProblems } from './x509-svid.ts';
 
@@ -31,30 +32,33 @@ export class LeafCheck {
 
   /**
    * @returns its serial number, as OpenSSL writes it
-   * @throws CertificateError for what is no certificate; Error for one that is not the one that was wanted
+   * @throws CertificateError if it is not a certificate, or differs from what was requested
    */
   serialNumberOf(der: Uint8Array, wanted: WantedLeaf): string {
     const x509 = new X509Certificate(der);
     const problems = [...this.#differences(x509, der, wanted), ...this.#problemsOfKind(der, wanted.key)];
-    if (problems.length > 0) throw new Error(`what was made is not what was asked for: it ${problems.join(', ')}`);
+    if (problems.length > 0) {
+      const message = `issued certificate differs from the request: ${problems.join('; ')}`;
+      throw new CertificateError(problemOf('CERTIFICATE_UNEXPECTED', message));
+    }
     return x509.serialNumber;
   }
 
   #differences(x509: X509Certificate, der: Uint8Array, { key, uri, lifetime }: WantedLeaf): string[] {
     const { certificate } = this.#issuer;
     const holds: readonly (readonly [string, boolean])[] = [
-      ['has bytes after its end', x509.raw.length === der.length],
-      ['has a subject', (x509.subject ?? '') === ''],
-      ['has other names', x509.subjectAltName === `URI:${uri}`],
-      ['is for another key', x509.publicKey.equals(key)],
-      ['has another beginning', isSameSecond(x509.validFromDate, lifetime.notBefore)],
-      ['has another end', isSameSecond(x509.validToDate, lifetime.notAfter)],
-      ['is the certificate of an authority', !x509.ca],
+      ['trailing data after the certificate', x509.raw.length === der.length],
+      ['subject is not empty', (x509.subject ?? '') === ''],
+      ['subject alternative names differ', x509.subjectAltName === `URI:${uri}`],
+      ['public key differs', x509.publicKey.equals(key)],
+      ['notBefore differs', isSameSecond(x509.validFromDate, lifetime.notBefore)],
+      ['notAfter differs', isSameSecond(x509.validToDate, lifetime.notAfter)],
+      ['it is a CA certificate', !x509.ca],
       [
-        'is not for servers and clients both',
+        'extended key usage must be serverAuth and clientAuth',
         serverAndClient.every((usage) => x509.keyUsage?.includes(usage) === true),
       ],
-      ['is of another issuer', x509.checkIssued(certificate.x509)],
+      ['issuer differs', x509.checkIssued(certificate.x509)],
     ];
     return holds.filter(([, holdsTrue]) => !holdsTrue).map(([what]) => what);
   }
@@ -62,7 +66,7 @@ export class LeafCheck {
   #problemsOfKind(der: Uint8Array, { asymmetricKeyType, asymmetricKeyDetails }: KeyObject): readonly string[] {
     const kind = `${asymmetricKeyType} ${asymmetricKeyDetails?.namedCurve ?? ''}`;
     const count = this.#counts.get(kind) ?? 0;
-    const problems = count % wholeOf === 0 ? svidProblems(readCertificate(der)) : [];
+    const problems = count % wholeOf === 0 ? svidProblems(readCertificate(der)).map(({ message }) => message) : [];
     // Where one is no good, the next is read as a whole again.
     if (problems.length === 0) this.#counts.set(kind, count + 1);
     return problems;

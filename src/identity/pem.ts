@@ -1,4 +1,5 @@
 /** Blocks of PEM (RFC 7468), as many as a bound allows. */
+import { CertificateError, problemOf } from './certificate-problem.ts';
 
 export interface PemBlock {
   /** `CERTIFICATE`, `PRIVATE KEY`, … */
@@ -8,8 +9,13 @@ export interface PemBlock {
   readonly text: string;
 }
 
-export class PemError extends Error {
+/** A PEM block is not valid. */
+export class PemError extends CertificateError {
   override readonly name = 'PemError';
+
+  constructor(message: string) {
+    super(problemOf('PEM_INVALID', message));
+  }
 }
 
 /** More than any chain or bundle of a mesh has. */
@@ -27,11 +33,11 @@ export function pemBlocks(text: string): PemBlock[] {
     const label = match[1]!;
     const footer = `-----END ${label}-----`;
     const end = text.indexOf(footer, begin.lastIndex);
-    if (end < 0) throw new PemError(`a block ${label} has no end`);
-    if (blocks.length === mostBlocks) throw new PemError(`there are more than ${mostBlocks} blocks`);
+    if (end < 0) throw new PemError(`PEM block "${label}" is not terminated`);
+    if (blocks.length === mostBlocks) throw new PemError(`must have at most ${mostBlocks} PEM blocks`);
     const body = text.slice(begin.lastIndex, end).replaceAll(/\s+/g, '');
     if (!/^[A-Za-z0-9+/]+={0,2}$/.test(body) || body.length % 4 !== 0) {
-      throw new PemError(`a block ${label} is not base64`);
+      throw new PemError(`PEM block "${label}" is not base64`);
     }
     const der = new Uint8Array(Buffer.from(body, 'base64'));
     blocks.push({ label, der, text: pemOf(label, der) });

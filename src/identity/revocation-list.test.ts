@@ -2,6 +2,7 @@ import { createPublicKey, generateKeyPairSync } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import { cpuMs } from '../../test/harness/cpu-time.ts';
 import { readCertificate } from './certificate.ts';
+import type { CertificateProblem } from './certificate-problem.ts';
 import { type Issuer, issueIntermediate, issueRevocationList, issueRoot } from './issue.ts';
 import { pemOf } from './pem.ts';
 import { checkRevocationLists, expiryWarning } from './revocation-list.ts';
@@ -52,51 +53,83 @@ describe('a revocation list', () => {
   const damaged = Buffer.from(listOf(root).replaceAll(/-----.*-----|\n/g, ''), 'base64');
   damaged[damaged.length - 1]! ^= 1;
 
-  it.each([
-    ['text', 'garbage', /has no PEM block "X509 CRL"/],
-    ['an empty text', '', /has no PEM block "X509 CRL"/],
-    ['a certificate', root.certificate.pem, /PEM block 1 must be "X509 CRL", got "CERTIFICATE"/],
+  const noList: Partial<CertificateProblem> = {
+    code: 'REVOCATION_LIST_INVALID',
+    message: 'no PEM block "X509 CRL" found',
+  };
+  const rootMissing = { code: 'REVOCATION_LIST_MISSING', got: 'CN=root' };
+
+  it.each<[string, string, Partial<CertificateProblem>]>([
+    ['text', 'garbage', noList],
+    ['an empty text', '', noList],
+    ['a certificate', root.certificate.pem, { path: 'PEM block 1', expected: '"X509 CRL"', got: '"CERTIFICATE"' }],
     [
       'a certificate labelled as a list',
       pemOf('X509 CRL', root.certificate.der),
-      /PEM block 1 \(X509 CRL\) is not a certif/,
+      { code: 'REVOCATION_LIST_INVALID', message: expect.stringMatching(/^PEM block 1 \(X509 CRL\) is not a certif/) },
     ],
-    ['no DER', pemOf('X509 CRL', Buffer.from('garbage')), /is not a certificate revocation list/],
-    ['cut off', listOf(root).slice(0, 200), /is not readable as PEM: a block X509 CRL has no end/],
-    ['another authority’s', listOf(other), /is of an issuer that is none of the CA certificates/],
-    ['of the name of the authority with another key', listOf(rootOf('root')), /is not signed by CN=root/],
-    ['of a damaged signature', pemOf('X509 CRL', damaged), /is not signed by CN=root/],
-    ['expired', listOf(root, { to: hours(-0.5) }), /expired on /],
-    ['not valid yet', listOf(root, { from: hours(1) }), /is not valid before /],
+    [
+      'no DER',
+      pemOf('X509 CRL', Buffer.from('garbage')),
+      { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('is not a certificate revocation list') },
+    ],
+    ['cut off', listOf(root).slice(0, 200), { code: 'PEM_INVALID' }],
+    [
+      'another authority’s',
+      listOf(other),
+      { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('not issued by any') },
+    ],
+    [
+      'of the name of the authority with another key',
+      listOf(rootOf('root')),
+      { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('signature does not match') },
+    ],
+    [
+      'of a damaged signature',
+      pemOf('X509 CRL', damaged),
+      { code: 'REVOCATION_LIST_INVALID', message: expect.stringContaining('signature does not match') },
+    ],
+    ['expired', listOf(root, { to: hours(-0.5) }), { code: 'REVOCATION_LIST_EXPIRED' }],
+    ['not valid yet', listOf(root, { from: hours(1) }), { code: 'REVOCATION_LIST_NOT_YET_VALID' }],
   ])('is rejected if it is %s, and the problem is described', (_, text, problem) => {
     const { usable, problems } = check(text);
     expect(usable).toEqual([]);
-    expect(problems[0]).toMatch(problem);
-    expect(problems.at(-1)).toBe('has no usable list of CN=root: Envoy would refuse its clients');
+    expect(problems[0]).toMatchObject(problem);
+    expect(problems.at(-1)).toMatchObject(rootMissing);
   });
 
   it('is needed for every authority of the chain', () => {
     const { usable, problems } = check(listOf(root), [intermediate, root]);
     expect(usable).toEqual([]);
-    expect(problems).toEqual(['has no usable list of CN=intermediate: Envoy would refuse its clients']);
+    expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=intermediate' }]);
+    expect(problems[0]?.message).toBe(
+      'no usable certificate revocation list of CN=intermediate: Envoy would reject its clients',
+    );
     expect(check(`${listOf(root)}${listOf(intermediate)}`, [intermediate, root])).toMatchObject({ problems: [] });
   });
 
   it('serves the clients of one root although another root has none', () => {
     const { usable, problems } = check(listOf(root), [root, other]);
     expect(usable).toMatchObject([{ authority: root.certificate.sha256 }]);
-    expect(problems).toEqual(['has no usable list of CN=other: Envoy would refuse its clients']);
+    expect(problems).toMatchObject([{ code: 'REVOCATION_LIST_MISSING', got: 'CN=other' }]);
   });
 
   it('is of no use where the chain of the authorities does not end at a root', () => {
     const { problems } = check(listOf(intermediate), [intermediate]);
-    expect(problems).toEqual([expect.stringContaining('lack the issuer of CN=intermediate')]);
+    expect(problems).toMatchObject([
+      {
+        ...{ code: 'REVOCATION_LIST_MISSING', got: 'CN=intermediate' },
+        message: expect.stringContaining('issuer of CA certificate CN=intermediate is missing'),
+      },
+    ]);
   });
 
   it('keeps the place of the previous one until there is another usable one', () => {
     const first = check(`${listOf(root, { revoked: ['0a'] })}${listOf(intermediate)}`, [intermediate, root]);
     const second = check(`${listOf(intermediate, { revoked: ['0b'] })}garbage`, [intermediate, root], first.usable);
-    expect(second.problems).toEqual(['has no usable list of CN=root: its previous list stays in use']);
+    expect(second.problems).toMatchObject([
+      { ...rootMissing, message: expect.stringContaining('keeping its previous list') },
+    ]);
     expect(second.usable.find(({ authority }) => authority === root.certificate.sha256)).toEqual(first.usable[0]);
     const kept = first.usable.find(({ authority }) => authority === intermediate.certificate.sha256);
     expect(second.usable).not.toContainEqual(kept);
@@ -117,9 +150,12 @@ describe('a revocation list', () => {
 
   it('is reported days before it expires', () => {
     const soon = check(listOf(root, { to: hours(6 * 24) })).usable;
-    expect(expiryWarning(soon, now)).toMatch(/expires on .*: Envoy refuses every client from then on/);
+    expect(expiryWarning(soon, now)).toMatchObject({
+      code: 'REVOCATION_LIST_EXPIRED',
+      message: expect.stringMatching(/expires on .*: Envoy rejects every client from then on/),
+    });
     expect(expiryWarning(soon, hours(-48))).toBeUndefined();
-    expect(expiryWarning(soon, hours(7 * 24))).toMatch(/expired on /);
+    expect(expiryWarning(soon, hours(7 * 24))?.message).toMatch(/expired on /);
   });
 });
 

@@ -7,6 +7,7 @@ import { AlgorithmIdentifier, Extension, IssuingDistributionPoint, Time } from '
 import { messageOf } from '../runtime/errors.ts';
 import type { Certificate } from './certificate.ts';
 import { nameOf } from './certificate-path.ts';
+import { CertificateError, type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
 import { type DerElement, derElements, firstDerElement } from './der-reader.ts';
 import { pemBlocks, pemOf } from './pem.ts';
 import { isSignature } from './signature-algorithm.ts';
@@ -24,8 +25,8 @@ export interface RevocationList {
 export interface RevocationLists {
   /** One for each authority that has any; empty if Envoy would refuse every client with them. */
   readonly usable: readonly RevocationList[];
-  /** One sentence for each list that cannot be used, and for each authority without a usable list. */
-  readonly problems: readonly string[];
+  /** One for each list that cannot be used, and for each authority without a usable list. */
+  readonly problems: readonly CertificateProblem[];
   /** When a list becomes valid or expires first: a check then may have another result. `undefined` if none does. */
   readonly recheckAt?: Date | undefined;
 }
@@ -51,7 +52,7 @@ export function checkRevocationLists(
   at: Date,
   previous: readonly RevocationList[] = [],
 ): RevocationLists {
-  const problems: string[] = [];
+  const problems: CertificateProblem[] = [];
   const validLater: Date[] = [];
   const found = listsIn(text, authorities, at, problems, validLater);
   const kept = previous.flatMap(({ pem }) => listsIn(pem, authorities, at, []));
@@ -74,27 +75,32 @@ export function checkRevocationLists(
 }
 
 /** When the first of the lists expires, if that is less than {@link crlExpiryWarningDays} away, as a sentence. */
-export function expiryWarning(lists: readonly RevocationList[], at: Date): string | undefined {
+export function expiryWarning(lists: readonly RevocationList[], at: Date): CertificateProblem | undefined {
   const [first] = lists
     .flatMap(({ nextUpdate }) => nextUpdate ?? [])
     .sort((one, other) => one.getTime() - other.getTime());
   if (first === undefined || first.getTime() - at.getTime() > crlExpiryWarningDays * dayMs) return undefined;
   const verb = first <= at ? 'expired' : 'expires';
-  return `the certificate revocation list ${verb} on ${first.toISOString()}: Envoy refuses every client from then on; provide a newer list`;
+  const message = `certificate revocation list ${verb} on ${first.toISOString()}: Envoy rejects every client from then on; provide a newer list`;
+  return problemOf('REVOCATION_LIST_EXPIRED', message);
+}
+
+function invalid(message: string, cause?: unknown): CertificateError {
+  return new CertificateError(problemOf('REVOCATION_LIST_INVALID', message), { cause });
 }
 
 function listsIn(
   text: string,
   authorities: readonly Certificate[],
   at: Date,
-  problems: string[],
+  problems: CertificateProblem[],
   validLater: Date[] = [],
 ): readonly RevocationList[] {
   const blocks = blocksIn(text, problems);
   return blocks.flatMap(({ label, der }, index) => {
     const where = `PEM block ${index + 1}`;
     if (label !== crlLabel) {
-      problems.push(`${where} must be "${crlLabel}", got "${label}"`);
+      problems.push(mismatch('REVOCATION_LIST_INVALID', where, `"${crlLabel}"`, `"${label}"`));
       return [];
     }
     try {
@@ -102,25 +108,28 @@ function listsIn(
       if (at < list.thisUpdate) validLater.push(list.thisUpdate);
       return [{ pem: pemOf(crlLabel, der), ...datesOf(list, at), authority: signerOf(list, authorities).sha256 }];
     } catch (error) {
-      problems.push(`${where} (${crlLabel}) ${messageOf(error)}`);
+      const { code, fields } = error instanceof CertificateError ? error : invalid('');
+      problems.push({ ...fields, code, message: `${where} (${crlLabel}) ${messageOf(error)}` });
       return [];
     }
   });
 }
 
-function blocksIn(text: string, problems: string[]): ReturnType<typeof pemBlocks> {
+function blocksIn(text: string, problems: CertificateProblem[]): ReturnType<typeof pemBlocks> {
   try {
     const blocks = pemBlocks(text);
-    if (blocks.length === 0) problems.push(`has no PEM block "${crlLabel}"`);
+    if (blocks.length === 0) {
+      problems.push(problemOf('REVOCATION_LIST_INVALID', `no PEM block "${crlLabel}" found`));
+    }
     return blocks;
   } catch (error) {
-    problems.push(`is not readable as PEM: ${messageOf(error)}`);
+    problems.push(problemOf('PEM_INVALID', messageOf(error)));
     return [];
   }
 }
 
 interface Gap {
-  readonly problem: string;
+  readonly problem: CertificateProblem;
   readonly refusesClients: boolean;
 }
 
@@ -134,16 +143,17 @@ interface Checked {
 function gapAt(authority: Certificate, { authorities, found, usable }: Checked): Gap | undefined {
   const name = nameOf(authority);
   if (!isRoot(authority) && !authorities.some((other) => isIssuedBy(authority, other))) {
-    const problem = `the CA certificates lack the issuer of ${name}: Envoy checks revocation lists up to the root`;
-    return { problem, refusesClients: true };
+    const message = `issuer of CA certificate ${name} is missing: Envoy checks revocation lists up to the root`;
+    return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients: true };
   }
   // Two certificates of one authority share its lists.
   const same = authorities.filter((one) => isSameAuthority(one, authority)).map(({ sha256 }) => sha256);
   const hasListIn = (lists: readonly RevocationList[]): boolean => lists.some((list) => same.includes(list.authority));
   if (hasListIn(found)) return undefined;
   const refusesClients = !hasListIn(usable);
-  const effect = refusesClients ? 'Envoy would refuse its clients' : 'its previous list stays in use';
-  return { problem: `has no usable list of ${name}: ${effect}`, refusesClients };
+  const effect = refusesClients ? 'Envoy would reject its clients' : 'keeping its previous list';
+  const message = `no usable certificate revocation list of ${name}: ${effect}`;
+  return { problem: problemOf('REVOCATION_LIST_MISSING', message, { got: name }), refusesClients };
 }
 
 /** An authority with every other one above it. */
@@ -184,11 +194,11 @@ function readList(der: Uint8Array): ParsedList {
   let fields: readonly DerElement[];
   try {
     const outer = firstDerElement(der);
-    if (outer.raw.length !== der.length) throw new Error('has bytes after its end');
+    if (outer.raw.length !== der.length) throw invalid('has trailing data');
     parts = derElements(outer.content);
     fields = derElements(parts[0]!.content);
   } catch (error) {
-    throw new Error('is not a certificate revocation list', { cause: error });
+    throw invalid('is not a certificate revocation list', error);
   }
   // version is optional (version 1 has none)
   const [, issuer, thisUpdate, next, ...rest] = fields[0]?.tag === tags.integer ? fields.slice(1) : fields;
@@ -196,7 +206,7 @@ function readList(der: Uint8Array): ParsedList {
     one?.tag === tags.utcTime || one?.tag === tags.generalizedTime;
   const [, algorithm, signature] = parts;
   if (issuer?.tag !== tags.sequence || !isTime(thisUpdate) || signature?.tag !== tags.bitString) {
-    throw new Error('is not a certificate revocation list');
+    throw invalid('is not a certificate revocation list');
   }
   refuseCritical([...(isTime(next) ? [] : next ? [next] : []), ...rest].find(({ tag }) => tag === tags.extensions));
   return {
@@ -219,28 +229,30 @@ function refuseCritical(extensions: DerElement | undefined): void {
   for (const { raw } of derElements(firstDerElement(extensions.content).content)) {
     const { extnID, critical, extnValue } = AsnConvert.parse(raw, Extension);
     if (!critical) continue;
-    if (extnID !== issuingDistributionPoint)
-      throw new Error(`has the critical extension ${extnID}, which is not supported`);
+    if (extnID !== issuingDistributionPoint) throw invalid(`has the unsupported critical extension ${extnID}`);
     const { indirectCRL } = AsnConvert.parse(extnValue.buffer, IssuingDistributionPoint);
-    if (indirectCRL) throw new Error('is an indirect list, which is not supported');
+    if (indirectCRL) throw invalid('is an indirect list, which is not supported');
   }
 }
 
 function datesOf({ thisUpdate, nextUpdate }: ParsedList, at: Date): Pick<RevocationList, 'thisUpdate' | 'nextUpdate'> {
-  if (at < thisUpdate) throw new Error(`is not valid before ${thisUpdate.toISOString()}`);
-  if (nextUpdate !== undefined && at >= nextUpdate) throw new Error(`expired on ${nextUpdate.toISOString()}`);
+  if (at < thisUpdate) {
+    const message = `is not valid before ${thisUpdate.toISOString()}`;
+    throw new CertificateError(problemOf('REVOCATION_LIST_NOT_YET_VALID', message));
+  }
+  if (nextUpdate !== undefined && at >= nextUpdate) {
+    throw new CertificateError(problemOf('REVOCATION_LIST_EXPIRED', `expired on ${nextUpdate.toISOString()}`));
+  }
   return { thisUpdate, nextUpdate };
 }
 
 function signerOf(list: ParsedList, authorities: readonly Certificate[]): Certificate {
   const named = authorities.filter(({ subject }) => Buffer.compare(subject, list.issuer) === 0);
-  if (named.length === 0) throw new Error('is of an issuer that is none of the CA certificates');
+  if (named.length === 0) throw invalid('is not issued by any of the CA certificates');
   const signer = named.find(({ publicKey }) => isSignature(list.signed, list.algorithm, publicKey, list.signature));
-  if (signer === undefined) throw new Error(`is not signed by ${nameOf(named[0]!)}`);
+  if (signer === undefined) throw invalid(`signature does not match the key of its issuer ${nameOf(named[0]!)}`);
   if (signer.keyUsage !== undefined && !signer.keyUsage.flags.has('cRLSign')) {
-    throw new Error(
-      `is signed by ${nameOf(signer)}, which must not sign revocation lists (key usage cRLSign is missing)`,
-    );
+    throw invalid(`is signed by ${nameOf(signer)}, which lacks the key usage cRLSign`);
   }
   return signer;
 }

@@ -1,6 +1,7 @@
 /** Which algorithm a key signs with, as X.509 names it (RFC 5480, RFC 4055, RFC 8410). */
 import { type KeyObject, sign, verify } from 'node:crypto';
 import { AlgorithmIdentifier } from '@peculiar/asn1-x509';
+import { type CertificateProblem, mismatch } from './certificate-problem.ts';
 
 interface Algorithm {
   readonly id: string;
@@ -32,21 +33,25 @@ const longestRsa = 4096;
 /** A public exponent of the key's own length makes each verification as dear as a signature. */
 const mostOfExponent = 2n ** 32n;
 
+function unsupported(path: string, expected: string, got: string): CertificateProblem {
+  return mismatch('KEY_UNSUPPORTED', path, expected, got);
+}
+
 /** Why nothing is certified for a key: Envoy would not take it, or it costs too much. */
-export function keyProblem(key: KeyObject): string | undefined {
+export function keyProblem(key: KeyObject): CertificateProblem | undefined {
   const { modulusLength = 0, publicExponent = 0n, namedCurve = '' } = key.asymmetricKeyDetails ?? {};
   switch (key.asymmetricKeyType) {
     case 'ec':
-      return ecdsaOfCurve.has(namedCurve) ? undefined : `has a key on ${namedCurve}; P-256 and P-384 are taken`;
+      return ecdsaOfCurve.has(namedCurve) ? undefined : unsupported('curve of the key', 'P-256 or P-384', namedCurve);
     case 'rsa':
       if (modulusLength < shortestRsa || modulusLength > longestRsa) {
-        return `has an RSA key of ${modulusLength} bits; ${shortestRsa} to ${longestRsa} are taken`;
+        return unsupported('RSA key size', `${shortestRsa} to ${longestRsa} bits`, `${modulusLength} bits`);
       }
       return publicExponent < 3n || publicExponent >= mostOfExponent || publicExponent % 2n === 0n
-        ? 'has an RSA key with an exponent that nobody uses'
+        ? unsupported('RSA public exponent', `odd, and from 3 to 2^32`, String(publicExponent))
         : undefined;
     default:
-      return `has a key of type ${key.asymmetricKeyType}; EC and RSA are taken`;
+      return unsupported('key type', 'EC or RSA', key.asymmetricKeyType ?? 'unknown');
   }
 }
 
@@ -55,7 +60,7 @@ export function keyProblem(key: KeyObject): string | undefined {
  */
 export function algorithmOf(key: KeyObject): Algorithm {
   const problem = keyProblem(key);
-  if (problem !== undefined) throw new RangeError(problem);
+  if (problem !== undefined) throw new RangeError(problem.message);
   return key.asymmetricKeyType === 'rsa' ? rsa[0]! : ecdsaOfCurve.get(key.asymmetricKeyDetails!.namedCurve!)!;
 }
 

@@ -7,6 +7,7 @@ import { messageOf } from '../runtime/errors.ts';
 import { isObject } from '../runtime/json-object.ts';
 import { type Certificate, readCertificate } from './certificate.ts';
 import { issuerProblem, nameOf, timeProblem } from './certificate-path.ts';
+import { CertificateError, type CertificateProblem, problemOf } from './certificate-problem.ts';
 import { parseSpiffeId } from './spiffe-id.ts';
 
 export interface SpiffeBundle {
@@ -20,8 +21,13 @@ export interface SpiffeBundle {
   readonly passedOver: readonly string[];
 }
 
-export class BundleError extends Error {
+/** A SPIFFE trust bundle is not valid. */
+export class BundleError extends CertificateError {
   override readonly name = 'BundleError';
+
+  constructor(message: string, { cause, path }: { readonly cause?: unknown; readonly path?: string } = {}) {
+    super(problemOf('TRUST_BUNDLE_INVALID', message, path === undefined ? {} : { path }), { cause });
+  }
 }
 
 /** More than any trust domain has, while its roots follow each other. */
@@ -43,11 +49,11 @@ export function readSpiffeBundle(text: string, trustDomains: readonly string[], 
     if (root === undefined) return;
     const problem = issuerProblem(root) ?? timeProblem(root, at) ?? ownerProblem(root, trustDomains);
     if (problem === undefined) roots.set(root.sha256, root);
-    else passedOver.push(`keys[${i}]: ${nameOf(root)} ${problem}`);
+    else passedOver.push(`keys[${i}]: ${nameOf(root)} ${problem.message}`);
   });
   if (roots.size === 0) {
-    const why = passedOver.length === 0 ? 'there is no entry for x509-svid' : passedOver.join('; ');
-    throw new BundleError(`the bundle has no root that counts: ${why}`);
+    const why = passedOver.length === 0 ? 'no key with use x509-svid' : passedOver.join('; ');
+    throw new BundleError(`bundle has no usable root: ${why}`);
   }
   return {
     roots: [...roots.values()],
@@ -68,10 +74,11 @@ function parsed(text: string): JwkSet {
   try {
     set = JSON.parse(text);
   } catch {
-    throw new BundleError('the answer is no JSON');
+    throw new BundleError('response is not JSON');
   }
-  if (!isObject(set) || !Array.isArray(set.keys)) throw new BundleError('the answer is no JSON Web Key Set');
-  if (set.keys.length > mostEntries) throw new BundleError(`the bundle has more than ${mostEntries} entries`);
+  if (!isObject(set) || !Array.isArray(set.keys)) throw new BundleError('response is not a JSON Web Key Set');
+  if (set.keys.length > mostEntries)
+    throw new BundleError(`keys must have at most ${mostEntries} entries, got ${set.keys.length}`, { path: 'keys' });
   return { ...set, keys: set.keys };
 }
 
@@ -85,7 +92,7 @@ function certificateIn(key: unknown, i: number): Certificate | undefined {
     if (typeof first !== 'string' || !/^[A-Za-z0-9+/]+={0,2}$/.test(first)) throw new BundleError('is not base64');
     return readCertificate(new Uint8Array(Buffer.from(first, 'base64')));
   } catch (error) {
-    throw new BundleError(`keys[${i}].x5c[0] ${messageOf(error)}`, { cause: error });
+    throw new BundleError(`keys[${i}].x5c[0] ${messageOf(error)}`, { cause: error, path: `keys[${i}].x5c[0]` });
   }
 }
 
@@ -93,18 +100,27 @@ function certificateIn(key: unknown, i: number): Certificate | undefined {
  * Why a root is not one of these trust domains'. It may say of which one it is (X509-SVID.md §3.2); one that says nothing is whose it
  * is configured to be.
  */
-export function ownerProblem({ alternativeNames }: Certificate, trustDomains: readonly string[]): string | undefined {
+export function ownerProblem(
+  { alternativeNames }: Certificate,
+  trustDomains: readonly string[],
+): CertificateProblem | undefined {
   for (const uri of alternativeNames?.uris ?? []) {
     const id = parseSpiffeId(uri);
-    if ('problem' in id) return `names ${JSON.stringify(uri)}, which ${id.problem}`;
-    if (id.path !== '') return `names the workload ${uri}`;
-    if (!trustDomains.includes(id.trustDomain)) return `is of the trust domain ${id.trustDomain}`;
+    if ('problem' in id) return otherOwner(`has the invalid SPIFFE ID ${JSON.stringify(uri)}: ${id.problem}`);
+    if (id.path !== '') return otherOwner(`belongs to the workload ${uri}, not to a trust domain`);
+    if (!trustDomains.includes(id.trustDomain)) {
+      return otherOwner(`belongs to trust domain ${id.trustDomain}, expected ${trustDomains.join(' or ')}`);
+    }
   }
   return undefined;
+}
+
+function otherOwner(message: string): CertificateProblem {
+  return problemOf('TRUST_BUNDLE_INVALID', message);
 }
 
 function wholeNumber(name: string, value: unknown): number | undefined {
   if (value === undefined) return undefined;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0) return value;
-  throw new BundleError(`${name} is ${JSON.stringify(value)}; it must be a whole number`);
+  throw new BundleError(`${name} must be an integer >= 0, got ${JSON.stringify(value)}`, { path: name });
 }

@@ -21,7 +21,7 @@ it.each([
 });
 
 it('bounds the length', () => {
-  expect(parseSpiffeId(`spiffe://a/${'b'.repeat(2048)}`)).toEqual({ problem: 'has more than 2048 bytes' });
+  expect(parseSpiffeId(`spiffe://a/${'b'.repeat(2048)}`)).toEqual({ problem: 'must have at most 2048 bytes' });
   expect(parseSpiffeId(`spiffe://${'a'.repeat(256)}/b`)).toHaveProperty('problem');
 });
 

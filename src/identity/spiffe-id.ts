@@ -19,8 +19,8 @@ const mostBytesOfTrustDomain = 255;
 
 /** As go-spiffe reads one: no percent, port, query, user; nothing is normalised. */
 export function parseSpiffeId(text: string): SpiffeId | { readonly problem: string } {
-  if (!text.startsWith(scheme)) return { problem: 'does not begin with spiffe://' };
-  if (Buffer.byteLength(text) > mostBytes) return { problem: `has more than ${mostBytes} bytes` };
+  if (!text.startsWith(scheme)) return { problem: 'must start with spiffe://' };
+  if (Buffer.byteLength(text) > mostBytes) return { problem: `must have at most ${mostBytes} bytes` };
   const rest = text.slice(scheme.length);
   const slash = rest.indexOf('/');
   const trustDomain = slash < 0 ? rest : rest.slice(0, slash);
@@ -31,20 +31,20 @@ export function parseSpiffeId(text: string): SpiffeId | { readonly problem: stri
 
 /** What is wrong with a trust domain's name, if anything is. */
 export function trustDomainProblem(text: string): string | undefined {
-  if (text === '') return 'has an empty trust domain';
-  if (text.length > mostBytesOfTrustDomain) return `has a trust domain of more than ${mostBytesOfTrustDomain} bytes`;
+  if (text === '') return 'trust domain must not be empty';
+  if (text.length > mostBytesOfTrustDomain) return `trust domain must have at most ${mostBytesOfTrustDomain} bytes`;
   return /^[a-z0-9._-]+$/.test(text)
     ? undefined
-    : 'has a trust domain with something else than lower-case letters, digits, dots, dashes and underscores';
+    : 'trust domain must contain only lower-case letters, digits, dots, dashes and underscores';
 }
 
 function pathProblem(path: string): string | undefined {
   if (path === '') return undefined;
   for (const segment of path.slice(1).split('/')) {
-    if (segment === '') return 'has an empty segment in its path';
-    if (segment === '.' || segment === '..') return 'has a relative segment in its path';
+    if (segment === '') return 'path must not have an empty segment';
+    if (segment === '.' || segment === '..') return 'path must not have a segment . or ..';
     if (!/^[a-zA-Z0-9._-]+$/.test(segment)) {
-      return 'has something else than letters, digits, dots, dashes and underscores in its path';
+      return 'path must contain only letters, digits, dots, dashes and underscores';
     }
   }
   return undefined;
@@ -77,7 +77,7 @@ export function spiffeUriOf({ trustDomain, namespace, serviceAccount }: Workload
   if (read?.trustDomain === trustDomain && read.namespace === namespace && read.serviceAccount === serviceAccount) {
     return uri;
   }
-  throw new RangeError(`${JSON.stringify(uri)} is no SPIFFE id`);
+  throw new RangeError(`${JSON.stringify(uri)} is not a valid SPIFFE ID`);
 }
 
 /**

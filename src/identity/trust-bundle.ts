@@ -3,8 +3,9 @@
  * bundle (spec/identity.md §5). Bundles of two trust domains are never put together: any could then forge the other.
  */
 import { createHash } from 'node:crypto';
-import { type Certificate, CertificateError, readCertificates } from './certificate.ts';
+import { type Certificate, readCertificates } from './certificate.ts';
 import { issuerProblem, nameOf } from './certificate-path.ts';
+import { CertificateError } from './certificate-problem.ts';
 
 export class TrustBundle {
   readonly trustDomain: string;
@@ -29,7 +30,9 @@ export class TrustBundle {
     const roots = readCertificates(pem);
     for (const root of roots) {
       const problem = issuerProblem(root);
-      if (problem !== undefined) throw new CertificateError(`the root ${nameOf(root)} ${problem}`);
+      if (problem !== undefined) {
+        throw new CertificateError({ ...problem, message: `root ${nameOf(root)} ${problem.message}` });
+      }
     }
     return new TrustBundle(trustDomain, roots);
   }

@@ -3,6 +3,7 @@
  * any one implementation of others looks at.
  */
 import type { Certificate, KeyUsageName } from './certificate.ts';
+import { type CertificateProblem, mismatch, problemOf } from './certificate-problem.ts';
 import { parseSpiffeId, type SpiffeId } from './spiffe-id.ts';
 
 const serverAuth = '1.3.6.1.5.5.7.3.1';
@@ -10,11 +11,21 @@ const clientAuth = '1.3.6.1.5.5.7.3.2';
 
 const usagesOfLeaves: ReadonlySet<KeyUsageName> = new Set(['digitalSignature', 'keyEncipherment', 'keyAgreement']);
 
+const profile = 'CERTIFICATE_PROFILE_INVALID';
+
+function violationOf(path: string, expected: string, got: string): CertificateProblem {
+  return mismatch(profile, path, expected, got);
+}
+
+function nameOfUsage(id: string): string {
+  return id === serverAuth ? 'serverAuth' : id === clientAuth ? 'clientAuth' : id;
+}
+
 /** The id that a leaf names, when it names exactly one and that one is good. */
 export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string } {
   const names = leaf.alternativeNames;
   const uris = names?.uris ?? [];
-  if (uris.length !== 1) return { problem: `has ${uris.length} URIs as alternative names and must have one` };
+  if (uris.length !== 1) return { problem: `must have one URI SAN, got ${uris.length}` };
   return parseSpiffeId(uris[0]!);
 }
 
@@ -22,13 +33,13 @@ export function svidOf(leaf: Certificate): SpiffeId | { readonly problem: string
  * Everything that makes a leaf no X.509-SVID, or breaks RFC 5280 or RFC 8813: what a certificate that is signed here must keep. Empty
  * for a good one. Its chain and its time are not checked.
  */
-export function svidProblems(leaf: Certificate): string[] {
+export function svidProblems(leaf: Certificate): CertificateProblem[] {
   const problems = spiffeViolations(leaf);
   if (leaf.isSubjectEmpty && leaf.alternativeNames?.isCritical === false) {
-    problems.push('has alternative names that are not critical beside an empty subject');
+    problems.push(violationOf('subjectAltName', 'critical if the subject is empty', 'not critical'));
   }
   if (leaf.keyUsage?.flags.has('keyEncipherment') === true && leaf.publicKey.asymmetricKeyType !== 'rsa') {
-    problems.push('is for the encipherment of keys, which only an RSA key can do');
+    problems.push(violationOf('keyUsage', 'without keyEncipherment if the key is not RSA', 'keyEncipherment'));
   }
   return problems;
 }
@@ -37,26 +48,38 @@ export function svidProblems(leaf: Certificate): string[] {
  * The rules of the SPIFFE standard that a leaf violates: what a client's certificate must keep. Istio's authority sets
  * `keyEncipherment` for every kind of key, so {@link svidProblems} would reject its certificates.
  */
-export function spiffeViolations(leaf: Certificate): string[] {
-  const problems: string[] = [];
+export function spiffeViolations(leaf: Certificate): CertificateProblem[] {
+  const problems: CertificateProblem[] = [];
   const id = svidOf(leaf);
-  if ('problem' in id) problems.push(id.problem);
-  else if (id.path === '') problems.push('names a trust domain and no workload');
-  if (leaf.basicConstraints?.isCa === true) problems.push('is the certificate of an authority');
+  if ('problem' in id) problems.push(problemOf(profile, id.problem, { path: 'subjectAltName' }));
+  else if (id.path === '')
+    problems.push(violationOf('subjectAltName', 'a SPIFFE ID with a path', `spiffe://${id.trustDomain}`));
+  if (leaf.basicConstraints?.isCa === true) problems.push(violationOf('basicConstraints', 'CA:FALSE', 'CA:TRUE'));
   problems.push(...usageProblems(leaf));
   const { extendedKeyUsage } = leaf;
   const isForBoth = extendedKeyUsage?.includes(serverAuth) === true && extendedKeyUsage.includes(clientAuth);
-  if (extendedKeyUsage !== undefined && !isForBoth) problems.push('is not for servers and clients both');
-  for (const extension of leaf.unknownCritical) problems.push(`has the critical extension ${extension}, unknown here`);
+  if (extendedKeyUsage !== undefined && !isForBoth) {
+    const expected = 'serverAuth and clientAuth, or absent';
+    problems.push(violationOf('extendedKeyUsage', expected, extendedKeyUsage.map(nameOfUsage).join(', ')));
+  }
+  for (const extension of leaf.unknownCritical) {
+    const message = `has the unsupported critical extension ${extension}`;
+    problems.push(problemOf(profile, message, { path: 'extensions', got: extension }));
+  }
   return problems;
 }
 
-function usageProblems({ keyUsage }: Certificate): string[] {
-  if (keyUsage === undefined) return ['says no key usage'];
+function usageProblems({ keyUsage }: Certificate): CertificateProblem[] {
+  if (keyUsage === undefined) return [violationOf('keyUsage', 'digitalSignature', 'none')];
   const { flags, isCritical } = keyUsage;
-  const problems: string[] = [];
-  if (!isCritical) problems.push('has a key usage that is not critical');
-  if (!flags.has('digitalSignature')) problems.push('is not for digital signatures');
-  for (const flag of flags) if (!usagesOfLeaves.has(flag)) problems.push(`is for ${flag}, which no leaf may be`);
+  const problems: CertificateProblem[] = [];
+  if (!isCritical) problems.push(violationOf('keyUsage', 'critical', 'not critical'));
+  if (!flags.has('digitalSignature')) {
+    problems.push(violationOf('keyUsage', 'digitalSignature', [...flags].join(', ') || 'none'));
+  }
+  for (const flag of flags) {
+    if (!usagesOfLeaves.has(flag))
+      problems.push(violationOf('keyUsage', `without ${flag} in a leaf certificate`, flag));
+  }
   return problems;
 }

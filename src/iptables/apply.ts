@@ -12,7 +12,7 @@ import { isRedirected, presentIn, removeAllRules, savedRules, savedText, type Te
 import { isBuiltIn, ofFamily, type Rule } from './rule.ts';
 import { type CommandLine, checkText, commandText, programOf, restoreText, ruleCommands } from './rule-list.ts';
 import { interceptionRules } from './rules.ts';
-import { requireNetAdmin, run, runOrThrow, within, withTextFile } from './run-command.ts';
+import { requireNetAdmin, run, runOrThrow, within } from './run-command.ts';
 
 /** What `--dry-run` prints: the input of iptables-restore or nft, or the commands. */
 export function dryRunText(order: InterceptionOrder): string {
@@ -43,8 +43,8 @@ export async function applyInterception(order: InterceptionOrder, { print, log }
   requireNetAdmin();
   const present = order.forceApply ? 'none' : await presentInterception(order);
   if (present === 'some' && !order.reconcile) {
-    throw new ChartpilotError('IPTABLES_FAILED', 'rules of other flags are present', {
-      hint: 'Replace them with --reconcile, or remove them with pilot-agent istio-clean-iptables.',
+    throw new ChartpilotError('IPTABLES_FAILED', 'rules of a previous run with other flags are present', {
+      hint: 'Replace them with --reconcile, or remove them with `pilot-agent istio-clean-iptables`.',
     });
   }
   if (present === 'none') await addAll(order);
@@ -80,8 +80,9 @@ async function addFamilies({ interception, restoreFormat, networkNamespace }: In
     for (const marker of markersFor(interception)) {
       await runWithin({ program: programOf(family), args: ['-t', 'nat', '-N', marker] });
     }
-    if (restoreFormat) await withTextFile(restoreText(rules), (file) => runWithin(restoreCommand(family, file)));
-    else for (const command of ruleCommands(family, rules)) await runWithin(command);
+    if (restoreFormat) {
+      await runOrThrow(within(networkNamespace, restoreCommand(family)), { input: restoreText(rules) });
+    } else for (const command of ruleCommands(family, rules)) await runWithin(command);
   }
 }
 
@@ -118,7 +119,7 @@ async function replaceRules(order: InterceptionOrder, log: Terminal['log']): Pro
 async function restoreTables({ networkNamespace }: InterceptionOrder, family: IpFamily, saved: string): Promise<void> {
   if (saved === '') return;
   const program = `${programOf(family)}-restore`;
-  await withTextFile(`${saved}\n`, (file) => runOrThrow(within(networkNamespace, { program, args: [file] })));
+  await runOrThrow(within(networkNamespace, { program, args: [] }), { input: `${saved}\n` });
 }
 
 /** A restarted init container finds the rules that it made. nft replaces its own tables, so only those of iptables count. */
@@ -149,11 +150,8 @@ async function presentRules(order: InterceptionOrder, family: IpFamily): Promise
     present.rules.length === rules.filter(({ chain }) => isBuiltIn(chain)).length &&
     inOurChains.length === rules.filter(({ chain }) => !isBuiltIn(chain)).length;
   if (!isSameSize) return 'some';
-  let isComplete = false;
-  await withTextFile(checkText(rules), async (file) => {
-    isComplete = (await run(within(networkNamespace, restoreCommand(family, file)))).exitCode === 0;
-  });
-  return isComplete ? 'all' : 'some';
+  const checked = await run(within(networkNamespace, restoreCommand(family)), checkText(rules));
+  return checked.exitCode === 0 ? 'all' : 'some';
 }
 
 function familiesOf({ ipv6 }: Interception): readonly IpFamily[] {
@@ -169,12 +167,15 @@ function writeRules(path: string, order: InterceptionOrder): void {
   try {
     writeFileSync(path, text);
   } catch (error) {
-    throw new ChartpilotError('FILE_UNWRITABLE', `--output-paths ${path}: ${messageOf(error)}`, { cause: error });
+    throw new ChartpilotError('FILE_UNWRITABLE', `--output-paths: ${path}: ${messageOf(error)}`, {
+      fields: { path: '--output-paths', got: path },
+      cause: error,
+    });
   }
 }
 
-function restoreCommand(family: IpFamily, ...file: string[]): CommandLine {
-  return { program: `${programOf(family)}-restore`, args: ['--noflush', ...file] };
+function restoreCommand(family: IpFamily): CommandLine {
+  return { program: `${programOf(family)}-restore`, args: ['--noflush'] };
 }
 
 /** For the log. */

@@ -44,7 +44,11 @@ export const interceptionFlags = {
   outboundRangesExclude: flag('-x, --istio-service-exclude-cidr <ranges>', '', 'Excluded outbound IP ranges'),
   outboundPorts: flag('-q, --istio-outbound-ports <ports>', '', 'Additional captured outbound ports'),
   outboundPortsExclude: flag('-o, --istio-local-outbound-ports-exclude <ports>', '', 'Excluded outbound ports'),
-  kubevirtInterfaces: flag('-k, --kube-virt-interfaces <nics>', '', 'Interfaces whose inbound traffic is outbound'),
+  kubevirtInterfaces: flag(
+    '-k, --kube-virt-interfaces <nics>',
+    '',
+    'Interfaces whose inbound traffic is treated as outbound',
+  ),
   tproxyMark: flag('-t, --istio-inbound-tproxy-mark <mark>', '1337', 'Packet mark of TPROXY'),
   tproxyRouteTable: flag('-r, --istio-inbound-tproxy-route-table <table>', '133', 'Routing table of TPROXY'),
   redirectDns: flag(
@@ -68,7 +72,9 @@ export const interceptionFlags = {
   probePort: flag('--iptables-probe-port <port>', '15002', 'Port of the validation'),
   probeTimeout: flag('--probe-timeout <duration>', '5s', 'Timeout of the validation'),
   traceLogging: rare(flag('--iptables-trace-logging [true|false]', 'false', 'Log to netfilter group 1337')),
-  networkNamespace: rare(flag('--network-namespace <file>', '', 'Network namespace to change')),
+  networkNamespace: rare(
+    flag('--network-namespace <file>', '', 'Apply the rules in this network namespace (/proc/PID/ns/net)'),
+  ),
   cniMode: rare(flag('--cni-mode [true|false]', 'false', 'Run by the CNI plugin')),
   hostNsenterExec: rare(flag('--host-nsenter-exec [true|false]', 'false', 'Use programs of the host')),
   generation: flag(

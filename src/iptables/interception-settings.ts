@@ -3,8 +3,17 @@ import { isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../model/fields/duration.ts';
 import { booleanOf } from '../model/fields/go-boolean.ts';
 import { isCidr } from '../model/fields/names.ts';
+import {
+  mustBe,
+  notAllowed,
+  outOfRange,
+  tooLarge,
+  unknownValue,
+  unsupported,
+  type Violation,
+} from '../model/fields/violation.ts';
+import { isLinkLocal } from '../runtime/addresses/link-local.ts';
 import { parseResolvConf } from '../runtime/files/resolv-conf.ts';
-import { isLinkLocal } from '../runtime/link-local.ts';
 import { OptionErrors } from '../runtime/option-errors.ts';
 import { type FlagName, interceptionFlags, type SaidFlags, spelled } from './flags.ts';
 import type { AllOr, Generation, Interception, InterceptionMode, IpFamily, OwnerGroups } from './interception.ts';
@@ -103,10 +112,10 @@ export function resolveInterception(
     warnings,
   };
   if (said.switch('cniMode') && order.networkNamespace === undefined) {
-    errors.flag('--cni-mode requires --network-namespace');
+    errors.flag('--cni-mode', notAllowed('requires --network-namespace'));
   }
   if (said.switch('hostNsenterExec')) {
-    errors.flag('--host-nsenter-exec is not supported: the programs of this container are used');
+    errors.flag('--host-nsenter-exec', unsupported('is not supported: only the programs of this container are used'));
   }
   errors.throwIfAny();
   return order;
@@ -141,13 +150,13 @@ class SaidValues {
 
   switch(name: FlagName): boolean {
     const value = booleanOf(this.text(name));
-    if (value === undefined) this.#wrong(name, 'must be true or false');
+    if (value === undefined) this.#wrong(name, unknownValue(['true', 'false'], this.text(name)));
     return value === true;
   }
 
   word(name: FlagName, words: readonly string[]): string {
     const value = this.text(name);
-    if (!words.includes(value)) this.#wrong(name, `must be ${words.join(' or ')}`);
+    if (!words.includes(value)) this.#wrong(name, unknownValue(words, value));
     return value;
   }
 
@@ -156,7 +165,7 @@ class SaidValues {
     if (!this.switch('nativeNftables')) return this.word('generation', ['g3', 'g4']) as Generation;
     const isNamed = this.#flags.generation !== undefined || !!this.#env[interceptionFlags.generation.variable];
     if (isNamed && this.word('generation', ['g3', 'g4']) === 'g3') {
-      this.errors.flag(`${this.#place('generation')}: must be g4 with --native-nftables, got "g3"`);
+      this.#wrong('generation', notAllowed('must be g4 with --native-nftables', 'g3'));
     }
     return 'g4';
   }
@@ -165,9 +174,7 @@ class SaidValues {
   loopbackRange(env: NodeJS.ProcessEnv): string {
     const range = env.ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR?.trim() || '127.0.0.1/32';
     if (!isCidr(range) || !isIPv4(addressOf(range))) {
-      this.errors.flag(
-        `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: must be an IPv4 range such as 127.0.0.1/32, got ${JSON.stringify(range)}`,
-      );
+      this.errors.flag('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR', mustBe('an IPv4 range such as 127.0.0.1/32', range));
     }
     return range;
   }
@@ -180,14 +187,16 @@ class SaidValues {
     const text = this.text(name);
     const value = Number(text);
     if (!/^(\d{1,10}|0x[\da-fA-F]{1,8})$/.test(text) || value < least || value > most) {
-      this.#wrong(name, `must be a number from ${least} to ${most}`);
-    } else if (value === not) this.#wrong(name, `must not be ${not}, which marks what goes from Envoy to itself`);
+      this.#wrong(name, outOfRange(`an integer from ${least} to ${most}`, text));
+    } else if (value === not) {
+      this.#wrong(name, notAllowed('must not be the mark of connections from Envoy to itself', value));
+    }
     return value;
   }
 
   durationMs(name: FlagName): number {
     const ms = durationMsOf(this.text(name));
-    if (ms === undefined || ms <= 0) this.#wrong(name, 'must be a duration such as 5s');
+    if (ms === undefined || ms <= 0) this.#wrong(name, mustBe('a duration such as 5s', this.text(name)));
     return ms ?? 0;
   }
 
@@ -207,7 +216,7 @@ class SaidValues {
 
   /** Undefined when nobody was named. */
   owners(name: FlagName): string[] | undefined {
-    const owners = this.#list(name, isOwner, 'an id or a name');
+    const owners = this.#list(name, isOwner, 'an ID or name');
     return owners.length === 0 ? undefined : owners;
   }
 
@@ -218,7 +227,7 @@ class SaidValues {
 
   rangesExclude(name: FlagName): Interception['outboundRangesExclude'] {
     if (this.text(name) !== '*') return this.#rangesByFamily(name);
-    this.#wrong(name, 'must be ranges such as 10.0.0.0/8');
+    this.#wrong(name, mustBe('a list of ranges such as 10.0.0.0/8', this.text(name)));
     return { v4: [], v6: [] };
   }
 
@@ -230,25 +239,25 @@ class SaidValues {
         : (['ISTIO_OUTBOUND_OWNER_GROUPS', 'only'] as const);
     const groups = items(env[variable] ?? '');
     for (const group of groups.filter((item) => !isOwner(item))) {
-      this.errors.flag(`${variable}: must be ids or names of groups, got ${JSON.stringify(group)}`);
+      this.errors.flag(variable, mustBe('a list of group IDs or names', group));
     }
     if (captured === 'only' && groups.length > mostOwnerGroups) {
-      this.errors.flag(`${variable} has ${groups.length} groups; at most ${mostOwnerGroups} can be included`);
+      this.errors.flag(variable, tooLarge(mostOwnerGroups, groups.length, 'groups'));
     }
     // Commas alone name no group: nothing would be captured any more.
     if (captured === 'only' && groups.length === 0) {
-      this.errors.flag(`${variable}: must be * or groups, got ${JSON.stringify(include)}`);
+      this.errors.flag(variable, mustBe('* or a list of groups', include));
     }
     return { captured, groups };
   }
 
-  /** A range that cannot be read is left out and told, as the reference does. */
+  /** Invalid ranges are ignored with a warning, as in the reference. */
   #rangesByFamily(name: FlagName): Record<IpFamily, string[]> {
     const good = items(this.text(name)).filter((item) => {
       // A zone would be one for Node, and is none for iptables.
       const readable = isCidr(item) && !item.includes('%');
       if (!readable) {
-        this.warnings.push(`${this.#place(name)}: ${JSON.stringify(item)} is no range such as 10.0.0.0/8: left out`);
+        this.warnings.push(`${this.#place(name)}: ${mustBe('a range such as 10.0.0.0/8', item).message}; ignoring it`);
       }
       return readable;
     });
@@ -261,13 +270,13 @@ class SaidValues {
   #list(name: FlagName, isGood: (item: string) => boolean, what: string): string[] {
     const all = items(this.text(name));
     for (const item of all.filter((one) => !isGood(one))) {
-      this.errors.flag(`${this.#place(name)}: ${JSON.stringify(item)} is not ${what}`);
+      this.#wrong(name, mustBe(what, item));
     }
     return all;
   }
 
-  #wrong(name: FlagName, rule: string): void {
-    this.errors.flag(`${this.#place(name)} ${rule}, got ${JSON.stringify(this.text(name))}`);
+  #wrong(name: FlagName, violation: Violation): void {
+    this.errors.flag(this.#place(name), violation);
   }
 
   /** Where the value comes from. */
@@ -317,6 +326,6 @@ export function nameServers(
   const servers = parseResolvConf(readFile(path)).servers.map((server) => server.replace(/%.*$/, ''));
   const v4 = [...new Set(servers.filter((server) => isIPv4(server)))];
   const v6 = [...new Set(servers.filter((server) => isIPv6(server)))];
-  if (v4.length + v6.length === 0) warnings.push(`${path} names no server: no DNS is redirected`);
+  if (v4.length + v6.length === 0) warnings.push(`${path}: no name servers found, DNS is not redirected`);
   return { v4, v6 };
 }

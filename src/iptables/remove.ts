@@ -14,16 +14,7 @@ import {
 } from './present-redirection.ts';
 import { removalText } from './removal.ts';
 import { programOf } from './rule-list.ts';
-import {
-  type Finished,
-  failed,
-  isAbsent,
-  requireNetAdmin,
-  run,
-  runOrThrow,
-  within,
-  withTextFile,
-} from './run-command.ts';
+import { type Finished, failed, isAbsent, requireNetAdmin, run, runOrThrow, within } from './run-command.ts';
 import { parseSavedRules, type SavedRules } from './saved-rules.ts';
 
 export interface Terminal {
@@ -53,7 +44,7 @@ export async function removeInterception(order: InterceptionOrder, { print, log 
   const remaining = [...descriptionOf(after), ...(await remainingRoutes(before.marks, order.networkNamespace))];
   if (remaining.length > 0) {
     throw new ChartpilotError('REDIRECTION_REMAINS', [...remaining, ...errors].join('\n'), {
-      hint: 'Remove rules of other programs that jump to these chains, then run pilot-agent istio-clean-iptables again.',
+      hint: 'Remove the rules of other programs that jump to these chains, then run `pilot-agent istio-clean-iptables` again.',
     });
   }
   const removed = descriptionOf(before);
@@ -137,7 +128,7 @@ async function removeRules({ networkNamespace }: Place, family: IpFamily, presen
   const text = removalText(present);
   if (text === '') return;
   const program = `${programOf(family)}-restore`;
-  await withTextFile(text, (file) => runOrThrow(within(networkNamespace, { program, args: ['--noflush', file] })));
+  await runOrThrow(within(networkNamespace, { program, args: ['--noflush'] }), { input: text });
 }
 
 /** Input of iptables-restore for each family, and the tables of nft. */

@@ -1,5 +1,6 @@
 /** Rules against the rows of spec/agent.md §10.2, written out. What they do is tried in test/e2e/istio-iptables.test.ts. */
 import { expect, test } from 'vitest';
+import { errorWith } from '../../test/fixtures/error-details.ts';
 import { dryRunText } from './apply.ts';
 import type { SaidFlags } from './flags.ts';
 import { resolveInterception } from './interception-settings.ts';
@@ -295,7 +296,7 @@ test('ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR replaces 127.0.0.1/32 in every IPv4 rule
   expect(lines).toEqual(byDefault.map((line) => line.replace('127.0.0.1/32', '127.0.0.0/8')));
   for (const wrong of ['127.0.0.1', '::1/128', '127.0.0.1/33', '*']) {
     expect(() => rulesOf({}, { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: wrong })).toThrow(
-      `ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: must be an IPv4 range such as 127.0.0.1/32, got "${wrong}"`,
+      errorWith({ path: 'ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR', got: JSON.stringify(wrong) }),
     );
   }
 });
@@ -330,6 +331,6 @@ test('native nftables has the rules of G4, of both families in one table', () =>
   ]);
   expect(v4.join('\n')).not.toMatch(/ip6/);
   expect(() => rulesOf({ nativeNftables: true, generation: 'g3' })).toThrow(
-    '--generation: must be g4 with --native-nftables, got "g3"',
+    errorWith({ code: 'FIELD_NOT_ALLOWED', path: '--generation', got: '"g3"' }),
   );
 });

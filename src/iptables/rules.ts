@@ -2,7 +2,7 @@
  * The rules that redirect a pod's traffic to Envoy, in the order of spec/agent.md §10.2 (numbers of rows in brackets).
  * The kernel applies the first rule that matches: the order is their meaning.
  */
-import { isLoopback } from '../runtime/loopback.ts';
+import { isLoopback } from '../runtime/addresses/loopback.ts';
 import { dnsCapturePort, type Interception, type IpFamily, ipFamilies } from './interception.ts';
 import type { Action, Match, OwnerKind, Rule, Table } from './rule.ts';
 import { targetOf } from './rule-list.ts';

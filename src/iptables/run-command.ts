@@ -1,7 +1,5 @@
 /** Runs iptables, nft and ip: one program after the other, never through a shell (spec/agent.md §10.4). */
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { askProgram } from '../runtime/asked-program.ts';
 import { ChartpilotError } from '../runtime/errors.ts';
@@ -62,7 +60,7 @@ async function runOnce({ program, args }: CommandLine, input: string | undefined
     timeout: maxCommandMs,
     ...(input === undefined ? { stdin: 'ignore' as const } : { input }),
   });
-  if (code === 'ENOENT') return { exitCode: absentExitCode, stdout: '', stderr: `there is no ${program} in PATH` };
+  if (code === 'ENOENT') return { exitCode: absentExitCode, stdout: '', stderr: `${program} not found in PATH` };
   return exitCode === undefined ? { exitCode: 1, stdout, stderr: shortMessage ?? '' } : { exitCode, stdout, stderr };
 }
 
@@ -71,21 +69,9 @@ export function failed(command: CommandLine, finished: Finished): ChartpilotErro
   const output = stderr.trim() || 'no error output';
   return new ChartpilotError('IPTABLES_FAILED', `${commandText(command)}: exit code ${exitCode}: ${output}`, {
     hint: isAbsent(finished)
-      ? 'Install it: on Debian apt-get install iptables iproute2 (nftables for --native-nftables).'
-      : 'Remove rules that are already present with pilot-agent istio-clean-iptables.',
+      ? 'Install it (Debian: apt-get install iptables iproute2, and nftables for --native-nftables).'
+      : 'If rules are already present, remove them with `pilot-agent istio-clean-iptables`.',
   });
-}
-
-/** Writes text to a file in a folder that no other user can have created or linked, and removes it afterwards. */
-export async function withTextFile(text: string, use: (file: string) => Promise<unknown>): Promise<void> {
-  const folder = mkdtempSync(join(tmpdir(), 'iptables-'));
-  try {
-    const file = join(folder, `iptables-rules-${process.hrtime.bigint()}.txt`);
-    writeFileSync(file, text, { mode: 0o600 });
-    await use(file);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 const netAdmin = 1n << 12n;
@@ -108,9 +94,7 @@ function ownStatus(): string {
 /** @throws ChartpilotError IPTABLES_FAILED without the capability */
 export function requireNetAdmin(): void {
   if (hasNetAdmin()) return;
-  throw new ChartpilotError(
-    'IPTABLES_FAILED',
-    `the capability NET_ADMIN is needed, and this process (uid ${process.getuid?.()}) does not have it`,
-    { hint: 'Run it as root; in a container with the capabilities NET_ADMIN and NET_RAW. --dry-run needs none.' },
-  );
+  throw new ChartpilotError('IPTABLES_FAILED', `capability NET_ADMIN is missing (uid ${process.getuid?.()})`, {
+    hint: 'Run as root; in a container, add the capabilities NET_ADMIN and NET_RAW. --dry-run requires none.',
+  });
 }

@@ -48,7 +48,7 @@ function notRedirected(what: string): ChartpilotError {
   return new ChartpilotError('REDIRECTION_ABSENT', what, {
     hint:
       'Check that the CNI plugin or the init container that applies the rules ran in this pod. ' +
-      'On a new node the pod may have started before the plugin: delete the pod, and its controller replaces it.',
+      'On a new node the pod may have started before the plugin: delete the pod, its controller creates a new one.',
   });
 }
 
@@ -59,7 +59,7 @@ async function listening(host: string, port: number): Promise<Server> {
     await once(server, 'listening');
   } catch (error) {
     throw new ChartpilotError('PORT_IN_USE', `${host}:${port}: ${messageOf(error)}`, {
-      hint: 'The validation listens on the ports of Envoy: run it before Envoy starts.',
+      hint: 'The validation uses the ports of Envoy: run it before Envoy starts.',
       cause: error,
     });
   }

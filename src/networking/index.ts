@@ -8,7 +8,7 @@ import {
   nameTableType,
   routeType,
   secretType,
-} from '../../machines/discovery/ads/ads-types.ts';
+} from '../../machines/discovery/xds/ads-types.ts';
 import type { ConfigKey } from '../model/config/config.ts';
 import type { ProxyShape } from '../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../model/push-context/push-context.ts';

@@ -11,8 +11,8 @@ import { mergeGateways } from './gateway/merge-gateways.ts';
 import { gatewayName } from './gateway/placed-server.ts';
 import { labelsText } from './inputs/input-text.ts';
 import { type PolicyList, policyText } from './inputs/policies.ts';
-import { countsAttempts } from './routes/attempt-count.ts';
-import { destinationsOfAll, labelsThatCount, namespaceThatCounts } from './routes/virtual-service-inputs.ts';
+import { countsAttempts } from './routes/plan/attempt-count.ts';
+import { destinationsOfAll, labelsThatCount, namespaceThatCounts } from './routes/translate/virtual-service-inputs.ts';
 import { commonShapes } from './sharing/common-shape.ts';
 import { differingHosts } from './sharing/differing-hosts.ts';
 

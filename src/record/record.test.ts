@@ -178,7 +178,7 @@ describe('a writer', () => {
     }
     await recording.close();
     expect(actor.getSnapshot().context).toEqual({ kept: 19 });
-    expect(problems).toEqual(['records are lost: disk full']);
+    expect(problems).toEqual(['records lost: disk full']);
     expect(recording.lost()).toBe(1 + 2 + 40);
   });
 
@@ -243,21 +243,26 @@ describe('a root actor that fails', () => {
   const failed = [expect.objectContaining({ actor: 'failing', status: 'error', error: 'broken on purpose' })];
 
   test.each([
-    ['by an event', onEvent],
-    ['by its start', atStart],
-  ])('%s has an end in the trace, once, and its listeners are called as without a recording', async (_, machine) => {
-    const recording = record({ program: 'test', machines: [machine] });
-    const actor = createActor(machine, { id: 'failing', inspect: recording.inspect });
-    const errors: unknown[] = [];
-    actor.subscribe({ error: (error) => errors.push(error) });
-    actor.start();
-    actor.send({ type: 'fail' });
-    expect(ends(recording.text())).toEqual(failed);
-    await Promise.resolve();
-    actor.send({ type: 'fail' });
-    expect(ends(recording.text())).toEqual(failed);
-    expect(errors).toHaveLength(1);
-  });
+    ['by an event', onEvent, 'event'],
+    ['by its start', atStart, 'spawn'],
+  ])(
+    '%s has an end in the trace, once, with its cause, and its listeners are called as without a recording',
+    async (_, machine, cause) => {
+      const recording = record({ program: 'test', machines: [machine] });
+      const actor = createActor(machine, { id: 'failing', inspect: recording.inspect });
+      const errors: unknown[] = [];
+      actor.subscribe({ error: (error) => errors.push(error) });
+      actor.start();
+      actor.send({ type: 'fail' });
+      expect(ends(recording.text())).toEqual(failed);
+      const [end] = ends(recording.text()) as { cause?: number }[];
+      expect(recordsIn(recording.text()).find(({ seq }) => seq === end?.cause)?.kind).toBe(cause);
+      await Promise.resolve();
+      actor.send({ type: 'fail' });
+      expect(ends(recording.text())).toEqual(failed);
+      expect(errors).toHaveLength(1);
+    },
+  );
 
   test('has its end before the next record, and in a file that nobody closes', async () => {
     const written: string[] = [];

@@ -33,7 +33,7 @@ export class TextSink implements TraceSink {
     const text = formatTraceLine(line);
     // Without its header nothing of a trace can be read.
     if (this.#size + text.length > mostWaiting && line.kind !== 'header') {
-      this.#lose(1, 'the writer is too slow');
+      this.#lose(1, 'output is too slow');
       return;
     }
     this.#waiting.push(text);
@@ -83,7 +83,7 @@ export class TextSink implements TraceSink {
     this.#lost += lines;
     if (this.#hasFailed) return;
     this.#hasFailed = true;
-    this.#problem(`records are lost: ${why}`);
+    this.#problem(`records lost: ${why}`);
   }
 }
 

@@ -1,11 +1,18 @@
 import { agentTable } from './error-codes/agent.ts';
+import type { CertificateCode } from './error-codes/certificates.ts';
 import { debuggerTable } from './error-codes/debugger.ts';
+import { discoveryTable } from './error-codes/discovery.ts';
 import type { ErrorTable } from './error-codes/error-table.ts';
 import { programTable } from './error-codes/programs.ts';
 import { visibleText } from './visible-text.ts';
 
 /** Errors of programs, each with a stable code. Any other error is a bug and prints its stack. docs/errors.md lists them. */
-export const errorTable = { ...programTable, ...agentTable, ...debuggerTable } as const satisfies ErrorTable;
+export const errorTable = {
+  ...programTable,
+  ...agentTable,
+  ...debuggerTable,
+  ...discoveryTable,
+} as const satisfies ErrorTable;
 
 export type ErrorCode = keyof typeof errorTable;
 
@@ -25,6 +32,7 @@ export const warningTable = {
   DELEGATE_CONFLICT: 'a match of the delegate lies outside the matches of its root',
   CREDENTIAL_NOT_FOUND: 'there is no such Secret or ConfigMap, or no grant for it',
   SERVICE_ACCOUNT_NOT_FOUND: 'no workload runs as the service account',
+  SOURCE_NOT_FOUND: 'no client is in the namespace, or has the labels, of a match',
   PROVIDER_NOT_FOUND: 'the mesh configuration has no such extension provider',
   WORKLOAD_NOT_FOUND: 'no workload has the labels of the selector',
   SELECTOR_CONFLICT: 'an older object selects the same workloads',
@@ -36,17 +44,22 @@ export const warningTable = {
   PORT_NAME_CONFLICT: 'ServiceEntries of one host use a port name for several ports',
   PORT_PROTOCOL_CONFLICT: 'ServiceEntries of one host give a port several protocols',
   ADDRESS_CONFLICT: 'another service has the same address and port',
-  SERVICE_PORT_IN_POLICY: 'the policy names a port of the Service and needs the port of the workload',
+  SERVICE_PORT_IN_POLICY: 'the object names a port of the Service and needs the port of the workload',
+  RULE_NEEDS_HTTP: 'a rule about requests selects workloads whose ports are TCP',
   MTLS_CONFLICT: 'clients connect in a way that the workloads reject',
   EJECTION_LIMITS_FAILOVER: 'too few endpoints can be ejected for a failover',
   CERTIFICATE_SHARED: 'servers with separate routes share a certificate',
   PATCH_NOT_APPLIED: 'a patch of an EnvoyFilter matches nothing',
   HOST_NAME_ENDPOINT: 'an endpoint is a host name where an IP address is needed',
   REFERENCE_NOT_GRANTED: 'no ReferenceGrant allows the reference',
+  TARGET_NOT_FOUND: 'there is no such object that the policy can target',
+  ROUTE_NOT_APPLIED: 'no port of the hosts has the protocol of the routes',
+  PROVIDER_UNREACHABLE: 'no service has the host and port of the extension provider',
   CLASS_NOT_FOUND: 'there is no such GatewayClass',
   OPTION_UNKNOWN: 'an option or a value of it is not known',
   NOT_PROGRAMMED: 'a part of a Gateway API object has no effect',
   NETWORK_WITHOUT_GATEWAY: 'no gateway of the network is known',
+  GRPC_NOT_SUPPORTED: 'a connected gRPC program without a proxy ignores a part of the object',
 } as const;
 
 export type WarningCode = keyof typeof warningTable;
@@ -64,21 +77,40 @@ export interface ErrorFields {
   readonly path?: string;
   /** 1-based, of the file. */
   readonly line?: number;
+  /** 1-based, of the line. */
+  readonly column?: number;
   /** What is accepted. */
   readonly expected?: string;
   /** The value found, bounded and visible. */
   readonly got?: string;
 }
 
+/** An error with a stable code. Its message names no place unless the text does: the caller adds it. The wrapped `cause` is kept. */
+export class CodedError extends Error {
+  override readonly name: string = 'CodedError';
+  readonly code: ErrorCode | CertificateCode;
+  readonly fields: ErrorFields;
+
+  constructor(
+    code: ErrorCode | CertificateCode,
+    text: string,
+    options: { cause?: unknown; fields?: ErrorFields } = {},
+  ) {
+    super(text, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.fields = fieldsIn(options.fields ?? {});
+  }
+}
+
 /**
  * An error that a user can act on.
  *
- * `message` contains what is wrong, where, and why; `hint` what to do. The wrapped `cause` is kept.
+ * `message` contains what is wrong, where, and why; `hint` what to do.
  */
-export class ChartpilotError extends Error {
-  readonly code: ErrorCode;
+export class ChartpilotError extends CodedError {
+  override readonly name = 'ChartpilotError';
+  declare readonly code: ErrorCode;
   readonly hint: string | undefined;
-  readonly fields: ErrorFields;
   /** The fields of each error, where the message lists several. */
   readonly details: readonly ErrorFields[];
 
@@ -87,34 +119,58 @@ export class ChartpilotError extends Error {
     detail: string,
     options: { hint?: string; cause?: unknown; fields?: ErrorFields | readonly ErrorFields[] } = {},
   ) {
-    super(`${errorTable[code].meaning}: ${detail}`, options.cause === undefined ? undefined : { cause: options.cause });
-    this.name = 'ChartpilotError';
-    this.code = code;
+    const details = [options.fields ?? []].flat().map(fieldsIn);
+    super(code, `${errorTable[code].meaning}: ${detail}`, {
+      cause: options.cause,
+      ...(details[0] && { fields: details[0] }),
+    });
     this.hint = options.hint;
-    this.details = [options.fields ?? []].flat().map(fieldsIn);
-    this.fields = this.details[0] ?? {};
+    this.details = details;
   }
 }
 
 /** The fields alone, of what may have more. */
-function fieldsIn({ code, path, line, expected, got }: ErrorFields): ErrorFields {
+function fieldsIn({ code, path, line, column, expected, got }: ErrorFields): ErrorFields {
   return {
     ...(code !== undefined && { code }),
     ...(path !== undefined && { path }),
     ...(line !== undefined && { line }),
+    ...(column !== undefined && { column }),
     ...(expected !== undefined && { expected }),
     ...(got !== undefined && { got }),
   };
 }
 
-/** One paragraph for a person's mistake; stack and all for a bug of ours. It may quote what a stranger wrote. */
+/** An error whose message becomes a reason (of a log line, gRPC status, condition or Event) and therefore ends with its code. */
+export function reasonError(code: ErrorCode, text: string, options: { cause?: unknown } = {}): CodedError {
+  return new CodedError(code, withCode(text, code), options);
+}
+
+/** `no response within 5000 ms [API_TIMEOUT]`. A text that ends with a code keeps its own. */
+export function withCode(text: string, code: ErrorCode): string {
+  return / \[[A-Z][A-Z_]+\]$/.test(text) ? text : `${text} [${code}]`;
+}
+
+/** The code of an error, or of the error that caused it; `undefined` for any other error. */
+export function codeOf(error: unknown, causes = 0): CodedError['code'] | undefined {
+  if (error instanceof CodedError) return error.code;
+  return error instanceof Error && causes < maxCauses ? codeOf(error.cause, causes + 1) : undefined;
+}
+
+/** The message of an error in one line; with its code and hint if it has any. */
+export function reasonIn(error: unknown): string {
+  return error instanceof ChartpilotError ? explainInOneLine(error) : messageOf(error);
+}
+
+/** One paragraph with the code for an error that a user can act on, the stack for a bug. Control characters are escaped. */
 export function explainError(error: unknown): string {
   return visibleText(explained(error));
 }
 
 function explained(error: unknown): string {
   if (error instanceof ChartpilotError) {
-    return error.hint === undefined ? error.message : `${error.message}\n  → ${error.hint}`;
+    const text = `${error.message} [${error.code}]`;
+    return error.hint === undefined ? text : `${text}\n  → ${error.hint}`;
   }
   const network = networkErrorIn(error);
   if (network !== undefined) return withCause(messageOf(error), messageOf(network));
@@ -142,6 +198,19 @@ export function messageOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   if (!(error instanceof AggregateError) || error.message !== '') return error.message;
   return error.errors.map((one) => messageOf(one)).join('; ');
+}
+
+const fileErrors: Readonly<Record<string, string>> = {
+  ENOENT: 'no such file or directory',
+  EACCES: 'permission denied',
+  EISDIR: 'is a directory',
+  ENOTDIR: 'not a directory',
+};
+
+/** As {@link messageOf}, for where the path of the file is named already: without it, the system call and its error number. */
+export function fileErrorOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : '';
+  return Object.hasOwn(fileErrors, code) ? fileErrors[code]! : messageOf(error);
 }
 
 /** Whether a system call failed with this code (`ENOENT`, `EADDRINUSE`, …). */

@@ -1,17 +1,68 @@
 import { ChartpilotError, type ErrorFields } from './errors.ts';
 
+/** What is wrong with a value; a `Violation` of `src/model/fields/` is one. */
+export interface OptionViolation extends Pick<ErrorFields, 'code' | 'expected' | 'got'> {
+  /** The sentence without the place: `must be a duration such as 5s, got "soon"`. */
+  readonly message: string;
+}
+
+/** The flag or variable, or a place in a source of configuration. */
+export type OptionPlace =
+  | string
+  | {
+      /** Flag, variable, file or annotation. */
+      readonly source: string;
+      readonly line?: number;
+      readonly column?: number;
+      /** Path of a field in it. */
+      readonly field?: string;
+    };
+
+interface OptionError {
+  readonly text: string;
+  readonly fields: ErrorFields;
+}
+
+function errorAt(place: OptionPlace, { code, message, expected, got }: OptionViolation): OptionError {
+  const at: Exclude<OptionPlace, string> = typeof place === 'string' ? { source: place } : place;
+  const { source, line, column, field } = at;
+  const position = [source, line, column].filter((part) => part !== undefined).join(':');
+  return {
+    text: [position, ...(field ? [field] : []), message].join(': '),
+    fields: {
+      path: field ? `${source}: ${field}` : source,
+      ...(line !== undefined && { line }),
+      ...(column !== undefined && { column }),
+      ...(code !== undefined && { code }),
+      ...(expected !== undefined && { expected }),
+      ...(got !== undefined && { got }),
+    },
+  };
+}
+
+/** The error of one flag or variable. @param options what to do */
+export function optionError(
+  place: OptionPlace,
+  violation: OptionViolation,
+  options: { readonly hint?: string; readonly cause?: unknown } = {},
+): ChartpilotError {
+  const { text, fields } = errorAt(place, violation);
+  return new ChartpilotError('FLAG_INVALID', text, { ...options, fields });
+}
+
 /** Collects the errors of flags and environment variables, so that all of them can be fixed at once. */
 export class OptionErrors {
-  readonly #found: { readonly text: string; readonly fields: ErrorFields }[] = [];
+  readonly #found: OptionError[] = [];
   #worst: 'FLAG_INVALID' | 'CONFIG_INVALID' = 'FLAG_INVALID';
 
-  /** @param fields of the error, for programs */
-  flag(text: string, fields: ErrorFields = {}): void {
-    this.#found.push({ text, fields });
+  /** A flag or variable is invalid. */
+  flag(place: OptionPlace, violation: OptionViolation): void {
+    this.#found.push(errorAt(place, violation));
   }
 
-  config(text: string, fields: ErrorFields = {}): void {
-    this.flag(text, fields);
+  /** A configuration is invalid. */
+  config(place: OptionPlace, violation: OptionViolation): void {
+    this.flag(place, violation);
     this.#worst = 'CONFIG_INVALID';
   }
 

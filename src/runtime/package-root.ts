@@ -27,7 +27,7 @@ function rootAbove(start: string): string {
   for (let folder = start; ; folder = dirname(folder)) {
     const manifest = join(folder, 'package.json');
     if (existsSync(manifest) && nameIn(manifest) === 'chartpilot') return folder;
-    if (dirname(folder) === folder) throw new Error(`no folder above ${start} holds the package.json of chartpilot`);
+    if (dirname(folder) === folder) throw new Error(`no folder above ${start} contains the package.json of chartpilot`);
   }
 }
 

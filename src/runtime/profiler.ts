@@ -17,14 +17,14 @@ const maxSeconds = 120;
 
 const pages: readonly (readonly [string, string])[] = [
   ['profile?seconds=30', 'where the time goes: a .cpuprofile'],
-  ['allocs?seconds=30', 'what is allocated: a .heapprofile'],
+  ['allocs?seconds=30', 'memory allocations as a .heapprofile'],
   [
     'heap',
     // Measured: a heap of 63 MB made a process of 158 MB one of 960 MB, at the first snapshot and no more at the next two.
-    'all that is in memory, secrets included (with --heapSnapshots): a .heapsnapshot. The program stands still while it is made: seconds ' +
-      'in a large mesh. It takes up to fifteen times the heap of further memory, which the process keeps until it ends',
+    'the whole heap as a .heapsnapshot, secrets included (requires --heapSnapshots). Blocks the program, for seconds in a large mesh, ' +
+      'and needs up to 15 times the heap size of additional memory, which is not released',
   ],
-  ['goroutine', 'what the program waits for: open handles by kind, connections by state'],
+  ['goroutine', 'open handles by kind, connections by state'],
 ];
 
 const heapSnapshotsDisabled =
@@ -77,7 +77,7 @@ export class Profiler {
         if (!this.#options.heapSnapshots) return { status: 403, body: heapSnapshotsDisabled };
         return this.#alone('heap.heapsnapshot', (response) => pipeline(getHeapSnapshot(), response));
       default:
-        return { status: 404, body: `no profile ${name}; ${profilingPath}/ lists what there is\n` };
+        return { status: 404, body: `no profile ${name}; ${profilingPath}/ lists the profiles\n` };
     }
   }
 
@@ -103,7 +103,7 @@ export class Profiler {
     file: string,
     make: (response: ServerResponse, signal: AbortSignal) => Promise<void>,
   ): ProfileAnswer | StreamAnswer {
-    if (this.#running !== undefined) return { status: 503, body: 'another profile is being made\n' };
+    if (this.#running !== undefined) return { status: 503, body: 'another profile is in progress\n' };
     const running = new AbortController();
     this.#running = running;
     return {
@@ -185,5 +185,5 @@ function countOf(names: Iterable<string>): Map<string, number> {
 
 function indexPage(): string {
   const rows = pages.map(([path, what]) => `<li><a href="${profilingPath}/${path}">${path}</a>: ${what}</li>`);
-  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>profiles</title><h1>Profiles</h1><p>One at a time, up to ${maxSeconds} seconds; Chrome's DevTools open them.</p><ul>${rows.join('\n')}</ul></html>\n`;
+  return `<!doctype html><html lang="en"><meta charset="utf-8"><title>profiles</title><h1>Profiles</h1><p>One at a time, at most ${maxSeconds} seconds; Chrome's DevTools open them.</p><ul>${rows.join('\n')}</ul></html>\n`;
 }

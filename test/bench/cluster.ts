@@ -1,30 +1,28 @@
 /** `npm run bench:cluster`: pilot-discovery on a real API server with many services and pods; see the usage. */
-import { join } from 'node:path';
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { fromBinary } from '@bufbuild/protobuf';
 import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { AdsTestClient, typeUrls } from '../ads-client.ts';
-import { writeKubeconfig } from '../cluster/mesh-objects.ts';
 import { eventually } from '../harness/eventually.ts';
-import { freePorts } from '../harness/free-ports.ts';
-import { Inspector } from '../harness/inspector.ts';
 import { nowMs } from '../sidecars/fleet.ts';
 import { FleetProcess } from '../sidecars/fleet-process.ts';
 import { exitWith, print, wholeNumber } from './bench-run.ts';
 import { type ClusterSize, FilledCluster } from './cluster/filled-cluster.ts';
+import { startFollowing } from './cluster/following-pilot.ts';
+import { formatSliceEvents, measureSliceEvents } from './cluster/slice-events.ts';
 import { cpuTimeMs } from './cpu-time.ts';
 import { memoryOf } from './memory-usage.ts';
 import { type Programs, runWithPrograms } from './programs.ts';
-import { collectedMemory } from './push/collected-memory.ts';
 import { type Figure, figure, formatFigure, missedGoals } from './push/push-figures.ts';
 import { nextMark, settleMs } from './push/push-run.ts';
-import { startPilot } from './push/servers.ts';
 
 /** What the goals are for. */
 const goalSize = { services: 1_000, pods: 10_000, sidecars: 300 } as const;
 
 const usage = `Usage: npm run bench:cluster -- [--quick] [--services N] [--pods N] [--streams N] [--changes N] [--rolled N] [--grow]
+       npm run bench:cluster -- --slices [--beside FOLDER] [--services N] [--pods N] [--streams N] [--changes N] [--seconds N] [--rate N]
 
 Fills a real API server (npm run cluster) with services, a slice and a VirtualService for each, and pods, and starts bin/pilot-discovery on it,
 with sidecars that a client of our own plays. The last line has all figures as JSON.
@@ -36,16 +34,25 @@ with sidecars that a client of our own plays. The last line has all figures as J
   --changes N   of a pod's readiness, default 20
   --rolled N    pods that are replaced one after the other, eight services at a time, default 1000
   --grow        as well: five times as many services and pods, without sidecars
+  --slices      instead: the cost of EndpointSlice events (default 100 services, 5000 pods, 20 sidecars)
+  --beside DIR  with --slices: a second checkout, built, which follows the same API server at the same time; prints ratios
+  --seconds N   with --slices: how long slices are written, default 15
+  --rate N      with --slices: slices that are written in a second, default 50
 
 Exit code 1 when something was missed by a sidecar, left behind, or a goal was missed (5 s until ready, 400 MiB, 250 ms from a pod's readiness until
 the last sidecar has acknowledged it). Goals are for the default size on two cores that do nothing else.
 `;
+
+/** Of `--slices`. */
+const sliceSize = { services: 100, pods: 5_000, sidecars: 20 } as const;
 
 interface Settings extends ClusterSize {
   readonly sidecars: number;
   readonly changes: number;
   readonly rolled: number;
   readonly grows: boolean;
+  /** Present: only the cost of slice events is measured. */
+  readonly slices?: { readonly beside?: string; readonly seconds: number; readonly eventsPerSecond: number };
 }
 
 function readSettings(): Settings | undefined {
@@ -58,66 +65,33 @@ function readSettings(): Settings | undefined {
       changes: { type: 'string' },
       rolled: { type: 'string' },
       grow: { type: 'boolean', default: false },
+      slices: { type: 'boolean', default: false },
+      beside: { type: 'string' },
+      seconds: { type: 'string' },
+      rate: { type: 'string' },
       help: { type: 'boolean', short: 'h' },
     },
   });
   if (values.help === true) return undefined;
   const { quick } = values;
-  const services = wholeNumber('services', values.services, quick ? 30 : goalSize.services);
-  const pods = wholeNumber('pods', values.pods, quick ? 300 : goalSize.pods);
+  const size = values.slices ? sliceSize : goalSize;
+  const services = wholeNumber('services', values.services, quick ? 30 : size.services);
+  const pods = wholeNumber('pods', values.pods, quick ? 300 : size.pods);
   if (services < 2 || pods % services !== 0 || pods / services > 200) {
     throw new Error('--services, --pods: there are two services at least, with as many pods in each, 200 at the most');
   }
   return {
     ...{ services, pods, grows: values.grow },
-    sidecars: wholeNumber('streams', values.streams, quick ? 20 : goalSize.sidecars),
+    sidecars: wholeNumber('streams', values.streams, quick ? 20 : size.sidecars),
     changes: wholeNumber('changes', values.changes, quick ? 3 : 20),
     rolled: wholeNumber('rolled', values.rolled, quick ? 50 : 1_000),
-  };
-}
-
-interface FollowingPilot {
-  readonly pid: number;
-  readonly port: number;
-  readonly readyMs: number;
-  readonly readyCpuMs: number;
-  /** Collects its heap. */
-  tellMemory(when: string): Promise<void>;
-  stop(): Promise<void>;
-}
-
-async function startFollowing(programs: Programs, { cluster }: FilledCluster): Promise<FollowingPilot> {
-  const kubeconfig = join(programs.root, 'kubeconfig');
-  writeKubeconfig(kubeconfig, cluster);
-  const [inspectorPort, ...ports] = await freePorts(4);
-  const pilot = await startPilot(
-    programs,
-    { configDirectory: '', meshConfigFile: '' },
-    {
-      debounce: '1ms',
-      ports,
-      env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
-      args: ['--registries', 'Kubernetes', '--kubeconfig', kubeconfig],
-    },
-  );
-  const ready = async (): Promise<boolean> => (await fetch(`http://127.0.0.1:${pilot.httpPort}/ready`)).ok;
-  await eventually('it is ready', ready, { deadlineMs: 300_000, everyMs: 20, hopeless: pilot.hopeless });
-  const began = { readyMs: nowMs() - pilot.startedAtMs, readyCpuMs: cpuTimeMs(pilot.pid) };
-  const inspector = await Inspector.attach(inspectorPort!);
-  return {
-    ...began,
-    pid: pilot.pid,
-    port: pilot.port,
-    tellMemory: async (when) => {
-      const { rssMib, peakMib } = memoryOf(pilot.pid);
-      const { heapMib, buffersMib } = await collectedMemory(pilot.pid, inspector);
-      const [rss, peak, heap, buffers] = [rssMib, peakMib, heapMib, buffersMib].map((mib) => mib.toFixed(0));
-      print(`${when}: ${rss} MiB resident, ${peak} at most; after a collection ${heap} of heap, ${buffers} of buffers`);
-    },
-    stop: async () => {
-      inspector.close();
-      await pilot.stop();
-    },
+    ...(values.slices && {
+      slices: {
+        ...(values.beside !== undefined && { beside: resolve(values.beside) }),
+        seconds: wholeNumber('seconds', values.seconds, quick ? 3 : 15),
+        eventsPerSecond: wholeNumber('rate', values.rate, 50),
+      },
+    }),
   };
 }
 
@@ -248,8 +222,9 @@ async function main(): Promise<number> {
     process.stdout.write(usage);
     return 0;
   }
-  const { services, pods, sidecars } = settings;
+  const { services, pods, sidecars, slices } = settings;
   print(`${services} services, ${pods} pods, ${sidecars} sidecars`);
+  if (slices !== undefined) return compareSliceEvents(settings, slices);
   const figures: Figure[] = [];
   const problems = await runWithPrograms(async (programs) => {
     figures.push(...(await measure(programs, settings)));
@@ -260,6 +235,18 @@ async function main(): Promise<number> {
   for (const problem of all) print(problem);
   if (figures.length > 0) print(JSON.stringify({ services, pods, sidecars, figures }));
   return all.length === 0 ? 0 : 1;
+}
+
+async function compareSliceEvents(settings: Settings, slices: NonNullable<Settings['slices']>): Promise<number> {
+  const { sidecars, changes } = settings;
+  const problems = await runWithPrograms(async (programs) => {
+    const filled = await FilledCluster.make(programs, settings);
+    const samples = await measureSliceEvents(programs, filled, { sidecars, changes, ...slices });
+    for (const line of formatSliceEvents(samples)) print(line);
+    print(JSON.stringify({ ...settings, samples }));
+  });
+  for (const problem of problems) print(problem);
+  return problems.length === 0 ? 0 : 1;
 }
 
 await exitWith(main);

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { create, toBinary } from '@bufbuild/protobuf';
-import { issueToken, localTokenKey } from '../../src/discovery/authentication/local-tokens.ts';
+import { issueToken, localTokenKey } from '../../src/discovery/xds/access/local-tokens.ts';
 import { IstioCertificateRequestSchema } from '../../src/gen/istio/v1/auth/ca_pb.ts';
 import { makeRequest } from '../../src/identity/certificate-request.ts';
 import { freePorts } from '../harness/free-ports.ts';

@@ -8,7 +8,9 @@ import { medianOf } from './statistics.ts';
 const usage = `Usage: node test/bench/rollout-cost.ts [--services N] [--streams N] [--rounds N] [--changes N]
 
 Starts bin/pilot-discovery with make before break and without it, in turns, with sidecars that test/sidecars simulates, and prints for
-each protocol what a connection holds after changes (heap and buffers, collected) and the processor time of a change.
+each protocol what a connection holds after changes (heap and buffers, collected), the processor time of a change, and the time until the
+last sidecar has acknowledged a change without new clusters. The last lines have the ratios, with to without: medians of the rounds.
+Odd rounds begin without it.
 
   --services N   default 200, with 10 endpoints each
   --streams N    sidecars, default 200
@@ -33,13 +35,32 @@ const medians = (costs: readonly RolloutCost[]): RolloutCost => ({
     route: medianOf(costs.map(({ cpuMs }) => cpuMs.route)),
     newCluster: medianOf(costs.map(({ cpuMs }) => cpuMs.newCluster)),
   },
+  ackMs: {
+    endpoint: medianOf(costs.map(({ ackMs }) => ackMs.endpoint)),
+    route: medianOf(costs.map(({ ackMs }) => ackMs.route)),
+  },
 });
 
-const told = ({ connectionBytes, cpuMs }: RolloutCost): string =>
+/** Processor times and times to effect, by what they are of. */
+const timesOf = ({ cpuMs, ackMs }: RolloutCost): (readonly [of: string, ms: number])[] => [
+  ...Object.entries(cpuMs).map(([change, ms]) => [`${change} processor`, ms] as const),
+  ...Object.entries(ackMs).map(([change, ms]) => [`${change} acknowledged`, ms] as const),
+];
+
+const told = (cost: RolloutCost): string =>
   [
-    `${Math.round(connectionBytes)} bytes a connection`,
-    ...Object.entries(cpuMs).map(([change, ms]) => `${change} ${ms.toFixed(1)} ms`),
+    `${Math.round(cost.connectionBytes)} bytes a connection`,
+    ...timesOf(cost).map(([of, ms]) => `${of} ${ms.toFixed(1)} ms`),
   ].join(', ');
+
+/** Of the two servers of each round. */
+function ratios({ with: enabled, without: disabled }: Record<'with' | 'without', readonly RolloutCost[]>): string {
+  const others = disabled.map(timesOf);
+  const rounds = enabled.map((cost, round) => timesOf(cost).map(([, ms], index) => ms / others[round]![index]![1]));
+  return timesOf(enabled[0]!)
+    .map(([of], index) => `${of} ${medianOf(rounds.map((round) => round[index]!)).toFixed(2)}`)
+    .join(', ');
+}
 
 if (values.help) print(usage);
 else {
@@ -54,11 +75,15 @@ else {
       for (const protocol of ['delta', 'sotw'] as const) {
         const costs = { with: [] as RolloutCost[], without: [] as RolloutCost[] };
         for (let round = 0; round < rounds; round++) {
-          costs.with.push(await measureRolloutCost(programs, { ...plan, protocol, isEnabled: true }));
-          costs.without.push(await measureRolloutCost(programs, { ...plan, protocol, isEnabled: false }));
+          for (const isEnabled of round % 2 === 0 ? [true, false] : [false, true]) {
+            costs[isEnabled ? 'with' : 'without'].push(
+              await measureRolloutCost(programs, { ...plan, protocol, isEnabled }),
+            );
+          }
         }
         for (const [variant, all] of Object.entries(costs))
           print(`${protocol} ${variant.padEnd(8)} ${told(medians(all))}`);
+        print(`${protocol} ratio    ${ratios(costs)}`);
       }
     });
     for (const error of errors) print(error);

@@ -1,7 +1,8 @@
 /** Traces as large as a person may have to open. */
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
-import { routineMessages } from '../../machines/discovery/ads/ads-protocol.ts';
+
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
+import { routineMessages } from '../../machines/discovery/xds/ads-protocol.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceRecord, type TraceSink, traceVersion } from '../../src/runtime/trace/trace.ts';
 import { sized } from '../harness/size-of-run.ts';

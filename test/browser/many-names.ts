@@ -1,6 +1,7 @@
 /** Traces in which nearly every name occurs once: what a page lists by name must not grow with them. */
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
+
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
 import { machinesOf, statechartOf } from '../../src/runtime/trace/statechart.ts';
 import { formatTraceLine, type TraceRecord, traceVersion } from '../../src/runtime/trace/trace.ts';
 

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createActor, toPromise } from 'xstate';
-import { type AdminClient, createAdminClient } from '../../src/agent/admin/admin-client.ts';
+import { type AdminClient, AdminTimeoutError, createAdminClient } from '../../src/agent/admin/admin-client.ts';
 import { type ClaimedBaseId, claimBaseId } from '../../src/agent/envoy/base-ids/base-ids.ts';
 import { repairSharedMemory } from '../../src/agent/envoy/base-ids/shared-memory.ts';
 import { envoyArguments } from '../../src/agent/envoy/envoy-args.ts';
@@ -41,6 +41,7 @@ interface HostPorts {
   readonly taken: number;
 }
 
+/** Envoy logs it, without an identifier. */
 const refusal = 'previous envoy process is still initializing';
 /** Beyond the ten seconds for which a child calls a dead parent, after the five until it calls (fact 4). */
 const exitLimitMs = 30_000;
@@ -276,7 +277,7 @@ class RealRun {
         marked: info.hot_restart_initializing ?? false,
       };
     } catch (error) {
-      return error instanceof Error && error.message.includes('no answer in') ? 'silent' : 'nobody';
+      return error instanceof AdminTimeoutError ? 'silent' : 'nobody';
     }
   }
 

@@ -25,6 +25,10 @@ const tooShort = [
   // Between SIGKILL and the end.
   'envoy.killed: signal.sent → stays',
   'envoy.killed: envoy.crashed → stays',
+  // Between the end of its main loop and its exit, some milliseconds (test/e2e/reopened-logs.test.ts sends SIGUSR1 all the time).
+  'envoy.ending: signal.sent → envoy.killed',
+  'envoy.ending: signal.sent → envoy.ended by SIGUSR1',
+  'envoy.ended by SIGUSR1',
   // What keeps an Envoy that lacks a listener from being told as live is its probe's, not its own.
   'envoy: hold-back.over → stays',
 ];
@@ -35,12 +39,12 @@ const everyReception: Record<Reception, true> = {
   'no address': true,
   'no parent': true,
   'no shared memory': true,
-  'no answer': true,
+  'no response': true,
 };
 
 describe('the scenarios', () => {
   test.each(Object.values(simulatedEnvoyMachine.root.states).flatMap(statesBelow))('reach %s', (state) => {
-    expect(runs.flatMap(({ states }) => [...states])).toContain(state);
+    expect(runs.some(({ states }) => states.has(state))).toBe(!tooShort.includes(state));
   });
 
   test.each(transitionsBelow(simulatedEnvoyMachine.root))('take %s, unless no test can', (transition) => {

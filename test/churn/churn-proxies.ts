@@ -4,8 +4,10 @@ import { ResourceBatches } from '../sidecars/resource-batches.ts';
 import { type ReceivedResponse, Sidecar } from '../sidecars/sidecar.ts';
 import { type Kind, kinds, type Protocol } from '../sidecars/xds-types.ts';
 import { edgeNamespace, namespaces, wideNamespace } from './churn-model.ts';
+import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
 import { namedClusters } from './named-clusters.ts';
 import { lateMs, type Oracle } from './oracle.ts';
+import { UnroutedClusters } from './unrouted-clusters.ts';
 import { differences, type Holdings } from './verdict.ts';
 
 export interface ChurnProxy {
@@ -18,6 +20,8 @@ export interface ChurnProxy {
   quietSinceMs: number;
   /** Clusters that its routes name, by route configuration. */
   readonly named: Map<string, ReadonlySet<string>>;
+  /** Clusters that are new to a sidecar and that none of its routes names yet. */
+  readonly unrouted: UnroutedClusters;
   /** Its last answers for routes or listeners were rejections: it may need all clusters that it had. */
   readonly rejecting: Set<Kind>;
   /** When it accepted routes or listeners after it had rejected some: clusters that were kept for that are removed later. */
@@ -41,6 +45,8 @@ export interface ChurnCounts {
   readonly rejected: number;
   readonly left: number;
   readonly stalled: number;
+  /** Clusters that were sent again with a time limit for what Envoy fetches. */
+  readonly givenUp: number;
   readonly lost: readonly string[];
   /** Nothing new, and nothing that explains it. */
   readonly unexplained: readonly string[];
@@ -66,7 +72,10 @@ export class ChurnProxies {
   readonly #port: number;
   readonly #oracle: Oracle;
   readonly #now: () => number;
-  readonly #batches = { sotw: new ResourceBatches(false), delta: new ResourceBatches(true) };
+  readonly #batches = {
+    sotw: new ResourceBatches(false, {}, clusterContent),
+    delta: new ResourceBatches(true, {}, clusterContent),
+  };
   readonly #timers = new Set<NodeJS.Timeout>();
   readonly #counts = {
     responses: 0,
@@ -74,6 +83,7 @@ export class ChurnProxies {
     rejected: 0,
     left: 0,
     stalled: 0,
+    givenUp: 0,
     lost: [] as string[],
     unexplained: [] as string[],
     late: [] as string[],
@@ -113,6 +123,14 @@ export class ChurnProxies {
     );
   }
 
+  /** Whether routes to clusters that proxies were sent have followed. @param ofAll nothing is on its way any more */
+  judgeRoutes(ofAll = false): void {
+    for (const { name, unrouted } of this.all) {
+      const clusters = unrouted.takeLate(ofAll ? Number.POSITIVE_INFINITY : this.#now() - lateMs);
+      if (clusters.length > 0) this.#counts.missed.push(`${name} was not sent routes to ${few(clusters)}`);
+    }
+  }
+
   /** Whether what changes bring has come to all whom they concern: to those to whom nothing happened in the meantime. */
   judgeNews(ofAll = false): void {
     for (const { sinceMs, kind, name, how, namespaces: affected } of this.#oracle.takeDue(this.#now(), ofAll)) {
@@ -133,6 +151,7 @@ export class ChurnProxies {
     this.#counts.left++;
     proxy.trouble = 'away';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
+    proxy.unrouted.clear();
     proxy.sidecar.close();
     this.#after(ms, () => this.#open(proxy));
   }
@@ -141,6 +160,7 @@ export class ChurnProxies {
     this.#counts.stalled++;
     proxy.trouble = 'stalled';
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
+    proxy.unrouted.clear();
     proxy.sidecar.stall();
     this.#after(ms, () => {
       proxy.trouble = 'none';
@@ -172,6 +192,8 @@ export class ChurnProxies {
     const found = fresh.sidecar.isFull
       ? differences(holdingsOf(proxy.sidecar), holdingsOf(fresh.sidecar), (cluster) => mayKeep(proxy, cluster))
       : [`a fresh proxy has not everything after ${timeoutMs} ms`];
+    const limited = limitedClusters(fresh.sidecar.resources('CDS'));
+    if (limited.length > 0) found.push(`a fresh proxy is sent ${few(limited)} with a time limit`);
     fresh.trouble = 'away';
     fresh.sidecar.close();
     return found.map((line) => `${proxy.name}: ${line}`);
@@ -198,7 +220,7 @@ export class ChurnProxies {
       onEnd: (_, reason) => this.#lost(proxy, reason),
     });
     const proxy: ChurnProxy = {
-      name: `app-${number}.${namespace} (${protocol})`,
+      name: `${proxyName({ number, namespace })} (${protocol})`,
       number,
       namespace,
       protocol,
@@ -210,6 +232,7 @@ export class ChurnProxies {
       clustersToWarm: 0,
       newsAtMs: new Map(),
       named: new Map(),
+      unrouted: new UnroutedClusters(),
       rejecting: new Set(),
       acceptedMs: Number.NEGATIVE_INFINITY,
       lastTrouble: { what: 'it was made', atMs: this.#now() },
@@ -225,9 +248,18 @@ export class ChurnProxies {
   }
 
   #note(proxy: ChurnProxy, response: ReceivedResponse): void {
-    const { kind, batch, rejected, isNews, news } = response;
+    const { kind, batch, rejected, isNews, had } = response;
+    // The cluster is the same: a time limit is no change of the configuration, and brings none.
+    const givenUp = new Set(kind === 'CDS' ? givenUpBetween(had, proxy.sidecar.resources(kind), response.news) : []);
+    const news = givenUp.size === 0 ? response.news : response.news.filter((name) => !givenUp.has(name));
+    this.#counts.givenUp += givenUp.size;
     const now = this.#now();
     const unordered = [...this.#noteNamed(proxy, response), ...removedInUse(proxy, kind, news)];
+    // A gateway has clusters to which no route leads.
+    if (kind === 'CDS' && proxy.namespace !== edgeNamespace && now >= proxy.quietSinceMs)
+      this.#noteUnrouted(proxy, news);
+    if (kind === 'RDS') for (const clusters of proxy.named.values()) proxy.unrouted.routed(clusters);
+    if (rejected) proxy.unrouted.clear();
     proxy.lastResponseMs = now;
     this.#counts.responses++;
     if (!isNews) this.#counts.redundant++;
@@ -277,6 +309,15 @@ export class ChurnProxies {
     return missing.length === 0 ? [] : [`routes before the clusters that they name: ${few(missing)}`];
   }
 
+  #noteUnrouted(proxy: ChurnProxy, news: readonly string[]): void {
+    const has = proxy.sidecar.resources('CDS');
+    for (const name of news) {
+      if (!name.startsWith('outbound|')) continue;
+      if (!has.has(name)) proxy.unrouted.removed(name);
+      else if (!isNamed(proxy, name)) proxy.unrouted.added(name, this.#now());
+    }
+  }
+
   #tell(what: 'unexplained' | 'late' | 'unordered', proxy: ChurnProxy, sent: string): void {
     const { name, lastTrouble } = proxy;
     const ago = seconds(this.#now() - lastTrouble.atMs);
@@ -286,6 +327,7 @@ export class ChurnProxies {
   #lost(proxy: ChurnProxy, reason: string): void {
     if (proxy.trouble === 'away') return;
     this.#counts.lost.push(`${proxy.name} lost its stream: ${reason}`);
+    proxy.unrouted.clear();
     proxy.quietSinceMs = Number.POSITIVE_INFINITY;
     this.#after(200, () => this.#open(proxy));
   }
@@ -307,17 +349,21 @@ function note(proxy: ChurnProxy, what: string, atMs: number): void {
   proxy.lastTrouble = { what, atMs };
 }
 
-/** What a proxy has, of what it asks for. */
+/** What a proxy has, of what it asks for: clusters without time limits. */
 export function holdingsOf(sidecar: Sidecar): Holdings {
   return Object.fromEntries(
     kinds.map((kind) => {
       const { names } = sidecar.names(kind);
       const all = [...sidecar.resources(kind).values()];
       const asked = kind === 'EDS' || kind === 'RDS' ? all.filter(({ name }) => names.has(name)) : all;
-      return [kind, new Map(asked.map(({ name, digest }) => [name, digest]))];
+      return [kind, new Map(asked.map(({ name, digest, content }) => [name, content?.digest ?? digest]))];
     }),
   );
 }
+
+/** The name of its workload, with the namespace. */
+export const proxyName = ({ number, namespace }: Pick<ChurnProxy, 'number' | 'namespace'>): string =>
+  `app-${number}.${namespace}`;
 
 /** Whether a route of the proxy leads to the cluster. */
 function isNamed({ named }: ChurnProxy, cluster: string): boolean {

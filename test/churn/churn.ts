@@ -3,7 +3,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { defaultRemovalDelayMs } from '../../src/discovery/ads/ads-limits.ts';
+import type { ProxyDescription } from '../../src/discovery/monitor/debug/proxy-description.ts';
+import { defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
 import { exitWith, print, wholeNumber } from '../bench/bench-run.ts';
 import { cpuTimeMs } from '../bench/cpu-time.ts';
 import { memoryOf } from '../bench/memory-usage.ts';
@@ -15,7 +16,8 @@ import { freePorts } from '../harness/free-ports.ts';
 import { Inspector } from '../harness/inspector.ts';
 import { type Change, Changes, ChurnMesh, randomOf } from './churn-mesh.ts';
 import { busyNamespaces, type ChurnModel, changeKinds, namespaces } from './churn-model.ts';
-import { ChurnProxies, drainMs, holdingsOf, mayKeep } from './churn-proxies.ts';
+import { ChurnProxies, drainMs, holdingsOf, mayKeep, proxyName } from './churn-proxies.ts';
+import { limitedClusters } from './fetch-limits.ts';
 import { Oracle } from './oracle.ts';
 import { timeOfTurns } from './time-of-turns.ts';
 import { growthProblems, growthRule, hostDifferences, judgedFromMs, type MemorySample } from './verdict.ts';
@@ -135,20 +137,30 @@ async function churn(programs: Programs, settings: Settings): Promise<string[]> 
   await run.forMs(settings.minutes * 60_000);
   await settled('every proxy is back, and nothing comes any more');
   proxies.judgeNews(true);
+  proxies.judgeRoutes(true);
   print('single changes …');
   const missed: string[] = [];
   for (const change of run.singleChanges()) {
     await change();
     await settled('nothing comes any more after single changes');
     proxies.judgeNews(true);
+    proxies.judgeRoutes(true);
     for (const proxy of proxies.samples()) missed.push(...(await proxies.compareWithFresh(proxy, timeoutMs)));
   }
   print('comparing each proxy with a fresh one …');
+  const givenUp = await givenUpClusters(server);
   for (const proxy of proxies.all) {
+    const hosts = run.model.hostsSeen(proxy.namespace);
+    const known = givenUp.get(proxyName(proxy));
+    // One that is no longer configured is kept as it was sent.
+    const isExpected = (cluster: string): boolean =>
+      known?.has(cluster) === true || !hosts.includes(cluster.split('|')[3]!);
+    const limited = limitedClusters(proxy.sidecar.resources('CDS')).filter((cluster) => !isExpected(cluster));
+    missed.push(...limited.map((cluster) => `${proxy.name}: CDS ${cluster} has a time limit, and is not given up`));
     missed.push(...(await proxies.compareWithFresh(proxy, timeoutMs)));
-    const { name, namespace, sidecar } = proxy;
+    const { name, sidecar } = proxy;
     const has = holdingsOf(sidecar).CDS!.keys();
-    const differing = hostDifferences(has, run.model.hostsSeen(namespace), (cluster) => mayKeep(proxy, cluster));
+    const differing = hostDifferences(has, hosts, (cluster) => mayKeep(proxy, cluster));
     missed.push(...differing.map((line) => `${name}: ${line}`));
   }
   const problems = run.problems(missed);
@@ -221,6 +233,7 @@ class ChurnRun {
       if (elapsed() >= nextTrouble) {
         this.#trouble();
         this.#proxies.judgeNews();
+        this.#proxies.judgeRoutes();
         nextTrouble += 1_000 / troublesPerSecond;
       }
       if (elapsed() >= nextMemory) {
@@ -302,13 +315,26 @@ class ChurnRun {
   }
 
   #figures(): string {
-    const { responses, redundant, rejected, left, stalled, judged } = this.#proxies.counts;
+    const { responses, redundant, rejected, left, stalled, givenUp, judged } = this.#proxies.counts;
     const { rssMib = 0, heapMib = 0 } = this.#memory.at(-1) ?? {};
     return (
       `${this.#made} changes, ${responses} responses (${redundant} with nothing new; ${judged} looked for by themselves), ${left} proxies left, ${stalled} stalled, ` +
-      `${rejected} responses rejected; ${rssMib.toFixed(0)} MiB resident, ${heapMib.toFixed(1)} MiB alive`
+      `${rejected} responses rejected, ${givenUp} clusters given up; ${rssMib.toFixed(0)} MiB resident, ${heapMib.toFixed(1)} MiB alive`
     );
   }
+}
+
+/** Clusters that the server has given up, by the name of the proxy. */
+async function givenUpClusters({ httpPort }: PilotServer): Promise<Map<string, ReadonlySet<string>>> {
+  const response = await fetch(`http://127.0.0.1:${httpPort}/debug/proxyz`);
+  const proxies = (await response.json()) as ProxyDescription[];
+  // An ID contains the name: TYPE~ADDRESS~NAME~DOMAIN.
+  return new Map(
+    proxies.map(({ connectionId, types }) => [
+      connectionId.split('~')[2]!,
+      new Set(types.flatMap(({ givenUp = [] }) => givenUp)),
+    ]),
+  );
 }
 
 /** What the server had recorded when something was found to be wrong. */

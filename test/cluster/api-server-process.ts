@@ -35,33 +35,51 @@ export interface RunningApiServer extends ApiServerAddress {
   stop(): Promise<void>;
 }
 
+/** Where the server runs and how clients reach it. */
+export interface ApiServerPlace {
+  /** Starts the command that follows in another network namespace. */
+  readonly prefix: readonly string[];
+  /** Port at which it listens. */
+  readonly port: number;
+  /** Port at loopback at which this process reaches it. */
+  readonly reachedAt: number;
+  /** Hosts of its certificate, besides those of loopback. */
+  readonly hosts: readonly string[];
+  /** Called when the server's files are written. @returns its further flags */
+  readonly prepare: (folder: string) => readonly string[];
+}
+
 /** It has to be ready in this time, beside ten other things. */
 const readyLimitMs = 120_000;
 /** Admits what the tests write as it stands: no controller makes the service accounts that this plugin asks for. */
 const admission = '--disable-admission-plugins=ServiceAccount';
 
-/** @param flags besides those that make it a cluster */
+/**
+ * @param flags besides those that make it a cluster
+ * @param place by default a free port at loopback, without controllers
+ */
 export async function startApiServer(
   say: (line: string) => void = () => {},
   flags: readonly string[] = [],
+  place?: ApiServerPlace,
 ): Promise<RunningApiServer> {
   const binary = await findOrBuild(apiServer, say);
   removeAbandoned();
   // A socket's path has 107 bytes at the most.
   const folder = mkdtempSync(join(tmpdir(), `cp-kube-${process.pid}-`));
-  const [port] = (await freePorts(1)) as [number];
+  const { prefix, port, reachedAt, hosts, prepare } = place ?? (await placeAtLoopback());
   const authority = createAuthority('kubernetes test authority');
   const adminToken = `admin-${crypto.randomUUID()}`;
   const address = {
-    url: `https://127.0.0.1:${port}`,
+    url: `https://127.0.0.1:${reachedAt}`,
     ca: authority.certificate,
     adminToken,
     folder,
   };
-  writeFiles(folder, authority, adminToken);
-  const args = [folder, ...serverFlags(folder, port), ...flags];
+  writeFiles(folder, authority, adminToken, hosts);
+  const command = [...prefix, binary, folder, ...serverFlags(folder, port), ...prepare(folder), ...flags];
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
-  let child = await run(binary, args, address).catch((error: unknown) => {
+  let child = await run(command, address).catch((error: unknown) => {
     remove();
     throw error;
   });
@@ -75,7 +93,7 @@ export async function startApiServer(
       for (const socket of ['control.sock', 'etcd.sock']) rmSync(join(folder, socket), { force: true });
     },
     async start() {
-      child = await run(binary, args, address);
+      child = await run(command, address);
     },
     async stop() {
       await end(child);
@@ -92,8 +110,26 @@ function removeAbandoned(): void {
   }
 }
 
-function writeFiles(folder: string, authority: CertificateAuthority, adminToken: string): void {
-  const server = authority.issue(['127.0.0.1', 'localhost', 'kubernetes.default.svc']);
+async function placeAtLoopback(): Promise<ApiServerPlace> {
+  const [port] = (await freePorts(1)) as [number];
+  return {
+    ...{ prefix: [], port, reachedAt: port, hosts: [] },
+    prepare: () => [
+      ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1'],
+      // Loopback is no legal address of an endpoint.
+      '--endpoint-reconciler-type=none',
+      admission,
+    ],
+  };
+}
+
+function writeFiles(
+  folder: string,
+  authority: CertificateAuthority,
+  adminToken: string,
+  hosts: readonly string[],
+): void {
+  const server = authority.issue(['127.0.0.1', 'localhost', 'kubernetes.default.svc', ...hosts]);
   const accounts = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const files = {
     'ca.crt': authority.certificate,
@@ -110,26 +146,24 @@ function writeFiles(folder: string, authority: CertificateAuthority, adminToken:
 function serverFlags(folder: string, port: number): string[] {
   const file = (name: string): string => join(folder, name);
   return [
-    ...['--bind-address=127.0.0.1', '--advertise-address=127.0.0.1', `--secure-port=${port}`],
-    // Loopback is no legal address of an endpoint.
-    '--endpoint-reconciler-type=none',
+    `--secure-port=${port}`,
     ...[`--tls-cert-file=${file('server.crt')}`, `--tls-private-key-file=${file('server.key')}`],
     ...[`--client-ca-file=${file('ca.crt')}`, `--cert-dir=${folder}`, `--token-auth-file=${file('tokens.csv')}`],
     ...['--authorization-mode=RBAC', '--service-account-issuer=https://kubernetes.default.svc'],
     `--service-account-key-file=${file('accounts.pub')}`,
     `--service-account-signing-key-file=${file('accounts.key')}`,
-    ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true', admission],
+    ...['--service-cluster-ip-range=10.96.0.0/16', '--allow-privileged=true'],
     '--watch-cache-sizes=limitranges#0',
     // Nobody is to be kept waiting here, and to work out who took a quarter of a start.
     '--enable-priority-and-fairness=false',
   ];
 }
 
-async function run(binary: string, args: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
+async function run([program = '', ...args]: readonly string[], address: ApiServerAddress): Promise<ChildProcess> {
   // The pipe is what it lives by: it ends when this process does.
   // It collects its garbage less often, for a seventh of a start's work and 90 MiB.
   const env = { ...process.env, GOGC: '400' };
-  const child = spawn(binary, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
+  const child = spawn(program, args, { detached: true, stdio: ['pipe', 'ignore', 'pipe'], env });
   endWithRunner(child);
   child.stdin?.on('error', () => {});
   let said = '';

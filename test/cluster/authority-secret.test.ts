@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, credentials } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import { makeRoot } from '../../src/discovery/authority/root-maker.ts';
+import { makeRoot } from '../../src/discovery/ca/root-maker.ts';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { makeRequest } from '../../src/identity/certificate-request.ts';
@@ -149,9 +149,9 @@ it('a Secret that is broken, emptied or of another root leaves the last good one
   const told = (word: string) =>
     eventually(word, () => linesOf(plane.lines, 'authority.failed').some((line) => line.includes(word)));
   await cluster.patch(secrets, name, { data: dataFor({ 'ca-key.pem': 'no key' }) });
-  await told('ca-key.pem is not PEM as it should be');
+  await told('ca-key.pem is not valid PEM');
   await cluster.patch(secrets, name, { data: null });
-  await told('ca-cert.pem is not there, or empty');
+  await told('ca-cert.pem is missing or empty');
   expect(await signerOf(plane)).toBe(signer);
   const stranger = await makeRoot({ trustDomain: 'cluster.local', ttlMs: 3_600_000, rsaBits: 0 }, new Date());
   const strangerKey = stranger.issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string;
@@ -173,7 +173,7 @@ it('a replica that starts where the Secret is broken makes no other and says wha
   const certificate = dataFor({ 'ca-cert.pem': root.root.pem });
   await cluster.create(secrets, { metadata: { name }, data: certificate });
   const plane = started();
-  const told = 'ca-key.pem is not there, or empty';
+  const told = 'ca-key.pem is missing or empty';
   await eventually('it says why it waits', async () => (await plane.get('/ready')).text.includes(told));
   // As Istio writes it: no stage, and its own kind of key.
   const key = root.issuer.privateKey.export({ format: 'pem', type: 'pkcs1' }) as string;

@@ -1,34 +1,27 @@
 /** The chart in `deploy/`: what Helm makes of it, what a real API server says to that, and whether its rights are those that are used. */
-import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { parseAllDocuments } from 'yaml';
+import { afterAll, afterEach, describe, expect, it } from 'vitest';
+import { FollowedCluster } from '../../src/discovery/cluster/followed-cluster.ts';
 import { statusKinds } from '../../src/discovery/distribution/status-objects.ts';
-import { FollowedCluster } from '../../src/discovery/followed-cluster.ts';
 import { leases, type Resource, resourceOf as resourceOfKind } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
-import { packageRoot } from '../../src/runtime/package-root.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite, Rule } from './cluster.ts';
 import { givenCluster } from './given-cluster.ts';
-import { findOrBuild, helm } from './go-program.ts';
+import { givenHelm, objectsIn } from './given-helm.ts';
 import { defineKinds, writeKubeconfig } from './mesh-objects.ts';
 
 const cluster = givenCluster();
 const never = new AbortController().signal;
 const secrets: Resource = { group: '', version: 'v1', kind: 'Secret', plural: 'secrets', namespaced: true };
 const folder = mkdtempSync(join(tmpdir(), 'cp-chart-'));
-let binary: string;
+const { run, rendered: renderedIn } = givenHelm();
 
-beforeAll(async () => {
-  binary = await findOrBuild(helm, (line) => console.error(line));
-}, 1_800_000);
 afterEach(stopControlPlanes);
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -49,28 +42,31 @@ const everything = [
   ],
 ];
 
-/** What it prints; rejects with what it says. */
-async function run(...args: string[]): Promise<string> {
-  const env = { PATH: process.env.PATH, HOME: folder };
-  return (await promisify(execFile)(binary, args, { cwd: packageRoot(), env })).stdout;
-}
-
-async function rendered(...values: string[]): Promise<KubernetesObject[]> {
-  const text = await run('template', 'mesh', 'deploy/chart', '--namespace', cluster.namespace, ...values);
-  return parseAllDocuments(text).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
-}
+const rendered = (...values: string[]): Promise<KubernetesObject[]> => renderedIn(cluster.namespace, ...values);
 
 const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
 
 function resourceOf({ apiVersion = '', kind = '' }: KubernetesObject): Resource {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
-  const namespaced = !kind.startsWith('Cluster') && kind !== 'Namespace';
+  const namespaced = !/^Cluster|^Namespace$|WebhookConfiguration$/.test(kind);
   return { group, version, kind, plural: plurals[kind] ?? `${kind.toLowerCase()}s`, namespaced };
 }
 
-/** As `kubectl apply --server-side` does; fields that the server does not know are a mistake. */
+/**
+ * As `kubectl apply --server-side` does. Webhooks are validated only: other test files write objects to the same API server, and no replica
+ * answers.
+ */
 async function applied(objects: readonly KubernetesObject[]): Promise<void> {
-  for (const object of objects) await cluster.apply(resourceOf(object), object as ObjectToWrite);
+  for (const object of objects) {
+    const resource = resourceOf(object);
+    if (!resource.kind.endsWith('WebhookConfiguration')) {
+      await cluster.apply(resource, object as ObjectToWrite);
+      continue;
+    }
+    const query = { fieldManager: 'test', dryRun: 'All', fieldValidation: 'Strict' };
+    const { name } = object.metadata;
+    await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body: object, query }, never);
+  }
 }
 
 function only(objects: readonly KubernetesObject[], kind: string): KubernetesObject {
@@ -136,7 +132,7 @@ describe('words that YAML has another meaning for are words', () => {
       '--set',
       'createNamespace=true',
     );
-    const objects = parseAllDocuments(text).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
+    const objects = objectsIn(text);
     for (const object of objects.filter(({ kind }) => kind !== 'Namespace')) {
       expect(object.metadata.labels).toMatchObject({ 'app.kubernetes.io/instance': '20' });
       if (resourceOf(object).namespaced) expect(object.metadata.namespace).toBe('30');
@@ -170,7 +166,7 @@ describe.each([
           'PodDisruptionBudget',
           'Service',
         ],
-        ...['Role', 'RoleBinding'],
+        ...['Role', 'RoleBinding', 'MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
       ]),
     );
     await applied(objects);
@@ -204,15 +200,22 @@ describe.each([
       selector: { matchLabels: object };
       template: {
         metadata: { labels: object };
-        spec: { containers: readonly [{ ports: readonly { name: string }[] }] };
+        spec: { containers: readonly [{ ports: readonly { name: string; containerPort: number }[] }] };
       };
     };
     expect(template.metadata.labels).toMatchObject(selector.matchLabels);
-    const service = only(objects, 'Service').spec as { selector: object; ports: readonly { targetPort: string }[] };
+    const service = only(objects, 'Service').spec as {
+      selector: object;
+      ports: readonly { targetPort: string; port: number }[];
+    };
     expect(service.selector).toEqual(selector.matchLabels);
     expect((only(objects, 'PodDisruptionBudget').spec as { selector: object }).selector).toEqual(selector);
     const ports = template.spec.containers[0].ports.map(({ name }) => name);
     expect(ports).toEqual(expect.arrayContaining(service.ports.map(({ targetPort }) => targetPort)));
+    const numbers = [template.spec.containers[0].ports, service.ports].map((of) =>
+      of.map((one) => ('port' in one ? one.port : one.containerPort)),
+    );
+    for (const all of numbers) expect(new Set(all).size).toBe(all.length);
   });
 });
 
@@ -255,6 +258,11 @@ describe('rights', () => {
       { apiGroups: ['networking.istio.io'], resources: ['workloadentries/status'], verbs: ['patch'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], resourceNames: ['istio-ca-root-cert'], verbs: ['patch'] },
+      {
+        apiGroups: ['admissionregistration.k8s.io'],
+        resources: ['mutatingwebhookconfigurations', 'validatingwebhookconfigurations'],
+        verbs: ['patch'],
+      },
       { apiGroups: [''], resources: ['events'], verbs: ['create'] },
       { apiGroups: ['networking.k8s.io'], resources: ['ingresses/status'], verbs: ['get', 'update'] },
       {
@@ -272,6 +280,9 @@ describe('rights', () => {
       },
       { apiGroups: ['gateway.networking.k8s.io'], resources: ['gatewayclasses'], verbs: ['create'] },
       ...all.filter(isOfIstiosStatus),
+      { apiGroups: [''], resources: ['services', 'serviceaccounts'], verbs: ['get', 'create', 'patch'] },
+      { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'create', 'patch'] },
+      { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ]);
     // Of Istio's kinds those of which something is told.
     const told = all.filter(isOfIstiosStatus);
@@ -288,6 +299,7 @@ describe('rights', () => {
       access: cluster.access(),
       isRegistry: true,
       settings: { namespace: cluster.namespace, revision: '', shared: '' },
+      ...{ signs: true, injects: true },
       log: silentLogger,
     });
     const followed = follows.input.resources.map((name) => {
@@ -418,7 +430,8 @@ describe('rights', () => {
   it('that are missing are named by /ready', async () => {
     const plane = await started('--set', 'rights.secrets=false,revision=poor');
     // Those that name other clusters as well, the two that have an authority, and those of names of hosts.
-    const told = /of the cluster: (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;
+    const told =
+      /Kubernetes: waiting for (?:v1\/secrets\S* \(secrets(?: \S+)? is forbidden: [^,]*, ){4}1 other kinds\)$/;
     await eventually('it waits for Secrets alone, and says why', async () => {
       const { status, text } = await plane.get('/ready');
       return status === 503 && told.test(text.trim());

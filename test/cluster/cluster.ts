@@ -7,7 +7,7 @@ import {
   serviceAccounts,
 } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { type ApiServerLimits, Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { type ApiServerLimits, Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { type ApiServerAddress, compact } from './api-server-process.ts';
 
 const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1', namespaced: false } as const;

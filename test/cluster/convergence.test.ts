@@ -4,9 +4,9 @@
  */
 import { expect, it, onTestFinished } from 'vitest';
 import { customResourceDefinitions, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { InformerEffects } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
-import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';

@@ -8,6 +8,7 @@ import { afterEach, beforeAll, expect, it } from 'vitest';
 import { customResourceDefinitions } from '../../src/discovery/kubernetes/api-resource.ts';
 import { ClusterLoadAssignmentSchema } from '../../src/gen/envoy/config/endpoint/v3/endpoint_pb.ts';
 import { RouteConfigurationSchema } from '../../src/gen/envoy/config/route/v3/route_pb.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { typeUrls } from '../ads-client.ts';
 import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -107,6 +108,43 @@ it('services, endpoints and routes of the cluster are served, and what becomes o
   expect(plane.mistakes()).toEqual([]);
 });
 
+/** Charts from the watch of slices to the push. The API server, elections and the like go on meanwhile. */
+const chartsOfPush = /^(informer-\d+|service-registry|push|push-queue|discovery)(\/|$)/;
+/** Of one changed slice; 32 and 10 in fact. */
+const maxRecordsOfSlice = 34;
+const maxMessagesOfSlice = 11;
+
+it('a changed slice takes a bounded number of messages and transitions until proxies are served', async () => {
+  const plane = await following();
+  const stream = plane.client('ads.listening').sotw();
+  const names = { typeUrl: typeUrls.EDS, resourceNames: [clusterOf('web')] };
+  stream.send({ node: sidecar, ...names });
+  const acknowledge = async (): Promise<void> => {
+    const { nonce, versionInfo } = await stream.next();
+    stream.send({ ...names, responseNonce: nonce, versionInfo });
+  };
+  await acknowledge();
+  const counts: { records: number; messages: number }[] = [];
+  // What else happens meanwhile only adds: the least of them is counted.
+  for (let last = 20; last < 25; last++) {
+    const begin = plane.records.length;
+    await writeSlice(cluster, 'web', ['10.1.0.1', `10.1.0.${last}`]);
+    await acknowledge();
+    const served = () =>
+      plane.records.findIndex(
+        (record, index) => index > begin && record.kind === 'transition' && record.on === 'clients.served',
+      );
+    await eventually('the push is over', () => served() >= 0);
+    const actorOf = (record: TraceRecord): string => (record.kind === 'event' ? record.to : record.actor);
+    const records = plane.records.slice(begin, served() + 1).filter((record) => chartsOfPush.test(actorOf(record)));
+    counts.push({ records: records.length, messages: records.filter(({ kind }) => kind === 'event').length });
+  }
+  stream.cancel();
+  expect(Math.min(...counts.map(({ records }) => records))).toBeLessThanOrEqual(maxRecordsOfSlice);
+  expect(Math.min(...counts.map(({ messages }) => messages))).toBeLessThanOrEqual(maxMessagesOfSlice);
+  await writeSlice(cluster, 'web', ['10.1.0.1']);
+});
+
 it('what is wrong leaves the last good version in force, a restriction that never was good is closed, and both are told with their place', async () => {
   await writeRoute(cluster, hostOf('web'), hostOf('other'), 'mended');
   const plane = await following();
@@ -120,7 +158,7 @@ it('what is wrong leaves the last good version in force, a restriction that neve
   expect(await routedTo(plane, hostOf('web'))).toContain(clusterOf('other'));
   await cluster.apply(of.policies, { metadata: { name: 'closed' }, spec: { action: 'PERMIT' } });
   const closed = async (): Promise<boolean> =>
-    /closed[^\n]*is refused/.test((await plane.get('/debug/push_status')).text);
+    /closed[^\n]*is rejected/.test((await plane.get('/debug/push_status')).text);
   await eventually('nobody is let in', closed);
   await writeRoute(cluster, hostOf('web'), hostOf('web'), 'mended');
   await eventually('it is in force', async () => (await routedTo(plane, hostOf('web'))).includes(clusterOf('web')));
@@ -208,8 +246,8 @@ it('who may not read a kind is told which, by /ready', async () => {
     await eventually('it is named', async () => told.test(await text()));
     expect(plane.departures()).toEqual([]);
   };
-  await waiting('few', everywhere, /: loading mesh config \(of the cluster: .*configmaps.* is forbidden/);
-  const more = /: syncing configuration, waiting for .*k8s:\/\/.*\(of the cluster: .* is forbidden/;
+  await waiting('few', everywhere, /: loading mesh config \(Kubernetes: waiting for .*configmaps.* is forbidden/);
+  const more = /: syncing configuration, waiting for .*k8s:\/\/.*\(Kubernetes: waiting for .* is forbidden/;
   await waiting('more', { ...everywhere, ...settings }, more);
 });
 

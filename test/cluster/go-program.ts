@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ChartpilotError, isSystemError } from '../../src/runtime/errors.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -43,9 +43,47 @@ export const helm: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
+/** The registry of the Consul tests. Its own module replaces cloud auto-join, which needs the clients of twelve providers. */
+export const consul: GoProgram = {
+  ...{ name: 'consul', title: 'Consul', takes: 'five minutes', package: 'github.com/hashicorp/consul' },
+  flags: [...flags, '-s -w'],
+};
+
 /** Executes templates with Go's text/template, of the standard library alone. */
 export const goTemplate: GoProgram = {
   ...{ name: 'go-template', title: "Go's text/template", takes: 'ten seconds', package: '.' },
+  flags: [...flags, '-s -w'],
+};
+
+/** A client and a server of grpc-go that are configured over xDS (`test/grpc/`). */
+export const goPeer: GoProgram = {
+  ...{ name: 'go-peer', folder: 'test/grpc/go-peer', title: 'the gRPC peer in Go', takes: 'a minute', package: '.' },
+  flags: [...flags, '-s -w'],
+};
+
+/** Kubelet, controller manager, scheduler and kube-proxy (`test/node/`). */
+export const nodeProgram: GoProgram = {
+  ...{ name: 'node-program', folder: 'test/node/node-program', title: 'the node of the tests' },
+  ...{ takes: 'three minutes', package: '.' },
+  flags: [...flags, ['-s', '-w', ...versionFlags].join(' ')],
+};
+
+/** CoreDNS with the plugins of a cluster's name server (`test/node/`). */
+export const clusterDns: GoProgram = {
+  ...{ name: 'cluster-dns', folder: 'test/node/cluster-dns', title: 'the name server of the tests' },
+  ...{ takes: 'a minute and a half', package: '.' },
+  flags: [...flags, '-s -w'],
+};
+
+/** Applies strategic merge patches with Kubernetes' own code (`test/injection/`). */
+export const mergeOracle: GoProgram = {
+  ...{
+    name: 'merge-oracle',
+    folder: 'test/injection/merge-oracle',
+    title: "Kubernetes' merge",
+    takes: 'a minute',
+    package: '.',
+  },
   flags: [...flags, '-s -w'],
 };
 
@@ -83,7 +121,9 @@ function sourcesOf({ name, folder = join('test/cluster', name) }: GoProgram): st
 function cacheFolder(program: GoProgram): string {
   const sources = sourcesOf(program);
   const digest = createHash('sha256');
-  for (const name of readdirSync(sources).sort()) digest.update(`${name}\0`).update(readFileSync(join(sources, name)));
+  const files = readdirSync(sources, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile());
+  const names = files.map((file) => relative(sources, join(file.parentPath, file.name))).sort();
+  for (const name of names) digest.update(`${name}\0`).update(readFileSync(join(sources, name)));
   const { flags, package: built, command } = program;
   digest.update(JSON.stringify(command ? [flags, built, command] : flags)).update(goVersion(program));
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');

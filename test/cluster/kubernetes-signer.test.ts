@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Client, credentials } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, expect, it, onTestFinished } from 'vitest';
-import type { AuthorityMaterial } from '../../src/discovery/authority/authority-material.ts';
-import { makeRoot } from '../../src/discovery/authority/root-maker.ts';
+import type { AuthorityMaterial } from '../../src/discovery/ca/authority-material.ts';
+import { KubernetesSigner } from '../../src/discovery/ca/cluster-signer/kubernetes-signer.ts';
+import { makeRoot } from '../../src/discovery/ca/root-maker.ts';
 import { certificateSigningRequests as requests, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { KubernetesSigner } from '../../src/discovery/kubernetes-signer/kubernetes-signer.ts';
 import { readCertificate, readCertificates } from '../../src/identity/certificate.ts';
 import type { Names } from '../../src/identity/certificate-extensions.ts';
 import { findPath } from '../../src/identity/certificate-path.ts';
@@ -163,7 +163,7 @@ it('a request that somebody has put in the place of the one that was made is not
     return answer;
   };
   expect(await asked(client(name, { server: { request } }))).toEqual({
-    failed: expect.stringMatching(/cannot be approved: it is another one by now/),
+    failed: expect.stringMatching(/cannot be approved: it was replaced/),
   });
   expect(theirs).toBeDefined();
   expect(seen).toEqual([]);
@@ -176,16 +176,20 @@ it.each<[string, Deed | 'nothing', RegExp]>([
   [
     'signs for another key',
     { key: generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey },
-    /refused.*is for another key/,
+    /refused.*has another key/,
   ],
-  ['signs for somebody else', { names: { uris: [`${uri}2`], dns: [], ips: [] } }, /refused.*has other names than/],
+  [
+    'signs for somebody else',
+    { names: { uris: [`${uri}2`], dns: [], ips: [] } },
+    /refused.*must have exactly the names/,
+  ],
   [
     'signs for more than was asked for',
     { names: { uris: [uri], dns: ['shop'], ips: [] } },
-    /refused.*has other names than/,
+    /refused.*must have exactly the names/,
   ],
-  ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*lasts longer than the 3600 s/],
-  ['signs what has ended', { lifetimeMs: -1_000 }, /refused.*ends on/],
+  ['signs for longer', { lifetimeMs: 2 * hourMs }, /refused.*longer lifetime than the requested 3600 s/],
+  ['signs what has ended', { lifetimeMs: -1_000 }, /refused.*expires too soon, on/],
 ])('one that %s gives nobody a certificate, and the reason', async (_, deed, reason) => {
   const { name } = signer(deed);
   // What is approved cannot be denied.
@@ -197,7 +201,7 @@ it.each<[string, Deed | 'nothing', RegExp]>([
 
 it('one of a root that is not the mesh’s gives nobody a certificate', async () => {
   const { name } = signer({ by: stranger });
-  expect(JSON.stringify(await asked(client(name)))).toMatch(/refused.*does not lead to a root of the mesh/);
+  expect(JSON.stringify(await asked(client(name)))).toMatch(/refused.*has no valid chain to a root of the mesh/);
 });
 
 it('rights to make, read and remove requests and to approve those of this signer are enough, and each is needed', async () => {
@@ -256,7 +260,7 @@ it('a workload gets its certificate of the signer through the control plane, for
   expect(findPath({ certificate, intermediates: [], roots: [root.root], at: new Date() })).toHaveProperty('path');
   for (const uris of [[], [uri], [name1, uri]]) {
     await expect(askForCertificate(caller, { csr: makeRequest(own.privateKey, uris), bearer })).rejects.toThrow(
-      `the request must ask for ${name1}, and for no other name`,
+      `the certificate request must have the URI ${name1} and no other name [CERTIFICATE_REQUEST_INVALID]`,
     );
   }
   expect(seen.length).toBe(1);

@@ -84,6 +84,7 @@ export const of = {
   slices: resourceOf('EndpointSlice'),
   pods: resourceOf('Pod'),
   serviceEntries: resourceOf('ServiceEntry'),
+  destinationRules: resourceOf('DestinationRule'),
   virtualServices: resourceOf('VirtualService'),
   policies: resourceOf('AuthorizationPolicy'),
   configMaps: resourceOf('ConfigMap'),

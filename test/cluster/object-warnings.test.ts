@@ -2,10 +2,13 @@
  * Objects that take effect only in part: their status has the condition PartiallyInvalid while that is so. On a server of the file's own,
  * because control planes of other files would write the statuses as well.
  */
-import { beforeAll, expect, it } from 'vitest';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { kindsWithEvents, kindsWithWarningEvents } from '../../src/discovery/distribution/status-objects.ts';
 import { events, type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import { kindsWithEvents } from '../../src/discovery/leader/rejection-events.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import {
   maxIngressPaths,
@@ -15,7 +18,12 @@ import {
 } from '../../src/model/kinds/object-limits.ts';
 import { conditionReasonOf, type WarningCode } from '../../src/runtime/errors.ts';
 import { typeUrls } from '../ads-client.ts';
-import { connectedGateway, faultyObjects } from '../fixtures/objects-with-warnings.ts';
+import {
+  connectedGateway,
+  type FaultyObjects,
+  faultyObjects,
+  meshConfigOfFaults,
+} from '../fixtures/objects-with-warnings.ts';
 import { eventually } from '../harness/eventually.ts';
 import { givenOwnServer } from './given-cluster.ts';
 import { defineShippedKinds, of } from './mesh-objects.ts';
@@ -25,6 +33,10 @@ const { cluster } = givenOwnServer();
 const never = new AbortController().signal;
 const replicas = new Replicas(cluster, { PILOT_LEASE_DURATION: '3s', PILOT_SECRETS_ON_PLAINTEXT: 'true' });
 let first: Replica;
+const folder = mkdtempSync(join(tmpdir(), 'cp-warnings-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const startReplica = (name: string): Promise<Replica> =>
+  replicas.start(name, undefined, undefined, ['--meshConfig', join(folder, 'mesh')]);
 const [gateways, sidecars, entries] = [resourceOf('Gateway'), resourceOf('Sidecar'), resourceOf('WorkloadEntry')];
 const rules = resourceOf('DestinationRule');
 const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
@@ -38,6 +50,7 @@ interface Condition {
 }
 
 beforeAll(async () => {
+  writeFileSync(join(folder, 'mesh'), meshConfigOfFaults);
   await defineShippedKinds(cluster);
 });
 
@@ -78,7 +91,7 @@ it('a Gateway whose TLS server another one displaces, entirely or in part, repor
     spec: { selector: { istio: 'edge' }, servers: [server('two', 'MUTUAL', ['x.example.test', 'y.example.test'])] },
   });
   // No gateway is connected.
-  first = await replicas.start('first');
+  first = await startReplica('first');
   expect(await partialOf(gateways, 'g1')).toMatchObject({
     ...{ status: 'True', reason: 'ServerNotServed', observedGeneration: metadata.generation },
     message: `x.example.test is served by ${cluster.namespace}/g2 on port 18443`,
@@ -140,7 +153,7 @@ it('objects whose endpoints proxies are not sent report that in their status, un
   });
   expect(await partialOf(sidecars, 'own')).toMatchObject({
     reason: 'AddressFamilyReplaced',
-    message: expect.stringContaining('127.0.0.1:8080 is reached at [::1]:8080 instead'),
+    message: expect.stringContaining('[::1]:8080 is used instead of 127.0.0.1:8080'),
   });
 
   await workload('vm', { address: '10.0.0.7' });
@@ -152,13 +165,15 @@ it('objects whose endpoints proxies are not sent report that in their status, un
   await mended(of.serviceEntries, 'vm');
   await mended(of.serviceEntries, 'far');
   await mended(sidecars, 'own');
+  // Another Sidecar for all workloads of the namespace would conflict with it.
+  await cluster.delete(sidecars, 'own');
 });
 
 const numbered = <Item>(count: number, item: (index: number) => Item): Item[] =>
   Array.from({ length: count }, (_, index) => item(index));
 
 it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is reported by an Event', async () => {
-  first ??= await replicas.start('first');
+  first ??= await startReplica('first');
   const name = 'large';
   const path = (index: number) => ({
     ...{ path: `/${index}`, pathType: 'Prefix' },
@@ -202,15 +217,23 @@ it('a Service, Pod, EndpointSlice or Ingress beyond a limit of one object is rep
   }
 });
 
-/** Faults that the status of an object of Istio's kinds reports: the Gateway API's and WorkloadEntries have conditions of their own. */
-const faults = faultyObjects.filter(({ object }) => {
-  const kind = object.slice(0, object.indexOf('/')) as KindName;
-  return kinds[kind].group.endsWith('istio.io') && kind !== 'WorkloadEntry';
-});
+const kindOf = ({ object }: FaultyObjects): KindName => object.slice(0, object.indexOf('/')) as KindName;
+const nameOf = ({ object }: FaultyObjects): string => object.slice(object.indexOf('/') + 1);
+/** The status of the Gateway API's objects has conditions of that API. */
+const isOfGatewayApi = (fault: FaultyObjects): boolean =>
+  kinds[kindOf(fault)].group === 'gateway.networking.k8s.io' && !kindsWithWarningEvents.has(kindOf(fault));
+const hasEvent = (fault: FaultyObjects): boolean => kindsWithWarningEvents.has(kindOf(fault));
+const faults = faultyObjects.filter((fault) => !isOfGatewayApi(fault) && !hasEvent(fault));
 
 interface WrittenObject {
   readonly kind: KindName;
-  readonly metadata: { readonly name: string; readonly namespace: string; readonly labels?: Record<string, string> };
+  readonly apiVersion: string;
+  readonly metadata: {
+    readonly name: string;
+    readonly namespace: string;
+    readonly labels?: Record<string, string>;
+    readonly annotations?: Record<string, string>;
+  };
   readonly spec?: { clusterIP?: string; serviceAccountName?: string };
 }
 
@@ -219,10 +242,14 @@ async function applyObjects(yaml: string): Promise<void> {
   for (const document of parseAllDocuments(yaml.replaceAll('shop', cluster.namespace))) {
     const object = document.toJS() as WrittenObject | null;
     if (object === null) continue;
-    const { kind, metadata, ...body } = object;
-    const { name, namespace, labels } = metadata;
+    const { kind: written, metadata, ...body } = object;
+    const isOfApi = written === 'Gateway' && String(body.apiVersion).startsWith('gateway.networking.k8s.io');
+    const kind = isOfApi ? 'KubernetesGateway' : written;
+    const { name, labels, annotations } = metadata;
+    const namespace = kinds[kind].scope === 'Cluster' ? '' : metadata.namespace;
     if (kind === 'Service') delete body.spec?.clusterIP;
-    await cluster.apply(resourceOf(kind), { ...body, metadata: { name, namespace, ...(labels && { labels }) } });
+    const more = { ...(labels && { labels }), ...(annotations && { annotations }) };
+    await cluster.apply(resourceOf(kind), { ...body, metadata: { name, namespace, ...more } });
   }
 }
 
@@ -233,24 +260,108 @@ function connectGateway(port: number, labels: Readonly<Record<string, string>>, 
   stream.send({ typeUrl: typeUrls.SDS, resourceNames: [secret] });
 }
 
-it('objects whose references do not exist or conflict report each code in their status until they are corrected', async () => {
-  first ??= await replicas.start('first');
+it('objects whose references do not exist or conflict report each code with both places in their status until they are corrected', async () => {
+  first ??= await startReplica('first');
   const { plainPort } = first;
   connectGateway(plainPort, connectedGateway, 'kubernetes://missing');
   await cluster.apply(of.namespaces, { metadata: { name: 'third', namespace: '' } });
   for (const { yaml } of faults) await applyObjects(yaml);
-  for (const { code, object, namespace } of faults) {
+  for (const { code, object, namespace, field, other } of faults) {
     const [kind, name] = object.split('/') as [KindName, string];
-    expect(await partialOf(resourceOf(kind), name, namespace), `${code} of ${object}`).toMatchObject({
-      reason: conditionReasonOf(code as WarningCode),
+    // Objects are applied one after the other: before all are read, an earlier reference may be missing.
+    const { message } = await eventually(`the status of ${object} reports ${code}`, async () => {
+      const found = await partialOf(resourceOf(kind), name, namespace);
+      return found.reason === conditionReasonOf(code as WarningCode) ? found : undefined;
     });
+    expect(message).toContain(`${field}: `);
+    const [otherKind, otherName] = other?.split('/') ?? [];
+    const place = otherKind === 'MeshConfig' ? 'mesh configuration' : `${otherKind}/[^/ ]+/${otherName}`;
+    if (other !== undefined) expect(message).toMatch(new RegExp(`; see ${place}( |;|$)`));
   }
+  expect(new Set(faults.map(({ code }) => code)).size).toBeGreaterThan(25);
   for (const { yaml, fix } of faults) await applyObjects(yaml.replace(...fix));
   for (const { object, namespace, code } of faults) {
     const [kind, name] = object.split('/') as [KindName, string];
     // Corrected in another namespace.
     if (code !== 'RULE_NOT_APPLIED') await mended(resourceOf(kind), name, namespace);
   }
+});
+
+it('a VirtualService reports what a gRPC program without a proxy ignores, while one is connected', async () => {
+  first ??= await startReplica('first');
+  const [virtualServices, host] = [resourceOf('VirtualService'), 'mirrored.test'];
+  await entry('mirrored', { endpoints: [{ address: '10.0.0.10' }] });
+  await cluster.apply(virtualServices, {
+    metadata: { name: 'mirrored' },
+    spec: { hosts: [host], http: [{ mirror: { host }, route: [{ destination: { host } }] }] },
+  });
+  const program = replicas.connect(first.plainPort, { ip: '10.9.0.9', metadata: { GENERATOR: 'grpc' } });
+  const request = { typeUrl: typeUrls.RDS, resourceNames: [`outbound|80||${host}`] };
+  program.onResponse = ({ nonce, versionInfo }) => program.send({ ...request, responseNonce: nonce, versionInfo });
+  program.send(request);
+  expect(await partialOf(virtualServices, 'mirrored')).toMatchObject({
+    reason: 'GrpcNotSupported',
+    message: expect.stringContaining('spec.http[0]: '),
+  });
+  program.cancel();
+  await mended(virtualServices, 'mirrored');
+});
+
+it('a Service, Ingress, WorkloadEntry or BackendTLSPolicy that takes effect only in part has an Event with the code and both places', async () => {
+  first ??= await startReplica('first');
+  await cluster.apply(of.namespaces, { metadata: { name: 'third', namespace: '' } });
+  const withEvents = faultyObjects.filter(hasEvent);
+  expect(new Set(withEvents.map(kindOf))).toEqual(new Set(['Service', 'Ingress', 'WorkloadEntry', 'BackendTLSPolicy']));
+  for (const { yaml } of withEvents) await applyObjects(yaml);
+  for (const fault of withEvents) {
+    const reason = conditionReasonOf(fault.code as WarningCode);
+    const about = `involvedObject.kind=${kindOf(fault)},involvedObject.name=${nameOf(fault)},reason=${reason}`;
+    const [event] = await eventually(`an Event reports ${fault.code} of ${fault.object}`, async () => {
+      const query = { namespace: cluster.namespace, fieldSelector: about };
+      const { items } = await cluster.admin.list(events, query, never);
+      return items.length > 0 ? items : undefined;
+    });
+    expect(event!.message).toContain(`${fault.field}: `);
+    if (fault.other !== undefined)
+      expect(event!.message).toContain(`; see ${fault.other.replace('/', `/${cluster.namespace}/`)}`);
+  }
+});
+
+/** Conditions of the object, of its listeners and of its parents that are false. */
+async function falseConditions(fault: FaultyObjects): Promise<readonly Condition[]> {
+  const { namespace } = cluster;
+  const resource = resourceOf(kindOf(fault));
+  const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name: nameOf(fault) }, never);
+  type WithConditions = { conditions?: Condition[] };
+  const {
+    conditions = [],
+    listeners = [],
+    parents = [],
+  } = (status ?? {}) as WithConditions & {
+    listeners?: WithConditions[];
+    parents?: WithConditions[];
+  };
+  const all = [...conditions, ...[...listeners, ...parents].flatMap((one) => one.conditions ?? [])];
+  return all.filter((one) => one.status === 'False');
+}
+
+it('objects of the Gateway API report each fault in a condition of that API', async () => {
+  first ??= await startReplica('first');
+  await cluster.apply(of.namespaces, { metadata: { name: 'keys', namespace: '' } });
+  const ofApi = faultyObjects.filter(isOfGatewayApi);
+  for (const { yaml } of ofApi) await applyObjects(yaml);
+  for (const fault of ofApi.filter(({ condition }) => condition !== undefined)) {
+    await eventually(`${fault.code} is in the status of ${fault.object}`, async () =>
+      (await falseConditions(fault)).find(
+        ({ type, reason, message }) =>
+          type === fault.condition!.type && reason === fault.condition!.reason && message !== '',
+      ),
+    );
+  }
+  // No controller may write to a Gateway of a class that it does not know.
+  const ofNoClass = ofApi.filter(({ condition }) => condition === undefined);
+  expect(ofNoClass.map(({ code }) => code)).toEqual(['CLASS_NOT_FOUND']);
+  for (const fault of ofNoClass) expect(await falseConditions(fault)).toEqual([]);
 });
 
 it('a control plane that takes over keeps a warning that holds, and removes one that does not', async () => {
@@ -261,7 +372,7 @@ it('a control plane that takes over keeps a warning that holds, and removes one 
   const stale = { ...before, message: 'stale', observedGeneration: metadata.generation! };
   await cluster.patch(of.serviceEntries, 'mended', { status: { conditions: [stale] } }, 'status');
   const seen = new Set<boolean>();
-  const { plainPort } = await replicas.start('second');
+  const { plainPort } = await startReplica('second');
   replicas.connect(plainPort, { ip: 'fd00::9', metadata: { NETWORK: 'n1' } });
   await eventually('the stale condition is removed', async () => {
     seen.add((await conditionsOf(of.serviceEntries, 'far')).PartiallyInvalid !== undefined);

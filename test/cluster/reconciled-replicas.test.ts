@@ -14,24 +14,34 @@ interface Condition {
   readonly status?: string;
   readonly reason?: string;
   readonly message?: string;
+  readonly observedGeneration?: number;
 }
 
 describe.runIf(isFull)('Reconciled of an object whose only proxy was served by a replica that died', () => {
   const { cluster } = givenOwnServer();
   const never = new AbortController().signal;
-  const replicas = new Replicas(cluster, { PILOT_LEASE_DURATION: '3s' });
-  const route = (timeout: string) =>
-    cluster.apply(of.virtualServices, {
+  const env = { PILOT_LEASE_DURATION: '3s' };
+  const replicas = new Replicas(cluster, env);
+  const ofCanary = new Replicas(cluster, { ...env, REVISION: 'canary' });
+  /** It changes a cluster, so that each proxy gets a response that it must acknowledge. */
+  const rule = (connectTimeout: string) =>
+    cluster.apply(of.destinationRules, {
       metadata: { name: 'cart' },
-      spec: {
-        hosts: ['cart.example.com'],
-        http: [{ timeout, route: [{ destination: { host: 'cart.example.com' } }] }],
-      },
+      spec: { host: 'cart.example.com', trafficPolicy: { connectionPool: { tcp: { connectTimeout } } } },
     });
+
+  /** @returns the message */
+  async function whenTrue(observedGeneration: number): Promise<string | undefined> {
+    const { message } = await eventually(`the status of generation ${observedGeneration} is True`, async () => {
+      const condition = await reconciled();
+      return condition.status === 'True' && condition.observedGeneration === observedGeneration ? condition : undefined;
+    });
+    return message;
+  }
 
   async function reconciled(): Promise<Condition> {
     const { namespace } = cluster;
-    const resource = of.virtualServices;
+    const resource = of.destinationRules;
     const { status } = await cluster.admin.request({ method: 'GET', resource, namespace, name: 'cart' }, never);
     const { conditions = [] } = (status ?? {}) as { conditions?: Condition[] };
     return conditions.find(({ type }) => type === 'Reconciled') ?? { type: 'Reconciled' };
@@ -48,23 +58,63 @@ describe.runIf(isFull)('Reconciled of an object whose only proxy was served by a
     });
     const first = await replicas.start('first');
     replicas.connect(first.plainPort, { ip: '10.9.0.7' });
-    await route('1s');
+    await rule('1s');
     await eventually('the proxy has the route', async () => (await reconciled()).status === 'True');
     const second = await replicas.start('second');
     await first.program.stop({ signal: 'SIGKILL' });
-    await route('2s');
+    await rule('2s');
+    const reasons = new Set<string | undefined>();
     const unknown = await eventually('the status is Unknown', async () => {
       const condition = await reconciled();
-      expect(condition.reason).not.toBe('NoProxies');
+      reasons.add(condition.reason);
       return condition.status === 'Unknown' ? condition : undefined;
     });
+    expect(reasons).not.toContain('NoProxies');
     expect(unknown.reason).toBe('ReplicaNotReporting');
-    expect(unknown.message).toMatch(/^no proxy of this replica; not reported by first_[0-9a-f-]{36}$/);
+    expect(unknown.message).toMatch(/^0\/0 proxies up to date; replicas first_[0-9a-f-]{36} have not reported yet$/);
     replicas.connect(second.plainPort, { ip: '10.9.0.7' });
     const done = await eventually('the status is True', async () => {
       const condition = await reconciled();
       return condition.status === 'True' ? condition : undefined;
     });
     expect(done.message).toBe('1/1 proxies up to date');
+  });
+
+  it('counts the proxies of all replicas, whichever writes the status', async () => {
+    const third = await replicas.start('third');
+    replicas.connect(third.plainPort, { ip: '10.9.0.8' });
+    await rule('3s');
+    expect(await whenTrue(3)).toBe('2/2 proxies up to date');
+  });
+
+  it('is not True while a proxy lacks the object that connected to another replica as soon as it served', async () => {
+    const fourth = await replicas.start('fourth');
+    const stream = replicas.connect(fourth.plainPort, { ip: '10.9.0.9' });
+    const acknowledge = stream.onResponse;
+    const unread: Parameters<typeof acknowledge>[0][] = [];
+    stream.onResponse = (response) => void unread.push(response);
+    await rule('4s');
+    const early: Condition[] = [];
+    const pending = await eventually(
+      'the status counts the proxy',
+      async () => {
+        const condition = await reconciled();
+        if (condition.status === 'True' && condition.observedGeneration === 4) early.push(condition);
+        return condition.message?.startsWith('2/3') ? condition : undefined;
+      },
+      { everyMs: 20 },
+    );
+    expect(early).toEqual([]);
+    expect(pending).toMatchObject({ status: 'False', reason: 'Pending', observedGeneration: 4 });
+    stream.onResponse = acknowledge;
+    for (const response of unread) acknowledge(response);
+    expect(await whenTrue(4)).toBe('3/3 proxies up to date');
+  });
+
+  it('does not count a replica of another revision', async () => {
+    const canary = await ofCanary.start('canary');
+    ofCanary.connect(canary.plainPort, { ip: '10.9.0.10' });
+    await rule('5s');
+    expect(await whenTrue(5)).toBe('3/3 proxies up to date');
   });
 });

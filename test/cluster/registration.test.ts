@@ -2,7 +2,7 @@
 import { fromBinary, toJsonString } from '@bufbuild/protobuf';
 import { type ChannelCredentials, status } from '@grpc/grpc-js';
 import { beforeAll, expect, it } from 'vitest';
-import { healthType } from '../../machines/discovery/ads/ads-types.ts';
+import { healthType } from '../../machines/discovery/xds/ads-types.ts';
 import { leases, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { HealthStatus } from '../../src/gen/envoy/config/core/v3/health_check_pb.ts';
@@ -183,7 +183,7 @@ it.each<[string, () => SotwStream | Promise<SotwStream>, keyof typeof status, Re
     'of a group that is named with a namespace',
     () => connect(first, { metadata: { AUTO_REGISTER_GROUP: 'default/vm' } }),
     'INVALID_ARGUMENT',
-    /no name of a WorkloadGroup/,
+    /must be the name of a WorkloadGroup/,
   ],
   ['that says an address of every host', () => connect(first, { ip: '127.0.0.1' }), 'INVALID_ARGUMENT', /127\.0\.0\.1/],
 ])('a workload %s is refused, and nothing is written', async (_, from, code, told) => {
@@ -199,7 +199,7 @@ it('an entry of the same name that a person wrote is let be, and whoever wants i
   const ended = await connect(first, { ip }).ended;
   expect([status[ended.code], ended.details]).toEqual([
     'FAILED_PRECONDITION',
-    expect.stringMatching(/not one that was registered automatically/),
+    expect.stringMatching(/not registered automatically.*\[REGISTRATION_REJECTED\]$/),
   ]);
   expect((await entry(`vm-${ip}`))?.spec).toEqual({ address: ip });
   await cluster.delete(entries, `vm-${ip}`);

@@ -131,7 +131,10 @@ it('a rotated Secret takes nothing away: the old kubeconfig counts until everyth
   await endpoints.are('10.1.0.1', '10.2.0.1', '10.2.0.3');
   // What is no kubeconfig changes nothing either.
   await writeRemotes({ c2: 'nonsense' });
-  await told(plane, loggedLine('remoteCluster.secretInvalid', { reason: /Secret .*remotes: c2: is no kubeconfig/ }));
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', { reason: /Secret .*remotes: c2: must be a kubeconfig/ }),
+  );
   // Another account, the same cluster.
   const verbs = ['list', 'watch'];
   const core = { apiGroups: [''], resources: ['services', 'pods', 'nodes', 'namespaces'], verbs };
@@ -197,7 +200,7 @@ it('a cluster that does not answer delays nobody for long, and is named', async 
   const plane = new ControlPlane(flags, {}, undefined, env);
   await eventually('/ready names it', async () => {
     const { text } = await plane.get('/ready').catch(() => ({ text: '' }));
-    return /waiting for .*Kubernetes\/dead.*\(of the cluster: remote cluster dead \(.+\)/.test(text);
+    return /waiting for .*Kubernetes\/dead.*\(Kubernetes: waiting for remote cluster dead \(.+\)/.test(text);
   });
   await plane.ready();
   await told(plane, loggedLine('services.synced.missing', { registries: /Kubernetes\/dead/ }));
@@ -228,7 +231,7 @@ it('a kubeconfig of a Secret neither runs a program nor reads a file of ours, an
   await told(
     plane,
     loggedLine('remoteCluster.secretInvalid', {
-      reason: /remotes: runs: user: exec is allowed in the operator's own file only/,
+      reason: /remotes: runs: user: exec is allowed only in the file of --kubeconfig/,
     }),
   );
   await told(
@@ -242,13 +245,18 @@ it('a kubeconfig of a Secret neither runs a program nor reads a file of ours, an
   await told(
     plane,
     loggedLine('remoteCluster.secretInvalid', {
-      reason: /remotes: Kubernetes: is the id of the control plane's own cluster/,
+      reason: /remotes: Kubernetes: is the ID of the control plane's own cluster/,
     }),
   );
-  await told(plane, loggedLine('remoteCluster.secretInvalid', { reason: /remotes: long: is longer than/ }));
   await told(
     plane,
-    loggedLine('remoteCluster.secretInvalid', { reason: /second: c2: is named by Secret .*remotes: c2 already/ }),
+    loggedLine('remoteCluster.secretInvalid', { reason: /remotes: long: must have at most 131072 bytes/ }),
+  );
+  await told(
+    plane,
+    loggedLine('remoteCluster.secretInvalid', {
+      reason: /second: c2: is already in Secret .*remotes: c2, which applies/,
+    }),
   );
   expect(existsSync(marker)).toBe(false);
   expect(plane.lines.join('\n')).not.toContain(other.server.adminToken);

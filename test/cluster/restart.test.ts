@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { expect, it, onTestFinished } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
 import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
-import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { failureOf } from '../fixtures/failure-of.ts';
 import { faultyProxy } from '../fixtures/faulty-proxy.ts';
 import { eventually } from '../harness/eventually.ts';

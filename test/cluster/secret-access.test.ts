@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { credentials, Metadata } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import { SecretAccess } from '../../src/discovery/kubernetes/secret-access.ts';
+import { SecretAccess } from '../../src/discovery/secrets/secret-access.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
 import { typeUrls } from '../ads-client.ts';
 import { createAuthority } from '../certs/authority.ts';

@@ -5,15 +5,15 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { DerivedStatusDuty, type StatusDerivation } from '../../src/discovery/controllers/status/derived-status.ts';
+import { GatewayApiDerivation } from '../../src/discovery/controllers/status/gateway-api-derivation.ts';
+import { IngressDerivation } from '../../src/discovery/controllers/status/ingress-derivation.ts';
+import { processMoment } from '../../src/discovery/election/leader-term.ts';
+import { WriteGate } from '../../src/discovery/election/write-gate.ts';
 import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
+import { InformerEffects } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { ClusterSource } from '../../src/discovery/kubernetes/cluster-source.ts';
-import { InformerEffects } from '../../src/discovery/kubernetes/informer-effects.ts';
-import { processMoment } from '../../src/discovery/leader/leader-term.ts';
-import { DerivedStatusDuty, type StatusDerivation } from '../../src/discovery/leader/status/derived-status.ts';
-import { GatewayApiDerivation } from '../../src/discovery/leader/status/gateway-api-derivation.ts';
-import { IngressDerivation } from '../../src/discovery/leader/status/ingress-derivation.ts';
-import { WriteGate } from '../../src/discovery/leader/write-gate.ts';
+import { ClusterSource } from '../../src/discovery/kubernetes/readers/cluster-source.ts';
 import type { ConfigSet } from '../../src/model/config/config-set.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';
 import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
@@ -143,7 +143,7 @@ async function leading(
     actor.stop();
   });
   read();
-  await source.synced;
+  await Promise.all(followed.map((kind) => informers.firstSet(resourceOf(kind))));
   return { duty, gate, source, moved, warnings, failures, state, read };
 }
 

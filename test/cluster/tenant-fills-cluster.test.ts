@@ -5,7 +5,7 @@
 
 import { beforeAll, expect, it } from 'vitest';
 import { type Resource, resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import type { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
+import type { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { typeUrls } from '../ads-client.ts';
 import { eventually } from '../harness/eventually.ts';
 import { linesOf } from '../harness/logged-line.ts';

@@ -1,7 +1,7 @@
 /** Tokens of service accounts, by the word of the API server that signed them. */
 import { expect, it } from 'vitest';
-import { type TokenReviewOptions, tokenReview } from '../../src/discovery/authentication/token-review.ts';
 import { serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type TokenReviewOptions, tokenReview } from '../../src/discovery/xds/access/token-review.ts';
 import { givenCluster } from './given-cluster.ts';
 
 const cluster = givenCluster();
@@ -32,7 +32,7 @@ it('one for another audience, of another cluster, altered, or of no service acco
   const refused = { failure: expect.any(String) };
   expect(await answerTo(await cluster.token(account))).toEqual(refused);
   expect(await answerTo(await cluster.token(account, 'vault'))).toEqual(refused);
-  expect(await answerTo(token, {}, 'elsewhere')).toEqual({ failure: 'cluster "elsewhere" is not known here' });
+  expect(await answerTo(token, {}, 'elsewhere')).toEqual({ failure: 'unknown cluster "elsewhere"' });
   expect(await answerTo(`${token.slice(0, -9)}AAAAAAAAA`)).toEqual(refused);
   expect(await answerTo(cluster.address.adminToken)).toEqual(refused);
   expect(await answerTo('a'.repeat(20_000))).toEqual(refused);
@@ -42,11 +42,11 @@ it('one whose account is gone, or that was taken back by its id, is of nobody', 
   const account = await cluster.account();
   const token = await cluster.token(account, 'istio-ca');
   const { jti } = JSON.parse(Buffer.from(token.split('.')[1]!, 'base64url').toString()) as { jti: string };
-  expect(await answerTo(token, { isRevoked: (id) => id === jti })).toEqual({ failure: 'the token was taken back' });
+  expect(await answerTo(token, { isRevoked: (id) => id === jti })).toEqual({ failure: 'the token is revoked' });
   // Of one that it has answered about the server remembers the answer for ten seconds.
   const other = await cluster.token(account, 'istio-ca');
   await cluster.delete(serviceAccounts, account);
-  expect(await answerTo(other)).toEqual({ failure: 'the API server does not know the token' });
+  expect(await answerTo(other)).toEqual({ failure: 'the API server rejected the token (TokenReview)' });
 });
 
 it('who may not ask, or gets no answer, says that it could not be asked', async () => {

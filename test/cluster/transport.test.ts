@@ -21,8 +21,8 @@ import type {
   WatchOptions,
 } from '../../src/discovery/kubernetes/api-server.ts';
 import { endsInitialEvents } from '../../src/discovery/kubernetes/api-server.ts';
-import { Http2ApiServer } from '../../src/discovery/kubernetes/http2-api-server.ts';
-import { usualSelection } from '../../src/discovery/kubernetes/usual-selection.ts';
+import { usualSelection } from '../../src/discovery/kubernetes/store/usual-selection.ts';
+import { Http2ApiServer } from '../../src/discovery/kubernetes/transport/http2-api-server.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { loadAuthority } from '../certs/authority.ts';
 import { failureOf } from '../fixtures/failure-of.ts';

@@ -23,7 +23,7 @@ export async function checkEnd(mesh: Mesh): Promise<Finding[]> {
 function exitFinding(name: string, agent: AgentProgram | undefined): Finding {
   const exit = agent?.program.exit;
   return {
-    what: `${name}'s agent ends on TERM`,
+    what: `${name}'s agent exits on SIGTERM`,
     seen: exit?.signal ?? `code ${exit?.code}`,
     wanted: 'code 0',
     ok: exit?.code === 0,
@@ -34,7 +34,7 @@ async function traceFinding(traceFile: string): Promise<Finding> {
   const { code, output } = await checkTraces([traceFile]);
   return {
     what: `trace of ${basename(traceFile, '.trace.ndjson')}`,
-    seen: code === 0 ? 'accepted' : 'refused',
+    seen: code === 0 ? 'accepted' : 'rejected',
     wanted: 'accepted by the sequence diagrams',
     ok: code === 0,
     ...(code !== 0 && { detail: output }),

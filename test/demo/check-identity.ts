@@ -47,8 +47,8 @@ async function identityFinding(mesh: Mesh, name: (typeof agentNames)[number]): P
   const seen = new Set((await ownCertificates(mesh[name]!)).flatMap(({ uris }) => uris));
   const wanted = spiffeIdOf(name);
   return {
-    what: `the ${name} is`,
-    seen: [...seen].join(' and ') || 'nobody',
+    what: `identity of the ${name}`,
+    seen: [...seen].join(' and ') || 'none',
     wanted,
     ok: seen.size === 1 && seen.has(wanted),
   };
@@ -57,9 +57,9 @@ async function identityFinding(mesh: Mesh, name: (typeof agentNames)[number]): P
 async function plaintextFinding(mesh: Mesh): Promise<Finding> {
   const { outcome } = await probe({ ...mesh.httpTarget, port: mesh.ports.sidecarIngress });
   return {
-    what: 'plaintext to the sidecar, which is STRICT',
-    seen: outcome.ok ? 'an answer' : outcome.code,
-    wanted: 'refused',
+    what: 'plaintext to the sidecar (mutual TLS STRICT)',
+    seen: outcome.ok ? 'a response' : outcome.code,
+    wanted: 'rejected',
     ok: !outcome.ok,
   };
 }
@@ -94,7 +94,7 @@ async function rotationFindings(mesh: Mesh, progress: Progress): Promise<Finding
           .map(({ pid }) => pid)
           .join();
       findings.push({
-        what: `another certificate for the ${name}, without a restart`,
+        what: `renewed certificate of the ${name}, without a restart`,
         seen: `after ${duration(tookMs)}, ${same ? 'the same Envoy' : 'another Envoy'}`,
         wanted: 'the same Envoy',
         ok: same,

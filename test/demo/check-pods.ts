@@ -30,7 +30,7 @@ export async function checkPodsEnd(mesh: PodMesh): Promise<Finding[]> {
     finding('agents end on TERM with', codes.join(', '), '0, 0, 0'),
     finding('left behind', left.join('; ') || 'nothing', 'nothing'),
     {
-      ...finding('traces of all programs', checked.code === 0 ? 'accepted' : 'refused', 'accepted'),
+      ...finding('traces of all programs', checked.code === 0 ? 'accepted' : 'rejected', 'accepted'),
       ...(checked.code !== 0 && { detail: checked.output }),
     },
   ];
@@ -55,7 +55,7 @@ async function callerFindings(mesh: PodMesh): Promise<Finding[]> {
 }
 
 /** Curl's exit codes: an empty reply, a connection that was reset. */
-const refused: Readonly<Record<number, string>> = { 52: 'refused', 56: 'refused' };
+const refused: Readonly<Record<number, string>> = { 52: 'rejected', 56: 'rejected' };
 
 async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
   const outcome = async (side: Pod['side'], url: string): Promise<string> => {
@@ -66,12 +66,12 @@ async function blockedFindings({ pods, outside }: PodMesh): Promise<Finding[]> {
     finding(
       'plaintext from outside the mesh to a pod, which is STRICT',
       await outcome(outside, `http://${pods['sample-v1'].address}:8080/`),
-      'refused',
+      'rejected',
     ),
     finding(
       `${outsideHost}, which the mesh does not know (REGISTRY_ONLY)`,
       await outcome(pods.client.side, `http://${outsideHost}:8080/`),
-      'refused',
+      'rejected',
     ),
   ];
 }

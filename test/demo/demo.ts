@@ -7,19 +7,20 @@ import { examplePorts } from '../harness/mesh-directory.ts';
 import { checkEnd } from './check-end.ts';
 import { certificateLifetime } from './check-identity.ts';
 import { pageFinding, startDemoPage } from './demo-page.ts';
-import { printEvents } from './event-lines.ts';
+import { mainActors, printEvents } from './event-lines.ts';
 import { duration, formatFindings } from './findings.ts';
 import { checkRunningMesh } from './run-check.ts';
 import { endingMesh, interruptedCode, interruption, print } from './session.ts';
 import { thingsToTry } from './things-to-try.ts';
 
-const usage = `Usage: npm start [-- --check] [--delta]
+const usage = `Usage: npm start -- [--check] [--delta] [--verbose]
 
-Runs a control plane, a gateway and a sidecar with their agents and real Envoys, and two versions of a sample service,
-all on loopback, and shows what their statecharts do: here, and on a page for the browser whose address is printed.
+Run a control plane, a gateway and a sidecar with their agents and real Envoys, and two versions of a sample service, on
+loopback. Print the state changes of the main statecharts, the address of the debugger, and commands to try.
 
-  --check  make every proposed change under load, measure, and exit 0 if all is as it should be
-  --delta  the proxies ask for delta xDS instead of state-of-the-world
+  --check    make each of these changes under load, measure, and exit with 0 if all results are as expected
+  --delta    use delta xDS instead of state of the world
+  --verbose  print the state changes of all statecharts
 `;
 
 /** Short, so that a person sees a restart end; long enough for responses of 3 s. */
@@ -27,25 +28,32 @@ const times = { watchDelayMs: 500, drainMs: 2_000, parentShutdownMs: 9_000, term
 
 async function main(): Promise<number> {
   const { values } = parseArgs({
-    options: { check: { type: 'boolean' }, delta: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } },
+    options: {
+      check: { type: 'boolean' },
+      delta: { type: 'boolean' },
+      verbose: { type: 'boolean' },
+      help: { type: 'boolean', short: 'h' },
+    },
   });
   if (values.help === true) {
     process.stdout.write(usage);
     return 0;
   }
   const options: MeshOptions = { ...times, mutualTls: true, delta: values.delta === true };
-  return values.check === true ? check({ ...options, env: { SECRET_TTL: certificateLifetime } }) : show(options);
+  return values.check === true
+    ? check({ ...options, env: { SECRET_TTL: certificateLifetime } })
+    : show(options, values.verbose === true);
 }
 
-/** Runs until a signal; prints events meanwhile. */
-async function show(options: MeshOptions): Promise<number> {
+/** Runs until a signal, and prints state changes. */
+async function show(options: MeshOptions, isVerbose: boolean): Promise<number> {
   const interrupted = interruption();
   const ports = (await Promise.all(Object.values(examplePorts).map(isFree))).every(Boolean) ? examplePorts : undefined;
   const mesh = await Mesh.create({ ...options, ...(ports !== undefined && { ports }) });
   print('starting: control plane, gateway, sidecar, two versions of the sample service …');
   return endingMesh(mesh, async () => {
     for (const name of ['pilot-discovery', 'gateway', 'sidecar'] as const) {
-      printEvents(name, mesh.traceFileOf(name), print);
+      printEvents(name, mesh.traceFileOf(name), print, isVerbose ? undefined : mainActors);
     }
     await Promise.race([mesh.startAll(), interrupted]);
     if (interrupted.seen) return interruptedCode;
@@ -55,7 +63,11 @@ async function show(options: MeshOptions): Promise<number> {
     const ended = programs.map(async (program) => program.exited.then(() => program.hopeless()));
     const failure = await Promise.race([interrupted, ...ended]);
     await page.close();
-    print(failure === undefined ? '\nending everything; once more to end at once' : `\n${failure}\nending the others`);
+    print(
+      failure === undefined
+        ? '\nstopping all programs (Ctrl-C again: at once)'
+        : `\n${failure}\nstopping the other programs`,
+    );
     return failure === undefined ? 0 : 1;
   });
 }
@@ -77,11 +89,11 @@ async function check(options: MeshOptions): Promise<number> {
     const pageSeen = await pageFinding(page);
     await page.close();
     if (findings === undefined) return interruptedCode;
-    progress('ending everything, checking traces');
+    progress('stopping all programs, checking traces');
     findings.unshift({
-      what: 'an answer through every proxy',
+      what: 'a response through every proxy',
       seen: `after ${firstAnswer}`,
-      wanted: 'answers',
+      wanted: 'a response',
       ok: true,
     });
     findings.push(pageSeen, ...(await checkEnd(mesh)));

@@ -32,10 +32,24 @@ function clockTime(epochMs: number): string {
   return `${pad(time.getHours())}:${pad(time.getMinutes())}:${pad(time.getSeconds())}.${pad(time.getMilliseconds(), 3)}`;
 }
 
-/** Prints the state changes of a running program. @returns how to stop. */
-export function printEvents(program: string, traceFile: string, print: (line: string) => void): () => void {
+/** Actors whose states show what a program does: of a start about 50 lines instead of 300. */
+export const mainActors = /^(discovery|authority|push|supervisor|cert-watcher|epoch-\w+)$/;
+
+/**
+ * Prints the state changes of a running program.
+ *
+ * @param actors names of the actors whose changes are printed; `undefined`: all
+ * @returns a function that stops it
+ */
+export function printEvents(
+  program: string,
+  traceFile: string,
+  print: (line: string) => void,
+  actors?: RegExp,
+): () => void {
   const toText = eventLines(program);
   return followTrace(traceFile, (line) => {
+    if (line.kind === 'transition' && actors?.test(line.actor) === false) return;
     const text = toText(line);
     if (text !== undefined) print(text);
   });

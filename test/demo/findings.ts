@@ -11,7 +11,7 @@ export interface Finding {
 /** What was seen, as a table; the last line says whether all is well. */
 export function formatFindings(findings: readonly Finding[]): string {
   const rows = [
-    ['', 'what', 'seen', 'wanted'] as const,
+    ['', 'check', 'result', 'expected'] as const,
     ...findings.map(({ ok, what, seen, wanted }) => [ok ? 'ok' : 'FAIL', what, seen, wanted] as const),
   ];
   const widths = [0, 1, 2].map((column) => Math.max(...rows.map((row) => row[column]!.length)));
@@ -25,8 +25,8 @@ export function formatFindings(findings: readonly Finding[]): string {
   const failed = findings.filter(({ ok }) => !ok).length;
   const verdict =
     failed === 0
-      ? `all ${findings.length} findings are as wanted`
-      : `${failed} of ${findings.length} are not as wanted`;
+      ? `all ${findings.length} results are as expected`
+      : `${failed} of ${findings.length} results are not as expected`;
   return [...lines, '', ...details, verdict].join('\n');
 }
 

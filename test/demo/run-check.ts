@@ -72,12 +72,12 @@ async function checkWeights(mesh: Mesh): Promise<Finding[]> {
       Number.POSITIVE_INFINITY,
     ]),
     {
-      what: 'new weights in force after the write',
+      what: 'new weights apply after the write',
       seen: inForceMs === undefined ? 'never' : duration(inForceMs),
       wanted: `within ${duration(inForceLimitMs)}`,
       ok: inForceMs !== undefined && inForceMs <= inForceLimitMs,
     },
-    noFailures('requests meanwhile', report),
+    noFailures('requests during the change', report),
   ];
 }
 
@@ -144,7 +144,7 @@ async function restartByHup(mesh: Mesh): Promise<Finding> {
   await onlyOneEnvoy(mesh);
   const ok = after.epoch === before.epoch + 1;
   return {
-    what: 'restart by HUP live',
+    what: 'restart by SIGHUP is live',
     seen: `${duration(liveAfterMs)}, epoch ${after.epoch}`,
     wanted: `epoch ${before.epoch + 1}`,
     ok,

@@ -26,7 +26,7 @@ export async function endingMesh(mesh: StartedMesh, run: () => Promise<number>):
   for (const line of left) print(`left behind: ${line}`);
   if (left.length > 0) exitCode = 1;
   if (exitCode === 0 || exitCode === interruptedCode) mesh.remove();
-  else print(`configuration, logs and traces are in ${mesh.root}`);
+  else print(`directory of configuration, logs and traces: ${mesh.root}`);
   return exitCode;
 }
 

@@ -6,26 +6,26 @@ type Row = readonly [string, string];
 
 const node = 'node_modules/.bin/node';
 
-/** What a person sees when everything runs: where it is, and what to do with it. Commands are for the package's folder. */
+/** The text that the demo prints when all programs run: addresses and commands. Commands are relative to the package's folder. */
 export function thingsToTry(mesh: Mesh, page: string): string {
   return [
     '',
-    'Everything runs on loopback. Configuration, logs and traces are in',
+    'All programs run on loopback. Directory of configuration, logs and traces:',
     `  ${mesh.root}`,
     '',
     'Addresses',
     ...table(addresses(mesh)),
     '',
-    'Things to try, in another terminal, and what to watch for here and on the page',
+    'Commands for another terminal, with the expected result',
     ...table(commands(mesh)),
     '',
-    'See a restart: open this page in a browser of this host',
+    'To see a restart, open the debugger in a browser on this host:',
     `  ${page}`,
-    'then replace the certificate, in another terminal',
+    'then replace the certificate in another terminal:',
     `  ${renewCommand(mesh)}`,
-    'A new Envoy starts beside the old one, takes over, and the old one drains. On the page, ← goes back in time.',
+    'A new Envoy starts beside the old one, takes over, and the old one drains. In the debugger, ← goes back in time.',
     '',
-    'Ctrl-C ends everything. Above and below: one line for each state change of a statechart.',
+    'Ctrl-C stops all programs. Each line above and below is a state change (npm start -- --verbose: of all actors).',
     '',
   ].join('\n');
 }
@@ -50,27 +50,33 @@ function commands(mesh: Mesh): Row[] {
   const gatewayPid = mesh.gateway!.program.pid;
   const traces = mesh.traceFiles.map((file) => relative(mesh.root, file)).join(' ');
   return [
-    ['ask', `curl http://${sampleHost}:${http}/`],
-    ['ask over TLS', `curl --cacert ${ca} https://${sampleHost}:${https}/`],
+    ['send a request', `curl http://${sampleHost}:${http}/`],
+    ['send a request over TLS', `curl --cacert ${ca} https://${sampleHost}:${https}/`],
     [
       'change a weight',
       `sed -i 's/weight: 90/weight: 30/; s/weight: 10/weight: 70/' ${mesh.directory.file('routes.yaml')}`,
     ],
-    ['', 'the control plane pushes; ask again: v2 answers more often'],
+    ['', 'the control plane pushes the change: v2 responds more often'],
     ['replace the certificate', renewCommand(mesh)],
     ['', 'a new Envoy starts beside the old one, takes over, and the old one drains'],
-    ['see who the gateway is', `curl -s http://127.0.0.1:${mesh.gateway!.adminPort}/certs | grep spiffe`],
-    ['talk plaintext to the sidecar', `curl -H 'host: ${sampleHost}' http://127.0.0.1:${mesh.ports.sidecarIngress}/`],
-    ['', 'it is refused: only workloads with a certificate of this mesh get in'],
-    ['kill -9 Envoy', `kill -9 $(pgrep -P ${gatewayPid} envoy)`],
-    ['', 'the supervisor starts it again'],
-    ['send the agent a HUP', `kill -HUP ${gatewayPid}`],
-    ['', 'a hot restart, although nothing changed'],
-    ['with load meanwhile', `${node} test/load/main.ts --url https://127.0.0.1:${https} --authority ${sampleHost} \\`],
+    ["show the gateway's identity", `curl -s http://127.0.0.1:${mesh.gateway!.adminPort}/certs | grep spiffe`],
+    ['send plaintext to the sidecar', `curl -H 'host: ${sampleHost}' http://127.0.0.1:${mesh.ports.sidecarIngress}/`],
+    ['', 'rejected: the sidecar accepts only certificates of this mesh'],
+    ['kill Envoy', `kill -9 $(pgrep -P ${gatewayPid} envoy)`],
+    ['', 'the supervisor restarts it'],
+    ['order a hot restart', `kill -HUP ${gatewayPid}`],
+    ['', 'a new Envoy takes over, although the configuration is unchanged'],
+    [
+      'run load during a change',
+      `${node} test/load/main.ts --url https://127.0.0.1:${https} --authority ${sampleHost} \\`,
+    ],
     ['', `  --ca ${ca} --ka 1 --new 1 --h2 1 --stream 1 --pause 5 --duration 30`],
-    ['keep a trace as one page', `bin/chartpilot visualize ${mesh.gateway!.traceFile} --output gateway.html`],
-    ['', 'it opens years later, without a server or a network'],
-    ['check the traces', `cd ${mesh.root} && ${join(packageRoot(), 'bin/chartpilot')} check ${traces}`],
+    ['save a trace as an HTML file', `bin/chartpilot visualize ${mesh.gateway!.traceFile} --output gateway.html`],
+    ['', 'the file needs no server and no network'],
+    [
+      'check the traces against the diagrams',
+      `cd ${mesh.root} && ${join(packageRoot(), 'bin/chartpilot')} check ${traces}`,
+    ],
   ];
 }
 

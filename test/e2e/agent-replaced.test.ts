@@ -12,8 +12,9 @@ import { freePorts } from '../harness/free-ports.ts';
 import { linesOf, loggedLine } from '../harness/logged-line.ts';
 import { Program } from '../harness/program.ts';
 import { sized } from '../harness/size-of-run.ts';
+import { traceEvidence } from '../harness/trace-evidence.ts';
 import { startLoad } from '../load/load-process.ts';
-import { formatReport } from '../load/report.ts';
+import { formatReport, type LoadReport } from '../load/report.ts';
 
 const env = { LIVE_RESTORE: 'true' };
 const { times, orders, instants } = sized({
@@ -48,6 +49,15 @@ async function replaced(
     everyMs: 5,
   });
   return nodesIn(agent)[0]!;
+}
+
+/** A request that was lost is explained by what the agents did to their Envoys. */
+function expectNoneFailed(agent: ContainedAgent, report: LoadReport): void {
+  const { lines } = agent.container.program;
+  expect(
+    report.failed,
+    report.failed === 0 ? '' : `${formatReport(report)}\n${traceEvidence(tracesIn(agent), lines)}`,
+  ).toBe(0);
 }
 
 async function restartHot(agent: Awaited<ReturnType<typeof readyAgent>>): Promise<void> {
@@ -100,7 +110,7 @@ test(`${times} newer agents take the place of the one before under load, and res
   console.log(
     `${times} agents; the status port answered nobody for ${Math.round(longestMs)} ms\n${formatReport(report)}`,
   );
-  expect(report.failed, formatReport(report)).toBe(0);
+  expectNoneFailed(agent, report);
   expect(report.total).toBeGreaterThan(20);
   await agent.container.hasNoZombie();
   agent.container.signal('SIGTERM');
@@ -143,7 +153,7 @@ test(`a hot restart that is ordered at ${orders} moments of replacements is begu
   }
   const report = await load.stop();
   console.log(`${begun()} restarts begun of ${orders} that were ordered\n${formatReport(report)}`);
-  expect(report.failed, formatReport(report)).toBe(0);
+  expectNoneFailed(agent, report);
   expect(begun()).toBe(orders);
   agent.container.signal('SIGTERM');
   expect(await endOf(agent)).toEqual({ code: 0, signal: null });
@@ -415,7 +425,7 @@ test(`either agent killed at ${kills.length} steps: one is left, which goes on w
   }
   const report = await load.stop();
   console.log(`one agent was left, and ready, ${outages.join(', ')} ms after each kill\n${formatReport(report)}`);
-  expect(report.failed, formatReport(report)).toBe(0);
+  expectNoneFailed(agent, report);
   await agent.container.hasNoZombie();
   await restartHot(agent);
   agent.container.signal('SIGTERM');

@@ -10,14 +10,27 @@ import { loggedLine } from '../harness/logged-line.ts';
 import { sized } from '../harness/size-of-run.ts';
 import type { LoadReport, NameReport } from '../load/report.ts';
 import { type ChangeKind, plainKinds } from './changes-without-loss/change-kinds.ts';
-import { ChangingMesh, type ChangingMeshOptions, type Proxy } from './changes-without-loss/changing-mesh.ts';
-import { reasonInMachine } from './changes-without-loss/processor-waits.ts';
+import {
+  ChangingMesh,
+  type ChangingMeshOptions,
+  type Proxy,
+  requestTimeoutMs,
+} from './changes-without-loss/changing-mesh.ts';
+import { MeasuredWindows } from './changes-without-loss/measured-windows.ts';
+import { reasonInMachine, waitedForProcessorMs } from './changes-without-loss/processor-waits.ts';
+import { isOfThisRun, recordedTable, recordPart } from './changes-without-loss/recorded-parts.ts';
+import { renamingKinds, switchingKinds } from './changes-without-loss/switching-kinds.ts';
 import { warmingKinds } from './changes-without-loss/warming-kinds.ts';
 import { sendRequest } from './features/harness/requests.ts';
 
 const both = [false, true];
 const types = ['gateway', 'sidecar'] as const;
-const changeKinds: readonly ChangeKind[] = [...plainKinds, ...warmingKinds];
+const changeKinds: readonly ChangeKind[] = [
+  ...plainKinds,
+  ...warmingKinds,
+  ...renamingKinds,
+  ...sized({ short: [], full: switchingKinds }),
+];
 
 /** A run of its own: proxies at the same distance, or at different ones. */
 interface Part {
@@ -69,15 +82,16 @@ const parts = sized<readonly Part[]>({
 /** A busy machine needs a multiple of what a part takes on a quiet one. */
 const longestMs = sized({ short: 600_000, full: 1_500_000 });
 
+/** Changes whose requests are counted together. */
+const changesOfWindow = 10;
+
 /** What the control plane logs of clusters that were given up. */
 const isGivenUp = loggedLine('clusters.abandoned');
 
-/** Sums over the parts: one run has to show them all. */
-const sums = { changes: 0, requests: 0, connections: 0, failed: 0 };
+/** Sums over the parts, of this run and of those that other runs recorded. */
+afterAll(() => console.log(recordedTable()));
 
-afterAll(() => console.log(`all parts: ${figures(sums)}`));
-
-const figures = ({ changes, requests, connections, failed }: typeof sums): string =>
+const figures = ({ changes, requests, connections, failed }: Record<string, number>): string =>
   `${changes} changes, ${requests} requests, ${connections} connections, ${failed} failed`;
 
 const running: ChangingMesh[] = [];
@@ -87,13 +101,13 @@ afterEach(async () => {
 });
 
 async function start(options: ChangingMeshOptions): Promise<ChangingMesh> {
-  const mesh = await ChangingMesh.start(options);
+  const mesh = await ChangingMesh.start({ ...options, hasCertificates: sized({ short: false, full: true }) });
   running.push(mesh);
   return mesh;
 }
 
 /** What failed, with the reasons, and nothing else: readable when it is not empty. */
-function failuresOf({ byName }: LoadReport): Record<string, string> {
+function failuresOf({ byName }: Pick<LoadReport, 'byName'>): Record<string, string> {
   const failed = Object.entries(byName).filter(([, counts]) => counts.failed > 0);
   return Object.fromEntries(
     failed.map(([name, counts]) => [name, `${counts.failed} of ${counts.total}: ${JSON.stringify(counts.reasons)}`]),
@@ -104,7 +118,9 @@ const namesOf = ({ traffic = 'http' }: ChangeKind): 'requests' | 'connections' =
   traffic === 'http' ? 'requests' : 'connections';
 
 /** How much of each there was, and of that how much failed. */
-function totals({ byName }: LoadReport): Record<'requests' | 'connections', { total: number; failed: number }> {
+function totals({
+  byName,
+}: Pick<LoadReport, 'byName'>): Record<'requests' | 'connections', { total: number; failed: number }> {
   const sum = { requests: { total: 0, failed: 0 }, connections: { total: 0, failed: 0 } };
   for (const [name, counts] of Object.entries(byName)) {
     const into = sum[namesOf(kindOf(name))];
@@ -132,7 +148,7 @@ async function firstResponse(port: number, host: string): Promise<number> {
   );
 }
 
-test.each(parts.map((part) => [part.name, part] as const))(
+test.each(parts.filter((_, index) => isOfThisRun(index)).map((part) => [part.name, part] as const))(
   'changes of routes to new clusters fail no request and close no connection (%s)',
   async (_name, part) => {
     const { least } = part;
@@ -141,51 +157,71 @@ test.each(parts.map((part) => [part.name, part] as const))(
     const begun = performance.now();
     const load = await mesh.startLoad({ pauseMs: part.pauseMs, maxDurationMs: longestMs });
     const waits = mesh.watchProcessor(load);
-    let changes = 0;
+    const windows = new MeasuredWindows({
+      report: () => load.report(),
+      waitedMs: () => waitedForProcessorMs(mesh.mesh.pilot.pid),
+      settle: async () => {
+        await mesh.settle();
+        await sleep(requestTimeoutMs);
+      },
+      log: (line) => console.log(`${part.name}: ${line}`),
+    });
 
     // One by one, each applied by all before the next one; in the short form in one push.
-    if (part.alone === 0) {
-      await mesh.changeAll();
-      changes += changeKinds.length;
-    }
-    for (let index = 0; index < part.alone; index++, changes++) {
-      await mesh.change(changeKinds[index % changeKinds.length]!);
+    if (part.alone === 0) await windows.measure(changeKinds.length, () => mesh.changeAll());
+    for (let index = 0; index < part.alone; index++) {
+      await windows.measure(1, () => mesh.change(changeKinds[index % changeKinds.length]!));
     }
 
     // A listener with its routes and their cluster: what is asked first is served.
-    for (let index = 0; index < part.servers; index++, changes++) {
-      const ports = await mesh.addServers(`added-${index}`);
-      const first = await Promise.all(ports.map((port) => firstResponse(port, `added-${index}.servers.test`)));
-      expect(first).toEqual(ports.map(() => 200));
+    for (let index = 0; index < part.servers; index++) {
+      let ports: number[] = [];
+      await windows.measure(1, async () => {
+        ports = await mesh.addServers(`added-${index}-${windows.repeated}`);
+        const host = `added-${index}-${windows.repeated}.servers.test`;
+        const first = await Promise.all(ports.map((port) => firstResponse(port, host)));
+        expect(first).toEqual(ports.map(() => 200));
+      });
     }
 
     // Ten a second, then one, as long as it takes: each change costs the machine as much as hundreds of requests.
-    for (let index = 0; ; index++, changes++) {
-      if (changes >= least.changes) {
-        const { requests, connections } = totals(await load.report());
+    for (let index = 0; ; ) {
+      const hasChanges = windows.changes >= least.changes;
+      if (hasChanges) {
+        const { requests, connections } = totals(windows);
         if (requests.total >= least.requests && connections.total >= least.connections) break;
       }
-      mesh.write(changeKinds[index % changeKinds.length]!);
-      await sleep(changes < least.changes ? 100 : 1_000);
+      const count = hasChanges ? 1 : Math.min(changesOfWindow, least.changes - windows.changes);
+      await windows.measure(count, async () => {
+        for (let made = 0; made < count; made++, index++) {
+          mesh.write(changeKinds[index % changeKinds.length]!);
+          await sleep(hasChanges ? 1_000 : 100);
+        }
+      });
     }
-    await mesh.settle();
-
-    const report = await load.stop();
-    const { requests, connections } = totals(report);
+    let report = await load.report();
+    // What the last changes break is broken before they are settled.
+    await windows.measure(0, async () => {
+      await mesh.settle();
+      report = await load.stop();
+    });
+    const { requests, connections } = totals(windows);
     const seconds = Math.round((performance.now() - begun) / 1_000);
     waits.stop();
-    const counts = { changes, requests: requests.total, connections: connections.total, failed: report.failed };
-    for (const name of ['changes', 'requests', 'connections', 'failed'] as const) sums[name] += counts[name];
+    const failed = requests.failed + connections.failed;
+    const counts = { changes: windows.changes, requests: requests.total, connections: connections.total, failed };
     const proxies = `${part.proxies.length} Envoys and ${part.simulated} simulated proxies`;
+    const notMeasured = `${windows.repeated} windows not measured`;
     // At length the next part takes minutes: figures and reasons are printed when they are known.
     console.log(
-      `${part.name}: ${figures(counts)}, ${await mesh.abandonedClusters()} clusters given up, ${seconds} s, ${proxies}`,
+      `${part.name}: ${figures(counts)}, ${await mesh.abandonedClusters()} clusters given up, ${notMeasured}, ${seconds} s, ${proxies}`,
     );
-    if (report.failed > 0) {
+    recordPart({ part: part.name, ...counts, notMeasured: windows.repeated, seconds });
+    if (failed > 0) {
       const givenUp = mesh.mesh.pilot.lines.filter((line) => isGivenUp.test(line));
-      console.log(failuresOf(report), givenUp, reasonInMachine(report, waits));
+      console.log(failuresOf(windows), givenUp, reasonInMachine(windows, waits));
     }
-    expect(failuresOf(report)).toEqual({});
+    expect(failuresOf(windows)).toEqual({});
     if (sized({ short: false, full: true })) {
       await eventually(
         'clusters of earlier generations are removed',
@@ -202,24 +238,29 @@ test.each(parts.map((part) => [part.name, part] as const))(
   longestMs,
 );
 
-test('with the mechanism disabled, the same changes fail requests and close connections', async () => {
-  const mesh = await start({
-    kinds: changeKinds,
-    proxies: types.map((type) => ({ type, delta: type === 'gateway', roundTripMs: 20 })),
-    env: { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0' },
-  });
-  const load = await mesh.startLoad({ pauseMs: 10, maxDurationMs: 600_000 });
-  // An outage takes some round trips; a request is in it or not. At length, each kind is waited for.
-  const lossy = changeKinds.filter(({ isLossy = true }) => isLossy);
-  const expected = sized({ short: ['requests', 'connections'], full: lossy.map(({ name }) => name) });
-  const report = await eventually(`these fail: ${expected.join(', ')}`, async () => {
-    await mesh.changeAll();
-    const seen = await load.report();
-    const failed = new Set(Object.keys(failuresOf(seen)).flatMap((name) => [kindOf(name).name, namesOf(kindOf(name))]));
-    return expected.every((name) => failed.has(name)) && seen;
-  });
-  await load.stop();
-  const { requests, connections } = totals(report);
-  const failed = `${requests.failed} of ${requests.total} requests and ${connections.failed} of ${connections.total} connections failed`;
-  console.log(`20 ms, mechanism disabled: ${failed}`);
-});
+test.runIf(isOfThisRun(parts.length))(
+  'with the mechanism disabled, the same changes fail requests and close connections',
+  async () => {
+    const mesh = await start({
+      kinds: changeKinds,
+      proxies: types.map((type) => ({ type, delta: type === 'gateway', roundTripMs: 20 })),
+      env: { PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0' },
+    });
+    const load = await mesh.startLoad({ pauseMs: 10, maxDurationMs: 600_000 });
+    // An outage takes some round trips; a request is in it or not. At length, each kind is waited for.
+    const lossy = changeKinds.filter(({ isLossy = true }) => isLossy);
+    const expected = sized({ short: ['requests', 'connections'], full: lossy.map(({ name }) => name) });
+    const report = await eventually(`these fail: ${expected.join(', ')}`, async () => {
+      await mesh.changeAll();
+      const seen = await load.report();
+      const failed = new Set(
+        Object.keys(failuresOf(seen)).flatMap((name) => [kindOf(name).name, namesOf(kindOf(name))]),
+      );
+      return expected.every((name) => failed.has(name)) && seen;
+    });
+    await load.stop();
+    const { requests, connections } = totals(report);
+    const failed = `${requests.failed} of ${requests.total} requests and ${connections.failed} of ${connections.total} connections failed`;
+    console.log(`20 ms, mechanism disabled: ${failed}`);
+  },
+);

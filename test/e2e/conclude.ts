@@ -1,6 +1,9 @@
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import { checkTraces } from '../harness/check-traces.ts';
 import type { Mesh } from '../harness/mesh.ts';
+import { traceEvidence } from '../harness/trace-evidence.ts';
 
 /** Ends a mesh: nothing may be left on the host, and whatever its programs did must conform to the sequence diagrams. */
 export async function conclude(mesh: Mesh | undefined): Promise<void> {
@@ -11,8 +14,18 @@ export async function conclude(mesh: Mesh | undefined): Promise<void> {
       const { code, output } = await checkTraces(mesh.traceFiles);
       expect(code, output).toBe(0);
     }
-    expect(left).toEqual([]);
+    expect(left, left.length === 0 ? '' : evidenceOf(mesh)).toEqual([]);
   } finally {
     mesh.remove();
   }
+}
+
+/** What the programs did to their Envoys, and the last lines of those that ran last. */
+function evidenceOf({ root, gateway, sidecar }: Mesh): string {
+  const directory = join(root, 'traces');
+  const traces = readdirSync(directory).map((name) => join(directory, name));
+  return traceEvidence(
+    traces,
+    [gateway, sidecar].flatMap((agent) => agent?.program.lines.slice(-30) ?? []),
+  );
 }

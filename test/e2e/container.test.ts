@@ -82,7 +82,7 @@ describe('a root that is read-only, /tmp and all', () => {
 test('a bootstrap that another user may not read is told at once', async () => {
   const options = { bare: true, uid: 1337, env: nobody, prepare: ['chmod 600 "$FOLDER/admin-only.json"'] };
   expect(await refusal(['--customConfigFile', '$FOLDER/admin-only.json'], options)).toMatch(
-    /--customConfigFile .* cannot be read: EACCES/,
+    /--customConfigFile: must be a readable file, got .*EACCES/,
   );
 });
 
@@ -103,9 +103,9 @@ test('a directory of another user at the usual name of the run directory prevent
   ];
   const options = { bare: true, uid: 1337, env: { ...nobody, TMPDIR: '/run/tmp' }, prepare };
   const agent = await readyAgent(['--customConfigFile', '$FOLDER/admin-only.json'], options);
-  const said = agent.container.program.lines.filter((line) => line.includes('cannot be used'));
+  const said = agent.container.program.lines.filter((line) => line.includes('is not usable'));
   expect(said).toEqual([
-    expect.stringMatching(`${usual} cannot be used: it belongs to another user .uid 65534.; using ${usual}-`),
+    expect.stringMatching(`${usual} is not usable .owner must be uid \\d+, got uid 65534., using ${usual}-`),
   ]);
   await endsInOrder(agent);
 });
@@ -137,7 +137,7 @@ describe('shared memory', () => {
     });
     expect(told).toMatch(expected);
     expect(told).toContain('--hotRestart off');
-    expect(told).toContain('medium: Memory');
+    expect(told).toContain('emptyDir with medium Memory');
   });
 
   test.each(problems)('that is %s is not needed with --hotRestart off', async (what, prepare) => {

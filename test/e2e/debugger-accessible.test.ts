@@ -222,13 +222,13 @@ test('each view reads as the text says that people have reviewed', async () => {
   const { page } = open;
   await opened(page);
   await atRest(page);
-  await expectAria('verdict', page.getByRole('region', { name: 'Verdict' }));
+  await expectAria('verdict', page.getByRole('region', { name: 'Findings' }));
   await expectAria('actors', page.getByRole('region', { name: 'Actors' }));
   await expectAria('timeline', page.getByRole('region', { name: 'Timeline' }));
-  await expectAria('transport', page.getByRole('region', { name: 'Steps and playback' }));
+  await expectAria('transport', page.getByRole('region', { name: 'Playback' }));
   await expectAria('details', page.getByRole('region', { name: 'Details' }));
   await page.keyboard.press('?');
-  await expectAria('help', page.getByRole('dialog', { name: 'Keys' }));
+  await expectAria('help', page.getByRole('dialog', { name: 'Keyboard shortcuts' }));
   await open.close();
 });
 

@@ -53,7 +53,7 @@ test('the page opens where the trace departs, and shows the step that was expect
   expect(await row.getAttribute('class')).toContain('departure');
   expect(await page.locator('.sequence-expected').first().innerText()).toMatch(/numbers\.mmd:\d+/);
   expect(await page.locator('.sequence-view').innerText()).toMatch(/expected supervisor → epoch-2: spawn/);
-  expect(await page.locator('.details').innerText()).toMatch(/Departs from the contract[\s\S]*epoch-2: spawn/);
+  expect(await page.locator('.details').innerText()).toMatch(/Deviates from a sequence diagram[\s\S]*epoch-2: spawn/);
   // All before it is as the diagrams say.
   const marked = page.locator('.sequence-view [data-record].departure');
   for (const seq of await marked.evaluateAll((rows) => rows.map((each) => Number(each.getAttribute('data-record'))))) {
@@ -68,7 +68,7 @@ test('check names the same step', async () => {
   const { told } = recordsOfTheBug();
   const { code, text } = await run((output) => checkTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);
-  expect(text).toContain(`record ${told.seq} came out of order (machines/agent/sequences/numbers.mmd`);
+  expect(text).toContain(`record ${told.seq} is out of order (machines/agent/sequences/numbers.mmd`);
   expect(text).toContain('(supervisor → epoch-2: spawn)');
 });
 
@@ -76,7 +76,7 @@ test('replay on the supervisor without the bug shows the first difference', asyn
   const { spawned } = recordsOfTheBug();
   const { code, text } = await run((output) => replayTraces([trace], { format: 'text' }, output));
   expect(code).toBe(1);
-  expect(text).toContain(`record ${spawned.seq}: supervisor does something else than was recorded`);
+  expect(text).toContain(`record ${spawned.seq}: supervisor: differs from the recording`);
   expect(text).toMatch(/recorded +"epoch-3"\n +replayed +"epoch-2"/);
 });
 

@@ -76,7 +76,7 @@ test.each<Case>([
         { gap: { ms: minute }, happens: { what: 'ready?' } },
       ]),
     ),
-    sentence: /is live after 2 failed tries, the first while initializing: signal SIGKILL/,
+    sentence: /is live after 2 failed attempts; first failure while initializing: signal SIGKILL/,
     causes: [/epoch-1\/process → epoch-1: process\.exited/, /signal SIGKILL/],
   },
   {
@@ -87,7 +87,7 @@ test.each<Case>([
         { gap: { ms: minute }, happens: { what: 'ready?' } },
       ]),
     ),
-    sentence: /would not do, and what was good stays: tls\.crt: not a certificate/,
+    sentence: /new configuration rejected, old one kept: tls\.crt: not a certificate/,
     causes: [/files\.changed/, /not a certificate/],
   },
   {
@@ -99,20 +99,20 @@ test.each<Case>([
         { gap: { ms: 15 * minute }, happens: { what: 'ready?' } },
       ]),
     ),
-    sentence: /gave up after 10 tries, the last failed while starting: spawn EAGAIN/,
+    sentence: /retries exhausted after 10 attempts; last failure while starting: spawn EAGAIN/,
     causes: [/epoch-0\/process → epoch-0: process\.failed/, /spawn EAGAIN/],
   },
   {
     symptom: 'a proxy that rejects',
     source: rejecting,
-    sentence: /the proxy of .* rejects RouteConfiguration: route: unknown cluster/,
+    sentence: /the proxy of .* rejected RouteConfiguration: route: unknown cluster/,
     causes: [/files\.changed/, /checkout\.yaml/],
   },
   {
     symptom: 'a push that is slow',
     source: slow,
     sentence:
-      /slow push: 2 changed objects, version 8, was with the clients 5\.0 s after the change.*4\.\d s push\/context/,
+      /slow push: 2 changed objects, version 8, sent to all clients 5\.0 s after the change.*4\.\d s push\/context/,
     causes: [/files\.changed/, /services\.yaml/],
   },
 ])('$symptom leads to its cause in three clicks', async ({ source, sentence, causes }) => {
@@ -121,7 +121,7 @@ test.each<Case>([
   await opened(page);
   await atRest(page);
   const clicks = new Clicks(page);
-  const bar = page.getByRole('region', { name: 'Verdict' });
+  const bar = page.getByRole('region', { name: 'Findings' });
   const details = page.locator('.details');
   const said = async (): Promise<string> => (await bar.locator('.verdict').innerText()).replaceAll(/\s+/g, ' ');
   const isTold = async (): Promise<boolean> => {

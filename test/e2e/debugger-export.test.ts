@@ -56,7 +56,7 @@ afterAll(async () => {
 });
 
 test('a part of a trace is a trace: it is accepted, opened, and ends where the whole one stood', async () => {
-  const part = await exported('Trace', 'Download this part as a trace');
+  const part = await exported('Trace', 'Download as trace');
   const { header, records } = readTrace(part);
   expect(records.map(({ seq }) => seq)).toEqual(
     Array.from({ length: range[1] - range[0] + 1 }, (_, i) => range[0] + i),
@@ -74,7 +74,7 @@ test('a part of a trace is a trace: it is accepted, opened, and ends where the w
 });
 
 test('its mermaid is a sequence diagram with the messages of the part', async () => {
-  const text = readFileSync(await exported('Sequence', 'Download as mermaid'), 'utf8');
+  const text = readFileSync(await exported('Sequence', 'Download as Mermaid'), 'utf8');
   expect(() => parseDiagram(text, 'exported.mmd')).not.toThrow();
   const sent = readTrace(trace).records.filter(
     (record) => record.kind === 'event' && record.seq >= range[0] && record.seq <= range[1],

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { epochMachine } from '../../machines/agent/envoy/epoch.machine.ts';
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
 import { mergeTraces, type ProgramTrace } from '../../src/debugger/merge/merge-traces.ts';
 import { memorySource } from '../../src/debugger/visualize/memory-source.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -39,7 +39,7 @@ test('the door lock, recorded by chartpilot/record: its states are bars of its l
     .evaluateAll((bars) => bars.map((bar) => bar.getAttribute('data-phase')));
   expect(phases).toEqual(expect.arrayContaining(['locked', 'open']));
   // Its last record: nobody in the trace stops a machine that nobody there has started.
-  await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/It came from outside of the program/);
+  await shown(() => page.locator('[data-part="causes"]').innerText()).toMatch(/Sent from outside the program/);
   const drawn = await page
     .locator('[data-lane="lock"] .bar rect')
     .first()

@@ -129,11 +129,11 @@ describe('keys', () => {
     const { page } = open;
     await opened(page);
     await page.keyboard.press('?');
-    const help = page.getByRole('dialog', { name: 'Keys' });
+    const help = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     for (const key of ['W', 'S', 'A', 'D', 'F', 'R', 'M', '.', ',', 'I', 'O', '/', '?']) {
       expect(await help.locator('kbd').getByText(key, { exact: true }).count(), key).toBe(1);
     }
-    await help.getByRole('checkbox', { name: /single letter/ }).uncheck();
+    await help.getByRole('checkbox', { name: /single character/ }).uncheck();
     await page.keyboard.press('Escape');
     await page.reload();
     await opened(page);
@@ -215,8 +215,8 @@ describe('a file that is dropped on the page', () => {
   const none: readonly (readonly [string, string | Buffer, RegExp])[] = [
     ['notes.txt', 'not a trace at all\n', /notes\.txt cannot be opened: line 1/],
     ['empty.trace', '', /empty\.trace cannot be opened: it is empty/],
-    ['agent.trace.gz', gzipSync('x'), /it is compressed; unpack it/],
-    ['report.html', '<!doctype html><title>x</title>', /it is a page; if chartpilot made it, open it/],
+    ['agent.trace.gz', gzipSync('x'), /it is compressed; decompress it/],
+    ['report.html', '<!doctype html><title>x</title>', /it is an HTML page; if chartpilot wrote it, open it/],
     [
       'headless.trace',
       '{"kind":"spawn","seq":1,"t":0,"actor":"a"}\n',
@@ -225,7 +225,7 @@ describe('a file that is dropped on the page', () => {
     [
       'future.trace',
       `${JSON.stringify({ ...life.header, version: 99 })}\n`,
-      /the format's version is 99.*use the chartpilot of the release/,
+      /unsupported format version 99.*use the chartpilot release/,
     ],
   ];
 
@@ -252,13 +252,13 @@ test('a trace that was dropped is gone after a reload, which says so and offers 
   await shown(() => page.url()).toContain('source=1');
   await page.reload();
   const banners = page.locator('.banners');
-  await shown(() => banners.innerText()).toMatch(/agent\.trace was dropped .* drop it again/);
+  await shown(() => banners.innerText()).toMatch(/agent\.trace is no longer loaded/);
   expect(await banners.getByRole('button', { name: 'Try again' }).count()).toBe(0);
   await page.locator('.opening').getByRole('button', { name: 'written.trace' }).click();
   await shown(() => recordsShown(page)).toBe(1);
   // Of a number that nobody dropped anything for it is said as well.
   await page.evaluate('location.hash = "#source=99"');
-  await shown(() => banners.innerText()).toMatch(/There is no source 99/);
+  await shown(() => banners.innerText()).toMatch(/Source 99 does not exist/);
   expect(await recordsShown(page)).toBe(1);
   await open.close();
 });
@@ -275,7 +275,7 @@ test('another source that cannot be had leaves what is shown where it is, and sa
   await page.route('**/*', (route) => route.abort());
   await page.getByLabel('Source').selectOption('other.trace');
   await shown(() => page.locator('.banners').innerText()).toMatch(
-    /other\.trace cannot be opened.*server does not answer.*still shown/,
+    /other\.trace cannot be opened.*server of this page does not respond.*still shown/,
   );
   expect([await seqShown(page), await recordsShown(page)]).toEqual([100, life.records.length]);
   expect(await page.getByLabel('Source').locator('option:checked').innerText()).toBe('written.trace');
@@ -298,7 +298,7 @@ test('a file for a colleague holds the part that matters, says what the whole sa
   )!.seq;
   const open = await openPage(browser, [trace], { hash: `#record=${lost}&actor=supervisor&marks=${lost - 2}` });
   await opened(open.page);
-  await shown(() => open.page.locator('.verdict-bar .verdict').innerText()).toMatch(/which served, ended: /);
+  await shown(() => open.page.locator('.verdict-bar .verdict').innerText()).toMatch(/failed while serving: /);
   const said = await open.page.locator('.verdict-bar .verdict').innerText();
   const file = await copyAsFile(open.page);
   await open.close();
@@ -317,8 +317,8 @@ test('a file for a colleague holds the part that matters, says what the whole sa
   // The verdict of the restart itself is in it, and none of an end that was not one.
   await other.page.locator('.verdicts summary').click();
   const all = async (): Promise<string> => (await other.page.locator('.verdicts li').allInnerTexts()).join('\n');
-  await shown(all).toMatch(/serves again|replaced/);
-  expect(await all()).not.toMatch(/nobody serves|breaks off/);
+  await shown(all).toMatch(/serves after|replaced/);
+  expect(await all()).not.toMatch(/no Envoy serves|trace ends/);
   await other.page.locator('.verdicts summary').click();
   await shown(() => other.page.url()).toMatch(new RegExp(`#.*record=${lost}&actor=supervisor&marks=${lost - 2}`));
   await shown(() => other.page.locator('.chart-viewport .state').count()).toBeGreaterThan(3);
@@ -344,7 +344,7 @@ test('a file for a colleague holds the part that matters, says what the whole sa
 async function copyAsFile(page: Page): Promise<string> {
   await page.getByRole('button', { name: 'Export' }).click();
   const download = page.waitForEvent('download');
-  await page.getByRole('menuitem', { name: 'Copy as file' }).click();
+  await page.getByRole('menuitem', { name: 'Download as HTML page' }).click();
   const done = await download;
   const path = join(folder, `${Math.random().toString(36).slice(2)}-${done.suggestedFilename()}`);
   await done.saveAs(path);

@@ -42,7 +42,7 @@ test('at 1440 × 900 the lane of the epoch that failed is seen, and what is bad 
   await page
     .locator('.lanes')
     .evaluate((lanes) => (lanes as unknown as { scrollTo(x: number, y: number): void }).scrollTo(0, 0));
-  await shown(() => hint.getAttribute('aria-label')).toMatch(/^\d lanes? below, [1-9]\d* of their marks bad/);
+  await shown(() => hint.getAttribute('aria-label')).toMatch(/^\d lanes? below, with [1-9]\d* problems?/);
   expect(await isSeen(failed)).toBe(false);
   await hint.click();
   await shown(() => isSeen(failed)).toBe(true);
@@ -67,7 +67,7 @@ test('a certificate every 12 hours: each restart is wide enough to be read, its 
   // A fold opens, and all of them.
   await folds.first().getByRole('button').click();
   await shown(() => folds.count()).toBe(5);
-  const idle = page.getByRole('button', { name: 'Fold idle time' });
+  const idle = page.getByRole('button', { name: 'Collapse idle time' });
   expect(await idle.getAttribute('aria-pressed')).toBe('false');
   await idle.click();
   await shown(() => folds.count()).toBe(6);
@@ -81,7 +81,7 @@ test('a chart that has the window fits it, and can be read; a folded state opens
   const { page } = open;
   await opened(page);
   const chart = page.locator('.chart-viewport');
-  await page.getByRole('button', { name: 'Make the chart large' }).click();
+  await page.getByRole('button', { name: 'Maximize chart' }).click();
   await page.getByRole('button', { name: 'Fit', exact: true }).click();
   const scale = async (): Promise<number> => Number.parseInt(await page.locator('.chart-scale').innerText(), 10) / 100;
   await shown(async () => 12 * (await scale())).toBeGreaterThanOrEqual(9);
@@ -187,7 +187,7 @@ test('a long payload leaves the name of its event in sight, uses the room of its
   const [name] = (await rowsSeen(page)).filter(({ text }) => text?.startsWith('process.exited') === true);
   expect(name).toMatchObject({ isWhole: true });
   expect(await row.getAttribute('title')).toContain(reason);
-  await page.getByRole('button', { name: 'Make the sequence large' }).click();
+  await page.getByRole('button', { name: 'Maximize sequence' }).click();
   // Cut only where the row begins at the left already.
   await shown(async () => {
     const [own, around] = await Promise.all([
@@ -217,7 +217,7 @@ test('the story of one cause: one step each way at once, all of it when asked fo
   await page.keyboard.press('[');
   await shown(() => seqShown(page)).toBe(begin);
 
-  await page.getByRole('button', { name: 'Whole story' }).click();
+  await page.getByRole('button', { name: 'Causal chain' }).click();
   await shown(() => page.locator('.story-words').innerText()).toMatch(
     new RegExp(`of #${begin}: \\d+ records.*, (?:[3-9]|1\\d) actors, `),
   );
@@ -238,7 +238,7 @@ test('the story of one cause: one step each way at once, all of it when asked fo
   }
   expect(seen.size).toBe(12);
   expect(await page.locator('.sequence-row.story').count()).toBeGreaterThan(4);
-  await page.getByRole('button', { name: 'Whole story' }).click();
+  await page.getByRole('button', { name: 'Causal chain' }).click();
   await shown(() => path.count()).toBe(0);
   await open.close();
 });
@@ -280,6 +280,17 @@ test.each([
     const box = (await page.locator(pane).boundingBox())!;
     expect([pane, box.x >= 0, box.x + box.width <= viewport.width, box.height > 30]).toEqual([pane, true, true, true]);
   }
+  await open.close();
+});
+
+test.each([1_440, 860, 390])('at %i px the list of search results is inside the window', async (width) => {
+  const open = await openPage(browser, [traceOf(crash)], { viewport: { width, height: 844 } });
+  const { page } = open;
+  await opened(page);
+  await page.locator('#search').fill('epoch');
+  await shown(() => page.locator('.found .record-link').count()).toBeGreaterThan(0);
+  const { x, width: wide } = (await page.locator('.found').boundingBox())!;
+  expect({ left: x >= 0, right: x + wide <= width }).toEqual({ left: true, right: true });
   await open.close();
 });
 

@@ -123,7 +123,7 @@ test('with a range, only lifelines that have a message in it are columns', async
   const opening = await open(1_440, `#record=${first}&range=${first}-${first + 3}`);
   await opened(opening.page);
   await expect.poll(() => heads(opening.page)).toEqual(['alpha', 'beta', 'gamma']);
-  await opening.page.getByRole('button', { name: 'Clear the range' }).click();
+  await opening.page.getByRole('button', { name: 'Clear range' }).click();
   await expect.poll(() => heads(opening.page)).toHaveLength(names.length + 1);
   await opening.close();
 });

@@ -151,13 +151,13 @@ test('chartpilot visualize with a wrong token says what to do', async () => {
     cwd: mesh.root,
   });
   expect((await command.exited).code).toBe(2);
-  expect(command.output()).toMatch(/answers 401[\s\S]*→ .*--token/);
+  expect(command.output()).toMatch(/status 401[\s\S]*→ .*--token/);
 });
 
 test('the end of the program is told, and the trace stays', async () => {
   await page.keyboard.press('End');
   await gateway.program.stop();
-  await page.getByText('The program has ended').waitFor();
+  await page.getByText('The program ended').waitFor();
   expect(await actorsShown(page)).toEqual({});
   const records = recordsOf(gateway);
   expect(await recordsShown(page)).toBe(records.length);

@@ -103,7 +103,7 @@ test('the list says how many actors it leaves out, and the filter finds each of 
   const open = await openMany({ machines: true });
   const { page } = open;
   const list = page.locator('.actors');
-  expect(await list.innerText()).toMatch(/… and 19,751 more: type in the filter/);
+  expect(await list.innerText()).toMatch(/… and 19,751 more: use the filter/);
   const last = nameOf(actors - 1);
   expect(await list.locator(`[data-actor="${last}"]`).count()).toBe(0);
   await list.getByRole('searchbox').fill(last.toUpperCase());
@@ -114,7 +114,7 @@ test('the list says how many actors it leaves out, and the filter finds each of 
   // It stays in the list when that is whole again.
   await list.getByRole('searchbox').fill('');
   expect(await list.locator(`[data-actor="${last}"][aria-pressed="true"]`).count()).toBe(1);
-  expect(await page.locator('.chart-strip').innerText()).toMatch(/… and 19,851 more: choose one in the list of actors/);
+  expect(await page.locator('.chart-strip').innerText()).toMatch(/… and 19,851 more: select one in the list of actors/);
   expect(await page.locator('.sequence-head').innerText()).toMatch(/19,9\d\d\s+others/);
   await open.close();
 });
@@ -134,7 +134,7 @@ test('in a group of many the chosen actor is listed, wherever it is', async () =
   const { page } = open;
   const group = page.locator('[data-group="ads-connection"]');
   await group.getByRole('button').first().click();
-  expect(await group.innerText()).toMatch(/… and 19,940 more: type in the filter/);
+  expect(await group.innerText()).toMatch(/… and 19,940 more: use the filter/);
   expect(await group.locator(`[data-actor="${actor}"][aria-pressed="true"]`).count()).toBe(1);
   await open.close();
 });
@@ -157,7 +157,7 @@ test('a payload of very many fields, on one level or on several, is shown in par
   await atRest(page);
   expect(await elements(page)).toBeLessThan(maxElements);
   const payload = page.locator('.record-column .json').first();
-  expect(await payload.innerText()).toMatch(/… and 19,802 more: copying gives all of them/);
+  expect(await payload.innerText()).toMatch(/… and 19,802 more: copy to see all/);
   // What is opened by hand is bounded as well.
   await payload.locator('summary', { hasText: 'wide' }).click();
   await payload.getByText('… and 19,800 more').waitFor();

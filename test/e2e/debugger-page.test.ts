@@ -45,9 +45,9 @@ describe('each kind of departure is shown with what was expected, if anything wa
     const row = open.page.locator(`.sequence-view [data-record="${roots.length + 1}"].departure`);
     await row.waitFor();
     expect(await open.page.locator('.verdict-bar .verdict').innerText()).toMatch(
-      /1 message departs from the sequence diagrams/,
+      /1 message deviates from the sequence diagrams/,
     );
-    expect(await row.getAttribute('aria-label')).toMatch(/departs from the contract/);
+    expect(await row.getAttribute('aria-label')).toMatch(/deviates from a sequence diagram/);
     expect(await open.page.locator('.sequence-expected').first().innerText()).toMatch(says);
     await open.close();
   });
@@ -74,11 +74,11 @@ test('eleven tries are one try, nine more that can be opened, and the first', as
   const { page } = open;
   await opened(page);
   const causes = page.locator('[data-part="causes"]');
-  await shown(() => causes.innerText()).toMatch(/9 × the same before it: SIGKILL while initializing/);
+  await shown(() => causes.innerText()).toMatch(/9 × the same before: SIGKILL while initializing/);
   expect(await causes.locator('.record-link').count()).toBeLessThan(12);
-  await causes.getByText(/9 × the same before it/).click();
+  await causes.getByText(/9 × the same before/).click();
   await shown(() => causes.locator('.record-link[data-record="7"]').count()).toBe(1);
-  expect(await causes.getByText(/^try \d+ of 10$/).count()).toBe(9);
+  expect(await causes.getByText(/^attempt \d+ of 10$/).count()).toBe(9);
   await open.close();
 });
 
@@ -95,7 +95,7 @@ test('at the end of a program the chart of the actor that ended last is there, n
       { machines: [chart] },
     ),
   ]);
-  await shown(() => open.page.locator('.chart-pane').innerText()).toContain('has ended, last in over');
+  await shown(() => open.page.locator('.chart-pane').innerText()).toContain('ended; last state: over');
   expect(await open.page.locator('.chart-pane .state').count()).toBeGreaterThan(3);
   await open.close();
 });
@@ -111,7 +111,7 @@ test('a gap is told as `check` tells it, with the way there', async () => {
   await opened(open.page);
   const banner = open.page.locator('[data-gaps]');
   await shown(() => banner.innerText()).toMatch(/38 records are missing before record 40/);
-  await banner.getByRole('button', { name: 'Go there' }).click();
+  await banner.getByRole('button', { name: 'Go to gap' }).click();
   await shown(() => seqShown(open.page)).toBe(40);
   await open.close();
 });
@@ -220,13 +220,13 @@ test('one sentence on top says what the place comes to; it leads to its root cau
   const { page } = open;
   await opened(page);
   const bar = page.locator('.verdict-bar');
-  await bar.getByRole('button', { name: 'Verdict before' }).click();
-  await bar.getByText('2 bad').click();
+  await bar.getByRole('button', { name: 'Previous finding' }).click();
+  await bar.getByText('2 problems').click();
   await bar
     .getByRole('listitem')
     .getByRole('button', { name: /epoch 1 replaced epoch 0/ })
     .click();
-  await shown(() => bar.locator('.verdict').innerText()).toMatch(/tls\.crt changed; 0 s without a serving Envoy/);
+  await shown(() => bar.locator('.verdict').innerText()).toMatch(/with no downtime: tls\.crt changed/);
   expect(await bar.locator('.spent').innerText()).toMatch(/^1\.2 s: 538 ms epoch-1\/probe/);
   expect(await page.locator('.range-text').innerText()).toMatch(/records \d+–\d+, 1\.2 s/);
   await takePicture('debugger-verdict', page);

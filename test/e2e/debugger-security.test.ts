@@ -183,12 +183,12 @@ describe('a link that a colleague wrote down', () => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${new URL(server.address).origin}/#source=0&record=1`);
-    await shown(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
+    await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     expect(await page.locator('[data-actor]').count()).toBe(0);
     // Nor one that was let in by another server, which had this port before.
     await page.evaluate(() => localStorage.setItem('chartpilot.path', 'A'.repeat(32)));
     await page.reload();
-    await shown(() => page.locator('.banner').innerText()).toMatch(/has not been let in: open the address/);
+    await shown(() => page.locator('.banner').innerText()).toMatch(/has no access: open the address/);
     await context.close();
   });
 

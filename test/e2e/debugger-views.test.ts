@@ -35,9 +35,9 @@ const screens = [
 const press = (name: string) => (page: Page) => page.getByRole('button', { name }).click();
 const views: readonly (readonly [string, (page: Page) => Promise<void>])[] = [
   ['page', async () => {}],
-  ['chart', press('Make the chart large')],
-  ['sequence', press('Make the sequence large')],
-  ['story', press('Whole story')],
+  ['chart', press('Maximize chart')],
+  ['sequence', press('Maximize sequence')],
+  ['story', press('Causal chain')],
 ];
 
 // All of them at length (CHARTPILOT_TESTS=full): labels that are cut are looked for by the tests of the layout in each run.

@@ -41,7 +41,7 @@ beforeAll(async () => {
   await mesh.apply({ 'a.yaml': base, 'b.yaml': all(destinationRule(host, { subsets: [v1] }), routesTo('v1')) });
   const trafficPolicy = { tls: { mode: 'MUTUAL', credentialName: 'missing' } };
   const v2 = { name: 'v2', labels: { version: 'cart' }, trafficPolicy };
-  mesh.write('b.yaml', all(destinationRule(host, { subsets: [v1, v2] }), routesTo('v2')));
+  mesh.write('b.yaml', all(destinationRule(host, { subsets: [v2] }), routesTo('v2')));
   env = {
     ...process.env,
     PATH: `${join(packageRoot(), 'bin')}:${process.env.PATH}`,
@@ -53,7 +53,7 @@ beforeAll(async () => {
 
 afterAll(() => mesh?.stop());
 
-const waiting = /clusters that it cannot use yet: outbound\|80\|v2\|cart\.shop\.test/;
+const waiting = /clusters that are not warmed yet: outbound\|80\|v2\|cart\.shop\.test/;
 
 test('proxyz, explain and metrics show which cluster the routes of a proxy wait for', async () => {
   await eventually('proxyz shows what waits', async () => waiting.test(await run('proxyz')));
@@ -61,5 +61,13 @@ test('proxyz, explain and metrics show which cluster the routes of a proxy wait 
   expect(await run('explain')).toMatch(
     new RegExp(`^pending +route.v3.RouteConfiguration: waits for ${waiting.source}$`, 'm'),
   );
+  expect(await run('explain')).toMatch(
+    /^kept +outbound\|80\|v1\|cart\.shop\.test: not configured, kept while route\.v3\.RouteConfiguration \S+ names it$/m,
+  );
+  expect(await run('explain')).toMatch(
+    /^warming +outbound\|80\|v2\|cart\.shop\.test: usable when the proxy acknowledges/m,
+  );
+  expect(await run('proxyz')).toContain('"kind":"held"');
+  expect((await run('metrics')).split('\n')).toContain('pilot_xds_kept_clusters{reason="named"} 1');
   expect((await run('metrics')).split('\n')).toContain('pilot_xds_waiting_for_clusters 1');
 });

@@ -117,19 +117,19 @@ test('one of another hot restart version is refused before anything changes, and
   pointTo(script('incompatible', says));
   await eventually(
     'it is refused',
-    () => said(loggedLine('binary.rejected', { reason: /hot restart version is 11\.112/ })) > 0,
+    () => said(loggedLine('binary.rejected', { reason: /hot restart version 11\.112, running Envoy has/ })) > 0,
   );
   pointTo('/bin/true');
   await eventually(
     'it is refused',
-    () => said(loggedLine('binary.rejected', { reason: /does not say which Envoy it is/ })) > 0,
+    () => said(loggedLine('binary.rejected', { reason: /--version printed no Envoy version/ })) > 0,
   );
   pointTo(
     script('refusing', 'for word in "$@"; do [ "$word" = validate ] && { echo no such filter >&2; exit 1; }; done'),
   );
   await eventually(
     'it is refused',
-    () => said(loggedLine('binary.rejected', { reason: /refuses the bootstrap: no such filter/ })) > 0,
+    () => said(loggedLine('binary.rejected', { reason: /rejects the bootstrap: no such filter/ })) > 0,
   );
   expect(mesh.envoysOf(mesh.gateway!)).toEqual([before]);
   const metrics = await (await fetch(statusUrl('/metrics'))).text();

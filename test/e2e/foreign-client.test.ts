@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
-import { issueToken, localTokenKey } from '../../src/discovery/authentication/local-tokens.ts';
+import { issueToken, localTokenKey } from '../../src/discovery/xds/access/local-tokens.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
 import { CertificateCaller } from '../harness/certificate-caller.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';

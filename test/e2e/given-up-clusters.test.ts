@@ -1,10 +1,11 @@
 /** A cluster whose certificate never comes is given up at a real Envoy; the changes after it are applied as usual. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { eventually } from '../harness/eventually.ts';
+import { awaitsSecret } from './features/harness/awaits-secret.ts';
 import type { HttpBackend } from './features/harness/backends.ts';
 import { FeatureMesh } from './features/harness/feature-mesh.ts';
 import { all } from './features/harness/gateway-objects.ts';
-import { destinationRule, gateway, object, serviceEntry, virtualService } from './features/harness/objects.ts';
+import { destinationRule, gateway, serviceEntry, virtualService } from './features/harness/objects.ts';
 import { sendRequest } from './features/harness/requests.ts';
 
 const proxies = ['sotw', 'delta'] as const;
@@ -54,36 +55,6 @@ function shop(host: string, subset: string): string {
     }),
   );
 }
-
-/** The cluster waits without a time limit for a secret that does not exist. */
-const awaitsSecret = (cluster: string): string =>
-  object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'secret', {
-    configPatches: [
-      {
-        applyTo: 'CLUSTER',
-        match: { context: 'GATEWAY', cluster: { name: cluster } },
-        patch: {
-          operation: 'MERGE',
-          value: {
-            transport_socket: {
-              name: 'envoy.transport_sockets.tls',
-              typed_config: {
-                '@type': 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.UpstreamTlsContext',
-                common_tls_context: {
-                  tls_certificate_sds_secret_configs: [
-                    {
-                      name: 'kubernetes://missing',
-                      sds_config: { ads: {}, resource_api_version: 'V3', initial_fetch_timeout: '0s' },
-                    },
-                  ],
-                },
-              },
-            },
-          },
-        },
-      },
-    ],
-  });
 
 const subsetOf = async (proxy: (typeof proxies)[number], host: string): Promise<unknown> =>
   (await sendRequest({ port: ports[proxy], host, patienceMs: 0 })).headers['x-subset'];

@@ -239,7 +239,9 @@ test('G4, run again: left as it is; with other flags refused, or replaced where 
   const others = [...g4, '-o', '25'];
   expect(await agent(pod, others)).toMatchObject({
     exitCode: 255,
-    stderr: expect.stringMatching(/rules of other flags are present\n.*--reconcile/),
+    stderr: expect.stringMatching(
+      /rules of a previous run with other flags are present \[IPTABLES_FAILED\]\n.*--reconcile/,
+    ),
   });
   expect(await agent(pod, [...g4, '--force-apply'])).toMatchObject({ exitCode: 255 });
   expect(await stateOf(pod)).toBe(first);
@@ -357,17 +359,17 @@ describe('what cannot be done is said', () => {
     const { pod } = network;
     expect(await agent(pod, [], { uid: 65534 })).toMatchObject({
       exitCode: 255,
-      stderr: expect.stringMatching(/NET_ADMIN is needed, .*uid 65534.*\n.*as root/),
+      stderr: expect.stringMatching(/NET_ADMIN is missing \(uid 65534\).*\n.*as root/),
     });
     expect(await agent(pod, ['--dry-run'], { uid: 65534 })).toMatchObject({ exitCode: 0 });
     expect(await agent(pod, [], { env: { PATH: '/nowhere' } })).toMatchObject({
       exitCode: 255,
-      stderr: expect.stringMatching(/there is no iptables-save in PATH\n.*apt-get install iptables/),
+      stderr: expect.stringMatching(/iptables-save not found in PATH.*\n.*apt-get install iptables/),
     });
     await redirect(pod);
     expect(await agent(pod, ['--force-apply'])).toMatchObject({
       exitCode: 255,
-      stderr: expect.stringMatching(/iptables-restore --noflush \S+: exit code \d+: .*\n.*istio-clean-iptables/s),
+      stderr: expect.stringMatching(/iptables-restore --noflush: exit code \d+: .*\n.*istio-clean-iptables/s),
     });
   });
 

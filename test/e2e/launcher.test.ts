@@ -16,7 +16,7 @@ function launched(
   const folder = temporaryFolder();
   onTestFinished(() => folder[Symbol.dispose]());
   const bin = join(folder.path, 'bin');
-  for (const name of ['bin', 'dist', 'agents']) mkdirSync(join(folder.path, name));
+  for (const name of ['bin', 'dist']) mkdirSync(join(folder.path, name));
   const launcher = readFileSync(join(packageRoot(), 'bin/pilot-agent'), 'utf8');
   const slow = launcher
     .replace(/^newcomer_limit=\d+$/m, `newcomer_limit=${newcomerLimit}`)
@@ -24,20 +24,20 @@ function launched(
     // In the moment in which the first agent has a process, and the launcher does not know its number yet.
     .replace(/^ +CHARTPILOT_LAUNCHER=.* &$/m, (start) =>
       signalAtStart === '' ? start : `${start}\n  [ "$signalled" ] || { signalled=1; kill -s ${signalAtStart} $$; }`,
-    );
+    )
+    // Of two agents that start at the same time, the second may run first.
+    .replace(/^ +(?=CHARTPILOT_LAUNCHER=)/m, '  turn=$((turn + 1))\n  TURN=$turn ');
   writeFileSync(join(bin, 'pilot-agent'), slow);
   writeFileSync(join(bin, 'find-node.sh'), 'node=$root/bin/agent\n');
   writeFileSync(join(folder.path, 'dist/pilot-agent.mjs'), '');
-  // The first that can be made is the next one's turn. It hears signals as an agent does, or `listens` would wait.
+  // Without handlers of signals, `listens` of the launcher would wait.
   writeFileSync(
     join(bin, 'agent'),
     `#!/bin/sh
-turn=1
-while ! mkdir "$FOLDER/agents/$turn" 2>/dev/null; do turn=$((turn + 1)); done
 trap : HUP USR1
 trap 'exit 0' TERM
-[ -f "$FOLDER/agent-$turn" ] || exit 0
-. "$FOLDER/agent-$turn"
+[ -f "$FOLDER/agent-$TURN" ] || exit 0
+. "$FOLDER/agent-$TURN"
 `,
   );
   for (const name of ['pilot-agent', 'agent']) chmodSync(join(bin, name), 0o755);

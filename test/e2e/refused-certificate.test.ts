@@ -37,7 +37,7 @@ test('an Envoy that starts without its TLS listener is not ready, says why, and 
   const gateway = mesh.startGateway();
   // What it was not refused it serves.
   await mesh.waitForAnswer(mesh.httpTarget);
-  await eventually('it says why', () => gateway.program.output().includes('LIVE without 1 refused listeners'));
+  await eventually('it says why', () => gateway.program.output().includes('LIVE, but Envoy rejected 1 listener'));
   expect(gateway.program.output()).toContain('only RSA certificates with 2048-bit or larger keys are supported');
   expect(await readiness()).toBe(503);
   const serial = mesh.renewCertificate();

@@ -107,7 +107,7 @@ test('on one axis, each push leads to the Envoy it is for, and its answer back; 
   expect(answers.length - toldOf('xds.answer').length).toBeLessThan(3);
   expect(answers.length).toBeGreaterThan(8);
   // Messages both ways in milliseconds: the gateway's clock is known to them.
-  const [, plusMinus] = /^gateway: .*\(± (\d+) ms, by \d\d+ messages\)$/m.exec(output) ?? [];
+  const [, plusMinus] = /^gateway: .*\(± (\d+) ms, from \d\d+ messages\)$/m.exec(output) ?? [];
   expect(Number(plusMinus)).toBeLessThan(100);
   // Connections that come have their first pushes without an order.
   const ofWeights = toldOf('push.order').flatMap(({ seq: orderedAt, to }) => {

@@ -160,8 +160,9 @@ test('an admin interface that refuses to drain does not keep the agent from endi
   const envoy = await control.epoch(0);
   await envoy.order({ order: 'admin', behaviour: 'fails' });
   expect(await agent.program.stop()).toEqual({ code: 0, signal: null });
-  const failed = { actor: 'epoch-0/drain', reason: /POST .* with 500/ };
-  expect(linesOf(agent.program.lines, 'actor.failed', failed)).toHaveLength(1);
+  const failed = { actor: 'epoch-0', reason: /POST .*: status 500/ };
+  expect(linesOf(agent.program.lines, 'epoch.drain-failed', failed)).toHaveLength(1);
+  expect(linesOf(agent.program.lines, 'actor.failed')).toEqual([]);
   expect(envoy.signals()).toEqual(['SIGTERM']);
 });
 

@@ -214,7 +214,7 @@ describe('the stream of a live agent', () => {
     expect(external, 'this host has no address but loopback: nothing can be shown').toBeDefined();
     const headers = { authorization, host: `localhost:${port}` };
     const [status, text] = await answerTo(port, headers, { host: external! });
-    expect([status, text]).toEqual([403, expect.stringContaining('only from this host')]);
+    expect([status, text]).toEqual([403, expect.stringContaining('from this host only, at a loopback address')]);
     // The port is open there: for readiness.
     expect((await answerTo(port, {}, { host: external!, path: '/healthz/ready' }))[0]).toBe(200);
   });

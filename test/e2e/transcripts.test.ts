@@ -1,9 +1,11 @@
-/** What a mesh logs while nothing is wrong: no warning, and the lines that were reviewed (test/transcripts). */
+/** What a mesh logs: no warning while nothing is wrong, one error for each bad file, and the lines that were reviewed (test/transcripts). */
 
+import { rmSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { replaceFiles } from '../certs/certificate-directory.ts';
 import { eventually } from '../harness/eventually.ts';
-import { loggedLine } from '../harness/logged-line.ts';
-import { type ContainedSidecar, Mesh } from '../harness/mesh.ts';
+import { linesOf, loggedLine } from '../harness/logged-line.ts';
+import { type AgentProgram, type ContainedSidecar, Mesh } from '../harness/mesh.ts';
 import type { Program } from '../harness/program.ts';
 import { expectTranscript, type Said, troubles } from '../harness/transcript.ts';
 
@@ -22,14 +24,16 @@ beforeAll(async () => {
 afterAll(() => mesh?.stop());
 
 /** What has been logged since the last scene ended. */
-function saidSince(): Said[] {
-  const programs = { 'control plane': mesh.discovery!, gateway: mesh.gateway!, sidecar };
+function saidSince(others: Readonly<Record<string, AgentProgram>> = {}): Said[] {
+  const programs = { 'control plane': mesh.discovery!, gateway: mesh.gateway!, sidecar, ...others };
   return Object.entries(programs).map(([name, { program }]) => {
-    const lines = program.lines.slice(seen.get(program) ?? 0);
+    const lines = linesSince(program);
     seen.set(program, program.lines.length);
     return { program: name, lines };
   });
 }
+
+const linesSince = (program: Program): string[] => program.lines.slice(seen.get(program) ?? 0);
 
 /** @param shell what the shell of the launcher says itself of a child that is killed */
 function expectHealthy(scene: string, shell: readonly string[] = []): void {
@@ -39,8 +43,7 @@ function expectHealthy(scene: string, shell: readonly string[] = []): void {
 }
 
 /** Whether a program has logged it in this scene. */
-const logged = (program: Program, message: RegExp): boolean =>
-  program.lines.slice(seen.get(program) ?? 0).some((line) => message.test(line));
+const logged = (program: Program, message: RegExp): boolean => linesSince(program).some((line) => message.test(line));
 
 test('a start logs no warning', async () => {
   await Promise.all([mesh.startSamples(), mesh.startDiscovery(['--log_as_json'])]);
@@ -55,17 +58,70 @@ test('a start logs no warning', async () => {
   expectHealthy('start');
 });
 
-test('a hot restart logs no warning', async () => {
+/** Renews the watched files, and waits until the epoch with the new certificate has replaced its parent. */
+async function renewWatchedFiles(epoch: number): Promise<void> {
   const gateway = mesh.gateway!;
   mesh.renewCertificate();
   await eventually('the next epoch serves', () =>
-    logged(gateway.program, loggedLine('restart.ended.live', { epoch: 'epoch-1' })),
+    logged(gateway.program, loggedLine('restart.ended.live', { epoch: `epoch-${epoch}` })),
   );
   await eventually('its parent has ended', () => mesh.envoysOf(gateway).length === 1);
   await eventually('its end is logged', () =>
-    logged(gateway.program, loggedLine('state.changed', { actor: 'epoch-0', to: 'exited' })),
+    logged(gateway.program, loggedLine('state.changed', { actor: `epoch-${epoch - 1}`, to: 'exited' })),
   );
+}
+
+test('a hot restart logs no warning', async () => {
+  await renewWatchedFiles(1);
   expectHealthy('hot-restart');
+});
+
+test('the rotation of a certificate in watched files and of an identity logs no warning', async () => {
+  const env = { SECRET_TTL: '60s', SECRET_GRACE_PERIOD_RATIO: '0.95', SECRET_GRACE_PERIOD_RATIO_JITTER: '0.005' };
+  const workload = await mesh.startExtraAgent([], env);
+  await mesh.waitForAgent(workload);
+  const identities = (): number => linesOf(linesSince(workload.program), 'secret.obtained', { name: 'default' }).length;
+  await eventually('it has an identity', () => identities() > 0);
+  saidSince({ workload });
+  await renewWatchedFiles(2);
+  await eventually('its identity is renewed', () => identities() > 0);
+  const said = saidSince({ workload });
+  await workload.program.stop();
+  saidSince();
+  expect(troubles(said)).toEqual([]);
+  expectTranscript('certificate-rotation', said);
+});
+
+/** Events of the warnings and errors of a program in this scene. */
+const troubleEvents = (program: Program): string[] =>
+  troubles([{ program: '', lines: linesSince(program) }]).map((line) => JSON.parse(line.slice(2)).event);
+
+test('a bad object and a bad certificate file are one error each, and their repair is logged', async () => {
+  const [controlPlane, gateway] = [mesh.discovery!.program, mesh.gateway!.program];
+  const good = mesh.directory.read('routes.yaml');
+  mesh.directory.edit('routes.yaml', (text) => text.replace('weight: 10', 'weight: ten'));
+  await eventually('the object is rejected', () => logged(controlPlane, loggedLine('object.rejected')));
+  mesh.directory.write('routes.yaml', good);
+  await eventually('the object is valid again', () => logged(controlPlane, loggedLine('config.recovered')));
+  replaceFiles(mesh.certificates.directory, { 'tls.crt': 'garbage' });
+  await eventually('the certificate is rejected', () => logged(gateway, loggedLine('config.rejected')));
+  rmSync(mesh.certificates.directory, { recursive: true });
+  await renewWatchedFiles(3);
+  expect(troubleEvents(controlPlane)).toEqual(['object.rejected']);
+  // The secret is what Envoy is sent, the files are what it was started with.
+  expect(linesOf(linesSince(gateway), 'config.rejected')).toHaveLength(1);
+  expect(new Set(troubleEvents(gateway))).toEqual(new Set(['secret.lacking', 'config.rejected']));
+  expectTranscript('bad-files', saidSince());
+});
+
+test('a bootstrap override that Envoy rejects is one message, and ends its agent', async () => {
+  mesh.directory.write('override.txt', 'admin:\n  profile_pathh: x\n');
+  const env = { ISTIO_BOOTSTRAP_OVERRIDE: mesh.directory.file('override.txt') };
+  const workload = await mesh.startExtraAgent([], env);
+  expect(await workload.program.exited, workload.program.lines.join('\n')).toMatchObject({ code: 255 });
+  const said = saidSince({ workload }).filter(({ program }) => program === 'workload');
+  expect(troubles(said).filter((line) => line.includes('override'))).toHaveLength(1);
+  expectTranscript('rejected-override', said);
 });
 
 const agents = (): number[] => sidecar.container.agents();

@@ -4,7 +4,16 @@
  */
 
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, linkSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { SaidFlags } from '../../src/iptables/flags.ts';
@@ -122,7 +131,7 @@ describe('an agent whose connections would be redirected to itself refuses to st
     expect(await Promise.race([program.exited, started])).toEqual({ code: 255, signal: null });
     expect(program.output()).toContain(
       'connections of this agent would be redirected to itself: rules of this network namespace redirect connections ' +
-        `of uid ${uid}, gid ${gid}; excluded are ${excluded}\n  → Run the agent as the user and group`,
+        `of uid ${uid}, gid ${gid}; excluded are ${excluded} [REDIRECTION_LOOP]\n  → Run the agent as the user and group`,
     );
     expect(linesOf(program.lines, 'agent.runsAsRoot')).toEqual([]);
     expect(program.output()).not.toMatch(/^ +at /m);
@@ -194,6 +203,9 @@ test('files and settings are written as the agent of the unit reads them', () =>
   for (const file of ['var/run/secrets/tokens/istio-token', 'var/run/secrets/istio/root-cert.pem']) {
     expect(existsSync(join(folder, file)), file).toBe(true);
   }
+  // The agent adds the folders of its sockets beside them.
+  const folders = ['', 'var', 'var/run', 'var/run/secrets'].map((name) => join(folder, name));
+  expect(folders.map((name) => statSync(name).uid)).toEqual(folders.map(() => 1337));
   const file = join(root, setting('EnvironmentFile').replace(/^-/, ''));
   const config = /^PROXY_CONFIG=(.*)$/m.exec(readFileSync(file, 'utf8'))?.[1];
   expect(JSON.parse(config!)).toEqual({ discoveryAddress: 'istiod.istio-system.svc:15012' });

@@ -25,7 +25,9 @@ export function differencesOf({ chain, virtualHost, route, targets, outcome }: E
   const compare = (what: string, ours: string, theirs: string): void => {
     if (theirs !== '' && ours !== theirs) found.push(`${what}: explain reports ${ours || 'none'}, Envoy ${theirs}`);
   };
-  if (textOf(logged, 'chain') !== (chain?.name ?? ''))
+  // A listener filter that is not decided comes before the choice of a filter chain.
+  const isChainKnown = chain !== undefined || outcome.kind !== 'not decided';
+  if (isChainKnown && textOf(logged, 'chain') !== (chain?.name ?? ''))
     found.push(`filter chain: explain reports ${chain?.name}, Envoy ${textOf(logged, 'chain')}`);
   compare('virtual host', virtualHost?.name ?? '', textOf(logged, 'virtual_host'));
   compare('route', route?.name ?? '', textOf(logged, 'route'));
@@ -45,6 +47,9 @@ function agreesWith(outcome: Outcome, logged: Logged): boolean {
     case 'not decided':
     case 'other':
       return true;
+    // No Envoy has it.
+    case 'accepted':
+      return false;
     case 'forwarded':
       return isHttp
         ? isFromUpstream(logged)

@@ -7,6 +7,7 @@ import type { HttpQuestion, Question } from '../../src/networking/explain/questi
 import type { Draw } from '../random-config/draw.ts';
 import { chainsOf } from './configuration.ts';
 import { clientAddresses } from './namespace.ts';
+import { unusual } from './unusual-requests.ts';
 import type { HeaderWord, Words } from './words.ts';
 
 /** Signs the tokens that clients send. */
@@ -57,6 +58,9 @@ const otherPort = 7_777;
 /** Addresses of services in the golden cases, and one that no service has. */
 const otherAddresses = ['10.1.0.1', '10.1.0.2', '10.2.0.7', '10.99.0.1'];
 
+/** Of requests. */
+const unusualShare = 0.3;
+
 export function drawQuestion(context: DrawContext): Question {
   const { draw } = context;
   const places = placesOf(context);
@@ -70,7 +74,8 @@ export function drawQuestion(context: DrawContext): Question {
       transportSocket !== undefined || filterChainMatch?.transportProtocol === 'tls',
   );
   const tls = draw.chance(hasTls ? 0.6 : 0.03) ? drawTls(context, names) : undefined;
-  const http = draw.chance(0.85) ? drawHttp(context, tls?.alpn.includes('h2') ?? draw.chance(0.1)) : undefined;
+  const usual = draw.chance(0.85) ? drawHttp(context, tls?.alpn.includes('h2') ?? draw.chance(0.1)) : undefined;
+  const http = usual && draw.chance(unusualShare) ? unusual(usual, draw) : usual;
   return {
     direction: inbound ? 'inbound' : 'outbound',
     destination: { address, port },

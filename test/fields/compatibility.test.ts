@@ -1,4 +1,4 @@
-/** The rows of docs/compatibility.md about fields are made of the marks in the decoders. */
+/** The rows of docs/compatibility.md about fields are generated from the marks in the decoders. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -13,9 +13,12 @@ const file = join(packageRoot(), 'docs/compatibility.md');
 const begin = '<!-- fields: begin -->\n';
 const end = '<!-- fields: end -->\n';
 
-const introduction = `| kind or field | | |
+const introduction = `| kind or field | status | remarks |
 |---|---|---|
 `;
+
+/** A DestinationRule has the same policy for the host, its subsets, and ports of both. */
+const policyOfPart = /^(subsets\[\]\.)?trafficPolicy\.(portLevelSettings\[\]\.)?/;
 
 /** Two groups have a kind of one name. */
 const writtenNames: Readonly<Record<string, string>> = { KubernetesGateway: 'Gateway (Gateway API)' };
@@ -24,11 +27,16 @@ function rowsOf({ name: known, decoder }: Subject): string {
   const name = writtenNames[known] ?? known;
   const fields = fieldsWithin(decoder);
   const outer = fields.filter(({ path }) => !path.includes('.') && !isWithoutEffect(path, fields));
-  const marked = fields.flatMap((field) => rowOf(name, field) ?? []);
+  const marked = rowsOfMarked(name, fields);
   const count = fields.filter(
     ({ isLeaf, effect }) => isLeaf && (effect === undefined || effect.type.startsWith('some')),
   );
-  const used = count.length === 0 ? 'no field is used' : `${count.length} fields are used`;
+  const used =
+    count.length === 0
+      ? 'no field is used'
+      : count.length === 1
+        ? '1 field is used'
+        : `${count.length} fields are used`;
   return [
     `| **${name}**: ${outer.map(({ path }) => code(path)).join(', ') || 'none'} | ${count.length === 0 ? 'no' : 'done'} | ${used} |`,
     ...marked,
@@ -39,10 +47,10 @@ function rowsOf({ name: known, decoder }: Subject): string {
 function rowsOfMetadata(what: string, keys: Readonly<Record<string, MetadataKey>>): readonly string[] {
   const groups = Map.groupBy(Object.entries(keys), ([, { readOn = [], reason, ofAnotherProgram }]) =>
     ofAnotherProgram
-      ? 'no | belongs to another program: no warning'
+      ? 'no | no warning: belongs to another program'
       : readOn.length > 0
-        ? `done | of ${readOn.map((kind) => writtenNames[kind] ?? kind).join(', ')}; on another kind a warning`
-        : `no | a warning: ${reason}`,
+        ? `done | on ${readOn.map((kind) => writtenNames[kind] ?? kind).join(', ')}; warning on other kinds`
+        : `no | warning: ${reason}`,
   );
   return [...groups].map(
     ([about, entries]) => `| ${what} ${entries.map(([key]) => code(key)).join(', ')} | ${about} |`,
@@ -53,16 +61,26 @@ function isWithoutEffect(path: string, fields: readonly SchemaField[]): boolean 
   return fields.some((field) => field.path === path && field.effect?.type === 'none');
 }
 
-function rowOf(kind: string, { path, effect }: SchemaField): string | undefined {
-  if (effect === undefined) return undefined;
+/** Fields with the same remark have one row. */
+function rowsOfMarked(kind: string, fields: readonly SchemaField[]): readonly string[] {
+  const marked = fields.flatMap(({ path, effect }) =>
+    effect === undefined ? [] : [{ path, remark: remarkOf(effect) }],
+  );
+  const groups = Map.groupBy(marked, ({ remark }) => remark);
+  return [...groups].map(([remark, of]) => {
+    const paths = new Set(of.map(({ path }) => path.replace(policyOfPart, 'trafficPolicy.')));
+    return `| ${kind} ${[...paths].map(code).join(', ')} | ${remark} |`;
+  });
+}
+
+function remarkOf({ type, reason }: NonNullable<SchemaField['effect']>): string {
   const about = {
-    none: ['no', 'a warning'],
-    'some values': ['other', 'a warning for some values'],
-    'some objects': ['other', 'a warning beside some values of other fields'],
-    refused: ['no', 'refused'],
+    none: 'no | warning',
+    'some values': 'other | warning for some values',
+    'some objects': 'other | warning with some values of other fields',
+    refused: 'no | rejected',
   } as const;
-  const [status, what] = about[effect.type];
-  return `| ${kind} ${code(path)} | ${status} | ${what}: ${effect.reason.replaceAll('|', '\\|')} |`;
+  return `${about[type]}: ${reason.replaceAll('|', '\\|')}`;
 }
 
 function code(text: string): string {

@@ -126,6 +126,15 @@ export class Effects {
     return undefined;
   }
 
+  /** Other values of a field that are accepted where it is, but `false` for a switch. */
+  acceptedOthers({ path, decoder }: SchemaField, occurrences: readonly Occurrence[]): readonly unknown[] {
+    return occurrences.flatMap(({ specimen, place }) =>
+      otherValues(decoder, valueAt(specimen.value, place), path).filter(
+        (other) => other !== false && specimen.isValid(withValueAt(specimen.value, place, other)),
+      ),
+    );
+  }
+
   /** Whether objects with a field are refused, tried beside other fields of the same part of an object. */
   isRefused({ path }: SchemaField, siblings: readonly Occurrence[]): boolean {
     const name = path.slice(path.lastIndexOf('.') + 1);

@@ -8,8 +8,9 @@ import { describe, expect, it } from 'vitest';
 import { text } from '../../src/model/fields/decode.ts';
 import { describedAs, type FieldDescription } from '../../src/model/fields/description.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
+import { Draw } from '../random-config/draw.ts';
 import { Effects, leavesOf, type Subject, subjectOfKind } from './effects.ts';
-import { parentOf, type SchemaField, shapeOf } from './schema-fields.ts';
+import { addPlaces, parentOf, type SchemaField, shapeOf, withValueAt } from './schema-fields.ts';
 import { subjects } from './subjects.ts';
 import { unobserved } from './unobserved.ts';
 import { readWorlds } from './world.ts';
@@ -73,6 +74,43 @@ describe('the walk finds', () => {
     ]);
   });
 
+  // Drawn once from each kind's optional fields; a fixed seed, so that a failure can be repeated.
+  const draw = new Draw(36);
+  const droppable = subjects.flatMap((one) => {
+    const leaves = leavesOf(one).filter(
+      (field) => field.effect === undefined && exceptionOf(`${one.name} ${field.path}`) === undefined,
+    );
+    const places = effects.placesOf(one);
+    const optional = leaves.filter(({ path }) => {
+      const [first] = places.get(path) ?? [];
+      return first?.specimen.isValid(withoutField(one, path)(first.specimen.value)) === true;
+    });
+    return optional.length === 0 ? [] : [{ one, field: draw.pick(optional) }];
+  });
+
+  function withoutField({ decoder }: Subject, path: string): (value: unknown) => unknown {
+    return (value) => {
+      const found = new Map<string, (readonly (string | number)[])[]>();
+      addPlaces(decoder, value, found as Parameters<typeof addPlaces>[2]);
+      return (found.get(path) ?? []).reduce((changed, place) => withValueAt(changed, place, undefined), value);
+    };
+  }
+
+  it.each(droppable.map(({ one, field }) => [`${one.name} ${field.path}`, one, field] as const))(
+    'that nothing reads %s any more',
+    (name, one, field) => {
+      const drop = withoutField(one, field.path);
+      const blind: Subject = {
+        ...one,
+        specimensIn: (world) =>
+          one
+            .specimensIn(world)
+            .map((specimen) => ({ ...specimen, worldWith: (value) => specimen.worldWith(drop(value)) })),
+      };
+      expect(mistakeOf(blind, field, effects.placesOf(blind))).toContain(`${name} is accepted and changes nothing in`);
+    },
+  );
+
   it('a field that the decoder accepts and nothing reads', () => {
     const specimensIn: Subject['specimensIn'] = (world) =>
       seenAs(({ comment: _, ...read }: { comment?: unknown }) => read)(world).map((specimen) => ({
@@ -103,11 +141,27 @@ describe('exceptions', () => {
     expect(unobserved.filter(({ field }) => !fields.some((name) => field.test(name)))).toEqual([]);
   });
 
-  it.each(unobserved.flatMap(({ field, readBy }) => (readBy ? [[field.source, ...readBy] as const] : [])))(
-    '%s is read by %s',
-    (_, file, text) => {
-      const path = join(packageRoot(), file);
-      expect(existsSync(path) && readFileSync(path, 'utf8').includes(text)).toBe(true);
+  const read = unobserved.flatMap(({ field, readBy }) =>
+    Array.isArray(readBy) ? [[field.source, ...readBy] as const] : [],
+  );
+  it.each(read)('%s is read by %s', (_, file, text) => {
+    const path = join(packageRoot(), file);
+    expect(existsSync(path) && readFileSync(path, 'utf8').includes(text)).toBe(true);
+  });
+
+  const places = new Map(subjects.map((subject) => [subject.name, effects.placesOf(subject)]));
+  const named = subjects.flatMap((subject) =>
+    leavesOf(subject).map((field) => ({ name: `${subject.name} ${field.path}`, subject: subject.name, field })),
+  );
+  it.each(unobserved.map((exception) => [exception.field.source, exception] as const))(
+    '%s is needed, and its reason is true',
+    (_, { field: pattern, readBy }) => {
+      for (const { name, subject, field } of named.filter((one) => pattern.test(one.name))) {
+        const at = places.get(subject)!.get(field.path) ?? [];
+        expect(at.length === 0 && !Array.isArray(readBy) ? `${name} is in no world` : undefined).toBeUndefined();
+        expect(effects.difference(field, at)).toBeUndefined();
+        if (readBy === 'others are rejected') expect(effects.acceptedOthers(field, at)).toEqual([]);
+      }
     },
   );
 });

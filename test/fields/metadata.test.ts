@@ -28,6 +28,11 @@ const uses: readonly Use[] = (['annotations', 'labels'] as const).flatMap((part)
 /** Read by something other than the generators: what reads it, as a file and a text of it. */
 const readElsewhere: readonly { readonly use: RegExp; readonly file: string; readonly text: string }[] = [
   {
+    use: /^KubernetesGateway annotations (gateway\.istio\.io\/(name-override|service-account)|networking\.istio\.io\/service-type)$/,
+    file: 'src/injection/gateway/gateway-deployment.ts',
+    text: "'gateway.istio.io/name-override'",
+  },
+  {
     use: /^Pod annotations proxy\.istio\.io\/config/,
     file: 'src/agent/options/proxy-config-sources.ts',
     text: "podAnnotations['proxy.istio.io/config']",
@@ -46,6 +51,22 @@ const readElsewhere: readonly { readonly use: RegExp; readonly file: string; rea
     use: /^Pod annotations traffic\.sidecar\.istio\.io\/excludeInterfaces/,
     file: 'src/agent/options/proxy-options.ts',
     text: "podAnnotations['traffic.sidecar.istio.io/excludeInterfaces']",
+  },
+  {
+    use: /^Pod (annotations|labels) sidecar\.istio\.io\/inject$/,
+    file: 'src/injection/decision/decision.ts',
+    text: 'injectKey',
+  },
+  {
+    use: /^Pod annotations (inject\.istio\.io\/templates|proxy\.istio\.io\/overrides)/,
+    file: 'src/injection/inject.ts',
+    text: "'inject.istio.io/templates'",
+  },
+  {
+    // With a check of its value each; `src/injection/template` reads them.
+    use: /^Pod annotations ((traffic|readiness\.status)\.)?sidecar\.istio\.io\/|^Pod annotations (readiness\.status|prometheus)\.|^Pod annotations istio\.io\/reroute/,
+    file: 'src/injection/decision/annotations.ts',
+    text: "'traffic.sidecar.istio.io/includeInboundPorts'",
   },
   {
     use: /^WorkloadEntry annotations istio\.io\/(autoRegistrationGroup|workloadController|connectedAt|disconnectedAt)/,
@@ -116,6 +137,11 @@ describe('an annotation or label that the table says is read', () => {
     const elsewhere = readElsewhere.find((one) => one.use.test(name));
     if (elsewhere === undefined) expect(hasEffect(use)).toBe(true);
     else expect(readFileSync(join(packageRoot(), elsewhere.file), 'utf8')).toContain(elsewhere.text);
+  });
+
+  it.each(readElsewhere.map((one) => [one.use.source, one] as const))('%s needs its exception', (_, { use }) => {
+    const excepted = uses.filter((one) => use.test(nameOf(one)));
+    expect(excepted.filter((one) => hasEffect(one) === true).map(nameOf)).toEqual([]);
   });
 
   it('is named by each exception', () => {

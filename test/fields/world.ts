@@ -5,9 +5,16 @@
 import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parse, parseAllDocuments } from 'yaml';
+import { agentSettings } from '../../src/agent/agent-program.ts';
 import { agentBootstrap } from '../../src/agent/bootstrap/agent-bootstrap.ts';
 import { envoyFlags } from '../../src/agent/bootstrap/preparation.ts';
+import { findEnvoy } from '../../src/agent/envoy/envoy-binary.ts';
+import { bootstrapTemplate } from '../../src/agent/options/bootstrap-template.ts';
 import { resolveProxyOptions } from '../../src/agent/options/proxy-options.ts';
+import { rootsOfMesh } from '../../src/discovery/ca/mesh-roots.ts';
+import { configSources } from '../../src/discovery/config/sources/config-sources.ts';
+import { parseSourceAddress } from '../../src/discovery/config/xds/source-address.ts';
+import { connectionTo } from '../../src/discovery/config/xds/source-credentials.ts';
 import { selectKeySources } from '../../src/discovery/jwks/key-sources.ts';
 import { entryOf } from '../../src/discovery/registration/group-entry.ts';
 import type { WorkloadClaim } from '../../src/discovery/registration/workload-claim.ts';
@@ -17,6 +24,7 @@ import {
   trustedRootsOf,
   trustedRootsOfConfigMap,
 } from '../../src/model/kinds/kubernetes/credential.ts';
+import { ClusterLocalHosts } from '../../src/model/mesh/cluster-local-hosts.ts';
 import type { Features } from '../../src/model/mesh/features.ts';
 import { shapeOf } from '../../src/model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../src/model/push-context/push-context.ts';
@@ -117,6 +125,7 @@ export function outputOf({ proxy: node, meshConfig, features, objects }: World, 
     ...ingressesOf(configs, push),
     ...credentialsOf(configs),
     ...agentWith(meshConfig),
+    ...controlPlaneWith(push),
   ];
   return { text: [...resources, ...others].join('\n'), asked: known };
 }
@@ -161,6 +170,36 @@ function keysFetchedFor(configs: ConfigSet): readonly string[] {
   return sources.map((source) => JSON.stringify(source));
 }
 
+/** What the control plane itself does by the mesh configuration: roots, sources of configuration, hosts that stay in their cluster. */
+function controlPlaneWith({ mesh, services, domain }: PushContext): readonly string[] {
+  const fetched: string[] = [];
+  const { pools, passedOver } = rootsOfMesh(mesh, (url) => {
+    fetched.push(url);
+    return [];
+  });
+  const roots = [...pools].map(([trustDomain, all]) => [trustDomain, all.map(({ pem }) => pem)]);
+  const { sources, ignored } = configSources({ configDir: '', registries: [], cluster: [] }, mesh);
+  const connections = mesh.configSources
+    .filter(({ address }) => address.startsWith('xds:'))
+    .map(({ address, tlsSettings: tls }) =>
+      resultOf(() => connectionTo(parseSourceAddress(address), { tls, tokenFile: '', own: () => undefined })),
+    );
+  const local = new ClusterLocalHosts(mesh, domain);
+  const localHosts = services.flatMap(({ hostname }) => (local.has(hostname) ? [hostname] : []));
+  return [{ roots, passedOver, fetched }, { sources, ignored: [...ignored], connections }, localHosts].map((part) =>
+    JSON.stringify(part),
+  );
+}
+
+/** Result or error of a function that reads a file. */
+function resultOf(read: () => unknown): unknown {
+  try {
+    return read();
+  } catch (error) {
+    return String(error);
+  }
+}
+
 /** What an agent makes of the mesh's proxy configuration: the bootstrap and the command line of its Envoy, and its own settings. */
 function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
   if (defaultConfig === undefined) return [];
@@ -176,8 +215,15 @@ function agentWith({ defaultConfig }: World['meshConfig']): readonly string[] {
   const { node, ...rest } = bootstrap as { node: { metadata: Record<string, unknown> } };
   // There the configuration lies as it is written.
   const { PROXY_CONFIG: _, ...metadata } = node.metadata;
-  const { status, workloadProbe, dns } = options;
-  return [{ ...node, metadata }, rest, envoyFlags(options), { status, workloadProbe, dns }].map((part) =>
+  const { status, workloadProbe, dns, config } = options;
+  const used = [
+    resultOf(() =>
+      findEnvoy({ env: {}, home: () => '/nowhere', ...(config.binaryPath && { binaryPath: config.binaryPath }) }),
+    ),
+    resultOf(() => bootstrapTemplate(config, {})),
+    agentSettings({ binary: '/envoy', options } as Parameters<typeof agentSettings>[0]),
+  ];
+  return [{ ...node, metadata }, rest, envoyFlags(options), { status, workloadProbe, dns }, used].map((part) =>
     JSON.stringify(part),
   );
 }

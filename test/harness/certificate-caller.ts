@@ -4,7 +4,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { create, fromBinary, type JsonObject, toBinary } from '@bufbuild/protobuf';
 import { type ChannelCredentials, Client, credentials, Metadata } from '@grpc/grpc-js';
-import { issueToken, localTokenKey } from '../../src/discovery/authentication/local-tokens.ts';
+import { issueToken, localTokenKey } from '../../src/discovery/xds/access/local-tokens.ts';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../src/gen/istio/v1/auth/ca_pb.ts';
 
 /** The control plane's certificate has no address in it. */

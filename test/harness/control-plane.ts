@@ -8,9 +8,10 @@ import type { ChannelCredentials, ClientOptions } from '@grpc/grpc-js';
 import type { DiscoveryOutput } from '../../machines/discovery/discovery.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
-import type { DiscoveryProgram } from '../../src/discovery/control-plane.ts';
-import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../src/discovery/discovery-options.ts';
+import type { DiscoveryProgram } from '../../src/discovery/discovery-program.ts';
 import { runDiscovery } from '../../src/discovery/discovery-system.ts';
+import type { DiscoveryFlags } from '../../src/discovery/options/discovery-flags.ts';
+import { resolveDiscoveryOptions } from '../../src/discovery/options/discovery-options.ts';
 import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { createLogger, silentLogger } from '../../src/runtime/output/log.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -76,6 +77,7 @@ export class ControlPlane {
         grpcAddr: '127.0.0.1:0',
         httpAddr: '127.0.0.1:0',
         monitoringAddr: '',
+        httpsAddr: '',
         shutdownDuration: '2s',
         ...flags,
       },

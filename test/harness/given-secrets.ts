@@ -10,7 +10,7 @@ import type {
 } from '../../machines/agent/secrets-protocol.ts';
 import { hashesOf } from '../../src/agent/identity/root-set.ts';
 import { type IdentityOptions, identityOptions } from '../../src/agent/options/identity-options.ts';
-import { type WorkloadSecretsOptions, workloadSecrets } from '../../src/agent/secrets/workload-secrets.ts';
+import { secretsWithEffects, type WorkloadSecretsOptions } from '../../src/agent/secrets/secrets.effects.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { defaultProxyConfig } from '../../src/model/mesh/proxy-config.ts';
@@ -57,7 +57,7 @@ export function secretsOf({ env }: { env: NodeJS.ProcessEnv }): Pick<WorkloadSec
 }
 
 /** An agent that has nothing but its secrets, and an xDS proxy that says what it is told to. */
-function agentWith(secrets: ReturnType<typeof workloadSecrets>, settings: IdentityOptions['settings']) {
+function agentWith(secrets: ReturnType<typeof secretsWithEffects>, settings: IdentityOptions['settings']) {
   return setup({
     types: { events: {} as SecretsReady | SecretsFailed | { type: 'test.tell'; event: TrustBundleReceived } },
     actors: {
@@ -94,7 +94,7 @@ export async function givenSecrets(given: GivenSecrets): Promise<StartedSecrets>
 
 export function startSecrets({ identity, env, ...more }: GivenSecrets): StartedSecrets {
   const log = createLogger({ outputLevel: 'default:none', write: () => {} });
-  const logic = workloadSecrets({
+  const logic = secretsWithEffects({
     identity,
     env,
     config: defaultProxyConfig,

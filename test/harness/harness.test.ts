@@ -182,11 +182,15 @@ test('a process that was started with the mark of a test run is found for as lon
   await eventually('none is found', () => leftovers(testRun, new Set()).length === 0);
 });
 
-test('an Envoy is known by its base id and its epoch; one that only validates does not count', () => {
+test('an Envoy is known by its base id and its epoch; one that only validates or prints its version does not count', () => {
   const envoy = { pid: 7, parentPid: 1, testRun: undefined };
   const serving = { ...envoy, command: ['/opt/envoy', '-c', 'x', '--restart-epoch', '3', '--base-id', '12'] };
   const validating = { ...envoy, command: ['/opt/envoy', '--mode', 'validate', '-c', 'x'] };
-  expect(envoysAmong([serving, validating])).toEqual([{ ...serving, epoch: 3, baseId: 12 }]);
+  const printing = ['--version', '--hot-restart-version'].map((flag) => ({
+    ...envoy,
+    command: ['/opt/envoy', '--restart-epoch', '0', '--base-id', '0', flag],
+  }));
+  expect(envoysAmong([serving, validating, ...printing])).toEqual([{ ...serving, epoch: 3, baseId: 12 }]);
 });
 
 test('a probe tells how one request on a new connection ended', async () => {

@@ -1,5 +1,5 @@
 /** What runs on this host, read from /proc: seen from outside, whatever the agents believe. */
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readdirSync, readFileSync, readlinkSync, statSync } from 'node:fs';
 import { basename } from 'node:path';
 import { isSystemError } from '../../src/runtime/errors.ts';
 
@@ -90,10 +90,14 @@ function readProcess(pid: number, command: readonly string[]): HostProcess[] {
 
 const isEnvoy = (command: readonly string[]): boolean => basename(command[0] ?? '') === 'envoy';
 
-/** The Envoys among some processes; not those that only validate a configuration. */
+/** What an Envoy that serves nothing has in its command line: it validates a configuration, or prints a version. Base ID and epoch say nothing then. */
+const isAsked = (command: readonly string[]): boolean =>
+  ['validate', '--version', '--hot-restart-version'].some((word) => command.includes(word));
+
+/** The Envoys among some processes that serve, or are about to. */
 export function envoysAmong(processes: readonly HostProcess[]): EnvoyProcess[] {
   return processes
-    .filter(({ command }) => isEnvoy(command) && !command.includes('validate'))
+    .filter(({ command }) => isEnvoy(command) && !isAsked(command))
     .map((process) => ({
       ...process,
       baseId: numberAfter(process.command, '--base-id'),
@@ -118,6 +122,9 @@ export function leftovers(testRun: string, baseIds: ReadonlySet<number>): string
   const files = [...baseIds].map((baseId) => `/dev/shm/envoy_shared_memory_${baseId * 10}`);
   return [
     ...ours.map(({ pid, command }) => `process ${pid}: ${command.join(' ').slice(0, 120)}`),
-    ...files.filter((file) => existsSync(file)).map((file) => `file ${file}`),
+    ...files.flatMap((file) => {
+      const stats = statSync(file, { throwIfNoEntry: false });
+      return stats === undefined ? [] : [`file ${file}, created ${stats.birthtime.toISOString()}`];
+    }),
   ];
 }

@@ -10,7 +10,7 @@ import {
   issueToken,
   localTokenFile,
   localTokenKey,
-} from '../../src/discovery/authentication/local-tokens.ts';
+} from '../../src/discovery/xds/access/local-tokens.ts';
 
 /** Service accounts, by the name of the program that runs under them. */
 const accounts = {

@@ -250,23 +250,20 @@ export class Mesh {
   /** Starts the gateway's agent; does not wait for its Envoy. */
   startGateway(extraArgs: readonly string[] = []): AgentProgram {
     const { watchDelayMs } = { ...defaultTimes, ...this.#options };
-    this.gateway = this.#startAgent('router', 'gateway', this.#controlPorts.gateway, { istio: 'ingressgateway' }, [
+    const args = [
       ...['--watchCerts', this.certificates.directory],
       ...['--watchDelay', `${watchDelayMs}ms`],
       ...extraArgs,
-    ]);
+    ];
+    const labels = { istio: 'ingressgateway' };
+    this.gateway = this.#startAgent(['router', 'gateway', this.#controlPorts.gateway, labels, args]);
     return this.gateway;
   }
 
   /** Starts the agent of v1's sidecar; does not wait for its Envoy. */
   startSidecar(extraArgs: readonly string[] = []): AgentProgram {
-    this.sidecar = this.#startAgent(
-      'sidecar',
-      'sidecar',
-      this.#controlPorts.sidecar,
-      { app: 'sample', version: 'v1' },
-      extraArgs,
-    );
+    const labels = { app: 'sample', version: 'v1' };
+    this.sidecar = this.#startAgent(['sidecar', 'sidecar', this.#controlPorts.sidecar, labels, extraArgs]);
     return this.sidecar;
   }
 
@@ -376,9 +373,9 @@ export class Mesh {
   }
 
   /** Starts another gateway's agent, with its own ports; later arguments win. It gets the same listeners. */
-  async startExtraAgent(extraArgs: readonly string[]): Promise<AgentProgram> {
+  async startExtraAgent(extraArgs: readonly string[], env: NodeJS.ProcessEnv = {}): Promise<AgentProgram> {
     const [admin, status] = (await freePorts(2)) as [number, number];
-    return this.#startAgent('router', 'extra', { admin, status }, {}, extraArgs);
+    return this.#startAgent(['router', 'extra', { admin, status }, {}, extraArgs], env);
   }
 
   /** What is left now, beside what was started and still runs: for tests that end a program themselves. */
@@ -392,9 +389,10 @@ export class Mesh {
     return this.leftovers();
   }
 
-  #startAgent(...about: AgentCommand): AgentProgram {
-    const { surroundings, ports, args, env } = this.#agentCommand(...about);
-    const program = this.#keep(Program.start('pilot-agent', { ...surroundings, args, env }, about[1]));
+  #startAgent(command: AgentCommand, moreEnv: NodeJS.ProcessEnv = {}): AgentProgram {
+    const { surroundings, ports, args, env } = this.#agentCommand(...command);
+    const options = { ...surroundings, args, env: { ...env, ...moreEnv } };
+    const program = this.#keep(Program.start('pilot-agent', options, command[1]));
     return { program, ...ports };
   }
 

@@ -1,14 +1,14 @@
 /** Asks an agent's secret server as Envoy does, with the generated types of Envoy's API. */
 import { constants } from 'node:http2';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { GrpcConnection, whenEnded } from '../../src/agent/grpc/grpc-client.ts';
-import { FrameReader, frameOf } from '../../src/agent/grpc/grpc-frames.ts';
 import type { DataSource } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import { type Secret, SecretSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import {
   DiscoveryRequestSchema,
   DiscoveryResponseSchema,
 } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { GrpcConnection, whenEnded } from '../../src/runtime/grpc/grpc-client.ts';
+import { FrameReader, frameOf } from '../../src/runtime/grpc/grpc-frames.ts';
 import { eventually } from './eventually.ts';
 
 export const secretType = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret';

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { mistakesIn } from './slow-words.ts';
 
 const retried = (second: number, what = 'Lease'): string =>
-  `2026-11-28T08:00:0${second}Z\twarn\telections\t${what} not available, will retry  reason="no answer within 5000 ms"`;
+  `2026-11-28T08:00:0${second}Z\twarn\telections\t${what} not available, will retry  reason="no response within 5000 ms [API_TIMEOUT]"`;
 const broken =
   '2026-11-28T08:00:00Z\terror\tads\tresources not built, client keeps its last ones  reason="no such field"';
 

@@ -5,7 +5,7 @@ const slow = new RegExp(
   [
     loggedLine('kubernetes.stillUnresponsive').source,
     loggedLine('leader.lost', { reason: /no renewal was taken in time/ }).source,
-    'will retry.*(no answer|took no connection|within \\d+ ms)',
+    'will retry.*within \\d+ ms',
   ].join('|'),
 );
 /** What is tried once more does well then; what never does is a mistake, however it is told. */

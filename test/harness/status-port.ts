@@ -2,14 +2,14 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
 import { createActor, type EventObject, setup } from 'xstate';
-import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../machines/agent/protocol.ts';
+import type { EnvoyAsk, HttpOrder, ReadinessAnswer } from '../../machines/agent/status-protocol.ts';
 import type { ApplicationPorts } from '../../src/agent/admin/application-listeners.ts';
-import type { DnsNames } from '../../src/agent/dns/dns-names.ts';
 import { AgentMetrics } from '../../src/agent/status/agent-metrics.ts';
 import { ApplicationProber } from '../../src/agent/status/application-prober.ts';
 import type { ApplicationProbes } from '../../src/agent/status/application-probes.ts';
 import type { MetricsTarget } from '../../src/agent/status/merged-metrics.ts';
 import { statusServer } from '../../src/agent/status/status-server.ts';
+import type { DnsNames } from '../../src/runtime/dns/dns-names.ts';
 import { createLogger, silentLogger } from '../../src/runtime/output/log.ts';
 import { DebuggerAccess } from '../../src/runtime/trace/debugger-access.ts';
 import { readDebuggerToken } from '../../src/runtime/trace/debugger-token.ts';

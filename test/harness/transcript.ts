@@ -1,7 +1,7 @@
 /**
  * What programs log in a scene, compared with a reviewed file. A line of the file is program, level, scope, event and the names of
- * its fields, without what differs between runs; state changes and lines of Envoy have their text. `?` marks a line that depends on
- * timing and may be missing.
+ * its fields, without what differs between runs; state changes and lines of Envoy have their text, warnings and errors also what they are
+ * about and why. `?` marks a line that depends on timing and may be missing.
  */
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -60,17 +60,31 @@ const withValue: ReadonlySet<string> = new Set([
   ...['lease', 'origin', 'port', 'settings', 'stage'],
   ...['restart.how', 'restart.outcome', 'restart.reason'],
 ]);
+/** The same of warnings and errors. */
+const withValueInTrouble: ReadonlySet<string> = new Set([
+  'code',
+  'effect',
+  'errors',
+  'object',
+  'place',
+  'places',
+  'reason',
+]);
 
 function normalised(program: string, line: string): string[] {
   const entry = parsed(line);
   if (entry === undefined) return [`${program} - ${withoutValues(line)}`];
   const { level, scope, event, msg, ...rest } = entry;
   if (withText.has(event)) return [[program, level, scope, event, withoutValues(msg)].join(' ')];
+  const isTrouble = level === 'warn' || level === 'error';
+  const isShown = (key: string): boolean => withValue.has(key) || (isTrouble && withValueInTrouble.has(key));
   if (withoutFields.has(event)) return [[program, level, scope, event].join(' ')];
   const fields = Object.entries(rest as Readonly<Record<string, unknown>>)
     .filter(([key]) => key !== 'time')
-    .map(([key, value]) => (withValue.has(key) ? `${key}=${withoutValues(String(value))}` : key));
-  return [[program, level, scope, event, ...fields.sort()].join(' ')];
+    .map(([key, value]) => (isShown(key) ? `${key}=${withoutValues(String(value))}` : key));
+  return [
+    [program, level, scope, event, ...(isTrouble ? [`"${withoutValues(msg)}"`] : []), ...fields.sort()].join(' '),
+  ];
 }
 
 function parsed(line: string): LogLine | undefined {

@@ -4,12 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type AnyEventObject, fromCallback, sendTo, setup } from 'xstate';
 import type { ProbeTimes } from '../../machines/agent/xds/workload-health.machine.ts';
-import { defaultGrpcLimits, type GrpcConnectionLimits } from '../../src/agent/grpc/grpc-client.ts';
 import type { ConnectionCredentials } from '../../src/agent/identity/control-plane-credentials.ts';
 import type { UpstreamEnvironment } from '../../src/agent/xds/upstream.ts';
-import { workloadXds } from '../../src/agent/xds/workload-xds.ts';
 import { XdsActivity } from '../../src/agent/xds/xds-activity.ts';
+import { xdsProxyWithEffects } from '../../src/agent/xds/xds-proxy.effects.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { defaultGrpcLimits, type GrpcConnectionLimits } from '../../src/runtime/grpc/grpc-client.ts';
 import { silentLogger } from '../../src/runtime/output/log.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -22,6 +22,8 @@ export interface XdsProxyOptions extends Partial<Omit<UpstreamEnvironment, 'stre
   readonly bundles?: 'served' | null;
   /** When the workload is asked whether it can serve; absent: never. */
   readonly probe?: ProbeTimes;
+  /** Streams are those of gRPC without a proxy. Default false. */
+  readonly proxyless?: boolean;
   /** Why it cannot; empty: it can. */
   readonly askWorkload?: () => Promise<string>;
 }
@@ -51,6 +53,7 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
     limits,
     bundles = null,
     probe = null,
+    proxyless = false,
     ...environment
   } = options;
   const folder = mkdtempSync(join(tmpdir(), 'xds-'));
@@ -58,7 +61,7 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
   const activity = new XdsActivity();
   const records: TraceRecord[] = [];
   const told: AnyEventObject[] = [];
-  const xdsProxy = workloadXds({
+  const xdsProxy = xdsProxyWithEffects({
     discoveryAddress,
     credentials: async () => credentials,
     headers: {},
@@ -88,7 +91,12 @@ export async function startXdsProxy(discoveryAddress: string, options: XdsProxyO
     entry: 'start',
     invoke: [
       { id: 'secrets', src: 'secrets', systemId: 'secrets' },
-      { id: 'xds-proxy', src: 'xdsProxy', systemId: 'xds-proxy', input: { socket, hasSecrets: true, probe } },
+      {
+        id: 'xds-proxy',
+        src: 'xdsProxy',
+        systemId: 'xds-proxy',
+        input: { socket, hasSecrets: true, probe, proxyless },
+      },
     ],
     on: {
       '*': { actions: { type: 'note', params: ({ event }) => ({ event }) } },

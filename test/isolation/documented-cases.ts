@@ -6,8 +6,8 @@
 import type { Config } from '../../src/model/config/config.ts';
 import type { ReachCode } from '../../src/model/isolation/cross-namespace-reach.ts';
 import type { KubernetesService } from '../../src/model/kinds/kubernetes/service.ts';
-import type { ServiceEntry } from '../../src/model/kinds/service-entry.ts';
-import type { VirtualService } from '../../src/model/kinds/virtual-service.ts';
+import type { VirtualService } from '../../src/model/kinds/virtual-service/virtual-service.ts';
+import type { ServiceEntry } from '../../src/model/kinds/workloads/service-entry.ts';
 import type { Effect } from './effects.ts';
 import { tenant } from './foreign-values.ts';
 import { type IsolationSettings, victimConfigs } from './victims.ts';

@@ -2,13 +2,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fromBinary, toJson } from '@bufbuild/protobuf';
-import { bootstrapPatchesName, bootstrapType } from '../../machines/discovery/ads/ads-types.ts';
-import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
-import { typeRegistry } from '../../src/discovery/monitor/type-registry.ts';
+import { bootstrapPatchesName, bootstrapType } from '../../machines/discovery/xds/ads-types.ts';
+import { typeRegistry } from '../../src/discovery/monitor/debug/type-registry.ts';
 import type { MeshNode } from '../../src/discovery/push/mesh-resources.ts';
+import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
 import { DeltaDiscoveryResponseSchema } from '../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
-import { type Config, configKeyOf, configKeyText } from '../../src/model/config/config.ts';
+import { type Config, configKeyText } from '../../src/model/config/config.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { configSetOf } from '../../src/model/config/config-set.ts';
 import { problemText } from '../../src/model/config/problem.ts';
@@ -176,7 +176,7 @@ export class VictimMesh {
     const mesh = givenMeshConfig(this.#settings.meshConfig ?? '');
     const ingresses = translateIngresses(configSetOf([...this.configs, ...objects]), mesh, { domain: 'cluster.local' });
     const edits: Record<string, Config | undefined> = Object.fromEntries(this.#present.map((key) => [key, undefined]));
-    for (const object of [...objects, ...ingresses.values()]) edits[configKeyText(configKeyOf(object))] = object;
+    for (const object of [...objects, ...ingresses.values()]) edits[configKeyText(object)] = object;
     this.#present = Object.keys(edits).filter((key) => edits[key] !== undefined);
     const change = this.#world.change(edits);
     return this.#nodes.map((node) => {

@@ -2,11 +2,11 @@
 import { createSocket } from 'node:dgram';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { DnsCounts } from '../../src/agent/dns/dns-counts.ts';
-import { DnsNames } from '../../src/agent/dns/dns-names.ts';
 import { DnsServer } from '../../src/agent/dns/dns-server.ts';
 import { DnsUpstream } from '../../src/agent/dns/dns-upstream.ts';
-import { readingNameTable } from '../../src/agent/dns/name-table.ts';
 import { NameTableSchema } from '../../src/gen/istio/networking/nds/v1/nds_pb.ts';
+import { DnsNames } from '../../src/runtime/dns/dns-names.ts';
+import { readingNameTable } from '../../src/runtime/dns/name-table.ts';
 import { atOnce } from '../../src/runtime/turns.ts';
 import { freePorts } from '../harness/free-ports.ts';
 

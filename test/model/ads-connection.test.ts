@@ -2,15 +2,15 @@
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
 import type { AnyStateNode } from 'xstate';
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
-import { adsCatalogue } from '../../machines/discovery/ads/ads-protocol.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
+import { adsCatalogue } from '../../machines/discovery/xds/ads-protocol.ts';
 import {
   clusterType,
   endpointType,
   healthType,
   listenerType,
   routeType,
-} from '../../machines/discovery/ads/ads-types.ts';
+} from '../../machines/discovery/xds/ads-types.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
@@ -72,7 +72,10 @@ describe('who the client is', () => {
   test('must be told: else INVALID_ARGUMENT', () => {
     const world = meshWorld({ node: '' });
     world.sotw({ typeUrl: clusterType });
-    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('missing node') });
+    expect(world.call.status).toMatchObject({
+      code: 3,
+      details: expect.stringMatching(/^missing node .*\[NODE_INVALID\]$/),
+    });
     expect(world.state()).toBe('closed');
   });
 
@@ -80,7 +83,7 @@ describe('who the client is', () => {
     const world = meshWorld();
     world.source.refuses = 'node id has 2 parts, not 4';
     world.sotw({ typeUrl: clusterType });
-    expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4' });
+    expect(world.call.status).toEqual({ code: 3, details: 'node id has 2 parts, not 4 [NODE_INVALID]' });
   });
 
   test('may be preceded by a health report, which is not answered', () => {
@@ -98,7 +101,7 @@ describe('requests that cannot be served', () => {
   test('bytes that are no request end the stream, and say so', () => {
     const world = meshWorld();
     world.raw(Buffer.from([0xff, 0xff, 0xff]));
-    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('not a discovery request') });
+    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringContaining('[XDS_REQUEST_INVALID]') });
   });
 
   test('an aggregated stream wants a type', () => {
@@ -441,7 +444,7 @@ describe('a client that does not read', () => {
     world.clock.advance(59_999);
     expect(world.state()).toBe('streaming.delivery.congested');
     world.clock.advance(1);
-    expect(world.call.status).toEqual({ code: 8, details: 'the client does not read what it is sent' });
+    expect(world.call.status).toEqual({ code: 8, details: 'the client does not read responses [STREAM_TIMEOUT]' });
   });
 });
 

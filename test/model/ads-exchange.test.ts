@@ -1,4 +1,4 @@
-/** What a stream tells its chart of the exchange with its client, and what a push costs in events (machines/discovery/ads/ads-exchange.ts). */
+/** What a stream tells its chart of the exchange with its client, and what a push costs in events (machines/discovery/xds/ads-exchange.ts). */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import {
@@ -8,9 +8,9 @@ import {
   isOfExchange,
   newExchange,
   stepOf,
-} from '../../machines/discovery/ads/ads-exchange.ts';
-import { clusterType, endpointType, healthType, routeType } from '../../machines/discovery/ads/ads-types.ts';
-import { isBehind, isSettled } from '../../machines/discovery/ads/ads-watch.ts';
+} from '../../machines/discovery/xds/ads-exchange.ts';
+import { clusterType, endpointType, healthType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { isBehind, isSettled } from '../../machines/discovery/xds/ads-watch.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 
 afterEach(() => {

@@ -1,8 +1,14 @@
 /** What a client may say that no client in order would: it costs its own stream at the most. */
 
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType, secretType } from '../../machines/discovery/ads/ads-types.ts';
-import type { EncodedResource } from '../../src/discovery/ads/resource-source.ts';
+import {
+  clusterType,
+  endpointType,
+  listenerType,
+  routeType,
+  secretType,
+} from '../../machines/discovery/xds/ads-types.ts';
+import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
 import type { Logger } from '../../src/runtime/output/log.ts';
 import { type LoggedEvent, recordingLog } from '../harness/recording-log.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
@@ -134,8 +140,43 @@ describe('names', () => {
     expect(world.call.status).toEqual({
       code: 8,
       details: expect.stringMatching(
-        /a stream may be subscribed to no more than \d+ names, of \d+ characters together/,
+        /^the limit of \d+ resource names \(\d+ characters in total\) .*\[STREAM_NAMES_EXHAUSTED\]$/,
       ),
+    });
+  });
+
+  describe('of a gRPC program without a proxy', () => {
+    const grpc = { metadata: { GENERATOR: 'grpc' } };
+    const status = {
+      code: 8,
+      details:
+        'the limit of 10000 resource names (1048576 characters in total) of one stream of a gRPC program is exceeded [STREAM_NAMES_EXHAUSTED]',
+    };
+
+    test('are accepted up to 10,000, and one more ends the stream', () => {
+      const world = givenWorld(grpc);
+      world.sotw({ typeUrl: listenerType, resourceNames: names(2_000) });
+      world.sotw({ typeUrl: endpointType, resourceNames: names(8_000) });
+      expect(world.call.status).toBeUndefined();
+      expect(world.watch(endpointType)?.names).toHaveLength(8_000);
+      world.sotw({ typeUrl: routeType, resourceNames: names(1) });
+      expect(world.call.status).toEqual(status);
+    });
+
+    test.each([
+      ['too many names', names(10_001)],
+      ['more names than the server reads', names(200_001)],
+      ['too many characters', ['x'.repeat(1024 * 1024), 'y']],
+    ])('end the stream if the first request has %s', (_, resourceNames) => {
+      const world = givenWorld(grpc);
+      world.sotw({ typeUrl: listenerType, resourceNames });
+      expect(world.call.status).toEqual(status);
+    });
+
+    test('have the limit of the operator if it is lower', () => {
+      const world = givenWorld({ ...grpc, limits: { maxNames: 100 } });
+      world.sotw({ typeUrl: listenerType, resourceNames: names(101) });
+      expect(world.call.status?.details).toMatch(/^the limit of 100 resource names .* of one stream of a gRPC program/);
     });
   });
 
@@ -164,7 +205,10 @@ describe('texts of a client', () => {
     const { logger, lines } = givenLog();
     const world = givenWorld({ logger });
     world.sotw({ typeUrl: clusterType, node });
-    expect(world.call.status).toMatchObject({ code: 3, details: expect.stringMatching(/^the node/) });
+    expect(world.call.status).toMatchObject({
+      code: 3,
+      details: expect.stringMatching(/^node .*must have at most \d+ .*\[NODE_INVALID\]$/),
+    });
     expect(world.call.status!.details.length).toBeLessThan(300);
     expect(world.source.nodes).toEqual([]);
     expect(JSON.stringify(lines).length).toBeLessThan(500);

@@ -5,8 +5,8 @@ import type {
   DeltaRequest,
   ResponseOrder,
   SotwRequest,
-} from '../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+} from '../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import {
   isOutstanding,
   isSubscribed,
@@ -20,7 +20,7 @@ import {
   withNewClusters,
   withoutResponse,
   withResponse,
-} from '../../machines/discovery/ads/ads-watch.ts';
+} from '../../machines/discovery/xds/ads-watch.ts';
 
 /** A stream as its connection sees it, with the source answering every order. */
 class Stream {

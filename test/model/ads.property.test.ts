@@ -4,9 +4,9 @@
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
-import { clusterType, endpointType, isByName, routeType } from '../../machines/discovery/ads/ads-types.ts';
-import { isOutstanding } from '../../machines/discovery/ads/ads-watch.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
+import { clusterType, endpointType, isByName, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { isOutstanding } from '../../machines/discovery/xds/ads-watch.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 import { replayDifference } from '../simulation/replayed.ts';

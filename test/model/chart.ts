@@ -31,6 +31,23 @@ function without(part: Part, [state, ...deeper]: readonly string[], at: 'on' | '
   return { ...part, [at]: rest };
 }
 
+/** A definition in which a state has another transition at this event. */
+function withTransition(part: Part, [state, ...deeper]: readonly string[], event: string, transition: object): Part {
+  if (state === undefined) return { ...part, on: { ...part.on, [event]: transition } };
+  const child = withTransition(part.states![state]!, deeper, event, transition);
+  return { ...part, states: { ...part.states, [state]: child } };
+}
+
+/** A machine that is broken on purpose: a state, by its path, has another transition at an event. */
+export function chartWith<Machine extends AnyStateMachine>(
+  machine: Machine,
+  ...[state, event, transition]: readonly [state: string, event: string, transition: object]
+): Machine {
+  const { config, implementations } = machine;
+  const changed = withTransition(config as Part, state.split('.'), event, transition);
+  return new StateMachine(changed as never, implementations) as Machine;
+}
+
 /** A state by its path, `streaming.congested`, and what happens there no more: at this event, or after this delay. */
 export type Without = readonly [state: string, at: 'on' | 'after', what: string];
 

@@ -1,6 +1,6 @@
-/** When clusters are removed that are no longer configured, and what else they are removed with (machines/discovery/ads/cluster-removal.ts). */
+/** When clusters are removed that are no longer configured, and what else they are removed with (machines/discovery/xds/cluster-removal.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, listenerType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, listenerType } from '../../machines/discovery/xds/ads-types.ts';
 import { brief, type Client, settled } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 

@@ -1,6 +1,6 @@
 /** A cluster changes its type in place: Envoy uses the form of before, with its endpoints, until the next one is warm. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType } from '../../machines/discovery/xds/ads-types.ts';
 import { type Client, settled } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 

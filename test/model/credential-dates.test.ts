@@ -1,6 +1,6 @@
-/** Dates in Secrets, as the statechart has them compared with the clock (machines/discovery/credentials/credential-dates.machine.ts). */
+/** Dates in Secrets, as the statechart has them compared with the clock (machines/discovery/secrets/credential-dates.machine.ts). */
 import { describe, expect, it } from 'vitest';
-import type { CredentialDates } from '../../machines/discovery/credentials/credential-dates.machine.ts';
+import type { CredentialDates } from '../../machines/discovery/secrets/credential-dates.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

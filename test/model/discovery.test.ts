@@ -5,13 +5,15 @@ import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { trustBundlesMachine } from '../../machines/discovery/bundles/trust-bundles.machine.ts';
 import { configControllerMachine } from '../../machines/discovery/config/config-controller.machine.ts';
 import { meshConfigMachine } from '../../machines/discovery/config/mesh-config.machine.ts';
-import { credentialDatesMachine } from '../../machines/discovery/credentials/credential-dates.machine.ts';
 import { discoveryMachine } from '../../machines/discovery/discovery.machine.ts';
 import { eventCatalogue } from '../../machines/discovery/event-catalogue.ts';
 import { jwksMachine } from '../../machines/discovery/jwks/jwks.machine.ts';
+import { nameServerMachine } from '../../machines/discovery/names/name-server.machine.ts';
 import { pushMachine } from '../../machines/discovery/push/push.machine.ts';
 import { pushQueueMachine } from '../../machines/discovery/push/push-queue.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/registry/service-registry.machine.ts';
+import { credentialDatesMachine } from '../../machines/discovery/secrets/credential-dates.machine.ts';
+import { webhookServerMachine } from '../../machines/discovery/webhooks/webhook-server.machine.ts';
 import { TraceChecker } from '../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
 import { packageRoot } from '../../src/runtime/package-root.ts';
@@ -23,7 +25,13 @@ const serving = 'at work.operating.serving';
 const times = { leaseMs: 15_000, termMs: 10_000, retryMs: 2_000, answerMs: 3_333 };
 const electing = {
   cluster: { server: 'https://cluster', resources: [], firstInformer: 1 },
-  elections: { leaders: [{ lease: 'duty', times }] },
+  elections: {
+    leaders: [
+      { lease: 'duty', times },
+      { lease: 'presence', times },
+    ],
+    presence: 'presence',
+  },
 };
 const change = { key: 'VirtualService/shop/cart', event: 'update' } as const;
 const serviceChange = { key: 'ServiceEntry/shop/cart', event: 'update' } as const;
@@ -86,11 +94,52 @@ describe('the start', () => {
   it('stands for what one replica of many writes once it serves, and not before', async () => {
     const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
     await world.pass(60_000);
-    expect(world.leases).toEqual([]);
+    expect(world.leases.filter((one) => one.includes('duty'))).toEqual([]);
     world.builds[0]!.done();
     await world.settle();
     expect(world.state()).toBe(serving);
-    expect(world.leases).toEqual(['claim']);
+    expect(world.leases.filter((one) => one.includes('duty'))).toEqual(['claim duty']);
+  });
+
+  it('writes the Lease of its presence before it opens the ports for proxies, and renews it while it starts', async () => {
+    const world = new DiscoveryWorld(electing, { buildsAtOnce: false });
+    await world.pass(3_000);
+    expect(world.leases).toEqual(['claim presence', 'renew presence']);
+    expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
+  });
+
+  it('opens the ports when the API server refuses the Lease of its presence', async () => {
+    const world = new DiscoveryWorld(electing);
+    world.leaseAnswer = { outcome: 'failed', reason: 'forbidden', retryAfterMs: 0, draw: 0 };
+    await world.settle();
+    expect(world.state()).toBe(serving);
+  });
+
+  it('waits at most 5 s for the Lease of its presence', async () => {
+    const world = new DiscoveryWorld({
+      ...electing,
+      elections: {
+        leaders: [{ lease: 'presence', times: { ...times, answerMs: 60_000 } }],
+        presence: 'presence',
+      },
+      secure: true,
+    });
+    world.leaseAnswer = new Promise<never>(() => {});
+    await world.pass(4_999);
+    expect(world.state()).toBe('at work.operating.announcing replica');
+    expect(world.orders.map(({ type }) => type)).not.toContain('ads.listen');
+    await world.pass(1);
+    expect(world.state()).toBe(serving);
+  });
+
+  it('ends in good order while it waits for the Lease of its presence', async () => {
+    const world = new DiscoveryWorld(electing);
+    world.leaseAnswer = new Promise<never>(() => {});
+    await world.settle();
+    expect(world.state()).toBe('at work.operating.announcing replica');
+    world.from('discovery/signals', { type: 'signal.received', signal: 'SIGTERM' });
+    await world.pass(20_000);
+    expect(world.discovery.getSnapshot().status).toBe('done');
   });
 
   it('opens the port with TLS before the one without, and prepares what that needs', async () => {
@@ -278,7 +327,7 @@ describe('what one replica of many writes', () => {
     world.drains = false;
     world.signal();
     await world.settle();
-    expect(world.leases).toEqual(['claim', 'release']);
+    expect(world.leases.slice(-2).sort()).toEqual(['release duty', 'release presence']);
     expect(world.state()).toBe('at work.draining.closing streams');
   });
 
@@ -286,7 +335,7 @@ describe('what one replica of many writes', () => {
     const world = await DiscoveryWorld.serving(electing);
     world.signal();
     await world.settle();
-    expect(world.leases).toEqual(['claim', 'release']);
+    expect(world.leases.slice(-2).sort()).toEqual(['release duty', 'release presence']);
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
   });
 
@@ -298,7 +347,7 @@ describe('what one replica of many writes', () => {
     expect(world.output()).toBeUndefined();
     await world.pass(1);
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
-    expect(world.leases).toEqual(['claim']);
+    expect(world.leases).toEqual(['claim presence', 'claim duty']);
   });
 
   it('is nobody who ends before it serves', async () => {
@@ -307,7 +356,7 @@ describe('what one replica of many writes', () => {
     world.signal();
     await world.settle();
     expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
-    expect(world.leases).toEqual([]);
+    expect(world.leases).toEqual(['claim presence', 'release presence']);
   });
 });
 
@@ -569,6 +618,8 @@ describe('every event', () => {
     ['jwks', jwksMachine],
     ['trust-bundles', trustBundlesMachine],
     ['credential-dates', credentialDatesMachine],
+    ['name-server', nameServerMachine],
+    ['webhook-server', webhookServerMachine],
     ['push', pushMachine],
     ['push-queue', pushQueueMachine],
   ];

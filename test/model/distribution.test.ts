@@ -1,6 +1,6 @@
-/** When it is looked what has become of a cluster's objects in the proxies (machines/discovery/kubernetes/distribution.machine.ts). */
+/** When it is looked what has become of a cluster's objects in the proxies (machines/discovery/distribution/distribution.machine.ts). */
 import { expect, it } from 'vitest';
-import type { DistributionLook } from '../../machines/discovery/kubernetes/distribution.machine.ts';
+import type { DistributionLook } from '../../machines/discovery/distribution/distribution.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

@@ -69,7 +69,7 @@ test.each([
 
 /** A hot restart, effect by effect, until the parent has left; the child's process is not reported at once. */
 const beforeRestart = ['prepared:0', 'spawned:0', 'admin:0', 'live:0', 'seen:0', 'tick:start-limiter.refill'];
-const restart = [
+const restartUntil = (end: string): string[] => [
   'hup',
   'prepared:1',
   'spawned:1',
@@ -77,19 +77,28 @@ const restart = [
   'live:1',
   'seen:1',
   'tick:envoy-1.parentShutdown',
-  'exit:0',
+  end,
 ];
+const restart = restartUntil('exit:0');
 /** What goes on while no agent lives. */
-const ownDoings = /^(admin|live|exit|tick:envoy)/;
+const ownDoings = /^(admin|live|exit|usr1|tick:envoy)/;
 const absences = restart.flatMap((_, from) =>
   Array.from({ length: restart.length - from + 1 }, (_, length) => ({ from, to: from + length })),
 );
 
+interface Absence {
+  readonly from: number;
+  readonly to: number;
+  /** How the parent ends: `usr1:0`, killed by SIGUSR1 while it shuts down. */
+  readonly end?: string;
+}
+
 /** The agent is killed before the step `from`, and the next one comes before the step `to`. */
-function restartWithout({ from, to }: { from: number; to: number }, options: Parameters<typeof exploreAgent>[1] = {}) {
-  const agent = exploreAgent(bounds(1, 1, 0), {
+function restartWithout({ from, to, end = 'exit:0' }: Absence, options: Parameters<typeof exploreAgent>[1] = {}) {
+  const restart = restartUntil(end);
+  const agent = exploreAgent(bounds(1, 2, 0), {
     ...killed,
-    faults: ['kill'],
+    faults: ['kill', 'usr1'],
     orders: ['hup'],
     spawnsLate: true,
     ...options,
@@ -115,8 +124,8 @@ function restartWithout({ from, to }: { from: number; to: number }, options: Par
   return { path, world, next: world.choices().filter(({ name }) => name.startsWith('prepared:')) };
 }
 
-test.each(absences)(
-  'a hot restart without an agent from step $from to $to comes to its end, and to no other',
+test.each([...absences, ...absences.map((absence): Absence => ({ ...absence, end: 'usr1:0' }))])(
+  'a hot restart without an agent from step $from to $to comes to its end, and to no other ($end)',
   (absence) => {
     const { path, world, next } = restartWithout(absence);
     expect(world.violations, path.join(' ')).toEqual([]);

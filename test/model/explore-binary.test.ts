@@ -1,4 +1,4 @@
-/** Every state of the agent within bounds, when other Envoys are put at the path of the binary (docs/exploring.md). */
+/** Every state of the agent within bounds, when other Envoys are put at the path of the binary (docs/exploring-reference.md). */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { supervisorMachine } from '../../machines/agent/envoy/supervisor.machine.ts';
 import { binaryWatcherMachine } from '../../machines/agent/files/binary-watcher.machine.ts';

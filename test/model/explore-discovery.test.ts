@@ -1,19 +1,19 @@
 /**
- * Every state of the push path within bounds (docs/exploring.md), and random schedules over the same world. And the other way
+ * Every state of the push path within bounds (docs/exploring-reference.md), and random schedules over the same world. And the other way
  * round: for each invariant something that is broken on purpose, which must be caught.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { type AnyActorRef, assign, enqueueActions } from 'xstate';
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
-import { stepOf, stepTo } from '../../machines/discovery/ads/ads-exchange.ts';
-import type { ResponseOrder } from '../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType } from '../../machines/discovery/ads/ads-types.ts';
-import { isSettled, judge, type Watches, withChange } from '../../machines/discovery/ads/ads-watch.ts';
 import { pushMachine } from '../../machines/discovery/push/push.machine.ts';
 import { emptyLine, withServed, withTurns } from '../../machines/discovery/push/push-line.ts';
 import { pushQueueMachine } from '../../machines/discovery/push/push-queue.machine.ts';
 import { registryMachine } from '../../machines/discovery/registry/registry.machine.ts';
 import { serviceRegistryMachine } from '../../machines/discovery/registry/service-registry.machine.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
+import { stepOf, stepTo } from '../../machines/discovery/xds/ads-exchange.ts';
+import type { ResponseOrder } from '../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType } from '../../machines/discovery/xds/ads-types.ts';
+import { isSettled, judge, type Watches, withChange } from '../../machines/discovery/xds/ads-watch.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
 import type { World } from '../../src/debugger/explore/world.ts';

@@ -1,5 +1,5 @@
 /**
- * Every state of the agent with simulated Envoys, within bounds (docs/exploring.md). And the other way round: for each
+ * Every state of the agent with simulated Envoys, within bounds (docs/exploring-reference.md). And the other way round: for each
  * invariant a machine that is broken on purpose, which must be caught.
  */
 import { beforeAll, describe, expect, test, vi } from 'vitest';
@@ -15,7 +15,11 @@ import { statusMachine } from '../../machines/agent/status/status.machine.ts';
 import { type Exploration, explore, findShortest, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
 import { scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { exploreInTwo } from '../../src/debugger/explore/two-explorers.ts';
-import { type Bounds, explorationSettings } from '../../src/simulation/agent/exploration-bounds.ts';
+import {
+  type Bounds,
+  type ExplorationOptions,
+  explorationSettings,
+} from '../../src/simulation/agent/exploration-bounds.ts';
 import { exploreAgent } from '../../src/simulation/agent/explore-agent.ts';
 import { noChartFails, triggersAreApplied } from '../../src/simulation/agent/invariants/converging.ts';
 import {
@@ -48,7 +52,7 @@ import {
   oneNotLive,
 } from '../../src/simulation/agent/invariants/starting.ts';
 import { isQuick, sized } from '../harness/size-of-run.ts';
-import { chartWithout } from './chart.ts';
+import { chartWith, chartWithout } from './chart.ts';
 import { lastsUntilTheEnd, ReplayedWorld } from './given-worlds.ts';
 
 // Seconds of a processor that others may have for most of a minute: nothing here is judged by a clock.
@@ -87,6 +91,25 @@ describe('the agent', () => {
   ])('%s it breaks none either', (_, within, options) => {
     const result = explore(() => exploreAgent(within, options).begin());
     expect(figures(result)).toMatchObject({ outcome: 'complete', found: undefined });
+  });
+
+  test('breaks none either where SIGUSR1 comes at any moment of a hot restart', () => {
+    const runs = sized<[Bounds, Partial<ExplorationOptions>][]>({
+      quick: [[bounds(2, 0, 0), { baseIds: [7] }]],
+      short: [
+        [bounds(2, 0, 0), { baseIds: [7] }],
+        [bounds(1, 1, 0), { baseIds: [7], faults: ['usr1'] }],
+      ],
+      full: [
+        [bounds(2, 1, 0), { baseIds: [7], faults: ['usr1'] }],
+        [bounds(2, 0, 0), {}],
+        [bounds(3, 0, 0), { baseIds: [7] }],
+        [bounds(2, 0, 2), { baseIds: [7] }],
+        [bounds(2, 1, 0), { baseIds: [7], faults: ['crash'] }],
+      ],
+    });
+    for (const [within, options] of runs)
+      expectComplete(explore(() => exploreAgent(within, { orders: ['hup', 'reopen'], ...options }).begin()));
   });
 
   test('breaks none either where people are told what an Envoy waits for', () => {
@@ -382,6 +405,26 @@ const broken: Record<string, Broken> = {
     finds: doomedIsReplaced,
     within: bounds(1, 1, 0),
     machines: { ...supervisor({ guards: { ofParentOfServing: () => false } }), faults: ['crash'] },
+  },
+  'an epoch that sends SIGUSR1 to a parent that shuts down, and takes its end for a crash': {
+    finds: servingIsKept,
+    within: bounds(2, 0, 0),
+    machines: {
+      ...{ orders: ['hup', 'reopen'], baseIds: [7] },
+      machines: {
+        epoch: chartWith(epochMachine, 'running.draining parent.due', 'logs.reopen', {
+          actions: { type: 'signal', params: { signal: 'SIGUSR1' } },
+        }).provide({ guards: { wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
+      },
+    },
+  },
+  'an epoch that takes a parent which SIGUSR1 ended while it shut down for one that crashed': {
+    finds: servingIsKept,
+    within: bounds(1, 1, 0),
+    machines: {
+      ...{ faults: ['usr1'], baseIds: [7] },
+      ...epoch({ guards: { wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0 } }),
+    },
   },
   'a supervisor that does not tell how a start ended': {
     finds: eachStartIsReportedOnce,

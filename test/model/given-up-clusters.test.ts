@@ -1,6 +1,6 @@
-/** A cluster that does not become usable is given up, not its client (machines/discovery/ads/cluster-limit.ts). */
+/** A cluster that does not become usable is given up, not its client (machines/discovery/xds/cluster-limit.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { brief, type Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 import { limitedMark } from '../simulation/scripted-source.ts';

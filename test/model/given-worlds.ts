@@ -41,13 +41,16 @@ export function expectSameChoices(begin: () => World): void {
   expect(differing).toEqual([]);
 }
 
+/** A world that can repeat what it did without judging it again. */
+type Retraceable = World & { retrace?(choice: string): void };
+
 /** Brought back the slow and certain way: from its beginning. */
 export class ReplayedWorld implements World {
-  readonly #begin: () => World;
-  #world: World;
+  readonly #begin: () => Retraceable;
+  #world: Retraceable;
   #path: readonly string[] = [];
 
-  constructor(begin: () => World) {
+  constructor(begin: () => Retraceable) {
     this.#begin = begin;
     this.#world = begin();
   }
@@ -75,7 +78,7 @@ export class ReplayedWorld implements World {
     return () => {
       this.#world = this.#begin();
       this.#path = path;
-      for (const choice of path) this.#world.apply(choice);
+      for (const choice of path) (this.#world.retrace ?? this.#world.apply).call(this.#world, choice);
     };
   }
 }

@@ -1,6 +1,6 @@
 /** A cluster is sent, and removed by a later change before the client requests its endpoints: nothing is routed to it. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { moveRoute, settled } from '../fixtures/rollout-client.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 

@@ -1,6 +1,6 @@
 /** A client acknowledges clusters when it has their secrets: a change of secrets does not wait for that acknowledgement. */
 import { expect, test } from 'vitest';
-import { type ExchangeEvent, newExchange, stepOf } from '../../machines/discovery/ads/ads-exchange.ts';
+import { type ExchangeEvent, newExchange, stepOf } from '../../machines/discovery/xds/ads-exchange.ts';
 import {
   clusterType,
   listenerType,
@@ -8,7 +8,7 @@ import {
   proxyConfigType,
   routeType,
   secretType,
-} from '../../machines/discovery/ads/ads-types.ts';
+} from '../../machines/discovery/xds/ads-types.ts';
 
 const rules = { resendsEndpoints: true, hearsLateNames: true, maxNames: 10, maxNameChars: 100 };
 

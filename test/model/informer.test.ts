@@ -257,13 +257,13 @@ describe('a server that does not answer', () => {
     await world.pass(60_000);
     expect(world.synced).toBe(0);
     expect(world.changesOf(services)).toEqual([]);
-    expect(world.lost).toEqual(['reset']);
+    expect(world.lost).toEqual(['reset [API_CONNECTION_CLOSED]']);
     expect(world.server.asked).toEqual([]);
     world.server.put(services, 'a');
     world.server.start();
     await world.pass(3_000);
     expect(world.names(services)).toEqual(['a']);
-    expect(world.lost).toEqual(['reset', undefined]);
+    expect(world.lost).toEqual(['reset [API_CONNECTION_CLOSED]', undefined]);
   });
 
   it('because bytes are dropped is noticed by a ping within four seconds, and left for another connection', async () => {

@@ -1,7 +1,7 @@
-/** Make before break on one stream: what waits for which clusters, and for how long (machines/discovery/ads/cluster-rollout.ts). */
+/** Make before break on one stream: what waits for which clusters, and for how long (machines/discovery/xds/cluster-rollout.ts). */
 import { join } from 'node:path';
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { checkTrace } from '../../src/debugger/check/check.ts';
 import { formatReport } from '../../src/debugger/check/check-report-text.ts';
 import { loadDiagrams } from '../../src/debugger/diagram/load.ts';
@@ -306,4 +306,32 @@ describe.each([
     client.world.push(clusterType, routeType);
     expect(client.read()).toEqual(['RouteConfiguration r']);
   });
+});
+
+// A state-of-the-world client that subscribes anew is sent the newest state, and no change is due after that.
+test('a held route that a newer one outdates is sent when it is ready, and the newer one follows in state of the world', () => {
+  const client = settled(false);
+  const { source, world } = client;
+  const first = source.contentsOf(routeType).get('r');
+  moveRoute(client);
+  const second = source.contentsOf(routeType).get('r');
+  const seen = world.read()!;
+  source.set(clusterType, 'c');
+  source.set(endpointType, 'c');
+  source.setNaming(routeType, 'r', 'c');
+  world.push(clusterType, endpointType, routeType);
+  client.ask(routeType, ['r']);
+  // It is sent what it has.
+  const again = world.read()!;
+  expect(again.resources.get('r')).toBe(first);
+  client.ack(again, ['r']);
+  client.ack(client.askEndpoints('b'), ['a', 'b']);
+  const older = world.read()!;
+  expect(older.resources.get('r')).toBe(second);
+  client.ack(older, ['r']);
+  client.ack(seen);
+  expect(brief(world.read()!)).toBe('Cluster a b c');
+  client.askEndpoints('c');
+  const routes = world.readAll().filter(({ typeUrl }) => typeUrl === routeType);
+  expect(routes.map(({ resources }) => resources.get('r'))).toEqual([source.contentsOf(routeType).get('r')]);
 });

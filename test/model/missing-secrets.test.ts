@@ -1,6 +1,6 @@
 /** Secrets that do not exist: Envoy would use clusters and listeners without them if it were sent that they are removed. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { secretType } from '../../machines/discovery/ads/ads-types.ts';
+import { secretType } from '../../machines/discovery/xds/ads-types.ts';
 import { brief, Client } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 

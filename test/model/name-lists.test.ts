@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { isSameNames, noNames, readNames, union, within, without } from '../../machines/discovery/ads/name-lists.ts';
+import { isSameNames, noNames, readNames, union, within, without } from '../../machines/discovery/xds/name-lists.ts';
 
 const list = fc.uniqueArray(fc.constantFrom('a', 'b', 'c', 'd', 'e'));
 

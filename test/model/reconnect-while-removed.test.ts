@@ -1,7 +1,7 @@
 /** A cluster is removed while a client that uses it connects again, between its requests for clusters and for endpoints. */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
-import { DepartedClusters } from '../../src/discovery/ads/responses/departed-clusters.ts';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
 import { brief, settled } from '../fixtures/rollout-client.ts';
 import { AdsWorld } from '../simulation/ads-world.ts';
 
@@ -33,6 +33,7 @@ describe.each([
     source.remove(clusterType, 'a');
     // As the generators have it: of a name that means nothing there are no endpoints.
     source.set(endpointType, 'a');
+    source.emptyAssignments.add(source.contentsOf(endpointType).get('a')!);
     again.push(clusterType, endpointType, routeType);
     return again;
   }
@@ -63,5 +64,23 @@ describe.each([
     const sent = world.readAll().filter(({ typeUrl }) => typeUrl === endpointType);
     expect(sent.flatMap(({ resources, removed }) => [...resources.keys(), ...removed])).toEqual([]);
     expect(sent.map(brief)).not.toContain('ClusterLoadAssignment a');
+  });
+
+  test('a push after the reconnect does not send endpoints that no stream of this replica has sent as none', () => {
+    const world = reconnected(new DepartedClusters(0));
+    requestEndpoints(world, '2');
+    const sent: string[] = [];
+    for (let seen = world.read(); seen !== undefined; seen = world.read()) {
+      const { typeUrl, nonce: responseNonce } = seen;
+      sent.push(brief(seen));
+      const resourceNames = typeUrl === endpointType ? ['a', 'b'] : [];
+      if (delta) world.delta({ typeUrl, responseNonce });
+      else world.sotw({ typeUrl, responseNonce, resourceNames });
+    }
+    if (delta) world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
+    world.push(endpointType);
+    sent.push(...world.readAll().map(brief));
+    expect(sent.at(-1)).toBe('ClusterLoadAssignment b');
+    expect(sent.filter((one) => /^ClusterLoadAssignment.* -?a\b/.test(one))).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { registrationMachine } from '../../machines/discovery/registration/registration.machine.ts';
-import { registrationsWithEffects } from '../../src/discovery/registration/registration-effects.ts';
+import { registrationsWithEffects } from '../../src/discovery/registration/registrations.effects.ts';
 import type { WorkloadRegistrations } from '../../src/discovery/registration/workload-registrations.ts';
 import { sized } from '../harness/size-of-run.ts';
 import { type Fate, RegistrationReplicas } from '../simulation/registration-world.ts';

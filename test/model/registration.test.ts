@@ -227,7 +227,7 @@ describe('a workload', () => {
 
   it('that another replica has taken over is left to it', async () => {
     const world = await connected();
-    world.answers.push({ outcome: 'not ours' });
+    world.answers.push({ outcome: 'foreign' });
     await world.disconnect();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect']);
@@ -236,7 +236,7 @@ describe('a workload', () => {
 
   it('that was taken over in its grace period is left to who has it', async () => {
     const world = await connected();
-    world.answers.push(written, { outcome: 'not ours' });
+    world.answers.push(written, { outcome: 'foreign' });
     await world.disconnect();
     await world.pass(60_000);
     expect(world.orders).toEqual(['0 register', '1000 note disconnect', '10000 delete']);
@@ -399,7 +399,7 @@ describe('health', () => {
 
   it('of a workload that is with another replica is not fought over', async () => {
     const world = await connected();
-    world.answers.push({ outcome: 'not ours' });
+    world.answers.push({ outcome: 'foreign' });
     await world.health('down');
     await world.pass(60_000);
     expect(world.orders.length).toBe(2);

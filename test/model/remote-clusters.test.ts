@@ -1,4 +1,4 @@
-/** Which remote clusters are followed, and which kubeconfig of each counts (machines/discovery/kubernetes/remote-clusters.machine.ts). */
+/** Which remote clusters are followed, and which kubeconfig of each counts (machines/discovery/remote/remote-clusters.machine.ts). */
 import { afterEach, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise } from 'xstate';
 import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
@@ -7,7 +7,7 @@ import type {
   ClustersListed,
   ResourceName,
 } from '../../machines/discovery/kubernetes/kubernetes-protocol.ts';
-import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remote-clusters.machine.ts';
+import { remoteClustersMachine } from '../../machines/discovery/remote/remote-clusters.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

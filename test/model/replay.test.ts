@@ -90,12 +90,12 @@ describe('a supervisor that skips an epoch number', () => {
     const { code, text } = await printed((output) => checkTraces([path], { format: 'text' }, output));
     expect(code).toBe(1);
     expect(text).toMatch(
-      /^departure 1 of \d+: record \d+ came out of order \(machines\/agent\/sequences\/numbers\.mmd:/m,
+      /^deviation 1 of \d+: record \d+ is out of order \(machines\/agent\/sequences\/numbers\.mmd:/m,
     );
     expect(text).toMatch(
       /supervisor → epoch-3: spawn\n +record \d+ at 25506 ms: supervisor → restart: spawn\n +► record \d+ at 25506 ms: supervisor → agent: restart\.decided/,
     );
-    expect(text).toMatch(/allowed next:\n +► \d+: supervisor->>child: spawn {3}\(supervisor → epoch-2: spawn\)/);
+    expect(text).toMatch(/expected next:\n +► \d+: supervisor->>child: spawn {3}\(supervisor → epoch-2: spawn\)/);
   });
 
   test('does the first thing that the correct one would not where it starts the wrong epoch', async () => {
@@ -103,10 +103,10 @@ describe('a supervisor that skips an epoch number', () => {
     expect(code).toBe(1);
     const records = readFileSync(path, 'utf8').trimEnd().split('\n').slice(1);
     const skip = records.findIndex((line) => line.includes('"kind":"spawn","actor":"epoch-3"')) + 1;
-    expect(text).toContain(`record ${skip}: supervisor does something else than was recorded (/actor)`);
+    expect(text).toContain(`record ${skip}: supervisor: differs from the recording in /actor`);
     expect(text).toMatch(/recorded .* supervisor → epoch-3: spawn/);
     expect(text).toMatch(/replayed .* supervisor → epoch-2: spawn/);
-    expect(text).toContain(`${skip - 1} compared and the same, then this one`);
+    expect(text).toContain(`${skip - 1} compared before the first difference`);
   });
 });
 

@@ -10,9 +10,9 @@ import {
   authorityMachine,
   type Candidate,
   type Journal,
-} from '../../machines/discovery/authority/authority.machine.ts';
-import type { BundleAwait, LeavesAwait, OperatorOrder } from '../../machines/discovery/protocol.ts';
-import { type LedgerLine, WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
+} from '../../machines/discovery/ca/authority.machine.ts';
+import type { BundleAwait, LeavesAwait, OperatorOrder } from '../../machines/discovery/ca/authority-protocol.ts';
+import { type LedgerLine, WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
 
 const leafMs = 24 * 3_600_000;
 const workloadCount = 3;

@@ -1,6 +1,6 @@
 /** Which service accounts may have Secrets, as the statecharts ask about them (machines/discovery/kubernetes/{secret-access,access-review}.machine.ts). */
 import { expect, it } from 'vitest';
-import type { AccessAnswer } from '../../machines/discovery/kubernetes/access-review.machine.ts';
+import type { AccessAnswer } from '../../machines/discovery/secrets/access-review.machine.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

@@ -1,6 +1,6 @@
 /** Services and endpoints: when they are made again, and what the start waits for (spec/discovery.md §5.1, §5.5). */
 import { describe, expect, it } from 'vitest';
-import type { ServicesReading } from '../../machines/discovery/registry/service-registry.machine.ts';
+import type { ServicesReading } from '../../machines/discovery/registry/service-registry.setup.ts';
 import { DiscoveryWorld } from '../simulation/discovery-world.ts';
 import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
 

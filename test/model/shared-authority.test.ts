@@ -1,23 +1,20 @@
 /**
- * The authority that replicas share (machines/discovery/authority/shared-authority.machine.ts) and the rotation of its root by time: several
+ * The authority that replicas share (machines/discovery/ca/shared-authority.machine.ts) and the rotation of its root by time: several
  * replicas that read late, beside workloads that renew late.
  */
 import fc from 'fast-check';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Actor, fromCallback, fromPromise, sendTo, setup } from 'xstate';
-import { rootsIn } from '../../machines/discovery/authority/authority.setup.ts';
-import { type Creation, sharedAuthorityMachine } from '../../machines/discovery/authority/shared-authority.machine.ts';
-import type {
-  SharedAuthorityReport,
-  SharedStage,
-} from '../../machines/discovery/authority/shared-authority-protocol.ts';
+import { rootsIn } from '../../machines/discovery/ca/authority.setup.ts';
+import { type Creation, sharedAuthorityMachine } from '../../machines/discovery/ca/shared-authority.machine.ts';
+import type { SharedAuthorityReport, SharedStage } from '../../machines/discovery/ca/shared-authority-protocol.ts';
 import {
   leastStageMs,
   nextStep,
   type RotationFacts,
   rotationTo,
   type SharedJournal,
-} from '../../machines/discovery/authority/shared-rotation.ts';
+} from '../../machines/discovery/ca/shared-rotation.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

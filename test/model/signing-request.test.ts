@@ -1,4 +1,4 @@
-/** One certificate that the signer of a cluster is asked for (machines/discovery/authority/signing-request.machine.ts): whatever becomes of it, it ends. */
+/** One certificate that the signer of a cluster is asked for (machines/discovery/ca/signing-request.machine.ts): whatever becomes of it, it ends. */
 import { expect, it } from 'vitest';
 import { fromPromise } from 'xstate';
 import {
@@ -6,7 +6,7 @@ import {
   type RequestStep,
   type SigningRequestOutput,
   signingRequestMachine,
-} from '../../machines/discovery/authority/signing-request.machine.ts';
+} from '../../machines/discovery/ca/signing-request.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

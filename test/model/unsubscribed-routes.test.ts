@@ -1,6 +1,6 @@
-/** Routes that a client no longer subscribes to keep no cluster (machines/discovery/ads/cluster-removal.ts). */
+/** Routes that a client no longer subscribes to keep no cluster (machines/discovery/xds/cluster-removal.ts). */
 import { afterEach, describe, expect, test } from 'vitest';
-import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import { type Client, settled } from '../fixtures/rollout-client.ts';
 import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
 

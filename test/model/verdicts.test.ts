@@ -13,8 +13,8 @@ beforeEach(() => {
   vi.spyOn(console, 'warn').mockImplementation(() => {});
 });
 
-const begins = 'fine: epoch 0 serves, 666 ms after the start';
-const ends = 'fine: ended 5.1 s after SIGTERM, as ordered';
+const begins = 'fine: epoch 0 is live 666 ms after the start';
+const ends = 'fine: exited 5.1 s after SIGTERM';
 
 const at = (ms: number, what: Happening): Step => ({ gap: { ms }, happens: what });
 /** Long enough for all that follows. */
@@ -25,20 +25,20 @@ describe('the sentences of', () => {
     {
       of: 'a certificate that changes',
       steps: [at(20_000, { what: 'certificate' }), later],
-      says: [begins, 'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy', ends],
+      says: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed', ends],
     },
     {
       of: 'an order',
       steps: [at(20_000, { what: 'SIGHUP' }), later],
-      says: [begins, 'note: epoch 1 replaced epoch 0: ordered by SIGHUP; 0 s without a serving Envoy', ends],
+      says: [begins, 'note: epoch 1 replaced epoch 0 with no downtime: SIGHUP received', ends],
     },
     {
       of: 'an Envoy that is killed while it serves',
       steps: [at(20_000, { what: 'crash', whom: 'serving' }), later],
       says: [
         begins,
-        'bad: epoch 0, which served, ended: signal SIGSEGV',
-        'bad: epoch 0 serves again: epoch 0 ended (signal SIGSEGV); 854 ms without a serving Envoy',
+        'bad: epoch 0 failed while serving: signal SIGSEGV',
+        'bad: epoch 0 serves after 854 ms of downtime: epoch 0 failed (signal SIGSEGV)',
         ends,
       ],
     },
@@ -47,9 +47,9 @@ describe('the sentences of', () => {
       steps: [at(20_000, { what: 'certificate' }), at(1_500, { what: 'crash', whom: 'oldest' }), later],
       says: [
         begins,
-        'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy',
-        'bad: epoch 0 ended before its requests were done: signal SIGSEGV; epoch 1 serves on, for as long as it can',
-        'note: epoch 0b replaced epoch 1: epoch 0 ended (signal SIGSEGV); 0 s without a serving Envoy',
+        'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
+        'bad: epoch 0 failed while draining: signal SIGSEGV; epoch 1 still serves and will be replaced',
+        'note: epoch 0b replaced epoch 1 with no downtime: epoch 0 failed (signal SIGSEGV)',
         ends,
       ],
     },
@@ -58,8 +58,8 @@ describe('the sentences of', () => {
       steps: [at(20_000, { what: 'certificate' }), at(900, { what: 'crash', whom: 'starting' }), later],
       says: [
         begins,
-        'note: epoch 1 is live after 2 failed tries, the first while initializing: signal SIGSEGV, the last while initializing: exit code 1: previous envoy process is still initializing',
-        'note: epoch 1 replaced epoch 0: tls.crt changed; 0 s without a serving Envoy',
+        'note: epoch 1 is live after 2 failed attempts; first failure while initializing: signal SIGSEGV; last failure while initializing: exit code 1: previous envoy process is still initializing',
+        'note: epoch 1 replaced epoch 0 with no downtime: tls.crt changed',
         ends,
       ],
     },
@@ -68,7 +68,7 @@ describe('the sentences of', () => {
       steps: [at(20_000, { what: 'no processes', forMs: 600_000 }), at(20_000, { what: 'SIGHUP' }), later],
       says: [
         begins,
-        'bad: gave up on the configuration after 18 tries, the last failed while starting: spawn EAGAIN; epoch 0 serves on',
+        'bad: retries exhausted after 18 attempts; last failure while starting: spawn EAGAIN; epoch 0 still serves',
         ends,
       ],
     },
@@ -77,14 +77,14 @@ describe('the sentences of', () => {
       steps: [at(20_000, { what: 'no processes', forMs: 6e6 }), at(2_000, { what: 'crash', whom: 'serving' }), later],
       says: [
         begins,
-        'bad: epoch 0, which served, ended: signal SIGSEGV',
-        'bad: gave up after 10 tries, the last failed while starting: spawn EAGAIN',
+        'bad: epoch 0 failed while serving: signal SIGSEGV',
+        'bad: retries exhausted after 10 attempts; last failure while starting: spawn EAGAIN',
       ],
     },
     {
       of: 'a certificate that is half written',
       steps: [at(20_000, { what: 'certificate half written' }), later],
-      says: [begins, 'bad: what is configured would not do, and what was good stays: tls.crt: not a certificate', ends],
+      says: [begins, 'bad: new configuration rejected, old one kept: tls.crt: not a certificate', ends],
     },
   ])('$of', ({ steps, says }) => {
     expect(said(recordedLife(steps))).toEqual(says);
@@ -92,9 +92,11 @@ describe('the sentences of', () => {
 
   test('a trace that breaks off', () => {
     const { header, records } = recordedLife([later]);
-    expect(said({ header, records: records.slice(0, 90) })).toEqual([
+    const live = records.findIndex((record) => record.kind === 'event' && record.event.type === 'serving.began');
+    expect(live).toBeGreaterThan(0);
+    expect(said({ header, records: records.slice(0, live + 1) })).toEqual([
       begins,
-      'note: the trace breaks off while the program is at work: it runs on, or it was killed',
+      'note: the trace ends while the program is running: it still runs, or it was killed',
     ]);
   });
 });

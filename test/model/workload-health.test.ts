@@ -27,7 +27,7 @@ const times: ProbeTimes = {
 };
 
 function given(probe: Partial<ProbeTimes> = {}, workload: XdsWorld['workload'] = () => ''): XdsWorld {
-  const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: { ...times, ...probe } });
+  const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: { ...times, ...probe }, proxyless: false });
   world.workload = workload;
   world.start();
   return world;
@@ -66,7 +66,7 @@ describe('the workload', () => {
   it('that does not answer is not waited for', async () => {
     const world = given({}, () => new Promise<string>(() => {}));
     await pass(world, 60);
-    expect(told(world)).toEqual(['it does not answer']);
+    expect(told(world)).toEqual(['no response in time']);
     expect(world.probes.length).toBeGreaterThan(2);
   });
 });

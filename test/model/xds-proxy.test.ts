@@ -52,7 +52,7 @@ describe('the socket', () => {
   });
 
   test('is not opened where none is wanted', () => {
-    const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null });
+    const world = new XdsWorld({ socket: '', hasSecrets: false, probe: null, proxyless: false });
     world.order({ type: 'xds.start' });
     expect(world.told).toMatchObject([{ type: 'xds.listening', socket: '' }]);
   });
@@ -116,6 +116,16 @@ describe('a stream', () => {
     expect(world.of(child).ends[0]?.code).toBe('CANCELLED');
   });
 
+  test('of gRPC without a proxy lives beside those of other targets, up to 64; then the oldest ends', () => {
+    const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: true });
+    world.start();
+    const streams = Array.from({ length: 64 }, () => world.opens(''));
+    expect(world.alive()).toEqual(streams);
+    const last = world.opens('');
+    expect(world.alive()).toEqual([...streams.slice(1), last]);
+    expect(world.of(streams[0]!).ends).toEqual([{ code: 'CANCELLED', reason: 'limit of 64 streams reached' }]);
+  });
+
   test('whose Envoy does not take its end is over all the same', () => {
     const world = started();
     world.envoysClose = false;
@@ -150,7 +160,7 @@ describe('a stream', () => {
     world.upstream(stream, { type: 'upstream.opened', shown: '' });
     world.pass(60_000);
     expect(world.of(stream).ends).toEqual([
-      { code: 'UNAVAILABLE', reason: 'the control plane has not answered in 60000 ms' },
+      { code: 'UNAVAILABLE', reason: 'control plane did not respond within 60000 ms' },
     ]);
   });
 });
@@ -208,7 +218,7 @@ describe('roots to trust', () => {
   test('that nobody says anything about are refused in the end, with why', () => {
     const { world, stream } = joined();
     world.pass(30_000);
-    const refusal = expect.stringMatching(/Envoy has not said in 30000 ms/);
+    const refusal = expect.stringMatching(/Envoy did not acknowledge the trust bundle within 30000 ms/);
     expect(world.of(stream).bundleAnswers).toEqual([{ hash: 'a', refusal }]);
   });
 
@@ -224,7 +234,7 @@ describe('roots to trust', () => {
   });
 
   test('are refused at once where this agent serves no secrets', () => {
-    const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null });
+    const world = new XdsWorld({ socket: '/run/XDS', hasSecrets: false, probe: null, proxyless: false });
     world.start();
     const stream = world.opens();
     world.answers(stream);

@@ -9,6 +9,7 @@ import { envoyBinary } from '../fixtures/real-envoy.ts';
 import { endWithRunner } from '../harness/runner-watch.ts';
 
 export interface RealEnvoy {
+  readonly pid: number;
   /** The answer of the admin interface. */
   admin(path: string): Promise<string>;
   /** What it wrote to its log. */
@@ -78,6 +79,7 @@ export async function startEnvoyWith(
   }
   const address = readFileSync(addressFile, 'utf8');
   return {
+    pid: child.pid!,
     admin: async (path) => (await fetch(`http://${address}${path}`)).text(),
     log: () => log,
     stop,

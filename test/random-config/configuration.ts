@@ -11,15 +11,7 @@ import {
 } from './policies.ts';
 import { delegate, virtualService } from './routes.ts';
 import { destinationRule, serviceEntry, sidecar } from './services.ts';
-import { namespaces, type World } from './values.ts';
-
-/** An object as a person would write it. */
-export interface WrittenObject {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace: string };
-  readonly spec: object;
-}
+import { namespaces, type World, type WrittenObject } from './values.ts';
 
 type Maker = readonly [
   kind: string,

@@ -1,6 +1,7 @@
 /** Random objects of Kubernetes' Gateway API, with the Services behind them. */
-import type { WrittenObject } from './configuration.ts';
+
 import type { Draw } from './draw.ts';
+import type { WrittenObject } from './values.ts';
 import { namespaces, regex, text, type World } from './values.ts';
 
 const group = 'gateway.networking.k8s.io';

@@ -1,6 +1,7 @@
 /** OptionErrors that people make in an object that was right. */
-import type { WrittenObject } from './configuration.ts';
+
 import type { Draw } from './draw.ts';
+import type { WrittenObject } from './values.ts';
 
 type Path = readonly (string | number)[];
 type Mistake = (value: unknown, draw: Draw) => unknown;

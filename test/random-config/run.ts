@@ -7,11 +7,11 @@ import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { type Problem, problemText } from '../../src/model/config/problem.ts';
 import { FeatureMesh } from '../e2e/features/harness/feature-mesh.ts';
 import { freePorts } from '../harness/free-ports.ts';
-import { randomConfiguration, type WrittenObject } from './configuration.ts';
+import { randomConfiguration } from './configuration.ts';
 import { Draw } from './draw.ts';
 import { gatewayName } from './gateway-api.ts';
 import { withMistake } from './mistakes.ts';
-import type { World } from './values.ts';
+import type { World, WrittenObject } from './values.ts';
 
 export interface RandomRunOptions {
   readonly firstSeed: number;

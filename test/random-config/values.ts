@@ -141,3 +141,11 @@ export function destinations(world: World): object[] {
     ...(count > 1 && { weight: draw.pick([0, 1, 10, 33, 50, 100, 1000]) }),
   }));
 }
+
+/** An object as a person would write it. */
+export interface WrittenObject {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly spec: object;
+}

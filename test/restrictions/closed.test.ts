@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { stringify } from 'yaml';
-import { MeshConfigs } from '../../src/discovery/config/mesh-configs.ts';
-import { SettingsFiles } from '../../src/discovery/config/settings-files.ts';
-import { MeshState } from '../../src/discovery/push/mesh-state.ts';
+import { SettingsFiles } from '../../src/discovery/config/files/settings-files.ts';
+import { MeshConfigs } from '../../src/discovery/config/snapshots/mesh-configs.ts';
+import { MeshState } from '../../src/discovery/push/contexts/mesh-state.ts';
 import { readConfigFile } from '../../src/model/config/config-file.ts';
 import { effectIn } from '../../src/model/config/refused.ts';
 import { defaultMeshConfig } from '../../src/model/mesh/mesh-config.ts';
@@ -530,7 +530,7 @@ describe('a BackendTLSPolicy that is refused at the first reading', () => {
     writeFileSync(join(root, 'a.yaml'), policy({ targetRefs: [service] }));
     const [problem] = (await directory.read([root])).problems;
     expect(problem).toMatchObject({ severity: 'error', field: 'spec.validation' });
-    expect(problem?.closed).toBe('gateways answer requests to Service web of namespace shop with 503');
+    expect(problem?.closed).toBe('requests from gateways to Service web of namespace shop get 503');
     const corrected = await read({ 'a.yaml': policy(good) });
     expect(
       corrected.backendTls.for({ origin: { kind: 'Service', namespace: 'shop', name: 'web' } }, 'http'),
@@ -630,15 +630,15 @@ describe('what is closed', () => {
   it('is told to be of the whole mesh in the root namespace', () => {
     const text = object('AuthorizationPolicy', wrong, { namespace: 'istio-system' });
     const [standIn] = readConfigFile('a.yaml', text, { creationTimestamp: 0 }).standIns;
-    expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is refused');
-    expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is refused');
+    expect(effectIn(standIn!, 'istio-system')).toBe('every request to the workloads of the whole mesh is denied');
+    expect(effectIn(standIn!, 'mesh-root')).toBe('every request to the workloads of namespace istio-system is denied');
   });
 
   it('follows the root namespace of the mesh configuration where it is told', async () => {
     const configs = new MeshConfigs({ mesh: () => ({ ...defaultMeshConfig, rootNamespace: 'shop' }), domain: 'x' });
     writeFileSync(join(root, 'a.yaml'), object('AuthorizationPolicy', wrong));
     const reading = await configs.read([root]);
-    expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is refused');
+    expect(reading.problems[0]?.closed).toBe('every request to the workloads of the whole mesh is denied');
   });
 
   it('does not reach out of its namespace, whatever is in the object', async () => {
@@ -672,7 +672,7 @@ describe('what is closed', () => {
       const reading = await directory.read([root]);
       return reading.problems.map((problem) => problem.closed);
     };
-    expect(await closedFor()).toEqual(['every request to the workloads of namespace shop with app=cart is refused']);
+    expect(await closedFor()).toEqual(['every request to the workloads of namespace shop with app=cart is denied']);
     writeFileSync(join(root, 'a.yaml'), good);
     await directory.read([root]);
     writeFileSync(join(root, 'a.yaml'), bad);

@@ -3,6 +3,13 @@ import { hash } from 'node:crypto';
 import { Fields, textOf } from './protobuf-fields.ts';
 import { isWildcard, type Kind } from './xds-types.ts';
 
+/** A cluster without the time limits for what Envoy fetches before it uses it. */
+export interface ClusterContent {
+  readonly digest: string;
+  /** It has such a limit. */
+  readonly isLimited: boolean;
+}
+
 export interface ResourceFacts {
   readonly name: string;
   /** Delta only. */
@@ -12,6 +19,8 @@ export interface ResourceFacts {
   readonly bytes: number;
   /** Endpoints that a cluster takes from EDS, routes that a listener takes from RDS. */
   readonly refersTo: readonly string[];
+  /** Of a cluster, if it is read. */
+  readonly content?: ClusterContent;
 }
 
 /** The resources of one response. */
@@ -28,6 +37,8 @@ const beginningBytes = 128;
 const factsKept = 100_000;
 const largestKept = 64 * 1024;
 
+type ReadContent = (cluster: Buffer) => ClusterContent;
+
 interface KnownBatch {
   readonly beginning: string;
   readonly kind: Kind;
@@ -38,15 +49,18 @@ interface KnownBatch {
 export class ResourceBatches {
   readonly #delta: boolean;
   readonly #limits: typeof limits;
+  readonly #contentOf: ReadContent | undefined;
   /** The one that was asked for longest ago first. */
   readonly #known = new Set<KnownBatch>();
   readonly #byBeginning = new Map<string, Set<KnownBatch>>();
   #bytes = 0;
   readonly #facts = new Map<string, ResourceFacts>();
 
-  constructor(delta: boolean, most: Partial<typeof limits> = {}) {
+  /** @param contentOf reads clusters; absent: they are not read */
+  constructor(delta: boolean, most: Partial<typeof limits> = {}, contentOf?: ReadContent) {
     this.#delta = delta;
     this.#limits = { ...limits, ...most };
+    this.#contentOf = contentOf;
   }
 
   /**
@@ -99,7 +113,7 @@ export class ResourceBatches {
     while (fields.next()) {
       const facts =
         fields.end - fields.start > largestKept
-          ? readResource(kind, fields.inner(), this.#delta)
+          ? readResource(kind, fields.inner(), this.#delta, this.#contentOf)
           : this.#factsOf(kind, resources, fields);
       batch.set(facts.name, facts);
     }
@@ -109,7 +123,7 @@ export class ResourceBatches {
   #factsOf(kind: Kind, resources: Buffer, fields: Fields): ResourceFacts {
     // The bytes as a text are a key that costs one look at them. A resource has its type in them.
     const key = resources.toString('latin1', fields.start, fields.end);
-    const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta);
+    const facts = this.#facts.get(key) ?? readResource(kind, fields.inner(), this.#delta, this.#contentOf);
     this.#facts.set(key, facts);
     return facts;
   }
@@ -122,12 +136,12 @@ function isSame(a: ResourceBatch, b: ResourceBatch): boolean {
 }
 
 /** @param fields of a resource as a response has it: an Any, in delta with a name and a version around it */
-function readResource(kind: Kind, fields: Fields, delta: boolean): ResourceFacts {
-  return delta ? readWrapped(kind, fields) : readAny(kind, fields, '');
+function readResource(kind: Kind, fields: Fields, delta: boolean, contentOf?: ReadContent): ResourceFacts {
+  return delta ? readWrapped(kind, fields, contentOf) : readAny(kind, fields, '', contentOf);
 }
 
 /** An envoy.service.discovery.v3.Resource. */
-function readWrapped(kind: Kind, fields: Fields): ResourceFacts {
+function readWrapped(kind: Kind, fields: Fields, contentOf?: ReadContent): ResourceFacts {
   let version = '';
   let name = '';
   let any: Fields | undefined;
@@ -137,11 +151,11 @@ function readWrapped(kind: Kind, fields: Fields): ResourceFacts {
     else if (fields.field === 3) name = fields.text();
   }
   if (any === undefined) return { name, version, digest: '', bytes: 0, refersTo: [] };
-  const facts = readAny(kind, any, version);
+  const facts = readAny(kind, any, version, contentOf);
   return name === '' ? facts : { ...facts, name };
 }
 
-function readAny(kind: Kind, fields: Fields, version: string): ResourceFacts {
+function readAny(kind: Kind, fields: Fields, version: string, contentOf?: ReadContent): ResourceFacts {
   while (fields.next()) {
     if (fields.field !== 2) continue;
     const value = fields.bytes.subarray(fields.start, fields.end);
@@ -152,6 +166,7 @@ function readAny(kind: Kind, fields: Fields, version: string): ResourceFacts {
       digest: hash('sha1', value, 'hex'),
       bytes: value.length,
       refersTo: isWildcard(kind) ? (kind === 'CDS' ? endpointsOf(value) : routesOf(value)) : [],
+      ...(kind === 'CDS' && contentOf !== undefined && { content: contentOf(value) }),
     };
   }
   return { name: '', version, digest: '', bytes: 0, refersTo: [] };

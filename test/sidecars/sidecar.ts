@@ -31,6 +31,8 @@ export interface ReceivedResponse {
   readonly isNews: boolean;
   /** What the proxy has because of it, or has not any more; by name. */
   readonly news: readonly string[];
+  /** What the proxy had before. */
+  readonly had: ResourceMap;
 }
 
 export interface SidecarOptions {
@@ -163,6 +165,7 @@ export class Sidecar {
       rejected,
       isNews,
       news: differing(before, watch.resources),
+      had: before,
     });
     if (isWildcard(kind)) this.#follow(followedBy[kind], namesIn(watch.resources));
     this.#goOn();

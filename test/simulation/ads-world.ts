@@ -5,21 +5,28 @@
 import { EventEmitter } from 'node:events';
 import { create, fromBinary, type JsonObject, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
 import { type Actor, type AnyActorRef, createActor, fromCallback } from 'xstate';
-import { adsConnectionMachine } from '../../machines/discovery/ads/ads-connection.machine.ts';
-import { routineMessages, type StreamOrder } from '../../machines/discovery/ads/ads-protocol.ts';
-import { listenerType, routeType } from '../../machines/discovery/ads/ads-types.ts';
-import type { Watch, Watches } from '../../machines/discovery/ads/ads-watch.ts';
-import { newRollout, type Rollout } from '../../machines/discovery/ads/cluster-rollout.ts';
-import { type RolloutRules, rolloutRules } from '../../machines/discovery/ads/rollout-rules.ts';
-import { type AdsLimits, defaultRemovalDelayMs, nameLimits, streamLimits } from '../../src/discovery/ads/ads-limits.ts';
-import { RequestIntake } from '../../src/discovery/ads/requests/request-intake.ts';
-import { NameLists } from '../../src/discovery/ads/requests/request-names.ts';
-import { atOnce } from '../../src/discovery/ads/requests/request-turns.ts';
-import { SharedBodies } from '../../src/discovery/ads/responses/ads-response.ts';
-import { DepartedClusters } from '../../src/discovery/ads/responses/departed-clusters.ts';
-import { AdsStream } from '../../src/discovery/ads/stream/ads-stream.ts';
-import type { AdsCall } from '../../src/discovery/ads/stream/ads-transport.ts';
-import { StreamShares } from '../../src/discovery/ads/stream/stream-shares.ts';
+import { adsConnectionMachine } from '../../machines/discovery/xds/ads-connection.machine.ts';
+import { routineMessages, type StreamOrder } from '../../machines/discovery/xds/ads-protocol.ts';
+import { listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import type { Watch, Watches } from '../../machines/discovery/xds/ads-watch.ts';
+import { newRollout, type Rollout } from '../../machines/discovery/xds/cluster-rollout.ts';
+import { type RolloutRules, rolloutRules } from '../../machines/discovery/xds/rollout-rules.ts';
+import {
+  type AdsLimits,
+  defaultMakeBeforeBreakMs,
+  defaultRemovalDelayMs,
+  nameLimits,
+  streamLimits,
+} from '../../src/discovery/xds/ads-limits.ts';
+import { RequestIntake } from '../../src/discovery/xds/requests/request-intake.ts';
+import { NameLists } from '../../src/discovery/xds/requests/request-names.ts';
+import { atOnce } from '../../src/discovery/xds/requests/request-turns.ts';
+import { SharedBodies } from '../../src/discovery/xds/responses/ads-response.ts';
+import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
+import type { RolloutWait } from '../../src/discovery/xds/rollout/rollout-waits.ts';
+import { AdsStream } from '../../src/discovery/xds/stream/ads-stream.ts';
+import type { AdsCall } from '../../src/discovery/xds/stream/ads-transport.ts';
+import { StreamShares } from '../../src/discovery/xds/stream/stream-shares.ts';
 import { type Node, NodeSchema } from '../../src/gen/envoy/config/core/v3/base_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,
@@ -133,6 +140,8 @@ export interface AdsWorldOptions {
   /** As at the trace level full; true unless said. */
   tellsRoutine?: boolean;
   logger?: Logger;
+  /** A trace is recorded; true unless said. Explorations make thousands of worlds, and read none. */
+  isRecorded?: boolean;
 }
 
 export class AdsWorld {
@@ -142,6 +151,9 @@ export class AdsWorld {
   readonly clock: VirtualClock;
   /** Clusters that were given up. */
   readonly abandoned = new Set<string>();
+  /** Counts of the metrics `pilot_xds_kept_clusters` and `pilot_xds_given_up_clusters`. */
+  readonly retained = new Map<string, number>();
+  givenUp = 0;
   readonly records: TraceRecord[] = [];
   readonly call = new ScriptedCall();
   readonly actor: Actor<typeof adsConnectionMachine>;
@@ -174,6 +186,11 @@ export class AdsWorld {
         source: this.source,
         observer: {
           responseRejected: (typeUrl, _node, reason) => void this.judged.push(`rejected ${typeUrl} ${reason}`),
+          clustersRetained: (reason, change) =>
+            void this.retained.set(reason, (this.retained.get(reason) ?? 0) + change),
+          clustersGivenUp: (change) => {
+            this.givenUp += change;
+          },
           nonceExpired: (typeUrl) => void this.judged.push(`stale ${typeUrl}`),
         },
         logger: options.logger ?? silentLogger,
@@ -189,6 +206,7 @@ export class AdsWorld {
             references: this.source.references,
             removal: { delayMs: defaultRemovalDelayMs, drainMs: 45_000 },
             departed: options.departed ?? new DepartedClusters(45_000),
+            limitMs: defaultMakeBeforeBreakMs,
             rules: { ...rolloutRules, ...options.rolloutRules },
           },
         }),
@@ -206,16 +224,18 @@ export class AdsWorld {
     this.actor = startRoot(adsConnectionMachine.provide({ actors: { stream: this.#logic() } }), {
       id: 'ads-connection-1',
       input: { connection: 1, onlyType, ...streamLimits(options.limits ?? {}) },
-      recorder: {
-        ...recorder,
-        // As the ADS server does: what comes from no actor comes from it.
-        inspect: (event) => {
-          this.inspections++;
-          recorder.inspect(
-            event.type === '@xstate.event' && event.sourceRef === undefined ? { ...event, sourceRef: server } : event,
-          );
+      ...(options.isRecorded !== false && {
+        recorder: {
+          ...recorder,
+          // As the ADS server does: what comes from no actor comes from it.
+          inspect: (event) => {
+            this.inspections++;
+            recorder.inspect(
+              event.type === '@xstate.event' && event.sourceRef === undefined ? { ...event, sourceRef: server } : event,
+            );
+          },
         },
-      },
+      }),
       clock: this.clock as never,
       onError: (error) => {
         this.failed = error;
@@ -236,6 +256,11 @@ export class AdsWorld {
   /** How many clusters were removed before their time. */
   get evicted(): number {
     return this.#stream.responder.gate?.evicted ?? 0;
+  }
+
+  /** What is delayed of a type, and why. */
+  waits(typeUrl: string): readonly RolloutWait[] {
+    return this.#stream.responder.gate?.waits(typeUrl) ?? [];
   }
 
   get rollout(): Rollout {

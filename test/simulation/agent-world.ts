@@ -6,6 +6,7 @@
 import { type Actor, type AnyEventObject, type AnyStateMachine, fromCallback, fromPromise } from 'xstate';
 import { type AgentOutput, agentMachine } from '../../machines/agent/agent.machine.ts';
 import { bootstrapPatchesMachine } from '../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
+import { grpcBootstrapMachine, type WriteOutcome } from '../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from '../../machines/agent/dns/dns.machine.ts';
 import {
   type DrainOrder,
@@ -27,20 +28,20 @@ import { directoryWatchMachine } from '../../machines/agent/files/directory-watc
 import type {
   DirectoryFound,
   DirectoryMissing,
-  EnvoyAnswered,
-  EnvoyAsk,
   PatchesAnswer,
   PatchesWithdraw,
   ProbeExplain,
   ProbeLook,
   ProcessSignal,
-  RefusedListener,
   Signal,
   WatchBegan,
   WatchFailed,
 } from '../../machines/agent/protocol.ts';
+import { secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
+import { type ServerFound, secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
 import { type AgentSettings, defaultSettings } from '../../machines/agent/settings.ts';
 import { statusMachine } from '../../machines/agent/status/status.machine.ts';
+import type { EnvoyAnswered, EnvoyAsk, RefusedListener } from '../../machines/agent/status-protocol.ts';
 import type { Shown } from '../../machines/agent/xds/xds-pause.ts';
 import { xdsProxyMachine } from '../../machines/agent/xds/xds-proxy.machine.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
@@ -121,6 +122,13 @@ export class AgentWorld {
   dnsOpened = 0;
   /** What the DNS server tells. */
   tellDns: Send = () => {};
+  /** Why the bootstrap file of gRPC cannot be written, or that no result comes; `undefined`: it is written. */
+  grpcBootstrapAnswer: string | 'hangs' | undefined;
+  grpcBootstrapWrites = 0;
+  /** What is found at the socket for secrets. */
+  secretServer: ServerFound = 'nobody';
+  /** Reports what became of the files of OUTPUT_CERTS. */
+  reportOutput: Send = () => {};
   watchAnswer: 'watch.began' | 'watch.failed' | 'directory.missing' | undefined = 'watch.began';
   /** Each watch of the directory, with what it was told. */
   readonly watches: { directory: string; seen: string | null }[] = [];
@@ -553,6 +561,37 @@ export class AgentWorld {
               if (dnsAnswer === 'listening')
                 sendBack({ type: 'dns-port.listening', addresses: ['127.0.0.1'], port: 15053 });
               if (dnsAnswer === 'failed') sendBack({ type: 'dns-port.failed', reason: 'EADDRINUSE' });
+            }),
+          },
+        }),
+        grpcBootstrap: grpcBootstrapMachine.provide({
+          actors: {
+            writeGrpcBootstrap: fromPromise<WriteOutcome, undefined>(async () => {
+              this.grpcBootstrapWrites++;
+              if (this.grpcBootstrapAnswer === 'hangs') await new Promise(() => {});
+              if (this.grpcBootstrapAnswer !== undefined) return { reason: this.grpcBootstrapAnswer };
+              return { file: '/etc/istio/proxy/grpc-bootstrap.json' };
+            }),
+          },
+        }),
+        // Certificates are never obtained: a test reports the files by itself.
+        secrets: secretsMachine.provide({
+          actors: {
+            lookForServer: fromPromise(async () => this.secretServer),
+            serveSecrets: fromCallback(({ receive, sendBack }) =>
+              receive(({ type }) => {
+                if (type === 'sds.open') sendBack({ type: 'sds.listening' });
+              }),
+            ),
+            writeOutput: fromCallback(({ sendBack }) => {
+              this.reportOutput = sendBack;
+            }),
+            secret: secretMachine.provide({
+              actors: {
+                obtain: fromPromise(() => new Promise(() => {})),
+                awaitClockStep: fromPromise(() => new Promise(() => {})),
+                readClock: fromPromise(async () => ({ atMs: this.clock.now() })),
+              },
             }),
           },
         }),

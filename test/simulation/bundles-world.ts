@@ -346,7 +346,9 @@ export class BundlesWorld implements World {
           const index = indexOf(input.endpoint);
           // The effect asks nobody who is not named any more.
           if (kind === 'fetch' && !this.#state.held.isFollowed(input.endpoint))
-            return settle(self, { value: { outcome: 'failed', reason: 'the mesh configuration names it no more' } });
+            return settle(self, {
+              value: { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' },
+            });
           if (kind === 'fetch') this.#judgeQuestion(index);
           if (kind === 'recall') this.#begin(index, Number.parseInt(input.trustDomains[0]!, 10));
           this.#change(index, { call: { actor: self, kind } });

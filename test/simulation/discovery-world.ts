@@ -16,40 +16,30 @@ import {
 import { configSourceMachine, type SourceSummary } from '../../machines/discovery/config/config-source.machine.ts';
 import { meshConfigMachine, type SettingsReading } from '../../machines/discovery/config/mesh-config.machine.ts';
 import {
-  type CredentialDates,
-  credentialDatesMachine,
-} from '../../machines/discovery/credentials/credential-dates.machine.ts';
-import {
   type DiscoveryOutput,
   discoveryMachine,
   type Preparation,
 } from '../../machines/discovery/discovery.machine.ts';
-import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
-import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
-import {
-  type AccessAnswer,
-  type AccessReviewInput,
-  accessReviewMachine,
-} from '../../machines/discovery/kubernetes/access-review.machine.ts';
-import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
 import {
   type DistributionLook,
   distributionMachine,
-} from '../../machines/discovery/kubernetes/distribution.machine.ts';
+} from '../../machines/discovery/distribution/distribution.machine.ts';
 import {
   electedWriterMachine,
   type WriteOutcome,
   type WriteRun,
-} from '../../machines/discovery/kubernetes/elected-writer.machine.ts';
-import { electionsMachine } from '../../machines/discovery/kubernetes/elections.machine.ts';
+} from '../../machines/discovery/election/elected-writer.machine.ts';
+import { electionsMachine } from '../../machines/discovery/election/elections.machine.ts';
 import {
   type LeaseAnswer,
   type LeaseOrder,
   type LeaseSighting,
   leaderMachine,
-} from '../../machines/discovery/kubernetes/leader.machine.ts';
-import { remoteClustersMachine } from '../../machines/discovery/kubernetes/remote-clusters.machine.ts';
-import { secretAccessMachine } from '../../machines/discovery/kubernetes/secret-access.machine.ts';
+} from '../../machines/discovery/election/leader.machine.ts';
+import { jwksMachine, type KeySource } from '../../machines/discovery/jwks/jwks.machine.ts';
+import { type IssuerAnswer, keySetMachine } from '../../machines/discovery/jwks/key-set.machine.ts';
+import { apiServerMachine, type PingAnswer } from '../../machines/discovery/kubernetes/api-server.machine.ts';
+import { nameServerMachine } from '../../machines/discovery/names/name-server.machine.ts';
 import type {
   AdsOrder,
   ConfigChange,
@@ -70,13 +60,22 @@ import {
 } from '../../machines/discovery/registry/gateway-name.machine.ts';
 import { gatewayNamesMachine } from '../../machines/discovery/registry/gateway-names.machine.ts';
 import { registryMachine } from '../../machines/discovery/registry/registry.machine.ts';
+import { serviceRegistryMachine } from '../../machines/discovery/registry/service-registry.machine.ts';
+import type { ServicesOrder, ServicesReading } from '../../machines/discovery/registry/service-registry.setup.ts';
+import { remoteClustersMachine } from '../../machines/discovery/remote/remote-clusters.machine.ts';
 import {
-  type ServicesOrder,
-  type ServicesReading,
-  serviceRegistryMachine,
-} from '../../machines/discovery/registry/service-registry.machine.ts';
+  type AccessAnswer,
+  type AccessReviewInput,
+  accessReviewMachine,
+} from '../../machines/discovery/secrets/access-review.machine.ts';
+import {
+  type CredentialDates,
+  credentialDatesMachine,
+} from '../../machines/discovery/secrets/credential-dates.machine.ts';
+import { secretAccessMachine } from '../../machines/discovery/secrets/secret-access.machine.ts';
 import type { DiscoverySettings } from '../../machines/discovery/settings.ts';
-import { whereabouts } from '../../src/discovery/config/config-problem.ts';
+import { webhookServerMachine } from '../../machines/discovery/webhooks/webhook-server.machine.ts';
+import { whereabouts } from '../../src/discovery/config/sources/config-problem.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { relay } from '../../src/runtime/actors/relay-event.ts';
 import { actorName } from '../../src/runtime/trace/known-actors.ts';
@@ -94,10 +93,13 @@ export const scriptedSettings: DiscoverySettings = {
   networks: { file: 'meshNetworks', settleMs: 100 },
   configs: { quietMs: 5, coalesceMs: 20 },
   registries: { firstListsMs: 30_000 },
+  readsConsul: false,
   registrations: { graceMs: 10_000 },
   jwks: { refreshMs: 1_200_000, firstKeysTimeoutMs: 5_000 },
   push: { debounceAfterMs: 100, debounceMaxMs: 10_000, debounceEndpoints: true },
   pushQueue: { throttle: 25 },
+  servesNames: false,
+  servesWebhooks: false,
   secure: false,
   hasAuthority: false,
   sharesAuthority: false,
@@ -206,6 +208,8 @@ export class DiscoveryWorld {
   readonly adoptedAccess: string[] = [];
   /** What was done with Leases. */
   readonly leases: string[] = [];
+  /** Result of writes of Leases; `undefined`: the API server takes them. */
+  leaseAnswer: LeaseAnswer | Promise<never> | undefined;
   /** What an elected replica was writing at its end is never answered. */
   hangs = false;
   /** Host names of gateways. An error: the effect has a bug. */
@@ -507,6 +511,8 @@ export class DiscoveryWorld {
         serviceRegistry,
         jwks,
         trustBundles,
+        nameServer: nameServerMachine.provide({ actors: { port: this.#effect() } }),
+        webhookServer: webhookServerMachine.provide({ actors: { port: this.#effect() } }),
         credentialDates: credentialDatesMachine.provide({
           actors: {
             compareDates: fromPromise<CredentialDates, undefined>(async () => {
@@ -534,9 +540,9 @@ export class DiscoveryWorld {
     const leader = leaderMachine.provide({
       actors: {
         readLease: fromPromise<LeaseSighting, { lease: string }>(async () => ({ outcome: 'absent', draw: 0 })),
-        writeLease: fromPromise<LeaseAnswer, LeaseOrder>(async ({ input: { deed } }) => {
-          this.leases.push(deed);
-          return taken;
+        writeLease: fromPromise<LeaseAnswer, LeaseOrder>(async ({ input: { deed, lease } }) => {
+          this.leases.push(`${deed} ${lease}`);
+          return this.leaseAnswer ?? taken;
         }),
         finishWrites: fromPromise<undefined, { lease: string }>(async () => {
           if (this.hangs) await new Promise(() => {});

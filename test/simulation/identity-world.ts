@@ -25,12 +25,12 @@ import {
   authorityMachine,
   type Candidate,
   type Journal,
-} from '../../machines/discovery/authority/authority.machine.ts';
-import type { BundleAwait, LeavesAwait } from '../../machines/discovery/protocol.ts';
+} from '../../machines/discovery/ca/authority.machine.ts';
+import type { BundleAwait, LeavesAwait } from '../../machines/discovery/ca/authority-protocol.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
-import { WorkloadLedger } from '../../src/discovery/authority/workload-ledger.ts';
+import { WorkloadLedger } from '../../src/discovery/ca/ledger/workload-ledger.ts';
 
 export interface IdentityBounds {
   readonly workloads: number;

@@ -9,9 +9,9 @@ import { apiServerMachine } from '../../machines/discovery/kubernetes/api-server
 import { informerMachine } from '../../machines/discovery/kubernetes/informer.machine.ts';
 import type { InformerRecord } from '../../machines/discovery/kubernetes/informer-rules.ts';
 import { customResourceDefinitions, type Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import { type InformerCharts, InformerEffects, nameOf } from '../../src/discovery/kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { type InformerCharts, InformerEffects, nameOf } from '../../src/discovery/kubernetes/informer-effects.ts';
-import type { ObjectChange } from '../../src/discovery/kubernetes/object-store.ts';
+import type { ObjectChange } from '../../src/discovery/kubernetes/store/object-store.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';

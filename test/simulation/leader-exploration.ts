@@ -12,14 +12,14 @@ import {
   electedWriterMachine,
   type WriteOutcome,
   type WriteRun,
-} from '../../machines/discovery/kubernetes/elected-writer.machine.ts';
+} from '../../machines/discovery/election/elected-writer.machine.ts';
 import {
   type LeaseAnswer,
   type LeaseOrder,
   type LeaseSighting,
   type LeaseTimes,
   leaderMachine,
-} from '../../machines/discovery/kubernetes/leader.machine.ts';
+} from '../../machines/discovery/election/leader.machine.ts';
 import { scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';

@@ -3,17 +3,17 @@
  * API server. After each step it is judged from outside: at most one of them would begin a write.
  */
 import { type Actor, setup } from 'xstate';
-import { electedWriterMachine } from '../../machines/discovery/kubernetes/elected-writer.machine.ts';
-import { electionsMachine } from '../../machines/discovery/kubernetes/elections.machine.ts';
-import { leaderMachine } from '../../machines/discovery/kubernetes/leader.machine.ts';
-import type { LeadersResigned } from '../../machines/discovery/kubernetes/leader-protocol.ts';
+import { electedWriterMachine } from '../../machines/discovery/election/elected-writer.machine.ts';
+import { electionsMachine } from '../../machines/discovery/election/elections.machine.ts';
+import { leaderMachine } from '../../machines/discovery/election/leader.machine.ts';
+import type { LeadersResigned } from '../../machines/discovery/election/leader-protocol.ts';
+import type { Duty, DutyReport, DutyRun } from '../../src/discovery/election/duty.ts';
+import { type ElectionCharts, Elections } from '../../src/discovery/election/elections.effects.ts';
+import type { Moment } from '../../src/discovery/election/leader-term.ts';
+import { leaseTimesOf } from '../../src/discovery/election/lease-times.ts';
+import type { WriteGate } from '../../src/discovery/election/write-gate.ts';
 import { ApiError } from '../../src/discovery/kubernetes/api-failure.ts';
 import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import type { Duty, DutyReport, DutyRun } from '../../src/discovery/leader/duty.ts';
-import { type ElectionCharts, Elections } from '../../src/discovery/leader/elections.ts';
-import type { Moment } from '../../src/discovery/leader/leader-term.ts';
-import { leaseTimesOf } from '../../src/discovery/leader/lease-times.ts';
-import type { WriteGate } from '../../src/discovery/leader/write-gate.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
 import { createRecorder } from '../../src/runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
@@ -160,7 +160,7 @@ const rootOf = (elections: typeof electionsMachine) =>
     invoke: {
       id: 'elections',
       src: 'elections',
-      input: { leaders: [{ lease, times }] },
+      input: { leaders: [{ lease, times }], presence: lease },
     },
     on: { 'leaders.resigned': {} },
   });
@@ -196,7 +196,15 @@ export class Replica {
     const asked = { request: port((request, signal) => server.request(this.process, name, request, signal)) };
     let draws = 0;
     this.elections = new Elections({
-      ...{ server: asked, leaseServer: asked, namespace: 'istio-system', identity: name, duties: [this.duty], times },
+      ...{
+        server: asked,
+        leaseServer: asked,
+        namespace: 'istio-system',
+        identity: name,
+        duties: [this.duty],
+        presence: lease,
+        times,
+      },
       now: () => clocks(this.process.moment),
       draw: () => (draws++ * 0.618) % 1,
     });

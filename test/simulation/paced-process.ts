@@ -1,5 +1,5 @@
 /** The clocks of one process: they may be too fast or too slow, and stand still for it while it is stopped. */
-import type { Moment } from '../../src/discovery/leader/leader-term.ts';
+import type { Moment } from '../../src/discovery/election/leader-term.ts';
 import type { VirtualClock } from './virtual-clock.ts';
 
 export class PacedProcess {

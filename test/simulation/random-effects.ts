@@ -1,6 +1,6 @@
 /** The agent's machines for random runs: as for the explorer, with the effects that may be slow or fail here and not there. */
 import type { AnyActorRef } from 'xstate';
-import type { EnvoyAsk } from '../../machines/agent/protocol.ts';
+import type { EnvoyAsk } from '../../machines/agent/status-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   type AgentMachines,

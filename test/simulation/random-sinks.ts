@@ -4,8 +4,8 @@
  */
 import { agentLog } from '../../src/agent/status/agent-log.ts';
 import { agentStates } from '../../src/agent/status/agent-states.ts';
-import { logLosses } from '../../src/cli/commands/log-flags.ts';
-import { traceListener } from '../../src/cli/commands/trace-flags.ts';
+import { logLosses } from '../../src/cli/flags/log-flags.ts';
+import { traceListener } from '../../src/cli/flags/trace-flags.ts';
 import type { Violation } from '../../src/debugger/explore/world.ts';
 import { logRecords } from '../../src/runtime/actors/log-records.ts';
 import { messageOf } from '../../src/runtime/errors.ts';

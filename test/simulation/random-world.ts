@@ -5,8 +5,9 @@
  */
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../machines/agent/envoy/epoch.machine.ts';
-import type { EnvoyAsk, ProcessSignal } from '../../machines/agent/protocol.ts';
+import type { ProcessSignal } from '../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../machines/agent/settings.ts';
+import type { EnvoyAsk } from '../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import {
   allFilesAreThere,

@@ -6,8 +6,8 @@ import type { Actor } from 'xstate';
 import type { registrationsMachine } from '../../machines/discovery/registration/registrations.machine.ts';
 import { ApiError } from '../../src/discovery/kubernetes/api-failure.ts';
 import type { ApiRequest, KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import type { ObjectChange } from '../../src/discovery/kubernetes/object-store.ts';
-import { registrationsWithEffects } from '../../src/discovery/registration/registration-effects.ts';
+import type { ObjectChange } from '../../src/discovery/kubernetes/store/object-store.ts';
+import { registrationsWithEffects } from '../../src/discovery/registration/registrations.effects.ts';
 import type { WorkloadClaim } from '../../src/discovery/registration/workload-claim.ts';
 import {
   type RegisteredConnection,

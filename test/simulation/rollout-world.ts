@@ -2,20 +2,23 @@
  * Make before break as the explorer sees it: the real stream with its chart, and a model of Envoy that warms clusters and acknowledges
  * CDS when none warms any more (spec/make-before-break.md §1). Requests and responses may be late, in both directions.
  */
-import { clusterType, endpointType, routeType } from '../../machines/discovery/ads/ads-types.ts';
-import type { RolloutRules } from '../../machines/discovery/ads/rollout-rules.ts';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import type { RolloutRules } from '../../machines/discovery/xds/rollout-rules.ts';
 import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
-import { defaultMakeBeforeBreakMs, defaultRemovalDelayMs } from '../../src/discovery/ads/ads-limits.ts';
-import { DepartedClusters } from '../../src/discovery/ads/responses/departed-clusters.ts';
-import { AdsWorld, type Seen } from './ads-world.ts';
+import { defaultMakeBeforeBreakMs, defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
+import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
+import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
+import { AdsWorld } from './ads-world.ts';
 import { limitedMark, ScriptedSource } from './scripted-source.ts';
 import { VirtualClock } from './virtual-clock.ts';
+import { WarmingEnvoy } from './warming-envoy.ts';
 
 /**
- * What changes: the route moves to a new cluster (of endpoints, or of a DNS name) and the old one goes, or only a cluster (which may
- * fetch a new secret), or only its endpoints change.
+ * What changes: the route moves to a new cluster (of endpoints, or of a DNS name) and the old one is removed, or only a cluster (which
+ * may fetch a new secret), or only its endpoints change. `flap`: the route moves between two clusters, of which one at a time is
+ * configured, each always in the same form.
  */
-export type RolloutChange = 'replace' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
+export type RolloutChange = 'replace' | 'flap' | 'add' | 'dns' | 'update' | 'secret' | 'endpoints';
 
 /**
  * Envoy rejects a response, or its stream is reset, perhaps because the control plane restarts and remembers nothing; or a cluster never
@@ -35,63 +38,45 @@ export interface RolloutWorldOptions {
   readonly start?: readonly string[];
 }
 
-interface Cluster {
-  readonly content: string;
-  /** What it waits for before it is used as it is now. */
-  readonly awaits: 'assignment' | 'resolution' | 'nothing';
-  /** It is used, perhaps as it was before. */
-  readonly isUsable: boolean;
-}
-
-type Request = { readonly typeUrl: string; readonly send: (world: AdsWorld) => void };
-
 export class RolloutWorld implements World {
   readonly violations: Violation[] = [];
   readonly ending = false;
   readonly #options: RolloutWorldOptions;
   readonly #source = new ScriptedSource();
   readonly #clock = new VirtualClock();
+  readonly #envoy: WarmingEnvoy;
   #departed = new DepartedClusters(45_000);
-  /** Contents of assignments that are empty. */
-  readonly #empty = new Set<string>();
   /** Clusters that a route's content names. */
   readonly #named = new Map<string, string>();
   #ads: AdsWorld;
   #isStarted = false;
-  /** Of this stream no clusters were asked for, because clusters warm. */
-  #isPaused = false;
+  #wasReset = false;
   #changes = 0;
   #faults = 0;
   #made = 0;
-  #responses = 0;
   #target = 'c0';
-  // ---- Envoy
-  #clusters = new Map<string, Cluster>();
-  #assignments = new Set<string>();
-  /** Contents of assignments. */
-  readonly #endpoints = new Map<string, string>();
-  readonly #withoutEndpoints = new Set<string>();
-  #route: string | undefined;
-  #warmingNonce: Seen | undefined;
-  #outbox: Request[] = [];
-  /** When the route last named a cluster. */
-  readonly #lastNamed = new Map<string, number>();
   readonly #awaitedSince = new Map<string, number>();
   /** Clusters that the server has given up on any stream. */
   readonly #abandoned = new Set<string>();
   readonly #stuck = new Set<string>();
-  readonly #rejected = new Set<string>();
+  /** Clusters and assignments between which the route moves, by type URL and name. */
+  readonly #flapping = new Map<string, EncodedResource>();
 
   constructor(options: RolloutWorldOptions) {
     this.#options = options;
+    this.#envoy = new WarmingEnvoy({
+      ...{ delta: options.delta, source: this.#source, clock: this.#clock },
+      clusterOf: (route) => this.#named.get(route),
+      fail: (invariant, detail) => this.#fail(invariant, detail),
+    });
     this.#source.set(clusterType, 'c0');
     this.#source.set(endpointType, 'c0');
     this.#setRoute('c0');
     this.#ads = this.#connect();
     // Envoy asks for listeners and routes when all clusters are warm.
-    this.#subscribe(false, [clusterType]);
+    this.#envoy.subscribe(false, [clusterType]);
     this.#settle();
-    this.#subscribe(false, [routeType]);
+    this.#envoy.subscribe(false, [routeType]);
     this.#settle();
     this.#isStarted = true;
     for (const choice of options.start ?? []) this.apply(choice);
@@ -107,7 +92,12 @@ export class RolloutWorld implements World {
   }
 
   get spawned(): number {
-    return this.#responses;
+    return this.#envoy.responses;
+  }
+
+  /** How often the client received another form of a cluster. */
+  sentTimes(cluster: string): number {
+    return this.#envoy.received.get(cluster) ?? 0;
   }
 
   get reached(): boolean {
@@ -118,8 +108,8 @@ export class RolloutWorld implements World {
     if (this.violations.length > 0) return [];
     const choices: Choice[] = [];
     if (this.#ads.waiting > 0) choices.push({ name: 'read', free: true });
-    if (this.#outbox.length > 0) choices.push({ name: 'deliver', free: true });
-    for (const [name, { awaits, content }] of this.#clusters) {
+    if (this.#envoy.outbox.length > 0) choices.push({ name: 'deliver', free: true });
+    for (const [name, { awaits, content }] of this.#envoy.clusters) {
       if (awaits === 'resolution' && !this.#stuck.has(name)) choices.push({ name: `resolve:${name}`, free: true });
       if (awaits !== 'nothing' && content.endsWith(limitedMark)) choices.push({ name: `expire:${name}`, free: true });
     }
@@ -135,51 +125,79 @@ export class RolloutWorld implements World {
   #faultChoices(): Choice[] {
     const { faultKinds = ['reject', 'reset', 'stuck'] } = this.#options;
     const possible: Choice[] = [];
-    if (faultKinds.includes('reject') && this.#canReject()) possible.push({ name: 'reject', free: false });
+    if (faultKinds.includes('reject') && this.#envoy.canReject(this.#ads.next))
+      possible.push({ name: 'reject', free: false });
     for (const kind of ['reset', 'restart'] as const) {
       if (faultKinds.includes(kind)) possible.push({ name: kind, free: false });
     }
-    for (const [name, { awaits }] of this.#clusters) {
-      const isStuck = awaits === 'resolution' && !this.#stuck.has(name);
+    for (const [name, { awaits, isUsable }] of this.#envoy.clusters) {
+      // Of an update, and of a client that reconnected, a cluster that is resolved without end is not found: a resolver gives up at some time.
+      const isEnding = (isUsable || this.#wasReset) && this.#source.usability.get(name)?.after === 'warming';
+      const isStuck = awaits === 'resolution' && !this.#stuck.has(name) && !isEnding;
       if (faultKinds.includes('stuck') && isStuck) possible.push({ name: `stuck:${name}`, free: false });
     }
     return possible;
   }
 
-  /** Envoy rejects clusters that are new to it, and routes. */
-  #canReject(): boolean {
-    const next = this.#ads.next;
-    if (next === undefined) return false;
-    const isNew = [...next.resources.keys()].some((name) => !this.#clusters.has(name));
-    return next.typeUrl === clusterType ? isNew : next.typeUrl === routeType;
+  apply(choice: string): void {
+    this.retrace(choice);
+    this.#judge();
   }
 
-  apply(choice: string): void {
+  /** As {@link apply}, on a way that was judged before. */
+  retrace(choice: string): void {
     const [kind = '', subject = ''] = choice.split(':');
     if (['reject', 'reset', 'restart', 'stuck'].includes(kind)) this.#faults--;
-    if (kind === 'read') this.#take(this.#ads.read()!);
-    else if (kind === 'reject') this.#reject(this.#ads.read()!);
-    else if (kind === 'deliver') this.#outbox.shift()!.send(this.#ads);
-    else if (kind === 'resolve' || kind === 'expire') this.#becomeUsable(subject);
+    if (kind === 'read') this.#envoy.take(this.#ads.read()!);
+    else if (kind === 'reject') this.#envoy.reject(this.#ads.read()!);
+    else if (kind === 'deliver') this.#envoy.outbox.shift()!.send(this.#ads);
+    else if (kind === 'resolve' || kind === 'expire') this.#envoy.becomeUsable(subject);
     else if (kind === 'stuck') this.#stuck.add(subject);
     else if (kind === 'tick') this.#clock.fireNext();
     else if (kind === 'reset') this.#reset();
     else if (kind === 'restart') this.#restart();
     else this.#change(subject as RolloutChange);
-    this.#judge();
+    for (const name of this.#ads.abandoned) this.#abandoned.add(name);
+    // A resolver gives up at some time: an update of a name's cluster ends.
+    for (const name of this.#stuck) {
+      const isOfName = this.#source.usability.get(name)?.after === 'warming';
+      if (isOfName && this.#envoy.clusters.get(name)?.isUsable === true) this.#stuck.delete(name);
+    }
+    this.#noteAwaited();
   }
 
   key(): string {
     const { watches, rollout, held } = this.#ads;
     const sent = [clusterType, endpointType, routeType].map((type) => this.#ads.sentOf(type));
     const key = JSON.stringify([
-      ...[this.#changes, this.#faults, this.#target, [...this.#clusters], [...this.#assignments], this.#route],
-      ...[[...this.#withoutEndpoints], [...this.#endpoints]],
-      ...[this.#isPaused, this.#warmingNonce?.nonce, this.#outbox.length, this.#outbox.map(({ typeUrl }) => typeUrl)],
-      ...[[...this.#abandoned], [...this.#stuck], [...this.#rejected], watches, rollout, held, sent, this.#ads.network],
+      ...[
+        this.#changes,
+        this.#faults,
+        this.#target,
+        [...this.#envoy.clusters],
+        [...this.#envoy.assignments],
+        this.#envoy.route,
+      ],
+      ...[[...this.#envoy.withoutEndpoints], [...this.#envoy.endpoints]],
+      ...[
+        this.#envoy.isPaused,
+        this.#envoy.unanswered,
+        this.#envoy.outbox.length,
+        this.#envoy.outbox.map(({ typeUrl }) => typeUrl),
+      ],
+      ...[
+        [...this.#abandoned],
+        [...this.#stuck],
+        [...this.#envoy.rejected],
+        watches,
+        rollout,
+        held,
+        sent,
+        this.#ads.network,
+      ],
       ...[
         this.#clock.pending(),
-        this.#agesOf(this.#lastNamed),
+        this.#agesOf(this.#envoy.lastNamed),
         this.#agesOf(this.#awaitedSince),
         this.#ads.state(),
         this.#ads.awaitsClusters,
@@ -220,19 +238,38 @@ export class RolloutWorld implements World {
       this.#ads.push(endpointType);
       return;
     }
+    if (kind === 'flap') {
+      this.#flap(before);
+      return;
+    }
     const name = `c${++this.#made}`;
     const after = kind === 'dns' ? 'warming' : 'assignment';
     this.#source.usability.set(name, { after, assignment: name, secrets: new Set() });
     this.#source.set(clusterType, name);
     if (kind !== 'dns') this.#source.set(endpointType, name);
     this.#setRoute(name);
-    if (kind === 'replace') {
-      this.#source.remove(clusterType, before);
-      // As generators have it: of a name that means nothing there are no endpoints.
-      this.#source.set(endpointType, before);
-      this.#empty.add(`${before}=${this.#source.version}`);
-    }
+    if (kind === 'replace') this.#remove(before);
     this.#ads.push(clusterType, endpointType, routeType);
+  }
+
+  #flap(before: string): void {
+    const name = before === 'c0' ? 'flap' : 'c0';
+    for (const typeUrl of [clusterType, endpointType]) {
+      this.#flapping.set(`${typeUrl} ${before}`, this.#source.types.get(typeUrl)!.get(before)!);
+      const known = this.#flapping.get(`${typeUrl} ${name}`);
+      if (known === undefined) this.#source.set(typeUrl, name);
+      else this.#source.restore(typeUrl, known);
+    }
+    this.#setRoute(name);
+    this.#remove(before);
+    this.#ads.push(clusterType, endpointType, routeType);
+  }
+
+  #remove(cluster: string): void {
+    this.#source.remove(clusterType, cluster);
+    // As generators have it: of a name that means nothing there are no endpoints.
+    this.#source.set(endpointType, cluster);
+    this.#source.emptyAssignments.add(`${cluster}=${this.#source.version}`);
   }
 
   #fetchSecret(name: string): void {
@@ -244,175 +281,20 @@ export class RolloutWorld implements World {
     AdsWorld.made.length = 0;
     const { delta, rules } = this.#options;
     return new AdsWorld({
-      ...{ delta, source: this.#source, clock: this.#clock, makesBeforeBreak: true, tellsRoutine: false },
+      ...{
+        delta,
+        source: this.#source,
+        clock: this.#clock,
+        makesBeforeBreak: true,
+        tellsRoutine: false,
+        isRecorded: false,
+      },
       departed: this.#departed,
       ...(rules !== undefined && { rolloutRules: rules }),
     });
   }
 
-  // ---- Envoy
-
-  #subscribe(isReturning: boolean, types: readonly string[] = [clusterType, endpointType, routeType]): void {
-    const isWarming = [...this.#clusters.values()].some(({ awaits }) => awaits !== 'nothing');
-    const { delta } = this.#options;
-    // The first request for clusters acknowledges the response that came without one.
-    const unrequested = this.#warmingNonce?.nonce ?? '';
-    const has = (typeUrl: string): Record<string, string> => {
-      const contents = typeUrl === clusterType ? [...this.#clusters].map(([, { content }]) => content) : [];
-      const endpoints = [...this.#endpoints.values()];
-      const others = typeUrl === endpointType ? endpoints : contents;
-      const all = typeUrl === routeType && this.#route !== undefined ? [this.#route] : others;
-      return Object.fromEntries(all.map((content) => content.split('=') as [string, string]));
-    };
-    const request = (typeUrl: string, names: string[]): void => {
-      if (!types.includes(typeUrl)) return;
-      this.#say(typeUrl, (world) =>
-        delta
-          ? world.delta({
-              typeUrl,
-              resourceNamesSubscribe: names,
-              initialResourceVersions: isReturning ? has(typeUrl) : {},
-              responseNonce: typeUrl === clusterType ? unrequested : '',
-            })
-          : world.sotw({
-              ...{ typeUrl, resourceNames: names, versionInfo: isReturning ? 'v' : '' },
-              responseNonce: typeUrl === clusterType ? unrequested : '',
-            }),
-      );
-    };
-    if (!isWarming) request(clusterType, []);
-    if (types.includes(clusterType)) this.#isPaused = isWarming;
-    const endpoints = [...this.#clusters.keys()].filter((name) => this.#isOfEndpoints(name));
-    if (endpoints.length > 0) request(endpointType, endpoints);
-    request(routeType, ['r']);
-    this.#warmingNonce = undefined;
-  }
-
-  #isOfEndpoints(name: string): boolean {
-    return this.#source.usability.get(name)?.after !== 'warming';
-  }
-
-  #say(typeUrl: string, send: Request['send']): void {
-    this.#outbox.push({ typeUrl, send });
-  }
-
-  #acknowledge({ typeUrl, nonce: responseNonce }: Seen, message?: string): void {
-    const errorDetail = message === undefined ? {} : { errorDetail: { code: 3, message } };
-    const names = typeUrl === clusterType ? [] : typeUrl === routeType ? ['r'] : [...this.#assignments].sort();
-    this.#say(typeUrl, (world) =>
-      this.#options.delta
-        ? world.delta({ typeUrl, responseNonce, ...errorDetail })
-        : world.sotw({ typeUrl, responseNonce, resourceNames: names, ...errorDetail }),
-    );
-  }
-
-  #take(seen: Seen): void {
-    this.#responses++;
-    if (seen.typeUrl === clusterType) this.#takeClusters(seen);
-    else if (seen.typeUrl === endpointType) this.#takeEndpoints(seen);
-    else if (seen.typeUrl === routeType) this.#takeRoutes(seen);
-  }
-
-  #takeClusters(seen: Seen, rejected: ReadonlySet<string> = new Set()): void {
-    const gone = this.#options.delta
-      ? seen.removed
-      : [...this.#clusters.keys()].filter((name) => !seen.resources.has(name));
-    for (const name of gone) this.#removeCluster(name);
-    const wanted: string[] = [];
-    for (const [name, content] of seen.resources) {
-      if (rejected.has(name) || this.#clusters.get(name)?.content === content) continue;
-      // Envoy uses the cluster of before until the new one is warm, which waits for its endpoints again.
-      const isUsable = this.#clusters.get(name)?.isUsable === true;
-      const isOfSecret = this.#source.usability.has(content.replace(limitedMark, ''));
-      const awaits = this.#isOfEndpoints(name) && !isOfSecret ? 'assignment' : 'resolution';
-      this.#clusters.set(name, { content, awaits, isUsable });
-      if (this.#isOfEndpoints(name) && !this.#assignments.has(name)) wanted.push(name);
-    }
-    this.#warmingNonce = seen;
-    if (wanted.length > 0) this.#askEndpoints(wanted);
-    this.#acknowledgeWhenWarm();
-  }
-
-  #askEndpoints(names: readonly string[]): void {
-    for (const name of names) this.#assignments.add(name);
-    const all = [...this.#assignments].sort();
-    this.#say(endpointType, (world) =>
-      this.#options.delta
-        ? world.delta({ typeUrl: endpointType, resourceNamesSubscribe: [...names] })
-        : world.sotw({
-            ...{ typeUrl: endpointType, resourceNames: all },
-            responseNonce: world.watch(endpointType)?.nonceSent ?? '',
-          }),
-    );
-  }
-
-  #removeCluster(name: string): void {
-    if (!this.#clusters.has(name)) return;
-    const isNamed = this.#route !== undefined && this.#named.get(this.#route) === name;
-    const since = this.#clock.now() - (this.#lastNamed.get(name) ?? Number.NEGATIVE_INFINITY);
-    if (isNamed) this.#fail('nothing in use is removed', `${name}, which the active route names`);
-    else if (since < defaultRemovalDelayMs) this.#fail('nothing in use is removed', `${name}, ${since} ms after`);
-    this.#clusters.delete(name);
-    this.#assignments.delete(name);
-    this.#endpoints.delete(name);
-    this.#withoutEndpoints.delete(name);
-    if (this.#options.delta && this.#isOfEndpoints(name)) {
-      this.#say(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
-    }
-  }
-
-  #takeEndpoints(seen: Seen): void {
-    for (const [name, content] of seen.resources) {
-      this.#endpoints.set(name, content);
-      if (this.#empty.has(content)) this.#withoutEndpoints.add(name);
-      else this.#withoutEndpoints.delete(name);
-      if (this.#clusters.get(name)?.awaits === 'assignment') this.#becomeUsable(name);
-    }
-    this.#acknowledge(seen);
-  }
-
-  #becomeUsable(name: string): void {
-    const cluster = this.#clusters.get(name);
-    if (cluster !== undefined) this.#clusters.set(name, { ...cluster, awaits: 'nothing', isUsable: true });
-    this.#acknowledgeWhenWarm();
-  }
-
-  /** In state of the world the newest response alone is acknowledged. */
-  #acknowledgeWhenWarm(): void {
-    if ([...this.#clusters.values()].some(({ awaits }) => awaits !== 'nothing')) return;
-    if (this.#isPaused) {
-      this.#subscribe(true, [clusterType]);
-      return;
-    }
-    if (this.#warmingNonce === undefined) return;
-    this.#acknowledge(this.#warmingNonce);
-    this.#warmingNonce = undefined;
-  }
-
-  #takeRoutes(seen: Seen): void {
-    const content = seen.resources.get('r');
-    if (content !== undefined) {
-      const before = this.#route === undefined ? undefined : this.#named.get(this.#route);
-      if (before !== undefined) this.#lastNamed.set(before, this.#clock.now());
-      this.#route = content;
-    }
-    this.#acknowledge(seen);
-  }
-
-  #reject(seen: Seen): void {
-    if (seen.typeUrl !== clusterType) {
-      this.#acknowledge(seen, 'no');
-      for (const content of seen.resources.values()) this.#rejected.add(content);
-      return;
-    }
-    const [bad = ''] = [...seen.resources.keys()].filter((name) => !this.#clusters.has(name));
-    this.#rejected.add(bad);
-    this.#takeClusters(seen, new Set([bad]));
-    const rejection = this.#outbox.findLastIndex(({ typeUrl }) => typeUrl === clusterType);
-    if (rejection >= 0) this.#outbox.splice(rejection, 1);
-    this.#warmingNonce = undefined;
-    this.#acknowledge(seen, `Error adding/updating cluster(s) ${bad}: malformed`);
-  }
+  // ---- faults
 
   #restart(): void {
     this.#ads.call.emit('cancelled');
@@ -421,11 +303,13 @@ export class RolloutWorld implements World {
   }
 
   #reset(): void {
+    this.#wasReset = true;
     this.#ads.call.emit('cancelled');
-    this.#outbox = [];
-    this.#warmingNonce = undefined;
+    // A resolution ends at some time, at the latest when the resolver gives up; a secret may never come.
+    for (const name of this.#stuck) if (this.#source.usability.get(name)?.after === 'warming') this.#stuck.delete(name);
+    this.#envoy.disconnect();
     this.#ads = this.#connect();
-    this.#subscribe(true);
+    this.#envoy.subscribe(true);
   }
 
   // ---- what must hold
@@ -435,43 +319,53 @@ export class RolloutWorld implements World {
   }
 
   #judge(): void {
-    for (const name of this.#ads.abandoned) this.#abandoned.add(name);
     this.#judgeRoute();
     this.#judgeWaits();
     if (this.#isStarted && !this.choices().some(({ free }) => free)) this.#judgeRest();
   }
 
   #judgeRoute(): void {
-    const cluster = this.#route === undefined ? undefined : this.#named.get(this.#route);
+    const cluster = this.#envoy.routedCluster;
     if (cluster === undefined) return;
     if (this.#abandoned.has(cluster) || this.#abandoned.has('*')) return;
-    if (this.#withoutEndpoints.has(cluster))
+    if (this.#envoy.withoutEndpoints.has(cluster))
       this.#fail('no active route leads to a cluster without endpoints', cluster);
-    if (this.#clusters.get(cluster)?.isUsable) return;
-    this.#fail('no active route leads to an unusable cluster', `${this.#route} leads to ${cluster}`);
+    if (this.#envoy.clusters.get(cluster)?.isUsable) return;
+    this.#fail('no active route leads to an unusable cluster', `${this.#envoy.route} leads to ${cluster}`);
+  }
+
+  get #awaited(): ReadonlySet<string> {
+    return new Set(this.#ads.rollout.held.flatMap(({ clusters }) => clusters));
+  }
+
+  #noteAwaited(): void {
+    const awaited = this.#awaited;
+    for (const name of this.#awaitedSince.keys()) if (!awaited.has(name)) this.#awaitedSince.delete(name);
+    for (const name of awaited) if (!this.#awaitedSince.has(name)) this.#awaitedSince.set(name, this.#clock.now());
   }
 
   #judgeWaits(): void {
-    const { rollout } = this.#ads;
-    const awaited = new Set(rollout.held.flatMap(({ clusters }) => clusters));
-    for (const name of this.#awaitedSince.keys()) if (!awaited.has(name)) this.#awaitedSince.delete(name);
+    const awaited = this.#awaited;
     for (const name of awaited) {
-      const since = this.#awaitedSince.get(name) ?? this.#clock.now();
-      this.#awaitedSince.set(name, since);
-      const ms = this.#clock.now() - since;
+      const ms = this.#clock.now() - this.#awaitedSince.get(name)!;
       if (ms > defaultMakeBeforeBreakMs) this.#fail('no client waits beyond the limit', `${ms} ms for ${name}`);
     }
-    const isQuiet = this.#isStarted && this.#ads.waiting === 0 && this.#outbox.length === 0;
-    const lacking = [...this.#clusters].find(([, { awaits }]) => awaits === 'assignment');
+    const isQuiet = this.#isStarted && this.#ads.waiting === 0 && this.#envoy.outbox.length === 0;
+    // Whether a client used a cluster of an earlier stream that is not configured any more is not always known: it is removed later.
+    const isAnswered = (name: string): boolean =>
+      this.#source.contentsOf(clusterType).has(name) ||
+      !(this.#envoy.isPaused || (this.#wasReset && !this.#options.delta));
+    const lacking = [...this.#envoy.clusters].find(([name, { awaits }]) => awaits === 'assignment' && isAnswered(name));
     if (isQuiet && lacking !== undefined) this.#fail('endpoints of a warming cluster are sent at once', lacking[0]);
-    if (!isQuiet || awaited.size === 0 || this.#warmingNonce !== undefined) return;
-    const waitsInVain = [...awaited].find((name) => this.#clusters.get(name)?.isUsable);
+    if (!isQuiet || awaited.size === 0 || this.#envoy.warmingNonce !== undefined) return;
+    const waitsInVain = [...awaited].find((name) => this.#envoy.clusters.get(name)?.isUsable);
     if (waitsInVain !== undefined) this.#fail('nothing waits for a usable cluster', waitsInVain);
   }
 
   #judgeRest(): void {
-    if (this.#warmingNonce !== undefined) this.#fail('clusters are acknowledged in the end', this.#warmingNonce.nonce);
-    else if (this.#isPaused) this.#fail('clusters are acknowledged in the end', 'none are requested');
+    if (this.#envoy.warmingNonce !== undefined)
+      this.#fail('clusters are acknowledged in the end', this.#envoy.warmingNonce.nonce);
+    else if (this.#envoy.isPaused) this.#fail('clusters are acknowledged in the end', 'none are requested');
     const lack = this.#lack();
     if (lack !== undefined) this.#fail('the end state is the newest', lack);
   }
@@ -480,16 +374,18 @@ export class RolloutWorld implements World {
   #lack(): string | undefined {
     const wanted = this.#source.contentsOf(clusterType);
     for (const [name, content] of wanted) {
-      const has = this.#clusters.get(name)?.content.replace(limitedMark, '');
-      if (!this.#rejected.has(name) && has !== content) return `no ${content}`;
+      const has = this.#envoy.clusters.get(name)?.content.replace(limitedMark, '');
+      if (!this.#envoy.rejected.has(name) && has !== content) return `no ${content}`;
     }
-    for (const name of this.#clusters.keys()) {
+    for (const name of this.#envoy.clusters.keys()) {
       const isKept = this.#ads.rollout.retained.some((kept) => kept.name === name && kept.state !== 'removable');
       if (!wanted.has(name) && !isKept) return `${name} is left`;
-      const isNamed = this.#route !== undefined && this.#named.get(this.#route) === name;
-      if (!wanted.has(name) && !isNamed && this.#rejected.size === 0) return `${name} is kept for ever`;
+      const isNamed = this.#envoy.routedCluster === name;
+      if (!wanted.has(name) && !isNamed && this.#envoy.rejected.size === 0) return `${name} is kept for ever`;
     }
     const route = this.#source.contentsOf(routeType).get('r')!;
-    return this.#route === route || this.#rejected.has(route) ? undefined : `${this.#route} instead of ${route}`;
+    return this.#envoy.route === route || this.#envoy.rejected.has(route)
+      ? undefined
+      : `${this.#envoy.route} instead of ${route}`;
   }
 }

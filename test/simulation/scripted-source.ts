@@ -1,5 +1,5 @@
 /** A resource source that a test fills by hand; its versions count changes. */
-import { clusterType } from '../../machines/discovery/ads/ads-types.ts';
+import { clusterType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
 import type {
   ClusterUsability,
   EncodedResource,
@@ -9,8 +9,8 @@ import type {
   ResourceReferences,
   ResourceSet,
   ResourceSource,
-} from '../../src/discovery/ads/resource-source.ts';
-import { encodeValue } from '../../src/discovery/ads/responses/encoding.ts';
+} from '../../src/discovery/xds/resource-source.ts';
+import { encodeValue } from '../../src/discovery/xds/responses/encoding.ts';
 import { onceFor, onceForPair } from '../../src/model/collections/once-for.ts';
 
 /** When clients can use clusters: with their endpoints, unless a test says something else. */
@@ -39,6 +39,8 @@ export class ScriptedSource implements ResourceSource {
   /** By name; of one version, by its content `name=version`. */
   readonly usability = new Map<string, ClusterUsability>();
   readonly #clusters = new WeakMap<EncodedResource, readonly string[]>();
+  readonly #routes = new WeakMap<EncodedResource, readonly string[]>();
+  readonly #withoutHosts = new WeakSet<EncodedResource>();
   readonly references: ResourceReferences = {
     names: (resource, cluster) => this.#clusters.get(resource)?.includes(cluster) === true,
     namesAmong: (resource, clusters) =>
@@ -48,6 +50,8 @@ export class ScriptedSource implements ResourceSource {
     isEmptyAssignment: ({ name, version }) => this.emptyAssignments.has(`${name}=${version}`),
     secretsOf: ({ name, version }) =>
       (this.usability.get(`${name}=${version}`) ?? this.usability.get(name))?.secrets ?? new Set(),
+    routeConfigurationsOf: (listener) => new Set(this.#routes.get(listener)),
+    hasHosts: (configuration) => !this.#withoutHosts.has(configuration),
     withFetchLimit: (cluster) => limitedOf(cluster),
   };
   readonly types = new Map<string, Map<string, EncodedResource>>();
@@ -71,6 +75,12 @@ export class ScriptedSource implements ResourceSource {
     this.types.set(typeUrl, resources.set(name, encodeValue(typeUrl, value, name, { version: `${this.version}` })));
   }
 
+  /** Puts back a resource that was removed, as it was. */
+  restore(typeUrl: string, resource: EncodedResource): void {
+    this.version++;
+    this.types.set(typeUrl, new Map(this.types.get(typeUrl)).set(resource.name, resource));
+  }
+
   /** `name=version` of all resources of a type, by name. */
   contentsOf(typeUrl: string): Map<string, string> {
     return new Map([...(this.types.get(typeUrl) ?? [])].map(([name, { version }]) => [name, `${name}=${version}`]));
@@ -80,6 +90,18 @@ export class ScriptedSource implements ResourceSource {
   setNaming(typeUrl: string, name: string, ...clusters: string[]): void {
     this.set(typeUrl, name);
     this.#clusters.set(this.types.get(typeUrl)!.get(name)!, clusters);
+  }
+
+  /** Puts in a listener that fetches route configurations. */
+  setFetching(name: string, ...routes: string[]): void {
+    this.set(listenerType, name);
+    this.#routes.set(this.types.get(listenerType)!.get(name)!, routes);
+  }
+
+  /** Puts in a route configuration without hosts. */
+  setWithoutHosts(name: string): void {
+    this.set(routeType, name);
+    this.#withoutHosts.add(this.types.get(routeType)!.get(name)!);
   }
 
   #usabilityOf({ name, version }: EncodedResource): ClusterUsability {

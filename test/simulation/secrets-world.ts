@@ -3,7 +3,12 @@ import { type AnyActorRef, sendTo, setup } from 'xstate';
 import { identityName, rootsName } from '../../machines/agent/secrets/held-secrets.ts';
 import { type ObtainAnswer, type ObtainOrder, secretMachine } from '../../machines/agent/secrets/secret.machine.ts';
 import { type SecretsInput, secretsMachine } from '../../machines/agent/secrets/secrets.machine.ts';
-import type { CertificateServed, SdsOrder, TrustBundleServed } from '../../machines/agent/secrets-protocol.ts';
+import type {
+  CertificateServed,
+  OutputWrite,
+  SdsOrder,
+  TrustBundleServed,
+} from '../../machines/agent/secrets-protocol.ts';
 import { defaultSettings } from '../../machines/agent/settings.ts';
 import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
 import { startRoot } from '../../src/runtime/actors/actor-system.ts';
@@ -58,6 +63,9 @@ export class SecretsWorld {
   root = 'root-1';
   /** ROOTCA is put together at once. */
   composes = true;
+  /** Why files of OUTPUT_CERTS cannot be written; undefined: they can. */
+  outputError: string | undefined;
+  readonly outputWrites: { readonly atMs: number; readonly certificate: string }[] = [];
   answered: 'at once' | 'never' = 'at once';
   wantsRoots = false;
   readonly agent: AnyActorRef;
@@ -83,16 +91,22 @@ export class SecretsWorld {
       records?: boolean;
       /** It is to take the place of an older agent. */
       obtainsFirst?: boolean;
+      /** OUTPUT_CERTS is set. */
+      writesOutput?: boolean;
+      /** Why its files cannot be written, from the beginning. */
+      outputError?: string;
     } = {},
   ) {
     this.clock = options.clock ?? new VirtualClock();
     const { word = 'signs' } = options;
     this.word = () => word;
+    this.outputError = options.outputError;
     this.#draw = drawsOf(options.seed ?? 1);
     const machines = { ...ours, ...options.machines };
     const settings: SecretsInput = {
       ...defaultSettings.identity,
       obtainsFirst: options.obtainsFirst === true,
+      writesOutput: options.writesOutput === true,
       source: 'authority',
       reason: 'a token',
       socket: 's',
@@ -108,7 +122,7 @@ export class SecretsWorld {
       },
     });
     const logic = setup({
-      types: {} as { events: { type: 'secrets.ready' } | { type: 'secrets.failed' } },
+      types: {} as { events: { type: 'secrets.ready' } | { type: 'secrets.failed' } | { type: 'output.written' } },
       actors: { secrets, proxy },
     }).createMachine({
       id: 'agent',
@@ -117,7 +131,7 @@ export class SecretsWorld {
         { id: 'xds-proxy', src: 'proxy', systemId: 'xds-proxy' },
       ],
       entry: sendTo('secrets', { type: 'secrets.start' }),
-      on: { 'secrets.ready': {}, 'secrets.failed': {} },
+      on: { 'secrets.ready': {}, 'secrets.failed': {}, 'output.written': {} },
     });
     this.agent = startRoot(logic, {
       id: 'agent',
@@ -232,7 +246,14 @@ export class SecretsWorld {
           },
           receive: ({ self }, order) => this.#serve(self, order),
         }),
-        writeOutput: scriptedCallback({ start: () => {} }),
+        writeOutput: scriptedCallback<OutputWrite, undefined>({
+          start: () => {},
+          receive: ({ self }, { certificate }) => {
+            this.outputWrites.push({ atMs: this.now, certificate });
+            const reason = this.outputError;
+            report(self, reason === undefined ? { type: 'output.written' } : { type: 'output.failed', reason });
+          },
+        }),
         secret: machines.secret.provide({
           actors: {
             obtain: scriptedPromise<ObtainAnswer, ObtainOrder>(({ self, input }) => this.#obtain(self, input)),

@@ -56,7 +56,7 @@ export class XdsWorld {
   readonly #downstreams = new Map<number, (event: AnyEventObject) => void>();
 
   constructor(
-    input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true, probe: null },
+    input: XdsProxyInput = { socket: '/run/XDS', hasSecrets: true, probe: null, proxyless: false },
     machines: XdsMachines = ownMachines,
   ) {
     XdsWorld.made.push(this);
@@ -115,7 +115,8 @@ export class XdsWorld {
               receive((order) => {
                 if (order.type === 'certificate.tell') this.of(n).certificates.push(order.serialNumber);
                 else if (order.type === 'health.tell') this.of(n).healths.push(order.healthy);
-                else this.of(n).bundleAnswers.push({ hash: order.hash, refusal: order.refusal });
+                else if (order.type === 'bundle.answer')
+                  this.of(n).bundleAnswers.push({ hash: order.hash, refusal: order.refusal });
               });
               return () => {
                 this.#upstreams.delete(n);
@@ -207,8 +208,7 @@ export class XdsWorld {
   /** Of a stream's actor; undefined: it is over. */
   state(stream: number): unknown {
     const proxy = this.agent.getSnapshot().children['xds-proxy'] as Actor<typeof xdsProxyMachine>;
-    const children = proxy.getSnapshot().children as Record<string, Actor<typeof xdsStreamMachine>>;
-    return children[`xds-stream-${stream}`]?.getSnapshot().value;
+    return proxy.getSnapshot().children[`xds-stream-${stream}`]?.getSnapshot().value;
   }
 
   /** Streams that have an actor. */

@@ -1,4 +1,4 @@
-/** Every attempt to get another identity has a row in docs/identity.md, and the test that the row names exists. */
+/** Every attempt to get another identity has a row in docs/identity-reference.md, and the test that the row names exists. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -28,7 +28,7 @@ function rowsIn(text: string): Row[] {
   });
 }
 
-const rows = rowsIn(textOf('docs/identity.md'));
+const rows = rowsIn(textOf('docs/identity-reference.md'));
 
 test.each(attacks)('the table of attacks contains: %s', (words) => {
   expect(rows.filter(({ what }) => what.includes(words))).not.toEqual([]);

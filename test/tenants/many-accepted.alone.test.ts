@@ -3,7 +3,7 @@
  * must not wait until all of them are processed.
  */
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { defaultConfigLimits } from '../../src/discovery/config/config-limits.ts';
+import { defaultConfigLimits } from '../../src/discovery/config/files/config-limits.ts';
 import { type KindName, kinds } from '../../src/model/kinds/index.ts';
 import { eventually } from '../harness/eventually.ts';
 import { sized } from '../harness/size-of-run.ts';

@@ -3,8 +3,8 @@
  * plane is a process of its own that follows an API server; a victim of another namespace is connected to it.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { kindsWithEvents } from '../../src/discovery/distribution/status-objects.ts';
 import { events } from '../../src/discovery/kubernetes/api-resource.ts';
-import { kindsWithEvents } from '../../src/discovery/leader/rejection-events.ts';
 import type { KindName } from '../../src/model/kinds/index.ts';
 import { kinds } from '../../src/model/kinds/index.ts';
 import { eventually, eventuallyHolds } from '../harness/eventually.ts';

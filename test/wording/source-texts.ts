@@ -11,7 +11,11 @@ export interface SourceText {
 /** Two words beside each other: an identifier, a path or a key has none. */
 const words = /[A-Za-z]{2}[,;:.!?]?\s+[("']?[A-Za-z]/;
 
-/** String literals, templates and JSX texts that are prose. Comments are not read. */
+/** A key like `'running.waiting for a start'`: the path of a chart's state. */
+const isStatePath = (node: object): boolean =>
+  'key' in node && /\w\.\w/.test(String((node.key as { value?: unknown } | null)?.value));
+
+/** String literals, templates and JSX texts that are prose. Comments and keys that are state paths are not read. */
 export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): readonly SourceText[] {
   const found: SourceText[] = [];
   const add = (start: number, end: number) => words.test(text.slice(start, end)) && found.push({ start, end });
@@ -23,6 +27,7 @@ export function textsOfTypeScript(text: string, lang: 'ts' | 'tsx' = 'ts'): read
     if (type === 'JSXText') add(start, end);
     else if (type === 'Literal' && /['"]/.test(text[start]!)) add(start + 1, end - 1);
     else if (type === 'TemplateElement') add(start + 1, end - (text[end - 1] === '{' ? 2 : 1));
+    else if (type === 'Property' && isStatePath(node)) visit((node as { value?: unknown }).value);
     else for (const child of Object.values(node)) if (typeof child === 'object') visit(child);
   };
   visit(parseAst(text, { lang }).body);

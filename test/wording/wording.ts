@@ -32,15 +32,6 @@ const { default: markdown }: { default: TextlintPluginCreator } = createRequire(
 
 const folder = join(packageRoot(), 'test/wording');
 
-/** Files whose texts are not rewritten yet. It may only shrink: wording.test.ts. */
-export const listFile = join(folder, 'not-yet-clean.txt');
-
-export function listedFiles(): readonly string[] {
-  return readFileSync(listFile, 'utf8')
-    .split('\n')
-    .filter((line) => line !== '');
-}
-
 export function wordingRules(): readonly WordingRule[] {
   return load(readFileSync(join(folder, 'rules.yaml'), 'utf8')) as WordingRule[];
 }

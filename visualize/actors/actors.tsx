@@ -2,6 +2,7 @@ import { signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot, RunningTimer } from '../../src/runtime/trace/trace.ts';
+import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
 import {
   type ActorGroup,
   type ActorNode,
@@ -10,11 +11,10 @@ import {
   filterGroup,
   findActors,
   isGroup,
-} from '../model/actor-tree.ts';
-import { departed } from '../model/departed.ts';
-import { choose, chosenActor, now, place, recording, state } from '../model/place.ts';
+} from '../model/recording/actor-tree.ts';
+import { departed } from '../model/recording/departed.ts';
+import { durationInWords, regionsOf, stateInWords } from '../model/recording/words.ts';
 import { storyActors, storyAnchor } from '../model/story.ts';
-import { durationInWords, regionsOf, stateInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { moreInWords } from '../parts/more.ts';
@@ -52,7 +52,7 @@ export function Actors(): JSX.Element {
     <section class="pane actors" aria-labelledby="actors-heading">
       <header class="pane-head">
         <h2 id="actors-heading">Actors</h2>
-        <span class="muted">{living.size} alive</span>
+        <span class="muted">{living.size} active</span>
         <span class="grow" />
         <LargeButton pane="actors" />
       </header>
@@ -70,14 +70,14 @@ export function Actors(): JSX.Element {
           {gone.map(({ actor, status }) => (
             <li class="actor gone" key={`gone ${actor}`}>
               <span class="actor-name">{actor}</span>
-              <span class="muted">{status === 'error' ? 'broke' : status === 'done' ? 'ended' : 'stopped'}</span>
+              <span class="muted">{status === 'error' ? 'failed' : status}</span>
             </li>
           ))}
         </ul>
-        {leftOut > 0 && <p class="muted actors-more">{moreInWords(leftOut, 'type in the filter')}</p>}
+        {leftOut > 0 && <p class="muted actors-more">{moreInWords(leftOut, 'use the filter')}</p>}
         {rows.length === 0 && text !== '' && <p class="empty">No actor matches the filter.</p>}
         {living.size === 0 && gone.length === 0 && open !== undefined && (
-          <p class="empty">{place.value < 0 ? 'Nothing has happened yet.' : 'Nobody lives any more.'}</p>
+          <p class="empty">{place.value < 0 ? 'No events yet.' : 'No active actors.'}</p>
         )}
       </div>
     </section>
@@ -97,7 +97,7 @@ function Filter(): JSX.Element {
     <div class="actors-filter">
       <input
         type="search"
-        aria-label="Filter the actors by name, state or machine"
+        aria-label="Filter actors by name, state or machine"
         placeholder="name, state or machine"
         value={searched.value}
         onInput={({ currentTarget }) => {
@@ -122,12 +122,12 @@ function Actor({ node: { actor, depth, effects } }: { readonly node: ActorNode }
       {effects.length > 0 && (
         <ul class="effects" aria-label={`Effects of ${actor.actor}`}>
           {effects.slice(0, maxMarks).map((effect) => (
-            <li key={effect} class="effect" title={`${actor.actor}/${effect}, an effect that works for ${actor.actor}`}>
+            <li key={effect} class="effect" title={`${actor.actor}/${effect}, an effect of ${actor.actor}`}>
               {effect}
             </li>
           ))}
           {effects.length > maxMarks && (
-            <li class="muted">{moreInWords(effects.length - maxMarks, 'type in the filter')}</li>
+            <li class="muted">{moreInWords(effects.length - maxMarks, 'use the filter')}</li>
           )}
         </ul>
       )}
@@ -152,7 +152,7 @@ function ActorButton({ actor }: { readonly actor: ActorSnapshot }): JSX.Element 
         {actor.actor}
         <StoryCount actors={[actor]} />
       </span>
-      <span class="actor-time" title="How long it has been in this state">
+      <span class="actor-time" title="Time in this state">
         {since === undefined ? '' : durationInWords(Math.max(0, now.value - since))}
       </span>
       <State of={actor} />
@@ -166,7 +166,7 @@ function StoryCount({ actors }: { readonly actors: readonly ActorSnapshot[] }): 
   const count = actors.reduce((sum, { actor }) => sum + (storyActors.value.get(actor) ?? 0), 0);
   if (count === 0) return null;
   return (
-    <span class="story-count" title={`${count} records of the story`}>
+    <span class="story-count" title={`${count} records of the causal chain`}>
       {' '}
       ◆ {count}
     </span>
@@ -266,8 +266,8 @@ function Members({ group }: { readonly group: ActorGroup }): JSX.Element {
           </li>
         ))}
       </ul>
-      {found.length > listed && <p class="muted">{moreInWords(found.length - listed, 'type in the filter')}</p>}
-      {found.length === 0 && <p class="muted">None of them.</p>}
+      {found.length > listed && <p class="muted">{moreInWords(found.length - listed, 'use the filter')}</p>}
+      {found.length === 0 && <p class="muted">No match.</p>}
     </div>
   );
 }

@@ -39,7 +39,7 @@ export function shownPicture(machine: string, state: string): string | undefined
 
 /** Why a machine has no picture, in words. */
 export function whyNoPicture(machine: string): string {
-  return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not carry its definition';
+  return ownValue(session.value?.notDrawn, machine) ?? 'the trace does not contain its definition';
 }
 
 /** Opens a folded state, or folds one that somebody opened. Without a number: rows that were shortened. */

@@ -61,7 +61,7 @@ test('what may be next is told with guards; what is ignored is not told', () => 
     'after warmUp → on.fast',
     'after warmUp → off',
     'switch.off → off',
-    'bell.rung → stays',
+    'bell.rung → no state change',
   ]);
 });
 
@@ -69,7 +69,7 @@ test('a chart in words tells its state, since when, its timers and what may be n
   const timers = [{ timer: 'warmUp', state: 'on.slow', ms: 4000, startedAt: 1000 }];
   expect(chartInWords(chart, { ...actor('lamp', 'on.slow'), timers }, 1000, 2000)).toBe(
     'lamp: on.slow, since 1.000 s; timer warmUp, 3.0 s left; ' +
-      'next: after warmUp → on.fast, after warmUp → off, switch.off → off, bell.rung → stays',
+      'next: after warmUp → on.fast, after warmUp → off, switch.off → off, bell.rung → no state change',
   );
 });
 

@@ -71,17 +71,17 @@ export function waysOn(chart: Statechart, state: string): string[] {
 }
 
 export function transitionInWords(chart: Statechart, { kind, on, guard, targets }: StatechartTransition): string {
-  const trigger = { event: on, timer: `after ${on}`, always: 'at once', done: `${on} done`, error: `${on} failed` }[
+  const trigger = { event: on, timer: `after ${on}`, always: 'always', done: `${on} done`, error: `${on} failed` }[
     kind
   ];
   const where = targets.map((number) => chart.states[number]!.path || chart.id).join(', ');
-  return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${where === '' ? 'stays' : where}`;
+  return `${trigger}${guard === undefined ? '' : ` [${guard}]`} → ${where === '' ? 'no state change' : where}`;
 }
 
 /** An actor's chart in one sentence, for who does not see it. */
 export function chartInWords(chart: Statechart | undefined, actor: ActorSnapshot, sinceMs: number, t: number): string {
   const isStateless = chart?.states.length === 1;
-  const state = actor.state === '' ? (isStateless ? 'no states' : 'not begun') : actor.state;
+  const state = actor.state === '' ? (isStateless ? 'no states' : 'not started') : actor.state;
   const since = `since ${(sinceMs / 1000).toFixed(3)} s`;
   const timers = (actor.timers ?? []).map(
     ({ timer, startedAt, ms }) => `timer ${timer}, ${leftInWords(Math.min(ms, Math.max(0, startedAt + ms - t)))}`,

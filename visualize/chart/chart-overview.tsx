@@ -4,7 +4,7 @@ import { useLayoutEffect, useMemo, useRef } from 'preact/hooks';
 import { ownValue } from '../../src/runtime/json-object.ts';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { place, recording, session, state } from '../model/place.ts';
-import { actorOf, stateInWords } from '../model/words.ts';
+import { actorOf, stateInWords } from '../model/recording/words.ts';
 import { moreInWords } from '../parts/more.ts';
 import { definitionOf, takenNow } from './chart-current.ts';
 import { whyNoPicture } from './chart-folding.ts';
@@ -45,7 +45,7 @@ export function ChartOverview({ groups, leftOut, show }: Props): JSX.Element {
           )}
         </li>
       ))}
-      {notDrawn > 0 && <li class="muted">{moreInWords(notDrawn, 'choose one in the list of actors')}</li>}
+      {notDrawn > 0 && <li class="muted">{moreInWords(notDrawn, 'select one in the list of actors')}</li>}
     </ul>
   );
 }
@@ -57,7 +57,7 @@ function ActorCard({ actor, show }: { actor: ActorSnapshot; show: (actor: string
       <span class="chart-card-name">{actor.actor}</span>
       <span class="chart-card-state">{stateInWords(actor.state) || recording.value?.withoutState(actor.machine)}</span>
       {text === undefined ? (
-        <span class="chart-none">no picture: {whyNoPicture(actor.machine!)}</span>
+        <span class="chart-none">no diagram: {whyNoPicture(actor.machine!)}</span>
       ) : (
         <Miniature name={actor.actor} machine={actor.machine!} text={text} />
       )}
@@ -93,10 +93,10 @@ function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) =
         {group.name} × {group.actors.length}
       </span>
       <select
-        aria-label={`Show one ${group.name}`}
+        aria-label={`Select one ${group.name}`}
         onChange={(event) => show((event.currentTarget as HTMLSelectElement).value)}
       >
-        <option value="">show one…</option>
+        <option value="">select…</option>
         {group.actors.slice(0, maxOptions).map(({ actor, state: where }) => (
           <option key={actor} value={actor}>
             {actor}: {stateInWords(where)}
@@ -104,10 +104,7 @@ function GroupCard({ group, show }: { group: ChartGroup; show: (actor: string) =
         ))}
         {group.actors.length > maxOptions && (
           <option disabled>
-            {moreInWords(
-              group.actors.length - maxOptions,
-              'open the group in the list of actors and type in its filter',
-            )}
+            {moreInWords(group.actors.length - maxOptions, 'open the group in the list of actors and use its filter')}
           </option>
         )}
       </select>

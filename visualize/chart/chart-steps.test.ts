@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { Recording } from '../model/recording.ts';
+import { Recording } from '../model/recording/recording.ts';
 import { stepsBefore, takenAt } from './chart-steps.ts';
 
 const story: TraceBody[] = [

@@ -1,6 +1,6 @@
 /** Which steps an actor took, and when: the chart view asks for the one just taken. */
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 
 export type StepRecord = TraceRecord & { kind: 'transition' | 'step' };
 

@@ -1,8 +1,8 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { place, recording } from '../model/place.ts';
+import { actorOf, stateInWords } from '../model/recording/words.ts';
 import { storyActors, storyAnchor } from '../model/story.ts';
-import { actorOf, stateInWords } from '../model/words.ts';
 import { moreInWords } from '../parts/more.ts';
 import { shownActor } from './chart-current.ts';
 import { type ChartGroup, countsByState } from './chart-groups.ts';
@@ -27,7 +27,7 @@ export function ChartStrip({ groups, leftOut, all, show }: Props): JSX.Element {
       {groups.map((group) => (
         <Chip key={group.name} group={group} moved={moved} all={all} show={show} />
       ))}
-      {leftOut > 0 && <span class="muted chart-more">{moreInWords(leftOut, 'choose one in the list of actors')}</span>}
+      {leftOut > 0 && <span class="muted chart-more">{moreInWords(leftOut, 'select one in the list of actors')}</span>}
     </nav>
   );
 }

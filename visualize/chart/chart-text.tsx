@@ -19,14 +19,14 @@ export function ChartText({
 }): JSX.Element {
   return (
     <div class="chart-text">
-      <p aria-live="polite">{`${shownActor.value ?? 'nobody'}: ${shownSnapshot.value?.state ?? 'does not live here'}`}</p>
+      <p aria-live="polite">{`${shownActor.value ?? 'no actor'}: ${shownSnapshot.value?.state ?? 'not active at this record'}`}</p>
       <ul aria-label="Actors and their states">
         {groups.map((group) => (
           <li key={group.name} data-actor={group.name}>
             {group.together ? countsInWords(group) : actorInWords(group)}
           </li>
         ))}
-        {leftOut > 0 && <li>{moreInWords(leftOut, 'choose one in the list of actors')}</li>}
+        {leftOut > 0 && <li>{moreInWords(leftOut, 'select one in the list of actors')}</li>}
       </ul>
     </div>
   );

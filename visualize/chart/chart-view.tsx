@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import type { ActorSnapshot } from '../../src/runtime/trace/trace.ts';
 import { choose, goTo, now, recording, showsAll, state } from '../model/place.ts';
-import { clockText, eventInWords } from '../model/words.ts';
+import { clockText, eventInWords } from '../model/recording/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import {
   definitionOf,
@@ -35,7 +35,8 @@ export function ChartView(): JSX.Element {
 function ChosenChart(): JSX.Element {
   const actor = shownActor.value;
   const machine = shownMachine.value;
-  if (actor === undefined) return <p class="chart-none">No actor lives here. Step forwards, or choose one.</p>;
+  if (actor === undefined)
+    return <p class="chart-none">No active actor at this record. Step forward, or select an actor.</p>;
   const text = machine === undefined ? undefined : shownPicture(machine, shownSnapshot.value?.state ?? '');
   return (
     <>
@@ -65,7 +66,7 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
       ) : (
         <>
           <span class="chart-state">
-            {snapshot.state || (machine === undefined ? 'runs' : recording.value?.withoutState(machine))}
+            {snapshot.state || (machine === undefined ? 'active' : recording.value?.withoutState(machine))}
           </span>
           <Since snapshot={snapshot} />
           <Timers snapshot={snapshot} />
@@ -81,9 +82,9 @@ function ChartHead({ actor, snapshot, machine }: HeadProps): JSX.Element {
 /** Why somebody is not there: the state in which it ended is told, if it did. */
 function absence(actor: string): string {
   for (const { record } of stepsOf(actor)) {
-    if (record.kind === 'transition') return `has ended, last in ${record.to}`;
+    if (record.kind === 'transition') return `ended; last state: ${record.to}`;
   }
-  return 'does not live here';
+  return 'not active at this record';
 }
 
 function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
@@ -91,7 +92,7 @@ function Since({ snapshot }: { snapshot: ActorSnapshot }): JSX.Element {
   const record = recording.value?.recordAt(index);
   if (record === undefined) return <span class="chart-since">since {clockText(snapshot.spawnedAt)}</span>;
   return (
-    <button type="button" class="chart-since" title="Go to where it came into this state" onClick={() => goTo(index)}>
+    <button type="button" class="chart-since" title="Go to the transition into this state" onClick={() => goTo(index)}>
       since {clockText(record.t)}
     </button>
   );
@@ -138,16 +139,16 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
     <div class="chart-none">
       {machine === undefined ? (
         <p>
-          {actor} is an effect: it does what it is told and decides nothing, so it has no statechart.{' '}
+          {actor} is an effect (a promise, callback or observable actor). It has no statechart.{' '}
           {parent !== undefined && (
             <button type="button" onClick={() => choose(parent)}>
-              Show {parent}, which runs it
+              Show its parent, {parent}
             </button>
           )}
         </p>
       ) : (
         <p>
-          There is no picture of {machine}: {whyNoPicture(machine)}.
+          No diagram of {machine}: {whyNoPicture(machine)}.
         </p>
       )}
       {history.length > 0 && (
@@ -156,7 +157,7 @@ function NoPicture({ actor, machine }: { actor: string; machine: string | undefi
             <li key={index}>
               <button type="button" onClick={() => goTo(index)}>
                 <span class="chart-history-time">{clockText(record.t)}</span>
-                <span>{record.kind === 'transition' ? record.to : 'stays'}</span>
+                <span>{record.kind === 'transition' ? record.to : 'no state change'}</span>
                 <span class="chart-history-on">on {eventInWords(record.on)}</span>
               </button>
             </li>

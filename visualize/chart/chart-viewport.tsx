@@ -62,7 +62,7 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
         tabIndex={0}
         role="group"
-        aria-label={`Chart of ${machine}; up and down go from state to state, plus, minus, 0 and 1 zoom, Shift and arrows scroll`}
+        aria-label={`Chart of ${machine}; up and down arrows select a state; plus, minus, 0 and 1 zoom; Shift and arrows scroll`}
         onKeyDown={(event) => onKey(event, viewport.current, commands)}
         onPointerDown={beginDrag}
         onWheel={(event) => onWheel(event, viewport.current, zoom, scale)}
@@ -78,28 +78,28 @@ export function ChartViewport({ machine, text }: { machine: string; text: string
         <fieldset class="chart-zoom" aria-label="Zoom">
           <button
             type="button"
-            title="All that the definition says, or names and arrows with what is not active folded"
+            title="Show guards, actions and descriptions of all states, instead of names and arrows with inactive states collapsed"
             aria-pressed={showsWhole.value}
             onClick={toggleWhole}
           >
             Details
           </button>
-          <button type="button" title="Smaller (−)" aria-label="Smaller" onClick={commands['-']}>
+          <button type="button" title="Zoom out (−)" aria-label="Zoom out" onClick={commands['-']}>
             −
           </button>
           <button
             type="button"
-            title="Real size (1)"
-            aria-label={`${Math.round(scale.value * 100)} %: show it in real size`}
+            title="Actual size (1)"
+            aria-label={`${Math.round(scale.value * 100)} %: zoom to actual size`}
             class="chart-scale"
             onClick={commands['1']}
           >
             {Math.round(scale.value * 100)} %
           </button>
-          <button type="button" title="Larger (+)" aria-label="Larger" onClick={commands['+']}>
+          <button type="button" title="Zoom in (+)" aria-label="Zoom in" onClick={commands['+']}>
             +
           </button>
-          <button type="button" title="The whole chart (0)" onClick={fit}>
+          <button type="button" title="Fit the whole chart (0)" onClick={fit}>
             Fit
           </button>
         </fieldset>

@@ -16,15 +16,15 @@ export function CopyButton({ text, what }: { readonly text: () => string; readon
         done.value = false;
       }, saidForMs);
     } catch {
-      notice.value = 'The browser does not let this page use the clipboard.';
+      notice.value = 'The browser denies this page access to the clipboard.';
     }
   };
   return (
     <button
       type="button"
       class="quiet copy"
-      aria-label={`Copy the ${what}`}
-      title={`Copy the ${what}`}
+      aria-label={`Copy ${what}`}
+      title={`Copy ${what}`}
       onClick={() => void copy()}
     >
       {done.value ? 'copied' : <Icon name="copy" />}

@@ -5,9 +5,9 @@ import { type ChainPart, foldChain } from '../../src/debugger/trace/fold-chain.t
 import { triesOf, worstInWords } from '../../src/debugger/trace/retry-words.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
+import { durationInWords, recordInWords } from '../model/recording/words.ts';
 import { story, storyActors, storyAnchor, toggleStory } from '../model/story.ts';
-import { durationInWords, recordInWords } from '../model/words.ts';
 import { MarkSign } from '../parts/mark-shape.tsx';
 import { Column } from './column.tsx';
 
@@ -15,18 +15,18 @@ import { Column } from './column.tsx';
 const listed = 30;
 const mostListed = 5_000;
 const origins: Readonly<Record<CauseOrigin, string>> = {
-  outside: 'It came from outside of the program.',
-  start: 'It began with the program.',
-  lost: 'What came before is not in the trace.',
-  long: 'It goes on for longer than anybody reads.',
+  outside: 'Sent from outside the program.',
+  start: 'Start of the program.',
+  lost: 'Earlier causes are not in the trace.',
+  long: 'Further causes are omitted.',
 };
 const kinds: Readonly<Record<Exclude<CauseKind, 'cause'>, string>> = {
-  'timer-started': 'the timer was started by',
-  told: 'an effect, after it was told',
-  spawned: 'an effect, since it was started by',
-  'owner-state': 'an effect, while its owner was in the state that came with',
-  'owner-told': 'an effect, after its owner was told',
-  'ended-by': 'it ended in',
+  'timer-started': 'timer started by',
+  told: 'output of an effect, last event that it received:',
+  spawned: 'output of an effect, started by',
+  'owner-state': 'output of an effect, while its parent was in the state entered by',
+  'owner-told': 'output of an effect, last event that its parent received:',
+  'ended-by': 'ended after',
 };
 
 /** Why it happened, back to what nobody here caused; and what came of it. */
@@ -35,12 +35,12 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
   const record = open.recordAt(index)!;
   const led = open.ledTo(record.seq);
   return (
-    <Column label="Why" part="causes">
+    <Column label="Causes" part="causes">
       <h3 class="column-head">
-        Why
+        Causes
         <StoryButton open={open} />
       </h3>
-      <ol class="chain" aria-label="Causes, the nearest first">
+      <ol class="chain" aria-label="Causes, nearest first">
         {foldChain(links).map((part) => (
           <>
             <Links open={open} links={part.links} from={record.t} />
@@ -53,11 +53,11 @@ export function Causes({ open, index }: { readonly open: Recording; readonly ind
         ))}
         <li class="origin">{origins[isEndFromOutside(open, links.at(-1)?.record ?? record) ? 'outside' : origin]}</li>
       </ol>
-      <h3 class="column-head">What it led to</h3>
+      <h3 class="column-head">Consequences</h3>
       {led.length === 0 ? (
-        <p class="muted">Nothing that is recorded.</p>
+        <p class="muted">None recorded.</p>
       ) : (
-        <ol class="chain" aria-label="What it led to">
+        <ol class="chain" aria-label="Consequences">
           <Consequences open={open} led={led.slice(0, listed)} from={record.t} />
           {led.length > listed && (
             <li>
@@ -83,7 +83,7 @@ function isEndFromOutside(open: Recording, record: TraceRecord): boolean {
 /** `9 × the same before it: SIGKILL while initializing`. */
 function foldLabel(part: ChainPart): { readonly label: string; readonly isBad: boolean } {
   const worst = worstInWords(part);
-  const times = `${part.times - 1} × the same before it`;
+  const times = `${part.times - 1} × the same before`;
   return { label: worst === undefined ? times : `${times}: ${worst}`, isBad: worst !== undefined };
 }
 
@@ -116,14 +116,14 @@ function StoryButton({ open }: { readonly open: Recording }): JSX.Element {
         type="button"
         class="story-button"
         aria-pressed={anchor !== undefined}
-        title="What led to this record and what came of it, as one path through actors, charts, sequence and lanes; [ and ] go along it"
+        title="Highlight the causes and consequences of this record in all panes. [ and ] step along them"
         onClick={toggleStory}
       >
-        Whole story
+        Causal chain
       </button>
       {all !== undefined && first !== undefined && last !== undefined && (
         <span class="muted story-words">
-          of #{open.seqAt(anchor!)}: {all.places.length} records{all.isCut && ' and more'}, {storyActors.value.size}{' '}
+          of #{open.seqAt(anchor!)}: {all.places.length} records{all.isCut && ' or more'}, {storyActors.value.size}{' '}
           actors, {durationInWords(open.timeAt(last) - open.timeAt(first))}
         </span>
       )}

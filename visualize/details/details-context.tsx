@@ -24,7 +24,7 @@ export function Context({ moment }: { readonly moment: Moment }): JSX.Element {
         {context !== undefined && <CopyButton text={() => JSON.stringify(context, null, 2)} what="context" />}
       </h3>
       {context === undefined ? (
-        <p class="muted">It has none.</p>
+        <p class="muted">No context.</p>
       ) : (
         <>
           <Changes changes={changes} before={before?.context} />
@@ -42,22 +42,24 @@ function Changes({
   readonly changes: readonly ContextChange[];
   readonly before: unknown;
 }): JSX.Element {
-  if (changes.length === 0) return <p class="muted">No change.</p>;
+  if (changes.length === 0) return <p class="muted">No changes.</p>;
   return (
     <ul class="changes" aria-label="Changes">
       {changes.slice(0, maxChanges).map((change) => {
         const [old, now] = shortPair(valueAt(before, change.path) ?? 'nothing', change.value);
         return (
           <li key={change.path} data-path={change.path}>
-            <span class="key">{change.path === '' ? 'all of it' : change.path.slice(1).replaceAll('/', ' › ')}</span>
+            <span class="key">
+              {change.path === '' ? 'whole context' : change.path.slice(1).replaceAll('/', ' › ')}
+            </span>
             <del>{old}</del>
             <span class="step">→</span>
-            {'value' in change ? <ins>{now}</ins> : <ins class="muted">gone</ins>}
+            {'value' in change ? <ins>{now}</ins> : <ins class="muted">removed</ins>}
           </li>
         );
       })}
       {changes.length > maxChanges && (
-        <li class="muted">{moreInWords(changes.length - maxChanges, 'copying gives the whole context')}</li>
+        <li class="muted">{moreInWords(changes.length - maxChanges, 'copy the context to see all')}</li>
       )}
     </ul>
   );

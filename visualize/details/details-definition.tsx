@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import type { Statechart, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
-import type { Moment } from '../model/moment.ts';
+import { type Moment, withoutDefinition } from '../model/moment.ts';
 import { moreInWords } from '../parts/more.ts';
 
 /** Transitions and descriptions that are listed. */
@@ -8,11 +8,12 @@ const maxListed = 50;
 
 /** What the machine's author wrote about the states and transitions of this moment. */
 export function Definition({ moment }: { readonly moment: Moment }): JSX.Element {
-  const { machine, taken, described } = moment;
+  const { machineId, machine, taken, described } = moment;
+  const reason = withoutDefinition(moment);
   return (
     <div data-part="definition">
-      <h3 class="column-head">{machine === undefined ? 'Definition' : `Machine ${machine.id}`}</h3>
-      {machine === undefined && <p class="muted">An effect: it has no chart.</p>}
+      <h3 class="column-head">{machineId === undefined ? 'Definition' : `Machine ${machineId}`}</h3>
+      {reason !== undefined && <p class="muted">{reason}</p>}
       {machine !== undefined && taken.length > 0 && (
         <ul class="taken" aria-label="Transitions taken">
           {taken.slice(0, maxListed).map((transition, i) => (
@@ -50,9 +51,9 @@ function Taken({
       <p class="transition-name">
         <span class="muted">{name(source)}</span> <span class="trigger">{triggerInWords(kind, on)}</span>
         {guard !== undefined && <span class="guard"> [{guard}]</span>} <span class="step">→</span>{' '}
-        {targets.length === 0 ? 'stays' : targets.map(name).join(', ')}
+        {targets.length === 0 ? 'no state change' : targets.map(name).join(', ')}
       </p>
-      {actions !== undefined && <p class="actions">does {actions.join(', ')}</p>}
+      {actions !== undefined && <p class="actions">actions: {actions.join(', ')}</p>}
       {description !== undefined && <p class="description">{description}</p>}
     </li>
   );
@@ -65,9 +66,9 @@ function triggerInWords(kind: StatechartTransition['kind'], on: string): string 
     case 'timer':
       return `after ${on}`;
     case 'always':
-      return 'at once';
+      return 'always';
     case 'done':
-      return on === '' ? 'when it is done' : `when ${on} is done`;
+      return on === '' ? 'when done' : `when ${on} is done`;
     case 'error':
       return `when ${on} fails`;
   }

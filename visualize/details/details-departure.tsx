@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { formatDeparture } from '../../src/debugger/check/check-report-text.ts';
-import type { Recording } from '../model/recording.ts';
-import { departureInOneLine } from '../model/words.ts';
+import type { Recording } from '../model/recording/recording.ts';
+import { departureInOneLine } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 
 /** What the sequence diagrams say against this record: the two sides, as `chartpilot check` prints them. */
@@ -12,10 +12,10 @@ export function Departures({ open, index }: { readonly open: Recording; readonly
         <div class="departure" role="note" key={i}>
           <p>
             <Icon name="departure" />
-            <strong>Departs from the contract.</strong> {departureInOneLine(departure)}
+            <strong>Deviates from a sequence diagram.</strong> {departureInOneLine(departure)}
           </p>
           <details>
-            <summary>Both sides</summary>
+            <summary>Expected and actual</summary>
             <pre>{formatDeparture(departure, open.diagrams)}</pre>
           </details>
         </div>

@@ -1,8 +1,8 @@
 import type { JSX } from 'preact';
 import { logsAround } from '../model/moment.ts';
 import { jumpTo } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
-import { durationInWords } from '../model/words.ts';
+import type { Recording } from '../model/recording/recording.ts';
+import { durationInWords } from '../model/recording/words.ts';
 import { Column } from './column.tsx';
 
 const listed = 40;
@@ -13,9 +13,9 @@ export function Lines({ open, t }: { readonly open: Recording; readonly t: numbe
   return (
     <Column label="Log lines" part="log">
       <h3 class="column-head">
-        Log lines <span class="muted">±2 s, the nearest first</span>
+        Log lines <span class="muted">±2 s, nearest first</span>
       </h3>
-      {lines.length === 0 && <p class="muted">No process wrote anything then.</p>}
+      {lines.length === 0 && <p class="muted">No log lines within 2 s.</p>}
       <ol class="lines">
         {lines.map(({ index, record, awayMs }) => (
           <li key={index} data-level={record.level}>
@@ -31,7 +31,7 @@ export function Lines({ open, t }: { readonly open: Recording; readonly t: numbe
           </li>
         ))}
       </ol>
-      {all > listed && <p class="muted">… and {all - listed} more, farther away</p>}
+      {all > listed && <p class="muted">… and {all - listed} more</p>}
     </Column>
   );
 }

@@ -11,7 +11,7 @@ import {
   happeningInWords,
   stateInWords,
   wallClockText,
-} from '../model/words.ts';
+} from '../model/recording/words.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import { moreInWords } from '../parts/more.ts';
 import { Column } from './column.tsx';
@@ -61,7 +61,7 @@ export function Details(): JSX.Element {
         Details
       </h2>
       {open === undefined || moment === undefined ? (
-        <p class="empty">{open === undefined ? '' : 'Before the first record: step forward (→) or play (Space).'}</p>
+        <p class="empty">{open === undefined ? '' : 'Before the first record. Step forward (→) or play (Space).'}</p>
       ) : (
         <>
           <Column label="Record" class="record-column">
@@ -157,20 +157,20 @@ function Payload({ moment: { record, steps } }: { readonly moment: Moment }): JS
       )}
       {record.kind === 'timer-started' && (
         <dl class="fields">
-          <dt>runs for</dt>
+          <dt>delay</dt>
           <dd>{durationInWords(record.ms)}</dd>
-          <dt>as long as in</dt>
+          <dt>in state</dt>
           <dd>{record.state}</dd>
         </dl>
       )}
       {answers.length > 0 && (
         <p class="answer">
-          The chart answers:{' '}
+          Result:{' '}
           {answers
             .map((answer) =>
               answer.kind === 'transition'
-                ? `${stateInWords(answer.from) || 'begin'} → ${stateInWords(answer.to)}`
-                : 'stays',
+                ? `${stateInWords(answer.from) || 'start'} → ${stateInWords(answer.to)}`
+                : 'no state change',
             )
             .join(', ')}
           {steps.length > maxAnswers && ` ${moreInWords(steps.length - maxAnswers, '')}`}

@@ -8,7 +8,7 @@ import {
   openedAtFirst,
   pointerTo,
   shownEntries,
-} from '../model/opened-json.ts';
+} from '../model/recording/opened-json.ts';
 import { moreInWords } from '../parts/more.ts';
 
 /** Texts are cut here; copying gives all of them. */
@@ -42,9 +42,7 @@ function Fields({ value, path, marked, opened }: Inner & { readonly value: objec
       {entries.map(([key, field]) => (
         <Field key={key} name={key} value={field} path={pointerTo(path, key)} marked={marked} opened={opened} />
       ))}
-      {count > maxJsonEntries && (
-        <li class="muted">{moreInWords(count - maxJsonEntries, 'copying gives all of them')}</li>
-      )}
+      {count > maxJsonEntries && <li class="muted">{moreInWords(count - maxJsonEntries, 'copy to see all')}</li>}
     </ul>
   );
 }

@@ -4,7 +4,7 @@ import { departuresRule } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
 import { currentAddress } from '../model/link.ts';
 import { place, range, recording, session } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import { shownColumns, shownRows } from '../sequence/sequence-current.ts';
 import { verdicts } from '../verdicts/verdict-current.ts';
 import { copyText, download } from './download.ts';
@@ -28,15 +28,15 @@ export interface ExportCommand {
 
 export const exportCommands: readonly ExportCommand[] = [
   {
-    name: 'Copy as mermaid',
+    name: 'Copy as Mermaid',
     group: 'Sequence',
     run: async (open, exported) => {
       await copyText(rangeMermaid(open, exported));
-      return 'The sequence diagram is in the clipboard.';
+      return 'Copied the sequence diagram.';
     },
   },
   {
-    name: 'Download as mermaid',
+    name: 'Download as Mermaid',
     group: 'Sequence',
     run: (open, exported) => save(fileName(open, exported, '.mmd'), rangeMermaid(open, exported)),
   },
@@ -65,13 +65,13 @@ export const exportCommands: readonly ExportCommand[] = [
     run: async () => save(`${shownMachine()}.png`, await pngOf(standalone(shownChart()!))),
   },
   {
-    name: 'Download this part as a trace',
+    name: 'Download as trace',
     group: 'Trace',
     run: (open, exported) =>
       save(fileName(open, exported, '.trace'), minimalTrace(open, exported), 'application/x-ndjson'),
   },
   {
-    name: 'Copy as file',
+    name: 'Download as HTML page',
     group: 'Trace',
     run: async (open, exported) => {
       const part = range.value === undefined ? partThatMatters(open, place.value, verdictsHere()) : exported;
@@ -92,9 +92,9 @@ export const exportCommands: readonly ExportCommand[] = [
     run: async (open, exported) => {
       const { source, trace } = rangeTest(open, exported);
       await copyText(source);
-      if (trace === undefined) return 'The test is in the clipboard.';
+      if (trace === undefined) return 'Copied the test.';
       download(trace.name, trace.text);
-      return `The test is in the clipboard; ${trace.name} belongs beside it.`;
+      return `Copied the test. Save ${trace.name} in the same directory.`;
     },
   },
   {
@@ -141,7 +141,7 @@ export function currentRange(): { open: Recording; exported: ExportedRange } | u
 
 function save(name: string, content: Blob | string, type?: string): string {
   download(name, content, type);
-  return `${name} is on its way to your downloads.`;
+  return `Downloading ${name}.`;
 }
 
 function drawnSequence(exported: ExportedRange): StandaloneSvg {
@@ -150,15 +150,15 @@ function drawnSequence(exported: ExportedRange): StandaloneSvg {
 
 function whyNoSequence(_: Recording, exported: ExportedRange): string | undefined {
   const rows = shownRows.peek()?.rows;
-  if (rows === undefined) return 'No message is shown.';
+  if (rows === undefined) return 'No messages are shown.';
   const { from, end } = rowsWithin(rows, exported);
-  if (end - from === 0) return 'No message of this part passes the filter.';
+  if (end - from === 0) return 'The filter hides all messages of this range.';
   if (end - from <= maxPictureRows) return undefined;
-  return `A picture holds ${maxPictureRows} rows, these are ${end - from}: choose a shorter range on the timeline.`;
+  return `An image has at most ${maxPictureRows} rows, this range has ${end - from}. Select a shorter range on the timeline.`;
 }
 
 function whyNoChart(): string | undefined {
-  return shownChart() === undefined ? 'No single chart is shown.' : undefined;
+  return shownChart() === undefined ? 'No single statechart is shown.' : undefined;
 }
 
 function shownChart(): SVGSVGElement | undefined {

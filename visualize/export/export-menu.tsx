@@ -102,7 +102,7 @@ function Item({ command, whyNot, enabled, close }: ItemProps): JSX.Element {
       title={whyNot}
       onClick={() => {
         if (isOff) {
-          tell(whyNot ?? 'There is nothing to export yet.');
+          tell(whyNot ?? 'Nothing to export yet.');
           return;
         }
         close(true);
@@ -120,7 +120,7 @@ async function run(command: ExportCommand): Promise<void> {
   try {
     tell(await command.run(now.open, now.exported));
   } catch (error) {
-    tell(`That did not work: ${error instanceof Error ? error.message : String(error)}`);
+    tell(`Export failed: ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 
@@ -140,11 +140,11 @@ function tell(what: string): void {
 
 function rangeInWords(): string {
   const now = currentRange();
-  if (now === undefined) return 'Nothing is open yet.';
+  if (now === undefined) return 'No trace is open.';
   const { open, exported } = now;
   const count = exported.last - exported.first + 1;
   const records = `${count} ${count === 1 ? 'record' : 'records'}`;
-  if (range.value === undefined) return `The whole trace, ${records}. Shift + drag on the timeline chooses a part.`;
+  if (range.value === undefined) return `Whole trace, ${records}. Shift + drag on the timeline to select a range.`;
   return `Records ${open.seqAt(exported.first)} to ${open.seqAt(exported.last)}: ${records}.`;
 }
 

@@ -5,7 +5,7 @@ import { parseTraceLine } from '../../src/debugger/trace/trace-line.ts';
 import type { TraceBody, TraceHeader, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { TraceState } from '../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { Recording } from '../model/recording.ts';
+import { Recording } from '../model/recording/recording.ts';
 import { columnsOf } from '../sequence/sequence-lifelines.ts';
 import { SequenceIndex, SequenceRows } from '../sequence/sequence-rows.ts';
 import { exportedRange, fileName } from './exported-range.ts';

@@ -1,5 +1,5 @@
 /** The part of a trace that exports take. */
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 
 /** Places of its first and last record, both included. */
 export interface ExportedRange {

@@ -1,5 +1,5 @@
 import { formatTraceLine, type TraceHeader } from '../../src/runtime/trace/trace.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TraceBody } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { Recording } from '../model/recording.ts';
+import { Recording } from '../model/recording/recording.ts';
 import { partOf, partThatMatters } from './part-that-matters.ts';
 
 /** Events in thousands, and among them two that are the causes of one. */

@@ -2,7 +2,7 @@
 import type { TracePart } from '../../src/debugger/page-data.ts';
 import { causeChain } from '../../src/debugger/trace/cause-chain.ts';
 import type { Verdict } from '../../src/debugger/verdicts/verdict.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /** A cause or a consequence that lies farther away is left out: a file is sent by mail. */

@@ -80,7 +80,7 @@ export async function pngOf({ text, width, height }: StandaloneSvg): Promise<Blo
   canvas.getContext('2d')!.drawImage(image, 0, 0, canvas.width, canvas.height);
   return new Promise((resolve, reject) => {
     canvas.toBlob((blob) => {
-      if (blob === null) reject(new Error('the browser could not make a picture of this size'));
+      if (blob === null) reject(new Error('the browser cannot render an image of this size'));
       else resolve(blob);
     }, 'image/png');
   });

@@ -1,6 +1,6 @@
 import { type Message, MessageReader } from '../../src/debugger/check/message.ts';
 import { sequenceMermaid } from '../../src/debugger/check/sequence-mermaid.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /** The messages of a part of a recording as mermaid's sequence diagram, departures marked. */

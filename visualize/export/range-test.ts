@@ -1,6 +1,6 @@
 import { formatReplayTest, type ReplayTest } from '../../src/debugger/replay/format-test.ts';
-import type { Recording } from '../model/recording.ts';
-import { recordInWords } from '../model/words.ts';
+import type { Recording } from '../model/recording/recording.ts';
+import { recordInWords } from '../model/recording/words.ts';
 import type { ExportedRange } from './exported-range.ts';
 
 /** A test that replays a trace from its beginning to the end of a range. */
@@ -18,5 +18,5 @@ export function rangeTest(recording: Recording, { last }: ExportedRange): Replay
 /** Why no test can be made of a trace; undefined when one can. */
 export function whyNoTest(recording: Recording): string | undefined {
   if (recording.header.actors === undefined && recording.seqAt(0) === 1) return undefined;
-  return 'The trace does not begin with the program’s start: it cannot be replayed.';
+  return 'The trace does not start with the program, so it cannot be replayed.';
 }

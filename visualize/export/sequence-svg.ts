@@ -1,6 +1,6 @@
 /** The sequence view's rows as a picture. */
 import { markupText } from '../../src/runtime/markup-text.ts';
-import { clockText } from '../model/words.ts';
+import { clockText } from '../model/recording/words.ts';
 import { drawn, hasLifeline, layoutOf, leastGutter, noteMiddle, rowHeight, xOf } from '../sequence/sequence-layout.ts';
 import { type Columns, columnsWith, type Lifeline, livesWithin, titleOf } from '../sequence/sequence-lifelines.ts';
 import { departureOfLine, departureText, type Entry, type SequenceRows } from '../sequence/sequence-rows.ts';

@@ -6,11 +6,11 @@ import { togetherName } from '../../src/debugger/page-data.ts';
 import { messageOf } from '../../src/runtime/errors.ts';
 import { formatTraceLine, isSameRun, type TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { notice, sources } from './connection.ts';
-import { nextTurn } from './frames.ts';
-import { TraceProblem, TraceStream } from './incoming-trace.ts';
 import { openSource } from './load.ts';
 import { jumps } from './place.ts';
+import { TraceProblem, TraceStream } from './recording/incoming-trace.ts';
 import { addFile } from './source-data.ts';
+import { nextTurn } from './time/frames.ts';
 
 /** A header that is not over by then is none: a machine's definition takes 30 KB. */
 const mostHeaderChars = 32 * 1024 * 1024;
@@ -84,13 +84,13 @@ async function togetherOf(given: readonly File[]): Promise<Blob | undefined> {
 /** Before anything that is open is left. */
 async function whyNoTrace(file: File): Promise<string | undefined> {
   try {
-    if (file.size === 0) return 'it is empty, or a folder';
+    if (file.size === 0) return 'it is empty, or a directory';
     const known = knownForm(new Uint8Array(await file.slice(0, 512).arrayBuffer()));
     if (known !== undefined) return known;
     return await whyNoHeader(file);
   } catch (error) {
     // A folder is given as a file that cannot be read.
-    return error instanceof TraceProblem ? error.message : `the browser does not read it (${messageOf(error)})`;
+    return error instanceof TraceProblem ? error.message : `the browser cannot read it (${messageOf(error)})`;
   }
 }
 
@@ -104,9 +104,9 @@ async function whyNoHeader(file: File): Promise<string | undefined> {
       stream.push(value);
       stream.read(() => false);
       if (stream.header !== undefined) return undefined;
-      if (done) return 'there is no header: it is no trace of chartpilot';
+      if (done) return 'missing header; it is not a trace of chartpilot';
     }
-    return 'its first line is no header';
+    return 'its first line is not a trace header';
   } finally {
     void reader.cancel().catch(() => {});
   }
@@ -115,10 +115,10 @@ async function whyNoHeader(file: File): Promise<string | undefined> {
 /** What people have beside their traces, by its first bytes. */
 function knownForm(bytes: Uint8Array): string | undefined {
   const text = new TextDecoder('latin1').decode(bytes).trimStart().toLowerCase();
-  if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; unpack it with gunzip first';
+  if (bytes[0] === 0x1f && bytes[1] === 0x8b) return 'it is compressed; decompress it with gunzip first';
   if (text.startsWith('pk\x03\x04')) return 'it is a zip file; unpack it first';
   if (text.startsWith('<!doctype html') || text.startsWith('<html')) {
-    return 'it is a page; if chartpilot made it, open it in the browser as it is';
+    return 'it is an HTML page; if chartpilot wrote it, open it in the browser';
   }
   return undefined;
 }

@@ -39,7 +39,7 @@ export async function idle(): Promise<void> {
       const busy = [...indicators].filter(([, isBusy]) => isBusy()).map(([name]) => name);
       if (busy.length > 0) changedAt = now;
       else if (follows.value || now - changedAt >= quietMs) return;
-      if (now > until) throw new Error(`the page does not come to rest: ${busy.join(', ') || 'it goes on changing'}`);
+      if (now > until) throw new Error(`the page does not become idle: ${busy.join(', ') || 'it keeps changing'}`);
     }
   } finally {
     observer.disconnect();

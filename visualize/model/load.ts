@@ -7,13 +7,13 @@ import { messageOf } from '../../src/runtime/errors.ts';
 import type { TraceHeader } from '../../src/runtime/trace/trace.ts';
 import type { Address } from './address.ts';
 import { connection, notice, source, sources } from './connection.ts';
-import { nextTurn, noteDrawn } from './frames.ts';
-import { TraceProblem, TraceStream } from './incoming-trace.ts';
 import { marks } from './marks.ts';
 import { chosenActor, elapsed, follows, place, range, recording, session, size } from './place.ts';
-import { noteRecord, programTime, setProgramClock } from './program-clock.ts';
-import { Recording } from './recording.ts';
+import { TraceProblem, TraceStream } from './recording/incoming-trace.ts';
+import { Recording } from './recording/recording.ts';
 import { droppedName, loadSession, traceTexts } from './source-data.ts';
+import { nextTurn, noteDrawn } from './time/frames.ts';
+import { noteRecord, programTime, setProgramClock } from './time/program-clock.ts';
 
 /** Longest time that the page is deaf while it reads. */
 const sliceMs = 25;
@@ -59,8 +59,8 @@ export async function openSource(number: number, address: Address = {}): Promise
 
 function whyNoSource(number: number): string {
   const name = droppedName(number);
-  if (name === undefined) return `There is no source ${number}.`;
-  return `The file ${name} was dropped on the page, which keeps none: drop it again.`;
+  if (name === undefined) return `Source ${number} does not exist.`;
+  return `File ${name} is no longer loaded. Open it again.`;
 }
 
 /**
@@ -92,7 +92,7 @@ function whatIsShown(next: number): ((why: string) => void) | undefined {
     const one = sources.value[number];
     if (one === undefined || (how.kind !== 'live' && how.kind !== 'lost')) return;
     // Its stream was left for the other one.
-    connection.value = { kind: 'lost', reason: 'it was left for another source', retryAt: performance.now() };
+    connection.value = { kind: 'lost', reason: 'another source was opened', retryAt: performance.now() };
     void new Reading(number, one, {}, opening.signal, undefined).run();
   };
 }
@@ -149,9 +149,9 @@ class Reading {
       } catch (error) {
         if (this.#signal.aborted) return;
         const reason =
-          error instanceof TypeError ? `the page's server does not answer (${error.message})` : messageOf(error);
+          error instanceof TypeError ? `the server of this page does not respond (${error.message})` : messageOf(error);
         if (this.#goBack !== undefined && this.#shown === undefined) {
-          this.#goBack(`${this.#source.name} cannot be opened: ${reason}. What was open is still shown.`);
+          this.#goBack(`${this.#source.name} cannot be opened: ${reason}. The previous trace is still shown.`);
           return;
         }
         if (error instanceof TraceProblem || this.#source.kind === 'file') {
@@ -180,13 +180,13 @@ class Reading {
         if (this.#signal.aborted) return false;
       }
       if (this.#source.kind === 'live' && (grows?.length ?? 0) > maxRecords) {
-        notice.value = `More than ${maxRecords.toLocaleString('en')} records came: older ones were let go.`;
+        notice.value = `More than ${maxRecords.toLocaleString('en')} records received. Older records were discarded.`;
         return true;
       }
     }
     const { records, lines } = stream.end();
     grows?.append(records, lines);
-    if (grows === undefined) throw new TraceProblem(1, 'there is no header: the trace is empty');
+    if (grows === undefined) throw new TraceProblem(1, 'missing header; the trace is empty');
     if (this.#source.kind === 'live') this.#complete({ kind: 'ended' });
     else this.#complete({ kind: 'complete', cutOff: stream.cutOff });
     return false;
@@ -264,7 +264,7 @@ class Reading {
       size.value = grown.length;
       this.#goWhereWanted(grown);
       if (this.#wanted?.record !== undefined) {
-        notice.value = `Record ${this.#wanted.record}, which the link asks for, is not in this trace.`;
+        notice.value = `Record ${this.#wanted.record} of the link is not in this trace.`;
       }
       this.#noteDrawn(grown);
       if (follows.value) place.value = grown.length - 1;
@@ -286,7 +286,7 @@ class Reading {
     if (index !== undefined) place.value = index;
     if (index !== undefined || (record === undefined && range.value !== undefined)) this.#wanted = undefined;
     else if (record !== undefined && this.#source.kind === 'live' && (grown.seqAt(0) ?? 0) > record) {
-      notice.value = `Record ${record}, which the link asks for, is not kept any more.`;
+      notice.value = `Record ${record} of the link was discarded by the program.`;
       this.#wanted = undefined;
     }
   }

@@ -2,7 +2,7 @@
 import { signal } from '@preact/signals';
 import { mostMarks } from './address.ts';
 import { jumpTo, place, recording } from './place.ts';
-import { firstAfter } from './sorted.ts';
+import { firstAfter } from './recording/sorted.ts';
 
 /** `seq` of the marked records, in order. They stand in the address, so there is a most. */
 export const marks = signal<readonly number[]>([]);

@@ -3,8 +3,8 @@ import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { valueAt } from '../../src/runtime/trace/trace-state.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { changesOf } from './context-change.ts';
-import { logsAround, momentAt } from './moment.ts';
-import { Recording } from './recording.ts';
+import { logsAround, momentAt, withoutDefinition } from './moment.ts';
+import { Recording } from './recording/recording.ts';
 
 const header = headerWith({
   machines: [
@@ -122,4 +122,19 @@ test('log lines of two seconds before and after are told, the nearest first', ()
     ['2', -1_200],
   ]);
   expect(all).toBe(4);
+});
+
+test('the definition says why it is empty: an effect, a machine without statechart, or a machine that has stopped', () => {
+  const recording = recordingOf(
+    ...door,
+    { kind: 'stop', actor: 'door', status: 'done' },
+    { kind: 'event', from: 'outside', to: 'door', event: { type: 'door.open' } },
+    { kind: 'spawn', actor: 'gate', machine: 'gate' },
+  );
+  const textAt = (index: number): string | undefined => withoutDefinition(momentAt(recording, index)!);
+  expect(textAt(2)).toBeUndefined();
+  expect(textAt(3)).toBe('bell has no statechart: it is an effect, or it is not recorded.');
+  expect(momentAt(recording, 6)).toMatchObject({ machineId: 'door', taken: [], described: [] });
+  expect(textAt(6)).toBe('door is not running, so it takes no transition.');
+  expect(textAt(7)).toBe('The trace does not contain the statechart of gate.');
 });

@@ -2,8 +2,8 @@
 import type { Statechart, StatechartState, StatechartTransition } from '../../src/runtime/trace/statechart.ts';
 import type { ActorSnapshot, ContextChange, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { isActive } from '../../src/runtime/trace/trace-state.ts';
-import type { Recording } from './recording.ts';
-import { actorOf } from './words.ts';
+import type { Recording } from './recording/recording.ts';
+import { actorOf } from './recording/words.ts';
 
 export interface Moment {
   readonly index: number;
@@ -17,6 +17,8 @@ export interface Moment {
   readonly changes: readonly ContextChange[];
   /** Places of the steps that the actor took because of it. The record itself, when it is such a step. */
   readonly steps: readonly number[];
+  /** Of the actor, whether it runs or has stopped; `undefined` for effects and what is not recorded. */
+  readonly machineId: string | undefined;
   readonly machine: Statechart | undefined;
   readonly taken: readonly StatechartTransition[];
   /** Active states that have something to say, outermost first. */
@@ -33,7 +35,8 @@ export function momentAt(recording: Recording, index: number): Moment | undefine
   const steps = stepsOf(recording, record, index, actor);
   const before = recording.stateAt(index - 1).actors.get(actor);
   const after = recording.stateAt(steps.at(-1) ?? index).actors.get(actor);
-  const machineId = (after ?? before)?.machine;
+  const running = after ?? before;
+  const machineId = running?.machine ?? recording.machineOf(actor);
   const machine = recording.header.machines.find(({ id }) => id === machineId);
   const stepped = steps.map((at) => recording.recordAt(at)!).filter(isStep);
   return {
@@ -44,13 +47,31 @@ export function momentAt(recording: Recording, index: number): Moment | undefine
     after,
     changes: stepped.flatMap(({ change }) => change ?? []),
     steps,
+    machineId,
     machine,
     taken: stepped.flatMap(({ taken }) => taken ?? []).flatMap((number) => machine?.transitions[number] ?? []),
     described:
       machine?.states.filter(
-        ({ path, description }) => description !== undefined && isActive(path, after?.state ?? ''),
+        ({ path, description }) =>
+          running !== undefined && description !== undefined && isActive(path, after?.state ?? ''),
       ) ?? [],
   };
+}
+
+/** Why no definition is shown; `undefined` if one is. */
+export function withoutDefinition({
+  actor,
+  before,
+  after,
+  machineId,
+  machine,
+  taken,
+  described,
+}: Moment): string | undefined {
+  if (machineId === undefined) return `${actor} has no statechart: it is an effect, or it is not recorded.`;
+  if (machine === undefined) return `The trace does not contain the statechart of ${machineId}.`;
+  if ((after ?? before) === undefined) return `${actor} is not running, so it takes no transition.`;
+  return taken.length + described.length === 0 ? 'No transition or description.' : undefined;
 }
 
 export interface LoggedLine {

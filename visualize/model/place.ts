@@ -2,7 +2,7 @@
 import { batch, computed, signal } from '@preact/signals';
 import type { Session } from '../../src/debugger/page-data.ts';
 import type { TraceState } from '../../src/runtime/trace/trace-state.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './recording/recording.ts';
 
 /** The trace that is open. It grows without becoming another: {@link size} tells that it did. */
 export const recording = signal<Recording | undefined>(undefined);

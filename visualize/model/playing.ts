@@ -2,8 +2,8 @@
 import { batch, effect, signal } from '@preact/signals';
 import { connection } from './connection.ts';
 import { elapsed, follows, goTo, place, recording, size } from './place.ts';
-import { playedOn } from './player.ts';
-import { programTime } from './program-clock.ts';
+import { playedOn } from './time/player.ts';
+import { programTime } from './time/program-clock.ts';
 
 export const playing = signal(false);
 export const pace = signal(1);

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { ProcessRule } from '../../machines/timeline.ts';
 import type { TraceBody, TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { headerWith } from '../../test/fixtures/trace-header.ts';
-import { Lanes } from './lanes.ts';
+import { Lanes } from './recording/lanes.ts';
 
 const process: ProcessRule = {
   title: { event: 'client.named', text: 'roll-out to {name}' },

@@ -1,7 +1,7 @@
 /** Search in a trace: by words anywhere, or in one field only. */
 import type { RecordList } from '../../src/debugger/trace/record-list.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { happeningInWords } from './words.ts';
+import { happeningInWords } from './recording/words.ts';
 
 /**
  * What was typed: `actor:supervisor kind:event config.changed "not ready"`. All terms must hold. A term without a field is

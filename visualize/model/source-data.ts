@@ -35,9 +35,7 @@ export function keepPath(): void {
 /** The page came by a link, and this browser has not been where the traces are; or they are elsewhere by now. */
 export class NotLetIn extends Error {
   constructor() {
-    super(
-      'this browser has not been let in: open the address that chartpilot visualize has printed, then the link again',
-    );
+    super('this browser has no access: open the address that chartpilot visualize printed, then the link again');
     this.name = 'NotLetIn';
   }
 }
@@ -194,7 +192,7 @@ async function refusalOf(answer: Response): Promise<Error> {
   if (typeof reason === 'string') return new Error(reason);
   // The path is that of a server that ran here before: each has its own.
   if (answer.status === 404 && location.pathname === '/') return new NotLetIn();
-  return new Error(`The page's server answers ${answer.status}.`);
+  return new Error(`The server of this page responded with status ${answer.status}.`);
 }
 
 function textInside(id: string): string | undefined {

@@ -1,8 +1,8 @@
 /** Where the records of a story are drawn among the lanes: on the lane of their actor, or of the nearest one above it that has one. */
 import { outside } from '../../src/debugger/check/message.ts';
-import type { Lane } from './lanes.ts';
-import type { Recording } from './recording.ts';
-import { actorOf } from './words.ts';
+import type { Lane } from './recording/lanes.ts';
+import type { Recording } from './recording/recording.ts';
+import { actorOf } from './recording/words.ts';
 
 /** A point of the path. */
 export interface StoryPoint {

@@ -2,7 +2,7 @@
 import { computed, effect, signal } from '@preact/signals';
 import { neighboursOf, nextInStory, type Story, storyOf } from '../../src/debugger/trace/story.ts';
 import { goTo, place, recording, size } from './place.ts';
-import type { Recording } from './recording.ts';
+import type { Recording } from './recording/recording.ts';
 
 const chosen = signal<{ readonly of: Recording; readonly index: number } | undefined>(undefined);
 

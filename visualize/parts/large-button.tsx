@@ -14,7 +14,7 @@ export function showAllPanes(): void {
 /** Lets a pane have the window for itself, and gives the others their room again. */
 export function LargeButton({ pane }: { readonly pane: Pane }): JSX.Element {
   const isLarge = largePane.value === pane;
-  const label = isLarge ? 'Show the other panes again (Escape)' : `Make the ${pane} large`;
+  const label = isLarge ? 'Show all panes (Escape)' : `Maximize ${pane}`;
   return (
     <button
       type="button"

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { MarkKind } from '../model/lanes.ts';
+import type { MarkKind } from '../model/recording/lanes.ts';
 
 /** Shapes differ as well as colours: not everybody tells those apart. */
 export const markShapes: Readonly<Record<MarkKind, string>> = {
@@ -16,15 +16,15 @@ export const markShapes: Readonly<Record<MarkKind, string>> = {
 
 /** What a mark means, in a word or two; the worst first. */
 export const markNames: Readonly<Record<MarkKind, string>> = {
-  departure: 'departs from the diagrams',
+  departure: 'deviation from a sequence diagram',
   failure: 'failure',
   rejected: 'rejected',
-  retry: 'another try',
+  retry: 'retry',
   signal: 'signal',
   restart: 'restart',
   change: 'change',
   push: 'push',
-  request: 'push asked for',
+  request: 'push requested',
 };
 
 /** A mark as the timeline draws it, for legends. */

@@ -1,7 +1,7 @@
 /** Steps through a recording, as keys and buttons ask for them. */
 import { connection } from '../model/connection.ts';
 import { chosenActor, follows, goTo, jumpTo, place, recording } from '../model/place.ts';
-import { concerns } from '../model/words.ts';
+import { concerns } from '../model/recording/words.ts';
 
 export function step(by: 1 | -1): void {
   goTo(place.value + by);

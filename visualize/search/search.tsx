@@ -1,9 +1,9 @@
 import type { JSX } from 'preact';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { jumpTo, place, recording } from '../model/place.ts';
+import { firstAfter } from '../model/recording/sorted.ts';
+import { clockText, recordInWords } from '../model/recording/words.ts';
 import { fieldNames, foundText } from '../model/search.ts';
-import { firstAfter } from '../model/sorted.ts';
-import { clockText, recordInWords } from '../model/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { focusSearch, found, goToFound, isComplete, isOpen, leaveSearch, running, text } from './searching.ts';
 
@@ -52,8 +52,8 @@ export function SearchBox(): JSX.Element {
         onKeyDown={onKey}
       />
       <span id="search-help" class="hidden">
-        Words, or {fieldNames.join(', ')} with a colon. Enter goes to the next record that was found, Shift and Enter to
-        the one before.
+        Words, or {fieldNames.join(', ')} followed by a colon and a value. Enter goes to the next match, Shift + Enter
+        to the previous one.
       </span>
       <Count />
       {isOpen.value && running.value !== undefined && <Found />}
@@ -82,8 +82,8 @@ function Found(): JSX.Element {
   const shown = places.slice(first, first + listed);
   return (
     <div class="found popup">
-      {places.length === 0 && <p class="muted">{isComplete.value ? 'Nothing is like that.' : 'Searching…'}</p>}
-      {first > 0 && <p class="muted">{first} before these</p>}
+      {places.length === 0 && <p class="muted">{isComplete.value ? 'No matches.' : 'Searching…'}</p>}
+      {first > 0 && <p class="muted">{first} earlier</p>}
       <ol>
         {open !== undefined &&
           shown.map((index) => {
@@ -110,7 +110,7 @@ function Found(): JSX.Element {
             );
           })}
       </ol>
-      {first + listed < places.length && <p class="muted">{places.length - first - listed} after these</p>}
+      {first + listed < places.length && <p class="muted">{places.length - first - listed} later</p>}
     </div>
   );
 }
@@ -139,7 +139,7 @@ function Hints(): JSX.Element {
   ];
   return (
     <div class="found popup">
-      <p class="muted">Words are looked for everywhere, payloads included. Or in one field:</p>
+      <p class="muted">Words match all fields and payloads. To match one field:</p>
       <ol>
         {examples.map((example) => (
           <li key={example}>

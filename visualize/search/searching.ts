@@ -1,10 +1,10 @@
 /** What is looked for in the open trace, and what was found: also in records that come later. */
 import { computed, effect, signal, untracked } from '@preact/signals';
-import { nextTurn } from '../model/frames.ts';
 import { addIndicator } from '../model/idle.ts';
 import { jumpTo, place, recording, size } from '../model/place.ts';
+import { firstAfter } from '../model/recording/sorted.ts';
 import { parseQuery, Search } from '../model/search.ts';
-import { firstAfter } from '../model/sorted.ts';
+import { nextTurn } from '../model/time/frames.ts';
 
 /** The page is deaf for so long while it searches. */
 const sliceMs = 8;

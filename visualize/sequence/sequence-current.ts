@@ -1,7 +1,7 @@
 /** What the sequence view shows of the open trace. */
 import { computed, signal } from '@preact/signals';
 import { chosenActor, range, recording, size } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import { ContractPlaces } from './sequence-contract.ts';
 import { type Columns, columnsOf, columnsWith, maxColumns, participantOrder } from './sequence-lifelines.ts';
 import { type RowFilter, SequenceIndex, SequenceRows } from './sequence-rows.ts';

@@ -1,6 +1,6 @@
 /** Where lifelines and arrows are, in pixels. */
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
-import { clockText } from '../model/words.ts';
+import { clockText } from '../model/recording/words.ts';
 import type { Column, Columns } from './sequence-lifelines.ts';
 import { columnFor } from './sequence-name.ts';
 import type { Entry } from './sequence-rows.ts';

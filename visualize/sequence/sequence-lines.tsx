@@ -35,10 +35,10 @@ function HeadName({ column, x, width }: { column: Column; x: number; width: numb
       aria-label={name}
       title={
         isRest
-          ? `${name}: too many for a line each; choose an actor to give it one`
+          ? `${name}: actors without a lifeline of their own. Select an actor to show its lifeline`
           : lives
             ? name
-            : `${name} does not live here`
+            : `${name} is not active at this record`
       }
       tabIndex={-1}
       disabled={!isOne}

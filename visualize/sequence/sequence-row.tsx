@@ -3,7 +3,7 @@ import type { Departure } from '../../src/debugger/check/check.ts';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
 import { goTo, range } from '../model/place.ts';
-import { clockText } from '../model/words.ts';
+import { clockText } from '../model/recording/words.ts';
 import { contractPlaces } from './sequence-current.ts';
 import {
   type Drawn,
@@ -268,7 +268,7 @@ function Place({
   const [first] = places;
   const all = places.map(({ file, line }) => `${file}:${line}`).join('\n');
   return (
-    <span class="sequence-place" title={`In the diagrams:\n${all}`}>
+    <span class="sequence-place" title={`In sequence diagrams:\n${all}`}>
       {first!.file.slice(first!.file.lastIndexOf('/') + 1)}:{first!.line}
       {places.length > 1 && ` +${places.length - 1}`}
     </span>
@@ -276,7 +276,9 @@ function Place({
 }
 
 function spoken(entry: Entry, record: TraceRecord, departures: readonly Departure[], who: string): string {
-  const wrong = departures.map((departure) => `departs from the contract: ${departureTexts(departure).join(', ')}`);
+  const wrong = departures.map(
+    (departure) => `deviates from a sequence diagram: ${departureTexts(departure).join(', ')}`,
+  );
   return [...wrong, sentenceOf(entry, record, who)].join('; ');
 }
 

@@ -5,7 +5,7 @@ import { headerWith } from '../../test/fixtures/trace-header.ts';
 import { bestOf } from '../../test/harness/best-of.ts';
 import { cpuMs } from '../../test/harness/cpu-time.ts';
 import { growthOf } from '../../test/harness/growth.ts';
-import { Recording } from '../model/recording.ts';
+import { Recording } from '../model/recording/recording.ts';
 import {
   columnsOf,
   lifeAt,
@@ -132,7 +132,7 @@ test('a departure has rows below it that say where it departs and what was expec
     return found && departureText(found.departure, found.part);
   });
   expect(lines).toEqual([
-    'out of order: ping.mmd:5, under way since #1',
+    'out of order: ping.mmd:5, started at #1',
     'expected b → a: pong.sent  (ping.mmd:5)',
     undefined,
   ]);

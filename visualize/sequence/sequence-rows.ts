@@ -1,8 +1,8 @@
 /** The rows of the sequence view: which records it shows, for whom, and where. Grows with the trace, never from anew. */
 import type { Departure } from '../../src/debugger/check/check.ts';
 import { outside, unknownParent } from '../../src/debugger/check/message.ts';
-import { twice } from '../model/record-store.ts';
-import type { Recording } from '../model/recording.ts';
+import { twice } from '../model/recording/record-store.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import { type Lifeline, Lifelines } from './sequence-lifelines.ts';
 
 /** `ended`: stopped or failed; `done` goes to the parent. */
@@ -280,10 +280,10 @@ export function departureOfLine(
 export function departureText(departure: Departure, part: number): string {
   const { kind, diagram, expected } = departure;
   if (part === 0) {
-    if (kind === 'undeclared') return 'undeclared: its ends take part in diagrams, and no diagram has this message';
+    if (kind === 'undeclared') return 'undeclared: no diagram of these actors has this message';
     const what = kind === 'out-of-order' ? 'out of order' : 'unexpected';
     const activation = diagram?.n === undefined ? '' : `, N = ${diagram.n}`;
-    const since = diagram?.startedAt === undefined ? '' : `, under way since #${diagram.startedAt}`;
+    const since = diagram?.startedAt === undefined ? '' : `, started at #${diagram.startedAt}`;
     return `${what}: ${nameOf(diagram?.file ?? '')}:${diagram?.line}${activation}${since}`;
   }
   if (part > maxExpected) return `or ${expected.length - maxExpected} more`;

@@ -1,6 +1,6 @@
 /** What the sequence view writes on its arrows. */
 import type { TracedEvent, TraceRecord } from '../../src/runtime/trace/trace.ts';
-import { clockText, stateInWords } from '../model/words.ts';
+import { clockText, stateInWords } from '../model/recording/words.ts';
 import { hasLifeline } from './sequence-layout.ts';
 import type { Columns } from './sequence-lifelines.ts';
 import type { Entry } from './sequence-rows.ts';

@@ -1,14 +1,14 @@
 import type { Signal } from '@preact/signals';
 import type { JSX } from 'preact';
 import { chosenActor, place, recording, size } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import { LargeButton } from '../parts/large-button.tsx';
 import { goToDeparture } from '../parts/steps.ts';
 import { foldsEffects, onlyChosen, showsInternal, showsStates } from './sequence-current.ts';
 
 export function SequenceTools(): JSX.Element {
   return (
-    <div class="sequence-tools" role="toolbar" aria-label="What is shown of the messages">
+    <div class="sequence-tools" role="toolbar" aria-label="Message filters">
       <label>
         Messages{' '}
         <select
@@ -17,20 +17,20 @@ export function SequenceTools(): JSX.Element {
             onlyChosen.value = event.currentTarget.value === 'chosen';
           }}
         >
-          <option value="all">of everyone</option>
+          <option value="all">of all actors</option>
           <option value="chosen" disabled={chosenActor.value === undefined}>
-            of {chosenActor.value ?? 'the chosen actor'}
+            of {chosenActor.value ?? 'the selected actor'}
           </option>
         </select>
       </label>
-      <Check of={showsStates} title="What each message led to: states, and named actions on the world">
+      <Check of={showsStates} title="Show the state changes and named actions that messages cause">
         states
       </Check>
-      <Check of={foldsEffects} title="Draw an effect on the lifeline of the actor that it works for">
-        fold effects
+      <Check of={foldsEffects} title="Draw effects (promises, callbacks, observables) on the lifeline of their parent">
+        merge effects
       </Check>
-      <Check of={showsInternal} title="What XState tells actors itself: xstate.done.actor.…">
-        runtime’s own
+      <Check of={showsInternal} title="Show events that XState generates, such as xstate.done.actor.…">
+        XState internals
       </Check>
       <Departures />
       <LargeButton pane="sequence" />
@@ -61,21 +61,26 @@ function Departures(): JSX.Element | null {
   if (departures.length === 0) {
     return (
       <span class="sequence-verdict" title={notCheckedInWords(open.notChecked)}>
-        ✓ as the diagrams say{open.notChecked.length > 0 && `, but for ${open.notChecked.length} not checked`}
+        ✓ matches the diagrams{open.notChecked.length > 0 && ` (${open.notChecked.length} not checked)`}
       </span>
     );
   }
   const at = departures.filter(({ index }) => index <= place.value).length;
   return (
     <span class="sequence-verdict departs" role="status">
-      <button type="button" aria-label="Departure before" title="Departure before" onClick={() => goToDeparture(-1)}>
+      <button
+        type="button"
+        aria-label="Previous deviation"
+        title="Previous deviation"
+        onClick={() => goToDeparture(-1)}
+      >
         ▲
       </button>
       <span>
-        ⚠ {departures.length === 1 ? '1 departure' : `${departures.length} departures`}
-        {at > 0 && departures.length > 1 && `, at ${at}`}
+        ⚠ {departures.length === 1 ? '1 deviation' : `${departures.length} deviations`}
+        {at > 0 && departures.length > 1 && `, current: ${at}`}
       </span>
-      <button type="button" aria-label="Next departure" title="Next departure" onClick={() => goToDeparture(1)}>
+      <button type="button" aria-label="Next deviation" title="Next deviation" onClick={() => goToDeparture(1)}>
         ▼
       </button>
     </span>
@@ -85,6 +90,6 @@ function Departures(): JSX.Element | null {
 function notCheckedInWords(notChecked: Recording['notChecked']): string | undefined {
   if (notChecked.length === 0) return undefined;
   return notChecked
-    .map(({ file, omitted }) => `${file} is not checked: the program left out ${omitted.join(', ')}`)
+    .map(({ file, omitted }) => `${file} is not checked: the trace omits ${omitted.join(', ')}`)
     .join('\n');
 }

@@ -87,12 +87,12 @@ export function SequenceView(): JSX.Element {
       </div>
       {inPage < length && (
         <p class="sequence-more muted">
-          {maxBodyRows.toLocaleString('en')} of {length.toLocaleString('en')} rows: step on, or go elsewhere by the
-          slider, to see the others
+          {maxBodyRows.toLocaleString('en')} of {length.toLocaleString('en')} rows are shown. Step on, or move the
+          slider, to see the others.
         </p>
       )}
       {length === 0 && (
-        <p class="sequence-none">{size.value === 0 ? 'No message yet.' : 'No message passes this filter.'}</p>
+        <p class="sequence-none">{size.value === 0 ? 'No messages yet.' : 'No messages match the filters.'}</p>
       )}
     </section>
   );

@@ -23,7 +23,7 @@ export function Banners(): JSX.Element {
           <button
             type="button"
             class="quiet"
-            aria-label="Close this note"
+            aria-label="Dismiss"
             onClick={() => {
               notice.value = undefined;
             }}
@@ -46,10 +46,10 @@ function ConnectionBanner(): JSX.Element | null {
       return (
         <p class="banner note">
           <span>
-            <b>The program has ended.</b> All that it told is kept here: {size.value} records.
+            <b>The program ended.</b> This page keeps its {size.value} records.
           </span>
           <button type="button" onClick={reopen}>
-            Look for it again
+            Reconnect
           </button>
         </p>
       );
@@ -58,12 +58,10 @@ function ConnectionBanner(): JSX.Element | null {
         <p class="banner bad">
           <span>
             {sources.value[source.value] !== undefined && (
-              <b>
-                {recording.value === undefined ? `${name} cannot be opened. ` : `${name} cannot be read any further. `}
-              </b>
+              <b>{recording.value === undefined ? `${name} cannot be opened. ` : `${name} cannot be read further. `}</b>
             )}
             {sentence(how.reason)}
-            {recording.value !== undefined && ` What comes before it is shown: ${size.value} records.`}
+            {recording.value !== undefined && ` The ${size.value} records before it are shown.`}
           </span>
           {sources.value[source.value] !== undefined && (
             <button type="button" onClick={reopen}>
@@ -78,8 +76,8 @@ function ConnectionBanner(): JSX.Element | null {
         <p class="banner note">
           <span>
             {how.cutOff.length === 1 ? 'Line' : 'Lines'} {how.cutOff.slice(0, maxLines).join(', ')}
-            {how.cutOff.length > maxLines && ` ${moreInWords(how.cutOff.length - maxLines, '')}`}: only half written, as
-            a crash or a full disk leaves it, and left out.
+            {how.cutOff.length > maxLines && ` ${moreInWords(how.cutOff.length - maxLines, '')}`}: truncated by a crash
+            or a full disk, and skipped.
           </span>
         </p>
       );
@@ -100,7 +98,7 @@ function PartBanner(): JSX.Element | null {
         <b>
           Part of a trace: records {open.seqAt(0)}–{open.seqAt(open.length - 1)} of {of}.
         </b>{' '}
-        What it comes to is told as the whole trace tells it.
+        The findings are those of the whole trace.
       </span>
     </p>
   );
@@ -120,12 +118,11 @@ function GapBanner(): JSX.Element | null {
         <b>
           {missing.toLocaleString('en')} {missing === 1 ? 'record is' : 'records are'} missing
         </b>{' '}
-        {holes.length === 1 ? '' : `in ${holes.length} places, the first `}
-        before record {open.seqAt(first.index)}: what happened there is not known, and states after it may be older than
-        they look.
+        {holes.length === 1 ? '' : `in ${holes.length} places, first `}
+        before record {open.seqAt(first.index)}. States shown after it may be outdated.
       </span>
       <button type="button" onClick={() => jumpTo(first.index)}>
-        Go there
+        Go to gap
       </button>
     </p>
   );
@@ -152,11 +149,11 @@ function Lost({
   return (
     <p class="banner bad">
       <span>
-        <b>The connection to {name} is lost.</b> {sentence(reason)}{' '}
-        {left.value === 0 ? 'Trying again…' : `Next try in ${left.value} s.`}
+        <b>Connection to {name} lost.</b> {sentence(reason)}{' '}
+        {left.value === 0 ? 'Reconnecting…' : `Next attempt in ${left.value} s.`}
       </span>
       <button type="button" onClick={reopen}>
-        Try now
+        Retry now
       </button>
     </p>
   );

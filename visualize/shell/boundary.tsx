@@ -24,7 +24,7 @@ export class Boundary extends Component<BoundaryProps, BoundaryState> {
     if (reason === undefined) return this.props.children;
     return (
       <p class="empty broken" role="alert">
-        The {this.props.name} cannot be shown; that is a bug of this page: {reason}{' '}
+        Cannot show the {this.props.name}. This is a bug in chartpilot: {reason}{' '}
         <button type="button" onClick={() => this.setState({ reason: undefined })}>
           Try again
         </button>

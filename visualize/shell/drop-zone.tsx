@@ -32,7 +32,7 @@ export function DropZone(): JSX.Element | null {
 /** The same without a mouse. */
 export function OpenFile(): JSX.Element {
   return (
-    <label class="open-file" title="Open traces of this machine; they are read here and sent nowhere">
+    <label class="open-file" title="Open trace files of this computer. They stay in this browser">
       Open…
       <input
         type="file"

@@ -1,5 +1,5 @@
 import type { JSX } from 'preact';
-import type { MarkKind } from '../model/lanes.ts';
+import type { MarkKind } from '../model/recording/lanes.ts';
 import { fieldNames } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
@@ -8,7 +8,7 @@ import { characterKeys, commands, switchCharacterKeys } from './keys.ts';
 
 export function HelpButton(): JSX.Element {
   return (
-    <button type="button" class="quiet" aria-label="Help: all keys" title="Help: all keys (?)" onClick={openHelp}>
+    <button type="button" class="quiet" aria-label="Help" title="Help (?)" onClick={openHelp}>
       <Icon name="help" />
     </button>
   );
@@ -19,7 +19,7 @@ export function Help(): JSX.Element {
     <dialog id="help" aria-labelledby="help-heading" closedby="any">
       <form method="dialog">
         <header>
-          <h2 id="help-heading">Keys</h2>
+          <h2 id="help-heading">Keyboard shortcuts</h2>
           <button type="submit" class="quiet" aria-label="Close">
             <Icon name="close" />
           </button>
@@ -42,14 +42,14 @@ export function Help(): JSX.Element {
             checked={characterKeys.value}
             onChange={({ currentTarget }) => switchCharacterKeys(currentTarget.checked)}
           />
-          Keys that are a single letter, digit or sign. Switch them off where speech types them. W, S, A and D are where
-          they are on an English keyboard.
+          Enable shortcuts that are a single character. Disable them if speech input types them. W, S, A and D are
+          positions on an English keyboard.
         </label>
         <h2>Mouse</h2>
         <p>
-          On the timeline: drag to go through time, Shift + drag to choose a range for exports, wheel to zoom, click a
-          mark to go there, click a folded time to open it. Drag the borders between panes; a double click puts them
-          back.
+          On the timeline: drag to move through time, Shift + drag to select a range for exports, scroll to zoom, click
+          a mark to go to its record, click collapsed idle time to expand it. Drag the borders between panes to resize
+          them; double-click a border to reset it.
         </p>
         <h2>Marks on the timeline</h2>
         <ul class="legend">
@@ -60,16 +60,16 @@ export function Help(): JSX.Element {
             </li>
           ))}
         </ul>
-        <p>A dot beside a mark: several are in the same place, the worst is drawn; zoom in to tell them apart.</p>
+        <p>A dot beside a mark: several marks overlap, and the most severe is drawn. Zoom in to separate them.</p>
         <h2>Search</h2>
         <p>
-          Words are looked for everywhere. A field before them looks there only:{' '}
-          {fieldNames.map((name) => `${name}:`).join(' ')} A minus turns a word round: <code>-kind:timer</code>.
+          Words match all fields and payloads. A field name restricts a word to that field:{' '}
+          {fieldNames.map((name) => `${name}:`).join(' ')} A minus excludes matches: <code>-kind:timer</code>.
         </p>
         <h2>Links</h2>
         <p>
-          The page's address holds the source, the record, the chosen actor and the range, and no key: it may stand in a
-          ticket, and opens in each browser that was let in by the address that chartpilot visualize printed.
+          The address of the page contains the source, record, actor and range, but no key. You can share it: it opens
+          in each browser that has opened the address that chartpilot visualize printed.
         </p>
       </form>
     </dialog>

@@ -39,7 +39,7 @@ export interface Command {
 export const commands: readonly Command[] = [
   {
     id: 'step',
-    does: 'One record back or forward',
+    does: 'Previous or next record',
     shown: ['←', '→'],
     keys: [
       { key: 'ArrowLeft', act: () => step(-1) },
@@ -48,7 +48,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'step-of-actor',
-    does: 'One event of the chosen actor back or forward',
+    does: 'Previous or next record of the selected actor',
     shown: ['Shift + ←', 'Shift + →'],
     keys: [
       { key: 'ArrowLeft', modifier: 'shift', act: () => stepOfActor(-1) },
@@ -57,7 +57,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'step-of-actor-by-character',
-    does: 'The same',
+    does: 'Previous or next record of the selected actor',
     shown: [',', '.'],
     isCharacter: true,
     keys: [
@@ -67,7 +67,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'departure',
-    does: 'Departure from the sequence diagrams before or after',
+    does: 'Previous or next deviation from the sequence diagrams',
     shown: ['Ctrl + ←', 'Ctrl + →'],
     keys: [
       { key: 'ArrowLeft', modifier: 'jump', act: () => goToDeparture(-1) },
@@ -76,7 +76,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'ends',
-    does: 'First or last record; End goes along with a live program',
+    does: 'First or last record; End follows a running program',
     shown: ['Home', 'End'],
     keys: [
       { key: 'Home', act: () => goTo(0) },
@@ -85,13 +85,13 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'play',
-    does: 'Play or pause, at the real pace; long pauses are cut short',
+    does: 'Play or pause at the recorded speed; long pauses are shortened',
     shown: ['Space'],
     keys: [{ key: ' ', act: togglePlaying }],
   },
   {
     id: 'zoom-and-pan',
-    does: 'Timeline: nearer, farther, to the left, to the right; nearer to what is under the pointer',
+    does: 'Timeline: zoom in at the pointer, zoom out, pan left, pan right',
     shown: ['W', 'S', 'A', 'D'],
     isCharacter: true,
     keys: [
@@ -103,7 +103,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'zoom',
-    does: 'Zoom the timeline in or out, show all of it',
+    does: 'Timeline: zoom in, zoom out, show all',
     shown: ['+', '−', '0'],
     isCharacter: true,
     keys: [
@@ -115,21 +115,21 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'show-choice',
-    does: 'What is chosen to the middle of the timeline; once more: as large as it fits',
+    does: 'Center the selection on the timeline; press again to zoom to it',
     shown: ['F'],
     isCharacter: true,
     keys: [{ key: 'f', act: showChoice }],
   },
   {
     id: 'range-of-choice',
-    does: 'The range is the state in which the chosen actor is',
+    does: 'Select the time of the current state of the selected actor as range',
     shown: ['R'],
     isCharacter: true,
     keys: [{ key: 'r', act: rangeOfChoice }],
   },
   {
     id: 'range-ends',
-    does: 'The range begins or ends here',
+    does: 'Set the start or end of the range',
     shown: ['I', 'O'],
     isCharacter: true,
     keys: [
@@ -139,7 +139,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'mark',
-    does: 'Mark this record, or take its mark away; the next mark. Links and files keep marks',
+    does: 'Mark or unmark this record; go to the next mark. Links and exported pages keep marks',
     shown: ['M', 'Shift + M'],
     isCharacter: true,
     keys: [
@@ -149,7 +149,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'along-cause',
-    does: 'Along the cause: to what it came from, to what came of it',
+    does: 'Go to the cause or to the consequence of this record',
     shown: ['[', ']'],
     isCharacter: true,
     keys: [
@@ -159,7 +159,7 @@ export const commands: readonly Command[] = [
   },
   {
     id: 'all-panes',
-    does: 'All panes again, when one was made large',
+    does: 'Show all panes after one was maximized',
     shown: ['Esc'],
     keys: [{ key: 'Escape', act: showAllPanes }],
   },

@@ -7,7 +7,7 @@ import { Details } from '../details/details.tsx';
 import { connection, source, sources } from '../model/connection.ts';
 import { follows, place, recording, size } from '../model/place.ts';
 import { playing } from '../model/playing.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import { largePane } from '../parts/large-button.tsx';
 import { shownColumns } from '../sequence/sequence-current.ts';
 import { widthFor } from '../sequence/sequence-layout.ts';
@@ -59,7 +59,7 @@ function ActorsAndChart(): JSX.Element {
       <Boundary name="actors">
         <Actors />
       </Boundary>
-      <Splitter name="actors-width" label="Width of the actors" axis="x" of="before" least={180} most={480} />
+      <Splitter name="actors-width" label="Width of the actors pane" axis="x" of="before" least={180} most={480} />
       <section class="pane chart-pane" aria-label="Statechart">
         <Boundary name="statechart">
           <ChartView />
@@ -75,19 +75,26 @@ function Views(): JSX.Element {
     <>
       <div class="panes" style={{ '--lanes-width': `${widthFor(shownColumns.value.list.length)}px` }}>
         <ActorsAndChart />
-        <Splitter name="sequence-width" label="Width of the sequence" axis="x" of="behind" least={240} most={1_000} />
+        <Splitter
+          name="sequence-width"
+          label="Width of the sequence pane"
+          axis="x"
+          of="behind"
+          least={240}
+          most={1_000}
+        />
         <section class="pane sequence-pane" aria-label="Sequence">
           <Boundary name="sequence">
             <SequenceView />
           </Boundary>
         </section>
       </div>
-      <Splitter name="timeline-height" label="Height of the timeline" axis="y" of="behind" least={96} most={420} />
+      <Splitter name="timeline-height" label="Height of the timeline pane" axis="y" of="behind" least={96} most={420} />
       <Boundary name="timeline">
         <Timeline />
       </Boundary>
       <Transport />
-      <Splitter name="details-height" label="Height of the details" axis="y" of="behind" least={80} most={600} />
+      <Splitter name="details-height" label="Height of the details pane" axis="y" of="behind" least={80} most={600} />
       <Boundary name="details">
         <Details />
       </Boundary>

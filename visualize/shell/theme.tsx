@@ -7,7 +7,7 @@ type Choice = 'system' | 'light' | 'dark';
 
 const choices: readonly Choice[] = ['system', 'light', 'dark'];
 const choice = signal<Choice>(choices.find((known) => known === remembered('theme')) ?? 'system');
-const names: Readonly<Record<Choice, string>> = { system: 'as the system', light: 'light', dark: 'dark' };
+const names: Readonly<Record<Choice, string>> = { system: 'system', light: 'light', dark: 'dark' };
 
 /** Keeps `data-theme` of the document at `light` or `dark`, as the person or the system wants it. */
 export function keepTheme(): void {
@@ -24,7 +24,7 @@ export function keepTheme(): void {
 
 export function ThemeSwitch(): JSX.Element {
   const next = choices[(choices.indexOf(choice.value) + 1) % choices.length]!;
-  const label = `Colours: ${names[choice.value]}. Change to ${names[next]}`;
+  const label = `Theme: ${names[choice.value]}. Switch to ${names[next]}`;
   return (
     <button
       type="button"

@@ -85,7 +85,7 @@ function statusInWords(): string {
     case 'opening':
       return 'opening';
     case 'complete':
-      return 'recording';
+      return 'recorded';
     case 'live':
       return 'live';
     case 'lost':
@@ -93,7 +93,7 @@ function statusInWords(): string {
     case 'ended':
       return 'ended';
     case 'failed':
-      return recording.value === undefined ? 'not readable' : 'damaged';
+      return recording.value === undefined ? 'unreadable' : 'damaged';
   }
 }
 

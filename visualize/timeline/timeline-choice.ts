@@ -1,6 +1,6 @@
 /** What is chosen, as a piece of time: the range, or the state in which the chosen actor is at the place. */
 import { chosenActor, place, range, recording } from '../model/place.ts';
-import { actorOf } from '../model/words.ts';
+import { actorOf } from '../model/recording/words.ts';
 import { centre, isZoomed, view, zoomTo } from './timeline-view.ts';
 
 /** The view as it was left when the choice was put to its middle. */

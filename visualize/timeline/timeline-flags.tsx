@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { marks } from '../model/marks.ts';
 import { jumpTo, recording, size } from '../model/place.ts';
-import { recordInWords } from '../model/words.ts';
+import { recordInWords } from '../model/recording/words.ts';
 import { width, xOf } from './timeline-view.ts';
 
 /** Records that a person has marked, on the axis. */
@@ -22,7 +22,7 @@ export function Flags(): JSX.Element {
             class="flag"
             data-flag={record.seq}
             aria-label={words}
-            title={`${words}. M takes the mark away`}
+            title={`${words}. Press M to remove the mark`}
             hidden={x < 0 || x > width.value}
             style={{ transform: `translateX(${x}px)` }}
             onPointerDown={(event) => event.stopPropagation()}

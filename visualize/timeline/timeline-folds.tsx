@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
 import { textWidth } from '../../src/debugger/statechart/text-width.ts';
 import { recording } from '../model/place.ts';
-import { durationInWords, wallClockText } from '../model/words.ts';
+import { durationInWords, wallClockText } from '../model/recording/words.ts';
 import { axis, foldsAll, hasIdle, toggleIdle, unfold } from './timeline-view.ts';
 
 /** Idle times, cut short: how long each was, and the way to open it. */
@@ -15,8 +15,8 @@ export function Folds(): JSX.Element {
           <div key={from} class="idle" data-idle={from} style={{ left: `${x}px`, width: `${width}px` }}>
             <button
               type="button"
-              title={`Nothing changed for ${words}, from ${wallClockText(startedAt, from)} to ${wallClockText(startedAt, to)}: show it`}
-              aria-label={`Nothing changed for ${words}: show it`}
+              title={`No changes for ${words}, from ${wallClockText(startedAt, from)} to ${wallClockText(startedAt, to)}. Click to expand`}
+              aria-label={`No changes for ${words}: expand`}
               onPointerDown={(event) => event.stopPropagation()}
               onClick={() => unfold(from)}
             >
@@ -43,10 +43,10 @@ export function IdleSwitch(): JSX.Element | null {
       type="button"
       class="idle-switch"
       aria-pressed={foldsAll.value}
-      title="Cut times in which nothing changes short"
+      title="Shorten periods without changes"
       onClick={toggleIdle}
     >
-      Fold idle time
+      Collapse idle time
     </button>
   );
 }

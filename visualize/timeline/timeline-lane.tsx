@@ -1,10 +1,18 @@
 import type { JSX } from 'preact';
 import { memo } from 'preact/compat';
-import { type Bar, barsOf, type Cluster, clustersOf, clusterTitle, labelsOf, stepsOf } from '../model/drawn-lane.ts';
-import type { Lane } from '../model/lanes.ts';
 import { jumpTo, recording } from '../model/place.ts';
-import { axisTicks } from '../model/time-axis.ts';
-import { clockText, durationInWords } from '../model/words.ts';
+import type { Lane } from '../model/recording/lanes.ts';
+import { clockText, durationInWords } from '../model/recording/words.ts';
+import {
+  type Bar,
+  barsOf,
+  type Cluster,
+  clustersOf,
+  clusterTitle,
+  labelsOf,
+  stepsOf,
+} from '../model/time/drawn-lane.ts';
+import { axisTicks } from '../model/time/time-axis.ts';
 import { markShapes } from '../parts/mark-shape.tsx';
 import { axisHeight, laneHeight } from './timeline-scroll.tsx';
 import { axis, end, width } from './timeline-view.ts';
@@ -75,9 +83,9 @@ export function EmptyLaneRow({ name }: { readonly name: string }): JSX.Element {
 
 function BarShape({ bar, lane }: { readonly bar: Bar; readonly lane: Lane }): JSX.Element {
   const { x, width: wide, phase, from, to, merged, index, text } = bar;
-  const length = to === undefined ? 'goes on' : durationInWords(to - from);
+  const length = to === undefined ? 'ongoing' : durationInWords(to - from);
   const named = text === undefined ? phase : `${phase}, ${text}`;
-  const words = `${merged > 1 ? `${merged} short phases, zoom in` : `${named}, ${length}`}, from ${clockText(from)}`;
+  const words = `${merged > 1 ? `${merged} short phases (zoom in to see them)` : `${named}, ${length}`}, from ${clockText(from)}`;
   return (
     // biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: reached with the arrows of the lanes, which lead to its record; a press goes through time
     <g
@@ -143,7 +151,7 @@ function Counts({ lane }: { readonly lane: Lane }): JSX.Element {
       <text x={4} y={11}>
         {most}
       </text>
-      <title>Up to {most} connections at a time</title>
+      <title>At most {most} actors at once</title>
     </g>
   );
 }
@@ -152,13 +160,13 @@ function laneInWords({ title, spans, marks, counts }: Lane): string {
   const parts = [
     ...(spans.length > 0
       ? [
-          `${spans.length} ${spans.length === 1 ? 'phase' : 'phases'}, now ${spans.at(-1)!.to === undefined ? spans.at(-1)!.phase : 'gone'}`,
+          `${spans.length} ${spans.length === 1 ? 'phase' : 'phases'}, now ${spans.at(-1)!.to === undefined ? spans.at(-1)!.phase : 'ended'}`,
         ]
       : []),
     ...(marks.length > 0
-      ? [`${marks.length} ${marks.length === 1 ? 'mark' : 'marks'}, the last: ${marks.at(-1)!.title}`]
+      ? [`${marks.length} ${marks.length === 1 ? 'mark' : 'marks'}, last: ${marks.at(-1)!.title}`]
       : []),
     ...(counts.length > 0 ? [`${counts.at(-1)!.n} now`] : []),
   ];
-  return `${title}: ${parts.join('; ') || 'nothing'}`;
+  return `${title}: ${parts.join('; ') || 'empty'}`;
 }

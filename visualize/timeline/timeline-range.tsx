@@ -1,6 +1,6 @@
 import type { JSX } from 'preact';
 import { place, range, recording } from '../model/place.ts';
-import { recordInWords } from '../model/words.ts';
+import { recordInWords } from '../model/recording/words.ts';
 import { setRangeEnd } from './timeline-place.ts';
 import { timeOf, width, xOf } from './timeline-view.ts';
 

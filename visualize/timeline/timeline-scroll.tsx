@@ -2,9 +2,9 @@
 import { signal, useSignalEffect } from '@preact/signals';
 import type { JSX } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
-import { badBetween, badLaneAt, laneOf } from '../model/lane-at.ts';
-import type { Lane } from '../model/lanes.ts';
 import { place, recording } from '../model/place.ts';
+import { badBetween, badLaneAt, laneOf } from '../model/recording/lane-at.ts';
+import type { Lane } from '../model/recording/lanes.ts';
 import { axis } from './timeline-view.ts';
 
 export const laneHeight = 24;
@@ -119,7 +119,7 @@ function Hint({ way, rows, scroller }: HintProps): JSX.Element | null {
       type="button"
       class={`lanes-hint ${way}`}
       data-bad={bad || undefined}
-      aria-label={`${words} ${way}${bad > 0 ? `, ${bad} of their marks bad` : ''}: scroll there`}
+      aria-label={`${words} ${way}${bad > 0 ? `, with ${bad} ${bad === 1 ? 'problem' : 'problems'}` : ''}: scroll there`}
       onClick={() => showRow(scroller.current, wanted!.row)}
     >
       {arrow} {words}

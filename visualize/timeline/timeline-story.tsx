@@ -1,7 +1,7 @@
 import type { JSX } from 'preact';
-import type { Lane } from '../model/lanes.ts';
 import { recording, size } from '../model/place.ts';
-import type { Recording } from '../model/recording.ts';
+import type { Lane } from '../model/recording/lanes.ts';
+import type { Recording } from '../model/recording/recording.ts';
 import { story, storyAnchor } from '../model/story.ts';
 import { Parents, storyPoints } from '../model/story-lanes.ts';
 import { axisHeight, laneHeight } from './timeline-scroll.tsx';

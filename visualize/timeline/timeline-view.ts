@@ -1,11 +1,11 @@
 /** What part of the timeline is shown, and how wide it is drawn. */
 import { batch, computed, effect, signal, untracked } from '@preact/signals';
-import { fitting, moved, showing, type View, zoomed } from '../model/axis.ts';
 import { connection } from '../model/connection.ts';
-import { foldsOf } from '../model/idle-time.ts';
 import { place, recording, size } from '../model/place.ts';
-import { programTime } from '../model/program-clock.ts';
-import { foldedClock, TimeAxis } from '../model/time-axis.ts';
+import { foldsOf } from '../model/recording/idle-time.ts';
+import { fitting, moved, showing, type View, zoomed } from '../model/time/axis.ts';
+import { programTime } from '../model/time/program-clock.ts';
+import { foldedClock, TimeAxis } from '../model/time/time-axis.ts';
 
 /** Pixels of the part where time runs. */
 export const width = signal(800);

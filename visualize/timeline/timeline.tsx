@@ -2,10 +2,10 @@ import { useComputed } from '@preact/signals';
 import type { JSX, TargetedPointerEvent, TargetedWheelEvent } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import { lifePhases } from '../../machines/timeline.ts';
-import { drawnLanes, lanesIn } from '../model/drawn-lane.ts';
-import type { Lane, MarkKind } from '../model/lanes.ts';
 import { chosenActor, range, recording, size } from '../model/place.ts';
-import { durationInWords } from '../model/words.ts';
+import type { Lane, MarkKind } from '../model/recording/lanes.ts';
+import { durationInWords } from '../model/recording/words.ts';
+import { drawnLanes, lanesIn } from '../model/time/drawn-lane.ts';
 import { Icon } from '../parts/icon.tsx';
 import { LargeButton } from '../parts/large-button.tsx';
 import { MarkSign, markNames } from '../parts/mark-shape.tsx';
@@ -112,12 +112,14 @@ function isOverAxis(event: MouseEvent, track: HTMLElement): boolean {
 }
 
 function Names({ lanes, leftOut }: ReturnType<typeof drawnLanes>): JSX.Element {
-  const more = moreInWords(leftOut, 'zoom in, or choose an actor');
+  const more = moreInWords(leftOut, 'zoom in, or select an actor');
   return (
     <ul class="lane-names" aria-label="Lanes">
       <li class="axis-name">time</li>
       {lanes.map(({ name, title }) => (
-        <li key={name}>{title}</li>
+        <li key={name}>
+          <span title={title}>{title}</span>
+        </li>
       ))}
       {leftOut > 0 && (
         <li class="lanes-more" title={more}>
@@ -138,7 +140,7 @@ function Rows({ lanes }: { readonly lanes: readonly Lane[] }): JSX.Element {
       role="group"
       // biome-ignore lint/a11y/noNoninteractiveTabindex: one stop of the tab key for all that is in the lanes
       tabIndex={0}
-      aria-label="Phases and marks; arrows go from one to the next, Enter goes to its record"
+      aria-label="Phases and marks; arrow keys move between them, Enter goes to the record"
       onKeyDown={onLaneKey}
     >
       {lanes.map((lane, row) =>
@@ -205,7 +207,7 @@ function Legend(): JSX.Element | null {
 function RangeText(): JSX.Element {
   const open = recording.value;
   if (open === undefined || range.value === undefined) {
-    return <span class="muted hint">Shift + drag chooses a range</span>;
+    return <span class="muted hint">Shift + drag to select a range</span>;
   }
   const [first, last] = range.value;
   return (
@@ -216,8 +218,8 @@ function RangeText(): JSX.Element {
       <button
         type="button"
         class="quiet"
-        aria-label="Clear the range"
-        title="Clear the range"
+        aria-label="Clear range"
+        title="Clear range"
         onClick={() => {
           range.value = undefined;
         }}

@@ -1,26 +1,26 @@
 import type { JSX } from 'preact';
 import { connection, source, sources } from '../model/connection.ts';
 import { follows, goTo, place, recording, size } from '../model/place.ts';
-import { paces } from '../model/player.ts';
 import { pace, playing, togglePlaying } from '../model/playing.ts';
-import { clockText, durationInWords, recordInWords, wallClockText } from '../model/words.ts';
+import { clockText, durationInWords, recordInWords, wallClockText } from '../model/recording/words.ts';
+import { paces } from '../model/time/player.ts';
 import { Icon, type IconName } from '../parts/icon.tsx';
 import { goToDeparture, goToEnd, step } from '../parts/steps.ts';
 
 /** The slider through all records, and the buttons that the keys are for. */
 export function Transport(): JSX.Element {
   return (
-    <section class="transport" aria-label="Steps and playback">
+    <section class="transport" aria-label="Playback">
       <span class="buttons">
         <Button icon="first" label="First record (Home)" onClick={() => goTo(0)} />
-        <Button icon="back" label="One record back (←)" onClick={() => step(-1)} />
+        <Button icon="back" label="Previous record (←)" onClick={() => step(-1)} />
         <Button
           icon={playing.value ? 'pause' : 'play'}
           label={playing.value ? 'Pause (Space)' : 'Play (Space)'}
           onClick={togglePlaying}
           id="play"
         />
-        <Button icon="forward" label="One record forward (→)" onClick={() => step(1)} />
+        <Button icon="forward" label="Next record (→)" onClick={() => step(1)} />
         <Button icon="last" label="Last record (End)" onClick={goToEnd} />
       </span>
       <Pace />
@@ -61,8 +61,8 @@ function Pace(): JSX.Element {
   return (
     <select
       class="pace"
-      aria-label="Pace of the playback"
-      title="Pace of the playback; long pauses are cut short"
+      aria-label="Playback speed"
+      title="Playback speed. Long pauses are shortened"
       value={String(pace.value)}
       onChange={({ currentTarget }) => {
         pace.value = Number(currentTarget.value);
@@ -84,7 +84,7 @@ function Slider(): JSX.Element {
     <input
       type="range"
       id="place"
-      aria-label="Place in the trace"
+      aria-label="Position in the trace"
       aria-valuetext={placeInWords()}
       min={-1}
       max={Math.max(last, -1)}
@@ -104,7 +104,7 @@ function Where(): JSX.Element {
       <span class="record-number">
         <b>{place.value + 1}</b> / {size.value}
       </span>
-      <span title="Since the program's start">{clockText(t)}</span>
+      <span title="Time since the program started">{clockText(t)}</span>
       <span class="muted" title={open === undefined ? '' : new Date(Date.parse(open.header.startedAt) + t).toString()}>
         {open === undefined ? '' : wallClockText(open.header.startedAt, t)}
       </span>
@@ -117,12 +117,12 @@ function DepartureCount(): JSX.Element | null {
   size.value;
   const count = recording.value?.departures.length ?? 0;
   if (count === 0) return null;
-  const words = count === 1 ? '1 departure' : `${count} departures`;
+  const words = count === 1 ? '1 deviation' : `${count} deviations`;
   return (
     <button
       type="button"
       class="departure-count"
-      title="Next departure from the sequence diagrams (Ctrl + →)"
+      title="Next deviation from the sequence diagrams (Ctrl + →)"
       onClick={() => goToDeparture(1)}
     >
       <Icon name="departure" />
@@ -139,7 +139,7 @@ function Follow(): JSX.Element | null {
       class="follow"
       id="follow"
       aria-pressed={follows.value}
-      title="Go along with what happens (End)"
+      title="Follow the running program (End)"
       onClick={() => {
         if (follows.value) follows.value = false;
         else goToEnd();

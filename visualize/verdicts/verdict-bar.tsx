@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import { spentText } from '../../src/debugger/verdicts/format-verdicts.ts';
 import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
 import { jumpTo, range, recording } from '../model/place.ts';
-import { clockText, wallClockText } from '../model/words.ts';
+import { clockText, wallClockText } from '../model/recording/words.ts';
 import { Icon } from '../parts/icon.tsx';
 import { zoomTo } from '../timeline/timeline-view.ts';
 import { chosenVerdict, currentVerdict, verdicts } from './verdict-current.ts';
@@ -13,7 +13,7 @@ const isOpen = signal(false);
 /** Of a program that ran for months; the first and the last are there all the same. */
 const mostListed = 500;
 
-const weights: Readonly<Record<Weight, string>> = { bad: 'Bad', note: 'Note', fine: 'Fine' };
+const weights: Readonly<Record<Weight, string>> = { bad: 'Problem', note: 'Note', fine: 'OK' };
 
 /** One sentence on top: what the trace comes to at the place that is looked at; and all of them, when asked for. */
 export function VerdictBar(): JSX.Element | null {
@@ -22,18 +22,18 @@ export function VerdictBar(): JSX.Element | null {
   const at = currentVerdict.value;
   const verdict = all[at];
   return (
-    <section class="verdict-bar" aria-label="Verdict">
+    <section class="verdict-bar" aria-label="Findings">
       <span class="buttons">
         <Step by={-1} at={at} />
         <Step by={1} at={at} />
       </span>
       {verdict === undefined ? (
-        <p class="verdict muted">Nothing has come to anything yet.</p>
+        <p class="verdict muted">No findings before this record.</p>
       ) : (
         <p class="verdict" data-weight={verdict.weight} data-rule={verdict.rule}>
           <Sign weight={verdict.weight} />
           <Time verdict={verdict} />
-          <button type="button" class="link" title="Show what it is about" onClick={() => show(verdict)}>
+          <button type="button" class="link" title={verdict.sentence} onClick={() => show(verdict)}>
             {verdict.sentence}
           </button>
           <Spent verdict={verdict} />
@@ -51,7 +51,7 @@ export function VerdictBar(): JSX.Element | null {
 
 function Step({ by, at }: { readonly by: 1 | -1; readonly at: number }): JSX.Element {
   const next = verdicts.value[at + by];
-  const label = by === 1 ? 'Next verdict' : 'Verdict before';
+  const label = by === 1 ? 'Next finding' : 'Previous finding';
   return (
     <button
       type="button"
@@ -86,8 +86,8 @@ function Time({ verdict: { index } }: { readonly verdict: Verdict }): JSX.Elemen
 
 function Spent({ verdict: { spent = [] } }: { readonly verdict: Verdict }): JSX.Element | null {
   return spent.length === 0 ? null : (
-    <span class="spent muted" title={`Where the time went: ${spentText(spent)}`}>
-      {spentText(spent)}
+    <span class="spent muted" title={`Time spent: ${spentText(spent)}`}>
+      <span class="spent-text">{spentText(spent)}</span>
     </span>
   );
 }
@@ -110,12 +110,16 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
       }}
     >
       <summary>
-        {all.length} {all.length === 1 ? 'verdict' : 'verdicts'}
-        {bad > 0 && <span class="bad-count">, {bad} bad</span>}
+        {all.length} {all.length === 1 ? 'finding' : 'findings'}
+        {bad > 0 && (
+          <span class="bad-count">
+            , {bad} {bad === 1 ? 'problem' : 'problems'}
+          </span>
+        )}
       </summary>
       {isOpen.value && (
         <ol class="popup">
-          {first > 0 && <li class="muted">{first} before these</li>}
+          {first > 0 && <li class="muted">{first} earlier</li>}
           {all.slice(first, first + mostListed).map((verdict, i) => (
             <li key={`${verdict.rule} ${verdict.index}`}>
               <button
@@ -134,7 +138,7 @@ function All({ all, at }: { readonly all: readonly Verdict[]; readonly at: numbe
               </button>
             </li>
           ))}
-          {first + mostListed < all.length && <li class="muted">{all.length - first - mostListed} after these</li>}
+          {first + mostListed < all.length && <li class="muted">{all.length - first - mostListed} later</li>}
         </ol>
       )}
     </details>

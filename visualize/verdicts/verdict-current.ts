@@ -4,7 +4,7 @@ import { departuresVerdict } from '../../src/debugger/verdicts/departures.ts';
 import type { Verdict, Weight } from '../../src/debugger/verdicts/verdict.ts';
 import { connection } from '../model/connection.ts';
 import { place, recording, session, size } from '../model/place.ts';
-import { firstAfter } from '../model/sorted.ts';
+import { firstAfter } from '../model/recording/sorted.ts';
 
 const none: readonly Verdict[] = [];
 

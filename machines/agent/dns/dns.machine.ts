@@ -97,7 +97,7 @@ export const dnsMachine = setup({
               { guard: 'hasListened', target: '#dns.pausing', actions: 'lengthenPause' },
               {
                 target: '#dns.failed',
-                actions: { type: 'reportFailed', params: { reason: `the DNS port was not open in ${openLimitMs} ms` } },
+                actions: { type: 'reportFailed', params: { reason: `DNS port not open after ${openLimitMs} ms` } },
               },
             ],
           },

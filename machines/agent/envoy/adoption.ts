@@ -4,6 +4,7 @@
  */
 
 import type { HandOver, RestartDecided } from '../protocol.ts';
+import type { EpochInput } from './epoch-context.ts';
 import type { Desired, EpochRecord } from './epoch-record.ts';
 
 /** What of the supervisor's knowledge outlives it. All else is learned again: certificates are read, budgets begin anew. */
@@ -79,3 +80,17 @@ export function recordOf({
 /** A start that was under way, and goes on. Undefined also where it was told as over, and its Envoy was to be killed. */
 export const restartUnderWay = ({ epochs, restart }: Adoption): Omit<RestartDecided, 'type'> | undefined =>
   newcomerAmong(epochs)?.name === restart?.name ? restart : undefined;
+
+/** Input of an adopted epoch, which is neither prepared nor started: it runs. */
+export function adoptedInput(
+  adopted: AdoptedEpoch,
+  settings: Pick<EpochInput, 'parentGraceMs' | 'healthyMs'>,
+): EpochInput {
+  const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adopted;
+  const { parentGraceMs, healthyMs } = settings;
+  const live = phase !== 'starting';
+  return {
+    ...{ name, epoch, baseId, adminPort, binary, parentGraceMs, healthyMs },
+    ...{ validate: false, certificates: null, adopted: { configFile, live, startedAtMs } },
+  };
+}

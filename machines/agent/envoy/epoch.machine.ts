@@ -44,9 +44,13 @@ const neverStarted = {
   actions: { type: 'reportExited', params: { code: null, signal: null } },
 } as const;
 
-/** SIGUSR1 ends a process that has not taken it in hand yet, which is in the first moments of an Envoy. */
+/**
+ * SIGUSR1 ends an Envoy that has no handler for it: in its first moments, and once its main loop has ended. It is sent where neither can be, and
+ * remembered before that; an Envoy that may shut down at any time has no use for its logs any more.
+ */
 const reopensLater = { actions: 'reopenLater' } as const;
 const reopen = { type: 'signal', params: { signal: 'SIGUSR1' } } as const;
+const reopensNow = { 'logs.reopen': { actions: reopen } } as const;
 
 /** The process is gone, as ordered or as a parent leaves. */
 const exits = {
@@ -122,7 +126,7 @@ export const epochMachine = epochSetup.createMachine({
     'epoch.terminate': {},
     // It was live already, or it is over: its report is on its way.
     'epoch.look': {},
-    // Nothing is open yet.
+    // Nothing is open yet, or Envoy may be shutting down.
     'logs.reopen': {},
   },
   initial: 'preparing',
@@ -164,7 +168,7 @@ export const epochMachine = epochSetup.createMachine({
           actions: {
             type: 'reportFailed',
             params: failure('preparing', {
-              reason: `it was not prepared in ${prepareLimitMs} ms: a file system that holds its certificates or its bootstrap does not answer`,
+              reason: `bootstrap not ready after ${prepareLimitMs} ms: the file system of the certificates or the bootstrap does not respond`,
             }),
           },
         },
@@ -172,7 +176,7 @@ export const epochMachine = epochSetup.createMachine({
       on: {
         'epoch.abort': neverStarted,
         'epoch.terminate': neverStarted,
-        'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'its bootstrap is being prepared' } } },
+        'epoch.look': { actions: { type: 'reportNotLive', params: { reason: 'bootstrap is being prepared' } } },
       },
     },
     running: {
@@ -191,7 +195,6 @@ export const epochMachine = epochSetup.createMachine({
       on: {
         'epoch.abort': '.ending.killed',
         'process.exited': endsEarly,
-        'logs.reopen': { actions: reopen },
         'process.failed': {
           target: 'over',
           actions: {
@@ -291,6 +294,7 @@ export const epochMachine = epochSetup.createMachine({
           description: 'Envoy serves.',
           after: { healthy: { actions: 'reportHealthy' } },
           on: {
+            ...reopensNow,
             'epoch.supersede': { target: 'draining parent', actions: 'rememberSuccessor' },
             'epoch.retire': { target: 'retiring', actions: 'rememberRetirement' },
             'epoch.drain': 'draining',
@@ -308,12 +312,13 @@ export const epochMachine = epochSetup.createMachine({
               always: { guard: 'isDueAtOnce', target: 'due' },
               after: { parentDue: 'due' },
               on: {
+                ...reopensNow,
                 'epoch.dismiss': 'due',
                 'process.exited': fails('draining'),
               },
             },
             due: {
-              description: 'It may leave at any time: its child tells it to, and then it exits with 0.',
+              description: 'It may leave at any time, and shuts down then: its child tells it to.',
               after: { parentOverdue: { target: 'overdue', actions: 'reportOverdue' } },
               on: {
                 'process.exited': {
@@ -352,6 +357,7 @@ export const epochMachine = epochSetup.createMachine({
                 },
               },
               after: { linger: 'told to end' },
+              on: reopensNow,
             },
             'told to end': {
               entry: {
@@ -384,6 +390,7 @@ export const epochMachine = epochSetup.createMachine({
             },
           },
           on: {
+            ...reopensNow,
             'epoch.terminate': 'ending',
             'process.exited': fails('draining'),
           },

@@ -24,7 +24,7 @@ import type {
   StartOrder,
 } from './epoch-context.ts';
 import type { Failure } from './epoch-failure.ts';
-import { parentDueMs } from './parent-shutdown.ts';
+import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 
 /** The check of the bootstrap has 30 s, the control plane 2 s; a file system that hangs does not answer at all. */
 export const prepareLimitMs = 40_000;
@@ -90,7 +90,7 @@ export const epochSetup = setup({
     hadTakenOver: ({ event }) => event.type === 'process.exited' && event.tookOverWithinMs !== undefined,
     reopens: ({ context }) => context.reopens,
     isDueAtOnce: ({ context }) => parentDueMs(context) === 0,
-    wasNotTold: ({ event }) => event.type === 'process.exited' && event.code !== 0,
+    wasNotTold: ({ event }) => event.type === 'process.exited' && !hasShutDown(event),
   },
   actions: {
     rememberPrepared: assign((_, prepared: Prepared) =>
@@ -138,7 +138,7 @@ export const epochSetup = setup({
     reportUnkillable: sendParent(({ context }) => ({
       type: 'epoch.unkillable',
       ...idOf(context),
-      reason: `SIGKILL has not ended it in ${reapLimitMs} ms: it waits for the kernel (state D of ps), which may take for ever`,
+      reason: `process did not exit within ${reapLimitMs} ms after SIGKILL: it is blocked in the kernel (state D in ps)`,
     })),
     reportHealthy: sendParent(({ context }) => ({ type: 'epoch.healthy', ...idOf(context) })),
     reportDrained: sendParent(({ context }) => ({ type: 'epoch.drained', ...idOf(context) })),

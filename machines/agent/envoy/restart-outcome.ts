@@ -2,6 +2,7 @@
 
 import type { EpochFailed, RestartOutcome, RestartReason } from '../protocol.ts';
 import { type EpochRecord, newestOf, servingOf } from './epoch-record.ts';
+import { hasShutDown } from './parent-shutdown.ts';
 import {
   type EpochOver,
   isNamed,
@@ -30,7 +31,7 @@ export function reasonToGoOn({ epochs, desired, reason }: SupervisorContext, eve
 export function reasonAfter(event: SupervisorEvent): RestartReason | undefined {
   if (event.type !== 'epoch.failed') return undefined;
   if (event.outOfMemory) return 'out of memory';
-  return event.code === 0 ? 'Envoy ended' : 'Envoy crashed';
+  return hasShutDown(event) ? 'Envoy ended' : 'Envoy crashed';
 }
 
 /** What came of a start, from the event that ended the supervisor's waiting for it. */

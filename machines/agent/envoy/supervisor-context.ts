@@ -3,6 +3,7 @@
 import type {
   BinaryChanged,
   BinaryRejected,
+  ChildAbort,
   ConfigChanged,
   ConfigRejected,
   EpochReport,
@@ -32,6 +33,21 @@ import {
 } from './epoch-record.ts';
 import type { RestartInput } from './restart.machine.ts';
 import type { ShutdownInput } from './shutdown.machine.ts';
+
+/** The condition of the supervisor, independent of the names of its states: for the debugger and for tests. */
+export type SupervisorTag =
+  | 'not begun'
+  | 'adopting'
+  | 'settled'
+  | 'waiting for the parent'
+  | 'waiting for a start'
+  | 'repairing'
+  | 'restarting in full'
+  | 'draining'
+  | 'killing'
+  | 'backing off'
+  | 'given up'
+  | 'stopping';
 
 export interface SupervisorInput {
   baseIds: BaseIds;
@@ -90,6 +106,12 @@ export type EpochOver = {
   /** What that means for the next try. */
   setback: Setback | 'none';
 };
+
+/** Why a child is aborted while its parent leaves. */
+export const parentFailures = [
+  'its parent hangs',
+  'its parent is gone',
+] as const satisfies readonly ChildAbort['why'][];
 
 export interface SupervisorOutput {
   /** Ended because it was told to, or with an Envoy that ended by itself where that is the policy. */

@@ -385,7 +385,10 @@ export const supervisorMachine = supervisorSetup.createMachine({
               tags: 'killing',
               meta: { waitsFor: 'the exit of each epoch, or its report that SIGKILL does not end it: 10 s at most' },
               description: 'Not SIGTERM: a child whose parent is dead would hang on it.',
-              entry: [{ type: 'tellNotServing', params: { reason: 'Envoy is being restarted in full' } }, 'abortAll'],
+              entry: [
+                { type: 'tellNotServing', params: { reason: 'Envoy is restarting without hot restart' } },
+                'abortAll',
+              ],
             },
           },
           always: { guard: 'noEpochLeft', target: 'deciding' },

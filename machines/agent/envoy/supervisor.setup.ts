@@ -2,8 +2,8 @@ import { assign, enqueueActions, raise, sendParent, sendTo, setup } from 'xstate
 import { promiseEffect, reasonOf } from '../../effect.ts';
 import { peer } from '../peers.ts';
 import type { RestartEnded, RestartFact, ServingReport } from '../protocol.ts';
-import { type AdoptedEpoch, newcomerAmong, parentShutdownLeft, recordOf } from './adoption.ts';
-import { type EpochInput, epochMachine } from './epoch.machine.ts';
+import { adoptedInput, newcomerAmong, parentShutdownLeft, recordOf } from './adoption.ts';
+import { epochMachine } from './epoch.machine.ts';
 import {
   adminPortOfNext,
   type EpochRecord,
@@ -15,7 +15,7 @@ import {
   without,
   withPhase,
 } from './epoch-record.ts';
-import { parentDueMs } from './parent-shutdown.ts';
+import { hasShutDown, parentDueMs } from './parent-shutdown.ts';
 import { type RestartOutput, restartMachine } from './restart.machine.ts';
 import {
   attemptOf,
@@ -43,25 +43,11 @@ import {
   type SupervisorEvent,
   type SupervisorInput,
   type SupervisorOutput,
+  type SupervisorTag,
   takesNoChild,
   unseenMsOf,
 } from './supervisor-context.ts';
 import { desiredAfter, isProvenLost, provenWith, withdrawalAfter } from './wanted-binary.ts';
-
-/** What the supervisor is at, whatever its charts call it: for whoever shows it, and for tests. */
-export type SupervisorTag =
-  | 'not begun'
-  | 'adopting'
-  | 'settled'
-  | 'waiting for the parent'
-  | 'waiting for a start'
-  | 'repairing'
-  | 'restarting in full'
-  | 'draining'
-  | 'killing'
-  | 'backing off'
-  | 'given up'
-  | 'stopping';
 
 /** A doomed child has this long before its main thread blocks on its dead parent (spec/envoy-hot-restart.md fact 4). */
 const longestRecyclingDrainMs = 4_500;
@@ -74,17 +60,6 @@ const newBudget = { failures: 0, attempts: [] };
 const adoptionLimitMs = 10_000;
 /** A repair writes 8 bytes, and asks Envoy's binary for its version first. */
 const repairLimitMs = 20_000;
-
-/** Input of an adopted epoch, which is not prepared and not told to start: it runs. */
-function adoptedInput(adopted: AdoptedEpoch, { settings }: SupervisorContext): EpochInput {
-  const { name, epoch, baseId, adminPort, binary, configFile, phase, startedAtMs } = adopted;
-  const { parentGraceMs, healthyMs } = settings;
-  const live = phase !== 'starting';
-  return {
-    ...{ name, epoch, baseId, adminPort, binary, parentGraceMs, healthyMs },
-    ...{ validate: false, certificates: null, adopted: { configFile, live, startedAtMs } },
-  };
-}
 
 /** The words that the supervisor's chart is written in: its types, actors, delays, guards and actions. */
 export const supervisorSetup = setup({
@@ -118,8 +93,8 @@ export const supervisorSetup = setup({
     allAreTakenOver: ({ context }) => context.adopted.every((epoch) => epoch === newcomerAmong(context.adopted)),
     newcomerIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined && context.restart !== undefined,
     givenUpIsLeft: ({ context }) => newcomerAmong(context.adopted) !== undefined,
-    /** A parent that its child sent away ends with 0. */
-    diedInDisorder: ({ event }) => event.type === 'epoch.failed' && event.code !== 0,
+    /** A parent that its child sent away has shut down. */
+    diedInDisorder: ({ event }) => event.type === 'epoch.failed' && !hasShutDown(event),
     isNews: ({ context, event }) =>
       (event.type === 'config.changed' && event.digest !== context.desired.digest) ||
       (event.type === 'binary.changed' && event.binary !== context.desired.binary),
@@ -162,7 +137,7 @@ export const supervisorSetup = setup({
       context.setback === 'failed' &&
       context.settings.restartPolicy === 'exit' &&
       servingOf(context.epochs) === undefined,
-    /** An Envoy that had served ended with exit code 0: who asked it to end wants no other one. */
+    /** An Envoy that had served has shut down: who asked it to end wants no other one. */
     endedByItself: ({ context }) => context.reason === 'Envoy ended',
     mustRestartInFull: ({ context }) => {
       const serving = servingOf(context.epochs);
@@ -181,13 +156,13 @@ export const supervisorSetup = setup({
     adoptEpochs: enqueueActions(({ context, enqueue }) => {
       for (const adopted of context.adopted.toReversed()) {
         if (adopted === newcomerAmong(context.adopted)) continue;
-        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedInput(adopted, context) });
+        enqueue.spawnChild('epoch', { id: adopted.name, input: adoptedInput(adopted, context.settings) });
       }
     }),
     adoptNewcomer: enqueueActions(({ context, enqueue }) => {
       const newcomer = newcomerAmong(context.adopted);
       if (newcomer === undefined) return;
-      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedInput(newcomer, context) });
+      enqueue.spawnChild('epoch', { id: newcomer.name, input: adoptedInput(newcomer, context.settings) });
       enqueue.assign({ adopted: [], epochs: [...context.epochs, recordOf(newcomer)] });
     }),
     /** It is there. What it was told by the agent before, its chart is told once more. */
@@ -282,9 +257,7 @@ export const supervisorSetup = setup({
     /** Not the Envoy's fault, and said so. */
     noteFault: assign({
       attempts: ({ context }, params: { actor: string; error: unknown }) =>
-        [...context.attempts, `${params.actor} failed within the agent: ${reasonOf(params.error)}`].slice(
-          -attemptsKept,
-        ),
+        [...context.attempts, `${params.actor} failed in the agent: ${reasonOf(params.error)}`].slice(-attemptsKept),
     }),
     /** The base id of a process that cannot be killed takes no other Envoy until the process is gone after all. */
     giveUpProcess: assign({
@@ -299,11 +272,11 @@ export const supervisorSetup = setup({
     rememberRepair: assign({ recovery: 'repair' }),
     giveUpHotRestart: assign({ recovery: 'replace' }),
     /**
-     * Of an Envoy that did not end with 0, as one does that its child has sent away: the child may have become live just before, also where
+     * Of an Envoy that has not shut down, as one does that its child has sent away: the child may have become live just before, also where
      * it is not taken over yet.
      */
     doomChild: assign(({ context, event }) => {
-      if (event.type !== 'epoch.failed' || event.code === 0) return {};
+      if (event.type !== 'epoch.failed' || hasShutDown(event)) return {};
       const dead = context.epochs.find((e) => e.name === event.name);
       const doom = <Epoch extends EpochRecord>(e: Epoch): Epoch =>
         e.phase === 'starting' && e.baseId === dead?.baseId ? { ...e, doomed: true } : e;

@@ -143,7 +143,7 @@ export const binaryWatcherMachine = setup({
             {
               type: 'reject',
               params: {
-                reason: `it was not checked in ${checkLimitMs} ms: a file system does not answer, or nobody who is asked`,
+                reason: `check did not finish within ${checkLimitMs} ms: the file system or the binary does not respond`,
               },
             },
           ],

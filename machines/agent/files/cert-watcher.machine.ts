@@ -34,6 +34,8 @@ interface Reading {
   files: string[];
   /** Why Envoy could not use them; empty when it could. */
   problems: string[];
+  /** Codes of the problems, for the log. */
+  code?: string;
   /** Why Envoy could not be asked whether it takes them; absent when it was. */
   notJudged?: string;
 }
@@ -138,30 +140,31 @@ export const certWatcherMachine = setup({
     putNothingInForce: assign({ filesInForce: 0 }),
     rejectFiles: sendTo(
       peer('supervisor'),
-      (_, { problems }: Reading): ConfigRejected => ({
+      (_, { problems, code }: Reading): ConfigRejected => ({
         type: 'config.rejected',
-        reason: problems.length > 0 ? problems.join('; ') : 'every certificate file is gone',
+        reason: problems.length > 0 ? problems.join('; ') : 'all certificate files were removed',
+        ...(code !== undefined && { code }),
       }),
     ),
     tellNotJudged: sendTo(
       peer('supervisor'),
       (_, params: { reason: string }): ConfigRejected => ({
         type: 'config.rejected',
-        reason: `Envoy could not be asked whether it takes the certificates: ${params.reason}`,
+        reason: `Envoy could not validate the certificates: ${params.reason}`,
       }),
     ),
     tellOutdated: sendTo(
       peer('supervisor'),
       (): ConfigRejected => ({
         type: 'config.rejected',
-        reason: `the certificate files changed during each of ${outdatedReadingsTold} readings; they are taken when they rest`,
+        reason: `certificate files changed during each of ${outdatedReadingsTold} reads; they are applied when they stop changing`,
       }),
     ),
     tellUnread: sendTo(
       peer('supervisor'),
       ({ context }): ConfigRejected => ({
         type: 'config.rejected',
-        reason: `the certificate files in ${context.directories.join(', ')} were not read in time: a file system does not answer`,
+        reason: `certificate files in ${context.directories.join(', ')} not read in time: the file system does not respond`,
       }),
     ),
     lengthenReadPause: assign({

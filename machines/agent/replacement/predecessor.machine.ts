@@ -93,7 +93,7 @@ export const predecessorMachine = setup({
               target: 'alone',
               actions: {
                 type: 'refuse',
-                params: { reason: `the record could not be written in ${writeLimitMs} ms` },
+                params: { reason: `state record not written within ${writeLimitMs} ms` },
               },
             },
           },
@@ -143,7 +143,7 @@ export const predecessorMachine = setup({
               target: 'alone',
               actions: {
                 type: 'reportFailed',
-                params: ({ event }) => ({ reason: 'the newer agent has not taken over', claimed: event.output }),
+                params: ({ event }) => ({ reason: 'newer agent did not take over', claimed: event.output }),
               },
             },
             onError: '#predecessor.succeeded',

@@ -51,7 +51,7 @@ export const successorMachine = setup({
           target: 'over',
           actions: {
             type: 'reportRefused',
-            params: { reason: `the older agent has not given way in ${turnLimitMs} ms` },
+            params: { reason: `previous agent did not hand over within ${turnLimitMs} ms` },
           },
         },
       },
@@ -85,7 +85,7 @@ export const successorMachine = setup({
           target: 'over',
           actions: {
             type: 'reportRefused',
-            params: { reason: `the base ids were not to be had in ${claimLimitMs} ms` },
+            params: { reason: `base IDs not available within ${claimLimitMs} ms` },
           },
         },
       },

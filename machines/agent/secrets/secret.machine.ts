@@ -79,7 +79,7 @@ export type ObtainAnswer = { atMs: number; draw: number } & (
       endsAtMs: number | null;
     }
   /** `unknown`: the authority did not believe what was shown, could not find out whose it is, or there was nothing to show. */
-  | { outcome: 'refused'; reason: string; unknown: boolean; pushbackMs: number }
+  | { outcome: 'refused'; reason: string; code?: string; unknown: boolean; pushbackMs: number }
 );
 
 type Obtained = ObtainAnswer & { outcome: 'obtained' };
@@ -190,10 +190,11 @@ const secretSetup = setup({
       },
     ),
     tellLacking: sendParent(
-      ({ context }, { reason }: { reason: string }): SecretLacking => ({
+      ({ context }, { reason, code }: { reason: string; code?: string }): SecretLacking => ({
         type: 'secret.lacking',
         name: context.name,
         reason,
+        ...(code !== undefined && { code }),
         attempts: context.failures,
         pauseMs: context.pauseMs,
       }),
@@ -310,7 +311,7 @@ export const secretMachine = secretSetup.createMachine({
           target: 'backing off',
           actions: [
             { type: 'rememberFailure', params: ({ context }) => unanswered(context) },
-            { type: 'tellLacking', params: { reason: `no answer in ${obtainLimitMs} ms` } },
+            { type: 'tellLacking', params: { reason: `no response within ${obtainLimitMs} ms` } },
           ],
         },
       },

@@ -27,6 +27,7 @@ export const secretsMachine = secretsSetup.createMachine({
     certificateTold: '',
     bundleTaken: '',
     failures: 0,
+    outputPauseMs: 0,
   }),
   on: {
     'secrets.start': {},
@@ -56,7 +57,7 @@ export const secretsMachine = secretsSetup.createMachine({
             actions: {
               type: 'tellFailed',
               params: ({ context }) => ({
-                reason: `another agent serves its secrets at ${context.socket}: start each in a folder of its own`,
+                reason: `another agent serves secrets on ${context.socket}: start each agent in its own working directory`,
               }),
             },
           },
@@ -65,7 +66,10 @@ export const secretsMachine = secretsSetup.createMachine({
             target: 'served by another',
             actions: {
               type: 'tellReady',
-              params: ({ context }) => ({ by: 'another' as const, reason: `a server answers at ${context.socket}` }),
+              params: ({ context }) => ({
+                by: 'another' as const,
+                reason: `another SDS server listens on ${context.socket}`,
+              }),
             },
           },
           { target: 'at work' },
@@ -132,8 +136,6 @@ export const secretsMachine = secretsSetup.createMachine({
             { type: 'tellTainted', params: ({ event }) => event },
           ],
         },
-        // Told for people.
-        'output.failed': {},
       },
       type: 'parallel',
       states: {
@@ -217,6 +219,24 @@ export const secretsMachine = secretsSetup.createMachine({
                   { target: 'held back', reenter: true },
                 ],
               },
+            },
+          },
+        },
+        files: {
+          initial: 'current',
+          on: {
+            'output.written': { target: '.current', actions: ['resetOutputPause', 'reportOutput'] },
+            'output.failed': { target: '.retrying', reenter: true, actions: 'lengthenOutputPause' },
+          },
+          states: {
+            current: {
+              meta: { waitsFor: 'a new certificate or new roots: this is the work' },
+              description: 'The files of OUTPUT_CERTS are current, or a write is in progress.',
+            },
+            retrying: {
+              description:
+                'The last write of the files failed. A new certificate is written without waiting for the pause.',
+              after: { outputPause: { target: 'current', actions: 'writeOutput' } },
             },
           },
         },

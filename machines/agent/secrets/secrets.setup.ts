@@ -1,5 +1,6 @@
 import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
 import { callbackEffect, promiseEffect } from '../../effect.ts';
+import type { OutputWritten } from '../grpc-bootstrap-protocol.ts';
 import { peer } from '../peers.ts';
 import type {
   CertificateServed,
@@ -51,6 +52,8 @@ export interface SecretsContext extends SecretsInput {
   bundleTaken: string;
   /** Times in a row that the socket could not be opened. */
   failures: number;
+  /** Milliseconds until the files of OUTPUT_CERTS are written again; 0: the last write succeeded. */
+  outputPauseMs: number;
 }
 
 /** The server that answers at the socket. Another agent is somebody else's: its identity is not ours. */
@@ -61,6 +64,9 @@ const openLimitMs = 10_000;
 /** 1 s, 2 s, 4 s, 8 s, 16 s (spec/agent.md §7.1). */
 const mostFailures = 5;
 const firstPauseMs = 1_000;
+/** Of the files of OUTPUT_CERTS, like those of the gRPC bootstrap file. */
+const minOutputPauseMs = 500;
+const maxOutputPauseMs = 30_000;
 /** An Envoy answers at once. One that hangs does not keep a certificate from the others. */
 const trustLimitMs = 10_000;
 /** What a control plane may make an Envoy ask for. */
@@ -73,7 +79,7 @@ export const secretsSetup = setup({
   types: {
     context: {} as SecretsContext,
     input: {} as SecretsInput,
-    events: {} as SecretsStart | SdsReport | SecretReport | TrustBundleReceived | OutputFailed,
+    events: {} as SecretsStart | SdsReport | SecretReport | TrustBundleReceived | OutputFailed | OutputWritten,
     children: {} as { look: 'lookForServer'; server: 'serveSecrets'; output: 'writeOutput' } & Record<
       `secret-${number}`,
       'secret'
@@ -92,6 +98,7 @@ export const secretsSetup = setup({
     openLimit: openLimitMs,
     pause: ({ context }) => firstPauseMs * 2 ** (Math.min(context.failures, mostFailures) - 1),
     trustLimit: trustLimitMs,
+    outputPause: ({ context }) => context.outputPauseMs,
   },
   guards: {
     isAnotherServer: (_, { found }: { found: ServerFound }) => found === 'a server',
@@ -114,9 +121,14 @@ export const secretsSetup = setup({
     tellFailed: sendParent(
       (_, params: Omit<SecretsFailed, 'type'>): SecretsFailed => ({ type: 'secrets.failed', ...params }),
     ),
+    reportOutput: sendParent({ type: 'output.written' } satisfies OutputWritten),
     openSocket: sendTo('server', { type: 'sds.open' }),
     countFailure: assign({ failures: ({ context }) => Math.min(context.failures + 1, mostFailures) }),
     forgetFailures: assign({ failures: 0 }),
+    lengthenOutputPause: assign({
+      outputPauseMs: ({ context }) => Math.min(maxOutputPauseMs, Math.max(minOutputPauseMs, context.outputPauseMs * 2)),
+    }),
+    resetOutputPause: assign({ outputPauseMs: 0 }),
     /** What every Envoy asks for, obtained before it does. */
     holdOwn: enqueueActions(({ context, enqueue }) => {
       if (!provesIdentity(context)) return;
@@ -181,7 +193,7 @@ export const secretsSetup = setup({
     }),
     refuseName: sendTo('server', ({ context }, { name }: SdsAsked): SdsOrder => {
       const isFile = filesOf(name) !== undefined;
-      const reason = isFile ? `${context.held.length} secrets are wanted already` : 'it is no name of a secret';
+      const reason = isFile ? `limit of ${context.held.length} secrets reached` : 'not a secret name';
       return { type: 'sds.refuse', name, reason };
     }),
     serve: sendTo('server', (_, { name, version }: SecretObtained): SdsOrder => ({ type: 'sds.serve', name, version })),

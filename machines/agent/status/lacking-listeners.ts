@@ -4,7 +4,7 @@
  * gateway out of service. Nor does one count that the Envoy before it did without as well. Where ports of the application were named, an
  * Envoy that was never seen to serve one of them is not ready either.
  */
-import type { EnvoyAnswered, RefusedListener } from '../protocol.ts';
+import type { EnvoyAnswered, RefusedListener } from '../status-protocol.ts';
 
 export interface KnownListeners {
   /** Listeners that the Envoy has lacked from its start on. */

@@ -1,169 +1,8 @@
-import { and, assign, enqueueActions, not, sendParent, sendTo, setup, stateIn } from 'xstate';
-import { callbackEffect } from '../../effect.ts';
-import type { NamesKnown } from '../dns-protocol.ts';
-import type {
-  EnvoyAnswered,
-  EnvoyAsk,
-  HttpOrder,
-  HttpReport,
-  ListenersChecked,
-  ReadinessSettled,
-  ServingBegan,
-  ServingReport,
-  StatusDrain,
-  StatusStart,
-} from '../protocol.ts';
+import { and, not, stateIn } from 'xstate';
+import type { EnvoyAnswered, EnvoyAsk } from '../status-protocol.ts';
 import { noLane } from '../timeline.ts';
-import {
-  atAnswer,
-  atFirstLook,
-  atLaterLook,
-  type KnownListeners,
-  noListenersKnown,
-  ofSuccessor,
-  sayLacking,
-} from './lacking-listeners.ts';
-
-export interface StatusInput {
-  /** 0: no server. */
-  port: number;
-  /** False: applications speak xDS themselves, and no Envoy is to be ready. */
-  hasEnvoy: boolean;
-  /** Whether an Envoy is ready only when it was seen to serve one of the application's ports. */
-  awaitsApplication: boolean;
-  /** Whether the control plane's names are for the workload to ask: it is not ready without them. */
-  awaitsNames: boolean;
-}
-
-interface StatusContext extends StatusInput {
-  /** Why this proxy is not ready, while no Envoy is asked. */
-  reason: string;
-  /** The readiness call that was not answered yet; null when there is none. */
-  question: number | null;
-  listeners: KnownListeners;
-}
-
-/** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
-const answerLimitMs = 5_000;
-/** Why an agent that stops is not ready. */
-export const stoppingReason = 'the agent is stopping';
-/** An Envoy that hangs is ready for so long at most; a probe each second asks Envoy one time in five. */
-const heldMs = 5_000;
-/** For listeners of an Envoy that lacked none, so rarely is enough: to say it, Envoy writes its whole configuration. */
-const listenersHeldMs = 10_000;
-const notHeld = { heldMs: 0, listenersHeldMs: 0 } as const;
-
-const statusSetup = setup({
-  types: {
-    context: {} as StatusContext,
-    input: {} as StatusInput,
-    events: {} as StatusStart | StatusDrain | ServingReport | NamesKnown | HttpReport | ReadinessSettled,
-    children: {} as { http: 'http' },
-  },
-  actors: {
-    /** Serves the status port, and asks Envoy's admin interface when told to. */
-    http: callbackEffect<HttpOrder, Pick<StatusInput, 'port'>>('http'),
-  },
-  delays: { answerLimit: answerLimitMs },
-  guards: {
-    isOff: ({ context }) => context.port === 0,
-    awaitsNames: ({ context }) => context.awaitsNames,
-    hasNoEnvoy: ({ context }) => !context.hasEnvoy,
-    /** Live is not yet serving all that it was sent. */
-    lacksListeners: ({ context, event }) =>
-      event.type === 'envoy.answered' && event.live && context.listeners.lacking.length > 0,
-    lacksFromStart: ({ context, event }) =>
-      event.type === 'listeners.checked' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
-    lacksStill: ({ context, event }) =>
-      event.type === 'listeners.checked' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
-    saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
-    saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
-    awaitsApplication: ({ context }) => context.awaitsApplication,
-    lacksApplication: ({ context, event }) =>
-      context.awaitsApplication &&
-      event.type === 'envoy.answered' &&
-      event.live &&
-      event.unserved !== '' &&
-      !context.listeners.servedApplication,
-    /** Nobody has answered that call yet. */
-    isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
-    isAsked: ({ context }) => context.question !== null,
-  },
-  actions: {
-    reportOff: sendParent({ type: 'status.listening', port: 0 }),
-    reportListening: sendParent((_, params: { port: number }) => ({ type: 'status.listening', port: params.port })),
-    reportFailed: sendParent((_, params: { reason: string }) => ({ type: 'status.failed', reason: params.reason })),
-    passOnQuit: sendParent({ type: 'quit.requested' }),
-    passOnUpgrade: sendParent({ type: 'upgrade.requested' }),
-    rememberReason: assign({ reason: (_, params: { reason: string }) => params.reason }),
-    rememberQuestion: assign({ question: (_, params: { request: number }) => params.request }),
-    forgetQuestion: assign({ question: null }),
-    answerNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason: context.reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
-    }),
-    answerReady: enqueueActions(({ enqueue }, { request }: { request: number }) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: true, reason: '', ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
-    }),
-    answerAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
-      const source = by === 'admin' ? 'admin interface' : 'port';
-      const reason = live ? '' : by === 'agent' ? detail : `Envoy's ${source} says: ${detail}`;
-      // A port says nothing of what comes next: there, somebody is about to take over.
-      const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notHeld;
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: live, reason, ...held });
-      enqueue.raise({ type: 'readiness.settled' });
-    }),
-    answerForSilence: sendTo(
-      'http',
-      ({ context }): HttpOrder => ({
-        type: 'readiness.answer',
-        request: context.question ?? 0,
-        ready: false,
-        reason: `no answer in ${answerLimitMs} ms`,
-        ...notHeld,
-      }),
-    ),
-    answerLacking: enqueueActions(({ context, enqueue }, { request }: EnvoyAnswered) => {
-      const reason = `Envoy lacks listeners that it refused: ${sayLacking(context.listeners.lacking)}`;
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
-    }),
-    answerUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyAnswered) => {
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
-    }),
-    answerWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
-      const reason = 'the control plane has not sent its names yet';
-      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
-      enqueue.raise({ type: 'readiness.settled' });
-    }),
-    beginListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
-    noteListeners: assign({
-      listeners: ({ context }, params: ListenersChecked) => atFirstLook(context.listeners, params.listeners),
-    }),
-    noteListenersAgain: assign({
-      listeners: ({ context }, params: ListenersChecked) => atLaterLook(context.listeners, params.listeners),
-    }),
-    noteApplication: assign({ listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params) }),
-    drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
-    outdateAnswer: sendTo('http', { type: 'readiness.outdated' }),
-    useAdmin: sendTo(
-      'http',
-      (_, { epoch, baseId, adminPort, pid }: ServingBegan): HttpOrder => ({
-        ...{ type: 'admin.use', epoch, baseId, adminPort, pid },
-      }),
-    ),
-    askEnvoy: sendTo(
-      'http',
-      (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.ask', request, at }),
-    ),
-    askAnew: sendTo(
-      'http',
-      ({ context }): HttpOrder => ({ type: 'envoy.ask', request: context.question ?? 0, at: 'admin' }),
-    ),
-  },
-});
+import { noListenersKnown } from './lacking-listeners.ts';
+import { statusSetup, stoppingReason } from './status.setup.ts';
 
 /** Envoy took so long that the call was answered without it. */
 const answeredAlready = { guard: not('isOpen') } as const;
@@ -171,13 +10,24 @@ const answeredAlready = { guard: not('isOpen') } as const;
 /** After Envoy's own word: what is wrong with Envoy is told first. */
 const lacksNames = and(['saysLive', stateIn({ open: { names: 'awaited' } })]);
 
-const answer = <Type extends 'answerLacking' | 'answerUnserved' | 'answerWithoutNames' | 'answerAsEnvoy'>(type: Type) =>
-  ({ type, params: ({ event }: { event: EnvoyAnswered }) => event }) as const;
+const lacksGrpcBootstrap = and(['saysLive', stateIn({ open: { 'grpc bootstrap': 'awaited' } })]);
+
+const answer = <
+  Type extends
+    | 'answerLacking'
+    | 'answerUnserved'
+    | 'answerWithoutNames'
+    | 'answerWithoutGrpcBootstrap'
+    | 'answerAsEnvoy',
+>(
+  type: Type,
+) => ({ type, params: ({ event }: { event: EnvoyAnswered }) => event }) as const;
 
 /** What is answered by Envoy's word; the first of these that holds. */
 const lacking = { guard: 'lacksListeners', actions: answer('answerLacking') } as const;
 const forTheRest = [
   { guard: lacksNames, actions: answer('answerWithoutNames') },
+  { guard: lacksGrpcBootstrap, actions: answer('answerWithoutGrpcBootstrap') },
   { actions: answer('answerAsEnvoy') },
 ] as const;
 
@@ -222,6 +72,7 @@ export const statusMachine = statusSetup.createMachine({
     'handover.began': {},
     'handover.ended': {},
     'names.known': {},
+    'grpc-bootstrap.written': {},
   },
   states: {
     idle: {
@@ -302,6 +153,10 @@ export const statusMachine = statusSetup.createMachine({
                   {
                     guard: stateIn({ open: { names: 'awaited' } }),
                     actions: { type: 'answerWithoutNames', params: ({ event }) => event },
+                  },
+                  {
+                    guard: stateIn({ open: { 'grpc bootstrap': 'awaited' } }),
+                    actions: { type: 'answerWithoutGrpcBootstrap', params: ({ event }) => event },
                   },
                   { actions: { type: 'answerReady', params: ({ event }) => event } },
                 ],
@@ -407,6 +262,22 @@ export const statusMachine = statusSetup.createMachine({
               meta: { waitsFor: 'nothing' },
               description: 'They are there, or nobody asks here for names.',
               on: { 'names.known': {} },
+            },
+          },
+        },
+        'grpc bootstrap': {
+          description: 'Whether gRPC programs of the workload find their bootstrap file.',
+          initial: 'deciding',
+          states: {
+            deciding: { always: [{ guard: 'awaitsGrpcBootstrap', target: 'awaited' }, { target: 'written' }] },
+            awaited: {
+              meta: { waitsFor: 'the certificates, which the bootstrap file names, and the file system' },
+              on: { 'grpc-bootstrap.written': 'written' },
+            },
+            written: {
+              meta: { waitsFor: 'nothing' },
+              description: 'The file is there, or no program needs it.',
+              on: { 'grpc-bootstrap.written': {} },
             },
           },
         },

@@ -111,7 +111,7 @@ export const workloadHealthMachine = setup({
         ],
         onError: [...failed(({ event }: { event: { error: unknown } }) => ({ reason: reasonOf(event.error) }))],
       },
-      after: { probeLimit: [...failed({ reason: 'it does not answer' })] },
+      after: { probeLimit: [...failed({ reason: 'no response in time' })] },
     },
     resting: {
       description: 'Its last answer counts.',

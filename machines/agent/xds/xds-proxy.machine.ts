@@ -3,6 +3,8 @@ import { callbackEffect } from '../../effect.ts';
 import { peer } from '../peers.ts';
 import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from '../secrets-protocol.ts';
 import { noLane } from '../timeline.ts';
+import { wasmModuleMachine } from '../wasm/wasm-module.machine.ts';
+import type { ModuleFailed, ModuleFetched, ModuleRequired } from '../wasm-protocol.ts';
 import type {
   CertificateTell,
   DownstreamOpened,
@@ -19,7 +21,8 @@ import type {
 } from '../xds-protocol.ts';
 import { type ProbeTimes, workloadHealthMachine } from './workload-health.machine.ts';
 import { type Failures, failedAgain, forgotten, noFailures } from './xds-pause.ts';
-import { type WorkloadHealth, xdsStreamMachine } from './xds-stream.machine.ts';
+import { xdsStreamMachine } from './xds-stream.machine.ts';
+import type { WorkloadHealth } from './xds-stream.setup.ts';
 
 export interface XdsProxyInput {
   /** Path of the socket; empty: no proxy. */
@@ -28,6 +31,8 @@ export interface XdsProxyInput {
   hasSecrets: boolean;
   /** When the workload is asked whether it can serve; null: never. */
   probe: ProbeTimes | null;
+  /** Streams are those of gRPC without a proxy: one for each target that a program calls, and one for its server. */
+  proxyless: boolean;
 }
 
 /** A stream of an Envoy. */
@@ -48,15 +53,20 @@ interface XdsProxyContext extends XdsProxyInput {
   health: WorkloadHealth | null;
   /** Streams that may be opened now without a pause. */
   tokens: number;
+  /** Wasm modules that are not fetched yet. */
+  modules: readonly { readonly id: number; readonly stream: number }[];
 }
 
 /** Envoys of hot restarts and replacements live beside each other; more streams than that are nobody's in earnest. */
 const mostStreams = 8;
+/** Targets and servers of the programs of a pod (gRPC without a proxy). */
+const maxProxylessStreams = 64;
 /** Streams at once without a pause, then one each period: each of them is a connection that the control plane has to take. */
 const burst = 16;
 const refillMs = 500;
 
 const nameOf = (stream: number): string => `xds-stream-${stream}`;
+const moduleName = (id: number): `wasm-module-${number}` => `wasm-module-${id}`;
 
 const proxySetup = setup({
   types: {
@@ -70,17 +80,21 @@ const proxySetup = setup({
       | SocketFailed
       | DownstreamOpened
       | HealthChanged
+      | ModuleFetched
+      | ModuleFailed
       | StreamNews,
     children: {} as {
       server: 'server';
       'workload-health': 'workloadHealth';
       [stream: `xds-stream-${number}`]: 'stream';
+      [module: `wasm-module-${number}`]: 'wasmModule';
     },
   },
   actors: {
     /** The socket: tells of each stream that is opened. */
     server: callbackEffect<{ type: never }, { socket: string }>('server'),
     stream: xdsStreamMachine,
+    wasmModule: wasmModuleMachine,
     workloadHealth: workloadHealthMachine,
   },
   delays: { refill: refillMs },
@@ -98,15 +112,17 @@ const proxySetup = setup({
     reportFailed: sendParent((_, { reason }: { reason: string }): XdsFailed => ({ type: 'xds.failed', reason })),
     /** The newest stream of an Envoy is the one that counts: Envoy has left the others, though they may not show it yet. */
     supersede: enqueueActions(({ context, enqueue }, { envoy }: { envoy: string }) => {
-      const older = context.streams.filter((known) => known.envoy === envoy);
-      const others = context.streams.filter((known) => known.envoy !== envoy);
-      const surplus = others.slice(0, Math.max(0, context.streams.length + 1 - mostStreams - older.length));
+      const { proxyless } = context;
+      const older = proxyless ? [] : context.streams.filter((known) => known.envoy === envoy);
+      const others = proxyless ? context.streams : context.streams.filter((known) => known.envoy !== envoy);
+      const maxStreams = proxyless ? maxProxylessStreams : mostStreams;
+      const surplus = others.slice(0, Math.max(0, context.streams.length + 1 - maxStreams - older.length));
       for (const { name } of older) {
-        const reason = 'a newer stream of the same Envoy has taken its place';
+        const reason = 'replaced by a newer stream of the same Envoy';
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
       }
       for (const { name } of surplus) {
-        const reason = `there are ${mostStreams} streams`;
+        const reason = `limit of ${maxStreams} streams reached`;
         enqueue.sendTo(name as 'xds-stream-0', { type: 'stream.supersede', reason } satisfies StreamSupersede);
       }
     }),
@@ -130,7 +146,23 @@ const proxySetup = setup({
     ),
     forget: enqueueActions(({ context, enqueue }, { stream }: { stream: number }) => {
       enqueue.stopChild(nameOf(stream));
-      enqueue.assign({ streams: context.streams.filter((known) => known.stream !== stream) });
+      for (const module of context.modules) if (module.stream === stream) enqueue.stopChild(moduleName(module.id));
+      enqueue.assign({
+        streams: context.streams.filter((known) => known.stream !== stream),
+        modules: context.modules.filter((module) => module.stream !== stream),
+      });
+    }),
+    fetchModule: enqueueActions(({ context, enqueue }, { id, stream, extension, url, sha256 }: ModuleRequired) => {
+      enqueue.spawnChild('wasmModule', { id: moduleName(id), input: { id, stream, extension, url, sha256 } });
+      enqueue.assign({ modules: [...context.modules, { id, stream }] });
+    }),
+    forgetModule: enqueueActions(({ context, enqueue }, { id }: { id: number }) => {
+      enqueue.stopChild(moduleName(id));
+      enqueue.assign({ modules: context.modules.filter((module) => module.id !== id) });
+    }),
+    reportModule: enqueueActions(({ context, enqueue }, report: ModuleFetched | ModuleFailed) => {
+      if (context.streams.every(({ stream }) => stream !== report.stream)) return;
+      enqueue.sendTo(nameOf(report.stream) as 'xds-stream-0', report);
     }),
     noteFailure: assign({
       failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
@@ -140,7 +172,7 @@ const proxySetup = setup({
     addToken: assign({ tokens: ({ context }) => context.tokens + 1 }),
     tellBundle: sendTo(peer('secrets'), (_, params: TrustBundleReceived) => params),
     refuseBundle: enqueueActions(({ context, enqueue }, { hash }: { hash: string }) => {
-      const reason = 'this agent serves no secrets: its Envoy trusts what its configuration names';
+      const reason = 'this agent serves no secrets: Envoy trusts the roots in its bootstrap';
       for (const { name } of context.streams) {
         enqueue.sendTo(name as 'xds-stream-0', {
           type: 'trust-bundle.refused',
@@ -176,7 +208,8 @@ const hurriedFailures = { count: 3, isRefusal: false, retryAfterMs: 0 };
 /**
  * The agent's xDS proxy (spec/agent.md §8): Envoy's way to the control plane. Each stream of an Envoy has an actor and a
  * connection of its own, so that none waits for another. Of one Envoy only the newest stream lives on; a parent and its child of
- * a hot restart are two Envoys, or each would end the other's stream for as long as the parent drains.
+ * a hot restart are two Envoys, or each would end the other's stream for as long as the parent drains. Streams of gRPC without a proxy all
+ * live on: gRPC for Go opens one for each target.
  */
 export const xdsProxyMachine = proxySetup.createMachine({
   id: 'xds-proxy',
@@ -189,6 +222,7 @@ export const xdsProxyMachine = proxySetup.createMachine({
     certificate: '',
     health: null,
     tokens: burst,
+    modules: [],
   }),
   initial: 'idle',
   on: {
@@ -213,6 +247,15 @@ export const xdsProxyMachine = proxySetup.createMachine({
         'stream.ended': { actions: { type: 'forget', params: ({ event }) => event } },
         'upstream.failed': { actions: { type: 'noteFailure', params: ({ event }) => event } },
         'upstream.served': { actions: 'forgetFailures' },
+        'module.required': { actions: { type: 'fetchModule', params: ({ event }) => event } },
+        'module.released': { actions: { type: 'forgetModule', params: ({ event }) => event } },
+        'module.fetched': {
+          actions: [
+            { type: 'reportModule', params: ({ event }) => event },
+            { type: 'forgetModule', params: ({ event }) => event },
+          ],
+        },
+        'module.failed': { actions: { type: 'reportModule', params: ({ event }) => event } },
         'trust-bundle.received': [
           { guard: 'hasSecrets', actions: { type: 'tellBundle', params: ({ event }) => event } },
           { actions: { type: 'refuseBundle', params: ({ event }) => event } },

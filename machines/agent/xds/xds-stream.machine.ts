@@ -1,69 +1,12 @@
-import { assign, sendParent, sendTo, setup } from 'xstate';
-import { callbackEffect } from '../../effect.ts';
 import { xdsStreamTimeline } from '../timeline.ts';
-import type {
-  BundleAnswer,
-  BundleArrived,
-  CertificateTell,
-  DownstreamEnd,
-  HealthTell,
-  StreamCode,
-  StreamNews,
-  StreamOrder,
-  StreamReport,
-  UpstreamLost,
-} from '../xds-protocol.ts';
-import { type Failures, failedAgain, forgotten, pauseAfter, type Shown } from './xds-pause.ts';
-
-export interface XdsStreamInput {
-  stream: number;
-  protocol: 'sotw' | 'delta';
-  /** Drawn from 0 to 1: spreads the first pause. */
-  chance: number;
-  /** Failures of the streams before this one. */
-  failures: Failures;
-  /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
-  certificate: string;
-  /** How the workload is; null: nobody knows. */
-  health: WorkloadHealth | null;
-}
-
-/** What the control plane is told of the workload. */
-export interface WorkloadHealth {
-  healthy: boolean;
-  /** Why it is not; empty where it is. */
-  message: string;
-}
-
-interface XdsStreamContext extends XdsStreamInput {
-  /** What Envoy's stream is ended with. */
-  end: { code: StreamCode; reason: string };
-  /** Roots that wait for somebody to trust them; empty: none do. */
-  bundle: string;
-}
-
-/** The connection has a limit of its own (5 s), and so have the files that are read before it. */
-const dialLimitMs = 15_000;
-/** A control plane that a thousand agents come back to at once serves them within a minute. */
-const answerLimitMs = 60_000;
-/** How long a control plane must serve for the next pause to be the first one again. */
-const trialMs = 10_000;
-/** Envoy's main thread was seen busy for 10 s. */
-const congestionLimitMs = 60_000;
-/** Envoy takes new roots within a second, or says why not. */
-const bundleLimitMs = 30_000;
-/** How long what was written may take to be read. */
-const endLimitMs = 10_000;
-
-/** Codes with which a server says that it does not want this client, or not now. */
-const refusals: ReadonlySet<StreamCode> = new Set([
-  'UNAUTHENTICATED',
-  'PERMISSION_DENIED',
-  'RESOURCE_EXHAUSTED',
-  'UNIMPLEMENTED',
-  'INVALID_ARGUMENT',
-  'FAILED_PRECONDITION',
-]);
+import {
+  answerLimitMs,
+  bundleLimitMs,
+  congestionLimitMs,
+  dialLimitMs,
+  endLimitMs,
+  xdsStreamSetup,
+} from './xds-stream.setup.ts';
 
 /**
  * One xDS stream of an Envoy, and the connection to the control plane that is made for it alone (spec/agent.md §8.1).
@@ -74,105 +17,7 @@ const refusals: ReadonlySet<StreamCode> = new Set([
  * the agent would have to remember names and versions of all resources, and to read each acknowledgement to know which of them
  * Envoy took. Envoy 1.40 brings all of that by itself, and is sent nothing again (test/e2e/reconnect.test.ts).
  */
-export const xdsStreamMachine = setup({
-  types: {
-    context: {} as XdsStreamContext,
-    input: {} as XdsStreamInput,
-    events: {} as StreamOrder | StreamReport,
-    children: {} as { downstream: 'downstream'; upstream: 'upstream' },
-  },
-  actors: {
-    /** Envoy's stream. */
-    downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
-    /** The connection to the control plane, and whatever goes through it. */
-    upstream: callbackEffect<
-      BundleAnswer | CertificateTell | HealthTell,
-      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: Shown }
-    >('upstream'),
-  },
-  delays: {
-    pause: ({ context }) => pauseAfter(context.failures, context.chance),
-    dialLimit: dialLimitMs,
-    answerLimit: answerLimitMs,
-    trial: trialMs,
-    congestionLimit: congestionLimitMs,
-    bundleLimit: bundleLimitMs,
-    endLimit: endLimitMs,
-  },
-  guards: {
-    hasFailedLately: ({ context }) => context.failures.count > 0,
-    isAwaited: ({ context, event }) => 'hash' in event && event.hash === context.bundle,
-  },
-  actions: {
-    noteFailure: assign({
-      failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
-        failedAgain(context.failures, params),
-    }),
-    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
-    drawAgain: assign({ chance: (_, params: { chance: number }) => params.chance }),
-    rememberEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
-    rememberBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
-    forgetBundle: assign({ bundle: '' }),
-    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateTell) => serialNumber }),
-    tellCertificate: sendTo(
-      'upstream',
-      (_, { serialNumber }: CertificateTell): CertificateTell => ({
-        type: 'certificate.tell',
-        serialNumber,
-      }),
-    ),
-    noteHealth: assign({ health: (_, { healthy, message }: HealthTell) => ({ healthy, message }) }),
-    tellHealth: sendTo('upstream', (_, order: HealthTell): HealthTell => order),
-    tellUnreachable: sendParent(
-      ({ context }, params: { reason: string }): StreamNews => ({
-        type: 'upstream.failed',
-        stream: context.stream,
-        reason: params.reason,
-        isRefusal: false,
-        retryAfterMs: 0,
-      }),
-    ),
-    tellLost: sendParent(
-      ({ context }, { code, reason, retryAfterMs }: Omit<UpstreamLost, 'type'>): StreamNews => ({
-        type: 'upstream.failed',
-        stream: context.stream,
-        reason: `${code}: ${reason}`,
-        isRefusal: refusals.has(code),
-        retryAfterMs,
-      }),
-    ),
-    tellServed: sendParent(({ context }): StreamNews => ({ type: 'upstream.served', stream: context.stream })),
-    tellEnded: sendParent(
-      ({ context }, params: { reason: string }): StreamNews => ({
-        type: 'stream.ended',
-        stream: context.stream,
-        reason: params.reason,
-      }),
-    ),
-    tellBundle: sendParent(
-      (_, { roots, hash, members, tainted }: Omit<BundleArrived, 'type'>): StreamNews => ({
-        type: 'trust-bundle.received',
-        roots,
-        hash,
-        members,
-        tainted,
-      }),
-    ),
-    endDownstream: sendTo('downstream', ({ context }): DownstreamEnd => ({ type: 'downstream.end', ...context.end })),
-    acknowledgeBundle: sendTo(
-      'upstream',
-      ({ context }): BundleAnswer => ({ type: 'bundle.answer', hash: context.bundle, refusal: '' }),
-    ),
-    refuseBundle: sendTo(
-      'upstream',
-      ({ context }, params: { reason: string }): BundleAnswer => ({
-        type: 'bundle.answer',
-        hash: context.bundle,
-        refusal: params.reason,
-      }),
-    ),
-  },
-}).createMachine({
+export const xdsStreamMachine = xdsStreamSetup.createMachine({
   id: 'xds-stream',
   description: 'One xDS stream of an Envoy, and its connection to the control plane.',
   meta: { timeline: xdsStreamTimeline },
@@ -207,6 +52,10 @@ export const xdsStreamMachine = setup({
     'upstream.congested': {},
     'upstream.relieved': {},
     'bundle.arrived': {},
+    'module.required': {},
+    'module.released': {},
+    'module.fetched': {},
+    'module.failed': {},
     // What is for whoever looks at a trace.
     'resources.rejected': {},
     'response.passed': {},
@@ -232,6 +81,10 @@ export const xdsStreamMachine = setup({
         }),
       },
       on: {
+        'module.required': { actions: { type: 'requestModule', params: ({ event }) => event } },
+        'module.released': { actions: { type: 'requestModule', params: ({ event }) => event } },
+        'module.fetched': { actions: { type: 'reportModule', params: ({ event }) => event } },
+        'module.failed': { actions: { type: 'reportModule', params: ({ event }) => event } },
         'certificate.tell': {
           actions: [
             { type: 'noteCertificate', params: ({ event }) => event },
@@ -268,7 +121,7 @@ export const xdsStreamMachine = setup({
               target: '#xds-stream.held back',
               actions: [
                 { type: 'noteFailure', params: { isRefusal: false, retryAfterMs: 0 } },
-                { type: 'tellUnreachable', params: { reason: `no connection in ${dialLimitMs} ms` } },
+                { type: 'tellUnreachable', params: { reason: `no connection within ${dialLimitMs} ms` } },
               ],
             },
           },
@@ -301,7 +154,7 @@ export const xdsStreamMachine = setup({
                           type: 'tellLost',
                           params: {
                             code: 'DEADLINE_EXCEEDED',
-                            reason: `no answer in ${answerLimitMs} ms`,
+                            reason: `no response within ${answerLimitMs} ms`,
                             retryAfterMs: 0,
                           },
                         },
@@ -309,7 +162,7 @@ export const xdsStreamMachine = setup({
                           type: 'rememberEnd',
                           params: {
                             code: 'UNAVAILABLE',
-                            reason: `the control plane has not answered in ${answerLimitMs} ms`,
+                            reason: `control plane did not respond within ${answerLimitMs} ms`,
                           },
                         },
                       ],
@@ -343,7 +196,7 @@ export const xdsStreamMachine = setup({
                         type: 'rememberEnd',
                         params: {
                           code: 'DEADLINE_EXCEEDED',
-                          reason: `nothing was read in ${congestionLimitMs} ms`,
+                          reason: `client read nothing for ${congestionLimitMs} ms`,
                         },
                       },
                     },
@@ -369,7 +222,7 @@ export const xdsStreamMachine = setup({
                           type: 'tellLost',
                           params: {
                             code: 'DEADLINE_EXCEEDED',
-                            reason: `it has read nothing in ${congestionLimitMs} ms`,
+                            reason: `control plane read nothing for ${congestionLimitMs} ms`,
                             retryAfterMs: 0,
                           },
                         },
@@ -377,7 +230,7 @@ export const xdsStreamMachine = setup({
                           type: 'rememberEnd',
                           params: {
                             code: 'UNAVAILABLE',
-                            reason: `the control plane has read nothing in ${congestionLimitMs} ms`,
+                            reason: `control plane read nothing for ${congestionLimitMs} ms`,
                           },
                         },
                       ],
@@ -411,7 +264,7 @@ export const xdsStreamMachine = setup({
                       actions: [
                         {
                           type: 'refuseBundle',
-                          params: { reason: `Envoy has not said in ${bundleLimitMs} ms that it trusts these roots` },
+                          params: { reason: `Envoy did not acknowledge the trust bundle within ${bundleLimitMs} ms` },
                         },
                         'forgetBundle',
                       ],
@@ -454,7 +307,7 @@ export const xdsStreamMachine = setup({
       after: {
         endLimit: {
           target: 'ended',
-          actions: { type: 'tellEnded', params: { reason: `its end was not taken in ${endLimitMs} ms` } },
+          actions: { type: 'tellEnded', params: { reason: `stream did not close within ${endLimitMs} ms` } },
         },
       },
       on: { 'stream.supersede': {} },

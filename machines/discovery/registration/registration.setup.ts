@@ -51,7 +51,7 @@ export type EntryOrder = { entry: EntryKey } & (
 export type EntryAnswer =
   | { outcome: 'written' }
   /** There is none, or it is of another replica or somebody else: it was let be. */
-  | { outcome: 'not ours' }
+  | { outcome: 'foreign' }
   /** The workload cannot have an entry: trying again leads nowhere. */
   | { outcome: 'rejected'; reason: string }
   /** Not taken, also because somebody else wrote in between; or nobody knows. */
@@ -92,7 +92,7 @@ export const registrationSetup = setup({
     mustDelete: ({ context }) => context.farewell === 'delete',
     isWrittenInVain: ({ context }, params: EntryAnswer) => params.outcome === 'written' && context.isLostMeanwhile,
     isWritten: (_, params: EntryAnswer) => params.outcome === 'written',
-    isNotOurs: (_, params: EntryAnswer) => params.outcome === 'not ours',
+    isNotOurs: (_, params: EntryAnswer) => params.outcome === 'foreign',
     /** Who has had an entry keeps its connections, whatever became of its group since. */
     isRejected: ({ context }, params: EntryAnswer) => params.outcome === 'rejected' && !context.wasRegistered,
   },

@@ -39,6 +39,11 @@ export interface AdminClient {
   serverInfo(): Promise<ServerInfo>;
 }
 
+/** The admin interface did not respond within the limit. Its process may be blocked. */
+export class AdminTimeoutError extends Error {
+  override readonly name = 'AdminTimeoutError';
+}
+
 const defaultLimitMs = 5_000;
 /** The statistics of a mesh of 100,000 clusters are smaller; a stranger at this port may never end. */
 const maxAnswerBytes = 64 * 1024 * 1024;
@@ -59,19 +64,18 @@ export function createAdminClient(host: string, port: number): AdminClient {
   const call = (method: 'GET' | 'POST', path: string, limitMs: number): Promise<AdminAnswer> =>
     new Promise((resolve, reject) => {
       const signal = AbortSignal.timeout(limitMs);
-      const failure = (error: Error): Error =>
-        new Error(
-          `the admin interface at ${address} does not answer ${path} (${
-            signal.aborted ? `no answer in ${limitMs} ms` : connectionProblem(error)
-          })`,
-          { cause: error },
-        );
+      const failure = (cause: Error): Error => {
+        const place = `Envoy admin ${method} http://${address}${path}`;
+        return signal.aborted
+          ? new AdminTimeoutError(`${place}: no response within ${limitMs} ms`, { cause })
+          : new Error(`${place}: ${connectionProblem(cause)}`, { cause });
+      };
       const outgoing = request({ host, port, method, path, agent: false, signal }, (response) => {
         const chunks: Buffer[] = [];
         let bytes = 0;
         response.on('data', (chunk: Buffer) => {
           bytes += chunk.length;
-          if (bytes > maxAnswerBytes) response.destroy(new Error(`more than ${maxAnswerBytes} bytes`));
+          if (bytes > maxAnswerBytes) response.destroy(new Error(`response exceeds ${maxAnswerBytes} bytes`));
           else chunks.push(chunk);
         });
         response.on('error', (error) => reject(failure(error)));
@@ -90,7 +94,8 @@ export function createAdminClient(host: string, port: number): AdminClient {
     get: (path, limitMs = defaultLimitMs) => call('GET', path, limitMs),
     async post(path) {
       const { status, body } = await call('POST', path, defaultLimitMs);
-      if (status !== 200) throw new Error(`the admin interface answers POST ${path} with ${status} ${body.trim()}`);
+      if (status !== 200)
+        throw new Error(`Envoy admin POST http://${address}${path}: status ${status} ${body.trim()}`.trim());
     },
     async state(limitMs = defaultLimitMs) {
       try {
@@ -110,7 +115,7 @@ export function createAdminClient(host: string, port: number): AdminClient {
     },
     async serverInfo() {
       const { status, body } = await call('GET', '/server_info', defaultLimitMs);
-      if (status !== 200) throw new Error(`the admin interface answers /server_info with ${status}`);
+      if (status !== 200) throw new Error(`Envoy admin GET http://${address}/server_info: status ${status}`);
       const info = JSON.parse(body) as { state?: string; command_line_options?: { restart_epoch?: number } };
       // Proto JSON may leave out a zero, which is what LIVE is.
       return { epoch: info.command_line_options?.restart_epoch ?? 0, state: info.state ?? 'LIVE' };
@@ -120,12 +125,12 @@ export function createAdminClient(host: string, port: number): AdminClient {
 
 const refused = 'connection refused';
 
-/** Why a connection failed, as people say it. */
+/** Why a connection failed, in a few words. */
 export function connectionProblem(error: unknown): string {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (code === 'ECONNREFUSED') return refused;
   if (code === 'ECONNRESET') return 'connection reset';
-  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'name not found';
-  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH') return 'host does not answer';
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'host name not resolved';
+  if (code === 'ETIMEDOUT' || code === 'EHOSTUNREACH') return 'host unreachable';
   return messageOf(error);
 }

@@ -41,7 +41,7 @@ export async function whyNoApplicationPort(
         wanted.has(Number(child(chain, 'filter_chain_match').destination_port ?? Number.NaN)),
       );
     });
-  return isServed ? undefined : `no inbound listener for any of the application's ports (${ports.join(', ')})`;
+  return isServed ? undefined : `no inbound listener for any application port (${ports.join(', ')})`;
 }
 
 /** Undefined where there is no answer that makes sense. */

@@ -35,6 +35,6 @@ test('a port that somebody has is not chosen, nor that of the first base id', as
   await listenAt(first);
   expect(await freeAdminPort(host, 15_000, range)).toBe(other);
   await expect(freeAdminPort(host, other, range)).rejects.toThrow(
-    `no free port for Envoy's admin interface from ${first} to ${other}: name one with --spareAdminPort`,
+    `no free port for the Envoy admin interface from ${first} to ${other}: set --spareAdminPort`,
   );
 });

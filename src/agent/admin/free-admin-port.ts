@@ -26,9 +26,7 @@ export async function freeAdminPort(
     const port = first + Math.floor(Math.random() * (end - first));
     if (port !== taken && (await isFree(host, port))) return port;
   }
-  throw new Error(
-    `no free port for Envoy's admin interface from ${first} to ${end - 1}: name one with --spareAdminPort`,
-  );
+  throw new Error(`no free port for the Envoy admin interface from ${first} to ${end - 1}: set --spareAdminPort`);
 }
 
 /** No outgoing connection takes one of these while it moves from a parent to its child. */

@@ -12,8 +12,8 @@ import type {
   ProbeLook,
   ProbePassed,
   ProbeWaiting,
-  RefusedListener,
 } from '../../../machines/agent/protocol.ts';
+import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { hostMs } from '../../runtime/host-clock.ts';
 import type { XdsActivity } from '../xds/xds-activity.ts';
@@ -176,7 +176,7 @@ class Probe {
     const refused = this.#input.listeners ? ((await askRefusedListeners(this.#admin)) ?? []) : [];
     if (refused.length === 0) return '';
     const [{ name, why }] = refused as [RefusedListener];
-    return `LIVE without ${refused.length} refused listeners, ${name}: ${why}`;
+    return `LIVE, but Envoy rejected ${refused.length} ${refused.length === 1 ? 'listener' : 'listeners'}, first ${name}: ${why}`;
   }
 }
 
@@ -190,7 +190,10 @@ async function look(admin: AdminClient, { epoch }: Pick<ProbeOrder, 'epoch'>): P
   if (!state.live) return state;
   try {
     const answering = await admin.serverInfo();
-    const detail = answering.epoch === epoch ? answering.state : `epoch ${answering.epoch} answers at ${admin.address}`;
+    const detail =
+      answering.epoch === epoch
+        ? answering.state
+        : `${admin.address} is the admin interface of epoch ${answering.epoch}`;
     return { live: detail === 'LIVE', answered: true, detail };
   } catch (error) {
     return { live: false, answered: false, detail: messageOf(error) };
@@ -203,9 +206,10 @@ async function whatItWaitsFor({ discoveryAddress, xds }: ProbeEnvironment, findi
   }
   const problem = await whyUnreachable(discoveryAddress);
   if (problem !== undefined) {
-    return `${finding.detail}: no configuration from the control plane at ${discoveryAddress} (${problem})`;
+    return `${finding.detail}: control plane ${discoveryAddress} is unreachable (${problem})`;
   }
-  if (xds.trouble !== '') return `${finding.detail}: the control plane at ${discoveryAddress} is there: ${xds.trouble}`;
-  const how = xds.responses > 0 ? 'has not sent all of the configuration' : 'has not answered on the xDS stream';
-  return `${finding.detail}: the control plane at ${discoveryAddress} is connected and ${how}`;
+  if (xds.trouble !== '')
+    return `${finding.detail}: xDS stream to control plane ${discoveryAddress} failed: ${xds.trouble}`;
+  const how = xds.responses > 0 ? 'has not sent all resources yet' : 'has sent no xDS response yet';
+  return `${finding.detail}: control plane ${discoveryAddress} is connected and ${how}`;
 }

@@ -4,7 +4,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { RefusedListener } from '../../../machines/agent/protocol.ts';
+import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { envoyBinary, freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { type AdminAnswer, createAdminClient } from './admin-client.ts';

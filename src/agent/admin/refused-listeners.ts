@@ -2,7 +2,7 @@
  * Listeners that an Envoy was sent and does not have, because it refused them. `/ready` says LIVE all the same: Envoy counts
  * its first configuration as received, refused or not (measured with 1.40: `error_state` without `active_state`).
  */
-import type { RefusedListener } from '../../../machines/agent/protocol.ts';
+import type { RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import type { AdminClient } from './admin-client.ts';
 
 /** What is asked for: a few bytes a listener, without the configurations themselves. */

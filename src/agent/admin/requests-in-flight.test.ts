@@ -100,7 +100,7 @@ test('an answer other than 200 is an error', async () => {
   server.listen(0, '127.0.0.1');
   onTestFinished(() => void server.close());
   await once(server, 'listening');
-  await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('with 500');
+  await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('status 500');
 });
 
 test('an admin interface that does not answer is given 2 s', async () => {
@@ -111,7 +111,7 @@ test('an admin interface that does not answer is given 2 s', async () => {
     server.close();
   });
   await once(server, 'listening');
-  await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('no answer in 2000 ms');
+  await expect(count((server.address() as AddressInfo).port)).rejects.toThrow('no response within 2000 ms');
 });
 
 /** A service that answers when the test says so, and that takes upgrades. */

@@ -21,7 +21,7 @@ const answerLimitMs = 2_000;
 export function countRequests({ adminAt, ownPorts }: CountEnvironment) {
   return fromPromise<number, { adminPort: number }>(async ({ input }) => {
     const { status, body } = await adminAt(input.adminPort).get(statsPath, answerLimitMs);
-    if (status !== 200) throw new Error(`the admin interface answers ${statsPath} with ${status}`);
+    if (status !== 200) throw new Error(`Envoy admin GET ${statsPath}: status ${status}`);
     return requestsInFlight(body, ownPorts);
   });
 }

@@ -12,7 +12,7 @@ const connectLimitMs = 2_000;
  */
 export function whyUnreachable(address: string, limitMs = connectLimitMs): Promise<string | undefined> {
   const target = parseHostAndPort(address);
-  if (target === undefined) return Promise.resolve('not an address');
+  if (target === undefined) return Promise.resolve('not host:port');
   return new Promise((resolve) => {
     const socket = connect({ ...target, timeout: limitMs });
     const settle = (problem: string | undefined): void => {
@@ -20,7 +20,7 @@ export function whyUnreachable(address: string, limitMs = connectLimitMs): Promi
       resolve(problem);
     };
     socket.once('connect', () => settle(undefined));
-    socket.once('timeout', () => settle('no answer'));
+    socket.once('timeout', () => settle(`no connection within ${limitMs} ms`));
     socket.once('error', (error) => settle(connectionProblem(error)));
   });
 }

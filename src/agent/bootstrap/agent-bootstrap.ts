@@ -14,7 +14,7 @@ import type { ProxyOptions } from '../options/options.ts';
 import { envoyHeader } from '../xds/xds-server.ts';
 import { xdsSocketPath } from '../xds/xds-streams.ts';
 import { buildBootstrap } from './bootstrap.ts';
-import { buildNode } from './node-metadata.ts';
+import { buildNode, type NodeFacts } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
 
 export interface BootstrapOrder {
@@ -36,27 +36,18 @@ export function agentBootstrap(
   options: ProxyOptions,
   { adminPort, run, hasCredentialServer }: BootstrapOrder,
 ): MadeBootstrap {
-  const { addresses, podAnnotations, outlierLogPath, ...rest } = options;
+  const { addresses, podAnnotations } = options;
   const { settings } = options.identity;
   const facts = {
-    ...rest,
-    addresses,
+    ...nodeFacts(options, { hasCredentialServer, hasSecrets: provesIdentity(settings) }),
     config: { ...options.config, proxyAdminPort: adminPort },
-    podAnnotations,
     annotations: podAnnotations,
     local: localAddresses(addresses),
     hostIp: options.env.HOST_IP ?? '',
     xdsSocket: xdsSocketPath(options.config.configPath),
     // A parent and its child of a hot restart have one node, and a stream each.
     xdsHeaders: { [envoyHeader]: `${run.epoch}@${run.baseId}` },
-    hasCredentialServer,
     secretSocket: settings.socket,
-    hasSecrets: provesIdentity(settings),
-    agentVersion: packageVersion(),
-    ...(outlierLogPath !== undefined && { outlierLogPath }),
-    ...(options.config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && {
-      controlPlaneName: controlPlaneName(options.config.discoveryAddress, options.env),
-    }),
   };
   const errors = new OptionErrors();
   const { node, warnings } = buildNode(facts);
@@ -66,4 +57,20 @@ export function agentBootstrap(
     template === undefined ? builtIn : templateBootstrap(template, { ...facts, node }, builtIn, { errors, warnings });
   errors.throwIfAny();
   return { bootstrap, warnings };
+}
+
+/** What the node of a client of this agent consists of: of an Envoy, or of a gRPC program without one. */
+export function nodeFacts(
+  { outlierLogPath, ...options }: ProxyOptions,
+  found: Pick<NodeFacts, 'hasCredentialServer' | 'hasSecrets'>,
+) {
+  return {
+    ...options,
+    ...found,
+    agentVersion: packageVersion(),
+    ...(outlierLogPath !== undefined && { outlierLogPath }),
+    ...(options.config.controlPlaneAuthPolicy === 'MUTUAL_TLS' && {
+      controlPlaneName: controlPlaneName(options.config.discoveryAddress, options.env),
+    }),
+  };
 }

@@ -8,7 +8,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, setup } from 'xstate';
 import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
 import type { PatchesAnswered, PatchesAsked } from '../../../machines/agent/protocol.ts';
-import { bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
+import { bootstrapType } from '../../../machines/discovery/xds/ads-types.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
 import {
@@ -17,9 +17,9 @@ import {
   DiscoveryResponseSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
+import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { ToldFiles } from '../envoy/record/told-files.ts';
-import { frameOf } from '../grpc/grpc-frames.ts';
 import { askForPatches, BootstrapPatches } from './bootstrap-patches.ts';
 
 const own = {
@@ -131,7 +131,7 @@ test('where nothing is patched the bootstrap stays the very same', async () => {
   expect(merged).toBe(own);
 });
 
-test('where the answer has no bootstrap, none is patched', async () => {
+test('where response contains no bootstrap, none is patched', async () => {
   const { output, merged, lines } = await asked((stream) => {
     stream.respond({ ':status': 200, 'content-type': 'application/grpc' });
     stream.write(
@@ -140,7 +140,7 @@ test('where the answer has no bootstrap, none is patched', async () => {
   });
   expect(output).toEqual({ is: 'unpatched' });
   expect(merged).toBe(own);
-  expect(linesOf(lines, 'patches.unsupported', { reason: 'the answer has no bootstrap' })).toHaveLength(1);
+  expect(linesOf(lines, 'patches.unsupported', { reason: 'response contains no bootstrap' })).toHaveLength(1);
 });
 
 test('a whole bootstrap, which other control planes make, is no patch', async () => {
@@ -149,7 +149,9 @@ test('a whole bootstrap, which other control planes make, is no patch', async ()
   );
   expect(output).toEqual({ is: 'unpatched' });
   expect(merged).toBe(own);
-  expect(linesOf(lines, 'patches.unsupported', { reason: 'the answer is a whole bootstrap' })).toHaveLength(1);
+  expect(
+    linesOf(lines, 'patches.unsupported', { reason: 'response is a complete bootstrap, not patches' }),
+  ).toHaveLength(1);
 });
 
 test('a control plane that takes the question and says nothing is not listened to any more once the chart says so', async () => {
@@ -170,7 +172,7 @@ test('a control plane that takes the question and says nothing is not listened t
   expect(chart.getSnapshot()).toMatchObject({ status: 'done', output: { unusable: '' } });
   while (sessions.size > 0) await new Promise(setImmediate);
   expect(lines).toHaveLength(1);
-  expect(linesOf(lines, 'patches.unsupported', { reason: 'no answer in 10000 ms' })).toHaveLength(1);
+  expect(linesOf(lines, 'patches.unsupported', { reason: 'no response within 10000 ms' })).toHaveLength(1);
   expect(patches.mergedInto(own)).toBe(own);
 });
 

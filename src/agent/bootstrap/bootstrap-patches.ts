@@ -8,14 +8,14 @@ import type {
   PatchesWithdraw,
 } from '../../../machines/agent/protocol.ts';
 import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
-import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
+import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/xds/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
+import { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { FrameReader, frameHeadBytes, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { ToldFiles } from '../envoy/record/told-files.ts';
-import { GrpcError } from '../grpc/call-status.ts';
-import { defaultGrpcLimits, GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
-import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { methods, readInternal } from '../xds/discovery-wire.ts';
 import type { UpstreamEnvironment } from '../xds/upstream.ts';
 
@@ -98,7 +98,7 @@ export function askForPatches(environment: PatchesEnvironment) {
     }
     receive(({ waitedMs }) => {
       void environment.patches.keep(none);
-      environment.log.warn('patches.unsupported', { reason: `no answer in ${waitedMs} ms` });
+      environment.log.warn('patches.unsupported', { reason: `no response within ${waitedMs} ms` });
     });
     void answerTo(input.shows, {
       ...environment,
@@ -142,7 +142,7 @@ async function take(
   { patches, bootstrap, log, signal }: Question,
 ): Promise<PatchesAnswer> {
   if (answer === undefined) {
-    log.warn('patches.unsupported', { reason: 'the answer has no bootstrap' });
+    log.warn('patches.unsupported', { reason: 'response contains no bootstrap' });
     await patches.keep(none);
     return { is: 'unpatched' };
   }
@@ -151,7 +151,7 @@ async function take(
   signal.throwIfAborted();
   const said = new PatchesOfBootstrap(answer);
   if (said.isWhole) {
-    log.warn('patches.unsupported', { reason: 'the answer is a whole bootstrap' });
+    log.warn('patches.unsupported', { reason: 'response is a complete bootstrap, not patches' });
     await patches.keep(none);
     return { is: 'unpatched' };
   }
@@ -174,7 +174,8 @@ async function ask(
   shows: Shown,
 ): Promise<Uint8Array | undefined> {
   const { node } = bootstrap() as { readonly node?: object };
-  if (node === undefined) throw new ChartpilotError('CONFIG_INVALID', 'the bootstrap has no node to ask for');
+  if (node === undefined)
+    throw new ChartpilotError('CONFIG_INVALID', 'bootstrap has no node, which the request for patches requires');
   const { nodeBytes } = await import('./merge-patches.ts');
   const question = new BinaryWriter()
     .uint32(2 * 8 + 2)
@@ -185,7 +186,8 @@ async function ask(
     .string(bootstrapType)
     .finish();
   const address = parseHostAndPort(discoveryAddress);
-  if (address === undefined) throw new GrpcError('UNAVAILABLE', `${discoveryAddress} is not host:port`);
+  if (address === undefined)
+    throw new GrpcError('UNAVAILABLE', `control plane address must be host:port, got "${discoveryAddress}"`);
   const { tls, headers: own } = await credentials(shows, signal);
   const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, defaultGrpcLimits, signal);
   try {
@@ -193,7 +195,9 @@ async function ask(
     return await new Promise((resolve, reject) => {
       const stream = connection.start(methods.sotw, { ...headers, ...own });
       const reader = new FrameReader({ wholeBytes: mostBytes, maxBytes: mostBytes });
-      signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'no longer wanted')), { once: true });
+      signal.addEventListener('abort', () => reject(new GrpcError('CANCELLED', 'canceled by the agent')), {
+        once: true,
+      });
       stream.on('data', (chunk: Buffer) => {
         try {
           reader.push(chunk, ({ bytes }) => resolve(readInternal(bytes.subarray(frameHeadBytes), 'sotw').value));
@@ -202,7 +206,7 @@ async function ask(
         }
       });
       whenEnded(stream, connection, (status) => {
-        reject(status ?? new GrpcError('UNAVAILABLE', 'the control plane ended the stream'));
+        reject(status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream'));
       });
       stream.write(frameOf(question));
       asked();

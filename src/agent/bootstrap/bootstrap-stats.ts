@@ -5,6 +5,7 @@ import { decimal, dictionary, nonEmptyList, refine } from '../../model/fields/de
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { re2Violation } from '../../model/fields/re2.ts';
 import * as violation from '../../model/fields/violation.ts';
+import { mustBe } from '../../model/fields/violation.ts';
 import { describeFieldErrors, type ProxyConfig, type StatsMatcher } from '../../model/mesh/proxy-config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
@@ -112,7 +113,9 @@ function tag([name, regex]: readonly [string, string]): Record<string, string> {
   return { tag_name: name, regex };
 }
 
-/** The name goes into an expression as it is. */
+const tagNameForm = 'a tag name of letters, digits and _ . : / -';
+
+/** The name is inserted into a regular expression unescaped. */
 function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): string[] {
   const said: [source: string, name: string][] = [
     ...config.extraStatTags.map((name): [string, string] => ['extraStatTags', name]),
@@ -120,7 +123,7 @@ function extraTags({ config, annotations }: StatsFacts, errors: OptionErrors): s
   ];
   const names = said.filter(([source, name]) => {
     const fits = /^[\w.:/-]+$/.test(name) && name.length <= longestPattern;
-    if (!fits) errors.config(`${source}: ${shown(name)} is no name of a tag: letters, digits and _ . : / - are`);
+    if (!fits) errors.config(source, mustBe(tagNameForm, name));
     return fits;
   });
   return [...new Set(names.map(([, name]) => name))];
@@ -158,7 +161,7 @@ function chosen(
     .flatMap((pattern) => expand(pattern, addresses))
     .filter((pattern) => {
       const found = field === 'inclusionRegexps' ? re2Violation(pattern) : violationOf(pattern);
-      if (found !== undefined) errors.config(`${source}: ${shown(pattern)} ${found.message}`, found);
+      if (found !== undefined) errors.config(source, found);
       return found === undefined;
     });
 }

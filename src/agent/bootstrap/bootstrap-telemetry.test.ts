@@ -1,4 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import { errorWith } from '../../../test/fixtures/error-details.ts';
+import type { ErrorFields } from '../../runtime/errors.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type TelemetryFacts, telemetryServices } from './bootstrap-telemetry.ts';
 
@@ -68,31 +70,37 @@ describe('services that Envoy reports to', () => {
         envoyMetricsService: { address: 'a:1', tlsSettings: { mode: 'SIMPLE', caCertificates: '/ca', sni } },
       });
     expect(withName('x'.repeat(255))).not.toThrow();
-    expect(withName('é'.repeat(128))).toThrow('envoyMetricsService.tlsSettings.sni must have at most 255 bytes');
+    expect(withName('é'.repeat(128))).toThrow(
+      errorWith({
+        code: 'FIELD_TOO_LARGE',
+        path: 'envoyMetricsService.tlsSettings.sni',
+        expected: 'at most 255 bytes',
+      }),
+    );
   });
 
-  it.each<[string, TelemetryFacts['config'], RegExp]>([
+  it.each<[string, TelemetryFacts['config'], ErrorFields]>([
     [
       'no address',
       { envoyAccessLogService: { address: 'logs' } },
-      /envoyAccessLogService\.address "logs" is not host:port/,
+      { path: 'envoyAccessLogService.address', expected: 'host:port', got: '"logs"' },
     ],
     [
       'no host',
       { tracing: { zipkin: { address: '$(HOST_IP):9411' } } },
-      /tracing\.zipkin\.address .*HOST_IP is not set/,
+      { code: 'FIELD_REFERENCE_UNKNOWN', path: 'tracing.zipkin.address', got: '"$(HOST_IP):9411"' },
     ],
     [
       'certificates that nobody has',
       { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'ISTIO_MUTUAL' } } },
-      /envoyMetricsService\.tlsSettings\.mode ISTIO_MUTUAL/,
+      { code: 'FIELD_NOT_ALLOWED', path: 'envoyMetricsService.tlsSettings.mode', got: '"ISTIO_MUTUAL"' },
     ],
     [
       'nobody to trust',
       { envoyMetricsService: { address: 'm:1', tlsSettings: { mode: 'SIMPLE' } } },
-      /mode SIMPLE needs caCertificates/,
+      { code: 'FIELD_REQUIRED', path: 'envoyMetricsService.tlsSettings.caCertificates' },
     ],
-  ])('are refused with the option that names them: %s', (_what, config, message) => {
-    expect(() => services(config)).toThrow(message);
+  ])('are refused with the option that names them: %s', (_what, config, fields) => {
+    expect(() => services(config)).toThrow(errorWith(fields));
   });
 });

@@ -4,6 +4,14 @@
  */
 import { isIP } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
+import {
+  missing as missingField,
+  mustBe,
+  mustBeHidden,
+  notAllowed,
+  tooLarge,
+  unknownReference,
+} from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
@@ -151,7 +159,7 @@ function tracerOf({ config, serviceName, errors }: TelemetryFacts) {
     const token = said.accessToken;
     // The token is sent as a header.
     if (typeof token === 'string' && !/^[\x20-\x7e]*$/.test(token)) {
-      errors.config(`${option}.accessToken must be characters of a header`);
+      errors.config(`${option}.accessToken`, mustBeHidden('printable ASCII characters, it is sent as a header'));
     }
     return { ...tracer, service, settings: tracer.settings(serviceName, said) };
   }
@@ -192,11 +200,14 @@ function hostAndPort(
   { hostIp, errors }: TelemetryFacts,
 ): { host: string; port: number } | undefined {
   if (address !== withHostIp(address, '') && hostIp === '') {
-    errors.config(`${option}.address ${address}: the variable HOST_IP is not set`);
+    errors.config(
+      `${option}.address`,
+      unknownReference('refers to the environment variable HOST_IP, which is not set', address),
+    );
     return undefined;
   }
   const parsed = parseHostAndPort(withHostIp(address, hostIp));
-  if (parsed === undefined) errors.config(`${option}.address ${JSON.stringify(address)} is not host:port`);
+  if (parsed === undefined) errors.config(`${option}.address`, mustBe('host:port', address));
   return parsed;
 }
 
@@ -227,16 +238,16 @@ function transportSocket(service: SecureService, needs: ClusterNeeds, facts: Tel
   const { option, tls } = service;
   const files = tlsFiles(tls, facts.node.metadata);
   const missing = missingFiles(tls.mode, files);
-  for (const field of missing) facts.errors.config(`${option}.tlsSettings: mode ${tls.mode} needs ${field}`);
+  for (const field of missing)
+    facts.errors.config(`${option}.tlsSettings.${field}`, missingField(`with mode ${tls.mode}`));
   if (tls.mode === 'ISTIO_MUTUAL' && !facts.hasSecrets) {
-    facts.errors.config(
-      `${option}.tlsSettings.mode ISTIO_MUTUAL: this workload has no certificate of its own; DISABLE, SIMPLE or MUTUAL with files can do`,
-    );
+    const message = 'requires a workload certificate, which this agent does not obtain: use DISABLE, SIMPLE or MUTUAL';
+    facts.errors.config(`${option}.tlsSettings.mode`, notAllowed(message, tls.mode));
   }
   if (tls.mode === undefined) return undefined;
   const sni = text(tls.sni) ?? (tls.mode === 'ISTIO_MUTUAL' ? (needs.tlsName ?? needs.cluster) : undefined);
   if (Buffer.byteLength(sni ?? '') > mostSniBytes)
-    facts.errors.config(`${option}.tlsSettings.sni must have at most ${mostSniBytes} bytes`);
+    facts.errors.config(`${option}.tlsSettings.sni`, tooLarge(mostSniBytes, Buffer.byteLength(sni ?? ''), 'bytes'));
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {

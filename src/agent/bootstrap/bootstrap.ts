@@ -1,5 +1,6 @@
 /** Envoy's bootstrap, from what the agent knows (spec/agent.md §5.2), as v3 API JSON. Pure. */
 
+import { notAllowed } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
@@ -282,10 +283,11 @@ function checkSecureListeners(
     ['ENVOY_SECURE_METRICS_PORT', envoySecureMetricsPort],
     ['ENVOY_SECURE_MERGED_METRICS_PORT', envoySecureMergedMetricsPort],
   ] as const) {
-    if (port !== 0 && !hasSecrets) errors.flag(`${name}: this workload has no certificate of its own`);
+    if (port !== 0 && !hasSecrets)
+      errors.flag(name, notAllowed('requires a workload certificate, which this agent does not obtain'));
   }
   if (envoySecureMergedMetricsPort !== 0 && config.statusPort === 0) {
-    errors.flag('ENVOY_SECURE_MERGED_METRICS_PORT: the agent has no status port to ask for them');
+    errors.flag('ENVOY_SECURE_MERGED_METRICS_PORT', notAllowed('requires the status port of the agent (--statusPort)'));
   }
 }
 

@@ -33,7 +33,7 @@ test.each([
 
 test('a missing root is an error that says what to do', () => {
   expect(() => controlPlaneTls(mutual, {}, () => false)).toThrow(
-    /MUTUAL_TLS, but .*root-cert\.pem, the root certificate for the control plane, is missing/,
+    /root certificate of the control plane .*root-cert\.pem does not exist/,
   );
 });
 

@@ -28,9 +28,10 @@ export function controlPlaneTls(
   if (!exists(rootFile)) {
     throw new ChartpilotError(
       'CONFIG_INVALID',
-      `controlPlaneAuthPolicy is MUTUAL_TLS, but ${rootFile}, the root certificate for the control plane, is missing`,
+      `root certificate of the control plane ${rootFile} does not exist; controlPlaneAuthPolicy MUTUAL_TLS requires it`,
       {
-        hint: 'Mount that file, name another one in XDS_ROOT_CA, or set --controlPlaneAuthPolicy NONE for plaintext.',
+        hint: 'Mount the file, set XDS_ROOT_CA to another one, or use plaintext with --controlPlaneAuthPolicy NONE.',
+        fields: { path: rootFile },
       },
     );
   }

@@ -13,7 +13,7 @@ const bootstrapMessage = 'envoy.config.bootstrap.v3.Bootstrap';
 /** @throws ChartpilotError CONFIG_INVALID where it is no node */
 export function nodeBytes(node: object): Uint8Array {
   const decoded = decodeForgiving('envoy.config.core.v3.Node', node as JsonValue, { keepsTypes: false });
-  if (E.isLeft(decoded)) throw new ChartpilotError('CONFIG_INVALID', `the bootstrap's node: ${decoded.left}`);
+  if (E.isLeft(decoded)) throw new ChartpilotError('CONFIG_INVALID', `node of the bootstrap: ${decoded.left}`);
   return toBinary(decoded.right.schema, decoded.right.message);
 }
 
@@ -44,12 +44,15 @@ export class PatchesOfBootstrap {
     // What is not known here would be lost.
     const unknown = E.isLeft(decoded) ? [decoded.left] : decoded.right.unknown;
     if (E.isLeft(decoded) || unknown.length > 0)
-      throw new ChartpilotError('CONFIG_INVALID', `nothing can be merged into the bootstrap: ${unknown.join('; ')}`);
+      throw new ChartpilotError('CONFIG_INVALID', `bootstrap cannot be patched: ${unknown.join('; ')}`);
     const { schema, message } = decoded.right;
     try {
       return toJson(schema, merged(schema, message, this.#patches, 'append'), json) as object;
     } catch (error) {
-      throw new ChartpilotError('CONFIG_INVALID', `the control plane's patches of the bootstrap: ${messageOf(error)}`);
+      throw new ChartpilotError(
+        'CONFIG_INVALID',
+        `bootstrap patches of the control plane do not apply: ${messageOf(error)}`,
+      );
     }
   }
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
 import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseDownwardFile } from '../options/downward-file.ts';
 import { buildNode, type NodeFacts } from './node-metadata.ts';
@@ -121,6 +122,8 @@ describe('downward API files', () => {
   });
 
   test('a value without quotes is an error that names file and line', () => {
-    expect(() => parseDownwardFile('a="b"\napp=web', 'labels')).toThrow(/labels, line 2/);
+    expect(() => parseDownwardFile('a="b"\napp=web', 'labels')).toThrow(
+      codedError('FILE_UNREADABLE', { path: 'labels', line: 2 }),
+    );
   });
 });

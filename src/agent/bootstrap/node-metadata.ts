@@ -67,6 +67,8 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
     // certificates would wait for ever.
     WORKLOAD_CERTIFICATES: String(facts.hasSecrets),
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
+    // The agent fetches Wasm modules; a control plane sends their URLs only to a proxy that has such an agent.
+    WASM_FETCH: 'true',
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
     ...optionMetadata(facts),
@@ -163,7 +165,7 @@ function parseObject(text: string, ofTexts: boolean): Record<string, unknown> | 
     const [unwritable] = unwritableParts(value, '');
     if (unwritable !== undefined) return describeFieldErrors([unwritable]);
     const other = ofTexts && Object.entries(value).find(([, element]) => typeof element !== 'string');
-    return other ? `${JSON.stringify(other[0])} is no text` : value;
+    return other ? `${JSON.stringify(other[0])} must be a string` : value;
   } catch (error) {
     return messageOf(error);
   }

@@ -14,6 +14,7 @@ import type { BootstrapPatches } from './bootstrap-patches.ts';
 import { controlPlaneTls } from './control-plane-tls.ts';
 import { firstRun } from './first-verdict.ts';
 import type { PrepareEnvironment } from './prepare-epoch.ts';
+import { userFilesOf } from './user-files.ts';
 
 export function preparationOf(
   { options, log }: AgentProgram,
@@ -34,6 +35,7 @@ export function preparationOf(
     binaries,
     source,
     flags: envoyFlags(options),
+    userFiles: userFilesOf(options),
     configPath: config.configPath,
     // A bootstrap of the user's own may have no control plane at all.
     discoveryAddress: 'bootstrap' in source ? config.discoveryAddress : undefined,

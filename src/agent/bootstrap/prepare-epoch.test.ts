@@ -1,7 +1,8 @@
-import { existsSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { basename, dirname, join } from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createActor, toPromise } from 'xstate';
 import type { Prepared } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
@@ -15,7 +16,7 @@ import {
 } from '../../../test/fixtures/real-envoy.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
-import { digestDirectories } from '../certificates/certificate-files.ts';
+import { digestDirectories } from '../files/certificate-files.ts';
 import { type PrepareEnvironment, prepareEpoch } from './prepare-epoch.ts';
 
 function folder(): string {
@@ -106,7 +107,7 @@ test('a bootstrap that Envoy refuses is refused with the file and the reason, an
   const source = { bootstrap: () => ({ admin: { bogus: 1 } }) };
   const file = join(configPath, 'envoy-rev3.json');
   await expect(prepare({ configPath, source }, { epoch: 3, validate: true })).rejects.toThrow(
-    new RegExp(`invalid Envoy bootstrap: Envoy refuses ${file}: .*bogus`),
+    new RegExp(`invalid Envoy bootstrap: Envoy rejects ${file}: .*bogus`),
   );
   expect(existsSync(file)).toBe(true);
 });
@@ -120,15 +121,18 @@ test('a file of the user’s own is used as it is', async () => {
 test('a directory that cannot be written is told with its name', async () => {
   const configPath = join(writeAdminOnlyBootstrap(folder(), 0), 'below-a-file');
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
-    unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory; name another folder with --configPath`,
+    unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOTDIR: not a directory [FILE_UNWRITABLE] → Set --configPath to a writable directory.`,
   });
 });
 
 test('a full disk is told as such, and half a bootstrap is not left on it', async () => {
   const configPath = folder();
-  symlinkSync('/dev/full', join(configPath, 'envoy-rev0.json.new'));
+  await using handle = await open('/dev/null');
+  const full = Object.assign(new Error('ENOSPC: no space left on device, write'), { code: 'ENOSPC', errno: -28 });
+  const write = vi.spyOn(Object.getPrototypeOf(handle) as FileHandle, 'writeFile').mockRejectedValueOnce(full);
+  onTestFinished(() => write.mockRestore());
   expect(await prepare({ configPath }, { epoch: 0, validate: false })).toEqual({
-    unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device; name another folder with --configPath`,
+    unwritable: `cannot write to folder: ${configPath}/envoy-rev0.json: ENOSPC: no space left on device [FILE_UNWRITABLE] → Set --configPath to a writable directory.`,
   });
   expect(readdirSync(configPath)).toEqual([]);
 });
@@ -144,12 +148,13 @@ test('a directory that has vanished is made again', async () => {
 test('where Envoy cannot be asked, its bootstrap is not called refused', async () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(await prepare({ scratch }, { epoch: 0, validate: true })).toEqual({
-    unwritable: 'cannot write to folder: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+    unwritable:
+      'cannot write to folder: /dev/null/below: ENOTDIR: not a directory [FILE_UNWRITABLE] → Set --runDir to a writable directory.',
   });
   const binary = join(folder(), 'envoy');
   writeFileSync(binary, '#!/bin/sh\nkill -9 $$\n', { mode: 0o700 });
   await expect(prepare({ binaries: { pathOf: () => binary } }, { epoch: 0, validate: true })).rejects.toThrow(
-    /Envoy could not check .*envoy-rev0.json: .*SIGKILL/,
+    /Envoy could not validate .*envoy-rev0.json: .*SIGKILL/,
   );
 });
 
@@ -158,7 +163,7 @@ test('the control plane is asked where the order says so, whatever the epoch; si
   const unasked = await prepare({ discoveryAddress }, { epoch: 1, validate: false, controlPlaneLimitMs: null });
   expect(unasked).toHaveProperty('configFile');
   expect(await prepare({ discoveryAddress }, { epoch: 0, validate: false, controlPlaneLimitMs: 2_000 })).toEqual({
-    unreachable: `control plane unreachable: ${discoveryAddress} (connection refused): Envoy is not restarted`,
+    unreachable: `control plane unreachable: ${discoveryAddress} (connection refused); Envoy is not restarted [CONTROL_PLANE_UNREACHABLE]`,
   });
 });
 
@@ -180,12 +185,12 @@ test('a child is not started with other certificates than those that were found 
   writeFileSync(file, 'garbage');
   expect(await prepare({ certificates: [directory] }, child)).toEqual({
     outdated: expect.stringContaining(
-      `the certificate files changed after they were checked: ${directory}: ca.crt: holds neither`,
+      `the certificate files changed after they were checked: ${directory}: ca.crt: no PEM certificate`,
     ),
   });
   writeFileSync(file, createAuthority().certificate);
   expect(await prepare({ certificates: [directory] }, child)).toEqual({
-    outdated: expect.stringContaining('they have not been looked at yet, or Envoy refused them'),
+    outdated: expect.stringContaining('not validated yet, or rejected by Envoy'),
   });
   // Nobody serves: whatever is there is better than nothing.
   await expect(prepare({ certificates: [directory] }, { epoch: 0, validate: false })).resolves.toBeDefined();

@@ -1,20 +1,22 @@
 /** What happens before an epoch has a process: its bootstrap is written and, when asked for, checked by Envoy. */
 
-import { rename, rm, writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { fromPromise } from 'xstate';
 import type { Prepared, PrepareOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
+import { ChartpilotError, explainInOneLine } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { replaceFile } from '../../runtime/files/replace-file.ts';
 import { freeAdminPort } from '../admin/free-admin-port.ts';
 import { whyUnreachable } from '../admin/why-unreachable.ts';
-import { digestDirectories } from '../certificates/certificate-files.ts';
 import { type EnvoyFlags, validationArguments } from '../envoy/envoy-args.ts';
 import type { BinaryPaths } from '../envoy/envoy-binaries.ts';
 import { type Verdict, validateWithEnvoy } from '../envoy/envoy-validation.ts';
 import { type ScratchParent, unwritable } from '../envoy/scratch-folder.ts';
 import type { EnvoyRun } from '../envoy/serving-envoy.ts';
+import { digestDirectories } from '../files/certificate-files.ts';
+import type { UserFiles } from './user-files.ts';
 
 export interface PrepareEnvironment {
   readonly binaries: BinaryPaths;
@@ -30,6 +32,8 @@ export interface PrepareEnvironment {
   readonly source:
     | { readonly bootstrap: (adminPort: number, run: EnvoyRun) => object }
     | { readonly customConfigFile: string };
+  /** Files of the user that the bootstrap or the command line contains. */
+  readonly userFiles?: UserFiles;
   /** Asked where an order says so; undefined when the bootstrap is the user's own. */
   readonly discoveryAddress: string | undefined;
   /** The watched directories. */
@@ -58,7 +62,8 @@ export function prepareEpoch(environment: PrepareEnvironment, earlier?: EarlierV
       const unreachable = await whyNotStarted(environment, input);
       return unreachable === undefined ? written : { unreachable };
     } catch (error) {
-      if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE') return { unwritable: error.message };
+      if (error instanceof ChartpilotError && error.code === 'FILE_UNWRITABLE')
+        return { unwritable: explainInOneLine(error) };
       throw error;
     }
   });
@@ -77,8 +82,8 @@ async function whyOutdated(
   if (certificates === null || certificates === '' || directories.length === 0) return undefined;
   const { digest, problems } = await turns.ask(() => digestDirectories(directories, signal), signal);
   if (digest === certificates) return undefined;
-  const what = problems.length === 0 ? 'they have not been looked at yet, or Envoy refused them' : problems.join('; ');
-  return new ChartpilotError('CERTIFICATES_CHANGED', `${what}: Envoy is not restarted`).message;
+  const what = problems.length === 0 ? 'not validated yet, or rejected by Envoy' : problems.join('; ');
+  return explainInOneLine(new ChartpilotError('CERTIFICATES_CHANGED', `${what}; Envoy is not restarted`));
 }
 
 /** Whole or not at all: another Envoy may read the file of the same name at this moment. */
@@ -93,11 +98,8 @@ async function writeBootstrap(
   const made = source.bootstrap(adminPort, run) as { readonly node?: { readonly id?: string } };
   try {
     makeFolder(resolve(configPath), 0o700);
-    await writeFile(`${file}.new`, bootstrapText(made), { mode: 0o600 });
-    await rename(`${file}.new`, file);
+    await replaceFile(file, bootstrapText(made));
   } catch (error) {
-    // Half a file takes what little space there is.
-    await rm(`${file}.new`, { force: true }).catch(() => {});
     throw unwritable(file, error, '--configPath');
   }
   const node = made.node?.id;
@@ -145,8 +147,10 @@ async function validateBootstrap(
 ): Promise<void> {
   const verdict = await validate(environment, environment.binaries.pathOf(binary), configFile, signal);
   if (verdict.is === 'taken') return;
-  const what = verdict.is === 'refused' ? 'Envoy refuses' : 'Envoy could not check';
-  throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${configFile}: ${verdict.why}`);
+  const what = verdict.is === 'refused' ? 'Envoy rejects' : 'Envoy could not validate';
+  const override = environment.userFiles?.override;
+  const file = override === undefined ? configFile : `${configFile} with ${override.setting} ${override.path}`;
+  throw new ChartpilotError('BOOTSTRAP_INVALID', `${what} ${file}: ${verdict.why}`);
 }
 
 async function whyNotStarted(
@@ -156,8 +160,8 @@ async function whyNotStarted(
   if (controlPlaneLimitMs === null || discoveryAddress === undefined) return undefined;
   const problem = await whyUnreachable(discoveryAddress, controlPlaneLimitMs);
   if (problem === undefined) return undefined;
-  const detail = `${discoveryAddress} (${problem}): Envoy is not restarted`;
-  return new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail).message;
+  const detail = `${discoveryAddress} (${problem}); Envoy is not restarted`;
+  return explainInOneLine(new ChartpilotError('CONTROL_PLANE_UNREACHABLE', detail));
 }
 
 /** What is in the file. */

@@ -29,11 +29,19 @@ export class DnsCounts {
       return `${name}_bucket{le="${buckets[i] ?? '+Inf'}"} ${below}`;
     });
     return [
-      ...counter('istio_agent_dns_requests_total', 'DNS questions of the workload.', this.requests),
-      ...counter('istio_agent_dns_upstream_requests_total', 'Questions that other name servers were asked.', requests),
-      ...counter('istio_agent_dns_upstream_failures_total', 'Questions that no name server answered.', failures),
-      ...counter('istio_agent_dns_upstream_refused_total', 'Questions not passed on: too many waited.', refused),
-      `# HELP ${name} Time until another name server answered.`,
+      ...counter('istio_agent_dns_requests_total', 'DNS queries of the workload.', this.requests),
+      ...counter(
+        'istio_agent_dns_upstream_requests_total',
+        'DNS queries forwarded to upstream name servers.',
+        requests,
+      ),
+      ...counter('istio_agent_dns_upstream_failures_total', 'Forwarded DNS queries without a response.', failures),
+      ...counter(
+        'istio_agent_dns_upstream_refused_total',
+        'DNS queries not forwarded because too many were pending.',
+        refused,
+      ),
+      `# HELP ${name} Duration of forwarded DNS queries in seconds.`,
       `# TYPE ${name} histogram`,
       ...within,
       `${name}_sum ${this.#seconds}`,

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { detailsOf } from '../../../test/fixtures/error-details.ts';
+import type { ErrorFields } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { type DnsOptions, type DnsSources, dnsOptions } from './dns-options.ts';
@@ -8,8 +10,8 @@ const v4 = 'search ns1.svc.cluster.local svc.cluster.local\nnameserver 10.96.0.1
 interface Told {
   readonly options: DnsOptions | undefined;
   readonly warnings: readonly LogWarning[];
-  /** Undefined without one. */
-  readonly mistake: string | undefined;
+  /** Of the options that are invalid. */
+  readonly errors: readonly ErrorFields[];
 }
 
 function told(
@@ -36,12 +38,7 @@ function told(
     warnings,
     ...more,
   });
-  try {
-    errors.throwIfAny();
-    return { options, warnings, mistake: undefined };
-  } catch (error) {
-    return { options, warnings, mistake: (error as Error).message };
-  }
+  return { options, warnings, errors: detailsOf(() => errors.throwIfAny()) };
 }
 
 test('§9: only a sidecar that captures DNS has a server', () => {
@@ -59,7 +56,7 @@ test('§9: only a sidecar that captures DNS has a server', () => {
       workload: { namespace: 'ns1', domain: 'ns1.svc.cluster.local', search: 'ns1.svc.cluster.local' },
     },
     warnings: [],
-    mistake: undefined,
+    errors: [],
   });
 });
 
@@ -115,12 +112,14 @@ test('§9: nor is one that it names by an address of this host, however that is 
 });
 
 test('§9: mistakes are named with their values; without a resolv.conf nobody else is asked', () => {
-  expect(told({ DNS_PROXY_ADDR: 'somewhere' }).mistake).toMatch(/DNS_PROXY_ADDR: .*"somewhere"/);
-  expect(told({ DNS_PROXY_ADDR: 'host:53' }).mistake).toMatch(/DNS_PROXY_ADDR: .*"host:53"/);
-  expect(told({ DNS_PROXY_ADDR: '127.0.0.1:0' }).mistake).toMatch(/DNS_PROXY_ADDR/);
-  expect(told({ DNS_FORWARD_TIMEOUT: 'soon' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT: .*"soon"/);
-  expect(told({ DNS_FORWARD_TIMEOUT: '0s' }).mistake).toMatch(/DNS_FORWARD_TIMEOUT: .*"0s"/);
-  expect(told({ DNS_FORWARD_PARALLEL: 'all' }).mistake).toMatch(/DNS_FORWARD_PARALLEL: .*"all"/);
+  expect(told({ DNS_PROXY_ADDR: 'somewhere' }).errors).toMatchObject([{ path: 'DNS_PROXY_ADDR', got: '"somewhere"' }]);
+  expect(told({ DNS_PROXY_ADDR: 'host:53' }).errors).toMatchObject([{ path: 'DNS_PROXY_ADDR', got: '"host:53"' }]);
+  expect(told({ DNS_PROXY_ADDR: '127.0.0.1:0' }).errors).toMatchObject([
+    { path: 'DNS_PROXY_ADDR', got: '"127.0.0.1:0"' },
+  ]);
+  expect(told({ DNS_FORWARD_TIMEOUT: 'soon' }).errors).toMatchObject([{ path: 'DNS_FORWARD_TIMEOUT', got: '"soon"' }]);
+  expect(told({ DNS_FORWARD_TIMEOUT: '0s' }).errors).toMatchObject([{ path: 'DNS_FORWARD_TIMEOUT', got: '"0s"' }]);
+  expect(told({ DNS_FORWARD_PARALLEL: 'all' }).errors).toMatchObject([{ path: 'DNS_FORWARD_PARALLEL', got: '"all"' }]);
   const without = told({}, {});
   expect(without.options?.servers).toEqual([]);
   expect(without.warnings).toEqual([{ event: 'option.dnsWithoutUpstream', reason: 'ENOENT: /etc/resolv.conf' }]);

@@ -4,13 +4,14 @@ import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
 import { isOn } from '../../model/fields/switches.ts';
+import { mustBe, unknownValue } from '../../model/fields/violation.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
+import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
+import type { WorkloadNames } from '../../runtime/dns/dns-names.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { parseResolvConf, type ResolvConf } from '../../runtime/files/resolv-conf.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
-import { isUnspecified } from '../../runtime/unspecified-address.ts';
-import type { WorkloadNames } from './dns-names.ts';
 
 export interface DnsOptions {
   readonly addresses: readonly string[];
@@ -47,11 +48,10 @@ export function dnsOptions(sources: DnsSources): DnsOptions | undefined {
   const isHostServer = port === 53;
   const { servers, search } = resolvConf(isHostServer, sources);
   const timeoutMs = durationMsOf(env.DNS_FORWARD_TIMEOUT || '5s') ?? 0;
-  if (timeoutMs <= 0)
-    errors.flag(`DNS_FORWARD_TIMEOUT: must be a duration such as 5s, got ${JSON.stringify(env.DNS_FORWARD_TIMEOUT)}`);
+  if (timeoutMs <= 0) errors.flag('DNS_FORWARD_TIMEOUT', mustBe('a duration such as 5s', env.DNS_FORWARD_TIMEOUT));
   const parallel = booleanOf(env.DNS_FORWARD_PARALLEL || 'false');
   if (parallel === undefined) {
-    errors.flag(`DNS_FORWARD_PARALLEL: must be true or false, got ${JSON.stringify(env.DNS_FORWARD_PARALLEL)}`);
+    errors.flag('DNS_FORWARD_PARALLEL', unknownValue(['true', 'false'], env.DNS_FORWARD_PARALLEL));
   }
   const addresses = addressesOf(host, servers);
   return {
@@ -71,7 +71,7 @@ function listenAddress({ env, uid, errors, warnings }: DnsSources): { host: stri
   const [, host = '', digits = ''] = /^(.*):(\d{1,5})$/.exec(text) ?? [];
   const [bare, port] = [host.replace(/^\[(.*)\]$/, '$1'), Number(digits)];
   if (digits === '' || port < 1 || port > 65535 || (bare !== '' && bare !== 'localhost' && isIP(bare) === 0)) {
-    errors.flag(`DNS_PROXY_ADDR: must be an address and a port such as localhost:15053, got ${JSON.stringify(text)}`);
+    errors.flag('DNS_PROXY_ADDR', mustBe('an IP address and port such as localhost:15053', text));
     return defaultAddress;
   }
   if (port === 53 && uid !== 0) {

@@ -9,12 +9,13 @@ import { decode, encode, type Packet, RECURSION_DESIRED, type RecordType } from 
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { sized } from '../../../test/harness/size-of-run.ts';
 import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import { answers, type Query, readQuery } from '../../runtime/dns/dns-message.ts';
+import { DnsNames } from '../../runtime/dns/dns-names.ts';
+import { readingNameTable } from '../../runtime/dns/name-table.ts';
+import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 import { atOnce } from '../../runtime/turns.ts';
-import { answers, type Query, readQuery } from './dns-message.ts';
-import { DnsNames } from './dns-names.ts';
 import { DnsServer } from './dns-server.ts';
-import { DnsUpstream, framed, TcpMessages, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
-import { readingNameTable } from './name-table.ts';
+import { DnsUpstream, type UpstreamCounts, type UpstreamOptions } from './dns-upstream.ts';
 
 const many = Array.from({ length: 200 }, (_, i) => `10.1.${i >> 8}.${i & 255}`);
 

@@ -3,11 +3,13 @@ import { createSocket, type RemoteInfo, type Socket as UdpSocket } from 'node:dg
 import { once } from 'node:events';
 import { createServer, isIPv6, type Server, type Socket } from 'node:net';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { answer, failure, type Query, readQuery } from '../../runtime/dns/dns-message.ts';
+import type { DnsNames } from '../../runtime/dns/dns-names.ts';
+import { type DnsStreamLimits, serveDnsStream } from '../../runtime/dns/dns-stream.ts';
+import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
 import { type KeptSocket, keptTcp, keptUdp } from '../ports/kept-socket.ts';
 import type { Taker } from '../ports/passed-on.ts';
-import { answer, failure, mostTcpBytes, type Query, readQuery } from './dns-message.ts';
-import type { DnsNames } from './dns-names.ts';
-import { type DnsUpstream, framed, TcpMessages, type Transport } from './dns-upstream.ts';
+import type { DnsUpstream, Transport } from './dns-upstream.ts';
 
 export interface DnsServerOptions {
   readonly addresses: readonly string[];
@@ -27,11 +29,13 @@ export interface DnsServerOptions {
 /** The kernel's buffer of questions: a stretch of work elsewhere is not to lose any. The kernel may give less. */
 const receiveBytes = 4 * 1024 * 1024;
 const mostConnections = 256;
-const mostQuestionsOfConnection = 64;
-const idleMs = 10_000;
 const leavePollMs = 5;
-/** A connection with more answers that are not read than this is closed. */
-const mostUnreadBytes = 1024 * 1024;
+const streamLimits: DnsStreamLimits = {
+  maxPending: 64,
+  maxUnreadBytes: 1024 * 1024,
+  maxQueryBytes: maxTcpBytes,
+  idleMs: 10_000,
+};
 
 export class DnsServer implements Taker {
   readonly #options: DnsServerOptions;
@@ -111,7 +115,7 @@ export class DnsServer implements Taker {
   /** An answer that cannot be sent is asked for again by whoever still waits. */
   #takeDatagram(socket: UdpSocket, message: Buffer, { port, address }: Pick<RemoteInfo, 'port' | 'address'>): void {
     this.#take(message, 'udp', (response) => {
-      if (this.#udp.includes(socket)) socket.send(response, port, address, () => {});
+      if (response !== undefined && this.#udp.includes(socket)) socket.send(response, port, address, () => {});
     });
   }
 
@@ -126,37 +130,18 @@ export class DnsServer implements Taker {
   }
 
   #serve(connection: Socket): void {
-    const messages = new TcpMessages();
-    let waiting = 0;
-    const endWhenAnswered = (): void => {
-      if (waiting === 0 && connection.readableEnded) connection.end();
-    };
     this.#connections.add(connection);
     connection.on('close', () => this.#connections.delete(connection));
-    connection.on('error', () => connection.destroy());
-    connection.on('end', endWhenAnswered);
-    connection.setTimeout(idleMs, () => connection.destroy());
-    connection.on('data', (chunk) => {
-      for (const message of messages.push(chunk)) {
-        if (++waiting > mostQuestionsOfConnection) {
-          connection.destroy();
-          return;
-        }
-        this.#take(message, 'tcp', (response) => {
-          waiting--;
-          if (connection.destroyed) return;
-          connection.write(framed(response));
-          if (connection.writableLength > mostUnreadBytes) connection.destroy();
-          else endWhenAnswered();
-        });
-      }
-    });
+    serveDnsStream(connection, streamLimits, { query: (message, respond) => this.#take(message, 'tcp', respond) });
   }
 
-  /** @param reply called once, or not at all where nobody waits */
-  #take(message: Buffer, transport: Transport, reply: (response: Buffer) => void): void {
+  /** @param reply called once; with `undefined` if the message needs no response */
+  #take(message: Buffer, transport: Transport, reply: (response: Buffer | undefined) => void): void {
     const read = readQuery(message);
-    if (read.kind === 'drop') return;
+    if (read.kind === 'drop') {
+      reply(undefined);
+      return;
+    }
     this.#options.counts.requests++;
     if (read.kind === 'failed') {
       reply(read.response);
@@ -170,7 +155,7 @@ export class DnsServer implements Taker {
     }
     const found = query.asksFor === undefined ? undefined : names?.find(query.name);
     if (found === undefined) void this.#askOthers(query, transport, reply);
-    else reply(answer(query, found, transport === 'udp' ? query.mostUdpBytes : mostTcpBytes));
+    else reply(answer(query, found, transport === 'udp' ? query.mostUdpBytes : maxTcpBytes));
   }
 
   async #askOthers(query: Query, transport: Transport, reply: (response: Buffer) => void): Promise<void> {

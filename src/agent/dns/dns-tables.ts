@@ -1,7 +1,8 @@
 /** The control plane's name table as it is now, for the server; whatever comes in its place is told. */
+
+import { DnsNames, type WorkloadNames } from '../../runtime/dns/dns-names.ts';
+import { readingNameTable } from '../../runtime/dns/name-table.ts';
 import { OneByOne, type Steps, Turns } from '../../runtime/turns.ts';
-import { DnsNames, type WorkloadNames } from './dns-names.ts';
-import { readingNameTable } from './name-table.ts';
 
 export class DnsTables {
   readonly #workload: WorkloadNames;

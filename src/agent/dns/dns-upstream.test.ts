@@ -4,9 +4,10 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { decode, encode, RECURSION_DESIRED } from 'dns-packet';
 import { expect, onTestFinished, test } from 'vitest';
-import { readQuery } from './dns-message.ts';
+import { readQuery } from '../../runtime/dns/dns-message.ts';
+import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 import { DnsServer } from './dns-server.ts';
-import { DnsUpstream, framed, TcpMessages, type UpstreamOptions } from './dns-upstream.ts';
+import { DnsUpstream, type UpstreamOptions } from './dns-upstream.ts';
 
 const question = encode({
   type: 'query',

@@ -2,7 +2,8 @@
 import { randomInt } from 'node:crypto';
 import { createSocket } from 'node:dgram';
 import { connect, isIPv6 } from 'node:net';
-import { answers, passedOn, type Query, withId } from './dns-message.ts';
+import { answers, passedOn, type Query, withId } from '../../runtime/dns/dns-message.ts';
+import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
 
 export type Transport = 'udp' | 'tcp';
 
@@ -87,7 +88,7 @@ export class DnsUpstream {
         if (this.#stop.signal.aborted) throw error;
       }
     }
-    throw new Error('no name server answers');
+    throw new Error('no name server responded');
   }
 
   async #askAll(query: Query, transport: Transport): Promise<Buffer> {
@@ -130,8 +131,8 @@ function ask(asked: Asked, exchange: Exchange): Promise<Buffer> {
       finish();
     };
     const fail = (error: Error): void => settle(() => reject(error));
-    const stopped = (): void => fail(new Error('no longer wanted'));
-    const limit = setTimeout(() => fail(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    const stopped = (): void => fail(new Error('query canceled'));
+    const limit = setTimeout(() => fail(new Error(`no response within ${timeoutMs} ms`)), timeoutMs);
     signal.addEventListener('abort', stopped, { once: true });
     const hear = (message: Buffer): void => {
       if (answers(message, id, query)) settle(() => resolve(message));
@@ -158,41 +159,10 @@ const overTcp: Exchange = ({ server, port, query, id }, heard, failed) => {
   const socket = connect({ host: server, port });
   const reader = new TcpMessages();
   socket.on('error', failed);
-  socket.on('close', () => failed(new Error('the server ended the connection')));
+  socket.on('close', () => failed(new Error('name server closed the connection')));
   socket.on('data', (chunk) => {
     for (const message of reader.push(chunk)) heard(message);
   });
   socket.write(framed(withId(query.message, id)));
   return () => socket.destroy();
 };
-
-/** Over TCP each message is preceded by its length. */
-export function framed(message: Buffer): Buffer {
-  const frame = Buffer.allocUnsafe(2 + message.length);
-  frame.writeUInt16BE(message.length, 0);
-  message.copy(frame, 2);
-  return frame;
-}
-
-/** Cuts what comes over TCP into messages; holds one that is not whole, of 64 KiB at most. */
-export class TcpMessages {
-  #rest: Buffer = Buffer.alloc(0);
-
-  /** Whether there is the beginning of a message. */
-  get isWithin(): boolean {
-    return this.#rest.length > 0;
-  }
-
-  push(chunk: Buffer): Buffer[] {
-    let rest = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    const messages: Buffer[] = [];
-    while (rest.length >= 2 && rest.length >= 2 + rest.readUInt16BE(0)) {
-      const end = 2 + rest.readUInt16BE(0);
-      messages.push(rest.subarray(2, end));
-      rest = rest.subarray(end);
-    }
-    // A copy: a few bytes would hold a whole chunk.
-    this.#rest = Buffer.from(rest);
-    return messages;
-  }
-}

@@ -66,7 +66,7 @@ export class EnvoyBinaries implements BinaryPaths {
 
   pathOf(name: string): string {
     const binary = this.#pinned.get(name);
-    if (binary === undefined) throw new Error(`there is no binary ${name}`);
+    if (binary === undefined) throw new Error(`unknown Envoy binary ${name}`);
     this.#newest = name;
     requireUnchanged(binary);
     return isAt(binary.realPath, binary.stats) ? binary.realPath : heldPath(binary.fd);
@@ -191,8 +191,9 @@ export async function digestOf(fd: number, signal: AbortSignal): Promise<string>
 function requireUnchanged({ fd, realPath, stats }: PinnedBinary): void {
   const now = fstatSync(fd, { bigint: true });
   if (now.size === stats.size && now.mtimeNs === stats.mtimeNs) return;
-  throw new ChartpilotError('ENVOY_CHANGED', `${realPath} has been written over while no Envoy ran from it`, {
-    hint: 'Put a new file beside it and move it there: what runs is kept then, and the new one is checked and taken up.',
+  throw new ChartpilotError('ENVOY_CHANGED', `${realPath} was overwritten while no Envoy was running from it`, {
+    hint: 'Write a new file and rename it over the path: the agent then checks it and hot restarts.',
+    fields: { path: realPath },
   });
 }
 

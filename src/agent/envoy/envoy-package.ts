@@ -75,6 +75,6 @@ export function digestsOf(version: string, platform = `${process.platform}-${pro
   const digests = knownDigests[version]?.[platform];
   if (digests !== undefined) return digests;
   throw new ChartpilotError('ENVOY_INSTALL_FAILED', `no known digest of Envoy ${version} for ${platform}`, {
-    hint: 'Put an Envoy binary somewhere yourself and name it in ENVOY_BINARY.',
+    hint: 'Set ENVOY_BINARY to an Envoy binary.',
   });
 }

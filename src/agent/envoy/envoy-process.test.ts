@@ -165,7 +165,7 @@ test('an Envoy that somebody kills is told apart from one that we kill', async (
   expect(await theirs.event('process.exited')).toMatchObject({
     code: null,
     signal: 'SIGKILL',
-    lastWords: 'not by this agent; out of memory?',
+    lastWords: 'killed by another process or the kernel, possibly out of memory',
   });
   const ours = await run();
   await live(ours);
@@ -174,9 +174,9 @@ test('an Envoy that somebody kills is told apart from one that we kill', async (
 });
 
 test.each([
-  [[0, 1], true, "out of memory: the kernel's oom_kill counter went from 0 to 1"],
-  [[4, 4], false, 'killed, not by this agent; the kernel counts no out-of-memory kill'],
-  [[], false, 'not by this agent; out of memory?'],
+  [[0, 1], true, 'killed by the kernel, out of memory (oom_kill 0 → 1)'],
+  [[4, 4], false, 'killed by another process (the kernel reports no out-of-memory kill)'],
+  [[], false, 'killed by another process or the kernel, possibly out of memory'],
 ])(
   'S25: the kernel’s counter, %j at the start and at the end, tells whether memory ran out',
   async (counter, outOfMemory, lastWords) => {

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type AnyActorRef, fromCallback } from 'xstate';
 import type { StartOrder } from '../../../machines/agent/envoy/epoch.machine.ts';
 import type { ProcessExited, ProcessFailed, ProcessSignal, ProcessSpawned } from '../../../machines/agent/protocol.ts';
-import { messageOf } from '../../runtime/errors.ts';
+import { messageOf, reasonIn } from '../../runtime/errors.ts';
 import { whyNotExecutable } from '../../runtime/files/executable.ts';
 import { hostMs } from '../../runtime/host-clock.ts';
 import type { LineSink } from '../../runtime/output/line-sink.ts';
@@ -161,7 +161,7 @@ function startEnvoy(environment: EnvoyProcessEnvironment, run: StartOrder): Star
       startAsChild(command, openOutputChannels(environment.scratch)),
   );
   if (!('problem' in started)) return { ...started, binary: binary.path };
-  return { problem: `Envoy cannot be started: ${started.problem}` };
+  return { problem: `cannot start Envoy: ${started.problem}` };
 }
 
 /** Its parent is a shell, which outlives this agent. Undefined: there are no pipes that the next agent could open. */
@@ -198,7 +198,7 @@ function startAsChild([file, ...args]: readonly string[], channels: OutputChanne
 function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): StartedEnvoy | { problem: string } {
   const folder = held?.folderOf(run);
   const child = folder === undefined ? undefined : HeldEnvoy.adopt(folder);
-  if (child === undefined) return { problem: 'the Envoy that another agent has started cannot be found' };
+  if (child === undefined) return { problem: 'Envoy process of the previous agent not found' };
   queueMicrotask(() => child.emit('spawn'));
   return { child, binary: run.binary, stdout: child.stdout, stderr: child.stderr };
 }
@@ -206,12 +206,12 @@ function adoptEnvoy({ held }: EnvoyProcessEnvironment, run: StartOrder): Started
 /** What the kernel's counter says about a SIGKILL that this agent did not send. */
 function byWhom(before: number | undefined, now: number | undefined): { lastWords: string; outOfMemory: boolean } {
   if (before === undefined || now === undefined) {
-    return { lastWords: 'not by this agent; out of memory?', outOfMemory: false };
+    return { lastWords: 'killed by another process or the kernel, possibly out of memory', outOfMemory: false };
   }
   const outOfMemory = now > before;
   const lastWords = outOfMemory
-    ? `out of memory: the kernel's oom_kill counter went from ${before} to ${now}`
-    : 'killed, not by this agent; the kernel counts no out-of-memory kill';
+    ? `killed by the kernel, out of memory (oom_kill ${before} → ${now})`
+    : 'killed by another process (the kernel reports no out-of-memory kill)';
   return { lastWords, outOfMemory };
 }
 
@@ -220,7 +220,7 @@ function startedBy<A>(start: () => A): A | { problem: string } {
   try {
     return start();
   } catch (error) {
-    return { problem: messageOf(error) };
+    return { problem: reasonIn(error) };
   }
 }
 
@@ -229,8 +229,8 @@ function binaryFor({ binaries }: EnvoyProcessEnvironment, run: StartOrder): { pa
   try {
     const path = binaries.pathOf(run.binary);
     const why = whyNotExecutable(path);
-    return why === undefined ? { path } : { problem: `Envoy cannot be started: ${path} ${why}` };
+    return why === undefined ? { path } : { problem: `cannot start Envoy: ${path} ${why}` };
   } catch (error) {
-    return { problem: `Envoy cannot be started: ${messageOf(error)}` };
+    return { problem: `cannot start Envoy: ${reasonIn(error)}` };
   }
 }

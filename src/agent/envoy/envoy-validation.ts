@@ -58,7 +58,15 @@ export async function validateWithEnvoy(
   const result = await subprocess;
   await read;
   if (!result.failed) return { is: 'taken' };
-  if (result.timedOut) return { is: 'not known', why: `Envoy gave no verdict in ${timeout} ms` };
-  const why = output.lastWords() || (result.shortMessage ?? `exit code ${result.exitCode}`);
+  if (result.timedOut) return { is: 'not known', why: `envoy --mode validate did not finish within ${timeout} ms` };
+  const why = withoutNoise(output.lastWords()) || (result.shortMessage ?? `exit code ${result.exitCode}`);
   return { is: result.exitCode === refusalCode && !result.isTerminated ? 'refused' : 'not known', why };
+}
+
+/** Without the file that the caller knows. Protobuf varies the spaces of its messages and adds a link, so that equal ones differ. */
+function withoutNoise(words: string): string {
+  return words
+    .replace(/^error initializing configuration '[^']*':? ?/, '')
+    .replace(/ {2,}/g, ' ')
+    .replace(/: goo\.gle\/debug\w+/g, '');
 }

@@ -177,7 +177,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
       }
       if (performance.now() > deadline) {
         this.kill('SIGKILL');
-        this.#failed(new Error(`its process was not there in ${startLimitMs} ms`));
+        this.#failed(new Error(`process did not start within ${startLimitMs} ms`));
         return;
       }
     }
@@ -195,7 +195,7 @@ export class HeldEnvoy extends EventEmitter<HeldEnvoyEvents> {
     if (this.#over) return;
     this.#envoy ??= identityIn(join(this.folder, 'envoy'));
     if (this.#envoy === undefined && !this.#killedEarly) {
-      this.#failed(new Error('the shell that starts it ended before it'));
+      this.#failed(new Error('shell that starts Envoy exited before Envoy started'));
       return;
     }
     void this.#gone();

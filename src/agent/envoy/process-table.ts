@@ -32,7 +32,7 @@ export class ProcessTable {
   /** @throws Error when one of them would end with this agent */
   letGo(): void {
     for (const [child, { epoch }] of this.#running) {
-      if (child.letGo === undefined) throw new Error(`epoch ${epoch} would end with its agent`);
+      if (child.letGo === undefined) throw new Error(`epoch ${epoch} cannot outlive this agent`);
     }
     this.#letsGo = true;
   }

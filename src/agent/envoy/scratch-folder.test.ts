@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { inScratchFolder } from './scratch-folder.ts';
@@ -24,7 +25,7 @@ test('what is done in a scratch folder leaves nothing behind, also when it fails
     throw new Error('EIO: i/o error, open');
   };
   expect(() => inScratchFolder([{ path, flag }], fail)).toThrow(
-    `cannot write to folder: ${path}: EIO: i/o error; name another folder with --runDir`,
+    codedError('FILE_UNWRITABLE', { path: '--runDir', got: path }),
   );
   expect(readdirSync(path)).toEqual([]);
 });
@@ -44,7 +45,7 @@ test('the next parent is taken where the first cannot be used; with none left, t
   const usable = { path: join(parent, 'fine'), flag: '--configPath' };
   expect(inScratchFolder([unusable, usable], (scratch) => scratch)).toContain(usable.path);
   expect(() => inScratchFolder([unusable, { path: '/proc', flag: 'TMPDIR' }], () => {})).toThrow(
-    `cannot write to folder: ${unusable.path}: ENOTDIR: not a directory; name another folder with --runDir`,
+    codedError('FILE_UNWRITABLE', { path: '--runDir', got: unusable.path }),
   );
 });
 

@@ -36,13 +36,15 @@ export function inScratchFolder<A>(parents: readonly ScratchParent[], deed: (fol
       problem ??= unwritable(path, error, flag);
     }
   }
-  throw problem ?? new Error('no folder was named');
+  throw problem ?? new Error('no directory configured');
 }
 
 /** Node says `ENOSPC: no space left on device, open '/x/.scratch-a1b2c3'`: what was made in the folder tells nobody anything. */
 export function unwritable(path: string, error: unknown, flag: string): ChartpilotError {
   const why = messageOf(error).replace(/, (?:open|mkdir|mkdtemp|write|rename|close|stat)\b.*$/s, '');
-  return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${why}; name another folder with ${flag}`, {
+  return new ChartpilotError('FILE_UNWRITABLE', `${path}: ${why}`, {
+    hint: `Set ${flag} to a writable directory.`,
+    fields: { path: flag, got: path },
     cause: error,
   });
 }

@@ -75,6 +75,6 @@ test('where no port is known its process has to live; one whose process is gone 
   expect(await askServingEnvoy('port', admin, lives, ports(undefined))).toMatchObject({ live: true });
   for (const port of [undefined, await answering(404)]) {
     const word = await askServingEnvoy('port', admin, isGone, ports(port));
-    expect(word).toEqual({ by: 'port', live: false, detail: 'its process has ended' });
+    expect(word).toEqual({ by: 'port', live: false, detail: 'process exited' });
   }
 });

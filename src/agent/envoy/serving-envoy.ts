@@ -1,6 +1,6 @@
 /** Asks the Envoy that serves whether it does: by its admin interface, or without one. */
 import { get } from 'node:http';
-import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAnswered, EnvoyAsk } from '../../../machines/agent/status-protocol.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { type AdminClient, connectionProblem } from '../admin/admin-client.ts';
 import { startTimeOf } from './base-ids/base-ids.ts';
@@ -57,10 +57,10 @@ async function askPort(
   process: Pick<ServingProcess, 'lives'> | undefined,
   { host, port }: ServingPorts,
 ): Promise<Word> {
-  if (process?.lives !== true) return { by: 'port', live: false, detail: 'its process has ended' };
-  if (port === undefined) return { by: 'port', live: true, detail: 'its process lives' };
+  if (process?.lives !== true) return { by: 'port', live: false, detail: 'process exited' };
+  if (port === undefined) return { by: 'port', live: true, detail: 'process is running' };
   const problem = await whyNoAnswer(host, port);
-  return { by: 'port', live: problem === undefined, detail: problem ?? `port ${port} answers` };
+  return { by: 'port', live: problem === undefined, detail: problem ?? `port ${port} responds` };
 }
 
 function whyNoAnswer(host: string, port: number): Promise<string | undefined> {
@@ -72,7 +72,7 @@ function whyNoAnswer(host: string, port: number): Promise<string | undefined> {
       resolve(undefined);
     });
     const fail = (error: Error): void =>
-      resolve(`port ${port}: ${signal.aborted ? `no answer in ${portLimitMs} ms` : connectionProblem(error)}`);
+      resolve(`port ${port}: ${signal.aborted ? `no response within ${portLimitMs} ms` : connectionProblem(error)}`);
     refuseOtherProtocol(outgoing, fail);
     outgoing.on('error', fail);
   });

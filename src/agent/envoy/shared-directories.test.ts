@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
 import { asOtherUser } from '../../../test/harness/other-user.ts';
 import { requireFolders } from '../options/requirements.ts';
 import { claimBaseId } from './base-ids/base-ids.ts';
@@ -71,6 +72,7 @@ test('a record that another user has left is not gone on with: it names what is 
   const { path } = sharedFolder();
   await asOtherUser(`mkdir -m 777 ${path}/live-restore-${containerIdentity()}`);
   expect(() => new AgentRecord(path)).toThrow(
-    /belongs to another user \(uid 65534\); name another folder with --runDir/,
+    codedError('FILE_UNWRITABLE', { path: '--runDir', got: expect.stringContaining(path) }),
   );
+  expect(() => new AgentRecord(path)).toThrow('owner must be uid 0, got uid 65534');
 });

@@ -17,8 +17,8 @@ import { connect } from 'node:net';
 import { basename, dirname, join } from 'node:path';
 import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
+import { type GrpcCode, trailersOf } from '../../runtime/grpc/call-status.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
-import { type GrpcCode, trailersOf } from './call-status.ts';
 
 /** Takes each call of one method; it must not throw. */
 export type GrpcMethod = (call: ServerCall) => void;
@@ -68,7 +68,7 @@ export class ServerCall {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
   readonly #lingerMs: number;
-  #trailers = trailersOf('UNKNOWN', 'the server broke off');
+  #trailers = trailersOf('UNKNOWN', 'call aborted by the server');
   #isEnded = false;
 
   constructor(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, lingerMs: number) {
@@ -160,7 +160,7 @@ export class GrpcSocketServer {
       if (!String(headers['content-type']).startsWith('application/grpc')) {
         stream.respond({ ':status': 415 }, { endStream: true });
       } else if (!mayBegin(stream.session)) {
-        call.end('RESOURCE_EXHAUSTED', 'too many calls are begun');
+        call.end('RESOURCE_EXHAUSTED', 'too many calls per second');
       } else if (method === undefined) call.end('UNIMPLEMENTED', `unknown method ${String(headers[':path'])}`);
       else method(call);
     });
@@ -175,9 +175,11 @@ export class GrpcSocketServer {
     const own = ownNameOf(path, options.ownership);
     if (Buffer.byteLength(own) >= mostPathBytes) {
       const hint = 'Choose a shorter --configPath.';
-      throw new ChartpilotError('LISTEN_FAILED', `the socket ${own} has more than ${mostPathBytes - 1} bytes`, {
-        hint,
-      });
+      throw new ChartpilotError(
+        'LISTEN_FAILED',
+        `socket path must have at most ${mostPathBytes - 1} bytes, got ${Buffer.byteLength(own)}: ${own}`,
+        { hint, fields: { path: own, expected: `at most ${mostPathBytes - 1} bytes` } },
+      );
     }
     if (options.ownership?.isOurs !== false) await removeStale(path);
     if (options.ownership !== undefined) await removeOwnNames(path);
@@ -187,7 +189,10 @@ export class GrpcSocketServer {
       made.#forgetOwnership = options.ownership?.whenOurs(() => putInPlace(own, path));
     } catch (error) {
       made.close();
-      throw new ChartpilotError('LISTEN_FAILED', `the socket ${path}: ${messageOf(error)}`, { cause: error });
+      throw new ChartpilotError('LISTEN_FAILED', `socket ${path}: ${messageOf(error)}`, {
+        cause: error,
+        fields: { path },
+      });
     }
     return made;
   }
@@ -251,15 +256,18 @@ async function removeOwnNames(path: string): Promise<void> {
 async function removeStale(path: string): Promise<void> {
   try {
     if (!lstatSync(path).isSocket()) {
-      throw new ChartpilotError('LISTEN_FAILED', `${path} exists and is no socket`, { hint: 'Remove it.' });
+      throw new ChartpilotError('LISTEN_FAILED', `${path} exists and is not a socket`, {
+        hint: 'Remove it.',
+        fields: { path, expected: 'a socket' },
+      });
     }
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return;
     throw error;
   }
   if (await isServed(path)) {
-    const hint = 'Another agent serves it: give each one a --configPath of its own.';
-    throw new ChartpilotError('PORT_IN_USE', `the socket ${path}`, { hint });
+    const hint = 'Another agent uses it: start each agent with its own --configPath.';
+    throw new ChartpilotError('PORT_IN_USE', `socket ${path}`, { hint, fields: { path } });
   }
   rmSync(path, { force: true });
 }

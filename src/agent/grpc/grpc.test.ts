@@ -7,10 +7,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
+import { codedError } from '../../../test/fixtures/error-details.ts';
 import { frame } from '../../../test/harness/raw-http2.ts';
+import { defaultGrpcLimits, GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
+import { FrameReader } from '../../runtime/grpc/grpc-frames.ts';
 import { Ownership } from '../../runtime/ownership.ts';
-import { defaultGrpcLimits, GrpcConnection, unary } from './grpc-client.ts';
-import { FrameReader } from './grpc-frames.ts';
 import { type GrpcMethod, GrpcSocketServer } from './grpc-server.ts';
 
 const echo: GrpcMethod = (call) => {
@@ -69,11 +70,12 @@ test('what a call ended with is told by its code and words', async () => {
   await expect(call(connection, 'Refuse')).rejects.toThrow('PERMISSION_DENIED: not für you');
   await expect(call(connection, 'Nothing')).rejects.toThrow('UNIMPLEMENTED: unknown method /a.A/Nothing');
   await expect(call(connection, 'Break')).rejects.toThrow('UNAVAILABLE');
-  await expect(call(connection, 'Echo', Buffer.alloc(1_001))).rejects.toThrow(
-    'RESOURCE_EXHAUSTED: a message of 1001 bytes',
-  );
-  await expect(unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, limitMs: 50 })).rejects.toThrow(
-    'DEADLINE_EXCEEDED: no answer in 50 ms',
+  await expect(call(connection, 'Echo', Buffer.alloc(1_001))).rejects.toMatchObject({
+    code: 'RESOURCE_EXHAUSTED',
+    details: expect.stringContaining('1001 bytes'),
+  });
+  await expect(unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, limitMs: 50 })).rejects.toMatchObject(
+    { code: 'DEADLINE_EXCEEDED', details: 'no response within 50 ms' },
   );
   const stop = new AbortController();
   const stopped = unary(connection, '/a.A/Silent', {}, Buffer.alloc(0), { ...limits, stopped: stop.signal });
@@ -97,7 +99,7 @@ test('a socket that was left behind is replaced; one that is served, and what is
   const server = createServer();
   server.listen(socketPath());
   await once(server, 'listening');
-  await expect(serve()).rejects.toThrow(/port in use: the socket .*XDS/);
+  await expect(serve()).rejects.toThrow(codedError('PORT_IN_USE', { path: socketPath() }));
   server.close();
   // As a process leaves it that was killed.
   await leaveSocketBehind(socketPath());
@@ -105,8 +107,13 @@ test('a socket that was left behind is replaced; one that is served, and what is
   await open();
   const file = join(directory, 'file');
   writeFileSync(file, '');
-  await expect(GrpcSocketServer.listen(file, { methods })).rejects.toThrow('is no socket');
-  await expect(GrpcSocketServer.listen(`/tmp/${'a'.repeat(110)}`, { methods })).rejects.toThrow('more than 107 bytes');
+  await expect(GrpcSocketServer.listen(file, { methods })).rejects.toThrow(
+    codedError('LISTEN_FAILED', { path: file, expected: 'a socket' }),
+  );
+  const long = `/tmp/${'a'.repeat(110)}`;
+  await expect(GrpcSocketServer.listen(long, { methods })).rejects.toThrow(
+    codedError('LISTEN_FAILED', { path: long, expected: 'at most 107 bytes' }),
+  );
 });
 
 /** A folder entry outlives its listener when another name for it is left. */
@@ -154,7 +161,7 @@ const quick = { ...defaultGrpcLimits, dialMs: 300, keepAliveMs: 50, keepAliveAns
 const to = (port: number) => ({ address: { host: '127.0.0.1', port } });
 
 test.each([
-  ['says nothing', () => {}, 'no answer in 300 ms'],
+  ['says nothing', () => {}, 'no connection within 300 ms'],
   ['closes at once', (socket: Socket) => socket.end(), 'closed'],
   ['resets', (socket: Socket) => socket.resetAndDestroy(), 'ECONNRESET'],
   ['answers garbage', (socket: Socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'), /Protocol error|closed/],
@@ -185,7 +192,7 @@ test('a server that vanishes without a word is noticed', async () => {
     for (const socket of sockets) socket.destroy();
   });
   const connection = await GrpcConnection.open(to(port), quick);
-  await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no answer to a ping in 50 ms');
+  await expect(call(connection, 'Silent')).rejects.toThrow('UNAVAILABLE: no HTTP/2 ping response within 50 ms');
 });
 
 test('a server must have the name and the root that are asked for', async () => {
@@ -215,7 +222,7 @@ test('a connection may begin so many calls at once, and others all the same', as
   expect(answers.every(({ status }) => status === 'fulfilled')).toBe(true);
   let refused: unknown;
   for (let i = 0; i < 300 && refused === undefined; i++) await call(busy, 'Echo').catch((error) => (refused = error));
-  expect(refused).toMatchObject({ message: 'RESOURCE_EXHAUSTED: too many calls are begun' });
+  expect(refused).toMatchObject({ message: 'RESOURCE_EXHAUSTED: too many calls per second' });
   await call(other, 'Echo');
 });
 
@@ -233,7 +240,7 @@ test('who makes another connection for each call may begin no more', async () =>
     connection.close();
   }
   expect(answers.filter((answer) => answer === 'OK')).toHaveLength(20);
-  expect(answers.at(-1)).toBe('RESOURCE_EXHAUSTED: too many calls are begun');
+  expect(answers.at(-1)).toBe('RESOURCE_EXHAUSTED: too many calls per second');
 });
 
 /** Two programs at one path: in one process, so one of them has a name of another's. */

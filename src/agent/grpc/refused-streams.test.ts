@@ -6,8 +6,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test, vi } from 'vitest';
-import type { GrpcError } from './call-status.ts';
-import { GrpcConnection, whenEnded } from './grpc-client.ts';
+import type { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
 import { GrpcSocketServer, type ServerCall } from './grpc-server.ts';
 
 const ends: (() => unknown)[] = [];

@@ -12,7 +12,7 @@ const never = new AbortController().signal;
 
 function probeOf(message: object): WorkloadProbe {
   const parsed = parseWorkloadProbe(message);
-  if ('mistake' in parsed) throw new Error(parsed.mistake);
+  if ('mistake' in parsed) throw new Error(parsed.mistake.field, { cause: parsed.mistake });
   return parsed.probe!;
 }
 
@@ -39,17 +39,17 @@ describe('a configuration', () => {
   });
 
   it.each([
-    [{ tcpSocket: { port: 80 }, httpGet: { port: 80 } }, /must have one of/],
-    [{ tcpSocket: { port: 80 }, exec: { command: ['true'] } }, /must have one of/],
-    [{ tcpSocket: { port: '80' } }, /port must be int/],
-    [{ tcpSocket: { port: 80 }, periodSeconds: -1 }, /periodSeconds/],
-    [{ tcpSocket: { port: 80 }, timeoutSeconds: 1e12 }, /timeoutSeconds/],
-    [{ exec: {} }, /exec.command/],
-    [{ exec: { command: [] } }, /exec.command/],
-    [{ exec: { command: 'rm -rf /' } }, /exec.command/],
-    [{ httpGet: { port: 80, host: 7 } }, /host must be a text/],
-  ])('%j is a mistake', (message, told) => {
-    expect(parseWorkloadProbe(message)).toEqual({ mistake: expect.stringMatching(told) });
+    [{ tcpSocket: { port: 80 }, httpGet: { port: 80 } }, '', 'FIELDS_EXCLUSIVE', 'httpGet and tcpSocket'],
+    [{ tcpSocket: { port: 80 }, exec: { command: ['true'] } }, '', 'FIELDS_EXCLUSIVE', 'tcpSocket and exec'],
+    [{ tcpSocket: { port: '80' } }, 'tcpSocket.port', 'FIELD_TYPE_INVALID', '"80"'],
+    [{ tcpSocket: { port: 80 }, periodSeconds: -1 }, 'periodSeconds', 'FIELD_OUT_OF_RANGE', '-1'],
+    [{ tcpSocket: { port: 80 }, timeoutSeconds: 1e12 }, 'timeoutSeconds', 'FIELD_OUT_OF_RANGE', '1000000000000'],
+    [{ exec: {} }, 'exec.command', 'FIELD_TYPE_INVALID', 'null'],
+    [{ exec: { command: [] } }, 'exec.command', 'FIELD_TYPE_INVALID', 'a list'],
+    [{ exec: { command: 'rm -rf /' } }, 'exec.command', 'FIELD_TYPE_INVALID', '"rm -rf /"'],
+    [{ httpGet: { port: 80, host: 7 } }, 'httpGet.host', 'FIELD_TYPE_INVALID', '7'],
+  ])('%j is invalid', (message, field, code, got) => {
+    expect(parseWorkloadProbe(message)).toMatchObject({ mistake: { field, violation: { code, got } } });
   });
 });
 
@@ -71,7 +71,7 @@ it.each([200, 204, 302, 399])('status %i of the workload is well', async (status
 
 it.each([400, 404, 500, 503])('status %i is not', async (status) => {
   const port = await servedHttp((_, response) => void response.writeHead(status).end());
-  expect(await ask({ httpGet: { port, path: '/health' } })).toBe(`it answers with status ${status}`);
+  expect(await ask({ httpGet: { port, path: '/health' } })).toBe(`response status ${status}`);
 });
 
 it('a port that takes connections is well, one that does not is not', async () => {
@@ -83,13 +83,13 @@ it('a port that takes connections is well, one that does not is not', async () =
 
 it('one that does not answer has its timeout', async () => {
   const port = await servedHttp(() => {});
-  expect(await ask({ httpGet: { port } })).toBe('no answer in 1000 ms');
+  expect(await ask({ httpGet: { port } })).toBe('no response within 1000 ms');
 });
 
 describe('a command', () => {
   it('is well if it ends with 0', async () => {
     expect(await ask({ exec: { command: ['true'] } })).toBe('');
-    expect(await ask({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('its command ended with exit code 3');
+    expect(await ask({ exec: { command: ['sh', '-c', 'exit 3'] } })).toBe('command ended with exit code 3');
     expect(await ask({ exec: { command: ['/no/such/program'] } })).toMatch(/ENOENT/);
   });
 
@@ -98,7 +98,7 @@ describe('a command', () => {
     onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
     const file = join(folder, 'pid');
     const command = ['sh', '-c', `sleep 600 & echo $! > ${file}.new; mv ${file}.new ${file}; wait`];
-    expect(await ask({ exec: { command }, timeoutSeconds: 2 })).toBe('no answer in 2000 ms');
+    expect(await ask({ exec: { command }, timeoutSeconds: 2 })).toBe('no response within 2000 ms');
     expect(existsSync(file)).toBe(true);
     await eventually('it is gone', () => !isAlive(Number(readFileSync(file, 'utf8'))));
   });
@@ -119,6 +119,6 @@ describe('Envoy', () => {
   it('that is ready leaves it to the workload', async () => {
     const statusPort = await servedHttp((_, response) => void response.writeHead(200).end());
     const port = await servedHttp((_, response) => void response.writeHead(500).end());
-    expect(await ask({ httpGet: { port } }, { statusPort })).toBe('it answers with status 500');
+    expect(await ask({ httpGet: { port } }, { statusPort })).toBe('response status 500');
   });
 });

@@ -5,12 +5,20 @@
 import { spawn } from 'node:child_process';
 import { get } from 'node:http';
 import type { ProbeTimes } from '../../../machines/agent/xds/workload-health.machine.ts';
+import { choice, outOfRange, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { killGroup } from '../../runtime/process-group.ts';
 import { askApplication } from '../status/application-prober.ts';
 import { type ApplicationProbe, applicationProbeOf } from '../status/application-probes.ts';
-import { type Fields, objectOf, textOf, VariableMistake } from '../status/json-variable.ts';
+import {
+  type Fields,
+  type InvalidVariable,
+  objectOf,
+  textOf,
+  VariableMistake,
+  withoutMistakes,
+} from '../status/json-variable.ts';
 
 type Question =
   | { readonly kind: 'application'; readonly probe: ApplicationProbe; readonly host: string }
@@ -40,18 +48,11 @@ const userAgent = 'istio-probe/1.0';
 
 const methods = ['httpGet', 'tcpSocket', 'grpc', 'exec'] as const;
 
-/** @returns what is wrong with it, or the probe; undefined: it asks nothing */
-export function parseWorkloadProbe(
-  message: object,
-): { readonly probe: WorkloadProbe | undefined } | { readonly mistake: string } {
+/** @returns the probe, `undefined` if none is configured, or the error */
+export function parseWorkloadProbe(message: object): { readonly probe: WorkloadProbe | undefined } | InvalidVariable {
   const fields = message as Fields;
-  try {
-    const isNone = methods.every((method) => fields[method] === undefined || fields[method] === null);
-    return { probe: isNone ? undefined : probeOf(fields) };
-  } catch (error) {
-    if (error instanceof VariableMistake) return { mistake: error.message };
-    throw error;
-  }
+  const isNone = methods.every((method) => fields[method] === undefined || fields[method] === null);
+  return withoutMistakes(() => ({ probe: isNone ? undefined : probeOf(fields) }));
 }
 
 function probeOf(fields: Fields): WorkloadProbe {
@@ -71,16 +72,18 @@ function probeOf(fields: Fields): WorkloadProbe {
 function questionOf(fields: Fields, timeoutSeconds: number): Question {
   const { exec, httpGet, tcpSocket, grpc } = fields;
   if (exec === undefined || exec === null) {
-    const probe = applicationProbeOf({ httpGet, tcpSocket, grpc, timeoutSeconds }, 'readinessProbe', []);
-    const { host } = objectOf(httpGet ?? tcpSocket ?? {}, 'readinessProbe');
-    return { kind: 'application', probe, host: textOf(host, 'readinessProbe: host') };
+    const probe = applicationProbeOf({ httpGet, tcpSocket, grpc, timeoutSeconds }, '', []);
+    const kind = (httpGet ?? undefined) === undefined ? 'tcpSocket' : 'httpGet';
+    const { host } = objectOf(fields[kind] ?? {}, kind);
+    return { kind: 'application', probe, host: textOf(host, `${kind}.host`) };
   }
   if ([httpGet, tcpSocket, grpc].some((other) => other !== undefined && other !== null)) {
-    throw new VariableMistake(`readinessProbe: it must have one of ${methods.join(', ')}`);
+    const given = methods.filter((method) => (fields[method] ?? undefined) !== undefined);
+    throw new VariableMistake('', choice(methods, given));
   }
-  const { command } = objectOf(exec, 'readinessProbe: exec');
+  const { command } = objectOf(exec, 'exec');
   if (!Array.isArray(command) || command.length === 0 || command.some((word) => typeof word !== 'string')) {
-    throw new VariableMistake('readinessProbe: exec.command must be a list of texts');
+    throw new VariableMistake('exec.command', wrongType('a list of strings', command));
   }
   return { kind: 'exec', command: command as [string, ...string[]] };
 }
@@ -88,9 +91,7 @@ function questionOf(fields: Fields, timeoutSeconds: number): Question {
 function countOf(fields: Fields, name: string): number {
   const value = fields[name] ?? 0;
   if (typeof value === 'number' && Number.isInteger(value) && value >= 0 && value <= longestSeconds) return value;
-  throw new VariableMistake(
-    `readinessProbe: ${name}: must be a whole number from 0 to ${longestSeconds}, got ${JSON.stringify(value)}`,
-  );
+  throw new VariableMistake(name, outOfRange(`an integer from 0 to ${longestSeconds}`, value));
 }
 
 /**
@@ -112,7 +113,7 @@ export async function askWorkload(
   try {
     return await answerOf(question, host, AbortSignal.any([limit, stopped]));
   } catch (error) {
-    return limit.aborted ? `no answer in ${times.timeoutMs} ms` : messageOf(error);
+    return limit.aborted ? `no response within ${times.timeoutMs} ms` : messageOf(error);
   }
 }
 
@@ -137,7 +138,7 @@ async function answerOf(question: Question, host: ProbedHost, signal: AbortSigna
     http2: true,
   };
   const status = await askApplication(probe, { rawHeaders: ['user-agent', userAgent], userAgent }, way, signal);
-  return status >= 200 && status < 400 ? '' : `it answers with status ${status}`;
+  return status >= 200 && status < 400 ? '' : `response status ${status}`;
 }
 
 /** Runs a command. When its time is over, it is ended with all that it has started. */
@@ -145,7 +146,7 @@ function run([program, ...args]: readonly [string, ...string[]], signal: AbortSi
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, { stdio: 'ignore', detached: true });
     const end = (): void => {
-      reject(new Error('it was ended'));
+      reject(new Error('probe stopped'));
       if (child.pid !== undefined) killGroup(child.pid);
     };
     if (signal.aborted) end();
@@ -153,7 +154,7 @@ function run([program, ...args]: readonly [string, ...string[]], signal: AbortSi
     child.once('error', reject);
     child.once('exit', (code, by) => {
       signal.removeEventListener('abort', end);
-      resolve(code === 0 ? '' : `its command ended with ${by ?? `exit code ${code}`}`);
+      resolve(code === 0 ? '' : `command ended with ${by ?? `exit code ${code}`}`);
     });
   });
 }

@@ -8,11 +8,11 @@ import { join } from 'node:path';
 import { isOn } from '../../model/fields/switches.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { ChartpilotError, fileErrorOf } from '../../runtime/errors.ts';
 import { FileTurns } from '../../runtime/files/file-turns.ts';
 import { readTogether } from '../../runtime/files/read-together.ts';
+import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { type ControlPlaneService, controlPlaneName, findControlPlaneRootFile } from './control-plane-roots.ts';
-import type { KeyPair } from './key-pair.ts';
 import type { ToldRoots } from './told-roots.ts';
 
 export interface ConnectionCredentials {
@@ -79,7 +79,7 @@ export class ControlPlaneCredentials {
     signal: AbortSignal = never,
   ): Promise<ConnectionCredentials> {
     if (isPlaintext(this.#sources.config, address)) {
-      return { headers: {}, shown: 'nothing: the connection is plaintext' };
+      return { headers: {}, shown: 'none (plaintext connection)' };
     }
     return this.#turns.ask(() => readTogether((at) => this.#readFiles(service, address, { preference, at })), signal);
   }
@@ -110,7 +110,7 @@ export class ControlPlaneCredentials {
     const files = this.#providedFiles();
     if (files === undefined) return undefined;
     const pair = await readPair(files, at);
-    return pair !== undefined && this.#isGood(pair) ? { pair, shown: `the certificate ${files.chain}` } : undefined;
+    return pair !== undefined && this.#isGood(pair) ? { pair, shown: `certificate ${files.chain}` } : undefined;
   }
 
   #providedFiles(): { chain: string; key: string } | undefined {
@@ -140,20 +140,20 @@ export class ControlPlaneCredentials {
 
   async #token(at: Locate): Promise<{ token?: string; shown: string }> {
     const file = tokenFile(this.#sources.env);
-    if (file === undefined) return { shown: 'nothing: JWT_POLICY names no token file' };
+    if (file === undefined) return { shown: 'none (JWT_POLICY names no token file)' };
     try {
       const { text, modifiedMs } = await readWhole(await at(file), mostTokenBytes);
       const token = text.trim();
-      if (!isToken(token)) return { shown: `nothing: ${file} holds no token` };
-      return { token, shown: `the token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
+      if (!isToken(token)) return { shown: `none (${file} contains no token)` };
+      return { token, shown: `token ${file}, ${describeToken(token, modifiedMs, this.#now())}` };
     } catch (error) {
-      return { shown: `nothing: ${file}: ${messageOf(error)}` };
+      return { shown: `none (${file}: ${fileErrorOf(error)})` };
     }
   }
 }
 
 function withOwn(tls: NonNullable<ConnectionCredentials['tls']>, own: KeyPair): ConnectionCredentials {
-  return { tls: { ...tls, certificate: own }, headers: {}, shown: "the workload's own certificate" };
+  return { tls: { ...tls, certificate: own }, headers: {}, shown: 'workload certificate' };
 }
 
 /** Port 15010 is the one that control planes serve without TLS (spec/agent.md §7.3). */
@@ -181,7 +181,7 @@ function describeToken(token: string, modifiedMs: number, now: number): string {
     const end = typeof claims === 'object' && claims !== null && 'exp' in claims ? Number(claims.exp) : Number.NaN;
     if (!Number.isFinite(end)) return age;
     const secondsLeft = Math.round(end - now / 1000);
-    return `${age}, ${secondsLeft > 0 ? `ends in ${secondsLeft} s` : `ended ${-secondsLeft} s ago`}`;
+    return `${age}, ${secondsLeft > 0 ? `expires in ${secondsLeft} s` : `expired ${-secondsLeft} s ago`}`;
   } catch {
     return age;
   }
@@ -191,13 +191,14 @@ async function readRoots(file: string, at: Locate): Promise<string> {
   try {
     const { text } = await readWhole(await at(file), mostBytes);
     if (text.includes('-----BEGIN CERTIFICATE-----')) return text;
-    throw new Error('no certificate is in it');
+    throw new Error('no PEM certificate found');
   } catch (error) {
     throw new ChartpilotError(
       'FILE_UNREADABLE',
-      `${file}, the root certificate for the control plane: ${messageOf(error)}`,
+      `root certificate of the control plane ${file}: ${fileErrorOf(error)}`,
       {
-        hint: 'Mount that file, name another one in XDS_ROOT_CA, or set --controlPlaneAuthPolicy NONE for plaintext.',
+        hint: 'Mount the file, set XDS_ROOT_CA to another one, or use plaintext with --controlPlaneAuthPolicy NONE.',
+        fields: { path: file },
         cause: error,
       },
     );
@@ -223,7 +224,7 @@ const isThere = (file: string): Promise<boolean> =>
 /** A pipe that nobody writes into would never end: only files are read. */
 async function readWhole(file: string, most: number): Promise<{ text: string; modifiedMs: number }> {
   const { size, mtimeMs, isFile } = await stat(file).then((stats) => ({ ...stats, isFile: stats.isFile() }));
-  if (!isFile) throw new Error('is no file');
-  if (size > most) throw new Error(`has ${size} bytes; at most ${most} are read`);
+  if (!isFile) throw new Error('must be a regular file');
+  if (size > most) throw new Error(`must have at most ${most} bytes, got ${size}`);
   return { text: await readFile(file, 'utf8'), modifiedMs: mtimeMs };
 }

@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { isOn } from '../../model/fields/switches.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
 
 /** The two services of a control plane that an agent calls; each has a root of its own. */
 export type ControlPlaneService = 'xds' | 'ca';
@@ -83,9 +83,14 @@ function unmountedRoot(
   const ofClient = proxyMetadata.ISTIO_META_TLS_CLIENT_ROOT_CERT;
   if (service === 'xds' && isOn(env.FILE_MOUNTED_CERTS) && ofClient) return ofClient;
   if (provider === 'none') {
-    throw new ChartpilotError('CONFIG_INVALID', 'PILOT_CERT_PROVIDER is none: no root verifies the control plane', {
-      hint: 'Name a root certificate in XDS_ROOT_CA and CA_ROOT_CA, or say --controlPlaneAuthPolicy NONE for plaintext.',
-    });
+    throw new ChartpilotError(
+      'CONFIG_INVALID',
+      'PILOT_CERT_PROVIDER none provides no root certificate to verify the control plane',
+      {
+        fields: { path: 'PILOT_CERT_PROVIDER', got: '"none"' },
+        hint: 'Set XDS_ROOT_CA and CA_ROOT_CA to a root certificate, or use plaintext with --controlPlaneAuthPolicy NONE.',
+      },
+    );
   }
   return defaultRoot;
 }

@@ -22,7 +22,7 @@ async function holdsKey(keep: string): Promise<boolean> {
     import { buffer } from 'node:stream/consumers';
     const { readPair } = await import(${source('secrets/secret-files.ts')});
     const { SecretVault } = await import(${source('secrets/secret-vault.ts')});
-    const { privateKeyPem } = await import(${source('identity/key-pair.ts')});
+    const { privateKeyPem } = await import(${source('../runtime/grpc/key-pair.ts')});
     const files = ${JSON.stringify(files)};
     globalThis.vault = new SecretVault();
     globalThis.pair = await readPair(files);

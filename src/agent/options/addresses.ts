@@ -3,9 +3,9 @@
 import { isIP } from 'node:net';
 import { type NetworkInterfaceInfo, networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isLinkLocal } from '../../runtime/link-local.ts';
+import { isLinkLocal } from '../../runtime/addresses/link-local.ts';
+import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
-import { isUnspecified } from '../../runtime/unspecified-address.ts';
 
 /** The names under which Envoy and the agent reach each other on this host. */
 export interface LocalAddresses {

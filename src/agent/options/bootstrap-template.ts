@@ -23,11 +23,12 @@ export function bootstrapTemplate(
   const path = env.ISTIO_BOOTSTRAP || (customConfigFile ? undefined : proxyBootstrapTemplatePath);
   if (!path) return undefined;
   try {
-    if (statSync(path).size > mostBytes) throw new Error(`has more than ${mostBytes} bytes`);
+    if (statSync(path).size > mostBytes) throw new Error(`must have at most ${mostBytes} bytes`);
     return { path, text: readFileSync(path, 'utf8') };
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `${path}: ${messageOf(error)}`, {
-      hint: 'It is the template of the bootstrap: ISTIO_BOOTSTRAP, --templateFile or proxyBootstrapTemplatePath name it.',
+      hint: 'The bootstrap template is set by ISTIO_BOOTSTRAP, --templateFile or proxyBootstrapTemplatePath.',
+      fields: { path },
       cause: error,
     });
   }

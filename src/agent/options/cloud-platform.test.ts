@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
 import { optionsOf } from '../../../test/fixtures/made-bootstrap.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { askMetadataServer, type CloudSurroundings, withCloudMetadata } from './cloud-platform.ts';
@@ -86,15 +87,17 @@ test('§1.3 CLOUD_PLATFORM: who is silent is read off the machine; none, and wha
   expect(await told({ CLOUD_PLATFORM: 'none' }, { ask, firmware })).toEqual([undefined, []]);
   const said = optionsOf({ flags: { platformMetadata: '{"a": "b"}' }, env: { CLOUD_PLATFORM: 'azure' } });
   expect((await withCloudMetadata(said, { ask, firmware })).platformMetadata).toEqual({ a: 'b' });
-  await expect(told({ CLOUD_PLATFORM: 'moon' }, {})).rejects.toThrow('CLOUD_PLATFORM: must be aws, azure, gcp or none');
+  await expect(told({ CLOUD_PLATFORM: 'moon' }, {})).rejects.toThrow(
+    codedError('FLAG_INVALID', { path: 'CLOUD_PLATFORM', expected: 'one of aws, azure, gcp, none', got: '"moon"' }),
+  );
 });
 
 test.each<[what: string, answer: RequestListener, why: RegExp]>([
-  ['nothing', () => {}, /timed out/],
+  ['nothing', () => {}, /no response in time/],
   ['no JSON', (_, response) => void response.end('<html>'), /JSON/],
   ['a list', (_, response) => void response.end('[]'), /not a JSON object/],
   ['a redirect', (_, response) => void response.writeHead(302, { location: 'http://other/' }).end(), /status 302/],
-  ['more than anybody needs', (_, response) => void response.end(' '.repeat(2 ** 21)), /more than 1048576 bytes/],
+  ['more than anybody needs', (_, response) => void response.end(' '.repeat(2 ** 21)), /exceeds 1048576 bytes/],
 ])('§1.3 CLOUD_PLATFORM: %s is a warning, and the proxy does without', async (_, answer, why) => {
   const server = await cloud(answer);
   const ask: CloudSurroundings['ask'] = (question) => server(question, AbortSignal.timeout(500));
@@ -108,6 +111,9 @@ test.each<[what: string, answer: RequestListener, why: RegExp]>([
 test('§1.3 CLOUD_PLATFORM: an answer that does not say that it is Google’s is not', async () => {
   const ask = await cloud((_, response) => void response.end(JSON.stringify(google)));
   expect((await told({ CLOUD_PLATFORM: 'gcp' }, { ask }))[1]).toMatchObject([
-    { event: 'option.cloudMetadataUnavailable', reason: expect.stringContaining('not from a metadata server') },
+    {
+      event: 'option.cloudMetadataUnavailable',
+      reason: expect.stringContaining('does not come from a metadata server'),
+    },
   ]);
 });

@@ -7,10 +7,12 @@
 import { readFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { text as readText } from 'node:stream/consumers';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { unknownValue } from '../../model/fields/violation.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import { refuseOtherProtocol } from '../../runtime/fences/other-protocol.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
 
 type Cloud = 'aws' | 'azure' | 'gcp';
@@ -39,9 +41,9 @@ const longestAnswer = 1024 * 1024;
 const longestValue = 1024;
 
 /**
- * The options with what the cloud says. No answer is a warning: the proxy does without.
+ * The options with the metadata of the cloud. No response is a warning: the proxy runs without metadata.
  *
- * @throws ChartpilotError FLAG_INVALID when CLOUD_PLATFORM is no cloud
+ * @throws ChartpilotError FLAG_INVALID if CLOUD_PLATFORM is unknown
  */
 export async function withCloudMetadata(
   options: ProxyOptions,
@@ -49,8 +51,7 @@ export async function withCloudMetadata(
 ): Promise<ProxyOptions> {
   const said = options.env.CLOUD_PLATFORM ?? '';
   if (!/^(aws|azure|gcp|none|)$/.test(said)) {
-    const words = `CLOUD_PLATFORM: must be aws, azure, gcp or none, got ${JSON.stringify(said)}`;
-    throw new ChartpilotError('FLAG_INVALID', words);
+    throw optionError('CLOUD_PLATFORM', unknownValue(['aws', 'azure', 'gcp', 'none'], said));
   }
   if (said === 'none' || options.platformMetadata !== undefined) return options;
   const cloud = said === '' ? cloudOf(firmware) : (said as Cloud);
@@ -121,7 +122,7 @@ const questions: Readonly<Record<Cloud, (ask: Ask, signal: AbortSignal) => Promi
 
 function fieldsOf(body: string): Readonly<Record<string, unknown>> {
   const value: unknown = JSON.parse(body);
-  if (!isObject(value)) throw new Error('the response is not a JSON object');
+  if (!isObject(value)) throw new Error('response is not a JSON object');
   return value;
 }
 
@@ -155,18 +156,18 @@ export async function askMetadataServer(
   const response = await new Promise<import('node:http').IncomingMessage>((resolve, reject) => {
     const outgoing = request({ host, port, path, method: method ?? 'GET', headers, agent: false, signal }, resolve);
     refuseOtherProtocol(outgoing, reject);
-    outgoing.once('error', (error) => reject(signal.aborted ? new Error('timed out') : error));
+    outgoing.once('error', (error) => reject(signal.aborted ? new Error('no response in time') : error));
     outgoing.end();
   });
   let length = 0;
   response.on('data', (chunk: Buffer) => {
     length += chunk.length;
-    if (length > longestAnswer) response.destroy(new Error(`the response has more than ${longestAnswer} bytes`));
+    if (length > longestAnswer) response.destroy(new Error(`response exceeds ${longestAnswer} bytes`));
   });
   const body = await readText(response);
   if (response.statusCode !== 200) throw new Error(`${path}: status ${response.statusCode}`);
   if (answersWith !== undefined && response.headers[answersWith[0].toLowerCase()] !== answersWith[1]) {
-    throw new Error(`${path}: the response is not from a metadata server`);
+    throw new Error(`${path}: response does not come from a metadata server`);
   }
   return body;
 }

@@ -28,7 +28,8 @@ export function parseDownwardFile(content: string, path: string): Record<string,
     if (separator < 0) continue;
     const value = unquote(line.slice(separator + 1));
     if (value === undefined) {
-      throw new ChartpilotError('FILE_UNREADABLE', `${path}, line ${index + 1}: the value is not a quoted text`, {
+      throw new ChartpilotError('FILE_UNREADABLE', `${path}:${index + 1}: value must be a quoted string`, {
+        fields: { path, line: index + 1 },
         hint: 'Each line must read key="value", as the Kubernetes downward API writes it.',
       });
     }

@@ -5,6 +5,7 @@ import { dirname, join, resolve } from 'node:path';
 import type { IdentitySettings } from '../../../machines/agent/settings.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { isOn } from '../../model/fields/switches.ts';
+import { mustBe, outOfRange, unknownValue } from '../../model/fields/violation.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
@@ -106,10 +107,10 @@ function sourceOf(
     source: needsServer ? ('files of services' as const) : ('nowhere' as const),
     reason,
   });
-  if (config.customConfigFile) return nowhere('--customConfigFile has no secret server');
+  if (config.customConfigFile) return nowhere('--customConfigFile is set: its bootstrap has no SDS server');
   const isAsked = isOn(env.FILE_MOUNTED_CERTS) || Boolean(env.CA_ADDR);
   if (config.controlPlaneAuthPolicy === 'NONE' && !isAsked) {
-    return nowhere('controlPlaneAuthPolicy is NONE, CA_ADDR and FILE_MOUNTED_CERTS are not set');
+    return nowhere('controlPlaneAuthPolicy NONE, neither CA_ADDR nor FILE_MOUNTED_CERTS is set');
   }
   if (mounted !== undefined) return { source: 'files', reason: `the mounted certificate ${mounted.certificate}` };
   const provider = env.CA_PROVIDER || 'Citadel';
@@ -123,7 +124,9 @@ function sourceOf(
     ...(env.CA_ADDR ? [`CA_ADDR ${env.CA_ADDR}`] : []),
   ];
   if (shown.length > 0) return { source: 'authority', reason: shown.join(', ') };
-  return nowhere(`there is no token ${token ?? '(JWT_POLICY names none)'}, no PROV_CERT and no mounted certificate`);
+  return nowhere(
+    `no credentials: ${token === undefined ? 'JWT_POLICY names no token file' : `token file ${token} does not exist`}, PROV_CERT is not set, no certificate is mounted`,
+  );
 }
 
 /** Whether TLS settings are made of files, which the secret server reads again when they change. */
@@ -135,10 +138,17 @@ function namesFiles({ tracing, envoyMetricsService, envoyAccessLogService }: Ide
   });
 }
 
+/** 100 years. */
+const maxLifetimeMs = 876_000 * 3_600_000;
+
 function duration(variable: string, text: string, errors: OptionErrors): number {
   const ms = durationMsOf(text);
+  if (ms !== undefined && ms > maxLifetimeMs) {
+    errors.flag(variable, outOfRange(`at most ${maxLifetimeMs / 3_600_000}h`, text));
+    return maxLifetimeMs;
+  }
   if (ms !== undefined && ms >= 1_000) return ms;
-  errors.flag(`${variable}: must be a duration of a second or more, such as 24h, got ${JSON.stringify(text)}`);
+  errors.flag(variable, mustBe('a duration of at least 1s, such as 24h', text));
   return 1_000;
 }
 
@@ -148,19 +158,18 @@ function share(variable: string, env: NodeJS.ProcessEnv, otherwise: number, erro
   // Blanks alone are the number 0 to Node: a certificate would be renewed when it has ended.
   const value = text.trim() === '' ? Number.NaN : Number(text);
   if (value >= 0 && value <= 1) return value;
-  errors.flag(`${variable}: must be a number from 0 to 1, got ${JSON.stringify(text)}`);
+  errors.flag(variable, outOfRange('a number from 0 to 1', text));
   return otherwise;
 }
 
 /** P-256, unless RSA is asked for by its size (spec/agent.md §1.3). */
 function keyKind(env: NodeJS.ProcessEnv, errors: OptionErrors): IdentityOptions['key'] {
   const { ECC_SIGNATURE_ALGORITHM: algorithm, ECC_CURVE: curve, WORKLOAD_RSA_KEY_SIZE: size } = env;
-  if (algorithm && algorithm !== 'ECDSA')
-    errors.flag(`ECC_SIGNATURE_ALGORITHM: must be ECDSA, got ${JSON.stringify(algorithm)}`);
-  if (curve && curve !== 'P256') errors.flag(`ECC_CURVE: must be P256, got ${JSON.stringify(curve)}`);
+  if (algorithm && algorithm !== 'ECDSA') errors.flag('ECC_SIGNATURE_ALGORITHM', unknownValue(['ECDSA'], algorithm));
+  if (curve && curve !== 'P256') errors.flag('ECC_CURVE', unknownValue(['P256'], curve));
   if (algorithm || !size) return { type: 'ec' };
   const bits = Number(size);
   if (Number.isInteger(bits) && bits >= 2048 && bits <= 4096) return { type: 'rsa', bits };
-  errors.flag(`WORKLOAD_RSA_KEY_SIZE: must be 2048 to 4096, got ${JSON.stringify(size)}`);
+  errors.flag('WORKLOAD_RSA_KEY_SIZE', outOfRange('an integer from 2048 to 4096', size));
   return { type: 'ec' };
 }

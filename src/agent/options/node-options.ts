@@ -2,7 +2,7 @@
 import { isIP } from 'node:net';
 import * as E from 'fp-ts/lib/Either.js';
 import { dictionary, text } from '../../model/fields/decode.ts';
-import { describeFieldErrors } from '../../model/mesh/proxy-config.ts';
+import { mustBe } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
@@ -23,7 +23,7 @@ export function givenNode(
 export function givenAddresses(text: string | undefined, errors: OptionErrors): string[] | undefined {
   const addresses = commaList(text);
   for (const address of addresses ?? []) {
-    if (isIP(address) === 0) errors.flag(`--instanceIPs: must be IP addresses, got ${JSON.stringify(address)}`);
+    if (isIP(address) === 0) errors.flag('--instanceIPs', mustBe('a list of IP addresses', address));
   }
   return addresses;
 }
@@ -31,7 +31,7 @@ export function givenAddresses(text: string | undefined, errors: OptionErrors): 
 /** `type~address~name~domain`: the control plane takes it apart. */
 function nodeIdOf(text: string | undefined, errors: OptionErrors): string | undefined {
   if (text !== undefined && !/^(sidecar|router)~[^~]+~[^~]+~[^~]*$/.test(text)) {
-    errors.flag(`--nodeId: must be sidecar~ADDRESS~NAME~DOMAIN or router~…, got ${JSON.stringify(text)}`);
+    errors.flag('--nodeId', mustBe('TYPE~ADDRESS~NAME~DOMAIN with TYPE sidecar or router', text));
   }
   return text;
 }
@@ -41,9 +41,9 @@ function platformMetadata(json: string | undefined, errors: OptionErrors): Recor
   try {
     const decoded = dictionary(text)(JSON.parse(json), '');
     if (E.isRight(decoded)) return decoded.right;
-    errors.flag(`--platformMetadata: ${describeFieldErrors(decoded.left)}`);
+    for (const error of decoded.left) errors.flag({ source: '--platformMetadata', field: error.path }, error);
   } catch (error) {
-    errors.flag(`--platformMetadata: must be a JSON object of texts: ${messageOf(error)}`);
+    errors.flag('--platformMetadata', mustBe('a JSON object of strings', json, { hint: messageOf(error) }));
   }
   return undefined;
 }

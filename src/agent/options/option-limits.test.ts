@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { errorWith } from '../../../test/fixtures/error-details.ts';
 import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import type { ProxyOptions } from './options.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
@@ -27,7 +28,14 @@ describe('a duration that no timer can be set to', () => {
     ['fileFlushInterval', {}, { PROXY_CONFIG: '{fileFlushInterval: 1000h}' }],
     ['DNS_FORWARD_TIMEOUT', {}, { ISTIO_META_DNS_CAPTURE: 'true', DNS_FORWARD_TIMEOUT: '700h' }],
   ])('is refused: %s', (name, flags, env) => {
-    expect(resolved(flags, env)).toThrow(`${name}: must be at most 576h`);
+    expect(resolved(flags, env)).toThrow(
+      errorWith({
+        code: 'FIELD_OUT_OF_RANGE',
+        path: name,
+        expected: 'at most 576h',
+        got: expect.stringMatching(/ms"$/),
+      }),
+    );
   });
 
   test('the longest is taken', () => {
@@ -39,7 +47,9 @@ describe('a duration that no timer can be set to', () => {
 
 describe('what Envoy would refuse at every start', () => {
   test.each(['0s', '999us', '1ns', '-0s'])('is refused: --connectTimeout %s', (connectTimeout) => {
-    expect(resolved({ connectTimeout })).toThrow('--connectTimeout: must be at least 1ms');
+    expect(resolved({ connectTimeout })).toThrow(
+      errorWith({ code: 'FIELD_OUT_OF_RANGE', path: '--connectTimeout', expected: 'at least 1ms' }),
+    );
   });
 
   test.each(['1ms', '1.5ms', '1s'])('is none: --connectTimeout %s', (connectTimeout) => {
@@ -60,21 +70,23 @@ describe('blanks, which are 0 to Node', () => {
     'are no %s',
     (variable) => {
       for (const blanks of [' ', '\n', '\t '])
-        expect(resolved({}, { [variable]: blanks })).toThrow(`${variable}: must be`);
+        expect(resolved({}, { [variable]: blanks })).toThrow(
+          errorWith({ path: variable, got: JSON.stringify(blanks) }),
+        );
     },
   );
 });
 
 describe('two uses of one port', () => {
-  test.each<[string, ProxyFlags, NodeJS.ProcessEnv?]>([
-    ['--statusPort and --proxyAdminPort must differ, not be 15000 both', { statusPort: '15000' }],
-    ['--statusPort and --spareAdminPort must differ, not be 15020 both', { spareAdminPort: '15020' }],
-    ['--proxyAdminPort and --spareAdminPort must differ, not be 15000 both', { spareAdminPort: '15000' }],
-    ['--statusPort and ENVOY_STATUS_PORT must differ, not be 15021 both', { statusPort: '15021' }],
-    ['--proxyAdminPort and ENVOY_PROMETHEUS_PORT must differ, not be 15090 both', { proxyAdminPort: '15090' }],
-    ['ENVOY_STATUS_PORT and ENVOY_PROMETHEUS_PORT must differ', {}, { ENVOY_STATUS_PORT: '15090' }],
-  ])('is refused: %s', (message, flags, env) => {
-    expect(resolved(flags, env)).toThrow(message);
+  test.each<[string, string, ProxyFlags, NodeJS.ProcessEnv?]>([
+    ['--statusPort, --proxyAdminPort', '15000', { statusPort: '15000' }],
+    ['--statusPort, --spareAdminPort', '15020', { spareAdminPort: '15020' }],
+    ['--proxyAdminPort, --spareAdminPort', '15000', { spareAdminPort: '15000' }],
+    ['--statusPort, ENVOY_STATUS_PORT', '15021', { statusPort: '15021' }],
+    ['--proxyAdminPort, ENVOY_PROMETHEUS_PORT', '15090', { proxyAdminPort: '15090' }],
+    ['ENVOY_STATUS_PORT, ENVOY_PROMETHEUS_PORT', '15090', {}, { ENVOY_STATUS_PORT: '15090' }],
+  ])('is refused: %s', (path, got, flags, env) => {
+    expect(resolved(flags, env)).toThrow(errorWith({ code: 'FIELD_CONFLICT', path, got }));
   });
 
   test('is none where one of them is off, or where Envoy has other listeners', () => {
@@ -85,30 +97,37 @@ describe('two uses of one port', () => {
 
 describe('--customConfigFile', () => {
   test.each([
-    ['a file that is not there', '/nowhere/envoy.yaml', 'does not exist'],
-    ['a file below a file', `${import.meta.filename}/envoy.yaml`, 'does not exist'],
-    ['a directory', '/tmp', 'is a directory'],
-  ])('that names %s is refused', (_, customConfigFile, why) => {
-    expect(resolved({ customConfigFile })).toThrow(`--customConfigFile ${customConfigFile} ${why}`);
+    ['a file that is not there', '/nowhere/envoy.yaml', 'a readable file'],
+    ['a file below a file', `${import.meta.filename}/envoy.yaml`, 'a readable file'],
+    ['a directory', '/tmp', 'a file'],
+  ])('that names %s is refused', (_, customConfigFile, expected) => {
+    const got = JSON.stringify(customConfigFile);
+    expect(resolved({ customConfigFile })).toThrow(errorWith({ path: '--customConfigFile', expected, got }));
   });
 
   test('is told together with the other mistakes', () => {
     expect(resolved({ customConfigFile: '/nowhere', statusPort: '15000', watchDelay: 'soon' })).toThrow(
-      /--watchDelay: must be.*--statusPort and --proxyAdminPort.*--customConfigFile \/nowhere does not exist/s,
+      errorWith(
+        { path: '--watchDelay', got: '"soon"' },
+        { path: '--statusPort, --proxyAdminPort' },
+        { path: '--customConfigFile', got: '"/nowhere"' },
+      ),
     );
   });
 });
 
 describe('ISTIO_BOOTSTRAP_OVERRIDE', () => {
   test.each([
-    ['broken YAML', 'admin: ['],
-    ['no object', '- 1'],
-    ['more than the system takes as one argument', `admin: {}\n# ${'x'.repeat(131_072)}`],
-    ['a character that ends an argument', 'admin: "a\0b"'],
-  ])('with %s is refused: Envoy would refuse it at every start', (_, content) => {
+    ['broken YAML', 'admin: [', 'YAML_INVALID'],
+    ['no object', '- 1', 'FIELD_TYPE_INVALID'],
+    ['more than the system takes as one argument', `admin: {}\n# ${'x'.repeat(131_072)}`, 'FIELD_TOO_LARGE'],
+    ['a character that ends an argument', 'admin: "a\0b"', 'FIELD_NOT_ALLOWED'],
+  ])('with %s is refused: Envoy would refuse it at every start', (_, content, code) => {
     const file = join(folder(), 'override.yaml');
     writeFileSync(file, content);
-    expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: file })).toThrow(`ISTIO_BOOTSTRAP_OVERRIDE: ${file}`);
+    expect(resolved({}, { ISTIO_BOOTSTRAP_OVERRIDE: file })).toThrow(
+      errorWith({ code, path: `ISTIO_BOOTSTRAP_OVERRIDE: ${file}` }),
+    );
   });
 
   test('that cannot be read is done without', () => {

@@ -2,6 +2,7 @@
 import { accessSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { longestTimerMs } from '../../model/fields/duration.ts';
+import { conflict, mustBe, outOfRange, type Violation } from '../../model/fields/violation.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { ProxyOptions } from './options.ts';
@@ -9,30 +10,31 @@ import type { ProxyOptions } from './options.ts';
 /** @param mistakes gets what is wrong, each with its flag or variable */
 export function checkLimits(options: ProxyOptions, errors: OptionErrors): void {
   for (const [name, ms] of durationsOf(options)) {
-    if (ms > longestTimerMs) errors.flag(`${name}: must be at most ${longestTimerMs / 3_600_000}h`);
+    if (ms > longestTimerMs) errors.flag(name, outOfRange(`at most ${longestTimerMs / 3_600_000}h`, `${ms}ms`));
   }
   // Envoy refuses 0, and what is written with an exponent.
-  if (options.connectTimeoutMs < 1) errors.flag('--connectTimeout: must be at least 1ms');
+  if (options.connectTimeoutMs < 1)
+    errors.flag('--connectTimeout', outOfRange('at least 1ms', `${options.connectTimeoutMs}ms`));
   for (const [port, names] of sharedPorts(options)) {
-    errors.flag(`${names.join(' and ')} must differ, not be ${port} both`);
+    errors.flag(names.join(', '), conflict(`must be different ports, got ${port} for ${names.length} of them`, port));
   }
   const { customConfigFile } = options.config;
   const problem = customConfigFile ? whyNoFile(customConfigFile) : undefined;
-  if (problem !== undefined) errors.flag(`--customConfigFile ${customConfigFile} ${problem}`);
+  if (problem !== undefined) errors.flag('--customConfigFile', problem);
   const noLog = options.outlierLogPath === undefined ? undefined : whyNoLog(options.outlierLogPath);
-  if (noLog !== undefined) errors.flag(`--outlierLogPath ${noLog}`);
+  if (noLog !== undefined) errors.flag('--outlierLogPath', noLog);
 }
 
 /** Envoy opens it at its start, and does not start where it cannot. */
-function whyNoLog(path: string): string | undefined {
+function whyNoLog(path: string): Violation | undefined {
   try {
     const folder = dirname(path);
     const stats = statSync(path, { throwIfNoEntry: false });
-    if (stats?.isDirectory()) return `${path} is a directory`;
+    if (stats?.isDirectory()) return mustBe('a file', path, { hint: 'it is a directory' });
     accessSync(stats === undefined ? folder : path, constants.W_OK);
     return undefined;
   } catch (error) {
-    return `cannot be written: ${messageOf(error).slice(0, 200)}`;
+    return mustBe('a writable file', path, { hint: messageOf(error).slice(0, 200) });
   }
 }
 
@@ -73,14 +75,16 @@ function sharedPorts({ config, ...options }: ProxyOptions): [port: number, names
   return [...byPort].filter(([, uses]) => uses.length > 1).map(([port, uses]) => [port, uses.map(([name]) => name)]);
 }
 
-/** Why a file cannot be read; undefined: it can. */
-function whyNoFile(path: string): string | undefined {
+/** Why a file cannot be read; `undefined` if it can. */
+function whyNoFile(path: string): Violation | undefined {
   try {
-    if (statSync(path).isDirectory()) return 'is a directory';
+    if (statSync(path).isDirectory()) return mustBe('a file', path, { hint: 'it is a directory' });
     accessSync(path, constants.R_OK);
     return undefined;
   } catch (error) {
-    if (isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR')) return 'does not exist';
-    return `cannot be read: ${messageOf(error).split(',', 1)[0]}`;
+    const isMissing = isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
+    return mustBe('a readable file', path, {
+      hint: isMissing ? 'it does not exist' : messageOf(error).split(',', 1)[0],
+    });
   }
 }

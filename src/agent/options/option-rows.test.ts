@@ -513,7 +513,7 @@ controlPlaneAuthPolicy: NONE
       { env: { PROXY_CONFIG: `image: {a: ${'['.repeat(60)}${']'.repeat(60)}}` } },
       { code: 'FIELD_TOO_LARGE', expected: 'at most 50 levels of nesting', line: 1 },
     ],
-    ['an alias of itself', { env: { PROXY_CONFIG: 'image: &a {b: *a}' } }, { code: 'FIELD_TOO_LARGE', line: 1 }],
+    ['an alias of itself', { env: { PROXY_CONFIG: 'image: &a {b: *a}' } }, { code: 'YAML_INVALID', line: 1 }],
     [
       '10 MB',
       { flags: { proxyConfig: '<folder>/p' }, files: { p: `image: {a: ${'x'.repeat(10_000_000)}}` } },

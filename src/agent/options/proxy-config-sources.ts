@@ -4,23 +4,25 @@ import { readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type FieldError, fail, fieldPath, forgivingUnknown } from '../../model/fields/decode.ts';
+import { longestTimerMs } from '../../model/fields/duration.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
-import { wrongType } from '../../model/fields/violation.ts';
+import { mustBe, outOfRange, tooLarge, unknownValue, type Violation, wrongType } from '../../model/fields/violation.ts';
 import {
   decodeProxyConfig,
-  describeFieldErrors,
   mergeProxyConfig,
   type ProxyConfig,
+  parseHostAndPort,
   proxyConfigWarnings,
   withJsonNames,
 } from '../../model/mesh/proxy-config.ts';
 import { proxyMessageErrors } from '../../model/mesh/proxy-messages.ts';
 import { parseYamlDocument } from '../../model/yaml/yaml-document.ts';
-import { ChartpilotError, type ErrorFields, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
+import { withHostIp } from './host-ip.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 
 const defaultMeshFile = './etc/istio/config/mesh';
@@ -44,8 +46,8 @@ export interface MergedSources {
 /** A ConfigMap holds no more, and what goes into the node's metadata is sent to the control plane with each stream. */
 const mostBytes = 1024 * 1024;
 
-function tooLong(path: string): ErrorFields {
-  return { code: 'FIELD_TOO_LARGE', path, expected: `at most ${mostBytes} bytes` };
+function tooLong(bytes: number): Violation {
+  return tooLarge(mostBytes, bytes, 'bytes');
 }
 
 /** What becomes of a source that is not as it should be. */
@@ -65,7 +67,7 @@ export function mergeSources(
     terminationDrain(env, errors),
     decodeSource(meshFile, readText(meshFile, 'may be missing', errors), findings, 'defaultConfig'),
     decodeSource('PROXY_CONFIG', env.PROXY_CONFIG ?? '', findings),
-    decodeSource(flags.proxyConfig ?? '', readText(flags.proxyConfig, 'must be there', errors), findings),
+    decodeSource(flags.proxyConfig ?? '', readProxyConfig(flags.proxyConfig, errors), findings),
     decodeSource('annotation proxy.istio.io/config', podAnnotations['proxy.istio.io/config'] ?? '', findings),
     flagLayer(flags, errors),
     annotationLayer(podAnnotations, errors),
@@ -85,19 +87,18 @@ function decodeSource(
   { errors, warnings }: SourceFindings,
   part?: 'defaultConfig',
 ): Partial<ProxyConfig> {
-  if (Buffer.byteLength(text) > mostBytes) {
-    errors.config(`${source}: exceeds ${mostBytes} bytes, the limit of a proxy configuration`, tooLong(source));
+  const bytes = Buffer.byteLength(text);
+  if (bytes > mostBytes) {
+    errors.config(source, tooLong(bytes));
     return {};
   }
   const document = parseYamlDocument({ text, line: 1 });
   const [broken] = document.errors;
   if (broken !== undefined) {
-    const fields = { code: 'YAML_INVALID', path: source, line: broken.line };
-    errors.config(`${source}, line ${broken.line}: ${broken.message.split('\n')[0]}`, fields);
+    const message = broken.message.split('\n', 1)[0]!;
+    errors.config({ source, line: broken.line }, { code: 'YAML_INVALID', message });
     return {};
   }
-  const lineOf = ({ path }: FieldError): number => document.positionOf(path).line;
-  const textOf = (error: FieldError): string => `${source}, line ${lineOf(error)}: ${describeFieldErrors([error])}`;
   const decoded = forgivingUnknown((whole) => decodePart(whole, part))(namedPart(document.value, part));
   const { value = {}, unknown = [] } = E.isRight(decoded) ? decoded.right : {};
   const found = E.isLeft(decoded) ? decoded.left : [...unknown, ...proxyMessageErrors(value, part ?? '')];
@@ -109,7 +110,7 @@ function decodeSource(
     return value;
   }
   for (const error of found) {
-    errors.config(textOf(error), { ...error, path: `${source}: ${error.path}`, line: lineOf(error) });
+    errors.config({ source, line: document.positionOf(error.path).line, field: error.path }, error);
   }
   return {};
 }
@@ -141,8 +142,9 @@ function readText(path: string | undefined, absence: 'may be missing' | 'must be
   if (path === undefined) return '';
   try {
     // What is too large is not read either.
-    if (statSync(path).size <= mostBytes) return readFileSync(path, 'utf8');
-    errors.config(`${path}: exceeds ${mostBytes} bytes, the limit of a proxy configuration`, tooLong(path));
+    const { size } = statSync(path);
+    if (size <= mostBytes) return readFileSync(path, 'utf8');
+    errors.config(path, tooLong(size));
     return '';
   } catch (error) {
     const isMissing = isSystemError(error, 'ENOENT') || isSystemError(error, 'ENOTDIR');
@@ -151,7 +153,36 @@ function readText(path: string | undefined, absence: 'may be missing' | 'must be
   }
 }
 
+function readProxyConfig(path: string | undefined, errors: OptionErrors): string {
+  try {
+    return readText(path, 'must be there', errors);
+  } catch (error) {
+    const hint = messageOf(error);
+    errors.flag('--proxyConfig', mustBe('a file that can be read', path, { hint }));
+    return '';
+  }
+}
+
+/** Addresses whose fields the bootstrap checks: an error there names the field and not the flag. */
+const addressFlags = ['zipkinAddress', 'lightstepAddress', 'envoyMetricsServiceAddress'] as const;
+
+/** For `$(HOST_IP)`, which the bootstrap replaces. */
+const hostIpStandIn = '192.0.2.1';
+
+function checkTracerFlags(flags: ProxyFlags, errors: OptionErrors): void {
+  for (const flag of addressFlags) {
+    const text = flags[flag];
+    if (text && parseHostAndPort(withHostIp(text, hostIpStandIn)) === undefined)
+      errors.flag(`--${flag}`, mustBe('host:port', text));
+  }
+  const { lightstepSecure } = flags;
+  if (typeof lightstepSecure === 'string' && lightstepSecure !== '' && booleanOf(lightstepSecure) === undefined) {
+    errors.flag('--lightstepSecure', unknownValue(['true', 'false'], lightstepSecure));
+  }
+}
+
 function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig> {
+  checkTracerFlags(flags, errors);
   const said = configFlags.flatMap((flag): [string, unknown][] => {
     const value = flags[flag];
     if (value === undefined) return [];
@@ -165,7 +196,7 @@ function flagLayer(flags: ProxyFlags, errors: OptionErrors): Partial<ProxyConfig
     '',
   );
   if (E.isRight(decoded)) return mergeProxyConfig(decoded.right, tracerOfFlags(flags));
-  for (const { path, message } of decoded.left) errors.flag(`--${path}: ${message}`);
+  for (const error of decoded.left) errors.flag(`--${error.path}`, error);
   return {};
 }
 
@@ -179,7 +210,8 @@ function tracerOfFlags(flags: ProxyFlags): Partial<ProxyConfig> {
     lightstepCacertPath,
   } = flags;
   if (!lightstepAddress) return zipkinAddress ? { tracing: { zipkin: { address: zipkinAddress } } } : {};
-  const isSecure = lightstepSecure !== undefined && booleanOf(lightstepSecure) === true;
+  // Without a value the flag is on.
+  const isSecure = lightstepSecure === true || (lightstepSecure && booleanOf(lightstepSecure) === true);
   const tlsSettings = { mode: 'SIMPLE', caCertificates: lightstepCacertPath || systemRootFile() };
   return {
     tracing: {
@@ -200,7 +232,7 @@ function annotationLayer(annotations: Readonly<Record<string, string>>, errors: 
     '',
   );
   if (E.isRight(decoded)) return decoded.right;
-  for (const { path, message } of decoded.left) errors.config(`annotation ${annotationOf[path] ?? path} ${message}`);
+  for (const error of decoded.left) errors.config(`annotation ${annotationOf[error.path] ?? error.path}`, error);
   return {};
 }
 
@@ -215,7 +247,11 @@ function terminationDrain(env: NodeJS.ProcessEnv, errors: OptionErrors): Partial
   if (text === undefined || text === '') return {};
   // Blanks alone are the number 0 to Node.
   const seconds = text.trim() === '' ? Number.NaN : Number(text);
+  if (seconds * 1_000 > longestTimerMs) {
+    errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', outOfRange(`at most ${longestTimerMs / 1_000}`, text));
+    return {};
+  }
   if (Number.isFinite(seconds) && seconds >= 0) return { terminationDrainDurationMs: seconds * 1000 };
-  errors.flag(`TERMINATION_DRAIN_DURATION_SECONDS: must be a number of seconds, got ${JSON.stringify(text)}`);
+  errors.flag('TERMINATION_DRAIN_DURATION_SECONDS', mustBe('a number of seconds', text));
   return {};
 }

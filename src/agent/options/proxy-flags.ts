@@ -41,7 +41,8 @@ export interface ProxyFlags {
   readonly zipkinAddress?: string;
   readonly lightstepAddress?: string;
   readonly lightstepAccessToken?: string;
-  readonly lightstepSecure?: string;
+  /** True: the flag came without a value. */
+  readonly lightstepSecure?: string | true;
   readonly lightstepCacertPath?: string;
   /** Flags of `bootstrap`, in the place of what the agent finds by itself. */
   readonly proxyConfig?: string;

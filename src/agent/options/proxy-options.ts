@@ -10,11 +10,20 @@ import { dirname, join, resolve } from 'node:path';
 import { parse as parseYaml } from 'yaml';
 import { durationMsOf } from '../../model/fields/duration.ts';
 import { checkSwitches, isOn, switchOf } from '../../model/fields/switches.ts';
+import {
+  mustBe,
+  notAllowed,
+  outOfRange,
+  tooLarge,
+  unknownValue,
+  type Violation,
+  wrongType,
+} from '../../model/fields/violation.ts';
 import { defaultProxyConfig, mergeProxyConfig, mostThreads, type ProxyConfig } from '../../model/mesh/proxy-config.ts';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
-import { OptionErrors } from '../../runtime/option-errors.ts';
+import { OptionErrors, optionError } from '../../runtime/option-errors.ts';
 import { dnsOptions } from '../dns/dns-options.ts';
 import { envoyLogLevels, type ProxyLogLevel, parseProxyLogLevel } from '../envoy/envoy-args.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from '../health/workload-probe.ts';
@@ -30,6 +39,7 @@ import { checkLimits } from './option-limits.ts';
 import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
+import { unknownWords } from './unknown-words.ts';
 import { withoutEffect } from './without-effect.ts';
 
 export interface OptionSources {
@@ -56,7 +66,7 @@ export function resolveProxyOptions({
 }: OptionSources): ProxyOptions {
   const errors = new OptionErrors();
   if (role !== 'sidecar' && role !== 'router') {
-    throw new ChartpilotError('FLAG_INVALID', `Invalid proxy Type: ${role}`, { hint: 'Use sidecar or router.' });
+    throw optionError('proxy type', unknownValue(['sidecar', 'router'], role));
   }
   const podInfo = flags.podInfoDir ?? join(directory, podDirectory);
   const podLabels = readDownwardFile(join(podInfo, 'labels'));
@@ -69,12 +79,17 @@ export function resolveProxyOptions({
   // A template that the environment names beats every other source of the bootstrap; nobody reads one without an Envoy.
   const isCustom = customConfigFile && !env.ISTIO_BOOTSTRAP && runsEnvoy;
   const config = { ...merged, ...(isCustom && { customConfigFile }) };
-  warnings.push(...withoutEffect(env));
-  if (flags.meshConfig !== undefined && !existsSync(flags.meshConfig)) {
-    const reason = 'file does not exist';
-    warnings.push({ event: 'option.ignored', setting: '--meshConfig', value: flags.meshConfig, reason });
+  warnings.push(...withoutEffect(env), ...unknownWords(env));
+  for (const [setting, path] of [
+    ['--meshConfig', flags.meshConfig],
+    ['--podInfoDir', flags.podInfoDir],
+  ] as const) {
+    if (path === undefined || existsSync(path)) continue;
+    warnings.push({ event: 'option.ignored', setting, value: path, reason: 'does not exist' });
   }
   const excluded = podAnnotations['traffic.sidecar.istio.io/excludeInterfaces'];
+  mustBeAddress('--ip', flags.ip, errors);
+  mustBeAddress('INSTANCE_IP', env.INSTANCE_IP, errors);
   const addresses = givenAddresses(flags.instanceIPs, errors) ?? proxyAddresses(flags.ip || env.INSTANCE_IP, excluded);
   const { workloadId, domain } = registryNames(flags, env, addresses[0]!, errors);
   const trustDomain = flags.trustDomain || env.TRUST_DOMAIN;
@@ -82,12 +97,13 @@ export function resolveProxyOptions({
     { config, env: { ...env, ...(trustDomain && { TRUST_DOMAIN: trustDomain }) }, assumesToken: assumesMounts },
     errors,
   );
+  const threads = threadsIn(env.ISTIO_CPU_LIMIT, warnings);
   const options: ProxyOptions = {
     role,
     config,
     binaryPath: said.binaryPath,
     runsEnvoy,
-    concurrency: (config.concurrency ?? threadsIn(env.ISTIO_CPU_LIMIT)) || availableParallelism(),
+    concurrency: (config.concurrency ?? threads) || availableParallelism(),
     addresses,
     workloadId,
     domain,
@@ -219,7 +235,8 @@ function workloadProbe({ readinessProbe }: ProxyConfig, errors: OptionErrors): W
   if (readinessProbe === undefined) return undefined;
   const parsed = parseWorkloadProbe(readinessProbe);
   if ('probe' in parsed) return parsed.probe;
-  errors.flag(parsed.mistake);
+  const { field, violation } = parsed.mistake;
+  errors.flag({ source: 'readinessProbe', field }, violation);
   return undefined;
 }
 
@@ -230,9 +247,15 @@ function isDualStack(addresses: readonly string[], { proxyMetadata }: ProxyConfi
 }
 
 function envoyLogLevel(flags: ProxyFlags, errors: OptionErrors, warnings: LogWarning[]): ProxyLogLevel {
-  const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', flags.proxyComponentLogLevel ?? '');
+  const components = flags.proxyComponentLogLevel ?? '';
+  const parsed = parseProxyLogLevel(flags.proxyLogLevel ?? 'warning', components);
+  for (const item of components.split(',').filter(Boolean)) {
+    const [, level = '', ...rest] = item.split(':');
+    const isLevel = rest.length === 0 && (envoyLogLevels as readonly string[]).includes(level);
+    if (!isLevel) errors.flag('--proxyComponentLogLevel', mustBe('COMPONENT:LEVEL,…', item));
+  }
   if (!(envoyLogLevels as readonly string[]).includes(parsed.level)) {
-    errors.flag(`--proxyLogLevel: must be one of ${envoyLogLevels.join(', ')}, got ${JSON.stringify(parsed.level)}`);
+    errors.flag('--proxyLogLevel', unknownValue(envoyLogLevels, parsed.level));
   }
   for (const value of parsed.dropped) {
     warnings.push({
@@ -279,8 +302,12 @@ function tlsFiles(config: ProxyConfig): string[] {
 function duration(flag: string, text: string, errors: OptionErrors): number {
   const ms = durationMsOf(text);
   if (ms !== undefined && ms >= 0) return ms;
-  errors.flag(`${flag}: must be a duration such as 500ms or 10s, got ${JSON.stringify(text)}`);
+  errors.flag(flag, mustBe('a duration such as 500ms or 10s', text));
   return 0;
+}
+
+function mustBeAddress(place: string, text: string | undefined, errors: OptionErrors): void {
+  if (text && isIP(text) === 0) errors.flag(place, mustBe('an IP address', text));
 }
 
 /** A flag whose value is one of some words; the first when nothing was said. */
@@ -291,7 +318,7 @@ function choice<Word extends string>(
   errors: OptionErrors,
 ): Word {
   const word = words.find((known) => known === (said ?? words[0]));
-  if (word === undefined) errors.flag(`${flag}: must be ${words.join(' or ')}, got ${JSON.stringify(said)}`);
+  if (word === undefined) errors.flag(flag, unknownValue(words, said));
   return word ?? words[0];
 }
 
@@ -299,7 +326,7 @@ function spareAdminPort({ spareAdminPort: text }: ProxyFlags, errors: OptionErro
   if (text === undefined) return 0;
   const port = Number(text);
   if (!/^\d+$/.test(text) || port > 65535) {
-    errors.flag(`--spareAdminPort: must be a port, or 0 for a free one, got ${JSON.stringify(text)}`);
+    errors.flag('--spareAdminPort', mustBe('a port, or 0 for a free port', text));
   }
   return port;
 }
@@ -308,7 +335,7 @@ function portOrOff(name: string, text: string | undefined, byDefault: number, er
   if (text === undefined || text === '') return byDefault;
   const port = Number(text);
   if (/^\d+$/.test(text) && port <= 65535) return port;
-  errors.flag(`${name}: must be a port, or 0 for none, got ${JSON.stringify(text)}`);
+  errors.flag(name, mustBe('a port, or 0 to disable', text));
   return byDefault;
 }
 
@@ -317,14 +344,23 @@ function baseIdOf(flags: ProxyFlags, errors: OptionErrors): number | undefined {
   const baseId = Number(flags.baseId);
   // Envoy multiplies it by 10 and keeps it in 32 bits.
   if (/^\d+$/.test(flags.baseId) && baseId <= 400_000_000) return baseId;
-  errors.flag(`--baseId: must be a number from 0 to 400000000, got ${JSON.stringify(flags.baseId)}`);
+  errors.flag('--baseId', outOfRange('an integer from 0 to 400000000', flags.baseId));
   return undefined;
 }
 
-/** A number of threads, as many as `concurrency` may say; any other text says nothing. */
-function threadsIn(text: string | undefined): number | undefined {
+/** @returns the number of worker threads; `undefined` if ISTIO_CPU_LIMIT is not set or invalid */
+function threadsIn(text: string | undefined, warnings: LogWarning[]): number | undefined {
+  if (!text) return undefined;
   const value = Number(text);
-  return Number.isInteger(value) && value > 0 && value <= mostThreads ? value : undefined;
+  if (Number.isInteger(value) && value > 0 && value <= mostThreads) return value;
+  warnings.push({
+    event: 'option.defaulted',
+    setting: 'ISTIO_CPU_LIMIT',
+    value: text,
+    default: 'the number of processors',
+    reason: `must be an integer from 1 to ${mostThreads}`,
+  });
+  return undefined;
 }
 
 /** An override that cannot be read does not keep Envoy from starting (§4.2); one that Envoy cannot read would, each time. */
@@ -340,7 +376,7 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
   }
   const override = env.HOST_IP ? withHostIp(content, env.HOST_IP) : content;
   const problem = whyNoArgument(override) ?? whyNoObject(content);
-  if (problem !== undefined) errors.config(`ISTIO_BOOTSTRAP_OVERRIDE: ${path}: ${problem}`);
+  if (problem !== undefined) errors.config({ source: 'ISTIO_BOOTSTRAP_OVERRIDE', field: path }, problem);
   return override;
 }
 
@@ -348,18 +384,18 @@ function readOverride(env: NodeJS.ProcessEnv, errors: OptionErrors, warnings: Lo
 const mostArgumentBytes = 128 * 1024 - 1;
 
 /** Why a text cannot be passed on as an argument of Envoy's; undefined: it can. */
-function whyNoArgument(text: string): string | undefined {
-  if (text.includes('\0')) return 'holds a character with the number 0';
-  if (Buffer.byteLength(text) <= mostArgumentBytes) return undefined;
-  return `has more than ${mostArgumentBytes} bytes, the most that Envoy can be given as an argument`;
+function whyNoArgument(text: string): Violation | undefined {
+  if (text.includes('\0')) return notAllowed('must not contain a NUL character: Envoy gets it as an argument');
+  const bytes = Buffer.byteLength(text);
+  return bytes <= mostArgumentBytes ? undefined : tooLarge(mostArgumentBytes, bytes, 'bytes');
 }
 
-function whyNoObject(yaml: string): string | undefined {
+function whyNoObject(yaml: string): Violation | undefined {
   try {
     const value: unknown = parseYaml(yaml);
     const isObject = value === null || (typeof value === 'object' && !Array.isArray(value));
-    return isObject ? undefined : 'must be an object';
+    return isObject ? undefined : wrongType('an object', value);
   } catch (error) {
-    return messageOf(error).split('\n')[0];
+    return { code: 'YAML_INVALID', message: messageOf(error).split('\n', 1)[0]! };
   }
 }

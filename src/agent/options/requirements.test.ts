@@ -2,6 +2,7 @@ import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from 'node
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { envoyBinary, temporaryFolder, testFlags } from '../../../test/fixtures/real-envoy.ts';
+import { patienceMs } from '../../../test/harness/eventually.ts';
 import type { EnvoyFlags } from '../envoy/envoy-args.ts';
 import { requireFlags, requireFolders } from './requirements.ts';
 
@@ -29,8 +30,8 @@ describe('Envoy reads its whole command line before it is started', () => {
     ['a size of more than 32 bits', { fileFlushMinSizeKb: 2 ** 32 }, '(--file-flush-min-size-kb) -- '],
     ['a version of the internet', { ipVersion: 'v5' as 'v4' }, "unknown IP address version 'v5'"],
   ])('and refuses %s', async (_, flags, words) => {
-    await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags })).rejects.toThrow(
-      `invalid flag or environment variable: Envoy refuses what it would be started with: ${words}`,
+    await expect(requireFlags(envoyBinary(), { ...testFlags, ...flags }, patienceMs)).rejects.toThrow(
+      `invalid flag or environment variable: Envoy rejects its command line: ${words}`,
     );
   });
 
@@ -61,14 +62,20 @@ describe('folders', () => {
   });
 
   test.each([
-    ['runDir', /run directory .*ENOTDIR/],
-    ['configPath', /cannot write to folder: .*ENOTDIR.*--configPath/],
-    ['sharedMemoryDir', /no shared memory for Envoy: .*ENOTDIR/],
-  ] as const)('%s that cannot be is refused with its name', (which, expected) => {
+    ['runDir', 'FILE_UNREADABLE', '--runDir'],
+    ['configPath', 'FILE_UNWRITABLE', '--configPath'],
+    ['sharedMemoryDir', 'SHARED_MEMORY_UNUSABLE', '--hotRestart off'],
+  ] as const)('%s that cannot be is refused with its name', (which, code, flag) => {
     const file = join(folder(), 'file');
     writeFileSync(file, '');
     const good = { runDir: folder(), configPath: folder(), hotRestart: true, sharedMemoryDir: folder() };
-    expect(() => requireFolders({ ...good, [which]: join(file, 'below') })).toThrow(expected);
+    expect(() => requireFolders({ ...good, [which]: join(file, 'below') })).toThrow(
+      expect.objectContaining({
+        code,
+        message: expect.stringMatching(/below: ENOTDIR/),
+        hint: expect.stringContaining(flag),
+      }),
+    );
   });
 
   test('no configuration folder is needed where nothing is generated, no shared memory without hot restarts', () => {

@@ -51,7 +51,7 @@ function requireSharedMemory(directory: string): void {
       `${directory}: ${messageOf(error).replace(/, \w+( '.*)?$/, '')}`,
       {
         hint:
-          `Hot restart needs ${sharedMemoryBytes} bytes of shared memory. Mount it (Kubernetes: an emptyDir with medium: Memory; ` +
+          `Hot restart requires ${sharedMemoryBytes} bytes of shared memory. Mount it (Kubernetes: emptyDir with medium Memory; ` +
           'Docker: --shm-size), or set --hotRestart off.',
         cause: error,
       },
@@ -71,31 +71,31 @@ function requireProc(): void {
     readFileSync('/proc/self/stat');
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', messageOf(error), {
-      hint: 'Mount /proc: the agent and Envoy need it.',
+      hint: 'Mount /proc: the agent and Envoy require it.',
       cause: error,
     });
   }
 }
 
 /** Reading flags takes Envoy a tenth of a second. */
-const answerLimitMs = 10_000;
+const maxAnswerMs = 10_000;
 
 /**
  * Lets Envoy read the command line that it will be started with, all of it: it says its hot restart version and ends, and
  * opens nothing. What it refuses now it would refuse at every try.
  *
+ * @param limitMs how long Envoy may take
  * @throws ChartpilotError FLAG_INVALID with Envoy's words. No answer, or none of its own, says nothing.
  */
-export async function requireFlags(binary: string, flags: EnvoyFlags): Promise<void> {
+export async function requireFlags(binary: string, flags: EnvoyFlags, limitMs = maxAnswerMs): Promise<void> {
   const words = envoyArguments(flags, { configFile: '/none', epoch: 0, baseId: 0 });
   const { exitCode, stderr } = await askProgram(binary, [...words, '--hot-restart-version'], {
     stdin: 'ignore',
     stdout: 'ignore',
-    timeout: answerLimitMs,
+    timeout: limitMs,
   });
   const refusal = exitCode === 1 ? refusalIn(stderr) : undefined;
-  if (refusal !== undefined)
-    throw new ChartpilotError('FLAG_INVALID', `Envoy refuses what it would be started with: ${refusal}`);
+  if (refusal !== undefined) throw new ChartpilotError('FLAG_INVALID', `Envoy rejects its command line: ${refusal}`);
 }
 
 /** `error: invalid component specified 'foo'`; or the usage, and then `(--concurrency) -- Couldn't read argument …`. */

@@ -3,7 +3,6 @@ import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 
 const variables: ReadonlySet<string> = new Set([
   'ISTIO_META_ENABLE_DNS_SERVER',
-  'GRPC_XDS_BOOTSTRAP',
   ...['PROXY_XDS_DEBUG_VIA_AGENT', 'PROXY_XDS_DEBUG_VIA_AGENT_PORT', 'XDS_AUTH_PROVIDER'],
   ...['PKCS8_KEY', 'FILE_DEBOUNCE_DURATION'],
   ...['CREDENTIAL_FETCHER_TYPE', 'CREDENTIAL_IDENTITY_PROVIDER'],

@@ -16,9 +16,9 @@ describe('the dates of the workload certificate', () => {
   });
 
   it('are one when it has expired, or is not valid yet', () => {
-    const expired = `the workload certificate expired on ${validToDate.toISOString()}`;
+    const expired = `workload certificate expired on ${validToDate.toISOString()}`;
     expect(certificateDateProblem(vault, validToDate.getTime())).toBe(expired);
-    const early = `the workload certificate is not valid before ${validFromDate.toISOString()}`;
+    const early = `workload certificate is not valid before ${validFromDate.toISOString()}`;
     expect(certificateDateProblem(vault, validFromDate.getTime() - 1)).toBe(early);
   });
 });

@@ -11,8 +11,7 @@ export function certificateDateProblem(vault: Pick<SecretVault, 'newestPair'>, n
   const pair = vault.newestPair(identityName);
   if (pair === undefined) return undefined;
   const { validFromDate, validToDate } = new X509Certificate(pair.chain);
-  if (nowMs >= validToDate.getTime()) return `the workload certificate expired on ${validToDate.toISOString()}`;
-  if (nowMs < validFromDate.getTime())
-    return `the workload certificate is not valid before ${validFromDate.toISOString()}`;
+  if (nowMs >= validToDate.getTime()) return `workload certificate expired on ${validToDate.toISOString()}`;
+  if (nowMs < validFromDate.getTime()) return `workload certificate is not valid before ${validFromDate.toISOString()}`;
   return undefined;
 }

@@ -8,6 +8,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../gen/istio/v1/auth/ca_pb.ts';
 import { readCertificates } from '../../identity/certificate.ts';
 import { endOf, findPath } from '../../identity/certificate-path.ts';
+import { CertificateError } from '../../identity/certificate-problem.ts';
 import { makeRequest } from '../../identity/certificate-request.ts';
 import { TrustBundle } from '../../identity/trust-bundle.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -27,7 +28,10 @@ parentPort!.once('message', ({ response, nowMs }: HelperOrder) => {
   try {
     tell(checked(response, new Date(nowMs)));
   } catch (error) {
-    tell({ problem: messageOf(error) });
+    tell({
+      problem: messageOf(error),
+      code: error instanceof CertificateError ? error.code : 'CERTIFICATE_NOT_ISSUED',
+    });
   }
 });
 
@@ -39,14 +43,23 @@ function newKey(): KeyObject {
 
 function checked(response: Uint8Array, at: Date): HelperAnswer {
   const { certChain } = fromBinary(IstioCertificateResponseSchema, response);
-  if (certChain.length < 2) return { problem: `the authority answered ${certChain.length} certificates, and no roots` };
+  if (certChain.length < 2) {
+    const problem = `CA response must contain a certificate and its roots, got ${certChain.length} PEM texts`;
+    return { problem, code: 'CERTIFICATE_MISSING' };
+  }
   // The last element has the roots: more than one while they are rotated.
   const roots = TrustBundle.fromPem('', certChain.at(-1)!);
   const [leaf, ...intermediates] = certChain.slice(0, -1).flatMap((pem) => readCertificates(pem));
-  if (leaf === undefined) return { problem: 'the authority answered no certificate' };
-  if (!leaf.x509.checkPrivateKey(privateKey)) return { problem: 'the certificate is for another key' };
+  if (leaf === undefined) {
+    return { problem: 'CA response contains no certificate', code: 'CERTIFICATE_MISSING' };
+  }
+  if (!leaf.x509.checkPrivateKey(privateKey)) {
+    return { problem: 'CA response: certificate is for another key', code: 'PRIVATE_KEY_MISMATCH' };
+  }
   const found = findPath({ certificate: leaf, intermediates, roots: roots.roots, at });
-  if ('problem' in found) return { problem: `the certificate does not lead to its roots: ${found.problem}` };
+  if ('problem' in found) {
+    return { problem: `CA response: no valid chain to its roots: ${found.problem}`, code: found.code };
+  }
   return {
     pair: {
       chain: [leaf, ...intermediates].map(({ pem }) => pem).join(''),

@@ -1,5 +1,6 @@
 /** What passes between an agent and the thread that makes a request for it. */
-import type { KeyPair } from '../identity/key-pair.ts';
+import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
+import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 
 export interface HelperWork {
   /** Who this workload says that it is; the authority knows better. */
@@ -28,4 +29,7 @@ export interface CheckedCertificate {
   readonly endsAtMs: number;
 }
 
-export type HelperAnswer = { readonly request: Uint8Array } | CheckedCertificate | { readonly problem: string };
+export type HelperAnswer =
+  | { readonly request: Uint8Array }
+  | CheckedCertificate
+  | { readonly problem: string; readonly code: CertificateCode };

@@ -26,5 +26,5 @@ test('files that are never read are given up: whoever waits is told, and sees wh
   const order = { name: 'default', source: 'authority', shown: 'token', version: '' } as const;
   const asked = issue({ ...order, parts: { authorities: '', bundle: '' } }, new AbortController().signal);
   await expect(asked).rejects.toThrow(NotObtained);
-  await expect(asked).rejects.toThrow('are not read in 10000 ms');
+  await expect(asked).rejects.toThrow('not read within 10000 ms');
 }, 20_000);

@@ -4,12 +4,13 @@ import { extname } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { identityName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
+import { CertificateError } from '../../identity/certificate-problem.ts';
 import { spiffeUriOf } from '../../identity/spiffe-id.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
-import { explainInOneLine } from '../../runtime/errors.ts';
+import { reasonIn } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
-import { type GrpcCode, GrpcError } from '../grpc/call-status.ts';
-import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
+import { type GrpcCode, GrpcError } from '../../runtime/grpc/call-status.ts';
+import { defaultGrpcLimits, GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
 import { type ConnectionCredentials, ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { IdentityOptions } from '../options/identity-options.ts';
@@ -91,13 +92,13 @@ async function credentialsFor(
   try {
     return await Promise.race([read.read('ca', identity.authorityAddress, shown, limit), givenUp(limit)]);
   } catch (error) {
-    throw new NotObtained(explainInOneLine(error));
+    throw new NotObtained(reasonIn(error), { cause: error });
   }
 }
 
 function givenUp(limit: AbortSignal): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
-  const what = `the files that this workload is known by are not read in ${filesLimitMs} ms`;
+  const what = `token and certificate files not read within ${filesLimitMs} ms`;
   limit.addEventListener('abort', () => reject(new Error(what)), { once: true });
   return promise;
 }
@@ -110,7 +111,7 @@ async function call(
   stopped: AbortSignal,
 ): Promise<Uint8Array> {
   const address = parseHostAndPort(authorityAddress);
-  if (address === undefined) throw new NotObtained(`${authorityAddress} is not host:port`);
+  if (address === undefined) throw new NotObtained(`CA address must be host:port, got "${authorityAddress}"`);
   const cluster = clusterHeader(env);
   let connection: GrpcConnection | undefined;
   try {
@@ -120,7 +121,7 @@ async function call(
   } catch (error) {
     if (!(error instanceof GrpcError)) throw error;
     const { code, retryAfterMs = 0 } = error;
-    throw new NotObtained(`the authority ${authorityAddress}: ${error.message}; it was shown ${shown}`, {
+    throw new NotObtained(`CA ${authorityAddress}: ${error.message} (credentials: ${shown})`, {
       unknown: code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' || isAnswer(code, connection),
       pushbackMs: retryAfterMs,
     });
@@ -132,6 +133,12 @@ async function call(
 /** Whoever it asks whose a token is does not answer it: of a certificate it need ask nobody. */
 function isAnswer(code: GrpcCode, connection: GrpcConnection | undefined): boolean {
   return code === 'UNAVAILABLE' && connection !== undefined && connection.whyGone === undefined;
+}
+
+function notIssued(answer: HelperAnswer, otherwise: string): NotObtained {
+  if (!('problem' in answer)) return new NotObtained(otherwise);
+  const { problem: message, code } = answer;
+  return new NotObtained(message, { cause: new CertificateError({ code, message }) });
 }
 
 class CertificateHelper {
@@ -146,7 +153,7 @@ class CertificateHelper {
   async request(signal: AbortSignal): Promise<Uint8Array> {
     const answer = await this.#answer(signal);
     if ('request' in answer) return answer.request;
-    throw new NotObtained('problem' in answer ? answer.problem : 'no request was made');
+    throw notIssued(answer, 'no certificate request generated');
   }
 
   async check(order: HelperOrder, signal: AbortSignal): Promise<CheckedCertificate> {
@@ -154,7 +161,7 @@ class CertificateHelper {
     this.#worker.postMessage(order);
     const answer = await coming;
     if ('pair' in answer) return answer;
-    throw new NotObtained('problem' in answer ? answer.problem : 'nothing was checked');
+    throw notIssued(answer, 'certificate not checked');
   }
 
   async end(): Promise<void> {

@@ -159,7 +159,7 @@ test('who is not known gets nothing, and the reason names what was shown; a good
   envoy.ask('default');
   await eventually('it is told', () => started.events('secret.lacking').length > 1);
   const [first, second] = started.events('secret.lacking');
-  expect(first!.reason).toMatch(/UNAUTHENTICATED.*it was shown the token \.\/var/);
+  expect(first!.reason).toMatch(/UNAUTHENTICATED.*\(credentials: token \.\/var/);
   expect(Number(second!.pauseMs)).toBeGreaterThanOrEqual(500);
   expect(envoy.answers).toEqual([]);
   await shows();

@@ -1,9 +1,9 @@
 /** Whether somebody serves this workload its secrets already (spec/agent.md §7.1): a workload API of the host, or another agent. */
 import { fromPromise } from 'xstate';
 import type { ServerFound } from '../../../machines/agent/secrets/secrets.machine.ts';
+import { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
-import { GrpcError } from '../grpc/call-status.ts';
-import { GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { agentMethod } from './secret-server.ts';
 
 const limits = { dialMs: 1_000, keepAliveMs: 30_000, keepAliveAnswerMs: 10_000, windowBytes: 65_536 };

@@ -3,7 +3,7 @@
 import { fromPromise } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { ObtainAnswer, ObtainOrder } from '../../../machines/agent/secrets/secret.machine.ts';
-import { messageOf } from '../../runtime/errors.ts';
+import { codeOf, messageOf } from '../../runtime/errors.ts';
 import type { FileTurns } from '../../runtime/files/file-turns.ts';
 import { systemRootFile } from '../identity/control-plane-roots.ts';
 import { unionOf } from '../identity/root-set.ts';
@@ -33,8 +33,11 @@ export class NotObtained extends Error {
   readonly unknown: boolean;
   readonly pushbackMs: number;
 
-  constructor(reason: string, { unknown = false, pushbackMs = 0 }: { unknown?: boolean; pushbackMs?: number } = {}) {
-    super(reason);
+  constructor(
+    reason: string,
+    { unknown = false, pushbackMs = 0, cause }: { unknown?: boolean; pushbackMs?: number; cause?: unknown } = {},
+  ) {
+    super(reason, cause === undefined ? undefined : { cause });
     this.unknown = unknown;
     this.pushbackMs = pushbackMs;
   }
@@ -66,7 +69,9 @@ export function obtainSecret(means: ObtainMeans) {
       return { outcome: 'obtained', version, authorities, root, serialNumber, endsAtMs, ...drawn };
     } catch (error) {
       const { unknown, pushbackMs } = error instanceof NotObtained ? error : new NotObtained('');
-      return { outcome: 'refused', reason: messageOf(error), unknown, pushbackMs, atMs: now(), draw: draw() };
+      const code = codeOf(error) ?? (error instanceof NotObtained ? 'CERTIFICATE_NOT_ISSUED' : undefined);
+      const refused = { reason: messageOf(error), ...(code !== undefined && { code }), unknown, pushbackMs };
+      return { outcome: 'refused', ...refused, atMs: now(), draw: draw() };
     }
   });
 }

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createActor } from 'xstate';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import { eventuallyHolds } from '../../../test/harness/eventually.ts';
-import { privateKeyPem } from '../identity/key-pair.ts';
+import { privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { writeOutput } from './output-files.ts';
 import { SecretVault } from './secret-vault.ts';
 

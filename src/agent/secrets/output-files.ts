@@ -1,14 +1,13 @@
 /** What is issued, written to files for programs that read it there (OUTPUT_CERTS, spec/agent.md §7.7). */
-import { randomBytes } from 'node:crypto';
-import { open, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fromCallback } from 'xstate';
+import type { OutputWritten } from '../../../machines/agent/grpc-bootstrap-protocol.ts';
 import { identityName, rootsName } from '../../../machines/agent/secrets/held-secrets.ts';
 import type { OutputFailed, OutputWrite } from '../../../machines/agent/secrets-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { readSmallFile } from '../certificates/certificate-reading.ts';
-import { privateKeyPem } from '../identity/key-pair.ts';
+import { privateKeyPem } from '../../runtime/grpc/key-pair.ts';
+import { writeIfDifferent } from '../files/write-if-different.ts';
 import type { SecretVault } from './secret-vault.ts';
 
 export interface OutputMeans {
@@ -34,9 +33,10 @@ export function writeOutput({ vault, directory, env }: OutputMeans) {
         const mode = env.KUBERNETES_SERVICE_HOST ? 0o644 : 0o600;
         try {
           makeFolder(directory);
-          await writeWhole(join(directory, 'key.pem'), privateKeyPem(pair.key), mode);
-          await writeWhole(join(directory, 'cert-chain.pem'), pair.chain, mode);
-          await writeWhole(join(directory, 'root-cert.pem'), roots, mode);
+          await writeIfDifferent(join(directory, 'key.pem'), privateKeyPem(pair.key), mode);
+          await writeIfDifferent(join(directory, 'cert-chain.pem'), pair.chain, mode);
+          await writeIfDifferent(join(directory, 'root-cert.pem'), roots, mode);
+          sendBack({ type: 'output.written' } satisfies OutputWritten);
         } catch (error) {
           sendBack({ type: 'output.failed', reason: `${directory}: ${messageOf(error)}` } satisfies OutputFailed);
         }
@@ -51,23 +51,4 @@ export function writeOutput({ vault, directory, env }: OutputMeans) {
       next = undefined;
     };
   });
-}
-
-/** A reader sees the old content or the new one; where nothing is new, nothing is written. What is there may be anything: others have the directory. */
-async function writeWhole(file: string, content: string | Buffer, mode: number): Promise<void> {
-  const found = await readSmallFile(file);
-  if (!('problem' in found) && found.equals(Buffer.from(content))) return;
-  const beside = `${file}.${randomBytes(6).toString('hex')}.tmp`;
-  try {
-    const handle = await open(beside, 'wx', mode);
-    try {
-      await handle.writeFile(content);
-    } finally {
-      await handle.close();
-    }
-    await rename(beside, file);
-  } catch (error) {
-    await rm(beside, { force: true });
-    throw error;
-  }
 }

@@ -64,8 +64,7 @@ async function start(at: () => number = Date.now) {
   const name = `file-root-crl:${directory}/ca/ca.pem~${directory}/crl/ca.crl`;
   const envoy = await secrets.client();
   envoy.ask(name);
-  const lacking = (): string[] =>
-    secrets.events('secret.lacking').flatMap((event) => (event.name === name ? [String(event.reason)] : []));
+  const lacking = () => secrets.events('secret.lacking').filter((event) => event.name === name);
   return { envoy, name, counts, lacking };
 }
 
@@ -84,21 +83,26 @@ describe('authorities with their revocation lists', () => {
   });
 
   test.each([
-    ['text', () => 'garbage', 'has no PEM block "X509 CRL"'],
-    ['an empty file', () => '', 'has no PEM block "X509 CRL"'],
-    ['a certificate', () => root.certificate.pem, 'must be "X509 CRL"'],
-    ['the list of another authority', () => listOf(other), 'none of the CA certificates'],
-    ['an expired list', () => listOf(root, 2, hours(-2), hours(-1)), 'expired on'],
-    ['a list that is not valid yet', () => listOf(root, 2, hours(1)), 'is not valid before'],
-  ])('that become %s stay the last usable ones, and the reason is reported', async (_, bad, reason) => {
+    ['text', () => 'garbage', 'REVOCATION_LIST_INVALID', /no PEM block "X509 CRL" found/],
+    ['an empty file', () => '', 'REVOCATION_LIST_INVALID', /no PEM block "X509 CRL" found/],
+    ['a certificate', () => root.certificate.pem, 'REVOCATION_LIST_INVALID', /must be "X509 CRL", got "CERTIFICATE"/],
+    ['the list of another authority', () => listOf(other), 'REVOCATION_LIST_INVALID', /not issued by any/],
+    ['an expired list', () => listOf(root, 2, hours(-2), hours(-1)), 'REVOCATION_LIST_EXPIRED', /expired on/],
+    [
+      'a list that is not valid yet',
+      () => listOf(root, 2, hours(1)),
+      'REVOCATION_LIST_NOT_YET_VALID',
+      /not valid before/,
+    ],
+  ])('that become %s stay the last usable ones, and the reason is reported', async (_, bad, code, reason) => {
     write('crl/ca.crl', listOf(root));
     const { envoy, name, lacking, counts } = await start();
     const first = await envoy.next();
     envoy.acknowledge(first, name);
     write('crl/ca.crl', bad());
     await eventually('it is reported', () => lacking().length > 0);
-    expect(lacking()[0]).toContain(`${directory}/crl/ca.crl: `);
-    expect(lacking()[0]).toContain(reason);
+    expect(lacking()[0]).toMatchObject({ code, reason: expect.stringMatching(reason) });
+    expect(lacking()[0]?.reason).toContain(`${directory}/crl/ca.crl: `);
     expect(counts.text()).toMatch(/num_file_secret_failures_total [1-9]/);
     write('crl/ca.crl', listOf(root, 3));
     expect((await envoy.next(2)).crl).not.toBe(first.crl);

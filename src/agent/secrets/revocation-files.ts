@@ -3,7 +3,9 @@
  * used it would refuse every peer.
  */
 import { readCertificates } from '../../identity/certificate.ts';
+import { problemTexts } from '../../identity/certificate-problem.ts';
 import { checkRevocationLists, expiryWarning, type RevocationList } from '../../identity/revocation-list.ts';
+import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import { readTogether } from '../../runtime/files/read-together.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 import { contentOf, SecretFileError } from './secret-files.ts';
@@ -16,6 +18,7 @@ export interface RevocationFiles {
 /** A problem of a file with revocation lists that does not prevent its use. */
 export interface RevocationWarning {
   readonly file: string;
+  readonly code: CertificateCode;
   readonly reason: string;
 }
 
@@ -42,17 +45,21 @@ export function readRootsWithLists(
     const rootsContent = await contentOf(files.roots, await at(files.roots));
     const listContent = await contentOf(files.crl, await at(files.crl));
     const roots = certificatesIn(rootsContent);
-    if (roots.length === 0) throw new SecretFileError(`${files.roots} holds no certificate that can be read`);
+    if (roots.length === 0)
+      throw new SecretFileError('CERTIFICATE_MISSING', files.roots, 'contains no valid PEM certificate');
     const authorities = readCertificates(roots.join(''));
     const now = new Date(atMs);
     const text = listContent.toString('latin1');
     const alone = checkRevocationLists(text, authorities, now);
     // The roots and lists in use stay together, rather than roots that were never meant for these lists.
-    if (alone.usable.length === 0) throw new SecretFileError(`${files.crl}: ${alone.problems.join('; ')}`);
+    if (alone.usable.length === 0) {
+      const code = alone.problems[0]?.code ?? 'REVOCATION_LIST_INVALID';
+      throw new SecretFileError(code, files.crl, `: ${problemTexts(alone.problems)}`);
+    }
     const { usable, problems } = checkRevocationLists(text, authorities, now, previous);
     const expiry = expiryWarning(usable, now);
     const reasons = [...problems, ...(expiry === undefined ? [] : [expiry])];
-    const warnings = reasons.map((reason) => ({ file: files.crl, reason }));
+    const warnings = reasons.map(({ code, message }) => ({ file: files.crl, code, reason: message }));
     const ends = usable.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);
     return { roots, lists: usable, warnings, endsAtMs: ends.length === 0 ? null : Math.min(...ends) };
   });

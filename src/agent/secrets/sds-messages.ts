@@ -4,9 +4,9 @@
  */
 
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
-import { fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
-import { type KeyPair, privateKeyPem } from '../identity/key-pair.ts';
+import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
+import { type KeyPair, privateKeyPem } from '../../runtime/grpc/key-pair.ts';
+import { fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
 /** What is read of a DiscoveryRequest. */
 export interface SecretRequest {
@@ -34,7 +34,7 @@ export function readSecretRequest(bytes: Uint8Array): SecretRequest {
     return requestOf(bytes);
   } catch (error) {
     if (error instanceof SecretRequestError) throw error;
-    throw new SecretRequestError('the request cannot be read', { cause: error });
+    throw new SecretRequestError('invalid DiscoveryRequest', { cause: error });
   }
 }
 
@@ -48,21 +48,24 @@ function requestOf(bytes: Uint8Array): SecretRequest {
     else if (field === 4) typeUrl = textOf(value);
     else if (field === 5) nonce = textOf(value);
     else if (field === 6) error = statusMessageOf(value);
-    if (names.size > mostNames) throw new SecretRequestError(`more than ${mostNames} secrets are asked for`);
+    if (names.size > mostNames) throw new SecretRequestError(`must request at most ${mostNames} secrets`);
   }
   let characters = 0;
   for (const name of names) {
-    if (name.length > longestName) throw new SecretRequestError(`a name has more than ${longestName} characters`);
+    if (name.length > longestName)
+      throw new SecretRequestError(`secret name must have at most ${longestName} characters, got ${name.length}`);
     characters += name.length;
   }
   if (characters > mostCharacters)
-    throw new SecretRequestError(`more than ${mostCharacters} characters of names are asked for`);
+    throw new SecretRequestError(
+      `secret names must have at most ${mostCharacters} characters in total, got ${characters}`,
+    );
   return { names: [...names], typeUrl, nonce, error };
 }
 
 /** The message of a google.rpc.Status. */
 function statusMessageOf(status: Uint8Array): string {
-  return textIn(status, 2)?.slice(0, mostErrorCharacters) || 'it was refused without a word';
+  return textIn(status, 2)?.slice(0, mostErrorCharacters) || 'no reason given';
 }
 
 /** A DiscoveryResponse with one secret. */

@@ -52,20 +52,16 @@ export class SecretCounts {
       return `${latency}_bucket{${requestType},le="${buckets[i] ?? '+Inf'}"} ${below}`;
     });
     return [
-      ...counter('num_outgoing_requests', 'Requests to the authority.', this.#asked, `{${requestType}}`),
-      ...counter('num_failed_outgoing_requests', 'Those that brought nothing.', this.#failed, `{${requestType}}`),
-      ...counter('num_outgoing_retries', 'Those after one that brought nothing.', this.#retries, `{${requestType}}`),
-      ...counter(
-        'num_file_secret_failures_total',
-        'Mounted files that were no secret, or not there.',
-        this.#fileFailures,
-      ),
-      `# HELP ${latency} Milliseconds until the authority answered.`,
+      ...counter('num_outgoing_requests', 'Certificate requests sent to the CA.', this.#asked, `{${requestType}}`),
+      ...counter('num_failed_outgoing_requests', 'Failed certificate requests.', this.#failed, `{${requestType}}`),
+      ...counter('num_outgoing_retries', 'Retried certificate requests.', this.#retries, `{${requestType}}`),
+      ...counter('num_file_secret_failures_total', 'Failed reads of mounted certificate files.', this.#fileFailures),
+      `# HELP ${latency} Latency of certificate requests in milliseconds.`,
       `# TYPE ${latency} histogram`,
       ...within,
       `${latency}_sum{${requestType}} ${this.#totalMs}`,
       `${latency}_count{${requestType}} ${below}`,
-      `# HELP ${expiry} Seconds until a certificate expires; less than 0: since it has.`,
+      `# HELP ${expiry} Seconds until the certificate expires; negative after expiry.`,
       `# TYPE ${expiry} gauge`,
       ...[...this.#vault.newestPairs()].flatMap(([name, { chain }]) => {
         const endsAtMs = endOf(chain);
@@ -73,7 +69,7 @@ export class SecretCounts {
           ? []
           : [`${expiry}{resource_name="${escaped(name)}"} ${Math.floor((endsAtMs - this.#now()) / 1000)}`];
       }),
-      `# HELP ${listExpiry} Seconds until the first revocation list of a secret expires; less than 0: since it has.`,
+      `# HELP ${listExpiry} Seconds until the first certificate revocation list of the secret expires; negative after expiry.`,
       `# TYPE ${listExpiry} gauge`,
       ...[...this.#vault.allNewestLists()].flatMap(([name, lists]) => {
         const ends = lists.flatMap(({ nextUpdate }) => nextUpdate?.getTime() ?? []);

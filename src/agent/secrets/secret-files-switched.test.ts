@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { type SwitchedMount, switchedMount } from '../../../test/harness/switched-mount.ts';
-import { digestDirectories } from '../certificates/certificate-files.ts';
+import { digestDirectories } from '../files/certificate-files.ts';
 import { ControlPlaneCredentials } from '../identity/control-plane-credentials.ts';
 import { readPair } from './secret-files.ts';
 
@@ -51,6 +51,6 @@ it('the certificate that is shown to the control plane has its own key while Kub
   });
   for (let i = 0; i < times; i++) {
     const { shown } = await credentials.read('xds', 'istiod.istio-system.svc:15012');
-    expect(shown).toBe(`the certificate ${folder}/cert-chain.pem`);
+    expect(shown).toBe(`certificate ${folder}/cert-chain.pem`);
   }
 });

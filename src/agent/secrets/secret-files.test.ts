@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createAuthority } from '../../../test/certs/authority.ts';
-import { privateKeyPem } from '../identity/key-pair.ts';
+import { privateKeyPem } from '../../runtime/grpc/key-pair.ts';
 import { readPair } from './secret-files.ts';
 
 const authority = createAuthority();
@@ -15,7 +15,9 @@ test('a chain that is half written is none', async () => {
   const files = { certificate: join(directory, 'chain.pem'), key: join(directory, 'key.pem') };
   writeFileSync(files.certificate, `${certificate}${authority.certificate.slice(0, 200)}`);
   writeFileSync(files.key, privateKey);
-  await expect(readPair(files)).rejects.toThrow(`a certificate in ${files.certificate} is cut off`);
+  await expect(readPair(files)).rejects.toThrow(
+    expect.objectContaining({ code: 'PEM_INVALID', fields: { path: files.certificate } }),
+  );
 });
 
 test('a file with key and certificate is both, and what Envoy is to show has no key in it: its own dump shows that to everybody', async () => {

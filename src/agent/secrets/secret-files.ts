@@ -1,14 +1,20 @@
 /** Secrets that lie in files: checked, and as Envoy gets them (spec/agent.md §7.6). */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { messageOf } from '../../runtime/errors.ts';
+import { CertificateError, problemOf } from '../../identity/certificate-problem.ts';
+import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
 import { readTogether } from '../../runtime/files/read-together.ts';
-import { readSmallFile } from '../certificates/certificate-reading.ts';
-import type { KeyPair } from '../identity/key-pair.ts';
+import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
+import { readSmallFile } from '../files/certificate-reading.ts';
 import { isCertificate, isEncrypted, isPrivateKey, type PemBlock, pemBlocks } from '../identity/pem-file.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 
-export class SecretFileError extends Error {
+/** A certificate, key or list file is not usable. The message has the path. */
+export class SecretFileError extends CertificateError {
   override readonly name = 'SecretFileError';
+
+  constructor(code: CertificateCode, path: string, message: string) {
+    super(problemOf(code, `${path}${message.startsWith(':') ? '' : ' '}${message}`, { path }));
+  }
 }
 
 /**
@@ -32,13 +38,16 @@ function pairOf(
   const certificates = pemBlocks(chain).filter(isCertificate);
   const [leaf] = certificates;
   const keyBlock = pemBlocks(keyContent).find(isPrivateKey);
-  if (leaf === undefined || !leaf.isWhole) throw new SecretFileError(`${certificate} holds no certificate`);
+  if (leaf === undefined || !leaf.isWhole)
+    throw new SecretFileError('CERTIFICATE_MISSING', certificate, 'contains no PEM certificate');
   if (certificates.some(({ isWhole }) => !isWhole))
-    throw new SecretFileError(`a certificate in ${certificate} is cut off`);
-  if (keyBlock === undefined || !keyBlock.isWhole) throw new SecretFileError(`${key} holds no private key`);
-  if (isEncrypted(keyBlock)) throw new SecretFileError(`${key} is encrypted, and nobody is asked for a passphrase`);
+    throw new SecretFileError('PEM_INVALID', certificate, 'contains an unterminated PEM certificate');
+  if (keyBlock === undefined || !keyBlock.isWhole)
+    throw new SecretFileError('PRIVATE_KEY_INVALID', key, 'contains no PEM private key');
+  if (isEncrypted(keyBlock)) throw new SecretFileError('PRIVATE_KEY_INVALID', key, 'must not be encrypted');
   const privateKey = keyOf(leaf.text, keyBlock.text);
-  if (privateKey === undefined) throw new SecretFileError(`${key} is not the key of ${certificate}`);
+  if (privateKey === undefined)
+    throw new SecretFileError('PRIVATE_KEY_MISMATCH', key, `is not the private key of ${certificate}`);
   return { chain: textOf(certificates), key: privateKey };
 }
 
@@ -59,13 +68,13 @@ function keyOf(certificate: string, key: string): KeyObject | undefined {
 /** @throws SecretFileError where no certificate is in it */
 export async function readRoots(file: string): Promise<string[]> {
   const roots = certificatesIn(await contentOf(file));
-  if (roots.length === 0) throw new SecretFileError(`${file} holds no certificate that can be read`);
+  if (roots.length === 0) throw new SecretFileError('CERTIFICATE_MISSING', file, 'contains no valid PEM certificate');
   return roots;
 }
 
 /** @param at where the file is, without links */
 export async function contentOf(file: string, at = file): Promise<Buffer> {
-  const content = await readSmallFile(at).catch((error: unknown) => ({ problem: messageOf(error) }));
-  if ('problem' in content) throw new SecretFileError(`${file} ${content.problem}`);
+  const content = await readSmallFile(at);
+  if ('problem' in content) throw new SecretFileError(content.code, file, content.problem);
   return content;
 }

@@ -6,14 +6,14 @@
 import { dirname } from 'node:path';
 import { fromCallback } from 'xstate';
 import type { SdsOrder, SdsReport } from '../../../machines/agent/secrets-protocol.ts';
-import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
+import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
 import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { FrameReader, frameHeadBytes, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Ownership } from '../../runtime/ownership.ts';
-import { GrpcError } from '../grpc/call-status.ts';
-import { FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
 import { GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
 import { readSecretRequest, SecretRequestError, secretResponse } from './sds-messages.ts';
 import type { SecretVault } from './secret-vault.ts';
@@ -98,7 +98,7 @@ export class SecretServer {
     try {
       this.#socket?.close();
       makeFolder(dirname(path), 0o700);
-      const unimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'ask by StreamSecrets');
+      const unimplemented = (call: ServerCall): void => call.end('UNIMPLEMENTED', 'use StreamSecrets');
       const { ownership } = this.#means;
       const socket = await GrpcSocketServer.listen(path, {
         ...(ownership && { ownership }),
@@ -157,7 +157,7 @@ export class SecretServer {
 
   #begin(call: ServerCall): void {
     if (this.#streams >= mostStreams) {
-      call.end('RESOURCE_EXHAUSTED', `${mostStreams} streams are open already`);
+      call.end('RESOURCE_EXHAUSTED', `stream limit of ${mostStreams} reached`);
       return;
     }
     this.#streams++;
@@ -302,7 +302,7 @@ class SecretStream {
     if (this.#call.isEnded) return;
     const { names, typeUrl, nonce, error } = readSecretRequest(bytes);
     if (typeUrl !== '' && typeUrl !== secretType) {
-      this.#call.end('INVALID_ARGUMENT', 'this server has secrets only');
+      this.#call.end('INVALID_ARGUMENT', `type_url must be ${secretType}`);
       return;
     }
     const answered = nonce === '' ? undefined : [...this.#deliveries].find(([, delivery]) => delivery.nonce === nonce);
@@ -318,7 +318,7 @@ class SecretStream {
     this.#hasWanted = true;
     const changes = left.length + added.length - (isPaidFor ? 1 : 0);
     if (changes > 0 && !this.#peer.mayChange(changes)) {
-      this.#call.end('RESOURCE_EXHAUSTED', 'other secrets are wanted too often');
+      this.#call.end('RESOURCE_EXHAUSTED', 'subscriptions change too often');
       return;
     }
     for (const name of left) this.#leave(name);

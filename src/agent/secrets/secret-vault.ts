@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { RootParts } from '../../../machines/agent/secrets-protocol.ts';
 import type { RevocationList } from '../../identity/revocation-list.ts';
-import type { KeyPair } from '../identity/key-pair.ts';
+import type { KeyPair } from '../../runtime/grpc/key-pair.ts';
 import { certificateSecret, rootsSecret } from './sds-messages.ts';
 
 export interface KeptSecret {

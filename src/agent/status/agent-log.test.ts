@@ -1,13 +1,23 @@
 import { expect, test } from 'vitest';
 import type { EpochsAdopted, FilesMissing, RestartDecided, RestartEnded } from '../../../machines/agent/protocol.ts';
 import type { SecretLacking, SecretObtained } from '../../../machines/agent/secrets-protocol.ts';
+import type { UpstreamFailed } from '../../../machines/agent/xds-protocol.ts';
 import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
 import { logRecords } from '../../runtime/actors/log-records.ts';
 import { createRecorder } from '../../runtime/trace/recorder.ts';
 import { agentLog } from './agent-log.ts';
 import { agentStates } from './agent-states.ts';
 
-type Event = EpochsAdopted | FilesMissing | RestartDecided | RestartEnded | SecretLacking | SecretObtained;
+type Event =
+  | EpochsAdopted
+  | FilesMissing
+  | RestartDecided
+  | RestartEnded
+  | SecretLacking
+  | SecretObtained
+  | UpstreamFailed
+  | { type: 'upstream.opened'; shown: string }
+  | { type: 'upstream.answered' };
 
 function logged(to: string, ...events: Event[]): LoggedEvent[] {
   const recorder = createRecorder({ program: 'test' });
@@ -43,6 +53,23 @@ test('a start that failed is a warning; one that is canceled is none', () => {
   ).toEqual([
     { event: 'restart.ended.failed', level: 'warn', ...fields, 'restart.outcome': 'died' },
     { event: 'restart.ended.canceled', level: 'info', ...fields, 'restart.outcome': 'called off' },
+  ]);
+});
+
+test('a start that failed because its epoch did is one warning, with the reason of the epoch', () => {
+  const recorder = createRecorder({ program: 'test' });
+  const { log, lines } = recordingLog();
+  logRecords(recorder, log, { states: agentStates, entry: agentLog() });
+  const record = (to: string, event: { type: string }): void =>
+    void recorder.record({ kind: 'event', from: 'epoch-1', to, event: { ...restart, ...event } });
+  record('agent', { type: 'restart.decided' });
+  record('supervisor', { type: 'epoch.failed', ...{ reason: 'no such field' } });
+  record('agent', { type: 'restart.ended', ...{ outcome: 'bootstrap refused' } });
+  record('agent', { type: 'restart.ended', ...{ outcome: 'died' } });
+  expect(lines.map(({ event, reason, ...rest }) => [event, rest['restart.outcome'] ?? reason])).toEqual([
+    ['restart.decided', undefined],
+    ['epoch.failed', 'no such field'],
+    ['restart.ended.failed', 'died'],
   ]);
 });
 
@@ -93,13 +120,30 @@ test('each version of a certificate is logged once, with its end', () => {
   ]);
 });
 
-test('a certificate that is not available is a warning at its first, second, fourth and eighth try', () => {
+test('a certificate that is not available is a warning at its first, second, fourth and eighth try, but not within half a second', () => {
   const lacking: SecretLacking = { type: 'secret.lacking', name: 'default', reason: 'a', attempts: 1, pauseMs: 500 };
   const lines = logged('secrets', ...Array.from({ length: 9 }, (_, index) => ({ ...lacking, attempts: index + 1 })));
   expect(lines.map(({ attempts }) => attempts)).toEqual([1, 2, 4, 8]);
+  const brief = logged('secrets', ...[1, 2].map((attempts) => ({ ...lacking, attempts, pauseMs: attempts * 50 })));
+  expect(brief.map(({ attempts }) => attempts)).toEqual([1]);
   expect(lines[0]).toEqual({
     ...{ event: 'secret.lacking', level: 'warn', name: 'default', attempts: 1, retryAfterMs: 500, reason: 'a' },
   });
+});
+
+test('a connection is logged when the control plane responds, and equal failures at the first, second, fourth and eighth', () => {
+  const failed = (age: number): UpstreamFailed => ({
+    ...{ type: 'upstream.failed', stream: age, isRefusal: true, retryAfterMs: 0 },
+    reason: `UNAUTHENTICATED: authentication failed (token a, written ${age} s ago)`,
+  });
+  const opened = { type: 'upstream.opened', shown: 'token a' } as const;
+  const rejected = Array.from({ length: 9 }, (_, index) => [opened, failed(index + 1)]).flat();
+  const lines = logged('xds-stream-1', ...rejected, opened, { type: 'upstream.answered' }, failed(10));
+  expect(lines.map(({ event, stream }) => [event, stream])).toEqual([
+    ...[1, 2, 4, 8].map((stream) => ['upstream.failed', stream]),
+    ['upstream.opened', undefined],
+    ['upstream.failed', 10],
+  ]);
 });
 
 test('events of other actors have no entry of their own', () => {

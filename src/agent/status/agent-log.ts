@@ -16,14 +16,16 @@ import type { TraceRecord } from '../../runtime/trace/trace.ts';
 /** Builds the entries of one run: a version of a certificate is logged once. */
 export function agentLog(): (record: TraceRecord) => LogEntry | 'logged elsewhere' | undefined {
   const certificates = new CertificateLog();
+  const connections = new ConnectionLog();
   const starting = new Set<string>();
+  const failed = new Set<string>();
   return (record) =>
-    restartEntry(record, starting) ??
+    restartEntry(record, starting, failed) ??
     missingFilesEntry(record) ??
     adoptionEntry(record) ??
     binaryEntry(record) ??
     certificates.entry(record) ??
-    connectionEntry(record) ??
+    connections.entry(record) ??
     processEntry(record, starting);
 }
 
@@ -33,8 +35,20 @@ const expectedOutcomes: { readonly [Outcome in RestartOutcome]?: LogEntry['event
   'called off': 'restart.ended.canceled',
 };
 
-/** @param starting names of the epochs that were started, for {@link processEntry} */
-function restartEntry(record: TraceRecord, starting: Set<string>): LogEntry | undefined {
+/**
+ * @param starting names of the epochs that were started, for {@link processEntry}
+ * @param failed names of starting epochs whose failure was logged with its reason: the end of the start adds nothing
+ */
+function restartEntry(
+  record: TraceRecord,
+  starting: Set<string>,
+  failed: Set<string>,
+): LogEntry | 'logged elsewhere' | undefined {
+  if (record.kind === 'event' && record.to === 'supervisor' && record.event.type === 'epoch.failed') {
+    const name = String(record.event.name);
+    if (starting.has(name)) failed.add(name);
+    return undefined;
+  }
   const restart = restartIn(record);
   if (restart === undefined) return undefined;
   const { name, reason, how } = restart;
@@ -44,6 +58,7 @@ function restartEntry(record: TraceRecord, starting: Set<string>): LogEntry | un
     return { event: 'restart.decided', ...fields, attempt: restart.attempt };
   }
   starting.delete(name);
+  if (failed.delete(name)) return 'logged elsewhere';
   const { outcome, timeToLiveMs } = restart;
   return {
     event: expectedOutcomes[outcome] ?? 'restart.ended.failed',
@@ -109,10 +124,16 @@ class CertificateLog {
   }
 }
 
+const isPowerOfTwo = (count: number): boolean => (count & (count - 1)) === 0;
+
+/** A shorter pause is of a file that is being replaced: its next try is not logged. */
+const minLoggedPauseMs = 500;
+
 /** Tries follow each other quickly: the first is logged, the second, the fourth, the eighth, … */
-function lackingEntry({ name, reason, attempts, pauseMs }: SecretLacking): LogEntry | undefined {
-  const isPowerOfTwo = (attempts & (attempts - 1)) === 0;
-  return isPowerOfTwo ? { event: 'secret.lacking', name, attempts, retryAfterMs: pauseMs, reason } : undefined;
+function lackingEntry({ name, reason, code, attempts, pauseMs }: SecretLacking): LogEntry | undefined {
+  if (!isPowerOfTwo(attempts) || (attempts > 1 && pauseMs < minLoggedPauseMs)) return undefined;
+  const fields = { name, attempts, retryAfterMs: pauseMs, ...(code !== undefined && { code }), reason };
+  return { event: 'secret.lacking', ...fields };
 }
 
 /** The process of an adopted Envoy reports `process.spawned` as well, and is not new. */
@@ -121,9 +142,48 @@ function processEntry(record: TraceRecord, starting: ReadonlySet<string>): LogEn
   return { event: 'process.spawned', epoch: record.to, pid: record.event.pid };
 }
 
-function connectionEntry(record: TraceRecord): LogEntry | undefined {
-  if (record.kind !== 'event' || record.event.type !== 'upstream.opened') return undefined;
-  return { event: 'upstream.opened', actor: record.to, credentials: record.event.shown };
+/**
+ * A connection is logged with the first response of the control plane, which may still reject the client after it is open. Of equal
+ * failures in a row the first is logged, the second, the fourth, the eighth, …
+ */
+class ConnectionLog {
+  /** Credentials of open connections without a response, by actor. */
+  readonly #credentials = new Map<string, unknown>();
+  #failures = 0;
+  #lastFailure = '';
+
+  entry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
+    if (record.kind === 'stop') this.#credentials.delete(record.actor);
+    if (record.kind !== 'event') return undefined;
+    const { event, to } = record;
+    switch (event.type) {
+      case 'upstream.opened':
+        this.#credentials.set(to, event.shown);
+        return undefined;
+      case 'upstream.answered':
+        return this.#answered(to);
+      case 'upstream.failed':
+        return this.#failed(String(event.reason)) ? undefined : 'logged elsewhere';
+      default:
+        return undefined;
+    }
+  }
+
+  #answered(actor: string): LogEntry | undefined {
+    if (!this.#credentials.has(actor)) return undefined;
+    const credentials = this.#credentials.get(actor);
+    this.#credentials.delete(actor);
+    this.#failures = 0;
+    return { event: 'upstream.opened', actor, credentials };
+  }
+
+  /** @returns whether it is logged */
+  #failed(reason: string): boolean {
+    const kind = reason.replaceAll(/\d+/g, '0');
+    this.#failures = kind === this.#lastFailure ? this.#failures + 1 : 1;
+    this.#lastFailure = kind;
+    return isPowerOfTwo(this.#failures);
+  }
 }
 
 /** An event about a new Envoy binary; `undefined` for any other record. */

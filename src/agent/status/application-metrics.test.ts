@@ -22,30 +22,33 @@ test('§6.4: several targets', () => {
     ],
   });
   for (const port of [15000, 15001, 15004, 15006, 15008, 15021, 15053, 15090]) {
-    expect(parsed({ targets: [{ port }] }), String(port)).toEqual({
-      mistake: `targets[0].port ${port} is one of the proxy's own`,
+    expect(parsed({ targets: [{ port }] }), String(port)).toMatchObject({
+      mistake: { field: 'targets[0].port', violation: { code: 'FIELD_NOT_ALLOWED', got: String(port) } },
     });
   }
 });
 
 test('§6.4: this agent’s own port ends the start: it would scrape itself', () => {
-  expect(parsed({ port: '15020' })).toEqual({ mistake: expect.stringContaining('scrape itself') });
-  expect(parsed({ targets: [{ port: 15020 }] })).toEqual({ mistake: expect.stringContaining('scrape itself') });
+  const violation = { code: 'FIELD_NOT_ALLOWED', got: '15020' };
+  expect(parsed({ port: '15020' })).toMatchObject({ mistake: { field: 'port', violation } });
+  expect(parsed({ targets: [{ port: 15020 }] })).toMatchObject({ mistake: { field: 'targets[0].port', violation } });
 });
 
-test('what cannot be read is told, and empty is not nothing', () => {
-  expect(parsed('')).toEqual({ mistake: expect.stringMatching(/^failed to decode: /) });
-  expect(parsed('null')).toEqual({ mistake: 'failed to decode: the value must be an object' });
-  expect(parsed({ port: 8080 })).toEqual({ mistake: 'failed to decode: port must be a text' });
+test('what cannot be read is reported, and an empty value is not an absent one', () => {
+  const wrong = (field: string, code: string, got: string) => ({ mistake: { field, violation: { code, got } } });
+  expect(parsed('')).toMatchObject(wrong('', 'FIELD_FORMAT_INVALID', '""'));
+  expect(parsed('null')).toMatchObject(wrong('', 'FIELD_TYPE_INVALID', 'null'));
+  expect(parsed({ port: 8080 })).toMatchObject(wrong('port', 'FIELD_TYPE_INVALID', '8080'));
   for (const port of ['http', '0', '65536', '-1', '1.5', ' 80']) {
+    const got = JSON.stringify(port);
     expect(parsed({ port }), port).toEqual({
       targets: [],
-      warning: `port must be a port, not ${JSON.stringify(port)}`,
+      warning: `port: must be a port from 1 to 65535, got ${got}`,
     });
-    expect(parsed({ targets: [{ port }] }), port).toMatchObject({ mistake: expect.stringMatching(/must be a port/) });
+    expect(parsed({ targets: [{ port }] }), port).toMatchObject(wrong('targets[0].port', 'FIELD_FORMAT_INVALID', got));
   }
-  expect(parsed({ scrape: true })).toEqual({ mistake: 'failed to decode: scrape must be a text' });
-  expect(parsed({ targets: {} })).toEqual({ mistake: 'failed to decode: targets must be a list' });
-  expect(parsed({ targets: [7] })).toEqual({ mistake: 'failed to decode: targets[0] must be an object' });
-  expect(parsed({ targets: Array(17).fill({ port: 80 }) })).toEqual({ mistake: 'targets are more than 16' });
+  expect(parsed({ scrape: true })).toMatchObject(wrong('scrape', 'FIELD_TYPE_INVALID', 'true'));
+  expect(parsed({ targets: {} })).toMatchObject(wrong('targets', 'FIELD_TYPE_INVALID', 'an object'));
+  expect(parsed({ targets: [7] })).toMatchObject(wrong('targets[0]', 'FIELD_TYPE_INVALID', '7'));
+  expect(parsed({ targets: Array(17).fill({ port: 80 }) })).toMatchObject(wrong('targets', 'FIELD_TOO_LARGE', '17'));
 });

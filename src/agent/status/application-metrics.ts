@@ -1,5 +1,15 @@
 /** Where the application's metrics are: `ISTIO_PROMETHEUS_ANNOTATIONS` (spec/agent.md §6.4). */
-import { type Fields, objectOf, readVariable, requestTarget, textOf, VariableMistake } from './json-variable.ts';
+
+import { mustBe, notAllowed, tooLarge, type Violation, wrongType } from '../../model/fields/violation.ts';
+import {
+  type Fields,
+  type InvalidVariable,
+  objectOf,
+  readVariable,
+  requestTarget,
+  textOf,
+  VariableMistake,
+} from './json-variable.ts';
 import type { MetricsTarget } from './merged-metrics.ts';
 
 /** Envoy's and the agent's own: whoever scrapes one of these scrapes itself, or what is in the answer already. */
@@ -7,31 +17,34 @@ const reserved: ReadonlySet<number> = new Set([15000, 15001, 15004, 15006, 15008
 const mostTargets = 16;
 
 export interface ScrapeTargets {
-  /** None: nothing is to be scraped. */
+  /** Empty if nothing is scraped. */
   readonly targets: readonly MetricsTarget[];
-  /** Why something is not that was asked for. */
+  /** Why a target is not scraped. */
   readonly warning?: string;
 }
 
-/** @returns what is wrong with the text, or the targets */
-export function parseScrapeTargets(text: string, statusPort: number): ScrapeTargets | { readonly mistake: string } {
+/** @returns the targets, or the error in the text */
+export function parseScrapeTargets(text: string, statusPort: number): ScrapeTargets | InvalidVariable {
   return readVariable(text, (fields): ScrapeTargets => {
     if (textOf(fields.scrape, 'scrape').toLowerCase() === 'false') return { targets: [] };
     const { targets = null, port } = fields;
     if (targets !== null) return { targets: targetsIn(targets, statusPort) };
     // It was written on the pod, for whoever scrapes it: no reason not to start it.
-    if (portIn(textOf(port, 'port')) === undefined) return { targets: [], warning: noPort('port', port) };
+    if (portIn(textOf(port, 'port')) === undefined) return { targets: [], warning: `port: ${noPort(port).message}` };
     return { targets: [targetOf(fields, '', statusPort)] };
   });
 }
 
 function targetsIn(targets: unknown, statusPort: number): MetricsTarget[] {
-  if (!Array.isArray(targets)) throw new VariableMistake('failed to decode: targets must be a list');
-  if (targets.length > mostTargets) throw new VariableMistake(`targets are more than ${mostTargets}`);
+  if (!Array.isArray(targets)) throw new VariableMistake('targets', wrongType('a list', targets));
+  if (targets.length > mostTargets)
+    throw new VariableMistake('targets', tooLarge(mostTargets, targets.length, 'targets'));
   return targets.map((one, i) => {
     const place = `targets[${i}]`;
     const target = targetOf(objectOf(one, place), `${place}.`, statusPort);
-    if (reserved.has(target.port)) throw new VariableMistake(`${place}.port ${target.port} is one of the proxy's own`);
+    if (reserved.has(target.port)) {
+      throw new VariableMistake(`${place}.port`, notAllowed('must not be a port of the proxy', target.port));
+    }
     return target;
   });
 }
@@ -40,9 +53,11 @@ function targetOf(fields: Fields, place: string, statusPort: number): MetricsTar
   const said = fields.port;
   const text = typeof said === 'number' && place !== '' ? String(said) : textOf(said, `${place}port`);
   const port = portIn(text);
-  if (port === undefined) throw new VariableMistake(noPort(`${place}port`, said));
-  if (port === statusPort)
-    throw new VariableMistake(`${place}port ${port} is this agent's: it would scrape itself for ever`);
+  if (port === undefined) throw new VariableMistake(`${place}port`, noPort(said));
+  if (port === statusPort) {
+    const message = 'must not be the status port of this agent, which would scrape itself';
+    throw new VariableMistake(`${place}port`, notAllowed(message, port));
+  }
   const path = textOf(fields.path, `${place}path`) || '/metrics';
   return { port, path: requestTarget(path, `${place}path`) };
 }
@@ -53,6 +68,6 @@ function portIn(text: string): number | undefined {
   return port >= 1 && port <= 65_535 ? port : undefined;
 }
 
-function noPort(place: string, said: unknown): string {
-  return `${place} must be a port, not ${JSON.stringify(said)}`;
+function noPort(value: unknown): Violation {
+  return mustBe('a port from 1 to 65535', value);
 }

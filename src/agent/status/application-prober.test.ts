@@ -39,7 +39,7 @@ async function listening<S extends Listening>(server: S, host = '127.0.0.1'): Pr
 /** Asks this agent for the one probe that is configured. */
 async function prober(probe: object, way: Partial<ProbeWay> = {}) {
   const parsed = parseProbes(JSON.stringify({ [path]: probe }), 15020);
-  if ('mistake' in parsed) throw new Error(parsed.mistake);
+  if ('mistake' in parsed) throw new Error(parsed.mistake.field, { cause: parsed.mistake });
   const log: string[] = [];
   const applications = new ApplicationProber(
     parsed.probes,
@@ -238,7 +238,7 @@ test('who answers nobody fails the probe when its limit is over, whatever it is 
       const { ask, log } = await prober(kind);
       expect(await ask()).toBe(500);
       expect(performance.now() - begin).toBeGreaterThan(990);
-      expect(linesOf([log[0]!], 'probe.applicationFailed', { reason: 'no answer in 1000 ms' })).toHaveLength(1);
+      expect(linesOf([log[0]!], 'probe.applicationFailed', { reason: 'no response within 1000 ms' })).toHaveLength(1);
     }),
   );
 });
@@ -265,7 +265,7 @@ test('an endless answer is read no further than 64 KiB, headers without end are 
 test('an application that answers with another protocol fails the probe each time, and takes no turn for ever', async () => {
   const { ask, log } = await prober({ httpGet: { port: await switchingProtocols() } });
   for (let count = 1; count <= 20; count++) expect(await ask(), `probe ${count}`).toBe(500);
-  expect(linesOf(log, 'probe.applicationFailed', { reason: /it answers with another protocol/ })).not.toEqual([]);
+  expect(linesOf(log, 'probe.applicationFailed', { reason: /switches to another protocol/ })).not.toEqual([]);
 });
 
 test('a caller that leaves takes its probe along; more than 16 of an address at once are refused', async () => {

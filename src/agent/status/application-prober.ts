@@ -6,8 +6,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { messageOf } from '../../runtime/errors.ts';
+import { defaultGrpcLimits, GrpcConnection, unary } from '../../runtime/grpc/grpc-client.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { defaultGrpcLimits, GrpcConnection, unary } from '../grpc/grpc-client.ts';
 import { AddressCounts } from './address-counts.ts';
 import type { ApplicationProbe, ApplicationProbes } from './application-probes.ts';
 import { type ProbeWay, probeHttp } from './probe-http.ts';
@@ -45,7 +45,7 @@ export class ApplicationProber {
     const address = request.socket.remoteAddress ?? '';
     const ofAddress = this.#underWay.of(address);
     if (ofAddress >= mostOfAddress || (ofAddress > 0 && this.#underWay.total >= mostAtOnce)) {
-      response.writeHead(503).end('too many probes at once\n');
+      response.writeHead(503).end('too many concurrent probes\n');
       return;
     }
     this.#underWay.enter(address);
@@ -69,7 +69,7 @@ export class ApplicationProber {
       const caller = { rawHeaders: request.rawHeaders, userAgent: request.headers['user-agent'] };
       return await askApplication(probe, caller, this.#way, AbortSignal.any([limit, left.signal]));
     } catch (error) {
-      const reason = limit.aborted ? `no answer in ${probe.timeoutMs} ms` : messageOf(error);
+      const reason = limit.aborted ? `no response within ${probe.timeoutMs} ms` : messageOf(error);
       if (!left.signal.aborted && this.#said.isDue(path, reason))
         this.#log.warn('probe.applicationFailed', { path, reason });
       return 500;
@@ -126,11 +126,15 @@ async function isServing(
     const headers = userAgent === undefined ? {} : { 'user-agent': userAgent };
     const limits = { limitMs: timeoutMs, maxBytes: mostHealthBytes, stopped };
     const status = healthIn(await unary(connection, '/grpc.health.v1.Health/Check', headers, question, limits));
-    if (status !== serving) throw new Error(`its health is ${status}, not SERVING`);
+    if (status !== serving)
+      throw new Error(`gRPC health status must be SERVING, got ${healthStatuses[status] ?? status}`);
   } finally {
     connection.close();
   }
 }
+
+/** `HealthCheckResponse.ServingStatus`. */
+const healthStatuses = ['UNKNOWN', 'SERVING', 'NOT_SERVING', 'SERVICE_UNKNOWN'];
 
 /** `HealthCheckResponse.status`, field 1. */
 function healthIn(answer: Uint8Array): number {

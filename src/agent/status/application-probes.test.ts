@@ -47,33 +47,53 @@ test('§6.6: all paths that may ask, and no other', () => {
     expect(only(probe, path), path).toMatchObject({ port: 80 });
   }
   for (const path of ['/app-health/web/other', '/app-health//livez', '/app-health/a/b/livez', '/livez', '']) {
-    expect(only(probe, path), path).toBe(`invalid path ${JSON.stringify(path)}`);
+    expect(only(probe, path), path).toMatchObject({ field: '', violation: { got: JSON.stringify(path) } });
   }
 });
 
-test('§6.6: what is wrong is told with its place', () => {
-  const http = (fields: object) => only({ httpGet: { port: 80, ...fields } });
-  expect(parsed('{')).toEqual({ mistake: expect.stringMatching(/^failed to decode: /) });
-  expect(parsed('')).toEqual({ mistake: expect.stringMatching(/^failed to decode: /) });
-  for (const value of [null, [], 'true', 7]) {
-    expect(parsed(JSON.stringify(value))).toEqual({ mistake: 'failed to decode: the value must be an object' });
+test('§6.6: an error has the field, the code and the value', () => {
+  const path = '/app-health/web/livez';
+  const mistakeOf = (value: unknown) => {
+    const result = parsed(value);
+    if (!('mistake' in result)) throw new Error('no error');
+    const { field, violation } = result.mistake;
+    return [field, violation.code, violation.got];
+  };
+  const probe = (fields: unknown) => mistakeOf({ [path]: fields });
+  const http = (fields: object) => probe({ httpGet: { port: 80, ...fields } });
+  expect(mistakeOf('{')).toEqual(['', 'FIELD_FORMAT_INVALID', '"{"']);
+  expect(mistakeOf('')).toEqual(['', 'FIELD_FORMAT_INVALID', '""']);
+  for (const [value, got] of [
+    [null, 'null'],
+    [[], 'a list'],
+    ['true', '"true"'],
+    [7, '7'],
+  ]) {
+    expect(mistakeOf(JSON.stringify(value))).toEqual(['', 'FIELD_TYPE_INVALID', got]);
   }
-  expect(only(null)).toBe('failed to decode: /app-health/web/livez must be an object');
-  expect(only({})).toMatch(/invalid prober type/);
-  expect(only({ httpGet: null, tcpSocket: null })).toMatch(/invalid prober type/);
-  expect(only({ httpGet: { port: 80 }, tcpSocket: { port: 80 } })).toMatch(/invalid prober type/);
-  expect(only({ exec: { command: ['true'] } })).toMatch(/invalid prober type/);
-  expect(http({ port: 'http' })).toBe('/app-health/web/livez: httpGet.port must be int type, not "http"');
-  expect(http({ port: undefined })).toMatch(/must be int type/);
-  expect(http({ port: 0 })).toMatch(/port must be a port, not 0/);
-  expect(http({ port: 65_536 })).toMatch(/port must be a port/);
-  expect(http({ scheme: 'ftp' })).toMatch(/scheme must be HTTP or HTTPS, not "ftp"/);
-  expect(http({ path: 7 })).toMatch(/path must be a text/);
-  expect(http({ httpHeaders: {} })).toMatch(/httpHeaders must be a list/);
-  expect(http({ httpHeaders: [{ name: 'a b', value: 'c' }] })).toMatch(/httpHeaders\[0\]: .*a b/);
-  expect(http({ httpHeaders: [{ name: 'a', value: 'b\nc' }] })).toMatch(/httpHeaders\[0\]: .*character/);
-  expect(only({ tcpSocket: { port: 80 }, timeoutSeconds: -1 })).toMatch(/timeoutSeconds must be a whole number/);
-  expect(only({ tcpSocket: { port: 80 }, timeoutSeconds: '1' })).toMatch(/timeoutSeconds must be a whole number/);
+  expect(probe(null)).toEqual([path, 'FIELD_TYPE_INVALID', 'null']);
+  expect(probe({})).toEqual([path, 'FIELD_REQUIRED', 'none']);
+  expect(probe({ httpGet: null, tcpSocket: null })).toEqual([path, 'FIELD_REQUIRED', 'none']);
+  expect(probe({ httpGet: { port: 80 }, tcpSocket: { port: 80 } })).toEqual([
+    ...[path, 'FIELDS_EXCLUSIVE', 'httpGet and tcpSocket'],
+  ]);
+  expect(probe({ exec: { command: ['true'] } })).toEqual([path, 'FIELD_REQUIRED', 'none']);
+  expect(http({ port: 'http' })).toEqual([`${path}.httpGet.port`, 'FIELD_TYPE_INVALID', '"http"']);
+  expect(http({ port: undefined })).toEqual([`${path}.httpGet.port`, 'FIELD_TYPE_INVALID', 'null']);
+  expect(http({ port: 0 })).toEqual([`${path}.httpGet.port`, 'FIELD_OUT_OF_RANGE', '0']);
+  expect(http({ port: 65_536 })).toEqual([`${path}.httpGet.port`, 'FIELD_OUT_OF_RANGE', '65536']);
+  expect(http({ scheme: 'ftp' })).toEqual([`${path}.httpGet.scheme`, 'FIELD_VALUE_UNKNOWN', '"ftp"']);
+  expect(http({ path: 7 })).toEqual([`${path}.httpGet.path`, 'FIELD_TYPE_INVALID', '7']);
+  expect(http({ httpHeaders: {} })).toEqual([`${path}.httpGet.httpHeaders`, 'FIELD_TYPE_INVALID', 'an object']);
+  const header = `${path}.httpGet.httpHeaders[0]`;
+  expect(http({ httpHeaders: [{ name: 'a b', value: 'c' }] })).toEqual([header, 'FIELD_FORMAT_INVALID', undefined]);
+  expect(http({ httpHeaders: [{ name: 'a', value: 'b\nc' }] })).toEqual([header, 'FIELD_FORMAT_INVALID', undefined]);
+  const wordsOf = (headers: object) => JSON.stringify(only({ httpGet: { port: 80, httpHeaders: [headers] } }));
+  expect(wordsOf({ name: 'a b', value: 'c' })).toContain('a b');
+  expect(wordsOf({ name: 'a', value: 'b\nc' })).toContain('character');
+  const timeout = `${path}.timeoutSeconds`;
+  expect(probe({ tcpSocket: { port: 80 }, timeoutSeconds: -1 })).toEqual([timeout, 'FIELD_OUT_OF_RANGE', '-1']);
+  expect(probe({ tcpSocket: { port: 80 }, timeoutSeconds: '1' })).toEqual([timeout, 'FIELD_OUT_OF_RANGE', '"1"']);
 });
 
 test('a limit that no timer can have is a day', () => {
@@ -81,7 +101,10 @@ test('a limit that no timer can have is a day', () => {
 });
 
 test('a probe that asks this agent for a probe ends the start: it would ask itself for ever', () => {
-  expect(only({ httpGet: { port: statusPort, path: 'app-health/web/livez' } })).toMatch(/a probe of its own/);
+  expect(only({ httpGet: { port: statusPort, path: 'app-health/web/livez' } })).toMatchObject({
+    field: '/app-health/web/livez.httpGet.path',
+    violation: { code: 'FIELD_NOT_ALLOWED' },
+  });
   expect(only({ httpGet: { port: statusPort, path: '/healthz/ready' } })).toMatchObject({ port: statusPort });
 });
 

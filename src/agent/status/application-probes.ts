@@ -1,9 +1,26 @@
 /** Probes of the application that were rewritten to the agent's port: `ISTIO_KUBE_APP_PROBERS` (spec/agent.md §6.6). */
 
 import { validateHeaderName, validateHeaderValue } from 'node:http';
+import {
+  choice,
+  malformed,
+  mustBe,
+  notAllowed,
+  outOfRange,
+  unknownValue,
+  wrongType,
+} from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
-import { type Fields, objectOf, readVariable, requestTarget, textOf, VariableMistake } from './json-variable.ts';
+import {
+  type Fields,
+  type InvalidVariable,
+  objectOf,
+  readVariable,
+  requestTarget,
+  textOf,
+  VariableMistake,
+} from './json-variable.ts';
 
 export type ApplicationProbe = (
   | {
@@ -22,6 +39,8 @@ export type ApplicationProbe = (
 /** Probes by the path of this agent that asks for them. */
 export type ApplicationProbes = ReadonlyMap<string, ApplicationProbe>;
 
+const probePathForm =
+  '/app-health/CONTAINER/livez, readyz or startupz, or /app-lifecycle/CONTAINER/prestopz or poststartz';
 const paths = /^\/app-(health\/[^/]+\/(livez|readyz|startupz)|lifecycle\/[^/]+\/(prestopz|poststartz))$/;
 const defaultLimitsMs = { http: 10_000, tcp: 1_000, grpc: 1_000 } as const;
 /** What a timer of Node's takes; a probe that may last longer is none. */
@@ -35,14 +54,15 @@ const longestMs = 86_400_000;
 export function parseProbes(
   text: string,
   statusPort: number,
-): { readonly probes: ApplicationProbes; readonly warnings: readonly LogWarning[] } | { readonly mistake: string } {
+): { readonly probes: ApplicationProbes; readonly warnings: readonly LogWarning[] } | InvalidVariable {
   return readVariable(text, (prober) => {
     const warnings: LogWarning[] = [];
     const probes = Object.entries(prober).map(([path, fields]) => {
-      if (!paths.test(path)) throw new VariableMistake(`invalid path ${JSON.stringify(path)}`);
+      if (!paths.test(path)) throw new VariableMistake('', mustBe(probePathForm, path));
       const probe = applicationProbeOf(objectOf(fields, path), path, warnings);
       if (probe.kind === 'http' && probe.port === statusPort && /^\/app-(health|lifecycle)\//.test(probe.path)) {
-        throw new VariableMistake(`${path}: httpGet asks this agent for a probe of its own`);
+        const message = 'must not be a probe path on the status port of this agent, which would probe itself';
+        throw new VariableMistake(`${path}.httpGet.path`, notAllowed(message, probe.path));
       }
       return [path, probe] as const;
     });
@@ -50,18 +70,20 @@ export function parseProbes(
   });
 }
 
+const below = (path: string, field: string): string => (path === '' ? field : `${path}.${field}`);
+
 /**
- * @param path says where it is, for people
+ * @param path of the probe, for errors
  * @throws VariableMistake
  */
 export function applicationProbeOf(prober: Fields, path: string, warnings: LogWarning[]): ApplicationProbe {
   const kinds = (['httpGet', 'tcpSocket', 'grpc'] as const).filter((kind) => (prober[kind] ?? undefined) !== undefined);
   const [kind] = kinds;
   if (kind === undefined || kinds.length > 1) {
-    throw new VariableMistake(`${path}: invalid prober type: it must have one of httpGet, tcpSocket and grpc`);
+    throw new VariableMistake(path, choice(['httpGet', 'tcpSocket', 'grpc'], kinds));
   }
-  const fields = objectOf(prober[kind], `${path}: ${kind}`);
-  const what = `${path}: ${kind}`;
+  const what = below(path, kind);
+  const fields = objectOf(prober[kind], what);
   const port = portOf(fields.port, what);
   const host = textOf(fields.host, `${what}.host`);
   if (host !== '') {
@@ -85,17 +107,16 @@ export function applicationProbeOf(prober: Fields, path: string, warnings: LogWa
 }
 
 function portOf(value: unknown, what: string): number {
-  if (typeof value !== 'number')
-    throw new VariableMistake(`${what}.port must be int type, not ${JSON.stringify(value)}`);
+  if (typeof value !== 'number') throw new VariableMistake(`${what}.port`, wrongType('an integer', value));
   if (Number.isInteger(value) && value >= 1 && value <= 65_535) return value;
-  throw new VariableMistake(`${what}.port must be a port, not ${value}`);
+  throw new VariableMistake(`${what}.port`, outOfRange('a port from 1 to 65535', value));
 }
 
 /** 0: not said. */
 function timeoutOf(value: unknown, path: string): number {
   const seconds = value ?? 0;
   if (typeof seconds !== 'number' || !Number.isInteger(seconds) || seconds < 0) {
-    throw new VariableMistake(`${path}: timeoutSeconds must be a whole number from 0 on, not ${JSON.stringify(value)}`);
+    throw new VariableMistake(below(path, 'timeoutSeconds'), outOfRange('an integer >= 0', value));
   }
   return Math.min(seconds * 1_000, longestMs);
 }
@@ -103,12 +124,12 @@ function timeoutOf(value: unknown, path: string): number {
 function schemeOf(value: unknown, what: string): 'http' | 'https' {
   const scheme = textOf(value, `${what}.scheme`).toLowerCase() || 'http';
   if (scheme === 'http' || scheme === 'https') return scheme;
-  throw new VariableMistake(`${what}.scheme must be HTTP or HTTPS, not ${JSON.stringify(value)}`);
+  throw new VariableMistake(`${what}.scheme`, unknownValue(['HTTP', 'HTTPS'], value));
 }
 
 function headersOf(value: unknown, what: string): { name: string; value: string }[] {
   const list = value ?? [];
-  if (!Array.isArray(list)) throw new VariableMistake(`failed to decode: ${what}.httpHeaders must be a list`);
+  if (!Array.isArray(list)) throw new VariableMistake(`${what}.httpHeaders`, wrongType('a list', value));
   return list.map((one, i) => {
     const place = `${what}.httpHeaders[${i}]`;
     const fields = objectOf(one, place);
@@ -121,7 +142,7 @@ function headersOf(value: unknown, what: string): { name: string; value: string 
       validateHeaderName(header.name);
       validateHeaderValue(header.name, header.value);
     } catch (error) {
-      throw new VariableMistake(`${place}: ${messageOf(error)}`);
+      throw new VariableMistake(place, malformed(messageOf(error)));
     }
     return header;
   });

@@ -1,21 +1,43 @@
-/** Variables whose value is JSON that an injector wrote: read field by field, with words for what is wrong. */
+/** Variables whose value is JSON that an injector wrote, decoded field by field. */
+import { mustBe, type Violation, wrongType } from '../../model/fields/violation.ts';
 import { messageOf } from '../../runtime/errors.ts';
 
-/** What is wrong with a variable's value, with its place. */
-export class VariableMistake extends Error {}
+/** A field of a variable is invalid. */
+export class VariableMistake extends Error {
+  /** Path of the field: `targets[0].port`; empty for the value itself. */
+  readonly field: string;
+  readonly violation: Violation;
+
+  constructor(field: string, violation: Violation) {
+    super(field === '' ? violation.message : `${field}: ${violation.message}`);
+    this.field = field;
+    this.violation = violation;
+  }
+}
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** @returns what `read` makes of the object that the text is, or what is wrong with it */
+/** Result of a variable whose value is invalid. */
+export interface InvalidVariable {
+  readonly mistake: Pick<VariableMistake, 'field' | 'violation'>;
+}
+
+/** @returns what `read` builds from the object in the text, or the error */
 export function readVariable<Value extends object>(
   text: string,
   read: (fields: Fields) => Value,
-): Value | { readonly mistake: string } {
+): Value | InvalidVariable {
+  return withoutMistakes(() => read(objectOf(decoded(text), '')));
+}
+
+/** @returns the result, or the {@link VariableMistake} that was thrown */
+export function withoutMistakes<Value extends object>(read: () => Value): Value | InvalidVariable {
   try {
-    return read(objectOf(decoded(text), 'the value'));
+    return read();
   } catch (error) {
-    if (error instanceof VariableMistake) return { mistake: error.message };
-    throw error;
+    if (!(error instanceof VariableMistake)) throw error;
+    const { field, violation } = error;
+    return { mistake: { field, violation } };
   }
 }
 
@@ -23,25 +45,25 @@ function decoded(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new VariableMistake(`failed to decode: ${messageOf(error)}`);
+    throw new VariableMistake('', mustBe('JSON', text, { hint: messageOf(error) }));
   }
 }
 
-export function objectOf(value: unknown, what: string): Fields {
+export function objectOf(value: unknown, field: string): Fields {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Fields;
-  throw new VariableMistake(`failed to decode: ${what} must be an object`);
+  throw new VariableMistake(field, wrongType('an object', value));
 }
 
-/** Empty: not said. */
-export function textOf(value: unknown, what: string): string {
+/** @returns an empty string if the field is not set */
+export function textOf(value: unknown, field: string): string {
   const text = value ?? '';
   if (typeof text === 'string') return text;
-  throw new VariableMistake(`failed to decode: ${what} must be a text`);
+  throw new VariableMistake(field, wrongType('a string', value));
 }
 
-/** A path as it is sent, with its slash. Behind a host of its own: nothing in it can name another one. */
-export function requestTarget(path: string, what: string): string {
+/** A path as it is sent, with its slash. Nothing in it can name another host. */
+export function requestTarget(path: string, field: string): string {
   const url = URL.parse(`http://localhost${path.startsWith('/') ? path : `/${path}`}`);
-  if (url === null) throw new VariableMistake(`${what} is none: ${JSON.stringify(path)}`);
+  if (url === null) throw new VariableMistake(field, mustBe('the path of a URL', path));
   return `${url.pathname}${url.search}`;
 }

@@ -161,11 +161,17 @@ test('gzip where it is asked for', async () => {
 test('§6.4: a part that fails is left out and counted, and the others are there', async () => {
   const gone = await freePort();
   const cases: [RequestListener, string][] = [
-    [(_, response) => void response.writeHead(500).end('application_no 1\n'), 'it answers 500'],
-    [(_, response) => void response.writeHead(302, { location: `http://127.0.0.1:${gone}/` }).end(), 'it answers 302'],
-    [(_, response) => void response.writeHead(302, { location: '/metrics' }).end(), 'it redirects more than 5 times'],
-    [saying('<html>', 'text/html'), 'its content type is text/html'],
-    [saying('x', 'application/vnd.google.protobuf'), 'its content type is application/vnd.google.protobuf'],
+    [(_, response) => void response.writeHead(500).end('application_no 1\n'), 'response status 500'],
+    [
+      (_, response) => void response.writeHead(302, { location: `http://127.0.0.1:${gone}/` }).end(),
+      'response status 302',
+    ],
+    [(_, response) => void response.writeHead(302, { location: '/metrics' }).end(), 'more than 5 redirects'],
+    [saying('<html>', 'text/html'), 'content type must be text/plain or OpenMetrics, got text/html'],
+    [
+      saying('x', 'application/vnd.google.protobuf'),
+      'content type must be text/plain or OpenMetrics, got application/vnd.google.protobuf',
+    ],
     [(request) => void request.socket.destroy(), 'socket hang up'],
   ];
   for (const [application, reason] of cases) {
@@ -240,7 +246,7 @@ test('a line without an end is cut off, what came before it stays', async () => 
   });
   expect(await others()).toBe('envoy_up 1\napplication_a 1\n');
   expect(await failures('application')).toBe(1);
-  expect(linesOf(log, 'metrics.scrapeFailed', { reason: /a line is longer than 65536 bytes/ })).not.toEqual([]);
+  expect(linesOf(log, 'metrics.scrapeFailed', { reason: /line exceeds 65536 bytes/ })).not.toEqual([]);
 });
 
 test('§6.4: who says nothing, or does not end, is waited for within the scraper’s limit, and the others are there', async () => {

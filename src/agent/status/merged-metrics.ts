@@ -49,7 +49,7 @@ const longestLimitMs = 60_000;
 /** Shares of the limit: until the application's first word, without which nothing can be sent, and until the end of all. */
 const shares = { firstWord: 0.5, whole: 0.9 } as const;
 
-const tooMany = 'too many ask for metrics at once\n';
+const tooMany = 'too many concurrent scrapes\n';
 const textFormat = 'text/plain; version=0.0.4; charset=utf-8';
 const openMetricsFormat = 'application/openmetrics-text; version=0.0.1; charset=utf-8';
 const endOfBody = '# EOF\n';
@@ -154,7 +154,7 @@ export class MergedMetrics {
       const isText = textTypes.has(type) || (part === 'application' && type === openMetricsType);
       if (isText) return body;
       body.destroy();
-      throw new Error(`its content type is ${type}`);
+      throw new Error(`content type must be text/plain or OpenMetrics, got ${type}`);
     } catch (error) {
       this.#failed(part, error, firstWord);
       return undefined;
@@ -183,10 +183,10 @@ export class MergedMetrics {
       body.destroy();
       const next =
         statusCode > 300 && statusCode < 400 ? URL.parse(headers.location ?? '', `${base.origin}${path}`) : null;
-      if (next?.origin !== base.origin) throw new Error(`it answers ${statusCode}`);
+      if (next?.origin !== base.origin) throw new Error(`response status ${statusCode}`);
       path = `${next.pathname}${next.search}`;
     }
-    throw new Error(`it redirects more than ${mostRedirects} times`);
+    throw new Error(`more than ${mostRedirects} redirects`);
   }
 
   async #pass(
@@ -229,7 +229,7 @@ export class MergedMetrics {
   #failed(part: Part, error: unknown, signal: AbortSignal): void {
     if (nameOf(signal.reason) === 'AbortError') return;
     const { metrics, log } = this.#environment;
-    const reason = nameOf(signal.reason) === 'TimeoutError' ? 'timed out' : messageOf(error);
+    const reason = nameOf(signal.reason) === 'TimeoutError' ? 'scrape timeout exceeded' : messageOf(error);
     metrics.scrapeFailed(part);
     if (this.#said.isDue(part, reason)) log.warn('metrics.scrapeFailed', { part, reason });
   }
@@ -305,7 +305,7 @@ function open(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const outgoing = request({ ...target, headers, agent: false, maxHeaderSize: mostHeaderBytes, signal });
-    const tooLate = (): void => void outgoing.destroy(new Error('it says nothing'));
+    const tooLate = (): void => void outgoing.destroy(new Error('no response in time'));
     firstWord.addEventListener('abort', tooLate, { once: true });
     outgoing.on('response', (response) => {
       firstWord.removeEventListener('abort', tooLate);
@@ -342,12 +342,12 @@ async function* wholeLines(
   let rest: Buffer[] = [];
   let restBytes = 0;
   let bytes = 0;
-  const stop = (): void => void body.destroy(new Error('it took too long'));
+  const stop = (): void => void body.destroy(new Error('response not complete in time'));
   signal.addEventListener('abort', stop, { once: true });
   try {
     for await (const chunk of body as AsyncIterable<Buffer>) {
       bytes += chunk.length;
-      if (bytes > mostBytesOfPart) throw new Error(`it is larger than ${mostBytesOfPart} bytes`);
+      if (bytes > mostBytesOfPart) throw new Error(`response exceeds ${mostBytesOfPart} bytes`);
       const end = chunk.lastIndexOf(10) + 1;
       if (end > 0) {
         yield Buffer.concat([...rest, chunk.subarray(0, end)]);
@@ -355,7 +355,7 @@ async function* wholeLines(
         restBytes = 0;
       }
       restBytes += chunk.length - end;
-      if (restBytes > mostLineBytes) throw new Error(`a line is longer than ${mostLineBytes} bytes`);
+      if (restBytes > mostLineBytes) throw new Error(`line exceeds ${mostLineBytes} bytes`);
       if (end < chunk.length) rest.push(Buffer.from(chunk.subarray(end)));
     }
     if (restBytes > 0) yield Buffer.concat([...rest, Buffer.from('\n')]);

@@ -1,4 +1,4 @@
-import type { DnsNames } from '../dns/dns-names.ts';
+import type { DnsNames } from '../../runtime/dns/dns-names.ts';
 
 const namesAtOnce = 500;
 

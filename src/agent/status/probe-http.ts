@@ -49,12 +49,12 @@ export async function probeHttp(
     if (status < 300 || status >= 400) return status;
     if (location === undefined || status === 300 || status === 304) return 200;
     const next = URL.parse(location, `${base}${path}`);
-    if (next === null) throw new Error(`it redirects to what is no address: ${JSON.stringify(location.slice(0, 200))}`);
+    if (next === null) throw new Error(`redirect to an invalid URL: ${JSON.stringify(location.slice(0, 200))}`);
     // Another port of this pod may be Envoy's, or this agent's: nobody named it.
     if (next.origin !== new URL(base).origin) return 200;
     path = `${next.pathname}${next.search}`;
   }
-  throw new Error(`it redirects more than ${mostRedirects} times`);
+  throw new Error(`more than ${mostRedirects} redirects`);
 }
 
 function authorityOf(host: string, port: number): string {
@@ -150,7 +150,7 @@ function openTls(probe: HttpProbe, { destination, source, http2 }: ProbeWay, sig
   socket.on('error', reject);
   socket.once('close', () => {
     signal.removeEventListener('abort', stop);
-    reject(new Error('the connection was closed'));
+    reject(new Error('connection closed'));
   });
   if (signal.aborted) stop();
   else signal.addEventListener('abort', stop, { once: true });
@@ -181,7 +181,7 @@ function getHttp2(
         if (bytes > mostBodyBytes) end();
       });
       stream.once('close', () => {
-        reject(new Error('the stream was closed'));
+        reject(new Error('stream closed'));
         end();
       });
     } catch (error) {

@@ -3,6 +3,7 @@
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { switchOf } from '../../model/fields/switches.ts';
+import { mustBe } from '../../model/fields/violation.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { parseScrapeTargets } from './application-metrics.ts';
@@ -78,7 +79,7 @@ function applicationPorts(text: string | undefined, errors: OptionErrors): numbe
   const items = (text ?? '').split(',').flatMap((item) => item.trim() || []);
   for (const item of items) {
     if (/^\d+$/.test(item) && Number(item) <= 65535) continue;
-    errors.flag(`--applicationPorts: must be port numbers with commas between, got ${JSON.stringify(item)}`);
+    errors.flag('--applicationPorts', mustBe('a list of ports such as 8080,8443', item));
   }
   return [...new Set(items.map(Number))];
 }
@@ -88,7 +89,8 @@ function probesOf({ env, statusPort, errors, warnings }: StatusSources): Applica
   if (!text) return new Map();
   const parsed = parseProbes(text, statusPort);
   if ('mistake' in parsed) {
-    errors.flag(`ISTIO_KUBE_APP_PROBERS: ${parsed.mistake}`);
+    const { field, violation } = parsed.mistake;
+    errors.flag({ source: 'ISTIO_KUBE_APP_PROBERS', field }, violation);
     return new Map();
   }
   warnings.push(...parsed.warnings);
@@ -111,7 +113,8 @@ function applicationMetrics({ role, env, statusPort, errors, warnings }: StatusS
     }
     return targets;
   }
-  errors.flag(`ISTIO_PROMETHEUS_ANNOTATIONS: ${parsed.mistake}`);
+  const { field, violation } = parsed.mistake;
+  errors.flag({ source: 'ISTIO_PROMETHEUS_ANNOTATIONS', field }, violation);
   return [];
 }
 

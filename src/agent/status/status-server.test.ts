@@ -6,20 +6,20 @@ import { connect, createServer } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/status-protocol.ts';
 import { header } from '../../../test/fixtures/random-records.ts';
 import { freePort, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { linesOf } from '../../../test/harness/logged-line.ts';
 import { authorizationFor, servingStatus, type Told } from '../../../test/harness/status-port.ts';
+import { DnsNames } from '../../runtime/dns/dns-names.ts';
+import type { NameInfo } from '../../runtime/dns/name-table.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
 import { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
 import { readDebuggerToken } from '../../runtime/trace/debugger-token.ts';
 import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
 import { TraceRing } from '../../runtime/trace/trace-ring.ts';
 import { atOnce } from '../../runtime/turns.ts';
-import { DnsNames } from '../dns/dns-names.ts';
-import type { NameInfo } from '../dns/name-table.ts';
 
 const ready = (event: Told): ReadinessAnswer => ({
   type: 'readiness.answer',
@@ -410,7 +410,7 @@ test('§6.2 /app-health/, /app-lifecycle/: unknown paths are 404, unknown probes
   expect((await fetch(`${url}/app-health`)).status).toBe(404);
   for (const unknown of ['/app-health/other/livez', `${path}/more`, '/app-lifecycle/web/prestopz']) {
     const response = await fetch(`${url}${unknown}`);
-    expect([response.status, await response.text()], unknown).toEqual([400, `no such probe: ${unknown}\n`]);
+    expect([response.status, await response.text()], unknown).toEqual([400, `unknown application probe ${unknown}\n`]);
   }
   const application = createServer();
   application.listen(closed, '127.0.0.1');
@@ -503,7 +503,7 @@ test('§6.3: not ready is info during a start and while the agent stops, and a w
     { ready: false, reason: 'no epoch serves' },
     { ready: true, reason: '' },
     { ready: false, reason: 'no epoch serves' },
-    { ready: false, reason: 'the agent is stopping' },
+    { ready: false, reason: 'agent is stopping' },
   ];
   const { url, log } = await servingStatus({
     answer: onReadiness((event) => ({ ...ready(event), ...answers.shift()! })),
@@ -576,7 +576,7 @@ test('§6.3: before an Envoy has served it says whether one is on its way', asyn
     answer: onReadiness((event) => ({ ...ready(event), ready: false, reason: 'no Envoy has served yet' })),
   });
   await fetch(`${url}/healthz/ready`);
-  expect(linesOf(log, 'readiness.pending', { reason: 'no Envoy has served yet: none runs' })).toHaveLength(1);
+  expect(linesOf(log, 'readiness.pending', { reason: 'no Envoy has served yet: no Envoy is running' })).toHaveLength(1);
   newest = 'epoch-0';
   await fetch(`${url}/healthz/ready`);
   const initializing = 'no Envoy has served yet: epoch-0 is initializing';
@@ -653,7 +653,7 @@ test.each<[what: string, listeners: unknown, inbound: unknown, isReady: boolean]
     },
   });
   expect((await fetch(`${url}/healthz/ready`)).status).toBe(isReady ? 200 : 503);
-  const unserved = isReady ? '' : "no inbound listener for any of the application's ports (80, 81)";
+  const unserved = isReady ? '' : 'no inbound listener for any application port (80, 81)';
   expect(told.find(({ type }) => type === 'envoy.answered')).toMatchObject({ by: 'admin', live: true, unserved });
 });
 

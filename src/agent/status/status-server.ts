@@ -3,6 +3,8 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { createServer as createNetServer, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { fromCallback } from 'xstate';
+import type { QuitRequested, UpgradeRequested } from '../../../machines/agent/protocol.ts';
+import { stoppingReason } from '../../../machines/agent/status/status.setup.ts';
 import type {
   AdminUse,
   DrainRequested,
@@ -10,76 +12,23 @@ import type {
   EnvoyAsk,
   HttpOrder,
   HttpReport,
-  QuitRequested,
   ReadinessAnswer,
-  UpgradeRequested,
-} from '../../../machines/agent/protocol.ts';
-import { stoppingReason } from '../../../machines/agent/status/status.machine.ts';
+} from '../../../machines/agent/status-protocol.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isSystemError, messageOf } from '../../runtime/errors.ts';
 import { createFencedServer } from '../../runtime/fences/http-fence.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
-import type { Logger } from '../../runtime/output/log.ts';
 import { type ProfileAnswer, Profiler, profilingPath } from '../../runtime/profiler.ts';
-import type { AccessRule, DebuggerAccess, Refusal } from '../../runtime/trace/debugger-access.ts';
-import { type TraceEndpoint, tracePath } from '../../runtime/trace/trace-endpoint.ts';
-import type { AdminClient, AdminConnector } from '../admin/admin-client.ts';
-import { type ApplicationPorts, whyNoApplicationPort } from '../admin/application-listeners.ts';
+import type { AccessRule, Refusal } from '../../runtime/trace/debugger-access.ts';
+import { tracePath } from '../../runtime/trace/trace-endpoint.ts';
+import type { AdminClient } from '../admin/admin-client.ts';
+import { whyNoApplicationPort } from '../admin/application-listeners.ts';
 import { askRefusedListeners } from '../admin/refused-listeners.ts';
-import type { DnsNames } from '../dns/dns-names.ts';
-import { askServingEnvoy, type ServingPorts, ServingProcess } from '../envoy/serving-envoy.ts';
-import type { KeptPorts } from '../ports/kept-ports.ts';
+import { askServingEnvoy, ServingProcess } from '../envoy/serving-envoy.ts';
 import { keptTcp } from '../ports/kept-socket.ts';
-import type { AgentMetrics } from './agent-metrics.ts';
-import type { ApplicationProber } from './application-prober.ts';
-import { MergedMetrics, type MetricsTarget } from './merged-metrics.ts';
+import { MergedMetrics } from './merged-metrics.ts';
 import { nameTableText } from './name-table-text.ts';
 import { SaidLines } from './said-lines.ts';
-
-export interface StatusServerEnvironment {
-  readonly adminAt: AdminConnector;
-  /** Where that is which counts before any Envoy has served. */
-  readonly adminPort: number;
-  /** False: there is no Envoy to ask for metrics. */
-  readonly runsEnvoy: boolean;
-  readonly metrics: AgentMetrics;
-  /** Where else than at its admin interface the serving Envoy can be asked. */
-  readonly ports: ServingPorts;
-  /** The newest Envoy that has a process; undefined: none has. */
-  readonly newest: () => string | undefined;
-  readonly log: Logger;
-  readonly prober: ApplicationProber;
-  /** Where the application's own metrics are. */
-  readonly applicationMetrics: readonly MetricsTarget[];
-  /** How Envoy lets connections go that come from outside: a sidecar's workload may still be finishing. */
-  readonly drain: 'inboundonly' | 'all';
-  /** The control plane's names, where the workload asks here for them; undefined before the first table. */
-  readonly names?: () => DnsNames | undefined;
-  /** Of the pages that are for callers with the debugger's token, and of those for any local user. */
-  readonly access: DebuggerAccess;
-  /** Whether profiles are served. */
-  readonly profiling: boolean;
-  /** Whether heap snapshots are among them. */
-  readonly heapSnapshots: boolean;
-  /** Whether nobody else may ask for metrics. */
-  readonly metricsForThisHost: boolean;
-  /** What Envoy must serve of the workload before this proxy is ready. */
-  readonly application: ApplicationPorts;
-  /** Why peers refuse the workload's certificate by its dates; `undefined` if they do not, or there is none. Absent: no secrets here. */
-  readonly certificateProblem?: () => string | undefined;
-  /** Absent: the trace is not offered. */
-  readonly trace?: TraceEndpoint;
-  /** Has the agent that is installed by now started in this one's place. Absent: nobody could start it. */
-  readonly orderSuccessor?: () => void;
-  /** All addresses unless said otherwise. */
-  readonly host?: string;
-  /**
-   * The port is shared with the agent that takes this one's place, or whose place this one takes. `later`: that one answers until this
-   * agent has an Envoy to ask. `first`: nobody else may have the port at the start. Absent: it is this agent's alone.
-   */
-  readonly shares?: 'first' | 'later';
-  /** The port is one that stays open when this agent ends. */
-  readonly kept?: KeptPorts;
-}
+import type { StatusServerEnvironment } from './status-environment.ts';
 
 /** What was answered holds until then, and for as long again each time that Envoy says the same. */
 interface Held extends Pick<ReadinessAnswer, 'heldMs' | 'listenersHeldMs'> {
@@ -177,7 +126,7 @@ class StatusEndpoint {
     } else this.#listen(port);
   }
 
-  #listen(port: number, told?: 'told already'): void {
+  #listen(port: number, told?: 'already reported'): void {
     const { host, shares, kept } = this.#environment;
     this.#server.on('error', (error) => this.#report({ type: 'http.failed', reason: listenProblem(error, port) }));
     this.#server.on('listening', () => {
@@ -232,7 +181,7 @@ class StatusEndpoint {
   /** Before one has served: the chart is told of an Envoy when it serves. */
   #underWay(): string {
     const newest = this.#environment.newest();
-    return newest === undefined ? 'none runs' : `${newest} is initializing`;
+    return newest === undefined ? 'no Envoy is running' : `${newest} is initializing`;
   }
 
   /** A start that takes its usual time and an agent that stops are no faults: readiness is asked for in both. */
@@ -241,13 +190,14 @@ class StatusEndpoint {
     const isStarting = !this.#hasBeenReady && performance.now() - this.#openedAt < usualStartMs;
     const event =
       reason === stoppingReason ? 'readiness.stopping' : isStarting ? 'readiness.pending' : 'readiness.lost';
-    const isUnserved = this.#serving === undefined && reason !== stoppingReason;
+    const { runsEnvoy } = this.#environment;
+    const isUnserved = runsEnvoy && this.#serving === undefined && reason !== stoppingReason;
     const why = isUnserved ? `${reason}: ${this.#underWay()}` : reason;
     if (this.#said.isDue('readiness', `${event} ${why}`)) this.#environment.log.write({ event, reason: why });
   }
 
   useAdmin({ baseId, adminPort, pid }: AdminUse): void {
-    if (this.#later !== undefined) this.#listen(this.#later, 'told already');
+    if (this.#later !== undefined) this.#listen(this.#later, 'already reported');
     this.#later = undefined;
     const { adminAt, log } = this.#environment;
     const { address } = this.#admin;
@@ -376,7 +326,7 @@ class StatusEndpoint {
     }
     const probe = prober.probe(path);
     if (probe !== undefined) await prober.serve(path, probe, request, response);
-    else if (/^\/app-(health|lifecycle)\//.test(path)) send(response, 400, `no such probe: ${path}\n`);
+    else if (/^\/app-(health|lifecycle)\//.test(path)) send(response, 400, `unknown application probe ${path}\n`);
     else send(response, 404, noSuchPath(path));
   }
 
@@ -385,11 +335,11 @@ class StatusEndpoint {
     const { localAddress, remoteAddress } = request.socket;
     const isOfThisHost = isLoopback(localAddress) && isLoopback(remoteAddress);
     if (this.#environment.metricsForThisHost && !isOfThisHost) {
-      send(response, 403, 'only from this host, by loopback\n');
+      send(response, 403, 'available only over loopback from this host\n');
       return;
     }
     if (request.method !== 'GET' && request.method !== 'HEAD') {
-      send(response, 405, 'GET only\n');
+      send(response, 405, 'method must be GET or HEAD\n');
       return;
     }
     await this.#merged.serve(request, response);
@@ -428,7 +378,7 @@ class StatusEndpoint {
     if (this.#isRefused(request, response, { methods: ['POST'] })) return;
     const { orderSuccessor, log } = this.#environment;
     if (orderSuccessor === undefined) {
-      send(response, 409, 'no agent is replaced here: that needs LIVE_RESTORE=true and a container\n');
+      send(response, 409, 'agent upgrade requires LIVE_RESTORE=true in a container\n');
       return;
     }
     log.info('replacement.ordered');
@@ -468,7 +418,7 @@ function headersOf(answer: ProfileAnswer | Refusal): Readonly<Record<string, str
 }
 
 function noSuchPath(path: string): string {
-  return `no such path: ${path}\n`;
+  return `unknown path ${path}\n`;
 }
 
 function send(response: ServerResponse, status: number, body: string): void {
@@ -478,8 +428,9 @@ function send(response: ServerResponse, status: number, body: string): void {
 
 function listenProblem(error: Error, port: number): string {
   if (isSystemError(error, 'EADDRINUSE')) {
-    return `status port ${port} is in use: end the program that has it, or name another port with --statusPort (0: none)`;
+    return `status port ${port} is in use: stop the process that uses it, or set --statusPort (0 disables it)`;
   }
-  if (isSystemError(error, 'EACCES')) return `status port ${port} may not be opened by this user: name another one`;
+  if (isSystemError(error, 'EACCES'))
+    return `status port ${port}: permission denied, set --statusPort to a port above 1023`;
   return `status port ${port}: ${messageOf(error)}`;
 }

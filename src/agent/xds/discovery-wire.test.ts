@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { listenerType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import { listenerType, proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import {
   DeltaDiscoveryRequestSchema,

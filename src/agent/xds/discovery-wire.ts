@@ -3,8 +3,8 @@
  * subscriptions. Both protocols have a response's type in field 4 and its nonce in field 5.
  */
 import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
-import { grpcCodes } from '../grpc/call-status.ts';
-import { fieldIn, fieldsOf, textIn, textOf } from '../grpc/message-fields.ts';
+import { grpcCodes } from '../../runtime/grpc/call-status.ts';
+import { fieldIn, fieldsOf, textIn, textOf } from '../../runtime/grpc/message-fields.ts';
 
 export type Protocol = 'sotw' | 'delta';
 
@@ -158,12 +158,18 @@ export function internalRequest(
   }
   text(headFields[protocol].typeUrl, typeUrl);
   text(headFields[protocol].nonce, nonce);
-  if (refusal !== undefined) {
-    const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
-    status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, mostRefusal));
-    writer.tag(headFields[protocol].rejection, WireType.LengthDelimited).bytes(status.finish());
-  }
+  if (refusal !== undefined) writer.raw(rejectionOf(refusal, protocol));
   return writer.finish();
+}
+
+/** The field of a request by which it rejects the response that it names. */
+export function rejectionOf(refusal: string, protocol: Protocol): Uint8Array {
+  const status = new BinaryWriter().tag(1, WireType.Varint).int32(grpcCodes.INTERNAL);
+  status.tag(2, WireType.LengthDelimited).string(refusal.slice(0, mostRefusal));
+  return new BinaryWriter()
+    .tag(headFields[protocol].rejection, WireType.LengthDelimited)
+    .bytes(status.finish())
+    .finish();
 }
 
 /** An envoy.config.core.v3.Node with nothing but texts in its metadata, which is a google.protobuf.Struct. */

@@ -1,7 +1,7 @@
 /** Envoy's end of a stream: tells when it is gone, and ends it when told to. */
 import { fromCallback } from 'xstate';
 import type { DownstreamClosed, DownstreamEnd } from '../../../machines/agent/xds-protocol.ts';
-import { type GrpcCode, grpcCodes } from '../grpc/call-status.ts';
+import { type GrpcCode, grpcCodes } from '../../runtime/grpc/call-status.ts';
 import type { XdsActivity } from './xds-activity.ts';
 import type { XdsStreams } from './xds-streams.ts';
 
@@ -21,8 +21,8 @@ export function downstream({ streams, activity }: DownstreamEnvironment) {
       isOver = true;
     };
     // Envoy closed the stream before it had an actor.
-    if (call === undefined) queueMicrotask(() => closed('Envoy closed it at once'));
-    call?.stream.once('close', () => closed(isEnded ? 'ended by us' : 'Envoy closed it'));
+    if (call === undefined) queueMicrotask(() => closed('closed by Envoy before the first request'));
+    call?.stream.once('close', () => closed(isEnded ? 'closed by the agent' : 'closed by Envoy'));
     receive(({ code, reason }) => {
       isEnded = true;
       call?.end(code in grpcCodes ? (code as GrpcCode) : 'UNKNOWN', reason);

@@ -1,18 +1,18 @@
 /** What the control plane hears of the workload, on the streams of its Envoy (spec/agent.md §8.4, §8.5). */
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterEach, expect, it, onTestFinished } from 'vitest';
-import { clusterType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
+import { clusterType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { startXdsProxy, stopXdsProxies } from '../../../test/harness/xds-proxy.ts';
 import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
-import { type AdsServer, createAdsServer } from '../../discovery/ads/ads-server.ts';
+import { type AdsServer, createAdsServer } from '../../discovery/xds/ads-server.ts';
 import {
   DeltaDiscoveryRequestSchema,
   DiscoveryRequestSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { GrpcConnection } from '../../runtime/grpc/grpc-client.ts';
+import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
-import { GrpcConnection } from '../grpc/grpc-client.ts';
-import { frameOf } from '../grpc/grpc-frames.ts';
 import { methods, type Protocol } from './discovery-wire.ts';
 
 afterEach(stopXdsProxies);

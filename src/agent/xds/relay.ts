@@ -5,10 +5,12 @@
 
 import type { ClientHttp2Stream } from 'node:http2';
 import type { Duplex } from 'node:stream';
-import { listenerType } from '../../../machines/discovery/ads/ads-types.ts';
+import { extensionType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import { type FramePiece, FrameReader, frameHeadBytes, frameOf } from '../grpc/grpc-frames.ts';
+import { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { type FramePiece, FrameReader, frameHeadBytes, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import type { ServerCall } from '../grpc/grpc-server.ts';
+import { type ExtensionFetches, ExtensionResponses } from '../wasm/extension-responses.ts';
 import {
   envoyTypes,
   type InternalRequest,
@@ -16,6 +18,7 @@ import {
   type Protocol,
   readInternal,
   readRequest,
+  rejectionOf,
   responseFields,
   typeOfBeginning,
   typeOfRequestBeginning,
@@ -44,6 +47,8 @@ export interface RelayOptions {
   readonly report: RelayReport;
   /** The agent's own subscriptions are made: from now on it may say more. */
   readonly subscribed?: () => void;
+  /** Fetches Wasm modules; absent: extensions are forwarded unchanged. */
+  readonly extensionFetches?: ExtensionFetches;
 }
 
 export interface RelayReport {
@@ -84,6 +89,11 @@ export class Relay {
   /** The agent's own messages, which wait for the end of a message that is passed on in pieces. */
   #own: Buffer[] = [];
   #isInRequest = false;
+  /** Absent: extensions are forwarded unchanged. */
+  readonly #extensions: ExtensionResponses | undefined;
+  /** Rewritten responses, which wait for the end of a response that is forwarded in pieces. */
+  #rewritten: Buffer[] = [];
+  #isInResponse = false;
   /** A message to the agent that comes in pieces; undefined: there is none, or what comes is Envoy's. */
   #internal: { readonly typeUrl: string; pieces: Buffer[]; bytes: number } | undefined;
   /** Looks for what a response to Envoy is about; undefined: nobody asks. */
@@ -99,6 +109,11 @@ export class Relay {
     this.#upstream = upstream;
     this.#options = options;
     this.#subscriptions = new Map(options.subscriptions.map((one) => [one.typeUrl, one]));
+    this.#extensions =
+      options.extensionFetches &&
+      new ExtensionResponses(options.protocol, options.extensionFetches, (message, nonce) =>
+        this.#forwardExtensions(message, nonce),
+      );
     const tell = (side: Side) => (on: boolean) => options.report.congested(side, on);
     this.#sides = {
       downstream: new CongestedSide(call.stream, upstream, tell('downstream')),
@@ -158,8 +173,10 @@ export class Relay {
   }
 
   #takeRequest({ bytes, isFirst, isLast }: FramePiece): void {
-    const isForListeners = isFirst && this.#readRequest(bytes.subarray(frameHeadBytes), isLast) === listenerType;
-    this.#sides.upstream.wrote(this.#upstream.write(bytes));
+    const request = isFirst ? this.#readRequest(bytes.subarray(frameHeadBytes), isLast) : undefined;
+    const isForListeners = request?.typeUrl === listenerType;
+    const frame = request?.refusal === undefined ? bytes : withRefusal(bytes, request.refusal, this.#options.protocol);
+    this.#sides.upstream.wrote(this.#upstream.write(frame));
     this.#isInRequest = !isLast;
     if (!isLast) return;
     this.#options.activity.requests++;
@@ -167,14 +184,19 @@ export class Relay {
     if (isForListeners && !this.#hasSubscribed) this.#subscribe();
   }
 
-  /** Tells what Envoy says. Long requests ask for many names, and answer nothing. @returns the type that it is about */
-  #readRequest(message: Buffer, isWhole: boolean): string | undefined {
+  /**
+   * Reports Envoy's request. Long requests subscribe to many names, and acknowledge nothing.
+   *
+   * @returns its type, and why an acknowledgement must become a rejection
+   */
+  #readRequest(message: Buffer, isWhole: boolean): { typeUrl?: string | undefined; refusal?: string | undefined } {
     const { protocol, report } = this.#options;
-    if (!isWhole) return typeOfRequestBeginning(message, protocol);
+    if (!isWhole) return { typeUrl: typeOfRequestBeginning(message, protocol) };
     const { typeUrl, nonce, rejection } = readRequest(message, protocol);
     if (rejection !== undefined) report.rejected(typeUrl, nonce, rejection);
     report.passed?.('upstream', typeUrl, nonce);
-    return typeUrl;
+    const refusal = typeUrl === extensionType && nonce !== '' ? this.#extensions?.refusalOf(nonce) : undefined;
+    return { typeUrl, refusal: rejection === undefined ? refusal : undefined };
   }
 
   #subscribe(): void {
@@ -191,7 +213,10 @@ export class Relay {
     if (this.#internal === undefined) {
       this.#sides.downstream.wrote(this.#call.write(bytes));
       this.#follow(piece);
-      if (isLast) this.#options.activity.responses++;
+      this.#isInResponse = !isLast;
+      if (!isLast) return;
+      this.#options.activity.responses++;
+      for (const frame of this.#rewritten.splice(0)) this.#writeExtensions(frame);
       return;
     }
     this.#internal.bytes += bytes.length;
@@ -221,10 +246,34 @@ export class Relay {
     const typeUrl = isWhole
       ? (typeOfResponse(message) ?? '')
       : (typeOfBeginning(message, this.#options.protocol) ?? envoyTypes);
-    return typeUrl.startsWith(envoyTypes) ? undefined : { typeUrl, pieces: [], bytes: 0 };
+    const isRead = this.#extensions !== undefined && typeUrl === extensionType;
+    return typeUrl.startsWith(envoyTypes) && !isRead ? undefined : { typeUrl, pieces: [], bytes: 0 };
+  }
+
+  /** A module of a response is in a file, or could not be fetched. */
+  settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
+    if (!this.#isStopped) this.#extensions?.settle(id, outcome);
+  }
+
+  #forwardExtensions(message: Uint8Array, nonce: string): void {
+    this.#options.report.passed?.('downstream', extensionType, nonce);
+    if (this.#isInResponse) this.#rewritten.push(frameOf(message));
+    else this.#writeExtensions(frameOf(message));
+  }
+
+  #writeExtensions(frame: Buffer): void {
+    this.#options.activity.responses++;
+    this.#sides.downstream.wrote(this.#call.write(frame));
   }
 
   #takeInternal(typeUrl: string, message: Buffer): void {
+    if (typeUrl === extensionType && this.#extensions !== undefined) {
+      if (message.length === 0) {
+        throw new GrpcError('RESOURCE_EXHAUSTED', `extensions exceed the limit of ${mostInternalBytes} bytes`);
+      }
+      this.#extensions.take(message);
+      return;
+    }
     const subscription = this.#subscriptions.get(typeUrl);
     if (subscription === undefined || message.length === 0) {
       this.#options.activity.dropped++;
@@ -241,6 +290,11 @@ export class Relay {
       this.answerAgain(typeUrl);
     });
   }
+}
+
+/** The request with a reason why it rejects what it acknowledged. */
+function withRefusal(frame: Buffer, refusal: string, protocol: Protocol): Buffer {
+  return frameOf(Buffer.concat([frame.subarray(frameHeadBytes), rejectionOf(refusal, protocol)]));
 }
 
 /** Where bytes are written to, and who is not read while they are not taken. */

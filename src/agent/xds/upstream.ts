@@ -1,17 +1,25 @@
 /** The control plane's end of a stream: a connection of its own, and what goes through it. */
 
 import { fromCallback } from 'xstate';
+import type { ModuleFailed, ModuleFetched } from '../../../machines/agent/wasm-protocol.ts';
 import type { Shown } from '../../../machines/agent/xds/xds-pause.ts';
-import type { WorkloadHealth } from '../../../machines/agent/xds/xds-stream.machine.ts';
+import type { WorkloadHealth } from '../../../machines/agent/xds/xds-stream.setup.ts';
 import type { BundleAnswer, CertificateTell, HealthTell, StreamReport } from '../../../machines/agent/xds-protocol.ts';
-import { healthType, nameTableType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import { healthType, nameTableType, proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { parseHostAndPort } from '../../model/mesh/proxy-config.ts';
 import { explainInOneLine } from '../../runtime/errors.ts';
+import { GrpcError } from '../../runtime/grpc/call-status.ts';
+import {
+  defaultGrpcLimits,
+  GrpcConnection,
+  type GrpcConnectionLimits,
+  whenEnded,
+} from '../../runtime/grpc/grpc-client.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { GrpcError } from '../grpc/call-status.ts';
-import { defaultGrpcLimits, GrpcConnection, type GrpcConnectionLimits, whenEnded } from '../grpc/grpc-client.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
+import type { ExtensionFetches } from '../wasm/extension-responses.ts';
+import type { WasmModules } from '../wasm/wasm-module.effects.ts';
 import { methods, type Protocol, rootsIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
 import { bundleIn } from './told-bundle.ts';
@@ -39,6 +47,8 @@ export interface UpstreamEnvironment {
   /** Whether each message that passes is told: somebody records them. */
   readonly tellsRoutine?: boolean;
   readonly limits?: GrpcConnectionLimits;
+  /** Fetches Wasm modules for Envoy; absent: extensions are forwarded unchanged. */
+  readonly wasmModules?: WasmModules;
   /** Draws a number from 0 to 1: randomness for the chart. */
   readonly random?: () => number;
 }
@@ -53,8 +63,10 @@ interface UpstreamInput {
   readonly health: WorkloadHealth | null;
 }
 
+type UpstreamOrder = BundleAnswer | CertificateTell | HealthTell | ModuleFetched | ModuleFailed;
+
 export function upstream(environment: UpstreamEnvironment) {
-  return fromCallback<BundleAnswer | CertificateTell | HealthTell, UpstreamInput>(({ input, sendBack, receive }) => {
+  return fromCallback<UpstreamOrder, UpstreamInput>(({ input, sendBack, receive }) => {
     const stop = new AbortController();
     const report = (event: StreamReport): void => {
       if (!stop.signal.aborted) sendBack(event);
@@ -63,6 +75,8 @@ export function upstream(environment: UpstreamEnvironment) {
     receive((order) => {
       if (order.type === 'certificate.tell') joined.tellCertificate(order.serialNumber);
       else if (order.type === 'health.tell') joined.tellHealth(order);
+      else if (order.type === 'module.fetched') joined.settleModule(order.id, { file: order.file });
+      else if (order.type === 'module.failed') joined.settleModule(order.id, { reason: order.reason });
       else joined.answerBundle(order.hash, order.refusal === '' ? undefined : order.refusal);
     });
     void joined.begin();
@@ -129,7 +143,8 @@ class Joined {
   async #dial({ tls }: ConnectionCredentials): Promise<GrpcConnection> {
     const { discoveryAddress, limits = defaultGrpcLimits } = this.#environment;
     const address = parseHostAndPort(discoveryAddress);
-    if (address === undefined) throw new GrpcError('UNAVAILABLE', `${discoveryAddress} is not host:port`);
+    if (address === undefined)
+      throw new GrpcError('UNAVAILABLE', `control plane address must be host:port, got "${discoveryAddress}"`);
     const connection = await GrpcConnection.open({ address, ...(tls && { tls }) }, limits, this.#stopped);
     if (this.#stopped.aborted) connection.close();
     return connection;
@@ -143,10 +158,10 @@ class Joined {
     const stream = connection.start(methods[this.#protocol], { ...this.#environment.headers, ...headers });
     whenEnded(stream, connection, (status) => {
       this.#relay?.stop();
-      const { code, details, retryAfterMs } =
-        status ?? new GrpcError('UNAVAILABLE', 'the control plane ended the stream');
+      const { code, details, retryAfterMs } = status ?? new GrpcError('UNAVAILABLE', 'control plane closed the stream');
       // Which token that was, and how old: what a person looks for when a control plane refuses.
-      const why = code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' ? `${details} (shown: ${shown})` : details;
+      const why =
+        code === 'UNAUTHENTICATED' || code === 'PERMISSION_DENIED' ? `${details} (credentials: ${shown})` : details;
       this.#lost(code, why, retryAfterMs);
     });
     this.#relay = new Relay(call, stream, {
@@ -155,8 +170,24 @@ class Joined {
       activity: this.#environment.activity,
       report: this.#relayReport(),
       subscribed: () => this.#sendHealth(),
+      ...(this.#environment.wasmModules && { extensionFetches: this.#extensionFetches() }),
     });
     this.#relay.start();
+  }
+
+  #extensionFetches(): ExtensionFetches {
+    return {
+      require: ({ extension, url, sha256 }) => {
+        const id = this.#environment.streams.nextModule();
+        this.#report({ type: 'module.required', id, stream: this.#stream, extension, url, sha256 });
+        return id;
+      },
+      release: (id) => this.#report({ type: 'module.released', id }),
+    };
+  }
+
+  settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
+    this.#relay?.settleModule(id, outcome);
   }
 
   #relayReport(): RelayReport {
@@ -166,9 +197,9 @@ class Joined {
         this.#report({ type: 'upstream.answered' });
       },
       downstreamInvalid: (reason) =>
-        this.#report({ type: 'downstream.invalid', reason: `no discovery request: ${reason}` }),
+        this.#report({ type: 'downstream.invalid', reason: `invalid DiscoveryRequest from Envoy: ${reason}` }),
       upstreamInvalid: (reason) =>
-        this.#lost('INTERNAL', `what the control plane sent is no discovery response: ${reason}`),
+        this.#lost('INTERNAL', `invalid DiscoveryResponse from the control plane: ${reason}`),
       congested: (side, on) => this.#report({ type: `${side}.${on ? 'congested' : 'relieved'}` }),
       rejected: (typeUrl, nonce, reason) => this.#report({ type: 'resources.rejected', typeUrl, nonce, reason }),
       ...(this.#environment.tellsRoutine && {
@@ -205,7 +236,7 @@ class Joined {
     }
     const bundle = bundleIn(value);
     if (bundle === undefined) {
-      this.#refuseBundle(answer, 'none of the roots can be read as a certificate');
+      this.#refuseBundle(answer, 'trust bundle contains no valid certificate');
       return;
     }
     if (this.#isVerified) this.#environment.toldRoots?.tell(bundle.roots);
@@ -229,7 +260,7 @@ class Joined {
   #sendHealth(): void {
     if (this.#health === null) return;
     const { healthy, message } = this.#health;
-    this.#relay?.send({ typeUrl: healthType, ...(!healthy && { refusal: message || 'the workload is not ready' }) });
+    this.#relay?.send({ typeUrl: healthType, ...(!healthy && { refusal: message || 'workload is not ready' }) });
   }
 
   #certificateWord(): Readonly<Record<string, string>> | undefined {
@@ -245,7 +276,7 @@ class Joined {
   }
 
   #refuseBundle(answer: (refusal?: string) => void, reason: string): void {
-    this.#environment.log.warn('bundle.rejected', { reason });
+    this.#environment.log.warn('bundle.rejected', { code: 'TRUST_BUNDLE_INVALID', reason });
     answer(reason);
   }
 

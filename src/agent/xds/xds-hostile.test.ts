@@ -15,7 +15,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { anyPack } from '@bufbuild/protobuf/wkt';
 import { afterEach, expect, test } from 'vitest';
-import { listenerType, proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import { listenerType, proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { createAuthority } from '../../../test/certs/authority.ts';
 import { collectGarbage } from '../../../test/harness/collect-garbage.ts';
 import { eventually } from '../../../test/harness/eventually.ts';
@@ -27,9 +27,9 @@ import {
   DeltaDiscoveryResponseSchema,
 } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
 import { ProxyConfigSchema } from '../../gen/istio/mesh/v1alpha1/proxy_pb.ts';
-import type { GrpcError } from '../grpc/call-status.ts';
-import { GrpcConnection, whenEnded } from '../grpc/grpc-client.ts';
-import { FrameReader, frameOf } from '../grpc/grpc-frames.ts';
+import type { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { FrameReader, frameOf } from '../../runtime/grpc/grpc-frames.ts';
 import { ServerCall } from '../grpc/grpc-server.ts';
 import { certificatesIn } from '../identity/root-set.ts';
 import { ToldRoots } from '../identity/told-roots.ts';
@@ -199,16 +199,16 @@ test('the status of the control plane reaches Envoy, and what was shown stands b
   const { socket, events } = await start(address, { credentials: { headers: {}, shown } });
   const one = reading(await envoy(socket));
   const status = await one.status;
-  expect(status?.message).toBe(`UNAUTHENTICATED: the token has ended (shown: ${shown})`);
+  expect(status?.message).toBe(`UNAUTHENTICATED: the token has ended (credentials: ${shown})`);
   expect(events('upstream.failed')).toMatchObject([{ isRefusal: true }]);
 });
 
 test.each([
-  ['no protobuf', frameOf(Buffer.alloc(100, 0xff)), /INVALID_ARGUMENT: no discovery request/],
+  ['no protobuf', frameOf(Buffer.alloc(100, 0xff)), /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy/],
   [
     'no gRPC',
     Buffer.from('hello, is anybody there?'),
-    /INVALID_ARGUMENT: no discovery request: INTERNAL: a compressed/,
+    /INVALID_ARGUMENT: invalid DiscoveryRequest from Envoy: INTERNAL: compressed/,
   ],
 ])('bytes of Envoy’s side that are %s end its stream with why, and nobody else’s', async (_, bytes, why) => {
   const { address } = await controlPlane(echo);
@@ -228,9 +228,9 @@ test.each([
   const { address, sessions } = await controlPlane((call) => void answer(call));
   const { socket, activity } = await start(address);
   const one = reading(await envoy(socket));
-  expect((await one.status)?.message).toMatch(/INTERNAL: what the control plane sent is no discovery response/);
+  expect((await one.status)?.message).toMatch(/INTERNAL: invalid DiscoveryResponse from the control plane/);
   await eventually('it is left', () => sessions.size === 0);
-  expect(activity.trouble).toContain('no discovery response');
+  expect(activity.trouble).toMatch(/^INTERNAL: invalid DiscoveryResponse/);
 });
 
 test('a control plane of types that are for nobody here is passed over', async () => {
@@ -349,7 +349,7 @@ test('a control plane that vanishes without a word is noticed, and Envoy’s str
   const { address } = await tcp((socket) => void socket.resume().write(frame('settings', 0, 0)));
   const { socket } = await start(address, { limits: { keepAliveMs: 100, keepAliveAnswerMs: 100 } });
   const one = reading(await envoy(socket));
-  expect((await one.status)?.message).toContain('no answer to a ping');
+  expect((await one.status)?.message).toContain('no HTTP/2 ping response');
 });
 
 test('a stream that is closed while it is held leaves nothing, and asks the control plane for nothing more', async () => {
@@ -408,7 +408,7 @@ async function rootsFrom(sent: string[], own?: SecureServerOptions) {
 }
 
 test.each([
-  { what: 'that no certificate is in', sent: ['none', root.slice(0, 200)], refused: /can be read/, told: [] },
+  { what: 'that no certificate is in', sent: ['none', root.slice(0, 200)], refused: /no valid certificate/, told: [] },
   { what: 'of which one can be read', sent: ['none', root], refused: undefined, told: [root] },
 ])('roots $what', async ({ sent, refused, told }) => {
   const { address, answers } = await rootsFrom(sent);

@@ -15,6 +15,7 @@ export function xdsSocketPath(configPath: string): string {
 export class XdsStreams {
   readonly #calls = new Map<number, ServerCall>();
   #last = 0;
+  #lastModule = 0;
 
   /** @returns its number */
   add(call: ServerCall): number {
@@ -22,6 +23,11 @@ export class XdsStreams {
     this.#calls.set(stream, call);
     call.stream.once('close', () => this.#calls.delete(stream));
     return stream;
+  }
+
+  /** @returns a number for the fetch of a Wasm module */
+  nextModule(): number {
+    return ++this.#lastModule;
   }
 
   /** Undefined: it is gone. */

@@ -84,13 +84,14 @@ test('all mistakes are told, each with file, line and field; nothing is written'
   const { exitCode, stdout, stderr } = await run(cwd, args, { PROXY_CONFIG: 'a: 1\nconcurrency: -1' });
   expect({ exitCode, stdout }).toEqual({ exitCode: 255, stdout: '' });
   for (const told of [
-    'config.yaml, line 1: statusPort: must be an integer, got "many"',
-    'config.yaml, line 5: proxyMetadata.A: must be a string, got 1: put it in quotes',
-    'PROXY_CONFIG, line 1: a: unknown field',
-    'PROXY_CONFIG, line 2: concurrency: must be from 0 to 1024, got -1',
-    '--nodeId: must be sidecar~ADDRESS~NAME~DOMAIN',
-    '--instanceIPs: must be IP addresses, got "x"',
+    'config.yaml:1: statusPort: must be an integer, got "many"',
+    'config.yaml:5: proxyMetadata.A: must be a string, got 1: put it in quotes',
+    'PROXY_CONFIG:1: a: unknown field',
+    'PROXY_CONFIG:2: concurrency: must be from 0 to 1024, got -1',
+    '--nodeId: must be TYPE~ADDRESS~NAME~DOMAIN with TYPE sidecar or router, got "me"',
+    '--instanceIPs: must be a list of IP addresses, got "x"',
     '--platformMetadata: must be a map',
+    ' [CONFIG_INVALID]',
   ]) {
     expect(stderr).toContain(told);
   }
@@ -130,4 +131,10 @@ test('what it writes is, byte for byte, what proxy starts Envoy with', async () 
     reject: false,
   });
   expect(readFileSync(keep, 'utf8')).toBe(`${dry.stdout}\n`);
+});
+
+test('unknown flags and values are reported on standard error, as by proxy', async () => {
+  const { exitCode, stderr } = await run(folder({}), ['--delta=maybe', '--noSuchFlag', '1', '--out', 'out.json']);
+  expect(exitCode).toBe(0);
+  expect(stderr).toMatch(/^pilot-agent: warning: unknown flags ignored .*--delta=maybe.*--noSuchFlag/);
 });

@@ -1,5 +1,5 @@
 /** `bootstrap`: prints the configuration that `proxy` would start Envoy with; starts nothing. */
-import { readFileSync, realpathSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Command } from 'commander';
 import { agentBootstrap } from '../../agent/bootstrap/agent-bootstrap.ts';
@@ -10,8 +10,10 @@ import type { ProxyOptions } from '../../agent/options/options.ts';
 import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
 import { resolveProxyOptions } from '../../agent/options/proxy-options.ts';
 import { withStatsdAddress } from '../../agent/options/statsd-address.ts';
+import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import { entryText } from '../../runtime/output/log.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { unknownFlagsOf } from '../usage.ts';
 import { addHelpSections } from './help-sections.ts';
 import { addProxyFlags, roleAmong } from './proxy-flags.ts';
 
@@ -45,6 +47,10 @@ export function bootstrapCommand(): Command {
       ['255', 'invalid flag, file or environment variable'],
     ],
   }).action(async (_role: string | undefined, flags: BootstrapFlags) => {
+    const unknown = unknownFlagsOf(command, command.args);
+    if (unknown.length > 0) {
+      standardError.write(`pilot-agent: warning: ${entryText({ event: 'option.unknown', flags: unknown })}\n`);
+    }
     await writeBootstrap(roleAmong(command.args, roleOf(flags)), flags);
   });
 }
@@ -60,7 +66,7 @@ async function writeBootstrap(role: string, flags: BootstrapFlags): Promise<void
     standardError.write(`pilot-agent: warning: ${warning}\n`);
   }
   if (flags.out === '-') standardOutput.print(text);
-  else writeWhole(resolve(flags.out), text);
+  else writeOutput(resolve(flags.out), text);
 }
 
 async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warnings: readonly string[] }> {
@@ -81,7 +87,7 @@ async function bootstrapOf(options: ProxyOptions): Promise<{ text: string; warni
  * Atomically and with mode 0600, as the agent does: it may contain tokens of tracers. A pipe or a device is written to, not
  * replaced: a file in the place of `/dev/null` would break other programs.
  */
-function writeWhole(file: string, text: string): void {
+function writeOutput(file: string, text: string): void {
   try {
     const found = statSync(file, { throwIfNoEntry: false });
     if (found?.isFile() === false) {
@@ -90,8 +96,7 @@ function writeWhole(file: string, text: string): void {
     }
     // A link stays one.
     const place = found === undefined ? file : realpathSync(file);
-    writeFileSync(`${place}.new`, text, { mode: 0o600 });
-    renameSync(`${place}.new`, place);
+    replaceFileSync(place, text);
   } catch (error) {
     throw unwritable(file, error, '--out');
   }

@@ -2,8 +2,8 @@
 import { Command, Option } from 'commander';
 import { type CheckCommandOptions, checkTraces } from '../../debugger/check/check-command.ts';
 import type { CommandOutput } from '../../debugger/command-output.ts';
+import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
-import { wholeNumber } from './whole-number.ts';
 
 /** @param output takes what is printed. Its action sets the process's exit code. */
 export function checkCommand(output: CommandOutput): Command {

@@ -19,10 +19,10 @@ export function completionCommand(
   return new Command('completion')
     .summary('Print a shell completion script')
     .description(
-      'Print a script that completes commands and flags. To load it into the current shell:\n' +
+      'Print a script that completes commands and flags. To load it:\n' +
         `  bash, zsh   source <(${program} completion bash)\n` +
         `  fish        ${program} completion fish | source\n` +
-        `  powershell  ${program} completion powershell | Out-String | Invoke-Expression`,
+        `  powershell  ${program} completion powershell | Out-String | iex`,
     )
     .addArgument(new Argument('<shell>', 'Shell').choices(shells))
     .action((shell: Shell, _: object, command: Command) => print(completionScript(wordsOf(command.parent!), shell)));

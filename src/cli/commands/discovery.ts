@@ -1,16 +1,19 @@
 /** `pilot-discovery discovery`: the control plane (spec/discovery.md §1.1, §1.2). */
 import { Command, Option } from 'commander';
-import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
-import { routineMessages } from '../../../machines/discovery/ads/ads-protocol.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
 import { routineQueueMessages } from '../../../machines/discovery/protocol.ts';
-import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { routineMessages } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { runDiscovery } from '../../discovery/discovery-system.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
+import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';
+import { resolveDiscoveryOptions } from '../../discovery/options/discovery-options.ts';
+import { notAllowed } from '../../model/fields/violation.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 import { standardError } from '../../runtime/output/standard-streams.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from '../flags/log-flags.ts';
+import { addRecordingFlags, openRecording, type RecordingFlags } from '../flags/trace-flags.ts';
+import { unknownFlagsOf } from '../usage.ts';
 import { addHelpSections } from './help-sections.ts';
-import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from './log-flags.ts';
-import { addRecordingFlags, openRecording, type RecordingFlags } from './trace-flags.ts';
 import { versionLine } from './version.ts';
 
 interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}
@@ -25,7 +28,6 @@ const flagsWithoutEffect = [
   '-a, --appNamespace <namespace>',
   '--resync <duration>',
   '--trust-domain <domain>',
-  '--consulserverURL <url>',
   '--consulserverInterval <duration>',
   '--mcpServerAddrs <addresses>',
   '--mcpMaxMsgSize <bytes>',
@@ -36,23 +38,29 @@ const flagsWithoutEffect = [
   '--discoveryCache [on]',
 ].map((flag) => new Option(flag).hideHelp());
 
-export function discoveryCommand(): Command {
+/** @returns the exit code */
+export type DiscoveryRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
+
+/** The command. @param run for tests: takes the parsed command line instead of starting a control plane */
+export function discoveryCommand(run: DiscoveryRun = discovery): Command {
   const command = new Command('discovery')
     .summary('Run the control plane')
     .description(
-      'Read mesh configuration from files and Kubernetes clusters, and serve it to Envoy proxies over xDS. Changes apply ' +
-        'immediately; invalid configuration is reported and the last valid one is kept. SIGTERM and SIGINT drain ' +
-        'connections and stop; a second signal stops immediately.',
+      'Serve mesh configuration from files and Kubernetes clusters to Envoy proxies over xDS. Changes apply immediately; invalid ones are ' +
+        'reported. SIGTERM and SIGINT drain connections and stop; a second signal stops immediately.',
     )
     .allowUnknownOption()
     .allowExcessArguments();
   command.optionsGroup('Configuration:');
   command
-    .option('--configDir <dir>', 'Directory of YAML files with Istio and Kubernetes objects, searched recursively')
+    .option(
+      '--configDir <dir>',
+      'Directory of YAML and JSON files with Istio and Kubernetes objects, searched recursively',
+    )
     .option('--kubeconfig <file>', 'Cluster to read (default in-cluster configuration, unless --configDir is set)')
     .option('--meshConfig <file>', 'Mesh configuration file (default ./etc/istio/config/mesh)')
     .option('--networksConfig <file>', 'Mesh networks file (default ./etc/istio/config/meshNetworks)')
-    .option('--registries <names>', 'Service registries: Kubernetes (default), Memory, Mock; empty to disable')
+    .option('--registries <names>', 'Kubernetes (default), Consul, Memory, Mock; empty to disable')
     .option('-n, --namespace <namespace>', 'Namespace of the control plane (default $POD_NAMESPACE or istio-system)')
     .option('--domain <suffix>', 'DNS domain suffix (default cluster.local)')
     .option('--clusterID <id>', 'Name of the local cluster (default $CLUSTER_ID or Kubernetes)')
@@ -61,13 +69,19 @@ export function discoveryCommand(): Command {
       '--clusterRegistriesNamespace <namespace>',
       'Namespace of remote cluster Secrets (default that of the control plane)',
     );
+  command
+    .option('--consulServerURL <url>', 'Consul to read (default $CONSUL_HTTP_ADDR or 127.0.0.1:8500)')
+    // docs/consul.md lists them.
+    .addOption(new Option('--consulTokenFile <file>').hideHelp())
+    .addOption(new Option('--consulDatacenters <names>').hideHelp())
+    .addOption(new Option('--consulserverURL <url>').hideHelp());
   command.optionsGroup('Server (addresses: HOST:PORT, :PORT for all interfaces, empty to disable):');
   command
     .option('--grpcAddr <address>', 'xDS in plaintext (default :15010); empty: serve it on --httpAddr')
     .option('--httpAddr <address>', '/ready, /metrics and /debug (default :8080)')
     .option('--monitoringAddr <address>', 'The same endpoints (default :15014)')
     .option('--secureGRPCAddr [address]', 'xDS over TLS (default :15012); requires a CA or the three TLS files')
-    .option('--httpsAddr <address>', 'Webhooks; accepted, not served')
+    .option('--httpsAddr <address>', 'Webhooks over HTTPS (default :15017)')
     .option('--shutdownDuration <duration>', 'Maximum time of a graceful shutdown (default 10s)')
     .option('--keepaliveInterval <duration>', 'Interval of keepalive pings (default 30s)')
     .option('--keepaliveTimeout <duration>', 'Timeout of a keepalive ping (default 10s)')
@@ -86,6 +100,7 @@ export function discoveryCommand(): Command {
   for (const option of flagsWithoutEffect) command.addOption(option);
   return addHelpSections(command.usage('[options]'), {
     examples: ['pilot-discovery discovery --registries= --configDir mesh --grpcAddr 127.0.0.1:15010'],
+    environment: [['DNS_ADDR', 'Resolve names of the mesh over DNS with TLS at this address, as :15053 (default off)']],
     limits: [
       ['PILOT_MAX_REQUESTS_PER_SECOND', 'New xDS streams per second (default by number of CPUs)'],
       ['ISTIO_GPRC_MAXSTREAMS', 'Streams per connection (default 100000)'],
@@ -102,6 +117,8 @@ export function discoveryCommand(): Command {
       ['PILOT_CONFIG_MAX_FILE_BYTES', 'Bytes per configuration file (default 8388608)'],
       ['PILOT_CONFIG_MAX_BYTES', 'Bytes of all files in --configDir (default 268435456)'],
       ['PILOT_CONFIG_MAX_ENTRIES', 'Files and directories in --configDir (default 100000)'],
+      ['PILOT_XDS_SOURCE_MAX_OBJECTS', 'Objects of a configuration source over xDS (default 100000)'],
+      ['PILOT_XDS_SOURCE_MAX_MESSAGE_BYTES', 'Bytes per response of such a source (default 67108864)'],
       ['PILOT_MAX_EXPORTED_PER_NAMESPACE', 'Clusters and routes that a namespace exports (default 10000)'],
       ['PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE', 'Gateway routes and Ingress paths per namespace (default 20000)'],
       ['PILOT_MAX_ENDPOINTS_PER_NAMESPACE', 'Endpoints per namespace (default 65536)'],
@@ -111,7 +128,7 @@ export function discoveryCommand(): Command {
       ['1', 'invalid flag or file, or the control plane could not start or continue'],
     ],
   }).action(async (flags: CommandFlags) => {
-    process.exitCode = await discovery(command.args, flags);
+    process.exitCode = await run(command.args, flags);
   });
 }
 
@@ -127,9 +144,10 @@ export function normalizedArguments(args: readonly string[]): string[] {
   });
 }
 
-/** @returns the exit code */
-async function discovery(args: readonly string[], flags: CommandFlags): Promise<number> {
-  const unknown = unknownFlags(args);
+/** What the command line and the environment say. Logs the start, and what is ignored. */
+export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
+  refuseStrayArguments(args);
+  const unknown = unknownFlagsOf(discoveryCommand(), args);
   const options = resolveDiscoveryOptions(flags, process.env);
   const { log } = loggerFromFlags(flags);
   logWarnings(log);
@@ -139,6 +157,12 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   const idle = flagsWithoutEffect.flatMap((option) => (option.attributeName() in flags ? option.long! : []));
   if (idle.length > 0) log.info('option.flagsWithoutEffect', { flags: idle });
   if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
+  return { options, log, version };
+}
+
+/** @returns the exit code */
+async function discovery(args: readonly string[], flags: CommandFlags): Promise<number> {
+  const { options, log, version } = prepareDiscovery(args, flags);
   const recording = openRecording({
     program: 'pilot-discovery',
     machines: [discoveryMachine, adsConnectionMachine],
@@ -155,12 +179,10 @@ async function discovery(args: readonly string[], flags: CommandFlags): Promise<
   }
 }
 
-/** Flags that commander does not know, each perhaps with a value. @throws ChartpilotError FLAG_INVALID for other arguments */
-function unknownFlags(args: readonly string[]): string[] {
-  const flags = args.filter((arg) => arg.startsWith('-'));
+/** @throws ChartpilotError FLAG_INVALID for an argument that is neither an unknown flag nor the value of one */
+function refuseStrayArguments(args: readonly string[]): void {
   const stray = args.find((arg, i) => !arg.startsWith('-') && !(args[i - 1] ?? '').startsWith('-'));
   if (stray !== undefined) {
-    throw new ChartpilotError('FLAG_INVALID', `discovery accepts no arguments, got ${JSON.stringify(stray)}`);
+    throw optionError('arguments', notAllowed(`must be empty, got ${JSON.stringify(stray)}`, stray));
   }
-  return flags;
 }

@@ -3,7 +3,7 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { explainCommand } from './explain.ts';
 
 const mesh = `apiVersion: networking.istio.io/v1
@@ -127,7 +127,10 @@ test('a running proxy is asked for what it has and what it waits for; the files 
   const asked: string[] = [];
   const dump = await dumpOf();
   const types = [
-    { type: 'cluster.v3.Cluster' },
+    {
+      type: 'cluster.v3.Cluster',
+      waits: [{ kind: 'kept', name: 'outbound|8080|v0|cart.test', why: 'not configured' }],
+    },
     { type: 'route.v3.RouteConfiguration', pending: 'outbound|8080|v2|cart.test, which the client cannot use yet' },
   ];
   const server: Server = createServer((request, response) => {
@@ -146,13 +149,17 @@ test('a running proxy is asked for what it has and what it waits for; the files 
     expect(text).toContain(
       '\npending       route.v3.RouteConfiguration: waits for outbound|8080|v2|cart.test, which the client cannot use yet\n',
     );
+    expect(text).toContain('\nkept          outbound|8080|v0|cart.test: not configured\n');
     expect(asked).toEqual([
       '/config_dump?include_eds',
       expect.stringContaining('/debug/config_dump?include_eds&proxyID=sidecar~'),
       expect.stringContaining('/debug/proxyz?proxyID=sidecar~'),
     ]);
     const json = JSON.parse(await explained('--from', from, ...offline(), ...request, '--format', 'json')) as object;
-    expect(json).toMatchObject({ pending: [{ type: 'route.v3.RouteConfiguration' }] });
+    expect(json).toMatchObject({
+      pending: [{ type: 'route.v3.RouteConfiguration' }],
+      waits: [{ type: 'cluster.v3.Cluster', kind: 'kept', name: 'outbound|8080|v0|cart.test' }],
+    });
   } finally {
     server.close();
   }
@@ -161,8 +168,51 @@ test('a running proxy is asked for what it has and what it waits for; the files 
 test('mistakes are told as such', async () => {
   await expect(explained('--url', 'http://a/')).rejects.toThrow(/--configDir/);
   await expect(explained('--registries=', '--configDir', join(root, 'missing'), ...node)).rejects.toThrow(/missing/);
-  await expect(explained(...offline(), '--url', 'cart.test')).rejects.toThrow(/--url cart\.test must be/);
+  await expect(explained(...offline(), '--url', 'cart.test')).rejects.toThrow(/--url: must be .*cart\.test/);
   await expect(explained('--from', 'http://127.0.0.1:1')).rejects.toThrow(/GET http:\/\/127\.0\.0\.1:1/);
+});
+
+describe('a gRPC program without a proxy', () => {
+  const grpc = (...args: string[]): Promise<string> => explained(...offline(), '--metadata', 'GENERATOR=grpc', ...args);
+
+  test('is followed from its target to the clusters, with the lines of the objects', async () => {
+    const text = await grpc('--url', 'xds:///cart.test:8080/shop.Cart/Get', '--header', 'x-user=anna');
+    expect(text).toContain('listener      cart.test:8080');
+    expect(text).toContain('virtual host  cart.test:8080');
+    expect(text).toContain('← VirtualService shop/cart spec.http[1] at mesh.yaml:29:11');
+    expect(text).toContain('cluster       outbound|8080|v2|cart.test  (endpoints 10.1.1.2:8080)');
+    expect(text).toContain('← DestinationRule shop/cart spec.subsets[1] at mesh.yaml:20:');
+    expect(text).toContain('setting       outbound|8080|v2|cart.test: load balancing by');
+    expect(text).toContain(
+      'no support    calls fail: gRPC has no redirect\n              ← VirtualService shop/cart spec.http[0] at',
+    );
+    expect(text).toContain('outcome       sent to the cluster');
+  });
+
+  test('fails with the code of gRPC and the reason', async () => {
+    expect(await grpc('--url', 'xds:///cart.test:8080/old/1')).toContain(
+      'outcome       the call fails with UNAVAILABLE: the route',
+    );
+    expect(await grpc('--url', 'xds:///other.test:8080/a/b')).toMatch(/UNAVAILABLE: .*no service other\.test .*15 s/);
+    const told = JSON.parse(await grpc('--url', 'xds:///cart.test:1/a/b', '--format', 'json')) as object;
+    expect(told).toMatchObject({ outcome: { kind: 'no listener', grpcStatus: 14 }, limitations: [] });
+  });
+
+  test('lists the ports at which it may serve without a URL', async () => {
+    const at = ['--node', 'sidecar~10.1.1.1~cart-0.shop~shop.svc.cluster.local'];
+    expect(await grpc(...at)).toMatch(/server {8}port 8080 of cart\.test: the server accepts plaintext only/);
+  });
+
+  test.each([
+    [['--url', 'http://cart.test:8080/'], '--url: must be xds:///'],
+    [['--url', 'xds:///cart.test:8080/a/b', '--http2'], '--http2'],
+    [['--url', 'xds:///cart.test:8080/a/b', '--from', '127.0.0.1:1'], 'from files'],
+  ])('is rejected with %s', async (args, message) => {
+    await expect(grpc(...args)).rejects.toMatchObject({
+      code: 'FLAG_INVALID',
+      message: expect.stringContaining(message),
+    });
+  });
 });
 
 /** As Envoy's admin interface writes it: a listener, its routes, a cluster and its endpoints. */

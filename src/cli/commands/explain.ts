@@ -1,8 +1,11 @@
 /** `pilot-discovery explain`: how a proxy routes a request, and the configuration lines behind it. */
 import { Command, Option } from 'commander';
-import { type DiscoveryFlags, resolveDiscoveryOptions } from '../../discovery/discovery-options.ts';
 import { answerExplain } from '../../discovery/explain/explain-command.ts';
-import { ChartpilotError } from '../../runtime/errors.ts';
+import type { DiscoveryFlags } from '../../discovery/options/discovery-flags.ts';
+import { type DiscoveryOptions, resolveDiscoveryOptions } from '../../discovery/options/discovery-options.ts';
+import { mustBe } from '../../model/fields/violation.ts';
+import { optionError } from '../../runtime/option-errors.ts';
+import { entryText } from '../../runtime/output/log.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { addHelpSections } from './help-sections.ts';
 
@@ -32,7 +35,8 @@ export function explainCommand(print: (text: string) => void = (text) => standar
     .description(
       'Show the listener, filter chain, virtual host, route and cluster that a request matches, the object and line that each ' +
         'comes from, and the outcome: status and Envoy response flag. Decisions of external services and of code are reported ' +
-        'as "not decided". Without --url, show all listeners. The proxy is computed from files, or a running one (--from).',
+        'as "not decided". Without --url, show all listeners. The proxy is computed from files, or a running one (--from). ' +
+        'With --metadata GENERATOR=grpc, explain a call of a gRPC program without a proxy (--url xds:///HOST:PORT/SERVICE/METHOD).',
     );
   command.optionsGroup('Proxy:');
   command
@@ -52,7 +56,10 @@ export function explainCommand(print: (text: string) => void = (text) => standar
     .option('--domain <suffix>', 'DNS domain suffix (default cluster.local)');
   command.optionsGroup('Request:');
   command
-    .option('--url <url>', 'URL: http://, https://, tcp://HOST:PORT or tls://HOST:PORT')
+    .option(
+      '--url <url>',
+      'URL: http://, https://, tcp://HOST:PORT or tls://HOST:PORT; of a gRPC program xds:///HOST:PORT/SERVICE/METHOD',
+    )
     .option('--method <method>', 'HTTP method (default GET)')
     .option('--header <name=value>', 'Header, Host included; repeatable', gather, [])
     .option('--address <ip>', 'Destination address (default that of the service in the URL)')
@@ -76,7 +83,13 @@ export function explainCommand(print: (text: string) => void = (text) => standar
       ['1', 'invalid flag or file, or no response from --from'],
     ],
   }).action(async (flags: ExplainFlags) => {
-    const { text, warnings } = await answerExplain(queryOf(flags));
+    const query = queryOf(flags);
+    const { warnings: ofFlags = [], notes = [] } = query.files ?? {};
+    const ignored = [...ofFlags, ...notes].filter(({ event }) =>
+      ['option.ignored', 'option.fileMissing'].includes(event),
+    );
+    for (const entry of ignored) standardError.write(`pilot-discovery: ${entryText(entry)}\n`);
+    const { text, warnings } = await answerExplain(query);
     for (const warning of warnings) standardError.write(`pilot-discovery: ${warning}\n`);
     print(text);
   });
@@ -89,7 +102,7 @@ function queryOf({
   header,
   configDir,
   ...flags
-}: ExplainFlags): Parameters<typeof answerExplain>[0] {
+}: ExplainFlags): Parameters<typeof answerExplain>[0] & { readonly files?: DiscoveryOptions } {
   return {
     ...flags,
     headers: header,
@@ -108,7 +121,7 @@ function queryOf({
 
 function pair(flag: string, text: string): readonly [string, string] {
   const end = text.indexOf('=');
-  if (end < 1) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be KEY=VALUE, got ${JSON.stringify(text)}`);
+  if (end < 1) throw optionError(flag, mustBe('KEY=VALUE', text));
   return [text.slice(0, end), text.slice(end + 1)];
 }
 

@@ -3,8 +3,8 @@ import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { ExploreCommandOptions } from '../../debugger/explore/explore-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
-import { wholeNumber } from './whole-number.ts';
 
 export function exploreCommand(output: CommandOutput): Command {
   const command = new Command('explore')

@@ -2,8 +2,8 @@
 import { Command, Option } from 'commander';
 import type { CommandOutput } from '../../debugger/command-output.ts';
 import type { GenerateCommandOptions } from '../../debugger/generate/generate-command.ts';
+import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
-import { wholeNumber } from './whole-number.ts';
 
 export function generateCommand(output: CommandOutput): Command {
   const command = new Command('generate')

@@ -10,8 +10,8 @@ import { removeInterception, type Terminal } from '../../iptables/remove.ts';
 import { validateInterception } from '../../iptables/validation.ts';
 import { ChartpilotError, explainError, messageOf } from '../../runtime/errors.ts';
 import { standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags } from '../flags/log-flags.ts';
 import { addHelpSections } from './help-sections.ts';
-import { addLogFlags, type LogFlags, loggerFromFlags } from './log-flags.ts';
 
 /** As in the reference: a failed program, a failed validation, any other error. */
 const exitCodes = { IPTABLES_FAILED: 255, REDIRECTION_ABSENT: 126, other: 1 } as const;
@@ -70,14 +70,15 @@ function interceptionCommand(name: 'istio-iptables' | 'istio-clean-iptables', su
   addLogFlags(command);
   return command.action(async (flags: Record<string, string | boolean> & LogFlags) => {
     const said = Object.fromEntries([...keys].map(([attribute, key]) => [key, flags[attribute]])) as SaidFlags;
-    process.exitCode = await run(name, name === 'istio-clean-iptables' ? { ...said, cleanupOnly: true } : said, flags);
+    process.exitCode = await run(name, said, flags);
   });
 }
 
 /** @returns the exit code */
 async function run(name: string, said: SaidFlags, flags: LogFlags): Promise<number> {
   try {
-    const order = resolveInterception(said, process.env, { addresses: outerAddresses, readFile });
+    const found = resolveInterception(said, process.env, { addresses: outerAddresses, readFile });
+    const order = name === 'istio-clean-iptables' ? { ...found, cleanupOnly: true } : found;
     for (const warning of order.warnings) standardError.write(`pilot-agent: ${warning}\n`);
     return await carryOut(order, terminal(name, flags));
   } catch (error) {

@@ -3,7 +3,9 @@ import { once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import { text as textOf } from 'node:stream/consumers';
 import { Command } from 'commander';
+import { notAllowed, unknownValue } from '../../model/fields/violation.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import { tokenChallenge } from '../../runtime/trace/debugger-access.ts';
 import { connectToProgram } from '../../runtime/trace/debugger-token.ts';
@@ -53,9 +55,7 @@ export function requestCommand(target: RequestTarget, print: (text: string) => v
 function allowedPort(text: string, allowed: readonly number[]): number {
   const port = Number(text);
   if (allowed.includes(port)) return port;
-  throw new ChartpilotError('FLAG_INVALID', `--debug-port: must be one of ${allowed.join(', ')}, got ${text}`, {
-    hint: `See 'pilot-agent request --help'.`,
-  });
+  throw optionError('--debug-port', unknownValue(allowed.map(String), text));
 }
 
 interface PageRequest {
@@ -75,7 +75,8 @@ async function requestBody(page: PageRequest): Promise<string> {
   const { host, port, path, method, body } = page;
   const url = `http://${host}:${port}${path}`;
   if (body !== undefined && /^(get|head)$/i.test(method)) {
-    throw new ChartpilotError('FLAG_INVALID', `${method} has no body`, { hint: 'Use POST or PUT, or omit the body.' });
+    const violation = notAllowed(`must be omitted with method ${method.toUpperCase()}`);
+    throw optionError('[body]', violation, { hint: 'Use POST or PUT, or omit the body.' });
   }
   let answer: PageResponse;
   try {

@@ -1,14 +1,11 @@
 /** `pilot-discovery token`: issues workload tokens for machines without Kubernetes. */
 import { join } from 'node:path';
 import { Command } from 'commander';
-import {
-  defaultAudience,
-  issueToken,
-  localTokenFile,
-  localTokenKey,
-} from '../../discovery/authentication/local-tokens.ts';
+import { defaultAudience, issueToken, localTokenFile, localTokenKey } from '../../discovery/xds/access/local-tokens.ts';
 import { durationMsOf } from '../../model/fields/duration.ts';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { missing, mustBe, outOfRange } from '../../model/fields/violation.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import { addHelpSections } from './help-sections.ts';
 
@@ -41,15 +38,14 @@ export function tokenCommand(print: (text: string) => void = (text) => standardO
     ],
   }).action(async (account: string, { dir = process.env.SELF_SIGNED_CA_DIR, ttl, audience }: TokenFlags) => {
     if (dir === undefined || dir === '') {
-      throw new ChartpilotError(
-        'FLAG_INVALID',
-        '--dir: missing; set it, or SELF_SIGNED_CA_DIR, to the directory of the key',
-      );
+      throw optionError('--dir', missing('without SELF_SIGNED_CA_DIR'), {
+        hint: 'Set it to the directory of the key.',
+      });
     }
     const [namespace = '', serviceAccount = '', ...rest] = account.split('/');
     const ttlMs = durationMsOf(ttl) ?? 0;
     if (ttlMs < 1_000 || ttlMs > longestTtlMs) {
-      throw new ChartpilotError('FLAG_INVALID', `--ttl: must be 1s to 8760h, got ${JSON.stringify(ttl)}`);
+      throw optionError('--ttl', outOfRange('a duration from 1s to 8760h', ttl));
     }
     const key = localTokenKey(join(dir, localTokenFile));
     try {
@@ -57,8 +53,8 @@ export function tokenCommand(print: (text: string) => void = (text) => standardO
       const order = { namespace, serviceAccount, audience, ttlSeconds: Math.floor(ttlMs / 1000) };
       print(`${await issueToken(key, order, new Date())}\n`);
     } catch (error) {
-      const what = `${JSON.stringify(account)} is not a service account: ${messageOf(error)}`;
-      throw new ChartpilotError('FLAG_INVALID', what, { hint: 'Use the form NAMESPACE/SERVICEACCOUNT.' });
+      const violation = mustBe('NAMESPACE/SERVICEACCOUNT', account, { hint: messageOf(error) });
+      throw optionError('<namespace/serviceAccount>', violation, { cause: error });
     }
   });
 }

@@ -8,8 +8,8 @@ import { printSummary } from '../../debugger/verdicts/summary-command.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
 import { standardOutput } from '../../runtime/output/standard-streams.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { wholeNumber } from '../flags/whole-number.ts';
 import { addHelpSections } from './help-sections.ts';
-import { wholeNumber } from './whole-number.ts';
 
 /** Records go to standard output, no faster than its reader takes them; errors to `output`. */
 export function traceCommand(output: CommandOutput): Command {
@@ -97,7 +97,7 @@ async function follow(
 ): Promise<void> {
   if (paths.length > 0 || otlp === undefined) {
     throw new ChartpilotError('FLAG_INVALID', '--attach requires --otlp ADDRESS and no trace file', {
-      hint: 'To watch a running program: chartpilot visualize --attach HOST:PORT.',
+      hint: 'to watch a running program, use chartpilot visualize --attach HOST:PORT',
     });
   }
   const { parseLiveAddress } = await import('../../debugger/visualize/live-address.ts');

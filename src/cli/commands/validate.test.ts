@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { validateFiles } from '../../discovery/config/validate-files.ts';
+import { validateFiles } from '../../discovery/config/validation/validate-files.ts';
 import { problemText } from '../../model/config/problem.ts';
 import { type CommandStreams, validateCommand } from './validate.ts';
 
@@ -65,21 +65,65 @@ describe('files', () => {
     ]);
   });
 
-  test('an object may be there once in all of them', async () => {
+  test('an object that another file defines differently is a warning that names the one that applies', async () => {
     const first = file('a.yaml', good);
-    const { problems } = await validateFiles([first, file('b.yaml', `# later\n${good}`)]);
+    const other = `# later\n${good.replace('metadata: {', 'metadata: {labels: {track: beta}, ')}`;
+    expect(other).toContain('beta');
+    const { problems } = await validateFiles([first, file('b.yaml', other)]);
     expect(problems.map(problemText)).toEqual([
-      expect.stringMatching(/b\.yaml:2: error: DestinationRule shop\/cart: .*a\.yaml/),
+      expect.stringMatching(/b\.yaml:2: warning: DestinationRule shop\/cart: .*a\.yaml:1, and the first one applies/),
     ]);
+  });
+
+  test('an object that another file defines in the same way is not reported', async () => {
+    const { problems, objects } = await validateFiles([file('a.yaml', good), file('b.yaml', `# again\n${good}`)]);
+    expect([problems, objects]).toEqual([[], 1]);
   });
 
   test('what cannot be read is told, and hides nothing', async () => {
     const { unreadable, problems } = await validateFiles([join(root, 'missing.yaml'), root, file('b.txt', twoErrors)]);
     expect(unreadable).toEqual([
       expect.stringContaining('missing.yaml: ENOENT'),
-      expect.stringContaining('no *.yaml files'),
+      expect.stringContaining('the directory has no files *.yaml'),
     ]);
     expect(problems).toHaveLength(3);
+  });
+});
+
+describe('hostile files', () => {
+  test('more problems than a call can have arguments are all reported', async () => {
+    const { problems } = await validateFiles([], [{ file: 'a.yaml', text: '1\n---\n'.repeat(150_000) }]);
+    expect(problems).toHaveLength(150_000);
+  });
+
+  test.each([
+    [
+      'an EnvoyFilter',
+      'networking.istio.io/v1alpha3\nkind: EnvoyFilter',
+      'configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: &v {a: *v}}}]',
+    ],
+    [
+      'a WasmPlugin',
+      'extensions.istio.io/v1alpha1\nkind: WasmPlugin',
+      'url: oci://x/y:1\n  pluginConfig: &v {a: [*v]}',
+    ],
+    ['a List', 'v1\nkind: List\nitems: &v [{apiVersion: v1, kind: List, items: *v}]', 'x'],
+  ])('an alias within its own value is an error of its object, and hides no other: %s', async (_, kind, spec) => {
+    const text = `apiVersion: ${kind}\nmetadata: {name: a, namespace: shop}\nspec:\n  ${spec}\n---\n${good}`;
+    const { problems, objects } = await validateFiles([], [{ file: 'a.yaml', text }]);
+    expect(objects).toBe(1);
+    expect(problems.filter(({ severity }) => severity === 'error')).toMatchObject([{ code: 'YAML_INVALID' }]);
+  });
+
+  test('bytes that are not UTF-8 have a warning at their place', async () => {
+    const path = file('a.yaml', good);
+    writeFileSync(
+      path,
+      Buffer.from(good.replace('{name: cart', '{annotations: {a: "caf\u00e9"}, name: cart'), 'latin1'),
+    );
+    const { problems, objects } = await validateFiles([path]);
+    expect(objects).toBe(1);
+    expect(problems).toMatchObject([{ severity: 'warning', line: 3, column: 33, code: 'YAML_INVALID' }]);
   });
 });
 

@@ -1,10 +1,15 @@
 /** `pilot-discovery validate FILE|DIR…`: validates configuration (spec/discovery.md §4.5). */
-import { readFileSync } from 'node:fs';
-import { text } from 'node:stream/consumers';
+
 import { Command, Option } from 'commander';
 import * as E from 'fp-ts/lib/Either.js';
-import { configLimitsOf } from '../../discovery/config/config-limits.ts';
-import { type Validation, validateFiles } from '../../discovery/config/validate-files.ts';
+import { configLimitsOf } from '../../discovery/config/files/config-limits.ts';
+import {
+  type ByteLimit,
+  type GivenText,
+  readNamedText,
+  readStreamText,
+} from '../../discovery/config/validation/given-texts.ts';
+import { type Validation, validateFiles } from '../../discovery/config/validation/validate-files.ts';
 import { Environment } from '../../discovery/environment.ts';
 import { type Problem, problemText } from '../../model/config/problem.ts';
 import { defaultFeatures } from '../../model/mesh/features.ts';
@@ -12,6 +17,7 @@ import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
 import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { type MeshNetworks, readMeshNetworks } from '../../model/mesh/mesh-networks.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { entryText } from '../../runtime/output/log.ts';
 import { exitUnansweredWith, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
 import { visibleLine } from '../../runtime/visible-text.ts';
 import { addHelpSections } from './help-sections.ts';
@@ -42,7 +48,10 @@ export function validateCommand(streams: CommandStreams = processStreams): Comma
         'Warnings have a code: fields without effect, dangling or conflicting references (docs/config-analysis.md), and objects ' +
         'that affect other namespaces (SECURITY.md). Notes list references that these files are not sufficient to check.',
     )
-    .argument('<path...>', 'Files, or directories of *.yaml, searched recursively; - is standard input')
+    .argument(
+      '<path...>',
+      'Files, or directories of *.yaml, *.yml and *.json, searched recursively; - is standard input',
+    )
     .option('--meshConfig <file>', 'Mesh configuration to validate, too; its exportingNamespaces are trusted')
     .option(
       '--networksConfig <file>',
@@ -70,19 +79,24 @@ async function validate(
   flags: ValidateFlags,
   { out, error }: CommandStreams,
 ): Promise<number> {
-  const input = paths.includes(standardInput) ? await readInput() : { texts: [], unreadable: [] };
-  const environment = new Environment(process.env, (warning) => error(`${warning}\n`));
-  const mesh = flags.meshConfig === undefined ? noMeshConfig : readMesh(flags.meshConfig);
-  const networks = flags.networksConfig === undefined ? noNetworks : readNetworks(flags.networksConfig);
+  const environment = new Environment(process.env, (warning) => error(`${entryText(warning)}\n`));
+  const limits = configLimitsOf(environment);
+  const input = paths.includes(standardInput)
+    ? await readInput({ bytes: limits.maxBytes, setting: 'PILOT_CONFIG_MAX_BYTES' })
+    : { texts: [], unreadable: [] };
+  const ofFile: ByteLimit = { bytes: limits.maxFileBytes, setting: 'PILOT_CONFIG_MAX_FILE_BYTES' };
+  const mesh = flags.meshConfig === undefined ? noMeshConfig : await readMesh(flags.meshConfig, ofFile);
+  const networks = flags.networksConfig === undefined ? noNetworks : await readNetworks(flags.networksConfig, ofFile);
   const found = await validateFiles(
     paths.filter((path) => path !== standardInput),
     input.texts,
-    configLimitsOf(environment),
+    limits,
     {
       mesh: mesh.config,
       scopesGateways: environment.boolean('PILOT_SCOPE_GATEWAY_TO_NAMESPACE', defaultFeatures.gatewaysOfOwnNamespace),
       domain: flags.domain,
-      hasMeshConfig: flags.meshConfig !== undefined,
+      hasMeshConfig: mesh.isRead,
+      ...(mesh.text && { meshFile: mesh.text }),
       ...(networks.config && { networks: networks.config }),
     },
   );
@@ -102,13 +116,13 @@ async function validate(
   return problems.some(({ severity }) => severity === 'error' || flags.strict === true) ? 1 : 0;
 }
 
-/** To its end, however long whoever writes it takes. */
-async function readInput(): Promise<{
+/** To its end, without a limit of time. */
+async function readInput(limit: ByteLimit): Promise<{
   readonly texts: { file: string; text: string }[];
   readonly unreadable: string[];
 }> {
   try {
-    return { texts: [{ file: '<stdin>', text: await text(process.stdin) }], unreadable: [] };
+    return { texts: [{ file: '<stdin>', text: await readStreamText(process.stdin, limit) }], unreadable: [] };
   } catch (error) {
     return { texts: [], unreadable: [`<stdin>: ${messageOf(error)}`] };
   }
@@ -116,22 +130,27 @@ async function readInput(): Promise<{
 
 interface MeshFile {
   readonly config: MeshConfig;
+  /** False: none is given, or the file is invalid. */
+  readonly isRead: boolean;
+  /** Set if it is read. */
+  readonly text?: GivenText;
   readonly problems: readonly Problem[];
   readonly unreadable: readonly string[];
 }
 
-const noMeshConfig: MeshFile = { config: defaultMeshConfig, problems: [], unreadable: [] };
+const noMeshConfig: MeshFile = { config: defaultMeshConfig, isRead: false, problems: [], unreadable: [] };
 
-function readMesh(file: string): MeshFile {
+async function readMesh(file: string, limit: ByteLimit): Promise<MeshFile> {
   let content: string;
   try {
-    content = readFileSync(file, 'utf8');
+    content = await readNamedText(file, limit);
   } catch (error) {
-    return { ...noMeshConfig, unreadable: [`${file}: ${messageOf(error)}`] };
+    return { ...noMeshConfig, unreadable: [`--meshConfig ${file}: ${messageOf(error)}`] };
   }
   const read = readMeshConfig(file, content);
   if (E.isLeft(read)) return { ...noMeshConfig, problems: read.left };
-  return { config: read.right.mesh, problems: read.right.warnings, unreadable: [] };
+  const text = { file, text: content };
+  return { config: read.right.mesh, isRead: true, text, problems: read.right.warnings, unreadable: [] };
 }
 
 interface NetworksFile {
@@ -142,12 +161,12 @@ interface NetworksFile {
 
 const noNetworks: NetworksFile = { problems: [], unreadable: [] };
 
-function readNetworks(file: string): NetworksFile {
+async function readNetworks(file: string, limit: ByteLimit): Promise<NetworksFile> {
   let content: string;
   try {
-    content = readFileSync(file, 'utf8');
+    content = await readNamedText(file, limit);
   } catch (error) {
-    return { ...noNetworks, unreadable: [`${file}: ${messageOf(error)}`] };
+    return { ...noNetworks, unreadable: [`--networksConfig ${file}: ${messageOf(error)}`] };
   }
   const read = readMeshNetworks(file, content);
   if (E.isLeft(read)) return { ...noNetworks, problems: read.left };
@@ -161,7 +180,7 @@ function summary({ objects, files }: Validation, problems: readonly Problem[]): 
   return `${counted(objects, 'valid object')} in ${counted(files, 'file')}: ${found}`;
 }
 
-const processStreams: CommandStreams = {
+export const processStreams: CommandStreams = {
   out: (text) => standardOutput.print(text),
   error: (text) => standardError.write(text),
 };

@@ -1,6 +1,8 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
+import { freePorts } from '../../../test/harness/free-ports.ts';
 import { waitCommand } from './wait.ts';
 
 async function serve(answer: RequestListener): Promise<string> {
@@ -35,15 +37,17 @@ test('§11 wait: asks after one period, and again until the answer is 200', asyn
 test('§11 wait: when the limit is over, the last error is told', async () => {
   const url = await serve((_, response) => response.writeHead(503).end());
   await expect(waiting('--url', url, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
-    /timeout waiting .*Last error: HTTP status code 503/,
+    codedError('REQUEST_FAILED', { path: url, expected: 'HTTP status code 200', got: 'HTTP status code 503' }),
   );
   const silent = await serve(() => {});
   await expect(
     waiting('--url', silent, '--timeoutSeconds', '1', '--periodMillis', '100', '--requestTimeoutMillis', '100'),
-  ).rejects.toThrow(/Last error: .*(timeout|aborted)/);
-  await expect(
-    waiting('--url', 'http://127.0.0.1:1/', '--timeoutSeconds', '1', '--periodMillis', '100'),
-  ).rejects.toThrow(/Last error: /);
+  ).rejects.toThrow(codedError('REQUEST_FAILED', { path: silent, got: expect.stringMatching(/timeout|aborted/) }));
+  const [port] = await freePorts(1);
+  const closed = `http://127.0.0.1:${port}/`;
+  await expect(waiting('--url', closed, '--timeoutSeconds', '1', '--periodMillis', '100')).rejects.toThrow(
+    codedError('REQUEST_FAILED', { path: closed, got: expect.stringContaining('ECONNREFUSED') }),
+  );
 });
 
 test('§11 wait: a limit of 0 fails without a question', async () => {
@@ -52,12 +56,20 @@ test('§11 wait: a limit of 0 fails without a question', async () => {
     asked++;
     response.end();
   });
-  await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(/no request was sent/);
+  await expect(waiting('--url', url, '--timeoutSeconds', '0')).rejects.toThrow(
+    codedError('REQUEST_FAILED', { path: url, got: 'no request was sent' }),
+  );
   expect(asked).toBe(0);
 });
 
 test('§11 wait: values that are none are named', async () => {
-  await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(/--timeoutSeconds: .*"soon"/);
-  await expect(waiting('--periodMillis', '0')).rejects.toThrow(/--periodMillis: .*"0"/);
-  await expect(waiting('--url', 'localhost')).rejects.toThrow(/--url: .*"localhost"/);
+  await expect(waiting('--timeoutSeconds', 'soon')).rejects.toThrow(
+    codedError('FLAG_INVALID', { path: '--timeoutSeconds', got: '"soon"' }),
+  );
+  await expect(waiting('--periodMillis', '0')).rejects.toThrow(
+    codedError('FLAG_INVALID', { path: '--periodMillis', got: '"0"' }),
+  );
+  await expect(waiting('--url', 'localhost')).rejects.toThrow(
+    codedError('FLAG_INVALID', { path: '--url', got: '"localhost"' }),
+  );
 });

@@ -1,7 +1,9 @@
 /** `wait`: waits until Envoy is ready or a timeout passes (spec/agent.md §11). */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Command } from 'commander';
+import { mustBe, outOfRange } from '../../model/fields/violation.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 import { standardError } from '../../runtime/output/standard-streams.ts';
 import { addHelpSections } from './help-sections.ts';
 
@@ -33,10 +35,7 @@ export function waitCommand(print: (line: string) => void = (line) => standardEr
     const requestLimitMs = integer('--requestTimeoutMillis', requestTimeoutMillis, 1);
     const periodMs = integer('--periodMillis', periodMillis, 1);
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
-      throw new ChartpilotError(
-        'FLAG_INVALID',
-        `--url: must be an http:// or https:// URL, got ${JSON.stringify(url)}`,
-      );
+      throw optionError('--url', mustBe('an http:// or https:// URL', url));
     }
     print(`Waiting for Envoy proxy to be ready (timeout: ${timeoutSeconds} seconds)...`);
     await untilReady(url, { limitMs, requestLimitMs, periodMs });
@@ -61,9 +60,14 @@ async function untilReady(url: string, { limitMs, requestLimitMs, periodMs }: Li
     if (problem === undefined) return;
     last = problem;
   }
-  throw new ChartpilotError('REQUEST_FAILED', `timeout waiting for Envoy proxy to become ready. Last error: ${last}`, {
-    hint: `${url} did not respond with status 200 within ${limitMs / 1000} s.`,
-  });
+  throw new ChartpilotError(
+    'REQUEST_FAILED',
+    `GET ${url}: Envoy not ready within ${limitMs / 1000} s, last error: ${last}`,
+    {
+      hint: 'Check the log of pilot-agent and Envoy, or raise --timeoutSeconds.',
+      fields: { path: url, expected: 'HTTP status code 200', got: last },
+    },
+  );
 }
 
 /** @returns the reason, or `undefined` if Envoy is ready. The body is not read. */
@@ -80,5 +84,5 @@ async function whyNotReady(url: string, limitMs: number): Promise<string | undef
 function integer(flag: string, text: string, least: number): number {
   const value = Number(text);
   if (/^\d{1,9}$/.test(text) && value >= least) return value;
-  throw new ChartpilotError('FLAG_INVALID', `${flag}: must be an integer >= ${least}, got ${JSON.stringify(text)}`);
+  throw optionError(flag, outOfRange(`an integer >= ${least}`, text));
 }

@@ -71,22 +71,22 @@ describe('chartpilot check', () => {
   test('answers 0 and counts when the trace follows the diagrams', async () => {
     const { code, out, error } = await check([trace('good', [greet, greeted, greet])], { diagrams: 'diagrams' });
     expect({ code, error }).toEqual({ code: 0, error: '' });
-    expect(out).toContain('good: accepted (world, started 2026-01-01T00:00:00.000Z)');
+    expect(out).toContain('good: matches the sequence diagrams (world, started 2026-01-01T00:00:00.000Z)');
     expect(out).toContain('diagrams/greet.mmd  2 activations: 1 completed, 0 interrupted, 1 live');
-    expect(out).toContain('3 records: 3 messages accepted, 0 departures');
+    expect(out).toContain('3 records: 3 messages accepted, 0 deviations');
   });
 
   test('exits 1 and shows both sides when it departs', async () => {
     const { code, out } = await chartpilot('check', trace('bad', [greet, greet, greeted]), '--diagrams', 'diagrams');
     expect(code).toBe(1);
-    expect(out).toContain('bad: departs from the sequence diagrams');
+    expect(out).toContain('bad: deviates from the sequence diagrams');
     expect(out).toContain(
       [
-        'departure 1 of 1: record 2 came out of order (diagrams/greet.mmd:5)',
-        '  the trace',
+        'deviation 1 of 1: record 2 is out of order (diagrams/greet.mmd:5)',
+        '  trace',
         '      record 1 at 0 ms: a → b-3: b.greet',
         '    ► record 2 at 10 ms: a → b-3: b.greet',
-        '  diagrams/greet.mmd, activation begun by record 1, N = 3; record 1 was its last step; allowed next:',
+        '  diagrams/greet.mmd, activation started by record 1, N = 3, last step: record 1; expected next:',
         '    ► 5: b->>a: b.greeted   (b-3 → a: b.greeted)',
       ].join('\n'),
     );
@@ -118,8 +118,8 @@ describe('chartpilot check', () => {
     writeFileSync(join(folder, name), line + line.slice(0, 20), { flag: 'a' });
     const { code, out } = await check([name], { diagrams: 'diagrams' });
     expect(code).toBe(0);
-    expect(out).toContain('cut:7: the line is half written and was left out');
-    expect(out).toContain('4 records are missing in the trace');
+    expect(out).toContain('cut:7: truncated line, skipped');
+    expect(out).toContain('4 records are missing from the trace');
   });
 
   test('prints JSON for what could not be read, too', async () => {
@@ -149,21 +149,21 @@ describe('chartpilot check', () => {
     const { code, out } = await check([trace('bad', bodies)], { diagrams: 'diagrams', format: 'mermaid', around: 2 });
     expect(code).toBe(1);
     expect(out).toBe(
-      `%% bad: departs from the sequence diagrams (world, started 2026-01-01T00:00:00.000Z)
-%% 105 records, 1 departures
+      `%% bad: deviates from the sequence diagrams (world, started 2026-01-01T00:00:00.000Z)
+%% 105 records, 1 deviations
 sequenceDiagram
   participant a as a
   participant b_3 as b-3
-  note over a,b_3: 98 messages before this are not shown
+  note over a,b_3: 98 earlier messages are not shown
   a->>b_3: b.greet (record 99, 980 ms)
   b_3->>a: b.greeted (record 100, 990 ms)
   rect rgba(220, 50, 50, 0.25)
     b_3->>a: b.greeted (record 101, 1000 ms)
-    note over b_3,a: record 101 came where no diagram allows it (diagrams/greet.mmd:5): b-3 → a: b.greeted<br/>expected:<br/>a → b-N: b.greet (diagrams/greet.mmd:4)
+    note over b_3,a: record 101 is not allowed here (diagrams/greet.mmd:5): b-3 → a: b.greeted<br/>expected:<br/>a → b-N: b.greet (diagrams/greet.mmd:4)
   end
   a->>b_3: b.greet (record 102, 1010 ms)
   b_3->>a: b.greeted (record 103, 1020 ms)
-  note over a,b_3: 2 messages after this are not shown
+  note over a,b_3: 2 later messages are not shown
 `,
     );
   });
@@ -178,13 +178,13 @@ sequenceDiagram
     expect(out).toContain('b_3->>a: b.greeted (record 3, 20 ms)');
     expect(out).not.toMatch(/effect|note|rect/);
     const empty = await check([trace('empty', [])], { diagrams: 'diagrams', format: 'mermaid' });
-    expect(empty.out).toContain('note over nobody: no message that a diagram speaks about');
+    expect(empty.out).toContain('note over nobody: no message of the diagrams');
   });
 
   test('names the actors that it ignores by rule', async () => {
     const other = (n: number) => event(`c-${n}/effect`, 'a', 'c.called');
     const { out } = await check([trace('good', [greet, other(1), other(2)])], { diagrams: 'diagrams' });
-    expect(out).toContain("0 of XState's own, 2 of actors in no diagram (c-N/effect 2), 0 spawns");
+    expect(out).toContain('0 XState internals, 2 of actors in no diagram (c-N/effect 2), 0 spawns');
   });
 
   test("finds the diagrams of this package's programs by itself, from any folder", async () => {
@@ -196,18 +196,18 @@ sequenceDiagram
   test('answers 2 and still tells of the others when one cannot be read', async () => {
     const { code, out, error } = await check(['nowhere', trace('good', [greet])], { diagrams: 'diagrams' });
     expect(code).toBe(2);
-    expect(error).toBe('chartpilot: cannot read file: nowhere: it does not exist\n');
-    expect(out).toContain('good: accepted');
+    expect(error).toBe('chartpilot: cannot read file: nowhere: no such file [FILE_UNREADABLE]\n');
+    expect(out).toContain('good: matches');
   });
 
   test.each([
     [
       undefined,
-      "good is of 'world', whose diagrams are not known\n  → name the folder that holds them with --diagrams",
+      "good: no sequence diagrams are known for program 'world' [FLAG_INVALID]\n  → name a directory of *.mmd files with --diagrams",
     ],
-    ['nowhere', 'cannot read file: nowhere: it does not exist'],
-    ['empty', 'empty holds no sequence diagram (*.mmd)'],
-    ['broken', 'broken/x.mmd:2: participant a is not declared above\n  broken/y.mmd:1: the first statement'],
+    ['nowhere', 'cannot read file: nowhere: no such file or directory'],
+    ['empty', 'empty: no sequence diagrams (*.mmd)'],
+    ['broken', 'broken/x.mmd:2: participant a is not declared above\n  broken/y.mmd:1: expected'],
   ])('answers 2 and says what is wrong with the diagrams: %j', async (diagrams, message) => {
     trace('good', [greet]);
     mkdirSync(join(folder, 'empty'));
@@ -224,10 +224,13 @@ test.each([
   [['check', 'good', '--format', 'xml'], 'Allowed choices are text, json, mermaid.'],
   [['check'], "missing required argument 'trace'"],
   [['check', 'good', '--format', 'mermaid', '--around', 'many'], 'Must be an integer >= 0.'],
-  [['check', 'one', 'two', '--format', 'mermaid'], '--format mermaid draws one trace\n  → name one trace at a time'],
+  [
+    ['check', 'one', 'two', '--format', 'mermaid'],
+    '--format mermaid: expected one trace, got 2 [FLAG_INVALID]\n  → run the command once for each trace',
+  ],
   [['trace', 'good', '--kind', 'event,dance'], "Unknown record kind 'dance'."],
   [['trace', 'good', '--from', '-3'], 'Must be an integer >= 0.'],
-  [['trace', 'nowhere'], 'chartpilot: cannot read file: nowhere: it does not exist'],
+  [['trace', 'nowhere'], 'chartpilot: cannot read file: nowhere: no such file'],
 ])('chartpilot exits 2 with one clear paragraph: %j', async (args, message) => {
   const { code, out, error } = await chartpilot(...args);
   expect({ code, out }).toEqual({ code: 2, out: '' });

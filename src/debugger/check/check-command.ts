@@ -51,8 +51,9 @@ export async function checkTraces(
   { out, error }: CommandOutput,
 ): Promise<number> {
   if (options.format === 'mermaid' && traces.length > 1) {
-    throw new ChartpilotError('FLAG_INVALID', '--format mermaid draws one trace', {
-      hint: 'name one trace at a time',
+    throw new ChartpilotError('FLAG_INVALID', `--format mermaid: expected one trace, got ${traces.length}`, {
+      hint: 'run the command once for each trace',
+      fields: { path: '--format', expected: 'one trace', got: String(traces.length) },
     });
   }
   const results: (CheckedTrace | UnreadableTrace)[] = [];
@@ -129,8 +130,9 @@ function diagramsFor(program: string, trace: string, given: string | undefined):
   if (given !== undefined) return loadDiagrams(given);
   const path = bundledDiagrams(program);
   if (path === undefined) {
-    throw new ChartpilotError('FLAG_INVALID', `${trace} is of '${program}', whose diagrams are not known`, {
-      hint: 'name the folder that holds them with --diagrams',
+    throw new ChartpilotError('FLAG_INVALID', `${trace}: no sequence diagrams are known for program '${program}'`, {
+      hint: 'name a directory of *.mmd files with --diagrams',
+      fields: { path: trace, got: program },
     });
   }
   const fromHere = relative(process.cwd(), path);
@@ -144,7 +146,7 @@ function formatResult(result: CheckedTrace, diagrams: readonly Diagram[]): strin
 }
 
 function inOneLine({ files, verdict, program, startedAt }: CheckedTrace): string {
-  const found = verdict === 'accepted' ? 'accepted' : 'departs from the sequence diagrams';
+  const found = verdict === 'accepted' ? 'matches the sequence diagrams' : 'deviates from the sequence diagrams';
   return visibleLine(`${files.join(' + ')}: ${found} (${program}, started ${startedAt})`);
 }
 
@@ -152,22 +154,22 @@ function formatDrawing(result: CheckedTrace, window: MessageWindow): string {
   const { departures, messages, leftOut } = window;
   const { counts } = result;
   const after = [
-    ...(leftOut.after > 0 ? [`${leftOut.after} messages after this are not shown`] : []),
+    ...(leftOut.after > 0 ? [`${leftOut.after} later messages are not shown`] : []),
     ...(counts.departures > departures.length
-      ? [`${counts.departures - departures.length} more departures among them`]
+      ? [`${counts.departures - departures.length} more deviations among them`]
       : []),
   ];
   return sequenceMermaid({
     about: [
       inOneLine(result),
-      `${counts.records} records, ${counts.departures} departures`,
-      ...(counts.lost > 0 ? [`${counts.lost} records are missing in the trace`] : []),
+      `${counts.records} records, ${counts.departures} deviations`,
+      ...(counts.lost > 0 ? [`${counts.lost} records are missing from the trace`] : []),
     ],
     messages,
     departures,
-    ...(leftOut.before > 0 && { above: `${leftOut.before} messages before this are not shown` }),
+    ...(leftOut.before > 0 && { above: `${leftOut.before} earlier messages are not shown` }),
     ...(messages.length === 0
-      ? { below: 'no message that a diagram speaks about' }
+      ? { below: 'no message of the diagrams' }
       : after.length > 0 && { below: after.join(', ') }),
   });
 }

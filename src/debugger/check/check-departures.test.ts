@@ -109,10 +109,10 @@ describe('a report', () => {
     const { departures } = checkTrace([shutdown], trace('supervisor>agent supervisor.stopped', 'agent>supervisor a.b'));
     expect(departures.map(departureInWords)).toEqual([
       {
-        headline: 'record 1 came where no diagram allows it (shutdown.mmd:5): supervisor → agent: supervisor.stopped',
+        headline: 'record 1 is not allowed here (shutdown.mmd:5): supervisor → agent: supervisor.stopped',
         expected: ['agent → supervisor: supervisor.stop (shutdown.mmd:4)'],
       },
-      { headline: 'record 2 is in no diagram, though both its ends are: agent → supervisor: a.b', expected: [] },
+      { headline: 'record 2 is in no diagram, although both actors are: agent → supervisor: a.b', expected: [] },
     ]);
   });
 

@@ -15,7 +15,7 @@ const maxSeries = 12;
 export function formatDeparture(departure: Departure, diagrams: readonly Diagram[]): string {
   const { message, before } = departure;
   const trace = [...before.map((earlier) => `      ${formatMessage(earlier)}`), `    ► ${formatMessage(message)}`];
-  return [headline(departure), '  the trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
+  return [headline(departure), '  trace', ...trace, ...diagramSide(departure, diagrams)].join('\n');
 }
 
 /** What a person hears first of a departure: one sentence, and the messages that were expected instead, with their places. */
@@ -34,20 +34,20 @@ export function formatReport(report: CheckReport, diagrams: readonly Diagram[]):
   const width = Math.max(0, ...report.diagrams.map(({ file }) => file.length));
   return [
     ...shown.map(
-      (departure, i) => `departure ${i + 1} of ${counts.departures}: ${formatDeparture(departure, diagrams)}\n`,
+      (departure, i) => `deviation ${i + 1} of ${counts.departures}: ${formatDeparture(departure, diagrams)}\n`,
     ),
-    ...(shown.length < counts.departures ? [`… and ${counts.departures - shown.length} more departures\n`] : []),
+    ...(shown.length < counts.departures ? [`… and ${counts.departures - shown.length} more deviations\n`] : []),
     ...(counts.lost > 0
-      ? [`${counts.lost} records are missing in the trace; activations that they belong to were joined half-way\n`]
+      ? [`${counts.lost} records are missing from the trace; activations that contain them are checked in part\n`]
       : []),
     ...report.diagrams.map(({ file, started, completed, interrupted, live }) =>
       `${file.padEnd(width)}  ${started} ${started === 1 ? 'activation' : 'activations'}: ${completed} completed, ${interrupted} interrupted, ${live} live`.trim(),
     ),
     ...report.notChecked.map(
       ({ file, omitted }) =>
-        `${file}  not checked: the trace leaves out ${visibleLine(omitted.join(', '))} (record with --traceLevel full)`,
+        `${file}  not checked: the trace omits ${visibleLine(omitted.join(', '))} (record with --traceLevel full)`,
     ),
-    `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} departures; ${ignored(report)}`,
+    `${counts.records} records: ${counts.accepted} messages accepted, ${counts.departures} deviations; ${ignored(report)}`,
   ].join('\n');
 }
 
@@ -57,7 +57,7 @@ function ignored({ counts, ignoredActors }: CheckReport): string {
   const actors = ignoredActors.slice(0, maxSeries).map(({ series, messages }) => `${visibleLine(series)} ${messages}`);
   if (ignoredActors.length > maxSeries) actors.push('…');
   return (
-    `ignored by rule: ${internal} of XState's own, ${unknownActor} of actors in no diagram` +
+    `ignored: ${internal} XState internals, ${unknownActor} of actors in no diagram` +
     `${actors.length === 0 ? '' : ` (${actors.join(', ')})`}, ${notInDiagrams} spawns, timers and ends in no diagram`
   );
 }
@@ -67,11 +67,11 @@ function headline({ kind, message, diagram }: Departure): string {
   const place = diagram === undefined ? '' : `${diagram.file}:${diagram.line}`;
   switch (kind) {
     case 'out-of-order':
-      return `${record} came out of order (${place})`;
+      return `${record} is out of order (${place})`;
     case 'unexpected':
-      return `${record} came where no diagram allows it (${place})`;
+      return `${record} is not allowed here (${place})`;
     case 'undeclared':
-      return `${record} is in no diagram, though both its ends are`;
+      return `${record} is in no diagram, although both actors are`;
   }
 }
 
@@ -84,12 +84,12 @@ function diagramSide({ kind, diagram, expected }: Departure, diagrams: readonly 
     return `    ► ${next.file === diagram.file ? '' : `${next.file}:`}${next.line}: ${source}   (${formatEnds(next)})`;
   });
   const rest = expected.length > maxExpected ? [`      … and ${expected.length - maxExpected} more`] : [];
-  const begun = diagram.startedAt === undefined ? '' : ` begun by record ${diagram.startedAt}`;
+  const begun = diagram.startedAt === undefined ? '' : ` started by record ${diagram.startedAt}`;
   const n = diagram.n === undefined ? '' : `, N = ${diagram.n}`;
   const title =
     kind === 'out-of-order'
-      ? `  ${diagram.file}, activation${begun}${n}; record ${diagram.lastAccepted} was its last step; allowed next:`
-      : `  ${diagram.file}:${diagram.line} has it; allowed now:`;
+      ? `  ${diagram.file}, activation${begun}${n}, last step: record ${diagram.lastAccepted}; expected next:`
+      : `  ${diagram.file}:${diagram.line} contains it; expected now:`;
   return [title, ...marked, ...rest];
 }
 

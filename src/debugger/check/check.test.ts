@@ -233,5 +233,5 @@ test('a diagram that speaks about messages which the trace leaves out is not che
   const report = checker.report();
   expect(report.notChecked).toEqual([{ file: 'ask.mmd', omitted: ['b.answers'] }]);
   expect(report.departures.map(({ message }) => message.type)).toEqual(['c.ended']);
-  expect(formatReport(report, [about, other])).toContain('ask.mmd  not checked: the trace leaves out b.answers');
+  expect(formatReport(report, [about, other])).toContain('ask.mmd  not checked: the trace omits b.answers');
 });

@@ -43,7 +43,7 @@ describe('messages as a mermaid diagram', () => {
       [
         '  rect rgba(220, 50, 50, 0.25)',
         '    epoch_1->>supervisor: epoch.live (record 8, 12 ms)',
-        '    note over epoch_1,supervisor: record 8 came out of order (restart.mmd:12): epoch-1 → supervisor: epoch.live' +
+        '    note over epoch_1,supervisor: record 8 is out of order (restart.mmd:12): epoch-1 → supervisor: epoch.live' +
           '<br/>expected:<br/>epoch-1 → supervisor: epoch.started (restart.mmd:12)',
         '  end',
         '',

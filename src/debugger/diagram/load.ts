@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { ChartpilotError, isSystemError, messageOf } from '../../runtime/errors.ts';
+import { ChartpilotError, type ErrorFields, isSystemError, messageOf } from '../../runtime/errors.ts';
 import type { Diagram } from './diagram.ts';
 import { parseDiagram } from './parse.ts';
 
@@ -13,17 +13,20 @@ import { parseDiagram } from './parse.ts';
 export function loadDiagrams(path: string, shownAs = path): Diagram[] {
   const diagrams: Diagram[] = [];
   const problems: string[] = [];
+  const fields: ErrorFields[] = [];
   for (const { file, text } of diagramTexts(path, shownAs)) {
     try {
       diagrams.push(parseDiagram(text, file));
     } catch (error) {
       if (!(error instanceof ChartpilotError && error.code === 'DIAGRAM_INVALID')) throw error;
       problems.push(error.message.slice(error.message.indexOf(': ') + 2));
+      fields.push(...error.details);
     }
   }
   if (problems.length > 0) {
     throw new ChartpilotError('DIAGRAM_INVALID', problems.join('\n  '), {
-      hint: 'docs/sequence-diagrams.md says what a diagram may contain',
+      hint: 'see docs/sequence-diagrams.md for the supported syntax',
+      fields,
     });
   }
   return diagrams;
@@ -48,8 +51,9 @@ function namesIn(folder: string): string[] {
     .filter((name) => name.endsWith('.mmd'))
     .sort();
   if (names.length > 0) return names;
-  throw new ChartpilotError('DIAGRAM_INVALID', `${folder} holds no sequence diagram (*.mmd)`, {
-    hint: 'name the folder that holds them with --diagrams',
+  throw new ChartpilotError('DIAGRAM_INVALID', `${folder}: no sequence diagrams (*.mmd)`, {
+    hint: 'name a directory of *.mmd files with --diagrams',
+    fields: { path: folder, expected: '*.mmd' },
   });
 }
 
@@ -62,6 +66,6 @@ function readText(file: string): string {
 }
 
 function unreadable(path: string, cause: unknown): ChartpilotError {
-  const why = isSystemError(cause, 'ENOENT') ? 'it does not exist' : messageOf(cause);
-  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause });
+  const why = isSystemError(cause, 'ENOENT') ? 'no such file or directory' : messageOf(cause);
+  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause, fields: { path } });
 }

@@ -1,5 +1,5 @@
 /** Reads the subset of mermaid's sequence diagrams that is a contract here (`docs/sequence-diagrams.md`). */
-import { ChartpilotError } from '../../runtime/errors.ts';
+import { ChartpilotError, type ErrorFields } from '../../runtime/errors.ts';
 import type { Arrow, Diagram, Fragment, Interruption, Participant } from './diagram.ts';
 import { anyName, type NamePattern, namePattern } from './name-pattern.ts';
 
@@ -38,6 +38,7 @@ class DiagramParser {
   readonly #source: readonly string[];
   readonly #file: string;
   readonly #problems: string[] = [];
+  readonly #fields: ErrorFields[] = [];
   readonly #participants = new Map<string, Participant>();
   readonly #interruptions: { line: number; text: string }[] = [];
   readonly #open: OpenBlock[] = [{ kind: 'diagram', line: 1, branches: [[]] }];
@@ -53,11 +54,14 @@ class DiagramParser {
     this.#source.forEach((text, i) => {
       this.#statement(text.trim(), i + 1);
     });
-    for (const block of this.#open.slice(1)) this.#problem(block.line, `this ${block.kind} has no end`);
-    if (!this.#begun) this.#problem(1, "the first statement must be 'sequenceDiagram'");
-    else if (this.#arrows === 0 && this.#problems.length === 0) this.#problem(1, 'the diagram has no arrow');
+    for (const block of this.#open.slice(1))
+      this.#problem(block.line, `missing 'end' of ${block.kind}`, { expected: 'end' });
+    if (!this.#begun) this.#problem(1, "missing first statement 'sequenceDiagram'", { expected: 'sequenceDiagram' });
+    else if (this.#arrows === 0 && this.#problems.length === 0)
+      this.#problem(1, 'the diagram has no arrows', { expected: 'an arrow' });
     const interruptions = this.#interruptions.flatMap(({ line, text }) => this.#interruption(text, line) ?? []);
-    if (this.#problems.length > 0) throw new ChartpilotError('DIAGRAM_INVALID', this.#problems.join('\n  '));
+    if (this.#problems.length > 0)
+      throw new ChartpilotError('DIAGRAM_INVALID', this.#problems.join('\n  '), { fields: this.#fields });
     return {
       file: this.#file,
       source: this.#source,
@@ -67,8 +71,9 @@ class DiagramParser {
     };
   }
 
-  #problem(line: number, message: string): void {
+  #problem(line: number, message: string, fields: Pick<ErrorFields, 'expected' | 'got'>): void {
     this.#problems.push(`${this.#file}:${line}: ${message}`);
+    this.#fields.push({ path: this.#file, line, ...fields });
   }
 
   #statement(text: string, line: number): void {
@@ -76,7 +81,8 @@ class DiagramParser {
     if (text.startsWith('%%')) this.#comment(text, line);
     else if (!this.#begun) this.#opening(text, line);
     // To mermaid a semicolon ends a statement: what follows would be drawn, or refused, as another one.
-    else if (text.includes(';')) this.#problem(line, `a semicolon ends a statement in mermaid: ${quote(text)}`);
+    else if (text.includes(';'))
+      this.#problem(line, `unexpected semicolon, which ends a statement in Mermaid: ${quote(text)}`, { got: ';' });
     else {
       for (const [form, read] of this.#statements) {
         const match = form.exec(text);
@@ -84,7 +90,7 @@ class DiagramParser {
         read(match, line);
         return;
       }
-      this.#problem(line, `${quote(text)} is not in the subset: ${supported}`);
+      this.#problem(line, `unsupported statement ${quote(text)}; supported are ${supported}`, { got: text });
     }
   }
 
@@ -101,7 +107,10 @@ class DiagramParser {
   #opening(text: string, line: number): void {
     this.#begun = true;
     if (text !== 'sequenceDiagram') {
-      this.#problem(line, `the first statement must be 'sequenceDiagram', not ${quote(text)}`);
+      this.#problem(line, `expected 'sequenceDiagram' as first statement, got ${quote(text)}`, {
+        expected: 'sequenceDiagram',
+        got: text,
+      });
     }
   }
 
@@ -117,11 +126,12 @@ class DiagramParser {
 
   #participant(idText: string, alias: string, line: number): void {
     const pattern = new RegExp(`^${name}(?:-\\*)?$`).test(alias) ? namePattern(alias) : undefined;
-    if (this.#participants.has(idText)) this.#problem(line, `participant ${idText} is declared twice`);
+    if (this.#participants.has(idText)) this.#problem(line, `participant ${idText} is declared twice`, { got: idText });
     if (pattern === undefined) {
       this.#problem(
         line,
-        `${quote(alias)} is no actor's name: write it as traces do, with -N or -N+1 for a number (epoch-N/process)`,
+        `invalid actor name ${quote(alias)}; expected a name as in traces, with -N or -N+1 for a number (epoch-N/process)`,
+        { expected: 'an actor name', got: alias },
       );
     }
     // Declared all the same: one mistake should not be told again at every arrow.
@@ -130,7 +140,8 @@ class DiagramParser {
 
   #declared(idText: string, line: number): NamePattern | undefined {
     const participant = this.#participants.get(idText);
-    if (participant === undefined) this.#problem(line, `participant ${idText} is not declared above`);
+    if (participant === undefined)
+      this.#problem(line, `participant ${idText} is not declared above`, { expected: `participant ${idText}` });
     return participant?.name;
   }
 
@@ -148,15 +159,19 @@ class DiagramParser {
   #messageType(text: string, line: number, toItself: boolean): string | undefined {
     const [first = '', second = ''] = text.split(/\s+/);
     if (first === 'timer') {
-      if (!toItself) this.#problem(line, 'a timer is an arrow from an actor to itself');
-      if (second === '') this.#problem(line, "a timer needs its delay's name: timer drainTime");
+      if (!toItself) this.#problem(line, 'a timer must be an arrow from an actor to itself', { got: text });
+      if (second === '')
+        this.#problem(line, "missing name of the delay; expected for example 'timer drainTime'", {
+          expected: 'timer NAME',
+        });
       return `timer ${second}`;
     }
     if (first === 'spawn' || first === 'done') {
       if (toItself) {
         this.#problem(
           line,
-          `${first} goes ${first === 'spawn' ? 'from a parent to its actor' : 'from an actor to its parent'}`,
+          `${first} must be an arrow ${first === 'spawn' ? 'from a parent to its child' : 'from a child to its parent'}`,
+          { got: first },
         );
       }
       return first;
@@ -164,7 +179,8 @@ class DiagramParser {
     if (eventType.test(first)) return first;
     this.#problem(
       line,
-      `an arrow's text begins with an event's type (epoch.live), spawn, done or timer NAME, not with ${quote(first)}`,
+      `invalid arrow text; expected an event type (epoch.live), spawn, done or timer NAME, got ${quote(first)}`,
+      { expected: 'an event type, spawn, done or timer NAME', got: first },
     );
     return undefined;
   }
@@ -172,18 +188,18 @@ class DiagramParser {
   #divide(word: 'else' | 'and', line: number): void {
     const block = this.#open.at(-1)!;
     if (block.kind !== (word === 'else' ? 'alt' : 'par')) {
-      this.#problem(line, `'${word}' belongs into ${word === 'else' ? 'an alt' : 'a par'}`);
+      this.#problem(line, `'${word}' outside of ${word === 'else' ? 'alt' : 'par'}`, { got: word });
     } else block.branches.push([]);
   }
 
   #end(line: number): void {
     if (this.#open.length === 1) {
-      this.#problem(line, "'end' without alt, opt, loop or par");
+      this.#problem(line, "'end' without alt, opt, loop or par", { got: 'end' });
       return;
     }
     const block = this.#open.pop()!;
     if (block.kind === 'alt' && block.branches.length === 1) {
-      this.#problem(block.line, 'an alt without else is ambiguous: write opt when it may be left out');
+      this.#problem(block.line, 'alt without else; use opt for an optional part', { expected: 'else' });
     }
     this.#open.at(-1)!.branches.at(-1)!.push(closed(block));
   }
@@ -193,7 +209,10 @@ class DiagramParser {
     const from = match === null ? undefined : this.#interrupter(match[1]!);
     const to = match === null ? undefined : this.#interrupter(match[2]!);
     if (match === null || from === undefined || to === undefined) {
-      this.#problem(line, `write '%% interrupted by: FROM->>TO: TYPE', not ${quote(text)}`);
+      this.#problem(line, `expected '%% interrupted by: FROM->>TO: TYPE', got ${quote(text)}`, {
+        expected: 'FROM->>TO: TYPE',
+        got: text,
+      });
       return undefined;
     }
     const rest = match[3]!.trim();

@@ -1,11 +1,19 @@
+import { statSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
+import { dirname, resolve } from 'node:path';
+import { mustBe } from '../../model/fields/violation.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 import type { TraceSink } from '../../runtime/trace/trace.ts';
 import { traceFile } from '../../runtime/trace/trace-file.ts';
+import { count, text } from '../../runtime/verdicts/words.ts';
 import type { CommandOutput } from '../command-output.ts';
 import { type Exploration, explore, findShortest, type Limits, type Progress } from './explorer.ts';
 import { exploreInTwo, type Helper } from './two-explorers.ts';
 import type { World } from './world.ts';
+
+/** Characters of the detail of a violation in text output. */
+const maxDetail = 1_000;
 
 /** What can be explored. */
 export interface ExplorationSubject {
@@ -37,7 +45,11 @@ export function exploreWithin(
   options: ExploreCommandOptions,
   output: CommandOutput,
 ): number {
-  const { limit, minutes } = options;
+  const { limit, minutes, trace: path } = options;
+  // It is written only at a violation, after the search.
+  if (path !== undefined && statSync(dirname(resolve(path)), { throwIfNoEntry: false })?.isDirectory() !== true) {
+    throw optionError('--trace', mustBe('a file in a directory that exists', path));
+  }
   const given = {
     ...(limit !== undefined && { states: limit }),
     ...(minutes !== undefined && { ms: minutes * 60_000 }),
@@ -55,18 +67,18 @@ export function exploreWithin(
   const trace = result.found === undefined ? undefined : options.trace;
   if (trace !== undefined && result.found !== undefined) subject.writeTrace(result.found.path, openSink(trace));
   const { bounds } = subject;
-  const text =
+  const report =
     options.format === 'json'
       ? JSON.stringify({ bounds, ...result, ...(trace !== undefined && { trace }) }, undefined, 2)
       : formatExploration(bounds, result, trace);
-  output.out(`${text}\n`);
+  output.out(`${report}\n`);
   return result.outcome === 'violation' ? 1 : 0;
 }
 
 /** How far it is, in a line. */
 export function formatProgress({ states, edges, open, ms }: Progress): string {
   const [seen, gone, left] = [states, edges, open].map((n) => n.toLocaleString('en'));
-  return `explore: ${seen} states, ${gone} edges, ${left} choices open, ${Math.round(ms / 1_000)} s`;
+  return `explore: ${seen} states, ${gone} edges, ${left} choices left, ${Math.round(ms / 1_000)} s`;
 }
 
 /** A result for a terminal; its last line holds the figures. */
@@ -75,13 +87,15 @@ function formatExploration(bounds: ExplorationSubject['bounds'], result: Explora
   const within = Object.entries(bounds).map(([name, number]) => `${number} ${name}`);
   const verdict = {
     complete: 'complete, no violation and no livelock',
-    limit: 'NOT complete: the limit was reached (raise it with --limit or --minutes); no violation so far',
+    limit: 'INCOMPLETE: limit reached, no violation so far (raise --limit or --minutes)',
     violation: 'violation',
   }[outcome];
-  const figures = `${states} states, ${edges} edges, depth ${depth}, ${(ms / 1000).toFixed(1)} s`;
+  const figures = `${count(states, 'state')}, ${count(edges, 'edge')}, depth ${depth}, ${(ms / 1000).toFixed(1)} s`;
   return [
-    ...(found?.violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${detail}`) ?? []),
-    ...(found === undefined ? [] : [`after ${found.path.length} choices${found.shortest ? ', the fewest' : ''}:`]),
+    ...(found?.violations.map(({ invariant, detail }) => `violated: ${invariant}\n  ${text(detail, maxDetail)}`) ?? []),
+    ...(found === undefined
+      ? []
+      : [`after ${count(found.path.length, 'choice')}${found.shortest ? ' (the shortest run)' : ''}:`]),
     ...(found?.path.map((choice, i) => `  ${String(i + 1).padStart(3)}  ${choice}`) ?? []),
     ...(trace === undefined ? [] : [`trace: ${trace}`]),
     `explore: ${verdict} (${within.join(', ')}): ${figures}`,
@@ -92,7 +106,8 @@ function openSink(path: string): TraceSink {
   try {
     return traceFile(path);
   } catch (error) {
-    throw new ChartpilotError('FLAG_INVALID', `--trace ${path} cannot be written: ${messageOf(error)}`, {
+    throw new ChartpilotError('FLAG_INVALID', `--trace: cannot write ${path}: ${messageOf(error)}`, {
+      fields: { path: '--trace', got: path },
       cause: error,
     });
   }

@@ -2,6 +2,7 @@
  * Every state of a world. Depth first, because then only the states on the way are kept and not those at the edge; a
  * violation is then looked for again breadth first, which gives a shortest path to it.
  */
+import { atOnce, type Steps, Turns } from '../../runtime/turns.ts';
 import { type EdgeList, StateGraph } from './state-graph.ts';
 import { SeenHere, type SeenStates } from './state-table.ts';
 import type { Choice, Violation, World } from './world.ts';
@@ -50,25 +51,37 @@ export interface Counterexample {
 }
 
 /** Of a state from which what is wanted is out of reach. */
-export const whatIsWantedIsReached = 'what is wanted is reached at last';
+export const whatIsWantedIsReached = 'the goal is eventually reached';
 
 /** Breadth first keeps a note of each state at the edge, of some 20 kB: this many and no more. */
 const mostStatesBreadthFirst = 150_000;
 
 /** @param begin makes the world in its first state, anew with each call */
 export function explore(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
+  return atOnce(exploring(begin, limits, tell));
+}
+
+/**
+ * As {@link explore}, with a turn of the event loop from time to time: objects that weak references or pending promises of a world
+ * refer to are only released between turns.
+ */
+export function exploreInTurns(begin: () => World, limits: Limits = {}, tell?: TellProgress): Promise<Exploration> {
+  return new Turns().through(exploring(begin, limits, tell));
+}
+
+function* exploring(begin: () => World, limits: Limits, tell?: TellProgress): Steps<Exploration> {
   const search = new Search(begin(), limits, new SeenHere(), tell);
-  const outcome = search.depthFirst();
+  const outcome = yield* search.depthFirst();
   if (outcome !== 'violation' || search.found?.shortest === true) return search.report(outcome);
   const few = { ...limits, states: Math.min(limits.states ?? Infinity, mostStatesBreadthFirst) };
   const again = new Search(begin(), few, new SeenHere(), tell);
-  return again.breadthFirst() === 'violation' ? again.report('violation') : search.report('violation');
+  return (yield* again.breadthFirst()) === 'violation' ? again.report('violation') : search.report('violation');
 }
 
 /** Breadth first only: for a world that is small, or that is known to be at fault. */
 export function findShortest(begin: () => World, limits: Limits = {}, tell?: TellProgress): Exploration {
   const search = new Search(begin(), { states: mostStatesBreadthFirst, ...limits }, new SeenHere(), tell);
-  return search.report(search.breadthFirst());
+  return search.report(atOnce(search.breadthFirst()));
 }
 
 interface Node {
@@ -127,8 +140,8 @@ export class Search {
   }
 
   /** Everything from the beginning. */
-  depthFirst(): Exploration['outcome'] {
-    const outcome = this.walk(this.#root());
+  *depthFirst(): Steps<Exploration['outcome']> {
+    const outcome = yield* this.#walk(this.#root());
     return outcome === 'complete' ? this.conclude() : outcome;
   }
 
@@ -136,15 +149,15 @@ export class Search {
   takeOver({ path, state, choices }: Task, company: Company): Exploration['outcome'] {
     this.#backToRoot();
     for (const choice of path) this.#world.apply(choice);
-    return this.walk({ ...this.#node(state), choices }, company, path);
+    return atOnce(this.#walk({ ...this.#node(state), choices }, company, path));
   }
 
   begin(company: Company): Exploration['outcome'] {
-    return this.walk(this.#root(), company);
+    return atOnce(this.#walk(this.#root(), company));
   }
 
-  /** Depth first from a node at which the world stands. */
-  walk(start: Node | undefined, company?: Company, before: readonly string[] = []): Exploration['outcome'] {
+  /** Depth first from a node at which the world is; yields after each edge. */
+  *#walk(start: Node | undefined, company?: Company, before: readonly string[] = []): Steps<Exploration['outcome']> {
     const way = start === undefined ? [] : [start];
     /** The node that the world stands at. */
     let at = start;
@@ -161,6 +174,7 @@ export class Search {
       if (at !== node) node.restore();
       at = undefined;
       const child = this.#follow(node);
+      yield;
       if (this.found !== undefined) {
         this.found = { ...this.found, path: [...before, ...namesOn(way)], shortest: false };
         return 'violation';
@@ -172,7 +186,8 @@ export class Search {
     return this.found === undefined ? 'complete' : 'violation';
   }
 
-  breadthFirst(): Exploration['outcome'] {
+  /** Yields after each edge. */
+  *breadthFirst(): Steps<Exploration['outcome']> {
     const root = this.#root();
     let edge = root === undefined ? [] : [root];
     while (edge.length > 0) {
@@ -182,6 +197,7 @@ export class Search {
           this.#progress(edge, beyond);
           node.restore();
           const child = this.#follow(node);
+          yield;
           if (this.found !== undefined) {
             this.#graph.states = this.#seen.size;
             const path = [...this.#graph.shortestPathTo(node.state), node.choices[node.next - 1]!.name];
@@ -266,13 +282,13 @@ export class Search {
     if (this.found !== undefined) return 'violation';
     const livelock = this.#graph.findLivelock();
     if (livelock !== undefined) {
-      const detail = `for ever: ${livelock.cycle.join(' ')}`;
+      const detail = `endless cycle: ${livelock.cycle.join(' ')}`;
       this.found = { path: livelock.path, shortest: true, violations: [{ invariant: 'no livelock', detail }] };
       return 'violation';
     }
     const path = this.#saysWhatIsWanted ? this.#graph.findDeadEnd() : undefined;
     if (path === undefined) return 'complete';
-    const detail = 'no fault happens any more, and no choice that is bound to come leads there';
+    const detail = 'without further faults, no choice that must happen leads to the goal';
     this.found = { path, shortest: true, violations: [{ invariant: whatIsWantedIsReached, detail }] };
     return 'violation';
   }

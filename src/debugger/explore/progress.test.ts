@@ -57,6 +57,6 @@ test.each([
 
 test('a line for people', () => {
   expect(formatProgress({ states: 12_345, edges: 45_678, open: 9, ms: 35_400 })).toBe(
-    'explore: 12,345 states, 45,678 edges, 9 choices open, 35 s',
+    'explore: 12,345 states, 45,678 edges, 9 choices left, 35 s',
   );
 });

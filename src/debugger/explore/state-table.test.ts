@@ -35,6 +35,6 @@ describe('a table that threads share', () => {
     const states = new SharedStates(4);
     expect(() => {
       for (let i = 0; i < 10; i++) states.claim(`state ${i}`);
-    }).toThrow('there is no room for more than');
+    }).toThrow('do not fit in memory');
   });
 });

@@ -55,7 +55,7 @@ export class SharedStates implements SeenStates {
   /** @throws RangeError when there is no room left */
   claim(key: string): { state: number; isNew: boolean } {
     // Half of the slots stay empty: searches stay short, and threads that come at once find one.
-    if (this.size > this.#slots / 2) throw new RangeError(`there is no room for more than ${this.size} states`);
+    if (this.size > this.#slots / 2) throw new RangeError(`more than ${this.size} states do not fit in memory`);
     const digest = hash('md5', key, 'buffer');
     const words = [0, 4, 8, 12].map((at) => digest.readInt32LE(at));
     for (let slot = words[0]! & (this.#slots - 1); ; slot = (slot + 1) & (this.#slots - 1)) {

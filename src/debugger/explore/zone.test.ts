@@ -47,7 +47,7 @@ describe('a zone', () => {
   });
 
   test('has one deadline of a name', () => {
-    expect(() => Zone.empty.arm('a', 1).arm('a', 2)).toThrow("a deadline named 'a' is there already");
+    expect(() => Zone.empty.arm('a', 1).arm('a', 2)).toThrow("deadline 'a' exists already");
   });
 
   test('is the same for the order of its deadlines, whatever lies between them and in whatever sequence they were armed', () => {

@@ -42,7 +42,7 @@ export class Zone {
 
   /** A deadline `ms` milliseconds from now. */
   arm(name: string, ms: number, kind: DeadlineKind = 'exact'): Zone {
-    if (this.has(name)) throw new Error(`a deadline named '${name}' is there already`);
+    if (this.has(name)) throw new Error(`deadline '${name}' exists already`);
     const size = this.#size;
     const next = new Float64Array((size + 1) ** 2);
     for (let i = 0; i < size; i++) {
@@ -68,7 +68,7 @@ export class Zone {
 
   /** The same moment under another name, which nothing else has. */
   renamed(name: string, to: string): Zone {
-    if (this.has(to)) throw new Error(`a deadline named '${to}' is there already`);
+    if (this.has(to)) throw new Error(`deadline '${to}' exists already`);
     return new Zone(
       this.#deadlines.map((deadline) => (deadline.name === name ? { ...deadline, name: to } : deadline)),
       this.#bounds,

@@ -93,8 +93,8 @@ function simplePaths(walked: Walk, limit: number): Choice {
     }
   };
   for (const { first } of walked.starts) extend(first, [], new Set([first]));
-  const left = more >= limit ? `${more} paths or more` : `${more} paths`;
-  return { chosen, bounds: more === 0 ? [] : [`${left} beyond the first ${limit} are left out (--limit)`] };
+  const left = more >= limit ? `at least ${more} paths` : `${more} paths`;
+  return { chosen, bounds: more === 0 ? [] : [`${left} after the first ${limit} are omitted (--limit)`] };
 }
 
 /** Why something was not covered, as far as the walk can tell. */
@@ -104,8 +104,8 @@ export function whyMissing(walked: Walk, target: TransitionTarget): string {
   if (!entered) return `${nodeName(source)} is never entered${cutOff(walked)}`;
   if (descriptor.startsWith('xstate.after.')) {
     return guard === undefined
-      ? `another timer or an earlier transition always comes first${cutOff(walked)}`
-      : `its guard is never true when the time is over${cutOff(walked)}`;
+      ? `another timer or an earlier transition is always taken first${cutOff(walked)}`
+      : `its guard is never true when the delay elapses${cutOff(walked)}`;
   }
   const sent = [...walked.tried].some((tried) => {
     const [id, type] = [tried.slice(0, source.id.length), tried.slice(source.id.length + 1)];
@@ -113,24 +113,24 @@ export function whyMissing(walked: Walk, target: TransitionTarget): string {
   });
   if (descriptor !== '' && !sent) return whyNotSent(descriptor, cutOff(walked));
   return guard === undefined
-    ? `a transition that is asked first always takes ${descriptorName(descriptor)}${cutOff(walked)}`
-    : `${guard} is never true, or a transition that is asked first takes it, with the samples given${cutOff(walked)}`;
+    ? `another transition with higher priority always takes ${descriptorName(descriptor)}${cutOff(walked)}`
+    : `with these samples, ${guard} is never true, or another transition with higher priority takes the event${cutOff(walked)}`;
 }
 
 export function whyNeverEntered(walked: Walk): string {
-  return `no step leads to it with the samples given${cutOff(walked)}`;
+  return `no step leads to it with these samples${cutOff(walked)}`;
 }
 
 function whyNotSent(descriptor: string, unless: string): string {
   if (/^xstate\.(done|error)\.actor\./.test(descriptor))
-    return `no effect of that name runs there, or it has no such outcome${unless}`;
+    return `no such effect runs there, or it has no such outcome${unless}`;
   if (descriptor.startsWith('xstate.done.state.')) return `its final state is never reached${unless}`;
-  if (descriptor.startsWith('xstate.')) return 'steps of this kind are not generated; give samples of it as an event';
-  return `${descriptor} was never sent there: give samples of it${unless}`;
+  if (descriptor.startsWith('xstate.')) return 'steps of this kind are not generated; add samples of it as an event';
+  return `${descriptor} was never sent there; add samples of it${unless}`;
 }
 
 /** A bound may be the reason. */
-const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ', as far as was looked');
+const cutOff = ({ bounds }: Walk): string => (bounds.length === 0 ? '' : ' (the exploration was limited)');
 
 /** What starting alone brings. */
 export function begun({ starts }: Walk): (AnyStateNode | AnyTransitionDefinition)[] {

@@ -48,9 +48,9 @@ function suiteOf({ machine, samples, file, exportName }: LoadedMachine, options:
   try {
     return generate(machine, samples, { cover, limit, depth }, source);
   } catch (error) {
-    throw new ChartpilotError('MACHINE_INVALID', `${machine.id} of ${file} does not start: ${messageOf(error)}`, {
+    throw new ChartpilotError('MACHINE_INVALID', `${file}: machine ${machine.id} does not start: ${messageOf(error)}`, {
       cause: error,
-      hint: 'if it needs an input, export `input` from a samples module (docs/generating-tests.md)',
+      hint: 'if it requires input, export `input` from a samples module (docs/generating-tests.md)',
     });
   }
 }
@@ -104,15 +104,15 @@ function specifier(folder: string, file: string): string {
 function formatCoverage({ machine, tests, coverage }: Suite, file?: string): string {
   const { states, transitions, explored, bounds, failures } = coverage;
   const steps = tests.reduce((sum, test) => sum + test.steps.length, 0);
-  const far = explored.complete ? 'every configuration' : 'as far as was needed or allowed';
+  const far = explored.complete ? 'all configurations' : 'as many as required or allowed';
   return [
     `generate: ${machine.id}: ${tests.length} tests, ${steps} steps${file === undefined ? '' : ` → ${file}`}`,
     `  states       ${share(states)}`,
     ...missingLines(states),
     `  transitions  ${share(transitions)}`,
     ...missingLines(transitions),
-    `  refusals     ${coverage.refusals} guarded transitions are also seen refused`,
-    `  looked at    ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${far}`,
+    `  refusals     ${coverage.refusals} guarded transitions are also tested with a false guard`,
+    `  explored     ${explored.configurations} configurations, ${explored.steps} steps, depth ${explored.depth}: ${far}`,
     ...bounds.map((bound) => `  bound        ${bound}`),
     ...failures.map((failure) => `  failed       ${failure}`),
   ].join('\n');
@@ -121,4 +121,4 @@ function formatCoverage({ machine, tests, coverage }: Suite, file?: string): str
 const share = ({ covered, total }: Share): string => `${covered} of ${total} covered`;
 
 const missingLines = ({ missing }: Share): string[] =>
-  missing.map(({ what, why }) => `    not ${what}\n        ${why}`);
+  missing.map(({ what, why }) => `    missing: ${what}\n        ${why}`);

@@ -137,7 +137,7 @@ describe('what is not covered is said, and why', () => {
 
   test('a timer that another one forestalls', () => {
     const machine = createMachine({ initial: 'a', states: { a: { after: { 10: 'b', 20: 'c' } }, b: {}, c: {} } });
-    expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('always comes first') });
+    expect(why(machine)).toEqual({ 'a: after 20 → c': expect.stringContaining('is always taken first') });
   });
 
   test('a payload that is missing: the machine fails', () => {
@@ -166,8 +166,8 @@ describe('what is not covered is said, and why', () => {
     });
     const { coverage } = generated(counter, {}, { limit: 10 });
     expect(coverage.explored).toMatchObject({ configurations: 10, complete: false });
-    expect(coverage.bounds).toEqual(['no more than 10 configurations were looked at (--limit)']);
-    expect(coverage.states.missing[0]?.why).toContain('as far as was looked');
+    expect(coverage.bounds).toEqual(['stopped after 10 configurations (--limit)']);
+    expect(coverage.states.missing[0]?.why).toContain('the exploration was limited');
     expect(generated(counter, { relevant: () => undefined }).coverage.explored.configurations).toBe(1);
   });
 
@@ -177,7 +177,7 @@ describe('what is not covered is said, and why', () => {
     const every = createMachine({ initial: 'a', on, states: Object.fromEntries(names.map((name) => [name, {}])) });
     const suite = generated(every, {}, { cover: 'paths', limit: 20 });
     expect(suite.tests).toHaveLength(20);
-    expect(suite.coverage.bounds).toEqual(['20 paths or more beyond the first 20 are left out (--limit)']);
+    expect(suite.coverage.bounds).toEqual(['at least 20 paths after the first 20 are omitted (--limit)']);
   });
 
   test('an actor that is spawned in place cannot be stood in for', () => {
@@ -202,10 +202,10 @@ describe('a generated test', () => {
   });
 
   test.each([
-    ['another target', { offTarget: 'lit' }, /switch.pressed: state is "lit", expected "dark"/],
-    ['a longer delay', { delayMs: 1_001 }, /after 1000: state is "lit", expected "dark"/],
-    ['a shorter delay', { delayMs: 999 }, /a timer fell due before 1000 ms/],
-    ['another message', { told: 'power.wasted' }, /sent is \["power.wasted to meter"\]/],
+    ['another target', { offTarget: 'lit' }, /switch.pressed: state: expected "dark", got "lit"/],
+    ['a longer delay', { delayMs: 1_001 }, /after 1000: state: expected "dark", got "lit"/],
+    ['a shorter delay', { delayMs: 999 }, /a timer elapsed before 1000 ms/],
+    ['another message', { told: 'power.wasted' }, /sent: expected .*, got \["power.wasted to meter"\]/],
   ])('fails on a machine with %s', (_, change, message) => {
     expect(departures(generated(lamp()), lamp(change)).join('\n')).toMatch(message);
   });

@@ -42,7 +42,7 @@ export function generate(
   // Another way to a configuration may differ in what `relevant` leaves out: names in events, for one.
   const chosen = candidates.filter((run) => isRepeatable(alone, walked, run));
   const dropped = candidates.length - chosen.length;
-  const unlike = `${dropped} paths are left out: what they do depends on what \`relevant\` of the samples leaves out`;
+  const unlike = `${dropped} paths are omitted: their result depends on data that \`relevant\` of the samples omits`;
   return {
     format: 'chartpilot-tests',
     version: suiteVersion,
@@ -91,7 +91,7 @@ function coverageOf(walked: Walk, targets: Targets, chosen: readonly Chosen[], b
   const transitions = targets.transitions.filter(({ definition }) => !covered.has(definition));
   const refusals = new Set(edges.flatMap(({ refused }) => refused));
   const took = new Set<unknown>([...begun(walked), ...walked.edges.flatMap(({ taken }) => taken)]);
-  const notWanted = 'these tests do not go there; others would (--cover transitions)';
+  const notWanted = 'not covered by these tests; use --cover transitions';
   return {
     states: {
       total: targets.states.length,

@@ -39,19 +39,40 @@ export async function loadMachine(request: MachineRequest): Promise<LoadedMachin
   const own = ownMachines.find(({ name }) => name === request.machine);
   const looksLikeFile = /[./\\]/.test(request.machine);
   if (own !== undefined && !existsSync(resolve(request.machine))) {
+    refuseExport(request);
     const machine = await own.load();
     const samples = request.samples === undefined ? own.samples : await loadSamples(resolve(request.samples));
     return { machine, samples, file: resolve(packageRoot(), own.file), exportName: own.export, isOwn: true };
   }
   if (!looksLikeFile) {
-    throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request.machine}`, {
-      hint: `its machines are ${ownMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request.machine}.machine.ts`,
+    throw new ChartpilotError('FLAG_INVALID', `unknown machine '${request.machine}'`, {
+      hint: `machines of chartpilot: ${ownMachines.map(({ name }) => name).join(', ')}; for a module of your own, name its path, such as ./${request.machine}.machine.ts`,
+      fields: { path: 'MACHINE', got: request.machine },
     });
   }
   const file = resolve(request.machine);
-  if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `there is no file ${file}`);
+  if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `no such file: ${file}`, { fields: { path: file } });
   const found = pickMachine(await importModule(file), file, request.export);
   return { ...found, file, samples: await samplesFor(file, request.samples), isOwn: false };
+}
+
+/** @throws ChartpilotError FLAG_INVALID: a machine of chartpilot has no exports to choose from */
+export function refuseExport({
+  machine,
+  export: name,
+}: {
+  readonly machine: string;
+  readonly export?: string | undefined;
+}): void {
+  if (name === undefined) return;
+  throw new ChartpilotError(
+    'FLAG_INVALID',
+    `--export ${name}: cannot be used with ${machine}, a machine of chartpilot`,
+    {
+      hint: 'Omit it, or name the path of a module.',
+      fields: { path: '--export', got: name },
+    },
+  );
 }
 
 function pickMachine(
@@ -61,25 +82,28 @@ function pickMachine(
 ): { machine: AnyStateMachine; exportName: string } {
   const machines = Object.entries(module).filter((entry): entry is [string, AnyStateMachine] => isMachine(entry[1]));
   const names = machines.map(([name]) => name);
-  const offer = names.length === 0 ? 'it exports no machine' : `its machines are ${names.join(', ')}`;
+  const offer = names.length === 0 ? 'the module exports no machine' : `exported machines: ${names.join(', ')}`;
   if (wanted !== undefined) {
     if (!(wanted in module)) {
-      throw new ChartpilotError('FLAG_INVALID', `--export ${wanted}: ${file} has no such export; ${offer}`);
+      throw new ChartpilotError('FLAG_INVALID', `--export ${wanted}: no such export in ${file}; ${offer}`, {
+        fields: { path: '--export', expected: names.join(', '), got: wanted },
+      });
     }
     const machine = module[wanted];
     if (isMachine(machine)) return { machine, exportName: wanted };
-    throw new ChartpilotError('MACHINE_INVALID', `${wanted} of ${file} ${whyNoMachine(machine)}; ${offer}`);
+    throw new ChartpilotError('MACHINE_INVALID', `export ${wanted} of ${file} ${whyNoMachine(machine)}; ${offer}`);
   }
   const chosen = machines.find(([name]) => name === 'default') ?? (machines.length === 1 ? machines[0] : undefined);
   if (chosen !== undefined) return { machine: chosen[1], exportName: chosen[0] };
   if (machines.length > 1) {
     throw new ChartpilotError('FLAG_INVALID', `${file} exports several machines: ${names.join(', ')}`, {
-      hint: `say which with --export ${names[0]}`,
+      hint: `select one, for example --export ${names[0]}`,
+      fields: { path: '--export', expected: names.join(', ') },
     });
   }
   const exports = Object.keys(module).join(', ') || 'nothing';
-  throw new ChartpilotError('MACHINE_INVALID', `${file} exports no XState machine; it exports ${exports}`, {
-    hint: 'export what createMachine() or setup().createMachine() returns',
+  throw new ChartpilotError('MACHINE_INVALID', `${file}: expected an exported XState machine, got ${exports}`, {
+    hint: 'export the result of createMachine() or setup().createMachine()',
   });
 }
 
@@ -96,9 +120,10 @@ function isMachine(value: unknown): value is AnyStateMachine {
 }
 
 function whyNoMachine(value: unknown): string {
-  if (typeof value !== 'object' || value === null) return `is a ${value === null ? 'null' : typeof value}, no machine`;
-  if ('transition' in value && 'getInitialSnapshot' in value) return 'is actor logic without states, no machine';
-  return 'initialState' in value ? 'is a machine of XState 4; version 5 is needed' : 'is no XState machine';
+  if (typeof value !== 'object' || value === null)
+    return `is ${value === null ? 'null' : `a ${typeof value}`}, not a machine`;
+  if ('transition' in value && 'getInitialSnapshot' in value) return 'is actor logic without states, not a machine';
+  return 'initialState' in value ? 'is a machine of XState 4, expected version 5' : 'is not an XState machine';
 }
 
 async function samplesFor(machineFile: string, given: string | undefined): Promise<Samples> {
@@ -109,7 +134,10 @@ async function samplesFor(machineFile: string, given: string | undefined): Promi
 }
 
 async function loadSamples(file: string): Promise<Samples> {
-  if (!existsSync(file)) throw new ChartpilotError('FLAG_INVALID', `--samples: there is no file ${file}`);
+  if (!existsSync(file))
+    throw new ChartpilotError('FLAG_INVALID', `--samples: no such file: ${file}`, {
+      fields: { path: '--samples', got: file },
+    });
   return readSamples(await importModule(file), relative(process.cwd(), file));
 }
 
@@ -117,10 +145,10 @@ async function importModule(file: string): Promise<Module> {
   try {
     return (await import(pathToFileURL(file).href)) as Module;
   } catch (error) {
-    throw new ChartpilotError('MACHINE_INVALID', `${file} cannot be loaded: ${messageOf(error)}`, {
+    throw new ChartpilotError('MACHINE_INVALID', `cannot load ${file}: ${messageOf(error)}`, {
       cause: error,
       ...(/\.[cm]?ts$/.test(file) && {
-        hint: 'Node runs TypeScript whose types can be left out: no enums, no namespaces, imports with their extension',
+        hint: 'Node.js strips types only: avoid enums and namespaces, and write extensions in imports',
       }),
     });
   }

@@ -136,15 +136,17 @@ export class MachineRun {
     this.#timers.pass(ms - lastMs);
     if (this.#taken.length > 0) {
       const now = stateName(this.snapshot.value);
-      throw new Error(`${this.#id}: a timer fell due before ${ms} ms (${before} → ${now})`);
+      throw new Error(`${this.#id}: a timer elapsed before ${ms} ms (${before} → ${now})`);
     }
     this.#timers.pass(lastMs);
   }
 
   #effect(id: string): AnyActorRef {
     if (!this.effects.includes(id)) {
-      const running = this.effects.length === 0 ? 'none does' : `what does: ${this.effects.join(', ')}`;
-      throw new Error(`${this.#id}: the effect ${id} does not run in ${stateName(this.snapshot.value)}; ${running}`);
+      const running = this.effects.length === 0 ? 'no effect is running' : `running: ${this.effects.join(', ')}`;
+      throw new Error(
+        `${this.#id}: effect ${id} is not running in state ${stateName(this.snapshot.value)}; ${running}`,
+      );
     }
     return this.snapshot.children[id] as AnyActorRef;
   }

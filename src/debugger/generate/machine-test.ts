@@ -31,7 +31,7 @@ export interface MachineUnderTest {
 /** Starts a machine with stand-ins for its effects, below a parent and among peers that take whatever it sends. */
 export function startMachine(machine: AnyStateMachine, options: { readonly input?: unknown } = {}): MachineUnderTest {
   const run = new MachineRun(withStandIns(machine), options.input);
-  let last = 'the start';
+  let last = 'start';
   const take = (step: Step): MachineUnderTest => {
     last = stepLabel(step);
     run.take(step);
@@ -44,7 +44,7 @@ export function startMachine(machine: AnyStateMachine, options: { readonly input
     fails: (effect, message) => take({ kind: 'error', effect, message }),
     is(state, sent = []) {
       const outcome = run.outcome();
-      expectSame(`${machine.id} after ${last}: the state`, state, outcome.state);
+      expectSame(`${machine.id} after ${last}: state`, state, outcome.state);
       expectSame(`${machine.id} after ${last}: sent`, sent.join(', '), outcome.sent.join(', '));
       return test;
     },
@@ -63,7 +63,7 @@ export function departureOf(
   test: GeneratedTest,
 ): string | undefined {
   const start = suite.starts[test.start];
-  if (start === undefined) return `the suite has no start ${test.start}`;
+  if (start === undefined) return `the suite does not define start ${test.start}`;
   const run = new MachineRun(withStandIns(machine), start.input);
   const initially = difference(start.expect, run.outcome());
   if (initially !== undefined) return `at the start: ${initially}`;
@@ -82,11 +82,11 @@ export function departureOf(
 function difference(expected: Expectation, seen: Expectation): string | undefined {
   for (const what of ['state', 'done', 'sent', 'running'] as const) {
     const [wanted, got] = [JSON.stringify(expected[what]), JSON.stringify(seen[what])];
-    if (wanted !== got) return `${what} is ${got}, expected ${wanted}`;
+    if (wanted !== got) return `${what}: expected ${wanted}, got ${got}`;
   }
   return undefined;
 }
 
 function expectSame(what: string, expected: string, seen: string): void {
-  if (expected !== seen) throw new Error(`${what} is '${seen}', expected '${expected}'`);
+  if (expected !== seen) throw new Error(`${what}: expected '${expected}', got '${seen}'`);
 }

@@ -52,7 +52,7 @@ test('what must hold and does not is found by the shortest way', () => {
   expect(example).toMatchObject({
     shortest: true,
     path: Array.from({ length: 4 }, () => 'code.entered {"code":"0000"}'),
-    violations: [{ invariant: 'three tries at most', detail: 'not so in locked' }],
+    violations: [{ invariant: 'three tries at most', detail: 'false in state locked' }],
   });
 });
 
@@ -95,5 +95,5 @@ test('an exploration that is cut off says so, and exits well', () => {
   const output = { out: (text: string) => void texts.push(text), error: () => {} };
   const code = exploreWithin(exploreMachine(lock, { events }), { format: 'text', limit: 2 }, output);
   expect(code).toBe(0);
-  expect(texts.join('')).toContain('NOT complete');
+  expect(texts.join('')).toContain('INCOMPLETE');
 });

@@ -68,7 +68,7 @@ class MachineWorld implements World {
 
   apply(choice: string): void {
     const step = this.#steps().get(choice);
-    if (step === undefined) throw new Error(`'${choice}' cannot happen here`);
+    if (step === undefined) throw new Error(`'${choice}' is not possible here`);
     this.#path = [...this.#path, choice];
     if (typeof step === 'number') {
       this.#start(step);
@@ -82,7 +82,7 @@ class MachineWorld implements World {
   }
 
   key(): string {
-    if (this.#run === undefined) return 'not begun';
+    if (this.#run === undefined) return 'not started';
     return this.#failure ?? configurationKey(this.#run.machine, this.#samples, this.#run.start);
   }
 
@@ -95,7 +95,7 @@ class MachineWorld implements World {
     return Object.entries(this.#samples.invariants ?? {}).flatMap(([invariant, holds]) => {
       const said = holds({ value, context });
       if (said === true) return [];
-      return [{ invariant, detail: typeof said === 'string' ? said : `not so in ${machine.outcome().state}` }];
+      return [{ invariant, detail: typeof said === 'string' ? said : `false in state ${machine.outcome().state}` }];
     });
   }
 

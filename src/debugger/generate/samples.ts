@@ -66,18 +66,19 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
   const errors = [
     ...Object.keys(module)
       .filter((name) => name !== 'default' && !(names as readonly string[]).includes(name))
-      .map((name) => `the export ${name} is none of ${names.join(', ')}`),
+      .map((name) => `unknown export ${name}; expected ${names.join(', ')}`),
     ...(['events', 'outcomes'] as const).flatMap((name) => listsIn(module[name], name)),
     ...functionsIn(module.invariants),
     ...(module.inputs === undefined || (Array.isArray(module.inputs) && module.inputs.length > 0)
       ? []
-      : ['inputs is not a list of one or more']),
-    ...(module.input !== undefined && module.inputs !== undefined ? ['input and inputs are both there'] : []),
-    ...(module.relevant === undefined || typeof module.relevant === 'function' ? [] : ['relevant is not a function']),
+      : ['inputs must be a list with at least one item']),
+    ...(module.input !== undefined && module.inputs !== undefined ? ['input and inputs are exclusive'] : []),
+    ...(module.relevant === undefined || typeof module.relevant === 'function' ? [] : ['relevant must be a function']),
   ];
   if (errors.length > 0) {
     throw new ChartpilotError('MACHINE_INVALID', `${file}: ${errors.join('; ')}`, {
-      hint: 'docs/generating-tests.md says what a samples module exports',
+      hint: 'see docs/generating-tests.md for the exports of a samples module',
+      fields: { path: file },
     });
   }
   return module as Samples;
@@ -85,16 +86,16 @@ export function readSamples(module: Readonly<Record<string, unknown>>, file: str
 
 function listsIn(record: unknown, name: string): string[] {
   if (record === undefined) return [];
-  if (typeof record !== 'object' || record === null || Array.isArray(record)) return [`${name} is not an object`];
+  if (typeof record !== 'object' || record === null || Array.isArray(record)) return [`${name} must be an object`];
   return Object.entries(record)
     .filter(([, value]) => !Array.isArray(value) && typeof value !== 'function')
-    .map(([key]) => `${name}['${key}'] is neither a list nor a function that returns one`);
+    .map(([key]) => `${name}['${key}'] must be a list or a function that returns a list`);
 }
 
 function functionsIn(invariants: unknown): string[] {
   if (invariants === undefined) return [];
-  if (typeof invariants !== 'object' || invariants === null) return ['invariants is not an object'];
+  if (typeof invariants !== 'object' || invariants === null) return ['invariants must be an object'];
   return Object.entries(invariants)
     .filter(([, value]) => typeof value !== 'function')
-    .map(([key]) => `invariants['${key}'] is not a function`);
+    .map(([key]) => `invariants['${key}'] must be a function`);
 }

@@ -74,5 +74,5 @@ function guardName(guard: unknown): string {
   const { name, type, guards, stateValue } = guard as GuardParts;
   if (guards !== undefined) return `${name ?? type}(${guards.map(guardName).join(', ')})`;
   if (stateValue !== undefined) return `in ${JSON.stringify(stateValue)}`;
-  return type ?? (name === '' ? 'a guard written in place' : (name ?? 'a guard'));
+  return type ?? (name === '' ? 'an inline guard' : (name ?? 'a guard'));
 }

@@ -107,8 +107,8 @@ class Walker {
       failures: [...this.#failures],
       enough: this.#enough,
       bounds: [
-        ...(this.#tooMany ? [`no more than ${configurations} configurations were looked at (--limit)`] : []),
-        ...(this.#tooDeep ? [`nothing further than ${depth} steps from the start was looked at (--depth)`] : []),
+        ...(this.#tooMany ? [`stopped after ${configurations} configurations (--limit)`] : []),
+        ...(this.#tooDeep ? [`stopped ${depth} steps after the start (--depth)`] : []),
       ],
     };
   }

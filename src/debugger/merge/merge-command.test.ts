@@ -17,7 +17,7 @@ test('traces of all versions become one that is read like any other, and where e
   const traces = ['version-1.trace', 'version-2.trace', 'version-3.trace'].map((name) => join(stored, name));
   const say = (text: string): void => void texts.push(text);
   await mergeInto(path, traces, { out: say, error: say });
-  expect(texts.join('')).toMatch(/^version-1: its clock is the measure\nversion-2: placed by its wall clock/);
+  expect(texts.join('')).toMatch(/^version-1: reference clock\nversion-2: placed by its wall clock/);
   const { records } = await readRecords((await openTrace(path)).records);
   const lines = traces.map((trace) => readFileSync(trace, 'utf8').trimEnd().split('\n').length - 1);
   // And one of each that says where it was put.
@@ -44,17 +44,23 @@ test('no trace is lost by writing the whole, and what makes no sense is refused'
   }
   expect(readFileSync(one, 'utf8')).toBe(before);
   const all = join(folder, 'all.trace');
-  await expect(mergeInto(all, [one], output)).rejects.toThrow('nothing to be merged with');
-  await expect(mergeInto(all, [one, two, link], output)).rejects.toThrow('is of the same run as one');
+  await expect(mergeInto(all, [one], output)).rejects.toMatchObject({ code: 'FLAG_INVALID', fields: { got: '1' } });
+  await expect(mergeInto(all, [one, two, link], output)).rejects.toMatchObject({
+    code: 'FLAG_INVALID',
+    fields: { path: link, got: 'the run of one' },
+  });
   await mergeInto(all, [one, two], output);
   // As the traces are that are in it.
   expect(statSync(all).mode & 0o777).toBe(0o600);
-  await expect(mergeInto(join(folder, 'more.trace'), [all, one], output)).rejects.toThrow('several programs already');
+  await expect(mergeInto(join(folder, 'more.trace'), [all, one], output)).rejects.toMatchObject({
+    code: 'FLAG_INVALID',
+    fields: { path: all },
+  });
   const told: string[] = [];
   expect(await checkTraces([all], { format: 'text' }, { out: () => {}, error: (text) => void told.push(text) })).toBe(
     2,
   );
-  expect(told.join('')).toContain('is of several programs (one, two)');
+  expect(told.join('')).toContain('a merged trace (one, two)');
 });
 
 test('spans of programs on one axis are those of each of them', async () => {

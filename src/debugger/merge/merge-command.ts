@@ -14,8 +14,9 @@ import { type MergedTrace, mergeTraces, type ProgramTrace, placementInWords } fr
  */
 export async function mergeInto(path: string, traces: readonly string[], { out, error }: TraceOutput): Promise<void> {
   if (traces.length < 2) {
-    throw new ChartpilotError('FLAG_INVALID', `--merge ${path}: one trace has nothing to be merged with`, {
-      hint: '--merge takes the file to write, and then the traces: --merge all.trace a.trace b.trace.',
+    throw new ChartpilotError('FLAG_INVALID', `--merge ${path}: expected at least two traces, got ${traces.length}`, {
+      hint: 'example: chartpilot trace --merge all.trace a.trace b.trace',
+      fields: { path: '--merge', expected: 'at least two traces', got: String(traces.length) },
     });
   }
   refuseInput('--merge', path, traces.flatMap(partsOf));
@@ -32,14 +33,17 @@ export async function merge(traces: readonly string[], error: (text: string) => 
     const reading = await openTrace(path);
     if (reading.header.programs !== undefined) {
       await reading.close();
-      throw new ChartpilotError('FLAG_INVALID', `${path} is of several programs already`, {
-        hint: 'Merge the traces that these programs wrote.',
+      throw new ChartpilotError('FLAG_INVALID', `${path}: expected the trace of one program, got a merged trace`, {
+        hint: 'merge the traces that the programs wrote',
+        fields: { path },
       });
     }
     const same = programs.find(({ header }) => isSameRun(header, reading.header));
     if (same !== undefined) {
       await reading.close();
-      throw new ChartpilotError('FLAG_INVALID', `${path} is of the same run as ${same.label}: each program once`);
+      throw new ChartpilotError('FLAG_INVALID', `${path}: same run as ${same.label}; merge each run once`, {
+        fields: { path, got: `the run of ${same.label}` },
+      });
     }
     const { records } = await readRecords(reading.records);
     for (const gap of gapsIn(records)) error(`${path}: ${gap}\n`);
@@ -58,6 +62,6 @@ export function formatMerged({ header, records }: MergedTrace): string {
 function placementLines({ placements, arrows, unplaced }: MergedTrace): string[] {
   return [
     ...placements.map((placement) => `${placement.label}: ${placementInWords(placement)}`),
-    `arrows between them: ${arrows}; ends without another end, or that would point back in time: ${unplaced}`,
+    `messages between programs: ${arrows}; not matched, or out of order in time: ${unplaced}`,
   ];
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import type { LinkRule } from '../../../machines/timeline.ts';
 import { headerWith } from '../../../test/fixtures/trace-header.ts';
 import { type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
@@ -114,8 +114,8 @@ describe('the clocks of two programs', () => {
       program('other', chart('x', []), [event(1, 'a', 'b', 'x')]),
     ]);
     expect(placements.map(placementInWords)).toEqual([
-      'its clock is the measure',
-      'placed by its wall clock: no message tells more',
+      'reference clock',
+      'placed by its wall clock, for lack of messages',
     ]);
     expect(unplaced).toBe(4);
   });
@@ -162,7 +162,7 @@ describe('a gateway and its control plane', () => {
     // The other node's connection, both of its ends.
     expect(merged.unplaced).toBe(2);
     expect(merged.placements.map(placementInWords)[1]).toMatch(
-      /clock is \d+ ms behind that of gateway \(± 480 ms, by 2 messages\)/,
+      /clock \d+ ms behind that of gateway \(± 480 ms, from 2 messages\)/,
     );
     const arrows = merged.records.filter((record) => record.kind === 'event' && record.event.type.startsWith('xds.'));
     expect(arrows).toMatchObject([

@@ -280,15 +280,14 @@ class Machines {
   }
 }
 
-/** `its clock is 12 ms behind that of pilot-discovery (± 340 ms, by 4 messages)`. */
+/** `clock 12 ms behind that of pilot-discovery (± 340 ms, from 4 messages)`. */
 export function placementInWords({ against, offset: { ms, plusMinusMs, agreed } }: Placement): string {
   if (against === undefined) {
-    return plusMinusMs === 0 ? 'its clock is the measure' : 'placed by its wall clock: no message tells more';
+    return plusMinusMs === 0 ? 'reference clock' : 'placed by its wall clock, for lack of messages';
   }
-  const how =
-    Math.abs(ms) < 0.5 ? 'may be that' : `is ${Math.abs(Math.round(ms))} ms ${ms > 0 ? 'behind' : 'ahead of'} that`;
-  const off = Number.isFinite(plusMinusMs) ? `± ${Math.round(plusMinusMs)} ms` : 'one way only';
-  return `its clock ${how} of ${against} (${off}, by ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
+  const how = Math.abs(ms) < 0.5 ? 'equal to' : `${Math.abs(Math.round(ms))} ms ${ms > 0 ? 'behind' : 'ahead of'}`;
+  const off = Number.isFinite(plusMinusMs) ? `± ${Math.round(plusMinusMs)} ms` : 'messages in one direction only';
+  return `clock ${how} that of ${against} (${off}, from ${agreed} ${agreed === 1 ? 'message' : 'messages'})`;
 }
 
 /** Microseconds, as a recorder has it. */

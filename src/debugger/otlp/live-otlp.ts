@@ -39,7 +39,9 @@ export async function followOtlp(
 ): Promise<void> {
   const url = addressIn(to);
   if (url === undefined)
-    throw new ChartpilotError('FLAG_INVALID', `--otlp ${to}: --attach goes with an http(s) address`);
+    throw new ChartpilotError('FLAG_INVALID', `--otlp: --attach requires an http(s) address, got ${to}`, {
+      fields: { path: '--otlp', expected: 'an http(s) address', got: to },
+    });
   const place = `${url.origin}${url.pathname}`;
   const queue = new SendQueue(url, options, (problem) => error(`${place}: ${problem}\n`));
   // Each trace is told once: a program that runs for months leaves two numbers here.
@@ -83,8 +85,8 @@ export async function followOtlp(
   if (broken !== undefined) {
     throw new ChartpilotError(
       'REQUEST_FAILED',
-      `${source.place}: the connection broke, and the program does not answer any more`,
-      { hint: 'It was killed or cannot be reached: what it had told was exported.', cause: broken },
+      `${source.place}: connection lost, and the program no longer responds`,
+      { hint: 'check whether the program was killed; everything received before was exported', cause: broken },
     );
   }
 }

@@ -213,28 +213,28 @@ describe('a receiver', () => {
     const url = await receiver(
       (_, answer) => void answer.end('{"partialSuccess":{"rejectedSpans":"3","errorMessage":"too old"}}'),
     );
-    expect(await sendOtlp(new URL(url), {})).toBe('3 spans were rejected: too old');
+    expect(await sendOtlp(new URL(url), {})).toBe('the collector rejected 3 spans: too old');
   });
 
   test.each<[string, (request: IncomingMessage, answer: ServerResponse) => void, RegExp]>([
-    ['hangs', () => {}, /no answer in 200 ms \(3 tries\)/],
+    ['hangs', () => {}, /no response within 200 ms \(3 attempts\)/],
     [
       'hangs in the middle of its answer',
       (_, answer) => void answer.write('{'),
-      /no answer in 200 ms|aborted|terminated/,
+      /no response within 200 ms|aborted|terminated/,
     ],
     [
       'would move the cursor',
       (_, answer) => void answer.writeHead(500).end('\u001b[2Jbro\u0007ken'),
-      /answers 500: \\x1b\[2Jbro\\x07ken/,
+      /status 500: \\x1b\[2Jbro\\x07ken/,
     ],
-    ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /answers 500: broken/],
+    ['fails', (_, answer) => void answer.writeHead(500).end('broken'), /status 500: broken/],
     [
       'sends elsewhere',
       (_, answer) => void answer.writeHead(307, { location: 'http://127.0.0.1:1/' }).end(),
-      /answers 307/,
+      /status 307/,
     ],
-    ['hangs up', (request) => void request.socket.destroy(), /\(3 tries\)/],
+    ['hangs up', (request) => void request.socket.destroy(), /\(3 attempts\)/],
   ])('that %s is an error in bounded time', async (_, behave, says) => {
     const url = await receiver(behave);
     await expect(sendOtlp(new URL(url), {}, { timeoutMs: 200, pauseMs: 1 })).rejects.toThrow(says);

@@ -28,7 +28,7 @@ export async function exportOtlp(
   const runs = runsIn(reading.header, records).map((run) => ({ header: run.header, spans: spansOf(run) }));
   const spans = runs.flatMap((run) => run.spans);
   for (const line of halfWritten(reading)) error(`${line}\n`);
-  for (const gap of gapsIn(records)) error(`${path}: ${gap}: what is told may be wrong\n`);
+  for (const gap of gapsIn(records)) error(`${path}: ${gap}: spans may be wrong\n`);
   const requests = runs.flatMap((run) => otlpRequests(run.header, run.spans, packageVersion()));
   if (url === undefined) {
     writeOutput('--otlp', to, requests.map((request) => `${JSON.stringify(request)}\n`).join(''), reading.files);
@@ -49,11 +49,13 @@ export function addressIn(to: string): URL | undefined {
   if (!/^https?:\/\//i.test(to)) {
     // What looks like an address is none of a file, even where a file could be called so.
     if (!/^([a-z][a-z\d+.-]*:\/\/|[\w.-]+:\d+(\/|$)|\[[\da-f:]+\]:\d+)/i.test(to)) return undefined;
-    throw new ChartpilotError('FLAG_INVALID', `--otlp ${to} is no address of OTLP over HTTP`, {
-      hint: `Write http://${to.replace(/^.*:\/\//, '')}, or the path of a file (./NAME).`,
+    throw new ChartpilotError('FLAG_INVALID', `--otlp: must be an http(s) address or a file, got ${to}`, {
+      hint: `use http://${to.replace(/^.*:\/\//, '')}, or ./NAME for a file`,
+      fields: { path: '--otlp', expected: 'an http(s) address or a file', got: to },
     });
   }
-  if (!URL.canParse(to)) throw new ChartpilotError('FLAG_INVALID', `--otlp ${to} is no address`);
+  if (!URL.canParse(to))
+    throw new ChartpilotError('FLAG_INVALID', `--otlp: invalid address ${to}`, { fields: { path: '--otlp', got: to } });
   const url = new URL(to);
   if (url.pathname === '/') url.pathname = '/v1/traces';
   return url;

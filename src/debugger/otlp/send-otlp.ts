@@ -41,7 +41,7 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
       });
       const text = await textOf(answer);
       if (answer.ok) return rejectedIn(text);
-      why = `answers ${answer.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
+      why = `responded with status ${answer.status}${text.trim() === '' ? '' : `: ${visibleLine(text.trim().slice(0, 300))}`}`;
       if (!worthATry.has(answer.status)) throw failed(url, why);
       const wanted = Number(answer.headers.get('retry-after')) * 1_000;
       if (wanted > 0) pause = wanted;
@@ -49,7 +49,7 @@ export async function sendOtlp(url: URL, request: object, options: SendOptions =
       if (error instanceof ChartpilotError) throw error;
       why = reasonOf(error, timeoutMs);
     }
-    if (attempt === tries) throw failed(url, `${why} (${tries} tries)`);
+    if (attempt === tries) throw failed(url, `${why} (${tries} attempts)`);
     await sleep(Math.min(longestPauseMs, pause));
   }
 }
@@ -88,7 +88,7 @@ function rejectedIn(text: string): string | undefined {
   }
   const rejected = Number(partial?.rejectedSpans ?? 0);
   if (!(rejected > 0)) return undefined;
-  return `${rejected} spans were rejected${typeof partial?.errorMessage === 'string' ? `: ${visibleLine(partial.errorMessage.slice(0, 300))}` : ''}`;
+  return `the collector rejected ${rejected} spans${typeof partial?.errorMessage === 'string' ? `: ${visibleLine(partial.errorMessage.slice(0, 300))}` : ''}`;
 }
 
 function headersIn(list: string): Record<string, string> {
@@ -110,7 +110,7 @@ function decoded(text: string): string {
 }
 
 function reasonOf(error: unknown, timeoutMs: number): string {
-  if (error instanceof Error && error.name === 'TimeoutError') return `no answer in ${timeoutMs} ms`;
+  if (error instanceof Error && error.name === 'TimeoutError') return `no response within ${timeoutMs} ms`;
   const { cause } = (error ?? {}) as { cause?: unknown };
   return messageOf(cause ?? error);
 }
@@ -118,6 +118,7 @@ function reasonOf(error: unknown, timeoutMs: number): string {
 /** Without what may be a key in the address. */
 function failed({ origin, pathname }: URL, why: string): ChartpilotError {
   return new ChartpilotError('REQUEST_FAILED', `${origin}${pathname}: ${why}`, {
-    hint: 'Is it the OTLP/HTTP port of a collector (4318, path /v1/traces)?',
+    hint: 'use the OTLP/HTTP port of a collector, usually 4318 with path /v1/traces',
+    fields: { path: `${origin}${pathname}` },
   });
 }

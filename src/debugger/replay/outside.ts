@@ -50,7 +50,7 @@ export class Outside {
       case 'timer': {
         const actor = this.#actors.find(record.actor);
         const elapsed = actor !== undefined && this.#actors.elapse(actor, record.timer);
-        return elapsed ? undefined : `the timer ${record.timer} of ${record.actor} does not run`;
+        return elapsed ? undefined : `timer ${record.timer} of ${record.actor} is not running`;
       }
       case 'stop':
         return this.#giveEnd(record, at);
@@ -97,12 +97,12 @@ export class Outside {
     const from = this.#actors.find(record.from);
     const to = this.#actors.find(record.to);
     if (isEnd(record.event.type)) return undefined;
-    if (to === undefined) return `there is no ${record.to}`;
+    if (to === undefined) return `actor ${record.to} does not exist`;
     if (from !== undefined && this.#isMachine(from)) {
       this.#actors.deliverDelayed(from, to, record.event.type);
       return undefined;
     }
-    if (from !== undefined && from.getSnapshot().status !== 'active') return `${record.from} has ended`;
+    if (from !== undefined && from.getSnapshot().status !== 'active') return `actor ${record.from} has stopped`;
     const event = this.#restored(record, 'event') as { type: string };
     this.#actors.deliver(record.from, to, this.#withError(event));
     return undefined;
@@ -116,14 +116,14 @@ export class Outside {
 
   #giveEnd(record: TraceRecord & { kind: 'stop' }, at: number): string | undefined {
     const actor = this.#actors.find(record.actor);
-    if (actor === undefined) return `there is no ${record.actor}`;
+    if (actor === undefined) return `actor ${record.actor} does not exist`;
     if (record.status === 'stopped') {
       const root = this.#stoppedRoot(at);
       if (root !== undefined) this.#actors.stopRoot(root);
       return undefined;
     }
     if (!this.#actors.isEffect(actor)) return undefined;
-    if (actor.getSnapshot().status !== 'active') return `${record.actor} has ended`;
+    if (actor.getSnapshot().status !== 'active') return `actor ${record.actor} has stopped`;
     if (record.status === 'done') this.#actors.settle(actor, { value: this.#restored(record, 'output') });
     else this.#actors.settle(actor, this.#rejection(record, at));
     return undefined;
@@ -150,7 +150,7 @@ export class Outside {
   #restored(record: TraceRecord, field: 'input' | 'event' | 'output'): unknown {
     const { [field]: value } = record as unknown as Record<string, unknown>;
     return givenAgain(value, (place) => {
-      this.#warn(`record ${record.seq}: /${field}${place} was cut in the trace`);
+      this.#warn(`record ${record.seq}: /${field}${place} is truncated in the trace`);
     });
   }
 }

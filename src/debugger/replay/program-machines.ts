@@ -1,7 +1,7 @@
 import type { AnyStateMachine } from 'xstate';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 
 const roots: Readonly<Record<string, readonly AnyStateMachine[]>> = {
   'pilot-agent': [agentMachine],

@@ -52,7 +52,7 @@ function edited(name: string, change: (text: string) => string, of = written(`${
 test('a trace that the machines do again: exit code 0', async () => {
   const path = written('same');
   const { code, out } = await replayed([path]);
-  expect(out).toContain(`${path}: the machines do what was recorded (limits, started`);
+  expect(out).toContain(`${path}: matches the recording (limits, started`);
   expect(out).toMatch(/3 records: 3 compared, no difference/);
   expect(code).toBe(0);
 });
@@ -60,7 +60,7 @@ test('a trace that the machines do again: exit code 0', async () => {
 test('a difference: exit code 1, with both sides', async () => {
   const path = edited('differs', (text) => text.replace('"tokens":3', '"tokens":4'));
   const { code, out } = await replayed([path, written('same-again')]);
-  expect(out).toContain('record 2: limiter does something else than was recorded (/change/tokens)');
+  expect(out).toContain('record 2: limiter: differs from the recording in /change/tokens');
   expect(out).toMatch(/\/change\/tokens\n {4}recorded {2}4\n {4}replayed {2}3\n/);
   expect(code).toBe(1);
 });
@@ -69,16 +69,18 @@ test('what cannot be read or replayed: exit code 2, and the others are told all 
   const late = edited('late', (text) => text.split('\n').toSpliced(1, 1).join('\n'));
   const { code, out, error } = await replayed([join(folder, 'missing'), late, written('fine')]);
   expect(code).toBe(2);
-  expect(error).toMatch(/missing.*does not exist/);
-  expect(error).toMatch(/late: .*it begins with record 2/);
-  expect(error).toMatch(/→ machines can only be replayed from their beginning/);
-  expect(out).toContain('fine: the machines do what was recorded');
+  expect(error).toMatch(/missing: no such file/);
+  expect(error).toMatch(/late: .*expected record 1 first, got record 2/);
+  expect(error).toMatch(/→ a replay requires all records since the start/);
+  expect(out).toContain('fine: matches the recording');
 });
 
 test('a program whose machines are not known: which flag names them', async () => {
   const { code, error } = await replayed([written('foreign')], { machine: [] });
   expect(code).toBe(2);
-  expect(error).toMatch(/limiter is a machine 'start-limiter', which is not known\n +→ .*--machine MODULE#EXPORT/);
+  expect(error).toMatch(
+    /limiter runs machine 'start-limiter', which is unknown \[[A-Z_]+\]\n +→ .*--machine MODULE#EXPORT/,
+  );
 });
 
 test('a machine of a module is named with its export', async () => {
@@ -98,7 +100,7 @@ test('--format json is a list of what each trace is', async () => {
 test('a last line that a crash left half written is left out, and said', async () => {
   const path = edited('crashed', (text) => text.slice(0, -20));
   const { code, out } = await replayed([path]);
-  expect(out).toMatch(/crashed:4: the line is half written and was left out/);
+  expect(out).toMatch(/crashed:4: truncated line, skipped/);
   expect(out).toContain('2 records: 2 compared, no difference');
   expect(code).toBe(0);
 });
@@ -129,7 +131,7 @@ test('a step that changes more fields than a cut list has items is recorded whol
 
 test('a machine that is not in the trace is an error that names those that are: it would prove nothing', async () => {
   const { code, out, error } = await replayed([written('stranger')], { machine: ['start-limiter', 'supervisor'] });
-  expect(error).toContain("no actor of the trace is a 'supervisor'; its machines are start-limiter");
-  expect(out).not.toContain('what was recorded');
+  expect(error).toContain("no actor of the trace runs machine 'supervisor'; machines of the trace: start-limiter");
+  expect(out).not.toContain('the recording');
   expect(code).toBe(2);
 });

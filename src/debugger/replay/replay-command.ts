@@ -95,10 +95,15 @@ function mustTakePart(given: readonly AnyStateMachine[], records: readonly Trace
   const ids = new Set(records.flatMap((record) => (record.kind === 'spawn' ? (record.machine ?? []) : [])));
   const stranger = given.find(({ id }) => !ids.has(id));
   if (stranger === undefined) return;
-  const those = ids.size === 0 ? 'no machine runs in it' : `its machines are ${[...ids].join(', ')}`;
-  throw new ChartpilotError('FLAG_INVALID', `--machine: no actor of the trace is a '${stranger.id}'; ${those}`, {
-    hint: 'a machine takes the place of the one with the same id',
-  });
+  const those = ids.size === 0 ? 'the trace contains no machines' : `machines of the trace: ${[...ids].join(', ')}`;
+  throw new ChartpilotError(
+    'FLAG_INVALID',
+    `--machine: no actor of the trace runs machine '${stranger.id}'; ${those}`,
+    {
+      hint: 'the ids of the machine and of the recorded machine must be equal',
+      fields: { path: '--machine', expected: [...ids].join(', '), got: stranger.id },
+    },
+  );
 }
 
 async function loadMachines(requests: readonly string[]): Promise<AnyStateMachine[]> {
@@ -113,7 +118,7 @@ async function loadMachines(requests: readonly string[]): Promise<AnyStateMachin
 }
 
 function formatResult(result: ReplayedTrace): string {
-  const verdict = result.difference === undefined ? 'the machines do what was recorded' : 'differs';
+  const verdict = result.difference === undefined ? 'matches the recording' : 'differs from the recording';
   return [
     visibleLine(`${result.files.join(' + ')}: ${verdict} (${result.program}, started ${result.startedAt})`),
     ...halfWritten({ cutOff: () => result.cutOff }),

@@ -16,7 +16,7 @@ export function formatReplay({ records, compared, difference, warnings }: Replay
     ...(difference === undefined ? [] : [`${formatDifference(difference)}\n`]),
     ...shown.map((warning) => visibleLine(`warning: ${warning}`)),
     ...(shown.length < warnings.length ? [`… and ${warnings.length - shown.length} more warnings`] : []),
-    `${records} records: ${compared} compared${difference === undefined ? ', no difference' : ' and the same, then this one'}`,
+    `${records} records: ${compared} compared${difference === undefined ? ', no difference' : ' before the first difference'}`,
   ].join('\n');
 }
 
@@ -25,7 +25,7 @@ export function formatDifference(difference: Difference): string {
   const { seq, recorded, replayed, before, cause, field, why } = difference;
   return [
     visibleLine(headline(difference)),
-    '  before it, the same in both',
+    '  before it, equal in both',
     ...[...(cause === undefined ? [] : [cause]), ...before].map((record) => `    ${formatRecord(record)}`),
     `  recorded  ${recorded === undefined ? nothing(seq) : formatRecord(recorded)}`,
     `  replayed  ${replayed === undefined ? `${nothing()}${why === undefined ? '' : `: ${visibleLine(why)}`}` : formatRecord(replayed)}`,
@@ -35,13 +35,13 @@ export function formatDifference(difference: Difference): string {
 
 function headline({ seq, actor, recorded, replayed, field }: Difference): string {
   const where = `record ${seq}: ${actor}`;
-  if (recorded === undefined) return `${where} does what was not recorded`;
-  if (replayed === undefined) return `${where} does not do what was recorded`;
-  return `${where} does something else than was recorded${field === undefined ? '' : ` (${field})`}`;
+  if (recorded === undefined) return `${where}: not in the recording`;
+  if (replayed === undefined) return `${where}: missing in the replay`;
+  return `${where}: differs from the recording${field === undefined ? '' : ` in ${field}`}`;
 }
 
 function nothing(seq?: number): string {
-  return seq === undefined ? 'nothing' : `nothing: what comes next, in record ${seq}, comes from outside`;
+  return seq === undefined ? 'nothing' : `nothing; the next record, ${seq}, is an external input`;
 }
 
 function valuesAt(

@@ -45,10 +45,11 @@ function readLines(lines: readonly string[]): { header: TraceHeader; records: Tr
   for (const [i, text] of lines.entries()) {
     if (text === '') continue;
     const line = reader.read(text);
-    if (typeof line === 'string') throw new ChartpilotError('TRACE_INVALID', `line ${i + 1}: ${line}`);
+    if (typeof line === 'string')
+      throw new ChartpilotError('TRACE_INVALID', `line ${i + 1}: ${line}`, { fields: { line: i + 1 } });
     if (line.kind !== 'header') records.push(line);
     else header = line;
   }
-  if (header === undefined) throw new ChartpilotError('TRACE_INVALID', 'there is no header');
+  if (header === undefined) throw new ChartpilotError('TRACE_INVALID', 'missing header');
   return { header, records };
 }

@@ -220,7 +220,7 @@ describe('another machine', () => {
     const timer = records.find(({ kind }) => kind === 'timer')!;
     const renamed = records.map((record) => (record === timer ? { ...record, timer: 'other' } : record) as TraceRecord);
     const { difference } = replayed({ header, records: renamed });
-    expect(difference).toMatchObject({ seq: timer.seq, why: 'the timer other of shop does not run' });
+    expect(difference).toMatchObject({ seq: timer.seq, why: 'timer other of shop is not running' });
     expect(difference?.replayed).toBeUndefined();
   });
 });
@@ -228,7 +228,7 @@ describe('another machine', () => {
 describe('a trace that cannot be replayed', () => {
   test('begins too late', async () => {
     const { header, records } = await wholeRun();
-    expect(() => replayed({ header, records: records.slice(2) })).toThrow(/begins with record 3/);
+    expect(() => replayed({ header, records: records.slice(2) })).toThrow(/expected record 1 first, got record 3/);
   });
 
   test('has a gap', async () => {
@@ -238,7 +238,7 @@ describe('a trace that cannot be replayed', () => {
 
   test('is of a machine that is not known', async () => {
     const { header, records } = await wholeRun();
-    expect(() => replay(header, records, [])).toThrow(/a machine 'shop', which is not known/);
+    expect(() => replay(header, records, [])).toThrow(/runs machine 'shop', which is unknown/);
   });
 });
 
@@ -252,7 +252,7 @@ test('what was cut is warned of', async () => {
   ) as TraceRecord[];
   const report = replayed({ header, records: cut });
   expect(report.difference).toBeUndefined();
-  expect(report.warnings).toEqual(['record 1: /input/names was cut in the trace']);
+  expect(report.warnings).toEqual(['record 1: /input/names is truncated in the trace']);
 });
 
 test('an actor whose messages the trace omits is left out, and the rest is replayed', async () => {
@@ -260,7 +260,7 @@ test('an actor whose messages the trace omits is left out, and the rest is repla
   const omitting = { ...header, omits: ['fact'] };
   const report = replayed({ header: omitting, records });
   expect(report).toMatchObject({ records: records.length, compared: 0 });
-  expect(report.warnings).toEqual([expect.stringMatching(/^shop: not replayed, for the trace leaves out fact/)]);
+  expect(report.warnings).toEqual([expect.stringMatching(/^shop: not replayed, because the trace omits fact/)]);
 });
 
 describe('roots of a program', () => {

@@ -107,7 +107,7 @@ class Replay {
     this.#skip();
     while (this.#at < records.length && this.#difference === undefined) {
       const at = this.#at;
-      const why = this.#given === at ? 'the effect has not ended' : this.#give(at);
+      const why = this.#given === at ? 'the effect is still running' : this.#give(at);
       if (this.#at === at && this.#difference === undefined) {
         this.#differ({ recorded: records[at]!, ...(why !== undefined && { why }) });
       }

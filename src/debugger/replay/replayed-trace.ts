@@ -57,8 +57,8 @@ export class Recording {
     if (id === undefined) return undefined;
     const machine = this.#machines.get(id);
     if (machine !== undefined) return machine;
-    throw new ChartpilotError('FLAG_INVALID', `${actor} is a machine '${id}', which is not known`, {
-      hint: 'name the module that exports it: --machine MODULE#EXPORT',
+    throw new ChartpilotError('FLAG_INVALID', `${actor} runs machine '${id}', which is unknown`, {
+      hint: 'name the module that exports the machine: --machine MODULE#EXPORT',
     });
   }
 
@@ -108,7 +108,7 @@ export class Recording {
     if (roots.size === 0) return;
     const [first = ''] = roots;
     const who = roots.size === 1 ? first : `${first} and ${roots.size - 1} more`;
-    this.notes.push(`${who}: not replayed, for the trace leaves out ${omitted.join(', ')}; ${recordInFull}`);
+    this.notes.push(`${who}: not replayed, because the trace omits ${omitted.join(', ')}; ${recordInFull}`);
   }
 
   #hearsOf(id: string | undefined, omitted: readonly string[]): boolean {
@@ -121,9 +121,10 @@ export class Recording {
 function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void {
   const [first] = records;
   if (first !== undefined && first.seq !== 1) {
-    const why = header.actors === undefined ? 'what came before it is missing' : 'it was rotated, or is a live one';
-    throw new ChartpilotError('TRACE_INVALID', `it begins with record ${first.seq}: ${why}`, {
-      hint: 'machines can only be replayed from their beginning: take the file that --trace writes, with its FILE.1, before it was rotated twice',
+    const why =
+      header.actors === undefined ? 'earlier records are missing' : 'it was rotated, or copied from a running program';
+    throw new ChartpilotError('TRACE_INVALID', `expected record 1 first, got record ${first.seq}: ${why}`, {
+      hint: 'a replay requires all records since the start: use the file of --trace together with FILE.1, before the second rotation',
     });
   }
   const restored = records.find((record) => record.kind === 'spawn' && record.restored === true);
@@ -140,7 +141,7 @@ function mustBeWhole(header: TraceHeader, records: readonly TraceRecord[]): void
   const gap = records.findIndex((record, i) => record.seq !== i + 1);
   if (gap < 0) return;
   throw new ChartpilotError('TRACE_INVALID', gapBetween(gap, records[gap]!.seq), {
-    hint: 'a replay needs all of them; was the trace cut by hand, or written by a program that could not keep up?',
+    hint: 'a replay requires all records: use an unchanged trace of a program that reported no lost records',
   });
 }
 

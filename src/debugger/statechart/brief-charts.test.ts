@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import { machinesOf, type Statechart, statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from '../visualize/known-charts.ts';
 import { type BriefChart, briefChartsOf, briefScreen, foldingsOf } from './brief-charts.ts';

@@ -74,7 +74,7 @@ export function transitionTitle(chart: Statechart, number: number): string {
   const name = (state: number): string => chart.states[state]!.path || chart.id;
   const to = targets.length === 0 ? '' : ` → ${targets.map(name).join(' and ')}`;
   const tried = chart.transitions.filter((other) => other.source === source && other.kind === kind && other.on === on);
-  const place = tried.length < 2 ? '' : `\nNumber ${tried.indexOf(transition) + 1} of ${tried.length} that are tried.`;
+  const place = tried.length < 2 ? '' : `\nEvaluated as number ${tried.indexOf(transition) + 1} of ${tried.length}.`;
   const text = internalWords(chart, transition).map((word) => word.text);
   return `${name(source)}${to}\n${text.join(' ')}${place}${description === undefined ? '' : `\n${description}`}`;
 }

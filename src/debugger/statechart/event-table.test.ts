@@ -65,7 +65,7 @@ test('a wildcard accepts what no other transition of its state takes, and has a 
 });
 
 test('a chart that nobody sends anything has no table', () => {
-  expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it anything.\n');
+  expect(formatEventTable(statechartOf(createMachine({ id: 'rock' })))).toBe('No other actor sends it events.\n');
 });
 
 test('nothing of a definition is markup of the table', () => {

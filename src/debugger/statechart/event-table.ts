@@ -72,7 +72,7 @@ const unexpected = '×';
 /** One section of Markdown: rows are states, columns are events; below it what stands behind each that is more than a sign. */
 export function formatEventTable(chart: Statechart): string {
   const { events, states } = eventTableOf(chart);
-  if (events.length === 0) return 'No other actor sends it anything.\n';
+  if (events.length === 0) return 'No other actor sends it events.\n';
   const rows = states.map(({ path, cells }) => [code(path), ...cells.map(signOf)]);
   const table = [['', ...events.map(code)], ['---', ...events.map(() => ':-:')], ...rows];
   const lines = table.map((cells) => `| ${cells.join(' | ')} |`);

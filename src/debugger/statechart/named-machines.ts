@@ -1,7 +1,7 @@
 /** The machines of both programs, by the names that their actors have. */
 import type { AnyStateMachine } from 'xstate';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { loadMachine } from '../generate/load-machine.ts';
+import { loadMachine, refuseExport } from '../generate/load-machine.ts';
 import { ownMachines } from '../generate/own-machines.ts';
 
 export interface NamedMachine {
@@ -25,9 +25,20 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/agent/xds/workload-health.machine.ts')).workloadHealthMachine,
   },
   {
+    name: 'wasm-module',
+    file: 'machines/agent/wasm/wasm-module.machine.ts',
+    load: async () => (await import('../../../machines/agent/wasm/wasm-module.machine.ts')).wasmModuleMachine,
+  },
+  {
     name: 'dns',
     file: 'machines/agent/dns/dns.machine.ts',
     load: async () => (await import('../../../machines/agent/dns/dns.machine.ts')).dnsMachine,
+  },
+  {
+    name: 'grpc-bootstrap',
+    file: 'machines/agent/bootstrap/grpc-bootstrap.machine.ts',
+    load: async () =>
+      (await import('../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts')).grpcBootstrapMachine,
   },
   {
     name: 'discovery',
@@ -51,6 +62,11 @@ export const namedMachines: readonly NamedMachine[] = [
     load: async () => (await import('../../../machines/discovery/config/config-source.machine.ts')).configSourceMachine,
   },
   {
+    name: 'xds-source',
+    file: 'machines/discovery/config/xds-source.machine.ts',
+    load: async () => (await import('../../../machines/discovery/config/xds-source.machine.ts')).xdsSourceMachine,
+  },
+  {
     name: 'service-registry',
     file: 'machines/discovery/registry/service-registry.machine.ts',
     load: async () =>
@@ -68,9 +84,20 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'remote-clusters',
-    file: 'machines/discovery/kubernetes/remote-clusters.machine.ts',
+    file: 'machines/discovery/remote/remote-clusters.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/kubernetes/remote-clusters.machine.ts')).remoteClustersMachine,
+      (await import('../../../machines/discovery/remote/remote-clusters.machine.ts')).remoteClustersMachine,
+  },
+  {
+    name: 'consul',
+    file: 'machines/discovery/consul/consul.machine.ts',
+    load: async () => (await import('../../../machines/discovery/consul/consul.machine.ts')).consulMachine,
+  },
+  {
+    name: 'consul-catalog',
+    file: 'machines/discovery/consul/consul-catalog.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/consul/consul-catalog.machine.ts')).consulCatalogMachine,
   },
   {
     name: 'registrations',
@@ -86,19 +113,19 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'elections',
-    file: 'machines/discovery/kubernetes/elections.machine.ts',
-    load: async () => (await import('../../../machines/discovery/kubernetes/elections.machine.ts')).electionsMachine,
+    file: 'machines/discovery/election/elections.machine.ts',
+    load: async () => (await import('../../../machines/discovery/election/elections.machine.ts')).electionsMachine,
   },
   {
     name: 'leader',
-    file: 'machines/discovery/kubernetes/leader.machine.ts',
-    load: async () => (await import('../../../machines/discovery/kubernetes/leader.machine.ts')).leaderMachine,
+    file: 'machines/discovery/election/leader.machine.ts',
+    load: async () => (await import('../../../machines/discovery/election/leader.machine.ts')).leaderMachine,
   },
   {
     name: 'elected-writer',
-    file: 'machines/discovery/kubernetes/elected-writer.machine.ts',
+    file: 'machines/discovery/election/elected-writer.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/kubernetes/elected-writer.machine.ts')).electedWriterMachine,
+      (await import('../../../machines/discovery/election/elected-writer.machine.ts')).electedWriterMachine,
   },
   {
     name: 'informer',
@@ -117,20 +144,19 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'authority',
-    file: 'machines/discovery/authority/authority.machine.ts',
-    load: async () => (await import('../../../machines/discovery/authority/authority.machine.ts')).authorityMachine,
+    file: 'machines/discovery/ca/authority.machine.ts',
+    load: async () => (await import('../../../machines/discovery/ca/authority.machine.ts')).authorityMachine,
   },
   {
     name: 'shared-authority',
-    file: 'machines/discovery/authority/shared-authority.machine.ts',
+    file: 'machines/discovery/ca/shared-authority.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/authority/shared-authority.machine.ts')).sharedAuthorityMachine,
+      (await import('../../../machines/discovery/ca/shared-authority.machine.ts')).sharedAuthorityMachine,
   },
   {
     name: 'signing-request',
-    file: 'machines/discovery/authority/signing-request.machine.ts',
-    load: async () =>
-      (await import('../../../machines/discovery/authority/signing-request.machine.ts')).signingRequestMachine,
+    file: 'machines/discovery/ca/signing-request.machine.ts',
+    load: async () => (await import('../../../machines/discovery/ca/signing-request.machine.ts')).signingRequestMachine,
   },
   {
     name: 'gateway-names',
@@ -145,27 +171,38 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'distribution',
-    file: 'machines/discovery/kubernetes/distribution.machine.ts',
+    file: 'machines/discovery/distribution/distribution.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/kubernetes/distribution.machine.ts')).distributionMachine,
+      (await import('../../../machines/discovery/distribution/distribution.machine.ts')).distributionMachine,
   },
   {
     name: 'secret-access',
-    file: 'machines/discovery/kubernetes/secret-access.machine.ts',
+    file: 'machines/discovery/secrets/secret-access.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/kubernetes/secret-access.machine.ts')).secretAccessMachine,
+      (await import('../../../machines/discovery/secrets/secret-access.machine.ts')).secretAccessMachine,
   },
   {
     name: 'access-review',
-    file: 'machines/discovery/kubernetes/access-review.machine.ts',
+    file: 'machines/discovery/secrets/access-review.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/kubernetes/access-review.machine.ts')).accessReviewMachine,
+      (await import('../../../machines/discovery/secrets/access-review.machine.ts')).accessReviewMachine,
+  },
+  {
+    name: 'name-server',
+    file: 'machines/discovery/names/name-server.machine.ts',
+    load: async () => (await import('../../../machines/discovery/names/name-server.machine.ts')).nameServerMachine,
+  },
+  {
+    name: 'webhook-server',
+    file: 'machines/discovery/webhooks/webhook-server.machine.ts',
+    load: async () =>
+      (await import('../../../machines/discovery/webhooks/webhook-server.machine.ts')).webhookServerMachine,
   },
   {
     name: 'credential-dates',
-    file: 'machines/discovery/credentials/credential-dates.machine.ts',
+    file: 'machines/discovery/secrets/credential-dates.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/credentials/credential-dates.machine.ts')).credentialDatesMachine,
+      (await import('../../../machines/discovery/secrets/credential-dates.machine.ts')).credentialDatesMachine,
   },
   {
     name: 'trust-bundles',
@@ -180,9 +217,9 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'server-certificate',
-    file: 'machines/discovery/authority/server-certificate.machine.ts',
+    file: 'machines/discovery/ca/server-certificate.machine.ts',
     load: async () =>
-      (await import('../../../machines/discovery/authority/server-certificate.machine.ts')).serverCertificateMachine,
+      (await import('../../../machines/discovery/ca/server-certificate.machine.ts')).serverCertificateMachine,
   },
   {
     name: 'push',
@@ -196,8 +233,8 @@ export const namedMachines: readonly NamedMachine[] = [
   },
   {
     name: 'ads-connection',
-    file: 'machines/discovery/ads/ads-connection.machine.ts',
-    load: async () => (await import('../../../machines/discovery/ads/ads-connection.machine.ts')).adsConnectionMachine,
+    file: 'machines/discovery/xds/ads-connection.machine.ts',
+    load: async () => (await import('../../../machines/discovery/xds/ads-connection.machine.ts')).adsConnectionMachine,
   },
 ];
 
@@ -208,10 +245,14 @@ export const namedMachines: readonly NamedMachine[] = [
  */
 export async function findMachine(request: string, exportName?: string): Promise<AnyStateMachine> {
   const named = namedMachines.find(({ name }) => name === request);
-  if (named !== undefined) return named.load();
+  if (named !== undefined) {
+    refuseExport({ machine: request, export: exportName });
+    return named.load();
+  }
   if (!/[./\\]/.test(request)) {
-    throw new ChartpilotError('FLAG_INVALID', `no machine of chartpilot is named ${request}`, {
-      hint: `its machines are ${namedMachines.map(({ name }) => name).join(', ')}; a module of yours is given by its path, ./${request}.machine.ts`,
+    throw new ChartpilotError('FLAG_INVALID', `unknown machine '${request}'`, {
+      hint: `machines of chartpilot: ${namedMachines.map(({ name }) => name).join(', ')}; for a module of your own, name its path, such as ./${request}.machine.ts`,
+      fields: { path: 'MACHINE', got: request },
     });
   }
   const { machine } = await loadMachine({ machine: request, ...(exportName !== undefined && { export: exportName }) });

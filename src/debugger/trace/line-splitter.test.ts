@@ -111,7 +111,9 @@ test('a command says that a line of a hundred megabytes is none, the server of t
   const reading = await openTrace(path);
   await expect(reading.records[Symbol.asyncIterator]().next()).rejects.toMatchObject({
     code: 'TRACE_INVALID',
-    message: expect.stringContaining(`${path}:2: the line is longer than 64 million characters: it is no record`),
+    message: expect.stringContaining(
+      `${path}:2: the line is longer than 64 million characters, so it is not a trace record`,
+    ),
   });
   let bytes = 0;
   for await (const piece of await fileSource(path).read({ follow: false })) bytes += (piece as Buffer).length;

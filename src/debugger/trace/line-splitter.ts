@@ -6,7 +6,7 @@ export class LineTooLong extends Error {
   override name = 'LineTooLong';
 
   constructor() {
-    super(`the line is longer than ${longestLine / 1024 / 1024} million characters: it is no record`);
+    super(`the line is longer than ${longestLine / 1024 / 1024} million characters, so it is not a trace record`);
   }
 }
 

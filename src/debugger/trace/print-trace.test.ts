@@ -19,13 +19,13 @@ describe('a record in one line', () => {
     ],
     ['a → b: b.wake  ← 4', { kind: 'event', from: 'a', to: 'b', event: { type: 'b.wake' }, cause: 4 }],
     [
-      'a: timer yawn runs for 60 s in [bed.half asleep]  ← 4',
+      'a: timer yawn started: 60 s in [bed.half asleep]  ← 4',
       { kind: 'timer-started', actor: 'a', timer: 'yawn', state: 'bed.half asleep', ms: 60_000, cause: 4 },
     ],
-    ['a: timer yawn runs for 50 ms', { kind: 'timer-started', actor: 'a', timer: 'yawn', state: '', ms: 50 }],
+    ['a: timer yawn started: 50 ms', { kind: 'timer-started', actor: 'a', timer: 'yawn', state: '', ms: 50 }],
     ['a: timer yawn elapsed', { kind: 'timer', actor: 'a', timer: 'yawn' }],
     [
-      'a: [asleep] → [awake] on timer yawn  (tokens = 9, limit/max is gone)  ← 5',
+      'a: [asleep] → [awake] on timer yawn  (tokens = 9, limit/max removed)  ← 5',
       {
         kind: 'transition',
         actor: 'a',
@@ -38,15 +38,15 @@ describe('a record in one line', () => {
       },
     ],
     [
-      'a: stays, on a.poke  (context = {"x":null})',
+      'a: no state change, on a.poke  (context = {"x":null})',
       { kind: 'step', actor: 'a', on: 'a.poke', change: [{ path: '', value: { x: null } }] },
     ],
-    ['a: stays, on a.poke', { kind: 'step', actor: 'a', on: 'a.poke', taken: [3] }],
-    ['a: does waveHand {"times":2}', { kind: 'effect', actor: 'a', effect: 'waveHand', params: { times: 2 } }],
+    ['a: no state change, on a.poke', { kind: 'step', actor: 'a', on: 'a.poke', taken: [3] }],
+    ['a: action waveHand {"times":2}', { kind: 'effect', actor: 'a', effect: 'waveHand', params: { times: 2 } }],
     ['a: error fell asleep', { kind: 'stop', actor: 'a', status: 'error', error: 'fell asleep' }],
     ['a: done {"exitCode":0}', { kind: 'stop', actor: 'a', status: 'done', output: { exitCode: 0 } }],
-    ['a/process wrote │ hello', { kind: 'log', actor: 'a/process', level: 'info', text: 'hello' }],
-    ['a/process wrote (error) │ ouch', { kind: 'log', actor: 'a/process', level: 'error', text: 'ouch' }],
+    ['a/process log │ hello', { kind: 'log', actor: 'a/process', level: 'info', text: 'hello' }],
+    ['a/process log (error) │ ouch', { kind: 'log', actor: 'a/process', level: 'error', text: 'ouch' }],
   ])('%s', (line, body) => {
     expect(words(body)).toBe(line);
   });
@@ -70,7 +70,7 @@ describe('a record in one line', () => {
   test('escapes what a terminal would obey', () => {
     const text = '\u001b[31mred\u001b[0m\u001b]0;title\u0007\r\nnext\u009b2J';
     expect(words({ kind: 'log', actor: 'a', level: 'info', text })).toBe(
-      'a wrote │ \\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\r\\nnext\\u009b2J',
+      'a log │ \\x1b[31mred\\x1b[0m\\x1b]0;title\\x07\\r\\nnext\\u009b2J',
     );
   });
 });

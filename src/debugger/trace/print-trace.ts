@@ -33,7 +33,7 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
     const last = part.others.at(-1);
     if (last === undefined) return lines;
     before = last.record;
-    return [...lines, `${margin}  … and ${part.times - 1} × the same before it, back to ${last.record.seq}`];
+    return [...lines, `${margin}  … and ${part.times - 1} × the same before, back to ${last.record.seq}`];
   });
   return [`${placeOf(record, options)}  ${visibleLine(happening(record))}`, ...steps, `${margin}  ${origins[origin]}`];
 }
@@ -41,29 +41,29 @@ export function formatCauses(record: TraceRecord, { links, origin }: CauseChain,
 type OwnWay = 'told' | 'spawned' | 'owner-state' | 'owner-told';
 
 const ownWays: Readonly<Record<OwnWay, string>> = {
-  told: '; it was last told',
-  spawned: ', since',
-  'owner-state': ', in the state that came with',
-  'owner-told': ', after its owner was told',
+  told: 'last event that it received',
+  spawned: 'started by',
+  'owner-state': 'in the state of its parent that was entered by',
+  'owner-told': 'last event that its parent received',
 };
 
 const stepsBack: Readonly<Record<Exclude<CauseKind, OwnWay>, string>> = {
   cause: '',
-  'timer-started': 'the timer was started: ',
-  'ended-by': 'in this step: ',
+  'timer-started': 'timer started by: ',
+  'ended-by': 'ended after: ',
 };
 
 const origins: Readonly<Record<CauseOrigin, string>> = {
-  outside: 'That came from outside: no actor sent it.',
-  start: 'That was its start; nothing is known before it.',
-  lost: 'The trace tells nothing of the cause of that.',
-  long: '… and so on.',
+  outside: 'Sent from outside the program.',
+  start: 'Start of the program.',
+  lost: 'Earlier causes are not in the trace.',
+  long: '… further causes are omitted.',
 };
 
 function stepBack({ how }: CauseLink, of: TraceRecord): string {
   if (how === 'cause' || how === 'timer-started' || how === 'ended-by') return stepsBack[how];
   const effect = of.kind === 'event' ? of.from : 'actor' in of ? of.actor : '';
-  return `${effect} did it on its own${ownWays[how]}: `;
+  return `output of effect ${effect}, ${ownWays[how]}: `;
 }
 
 /** Its number and its time. */
@@ -85,23 +85,23 @@ function happening(record: TraceRecord): string {
     }
     case 'event': {
       const { type, ...rest } = record.event;
-      const undelivered = record.undelivered === true ? '  (not delivered: it had ended)' : '';
+      const undelivered = record.undelivered === true ? '  (not delivered: the actor had stopped)' : '';
       return `${record.from} → ${record.to}: ${type}${payload(rest)}${undelivered}`;
     }
     case 'timer-started':
-      return `${record.actor}: timer ${record.timer} runs for ${duration(record.ms)}${record.state === '' ? '' : ` in [${record.state}]`}`;
+      return `${record.actor}: timer ${record.timer} started: ${duration(record.ms)}${record.state === '' ? '' : ` in [${record.state}]`}`;
     case 'timer':
       return `${record.actor}: timer ${record.timer} elapsed`;
     case 'transition':
       return `${record.actor}: [${record.from}] → [${record.to}] on ${trigger(record.on)}${changes(record.change)}`;
     case 'step':
-      return `${record.actor}: stays, on ${trigger(record.on)}${changes(record.change)}`;
+      return `${record.actor}: no state change, on ${trigger(record.on)}${changes(record.change)}`;
     case 'unexpected':
-      return `${record.actor}: did not expect ${trigger(record.on)} in [${record.state}]`;
+      return `${record.actor}: unexpected event ${trigger(record.on)} in [${record.state}]`;
     case 'log':
-      return `${record.actor} wrote ${record.level === 'info' ? '' : `(${record.level}) `}│ ${record.text}`;
+      return `${record.actor} log ${record.level === 'info' ? '' : `(${record.level}) `}│ ${record.text}`;
     case 'effect':
-      return `${record.actor}: does ${record.effect}${payload(record.params)}`;
+      return `${record.actor}: action ${record.effect}${payload(record.params)}`;
     case 'stop':
       return `${record.actor}: ${record.status}${payload(record.output)}${record.error === undefined ? '' : ` ${record.error}`}`;
   }
@@ -112,12 +112,12 @@ function trigger(on: string): string {
   return on.replace(/^xstate\.after\.([^.]+)\..*$/, 'timer $1');
 }
 
-/** What became of a context: `tokens = 9, limit is gone`. */
+/** What became of a context: `tokens = 9, limit removed`. */
 function changes(change: readonly ContextChange[] | undefined): string {
   if (!Array.isArray(change) || change.length === 0) return '';
   const texts = (change as readonly ContextChange[]).map(({ path, ...rest }) => {
     const field = path === '' ? 'context' : String(path).replace(/^\//, '');
-    return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), longestValue)}` : `${field} is gone`;
+    return 'value' in rest ? `${field} = ${short(JSON.stringify(rest.value), longestValue)}` : `${field} removed`;
   });
   return `  (${short(texts.join(', '), longestPayload)})`;
 }

@@ -84,37 +84,40 @@ describe('a trace file', () => {
   });
 
   test.each([
-    ['', ':1: the file is empty'],
-    ['hello\n', ':1: the first line is no trace header: the line is not JSON'],
-    [eventLine, ':1: the first line is a event record, not the header'],
+    ['', ':1: empty file'],
+    ['hello\n', ':1: expected a trace header in the first line: the line is not valid JSON'],
+    [eventLine, ':1: expected a trace header in the first line, got a record of kind event'],
     [
       formatTraceLine({ ...header, version: 99 }),
-      ":1: the first line is no trace header: the format's version is 99, this",
+      ':1: expected a trace header in the first line: unsupported format version 99, supported are',
     ],
-    [`${headerLine}{"kind"\n${eventLine}`, ':2: the line is not JSON'],
-    [`${headerLine}[]\n`, ':2: no record has the kind undefined'],
+    [`${headerLine}{"kind"\n${eventLine}`, ':2: the line is not valid JSON'],
+    [`${headerLine}[]\n`, ':2: unknown record kind undefined'],
     [`${headerLine}null\n`, ':2: the line is not a JSON object'],
     [
       `${headerLine}{"kind":"step","seq":1,"t":0,"actor":"a","on":"b","change":[null]}\n`,
-      ":2: field 'change' of the step record is [null]",
+      ":2: invalid field 'change' of the step record: [null]",
     ],
     [
       `${headerLine}{"kind":"effect","seq":1,"t":0,"actor":"a","effect":"b","cause":"1"}\n`,
-      `:2: field 'cause' of the effect record is "1"`,
+      `:2: invalid field 'cause' of the effect record: "1"`,
     ],
-    [`${headerLine}{"kind":"toString"}\n`, ':2: no record has the kind "toString"'],
-    [`${headerLine}{"kind":"timer","seq":1,"t":0,"actor":"a"}\n`, ":2: field 'timer' of the timer record is missing"],
-    [`${headerLine}{"kind":"timer","seq":"1","t":0}\n`, `:2: field 'seq' of the timer record is "1"`],
+    [`${headerLine}{"kind":"toString"}\n`, ':2: unknown record kind "toString"'],
+    [
+      `${headerLine}{"kind":"timer","seq":1,"t":0,"actor":"a"}\n`,
+      ":2: invalid field 'timer' of the timer record: missing",
+    ],
+    [`${headerLine}{"kind":"timer","seq":"1","t":0}\n`, `:2: invalid field 'seq' of the timer record: "1"`],
     [
       `${headerLine}{"kind":"event","seq":1,"t":0,"from":"a","to":"b","event":{}}\n`,
-      ":2: field 'event' of the event record is {}",
+      ":2: invalid field 'event' of the event record: {}",
     ],
     [
       `${headerLine}{"kind":"stop","seq":1,"t":0,"actor":"a","status":"x"}\n`,
-      `:2: field 'status' of the stop record is "x"`,
+      `:2: invalid field 'status' of the stop record: "x"`,
     ],
-    [`${headerLine}${eventLine}${eventLine}`, ':3: record 1 comes after record 1'],
-    [`${headerLine}${formatTraceLine({ ...header, pid: 9 })}`, ':2: a second header: another run begins here'],
+    [`${headerLine}${eventLine}${eventLine}`, ':3: records out of order: record 1 follows record 1'],
+    [`${headerLine}${formatTraceLine({ ...header, pid: 9 })}`, ':2: second header: another run starts here'],
   ])('is refused with its line: %j', async (text, message) => {
     const path = file('bad', text);
     const error = await refusal(path);
@@ -136,7 +139,7 @@ describe('a trace file', () => {
   async function isRefused(machine: object): Promise<void> {
     const error = await refusal(withMachine(machine));
     expect(error.code).toBe('TRACE_INVALID');
-    expect(error.message).toContain("field 'machines' of the header record is");
+    expect(error.message).toContain("invalid field 'machines' of the header record");
   }
 
   test('says of what kinds states and transitions of a machine are, in the words of the format', async () => {
@@ -171,7 +174,7 @@ describe('a trace file', () => {
   test('has no line that never was a record, wherever records are missing', async () => {
     for (const line of ['garbage', '  {', '<html>']) {
       const path = file('t', `${headerLine}${eventLine}${line}\n${formatTraceLine(event(7))}`);
-      expect((await refusal(path)).message, line).toContain(`${path}:3: the line is not JSON`);
+      expect((await refusal(path)).message, line).toContain(`${path}:3: the line is not valid JSON`);
     }
     // A disk may be full after the first character.
     const path = file('t', `${headerLine}${eventLine}{\n${formatTraceLine(event(7))}`);
@@ -180,7 +183,7 @@ describe('a trace file', () => {
 
   test('has two broken lines one after the other only when it is no trace any more', async () => {
     const path = file('t', `${headerLine}{"seq"\n{"seq"\n${formatTraceLine(event(7))}`);
-    expect((await refusal(path)).message).toContain(`${path}:2: the line is not JSON`);
+    expect((await refusal(path)).message).toContain(`${path}:2: the line is not valid JSON`);
   });
 
   test.each([
@@ -207,7 +210,7 @@ describe('a trace file', () => {
     const path = file('t', headerLine + eventLine);
     linkSync(path, `${path}.1`);
     // The same file under both names, for good: as if each look came in the middle of a rotation.
-    expect((await refusal(path)).message).toContain('record 1 comes after record 1');
+    expect((await refusal(path)).message).toContain('record 1 follows record 1');
     setTimeout(() => {
       rmSync(path);
       file('t', headerLine + formatTraceLine(event(2)));
@@ -218,7 +221,7 @@ describe('a trace file', () => {
   test('that does not exist is named', async () => {
     const error = await refusal(join(folder, 'nowhere'));
     expect(error.code).toBe('FILE_UNREADABLE');
-    expect(error.message).toContain(`${join(folder, 'nowhere')}: it does not exist`);
+    expect(error.fields).toEqual({ path: join(folder, 'nowhere') });
   });
 
   test('that is a folder is named', async () => {
@@ -237,7 +240,7 @@ test('a change whose path has more levels than a recursion could walk through is
       change: [{ path: '/a'.repeat(levels), value: 1 }],
     });
   const path = file('deep-path.trace', `${headerLine}\n${record(20_000)}\n`.replaceAll('\n\n', '\n'));
-  await expect(read(path)).rejects.toThrow(/deep-path\.trace:2: field 'change' of the step record is /);
+  await expect(read(path)).rejects.toThrow(/deep-path\.trace:2: invalid field 'change' of the step record/);
   expect(await read(file('flat-path.trace', `${headerLine}\n${record(500)}\n`.replaceAll('\n\n', '\n')))).toMatchObject(
     {
       seqs: [1],

@@ -27,7 +27,7 @@ export function partsOf(path: string): string[] {
 
 /** What was left out of a trace that was read to its end, a line each. */
 export function halfWritten({ cutOff }: Pick<TraceReading, 'cutOff'>): string[] {
-  return cutOff().map((place) => `${place}: the line is half written and was left out`);
+  return cutOff().map((place) => `${place}: truncated line, skipped`);
 }
 
 /**
@@ -39,9 +39,14 @@ export async function requireOneProgram(path: string, { header: { programs }, cl
   if (programs === undefined) return;
   await close();
   const labels = programs.map(({ label }) => label).join(', ');
-  throw new ChartpilotError('TRACE_INVALID', `${path} is of several programs (${labels})`, {
-    hint: 'Name the traces that they wrote themselves.',
-  });
+  throw new ChartpilotError(
+    'TRACE_INVALID',
+    `${path}: expected the trace of one program, got a merged trace (${labels})`,
+    {
+      hint: 'use the traces that were merged',
+      fields: { path, expected: 'the trace of one program', got: `a merged trace (${labels})` },
+    },
+  );
 }
 
 /** Stands for standard input where a trace file is named. */
@@ -145,8 +150,8 @@ async function isSameFile(a: FileHandle, b: FileHandle): Promise<boolean> {
 }
 
 function unreadable(path: string, cause: unknown): ChartpilotError {
-  const why = isSystemError(cause, 'ENOENT') ? 'it does not exist' : messageOf(cause);
-  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause });
+  const why = isSystemError(cause, 'ENOENT') ? 'no such file' : messageOf(cause);
+  return new ChartpilotError('FILE_UNREADABLE', `${path}: ${why}`, { cause, fields: { path } });
 }
 
 /** The records up to a number, and the one behind it when there is none with that number; all of them unless it is said. */

@@ -10,7 +10,7 @@ export function gapsIn(records: readonly TraceRecord[]): string[] {
     return gapBetween(before, seq);
   });
   if (gaps.length <= mostTold) return gaps;
-  return [...gaps.slice(0, mostTold), `records are missing in ${gaps.length - mostTold} other places`];
+  return [...gaps.slice(0, mostTold), `${gaps.length - mostTold} more gaps`];
 }
 
 /** Of two numbers that are not one after the other. */

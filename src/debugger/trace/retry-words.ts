@@ -1,4 +1,4 @@
-/** What tries that repeat are called: "9 × SIGKILL while initializing", "try 3 of 11, next in 4.0 s". Runs in a browser. */
+/** What tries that repeat are called: "9 × SIGKILL while initializing", "attempt 3 of 11, next in 4.0 s". Runs in a browser. */
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import type { CauseLink } from './cause-chain.ts';
 import type { ChainPart } from './fold-chain.ts';
@@ -15,7 +15,7 @@ export function worstInWords({ links }: ChainPart): string | undefined {
   const told = failures.find(({ reason, signal }) => typeof (reason ?? signal) === 'string') ?? failures[0];
   if (told === undefined) {
     const broken = links.find(({ record }) => record.kind === 'stop' && record.status === 'error')?.record;
-    return broken?.kind === 'stop' ? `${broken.actor} broke` : undefined;
+    return broken?.kind === 'stop' ? `${broken.actor} failed` : undefined;
   }
   const reason = [told.signal, told.reason].find((word) => typeof word === 'string') ?? told.type;
   return typeof told.during === 'string' ? `${String(reason)} while ${told.during}` : String(reason);
@@ -39,7 +39,10 @@ export function triesOf(part: ChainPart, spanInWords: (ms: number) => string): T
     const attempt = known[i] ?? part.times - i;
     // The pause before a try is what the one before it led to.
     const pause = i === 0 ? undefined : pauseOf(times[i - 1]!);
-    return { words: `try ${attempt} of ${most}${pause === undefined ? '' : `, next in ${spanInWords(pause)}`}`, links };
+    return {
+      words: `attempt ${attempt} of ${most}${pause === undefined ? '' : `, next in ${spanInWords(pause)}`}`,
+      links,
+    };
   });
 }
 

@@ -70,6 +70,6 @@ test('tries are called by what went wrong, which one it was, and when the next o
   const repeated = foldChain(causeChain(all, tries.length).links).find(({ times }) => times > 1)!;
   expect(worstInWords(repeated)).toBe('SIGKILL while initializing');
   const words = triesOf(repeated, (ms) => `${ms / 1_000} s`).map((one) => one.words);
-  expect(words[0]).toBe(`try ${repeated.times} of ${repeated.times}`);
-  expect(words[1]).toMatch(/^try \d+ of \d+, next in \d+ s$/);
+  expect(words[0]).toBe(`attempt ${repeated.times} of ${repeated.times}`);
+  expect(words[1]).toMatch(/^attempt \d+ of \d+, next in \d+ s$/);
 });

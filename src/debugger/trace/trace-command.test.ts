@@ -94,13 +94,13 @@ describe('what is printed', () => {
     writeFileSync(path, '{"seq":11,', { flag: 'a' });
     const { out, error } = await printed();
     expect(out.trimEnd().split('\n')).toHaveLength(10);
-    expect(error).toBe(`${path}:12: the line is half written and was left out\n`);
+    expect(error).toBe(`${path}:12: truncated line, skipped\n`);
   });
 });
 
 test('where no record is as asked for, that is said', async () => {
   const { out, error } = await printed({ actor: ['nobody'] });
-  expect({ out, error }).toEqual({ out: '', error: `${path}: no record is as asked for\n` });
+  expect({ out, error }).toEqual({ out: '', error: `${path}: no matching records\n` });
 });
 
 describe('why a record happened', () => {
@@ -109,12 +109,12 @@ describe('why a record happened', () => {
     expect(out).toBe(
       [
         '      8         7.000  epoch-0/process → epoch-0: process.exited',
-        '      7         6.000  ← epoch-0/process did it on its own; it was last told: epoch-0 → epoch-0/process: process.kill',
+        '      7         6.000  ← output of effect epoch-0/process, last event that it received: epoch-0 → epoch-0/process: process.kill',
         '      6         5.000  ← epoch-0: timer liveLimit elapsed',
-        '      5         4.000  ← the timer was started: epoch-0: timer liveLimit runs for 100 ms in [starting]',
+        '      5         4.000  ← timer started by: epoch-0: timer liveLimit started: 100 ms in [starting]',
         '      3         2.000  ← supervisor → epoch-0: spawn (machine epoch)',
         '      2         1.000  ← outside → supervisor: supervisor.start',
-        '                       That came from outside: no actor sent it.',
+        '                       Sent from outside the program.',
         '',
       ].join('\n'),
     );
@@ -134,15 +134,15 @@ describe('why a record happened', () => {
   });
 
   test.each([
-    [{ why: 0 }, '--why 0: ', 'has no such record, but those from 1 on'],
-    [{ why: 99 }, '--why 99: ', 'has no such record, but those from 1 to 10'],
-    [{ from: 5, to: 4 }, '--from 5 is behind --to 4', ''],
-    [{ actor: ['epoch-N-1'] }, "--actor epoch-N-1 is no actor's name", ''],
-  ])('is refused where the flag is wrong: %j', async (options, what, detail) => {
+    [{ why: 0 }, { path: '--why', got: '0' }, 'starts with 1'],
+    [{ why: 99 }, { path: '--why', got: '99' }, 'has 1 to 10'],
+    [{ from: 5, to: 4 }, { path: '--from', got: '5' }, ''],
+    [{ actor: ['epoch-N-1'] }, { path: '--actor', got: 'epoch-N-1' }, ''],
+  ])('is refused where the flag is wrong: %j', async (options, fields, detail) => {
     const error = await printed(options).catch((cause: unknown) => cause);
     expect(error).toBeInstanceOf(ChartpilotError);
     expect((error as ChartpilotError).code).toBe('FLAG_INVALID');
-    expect((error as Error).message).toContain(what);
+    expect((error as ChartpilotError).fields).toMatchObject(fields);
     expect((error as Error).message).toContain(detail);
   });
 });

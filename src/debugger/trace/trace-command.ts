@@ -43,7 +43,10 @@ export async function printTrace(
   }
   const print = printOptions(reading.header, options);
   const { from = 0, to = Number.POSITIVE_INFINITY } = options;
-  if (from > to) throw new ChartpilotError('FLAG_INVALID', `--from ${from} is behind --to ${to}`);
+  if (from > to)
+    throw new ChartpilotError('FLAG_INVALID', `--from ${from} is greater than --to ${to}`, {
+      fields: { path: '--from', expected: `at most ${to}`, got: String(from) },
+    });
   const kinds = options.kind === undefined ? undefined : new Set<string>(options.kind);
   let printed = 0;
   for await (const record of reading.records) {
@@ -54,7 +57,7 @@ export async function printTrace(
     printed++;
     await out(options.format === 'json' ? formatTraceLine(record) : `${formatRecord(record, print)}\n`);
   }
-  if (printed === 0) error(`${path}: no record is as asked for\n`);
+  if (printed === 0) error(`${path}: no matching records\n`);
   for (const line of halfWritten(reading)) error(`${line}\n`);
 }
 
@@ -68,8 +71,15 @@ async function whyText(
   const index = list.indexOf(seq);
   if (index === undefined) {
     const [first, last] = [list.recordAt(0), list.recordAt(list.length - 1)];
-    const has = first === undefined ? 'none' : `those from ${first.seq} ${last!.seq > seq ? 'on' : `to ${last!.seq}`}`;
-    throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: ${path} has no such record, but ${has}`);
+    const has =
+      first === undefined
+        ? 'has none'
+        : last!.seq > seq
+          ? `starts with ${first.seq}`
+          : `has ${first.seq} to ${last!.seq}`;
+    throw new ChartpilotError('FLAG_INVALID', `--why ${seq}: no such record; ${path} ${has}`, {
+      fields: { path: '--why', got: String(seq) },
+    });
   }
   const record = list.recordAt(index)!;
   const chain = causeChain(list, index);
@@ -87,8 +97,9 @@ function printOptions({ startedAt }: TraceHeader, { clock = false }: TraceComman
 function patternOf(name: string): NamePattern {
   const pattern = namePattern(name);
   if (pattern !== undefined) return pattern;
-  throw new ChartpilotError('FLAG_INVALID', `--actor ${name} is no actor's name`, {
-    hint: 'write it as traces do: epoch-1, epoch-1/process, or epoch-N for any epoch',
+  throw new ChartpilotError('FLAG_INVALID', `--actor: must be the name of an actor, got ${name}`, {
+    hint: 'examples: epoch-1, epoch-1/process, epoch-N for any epoch',
+    fields: { path: '--actor', expected: 'the name of an actor', got: name },
   });
 }
 

@@ -7,7 +7,7 @@ const checks = new Map(Object.entries(formOf).map(([kind, fields]) => [kind, Obj
 export const recordKinds = Object.keys(formOf).filter((kind) => kind !== 'header') as TraceRecord['kind'][];
 
 /** What is wrong with a line that was not written to its end. */
-export const notJson = 'the line is not JSON';
+export const notJson = 'the line is not valid JSON';
 
 const longestShown = 200;
 /** Far more than a program writes (runtime/trace/redact.ts), far less than what no recursion could walk through. */
@@ -37,7 +37,7 @@ export class TraceLineReader {
 
 /** That a trace is of a version that nothing here can read. */
 export function otherVersion(version: number): string {
-  return `the format's version is ${version}, this program reads versions 1 to ${traceVersion}: use the chartpilot of the release that wrote the trace`;
+  return `unsupported format version ${version}, supported are 1 to ${traceVersion}; use the chartpilot release that wrote the trace`;
 }
 
 /** A line of a trace of this version; or, in words, why it is none. */
@@ -61,9 +61,10 @@ function objectIn(text: string): RawLine | string {
 
 function checked(record: RawLine): TraceLine | string {
   const fields = checks.get(String(record.kind));
-  if (fields === undefined) return `no record has the kind ${cut(JSON.stringify(record.kind) ?? 'undefined')}`;
+  if (fields === undefined) return `unknown record kind ${cut(JSON.stringify(record.kind) ?? 'undefined')}`;
   for (const [field, isOfForm] of fields) {
-    if (!isOfForm(record[field])) return `field '${field}' of the ${record.kind} record is ${shown(record[field])}`;
+    if (!isOfForm(record[field]))
+      return `invalid field '${field}' of the ${record.kind} record: ${shown(record[field])}`;
   }
   return record as unknown as TraceLine;
 }

@@ -58,11 +58,10 @@ export class TracePart {
         continue;
       }
       if (line.kind === 'header') {
-        if (!isSameRun(this.header, line))
-          throw this.invalid('a second header: another run begins here; split the file');
+        if (!isSameRun(this.header, line)) throw this.invalid('second header: another run starts here; split the file');
         continue;
       }
-      if (line.seq <= last) throw this.invalid(`record ${line.seq} comes after record ${last}`);
+      if (line.seq <= last) throw this.invalid(`records out of order: record ${line.seq} follows record ${last}`);
       if (half !== undefined) {
         if (line.seq === last + 1) throw this.invalid(half.why, half.line);
         this.#leaveOut(half.line);
@@ -75,7 +74,7 @@ export class TracePart {
   }
 
   invalid(why: string, line = this.#line): ChartpilotError {
-    return new ChartpilotError('TRACE_INVALID', `${this.name}:${line}: ${why}`);
+    return new ChartpilotError('TRACE_INVALID', `${this.name}:${line}: ${why}`, { fields: { path: this.name, line } });
   }
 
   close(): Promise<unknown> {
@@ -87,10 +86,11 @@ export class TracePart {
   }
 
   #readHeader(text: string | undefined): TraceHeader {
-    if (text === undefined) throw this.invalid('the file is empty');
+    if (text === undefined) throw this.invalid('empty file');
     const line = this.#reader.read(text);
-    if (typeof line === 'string') throw this.invalid(`the first line is no trace header: ${line}`);
-    if (line.kind !== 'header') throw this.invalid(`the first line is a ${line.kind} record, not the header`);
+    if (typeof line === 'string') throw this.invalid(`expected a trace header in the first line: ${line}`);
+    if (line.kind !== 'header')
+      throw this.invalid(`expected a trace header in the first line, got a record of kind ${line.kind}`);
     return line;
   }
 }

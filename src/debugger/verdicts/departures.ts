@@ -13,8 +13,8 @@ export function departuresVerdict(departures: readonly { readonly index: number 
     weight: 'bad',
     sentence:
       count === 1
-        ? '1 message departs from the sequence diagrams'
-        : `${count.toLocaleString('en')} messages depart from the sequence diagrams, the first of them here`,
+        ? '1 message deviates from the sequence diagrams'
+        : `${count.toLocaleString('en')} messages deviate from the sequence diagrams, first here`,
     index: first,
     range: [first, last],
     root: first,

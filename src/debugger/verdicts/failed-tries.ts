@@ -48,7 +48,7 @@ class FailedTriesRun implements RuleRun {
     return [
       this.#verdict(
         'note',
-        `${spoken(text(event.name))} is live after ${count(failures.length, 'failed try', 'failed tries')}, ${this.#reasons('while')}`,
+        `${spoken(text(event.name))} is live after ${count(failures.length, 'failed attempt')}; ${this.#reasons()}`,
         index,
         failures,
       ),
@@ -60,11 +60,11 @@ class FailedTriesRun implements RuleRun {
     this.#tags ??= new StateTags(run.header.machines);
     if (!this.#tags.of(actor, to).has('given up')) return undefined;
     this.#toldGivenUp = true;
-    const who = this.#serving.name === undefined ? 'nobody serves' : `${spoken(this.#serving.name)} serves on`;
+    const who = this.#serving.name === undefined ? 'no Envoy serves' : `${spoken(this.#serving.name)} still serves`;
     return [
       this.#verdict(
         'bad',
-        `gave up on the configuration after ${count(this.#failures.length, 'try', 'tries')}, ${this.#reasons('failed while')}; ${who}`,
+        `retries exhausted after ${count(this.#failures.length, 'attempt')}; ${this.#reasons()}; ${who}`,
         index,
         this.#failures,
       ),
@@ -77,9 +77,9 @@ class FailedTriesRun implements RuleRun {
     return [this.#verdict('bad', gaveUp(this.#failures.length, this.#last), index, this.#failures)];
   }
 
-  #reasons(failed: string): string {
-    const last = `the last ${failed} ${this.#last}`;
-    return this.#first === this.#last ? last : `the first ${failed} ${this.#first}, ${last}`;
+  #reasons(): string {
+    const last = `last failure while ${this.#last}`;
+    return this.#first === this.#last ? last : `first failure while ${this.#first}; ${last}`;
   }
 
   #verdict(weight: Verdict['weight'], sentence: string, index: number, failures: readonly number[]): Verdict {

@@ -1,4 +1,4 @@
-/** Verdicts for a terminal. */
+/** Findings for a terminal. */
 
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { span } from '../../runtime/verdicts/words.ts';
@@ -27,9 +27,9 @@ export function formatVerdicts(
     ];
   });
   const failed = broken.map(({ rule, reason }) =>
-    visibleLine(`the rule "${rule}" failed and said nothing more: ${reason}`),
+    visibleLine(`internal error in rule "${rule}", its other findings are missing: ${reason}`),
   );
-  return [...(lines.length === 0 ? ['nothing to tell'] : lines), ...failed];
+  return [...(lines.length === 0 ? ['no findings'] : lines), ...failed];
 }
 
 /** `1.2 s: 538 ms epoch-1/probe, 500 ms timer watchDelay of cert-watcher`. */

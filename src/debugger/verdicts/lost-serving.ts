@@ -23,9 +23,9 @@ class LostServingRun implements RuleRun {
     const { name, during, reason } = record.event;
     if (during !== 'serving' && during !== 'draining') return undefined;
     const who = spoken(text(name));
-    const what = during === 'serving' ? `${who}, which served, ended` : `${who} ended before its requests were done`;
+    const what = `${who} failed while ${during}`;
     const rest =
-      during === 'draining' && serving !== undefined ? `; ${spoken(serving)} serves on, for as long as it can` : '';
+      during === 'draining' && serving !== undefined ? `; ${spoken(serving)} still serves and will be replaced` : '';
     return [
       {
         rule: 'lost serving',
@@ -46,7 +46,7 @@ class LostServingRun implements RuleRun {
       {
         rule: 'lost serving',
         weight: 'bad',
-        sentence: `nobody serves since ${span(last.t - lostAt)} before the end of the trace`,
+        sentence: `no Envoy serves in the last ${span(last.t - lostAt)} of the trace`,
         index: lostIndex,
         range: [lostIndex, run.length - 1],
         root: lostIndex,

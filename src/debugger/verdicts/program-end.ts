@@ -45,7 +45,10 @@ class EndingRun implements RuleRun {
     return {
       rule: 'ending',
       weight: 'bad',
-      sentence: endedInTrouble(trouble.length > 0 ? trouble : [text(record.error)]),
+      sentence:
+        run.header.foreign === true
+          ? `${record.actor} failed: ${text(record.error)}`
+          : endedInTrouble(trouble.length > 0 ? trouble : [text(record.error)]),
       index,
       range: [root ?? index, index],
       ...(root !== undefined && { root }),
@@ -57,8 +60,8 @@ class EndingRun implements RuleRun {
     if (this.#ended || index < 0) return undefined;
     const sentence =
       this.#ordered === undefined
-        ? 'the trace breaks off while the program is at work: it runs on, or it was killed'
-        : 'the trace breaks off while the program ends: it is still at it, or it was killed';
+        ? 'the trace ends while the program is running: it still runs, or it was killed'
+        : 'the trace ends while the program is stopping: it is still stopping, or it was killed';
     return [{ rule: 'ending', weight: 'note', sentence, index, range: [index, index] }];
   }
 }

@@ -38,7 +38,7 @@ class PushRun implements RuleRun {
       {
         rule: 'push',
         weight: 'note',
-        sentence: `slow push: ${what}, version ${text(order.event.version)}, was with the clients ${span(took)} after the change`,
+        sentence: `slow push: ${what}, version ${text(order.event.version)}, sent to all clients ${span(took)} after the change`,
         index,
         range: [root?.index ?? pushed, index],
         ...(root !== undefined && { root: root.index }),

@@ -1,5 +1,5 @@
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
-import { count, spoken, text } from '../../runtime/verdicts/words.ts';
+import { count, fileName, text } from '../../runtime/verdicts/words.ts';
 import type { RuleRun, Verdict, VerdictRule } from './verdict.ts';
 
 /** What somebody would not take: certificates by the agent, configuration by the control plane, a response by a proxy. */
@@ -19,7 +19,7 @@ class RefusedRun implements RuleRun {
   take(record: TraceRecord, index: number): Verdict[] | undefined {
     if (record.kind === 'unexpected') {
       return [
-        verdict(index, `${record.actor} did not expect ${record.on} in ${record.state || 'no state'}: it is lost`),
+        verdict(index, `${record.actor} dropped unexpected event ${record.on} in state ${record.state || '(none)'}`),
       ];
     }
     if (record.kind !== 'event') return undefined;
@@ -35,7 +35,7 @@ class RefusedRun implements RuleRun {
         const key = `${type} ${text(event.reason)}`;
         if (this.#rejections.has(key)) return undefined;
         this.#rejections.add(key);
-        return [verdict(index, `the proxy of ${spoken(from)} rejects ${type}: ${text(event.reason)}`)];
+        return [verdict(index, `the proxy of ${from} rejected ${type}: ${text(event.reason)}`)];
       }
       default:
         return undefined;
@@ -44,11 +44,19 @@ class RefusedRun implements RuleRun {
 }
 
 function refusal(event: { readonly [field: string]: unknown }): string {
-  if (typeof event.reason === 'string')
-    return `what is configured would not do, and what was good stays: ${text(event.reason)}`;
-  const problems = Array.isArray(event.problems) ? (event.problems as { message?: unknown }[]) : [];
-  const [first] = problems;
-  return `${count(problems.length, 'problem')} in what is configured, and what was good stays: ${text(first?.message)}`;
+  const kept = 'new configuration rejected, old one kept';
+  if (typeof event.reason === 'string') return `${kept}: ${text(event.reason)}`;
+  const problems: readonly unknown[] = Array.isArray(event.problems) ? event.problems : [];
+  const more = problems.length > 1 ? ` (and ${count(problems.length - 1, 'more error')})` : '';
+  return `${kept}: ${problemInWords(problems[0])}${more}`;
+}
+
+/** `routes.yaml:4: spec.hosts: must be a list, got 5`. */
+function problemInWords(problem: unknown): string {
+  const { place, field, message } = Object(problem) as { place?: unknown; field?: unknown; message?: unknown };
+  const { file, line } = Object(place) as { file?: unknown; line?: unknown };
+  const where = typeof file === 'string' ? [`${fileName(file)}${typeof line === 'number' ? `:${line}` : ''}`] : [];
+  return text([...where, ...(typeof field === 'string' && field !== '' ? [field] : []), text(message)].join(': '));
 }
 
 function verdict(index: number, sentence: string): Verdict {

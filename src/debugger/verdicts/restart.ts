@@ -28,15 +28,19 @@ class RestartRun implements RuleRun {
     if (event.type === 'restart.decided') this.#reason = text(event.reason);
     if (event.type === 'supervisor.stop' || event.type === 'supervisor.stop-now') this.#stopping = true;
     if (event.type !== 'serving.began' || typeof event.name !== 'string' || this.#stopping) return undefined;
-    const lost = afterLoss.has(this.#reason);
+    const lost = this.#reason !== '' && !requestedReasons.has(this.#reason);
     const { links } = causeChain(run, index, lost ? isLoss : isOrder);
     const root = links.at(-1);
     const gap = lostAt === undefined ? 0 : record.t - lostAt;
-    const why = root === undefined ? 'for a reason that is not in the trace' : reasonOf(root, links, run);
+    const why = root === undefined ? 'cause not in the trace' : reasonOf(root, links, run);
     const name = spoken(event.name);
+    const change =
+      before === undefined
+        ? `serves after ${span(gap)} of downtime`
+        : `replaced ${spoken(before)} with ${gap === 0 ? 'no' : span(gap)} downtime`;
     const sentence = hasServed
-      ? `${name} ${before === undefined ? 'serves again' : `replaced ${spoken(before)}`}: ${why}; ${span(gap)} without a serving Envoy`
-      : `${name} serves, ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
+      ? `${name} ${change}: ${why}`
+      : `${name} is live ${span(record.t - (run.recordAt(0)?.t ?? 0))} after the start`;
     return [
       {
         rule: 'restart',
@@ -51,12 +55,13 @@ class RestartRun implements RuleRun {
   }
 }
 
-/** Reasons of starts that nobody ordered. */
-const afterLoss: ReadonlySet<string> = new Set([
-  'Envoy ended',
-  'Envoy crashed',
-  'out of memory',
-  'parent died early',
+/** Reasons of starts that a user or a change of files requested; all others follow the loss of an Envoy. */
+const requestedReasons: ReadonlySet<string> = new Set([
+  'first start',
+  'configuration changed',
+  'Envoy replaced',
+  'Envoy put back',
+  'ordered',
 ] satisfies RestartReason[]);
 
 /**
@@ -75,15 +80,15 @@ function isLoss({ record }: CauseLink): boolean {
 }
 
 function reasonOf({ record }: CauseLink, links: readonly CauseLink[], run: Run): string {
-  if (record.kind !== 'event') return 'the start of the agent';
+  if (record.kind !== 'event') return 'start of the agent';
   const { event } = record;
   switch (event.type) {
     case 'files.changed':
       return `${filesChanged(record, links, run).join(', ')} changed`;
     case 'signal.received':
-      return `ordered by ${text(event.signal)}`;
+      return `${text(event.signal)} received`;
     case 'epoch.failed':
-      return `${spoken(text(event.name))} ended (${text(event.reason)})`;
+      return `${spoken(text(event.name))} failed (${text(event.reason)})`;
     default:
       return event.type;
   }
@@ -103,12 +108,18 @@ function filesChanged({ to }: TraceRecord & { kind: 'event' }, links: readonly C
     const record = found === undefined ? undefined : run.recordAt(found);
     if (found === undefined || record?.kind !== 'event' || isEarlier(record, links)) break;
     if (record.event.type === 'files.changed') {
-      names.add(typeof record.event.path === 'string' ? fileName(record.event.path) : 'a watched file');
+      names.add(typeof record.event.path === 'string' ? changedName(record.event.path) : 'a watched file');
     }
     at = found;
   }
   const all = [...names].reverse();
   return all.length <= mostNamed ? all : [...all.slice(0, mostNamed), `${all.length - mostNamed} more`];
+}
+
+/** `tls.crt`, or `files in certs/` for a volume of Kubernetes. */
+function changedName(path: string): string {
+  const name = fileName(path);
+  return name.endsWith('/') ? `files in ${name}` : name;
 }
 
 /** What was told before belongs to another configuration. */

@@ -45,7 +45,7 @@ const served: TraceBody[] = [
 test('a sentence is a line, with the number of its record, its time, and where the time went', async () => {
   write(served);
   expect((await printed('text')).out).toMatch(
-    /^ +101 +250\.000 {2}✓ epoch 0 serves, 250 ms after the start\n +250 ms: 250 ms supervisor\n +101 .*• the trace breaks off/,
+    /^ +101 +250\.000 {2}✓ epoch 0 is live 250 ms after the start\n +250 ms: 250 ms supervisor\n +101 .*• the trace ends while/,
   );
   expect((await printed('text', true)).out).toContain('101 2026-03-01T03:12:00.250Z  ✓');
 });
@@ -54,7 +54,7 @@ test('records that are missing are told: what is said may be wrong', async () =>
   write(served);
   const [header, first, second] = readFileSync(path, 'utf8').trimEnd().split('\n');
   writeFileSync(path, [header, first, second!.replace('"seq":101', '"seq":110'), ''].join('\n'));
-  expect((await printed('text')).error).toBe(`${path}: records 101 to 109 are missing: what is told may be wrong\n`);
+  expect((await printed('text')).error).toBe(`${path}: records 101 to 109 are missing: findings may be wrong\n`);
 });
 
 test('programs on one axis are judged each by itself, and named', async () => {
@@ -66,8 +66,8 @@ test('programs on one axis are judged each by itself, and named', async () => {
   path = all;
   const { out, error } = await printed('text');
   expect(error).toBe('');
-  expect(out).toContain('✓ a: epoch 0 serves, 250 ms after the start\n');
-  expect(out).toContain('✓ b: epoch 0 serves, 250 ms after the start\n');
+  expect(out).toContain('✓ a: epoch 0 is live 250 ms after the start\n');
+  expect(out).toContain('✓ b: epoch 0 is live 250 ms after the start\n');
   expect(out).not.toContain('replaced');
   const { verdicts } = JSON.parse((await printed('json')).out);
   const { records } = await readRecords((await openTrace(path)).records);
@@ -86,7 +86,7 @@ test('json names records by their numbers', async () => {
 test('an empty trace comes to nothing; a half written line is told', async () => {
   write([], '{"seq":1,"t":0,"ki');
   expect(await printed('text')).toEqual({
-    out: 'nothing to tell\n',
-    error: expect.stringMatching(/a\.trace:2: the line is half written/),
+    out: 'no findings\n',
+    error: expect.stringMatching(/a\.trace:2: truncated line/),
   });
 });

@@ -35,6 +35,6 @@ export async function printSummary(
     }));
     await out(`${JSON.stringify({ verdicts: told, broken: verdicts.broken }, undefined, 2)}\n`);
   }
-  for (const gap of gapsIn(records)) error(`${path}: ${gap}: what is told may be wrong\n`);
+  for (const gap of gapsIn(records)) error(`${path}: ${gap}: findings may be wrong\n`);
   for (const line of halfWritten(reading)) error(`${line}\n`);
 }

@@ -71,7 +71,7 @@ describe('chartpilot diagram', () => {
     expect(JSON.parse(await drawn('epoch', { from, format: 'json' }))).toEqual(before);
     await expect(drawn('push', { from })).rejects.toMatchObject({
       code: 'FLAG_INVALID',
-      hint: 'its machines are epoch, of-another-release',
+      hint: 'machines of the trace: epoch, of-another-release',
     });
   });
 

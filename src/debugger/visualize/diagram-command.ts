@@ -71,9 +71,11 @@ async function chartNamed(
   if (recorded === undefined) return statechartOf(await findMachine(machine, options.export));
   const found = recorded.find(({ id }) => id === machine);
   if (found !== undefined) return found;
-  throw new ChartpilotError('FLAG_INVALID', `no machine of ${options.from} is named ${machine}`, {
+  throw new ChartpilotError('FLAG_INVALID', `unknown machine '${machine}' in ${options.from}`, {
     hint:
-      recorded.length === 0 ? 'it carries no machines' : `its machines are ${recorded.map(({ id }) => id).join(', ')}`,
+      recorded.length === 0
+        ? 'the trace contains no machines'
+        : `machines of the trace: ${recorded.map(({ id }) => id).join(', ')}`,
   });
 }
 

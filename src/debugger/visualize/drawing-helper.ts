@@ -15,7 +15,7 @@ async function answerTo({ what, chart }: DrawingOrder): Promise<DrawingAnswer> {
   try {
     return { drawn: await makers[what](chart) };
   } catch (error) {
-    return { failed: `it cannot be drawn (${messageOf(error)})` };
+    return { failed: `layout failed: ${messageOf(error)}` };
   }
 }
 

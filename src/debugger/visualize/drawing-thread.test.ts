@@ -19,7 +19,7 @@ test('a machine that takes too long is given up, and the next one has its pictur
   const turn = setInterval(() => turns++, 10);
   try {
     expect(await thread.draw('svg', tangledMachine('tangle', 120, 500))).toEqual({
-      failed: 'it takes longer than 1 s to draw',
+      failed: 'time limit reached: 1 s for a machine',
     });
     // Whoever waits hears Ctrl-C meanwhile.
     expect(turns).toBeGreaterThan(5);
@@ -34,7 +34,7 @@ test('machines of one trace have a time for all of them', async () => {
   const thread = new DrawingThread({ machineMs: 200, traceMs: 100 });
   await thread.draw('svg', tangledMachine('tangle', 120, 500));
   expect(await thread.draw('svg', light)).toEqual({
-    failed: 'the machines before it in the trace took the 0.1 s that there are for all',
+    failed: 'time limit reached: 0.1 s for all machines of a trace',
   });
   thread.end();
 });
@@ -47,21 +47,17 @@ const { states, transitions, levels } = drawingLimits;
 
 test.each([
   ['no states', { id: 'm', states: [], transitions: [] }, 'it has no states'],
-  ['too many states', tangledMachine('m', states + 1, 1), 'it has 501 states, and a picture 500 at most'],
-  [
-    'too many transitions',
-    tangledMachine('m', 3, transitions + 1),
-    'it has 2001 transitions, and a picture 2000 at most',
-  ],
+  ['too many states', tangledMachine('m', states + 1, 1), 'it has 501 states, the limit is 500'],
+  ['too many transitions', tangledMachine('m', 3, transitions + 1), 'it has 2001 transitions, the limit is 2000'],
   [
     'too many targets',
     { ...light, transitions: [{ ...light.transitions[0]!, targets: Array(transitions + 1).fill(2) }] },
-    'it has 2001 transitions, and a picture 2000 at most',
+    'it has 2001 transitions, the limit is 2000',
   ],
   [
     'too many states within states',
     { id: 'm', states: row(levels + 1), transitions: [] },
-    'it has 31 levels, and a picture 30 at most',
+    'it has 31 levels, the limit is 30',
   ],
 ])('nothing is drawn of a machine with %s', async (_, machine, failed) => {
   await expect(drawOne('table', machine)).rejects.toMatchObject({

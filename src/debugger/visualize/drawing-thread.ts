@@ -57,17 +57,17 @@ export class DrawingThread {
   async #answerTo(order: DrawingOrder): Promise<DrawingAnswer> {
     const { machineMs, traceMs } = this.#limits;
     if (this.#spentMs >= traceMs) {
-      return { failed: `the machines before it in the trace took the ${traceMs / 1_000} s that there are for all` };
+      return { failed: `time limit reached: ${traceMs / 1_000} s for all machines of a trace` };
     }
     const begun = performance.now();
     const { promise, resolve } = Promise.withResolvers<DrawingAnswer>();
     const broken = (error: unknown): void => {
       this.end();
-      resolve({ failed: `it cannot be drawn (${messageOf(error)})` });
+      resolve({ failed: `layout failed: ${messageOf(error)}` });
     };
     const limit = setTimeout(() => {
       this.end();
-      resolve({ failed: `it takes longer than ${machineMs / 1_000} s to draw` });
+      resolve({ failed: `time limit reached: ${machineMs / 1_000} s for a machine` });
     }, machineMs);
     const worker = this.#worker ?? begin();
     this.#worker = worker;
@@ -92,7 +92,7 @@ export async function drawOne<What extends keyof Drawings>(
     const answer = await thread.draw(what, chart);
     if ('drawn' in answer) return answer.drawn;
     throw new ChartpilotError('NOT_DRAWN', `${chart.id}: ${answer.failed}`, {
-      hint: 'its definition can be had with --format json',
+      hint: 'use --format json for its definition',
     });
   } finally {
     thread.end();
@@ -107,7 +107,7 @@ function begin(): Worker {
 
 function whyTooLarge({ states, transitions }: Statechart, limits: DrawingLimits): string | undefined {
   const most = (what: string, count: number, bound: number): string | undefined =>
-    count > bound ? `it has ${count} ${what}, and a picture ${bound} at most` : undefined;
+    count > bound ? `it has ${count} ${what}, the limit is ${bound}` : undefined;
   const arrows = transitions.reduce((sum, { targets }) => sum + Math.max(1, targets.length), 0);
   return (
     (states.length === 0 ? 'it has no states' : undefined) ??

@@ -67,6 +67,9 @@ test('the rotated part comes first, and the header is its own', async () => {
 });
 
 test('what is no trace is refused when it is opened', async () => {
-  await expect(fileSource(file('hello\n')).read({ follow: true })).rejects.toThrow(/no trace header/);
-  await expect(fileSource(join(folder, 'absent')).header()).rejects.toThrow(/does not exist/);
+  await expect(fileSource(file('hello\n')).read({ follow: true })).rejects.toMatchObject({
+    code: 'TRACE_INVALID',
+    fields: { line: 1 },
+  });
+  await expect(fileSource(join(folder, 'absent')).header()).rejects.toMatchObject({ code: 'FILE_UNREADABLE' });
 });

@@ -22,7 +22,11 @@ describe('the address of a running program', () => {
     '127.0.0.1:15020/debug',
     '::1:5',
   ])('may not be %j', (text) => {
-    expect(() => parseLiveAddress(text)).toThrow(/--attach .* is no address/);
+    expect(refusal(() => parseLiveAddress(text)).fields).toEqual({
+      path: '--attach',
+      expected: 'HOST:PORT or PORT',
+      got: text,
+    });
   });
 
   test.each([
@@ -33,7 +37,7 @@ describe('the address of a running program', () => {
     '127.0.0.1.evil.example:15020',
   ])('must be of this host: %s is refused, and the way to bring it here is told', (text) => {
     const error = refusal(() => parseLiveAddress(text));
-    expect(error.message).toContain('not on this host');
+    expect(error.fields).toEqual({ path: '--attach', expected: 'a loopback address', got: text });
     expect(error.hint).toContain('kubectl port-forward POD 15020');
   });
 });

@@ -18,16 +18,18 @@ export function parseLiveAddress(text: string): LiveAddress {
   const host = bracketed ?? plain ?? '127.0.0.1';
   const port = Number(digits);
   if (digits === undefined || port < 1 || port > 65_535) {
-    throw new ChartpilotError('FLAG_INVALID', `--attach ${text} is no address`, {
-      hint: 'Give HOST:PORT, or the port alone: that of --statusPort of pilot-agent, of --monitoringAddr of pilot-discovery.',
+    throw new ChartpilotError('FLAG_INVALID', `--attach: must be HOST:PORT or PORT, got ${text}`, {
+      hint: 'use the port of --statusPort (pilot-agent) or --monitoringAddr (pilot-discovery)',
+      fields: { path: '--attach', expected: 'HOST:PORT or PORT', got: text },
     });
   }
   if (!/^(localhost|127\.0\.0\.1|::1)$/i.test(host)) {
     throw new ChartpilotError(
       'FLAG_INVALID',
-      `--attach ${text} is not on this host: a program shows its trace on loopback only`,
+      `--attach: must be a loopback address, got ${text}; programs serve traces on loopback only`,
       {
-        hint: `Bring its port here: kubectl port-forward POD ${port}, or ssh -L ${port}:127.0.0.1:${port} ${host}; then --attach 127.0.0.1:${port} with its token in --token.`,
+        hint: `forward the port with kubectl port-forward POD ${port}, or ssh -L ${port}:127.0.0.1:${port} ${host}; then use --attach 127.0.0.1:${port} and --token`,
+        fields: { path: '--attach', expected: 'a loopback address', got: text },
       },
     );
   }

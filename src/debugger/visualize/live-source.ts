@@ -29,7 +29,10 @@ export function liveSource(address: LiveAddress, options: LiveSourceOptions = {}
     place,
     header: async () => {
       const trace = await request(address, options, false);
-      const limit = setTimeout(() => trace.destroy(new Error(`no whole line in ${answerLimitMs} ms`)), answerLimitMs);
+      const limit = setTimeout(
+        () => trace.destroy(new Error(`no complete line within ${answerLimitMs} ms`)),
+        answerLimitMs,
+      );
       try {
         return await firstLine(trace, place);
       } finally {
@@ -58,7 +61,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
   });
   // Once the response has begun, its own events report errors.
   asked.on('error', () => {});
-  const limit = setTimeout(() => asked.destroy(new Error(`no answer in ${answerLimitMs} ms`)), answerLimitMs);
+  const limit = setTimeout(() => asked.destroy(new Error(`no response within ${answerLimitMs} ms`)), answerLimitMs);
   let answer: IncomingMessage;
   try {
     [answer] = (await once(asked, 'response')) as [IncomingMessage];
@@ -73,7 +76,7 @@ async function request(address: LiveAddress, options: LiveSourceOptions, follow:
 
 function unreachable(address: LiveAddress, error: unknown): ChartpilotError {
   return new ChartpilotError('REQUEST_FAILED', `${formatLiveAddress(address)}: ${messageOf(error)}`, {
-    hint: 'Is the program running, and is this its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)?',
+    hint: 'check that the program runs, and that this is its port (--statusPort of pilot-agent, --monitoringAddr of pilot-discovery)',
     cause: error,
   });
 }
@@ -91,7 +94,7 @@ async function refusal(
   const said = (await text(answer).catch(() => '')).slice(0, 500).trim();
   return new ChartpilotError(
     'REQUEST_FAILED',
-    `${formatLiveAddress(address)} answers ${status}${said === '' ? '' : `: ${said}`}`,
+    `${formatLiveAddress(address)} responded with status ${status}${said === '' ? '' : `: ${said}`}`,
     {
       hint: hintFor(status, address, search),
     },
@@ -101,23 +104,23 @@ async function refusal(
 function hintFor(status: number, { port }: LiveAddress, { token, rejected }: TokenSearchResult): string {
   if (status === 401) {
     const what =
-      token === undefined ? 'It wants a token, and none that this user may read was found' : 'It has another token';
+      token === undefined ? 'a token is required, and this user can read none' : 'the program rejects this token';
     const why = rejected.length === 0 || token !== undefined ? '' : ` (not used: ${rejected.join('; ')})`;
-    return `${what}${why}: give the text of debugger-${port}.token in the program's run directory with CHARTPILOT_TOKEN, or with --token, which other users of this host can read.`;
+    return `${what}${why}; set CHARTPILOT_TOKEN to the content of debugger-${port}.token in the run directory of the program, or use --token, which other users of this host can read`;
   }
   if (status === 404)
-    return 'Nothing shows a trace there: is it the right port, and was the program not started with --debugger off?';
-  return 'Ask from this host, without a proxy between.';
+    return 'no trace at this port; check the port, and that the program does not run with --debugger off';
+  return 'connect from this host, without a proxy';
 }
 
-const whichPort = 'Is it the port of pilot-agent or pilot-discovery?';
+const whichPort = 'use the port of --statusPort (pilot-agent) or --monitoringAddr (pilot-discovery)';
 
 async function firstLine(trace: IncomingMessage, place: string): Promise<TraceHeader> {
   const line = await firstText(trace, place);
   const header = line instanceof LineTooLong ? line.message : new TraceLineReader().read(line);
   if (typeof header !== 'string' && header.kind === 'header') return header;
   const why = typeof header === 'string' ? `: ${header}` : '';
-  throw new ChartpilotError('TRACE_INVALID', `${place}: what it answers is no trace${why}`, { hint: whichPort });
+  throw new ChartpilotError('TRACE_INVALID', `${place}: expected a trace${why}`, { hint: whichPort });
 }
 
 /** Up to its end the first line: anybody may be behind a port, and may never end it. */

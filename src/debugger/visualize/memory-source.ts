@@ -12,7 +12,7 @@ export function memorySource(name: string, trace: string): PageSource {
     header: async () => {
       const line = new TraceLineReader().read(trace.slice(0, trace.indexOf('\n')));
       if (typeof line !== 'string' && line.kind === 'header') return line;
-      throw new ChartpilotError('TRACE_INVALID', `${name}:1: the first line is no trace header`);
+      throw new ChartpilotError('TRACE_INVALID', `${name}:1: expected a trace header in the first line`);
     },
     read: async () => Readable.from([trace], { objectMode: false }),
   };

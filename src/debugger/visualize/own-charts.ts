@@ -1,6 +1,6 @@
 import { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
 import { discoveryMachine } from '../../../machines/discovery/discovery.machine.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
 import { machinesOf, statechartOf } from '../../runtime/trace/statechart.ts';
 import { drawMachine } from './draw-machine.ts';
 import { chartKey, type KnownCharts } from './known-charts.ts';

@@ -16,8 +16,8 @@ export function readPageFiles(folder = join(packageRoot(), 'dist/visualize')): P
     try {
       return readFileSync(join(folder, name), 'utf8');
     } catch (error) {
-      throw new ChartpilotError('FILE_UNREADABLE', `${join(folder, name)}: the page is not there`, {
-        hint: `Run npm run build in ${packageRoot()}.`,
+      throw new ChartpilotError('FILE_UNREADABLE', `${join(folder, name)}: missing file of the page`, {
+        hint: `run npm run build in ${packageRoot()}`,
         cause: error,
       });
     }

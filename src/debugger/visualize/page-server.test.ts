@@ -142,7 +142,9 @@ describe('the page', () => {
     for (const path of ['trace/0', 'session/0.json']) {
       const { status, body } = await ask(`${address}${path}`);
       expect(status).toBe(502);
-      expect(JSON.parse(body)).toEqual({ reason: 'request failed: 127.0.0.1:15020: refused\n  → Is it running?' });
+      expect(JSON.parse(body)).toEqual({
+        reason: 'request failed: 127.0.0.1:15020: refused [REQUEST_FAILED]\n  → Is it running?',
+      });
     }
   });
 
@@ -169,6 +171,7 @@ describe('the page', () => {
     await expect(start({ port })).rejects.toMatchObject({
       code: 'PORT_IN_USE',
       hint: expect.stringContaining('--port'),
+      fields: { path: '--port', got: String(port) },
     });
     other.close();
   });

@@ -62,12 +62,13 @@ async function listen(server: Server, port: number): Promise<void> {
   } catch (error) {
     if (isSystemError(error, 'EADDRINUSE')) {
       throw new ChartpilotError('PORT_IN_USE', `127.0.0.1:${port}`, {
-        hint: 'Name another one with --port, or leave it out to take a free one.',
+        fields: { path: '--port', got: String(port) },
+        hint: 'choose another port with --port, or omit --port for a free one',
         cause: error,
       });
     }
     throw new ChartpilotError('LISTEN_FAILED', `127.0.0.1:${port}: ${messageOf(error)}`, {
-      hint: 'Name another port with --port, or leave it out to take a free one.',
+      hint: 'choose another port with --port, or omit --port for a free one',
       cause: error,
     });
   }
@@ -191,7 +192,7 @@ class Pages {
   async #describe(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const text = await bodyOf(request);
     const described = text === undefined ? undefined : describedIn(text);
-    if (described === undefined) json(response, 400, { reason: 'This is no header of a trace.' });
+    if (described === undefined) json(response, 400, { reason: 'Invalid trace header.' });
     else json(response, 200, await this.#sessions.of(described));
   }
 

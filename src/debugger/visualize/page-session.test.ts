@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { epochMachine } from '../../../machines/agent/envoy/epoch.machine.ts';
 import { tangledMachine } from '../../../test/fixtures/tangled-machine.ts';
 import { header } from '../../../test/fixtures/traces.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { statechartOf } from '../../runtime/trace/statechart.ts';
 import { chartKey, readKnownCharts } from './known-charts.ts';
 import { Sessions } from './page-session.ts';
@@ -41,13 +42,14 @@ test('a machine that cannot be drawn has no picture, and the others have theirs'
   expect(Object.keys(charts)).toEqual(['light']);
   expect(notDrawn).toEqual({
     'without states': 'it has no states',
-    'led astray': expect.stringMatching(/^it cannot be drawn/),
+    'led astray': expect.stringMatching(/^layout failed/),
   });
 });
 
 test('a machine that takes too long to draw has no picture, and the page is told why', async () => {
   const sessions = new Sessions(undefined, {}, { machineMs: 5_000 });
   const hostile = sessions.of({ ...header, machines: [tangledMachine('tangle', 120, 500)] });
-  expect(Object.keys((await sessions.of(header)).charts)).toEqual(['light']);
-  expect(await hostile).toMatchObject({ charts: {}, notDrawn: { tangle: 'it takes longer than 5 s to draw' } });
+  // On a busy machine it may take as long itself; then it is drawn when it is asked for again.
+  await eventually('the other machine is drawn', async () => 'light' in (await sessions.of(header)).charts);
+  expect(await hostile).toMatchObject({ charts: {}, notDrawn: { tangle: 'time limit reached: 5 s for a machine' } });
 });

@@ -18,10 +18,10 @@ export async function servePage(options: ServePageOptions, { out, error }: Comma
   const server = await startPageServer(options);
   out(`${server.address}\n`);
   error(
-    'Ctrl-C ends it. The address is a key: whoever on this host has it sees the traces. Links that are copied from the page hold none.\n',
+    'Press Ctrl-C to stop. The address contains a key that gives any user of this host access to the traces; links copied from the page do not.\n',
   );
   if (options.open === true && !openInBrowser(server.openingAddress())) {
-    error('no xdg-open in PATH: open the address in a browser of this host\n');
+    error('xdg-open not found in PATH; open the address in a browser on this host\n');
   }
   await (options.enough ?? interrupted());
   await server.close();

@@ -80,21 +80,29 @@ test('--output writes one file and ends', async () => {
   const output = join(folder, 'page.html');
   const told = await run([trace], { output });
   expect(told.out).toBe('');
-  expect(told.error).toContain('page.html is written');
+  expect(told.error).toContain('page.html, which opens in a browser');
   expect(readFileSync(output, 'utf8')).toContain('"light.changed"');
 });
 
 test('what a person got wrong is told with what to do, before anything is served', async () => {
-  const cases: [string[], VisualizeCommandOptions, RegExp][] = [
-    [[], {}, /nothing to show/],
-    [[join(folder, 'absent')], {}, /absent: it does not exist/],
-    [['package.json'], {}, /no trace header/],
-    [[trace], { attach: ['10.0.0.7:15020'] }, /not on this host/],
-    [[], { attach: ['127.0.0.1:1'] }, /127\.0\.0\.1:1: .*ECONNREFUSED/],
-    [[trace], { output: join(folder, 'absent/page.html') }, /cannot be written/],
-    [[trace], { diagrams: folder }, /holds no sequence diagram/],
+  const cases: [string[], VisualizeCommandOptions, Partial<ChartpilotError>][] = [
+    [[], {}, { code: 'FLAG_INVALID' }],
+    [[join(folder, 'absent')], {}, { code: 'FILE_UNREADABLE', fields: { path: join(folder, 'absent') } }],
+    [['package.json'], {}, { code: 'TRACE_INVALID', fields: { path: 'package.json', line: 1 } }],
+    [
+      [trace],
+      { attach: ['10.0.0.7:15020'] },
+      { code: 'FLAG_INVALID', fields: { path: '--attach', expected: 'a loopback address', got: '10.0.0.7:15020' } },
+    ],
+    [
+      [],
+      { attach: ['127.0.0.1:1'] },
+      { code: 'REQUEST_FAILED', message: expect.stringMatching(/127\.0\.0\.1:1: .*ECONNREFUSED/) },
+    ],
+    [[trace], { output: join(folder, 'absent/page.html') }, { code: 'FLAG_INVALID', fields: { path: '--output' } }],
+    [[trace], { diagrams: folder }, { code: 'DIAGRAM_INVALID', fields: { path: folder, expected: '*.mmd' } }],
   ];
-  for (const [files, options, message] of cases) expect((await refusal(files, options)).message).toMatch(message);
+  for (const [files, options, error] of cases) expect(await refusal(files, options)).toMatchObject(error);
 });
 
 describe('several programs', () => {

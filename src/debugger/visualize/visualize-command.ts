@@ -45,7 +45,7 @@ export async function visualize(
   if (options.output !== undefined) {
     refuseInput('--output', options.output, files.flatMap(partsOf));
     await writePage(options.output, singleFile(common));
-    output.error(`${options.output} is written: it opens in a browser without a server or a network\n`);
+    output.error(`wrote ${options.output}, which opens in a browser without server or network\n`);
     return;
   }
   const serving = { ...common, ...(port !== undefined && { port }), ...(open !== undefined && { open }) };
@@ -56,8 +56,8 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
   const { attach = [], token = process.env.CHARTPILOT_TOKEN, runDir } = options;
   const asked = { ...(token !== undefined && token !== '' && { token }), ...(runDir !== undefined && { runDir }) };
   if (files.length + attach.length === 0) {
-    throw new ChartpilotError('FLAG_INVALID', 'nothing to show', {
-      hint: 'Name trace files, or running programs with --attach HOST:PORT.',
+    throw new ChartpilotError('FLAG_INVALID', 'expected a trace file or --attach', {
+      hint: 'example: chartpilot visualize agent.trace, or chartpilot visualize --attach 15020',
     });
   }
   const live = attach.map(parseLiveAddress).map(async (address) => {
@@ -99,8 +99,9 @@ async function writePage(path: string, text: AsyncGenerator<string>): Promise<vo
     await pipeline(Readable.from(text), createWriteStream(path, { mode: ownersOnly }));
   } catch (error) {
     if (error instanceof ChartpilotError) throw error;
-    throw new ChartpilotError('FILE_UNREADABLE', `${path} cannot be written: ${messageOf(error)}`, {
-      hint: 'Name another file with --output.',
+    throw new ChartpilotError('FLAG_INVALID', `--output: cannot write ${path}: ${messageOf(error)}`, {
+      fields: { path: '--output', got: path },
+      hint: 'choose another file with --output',
       cause: error,
     });
   }

@@ -3,7 +3,7 @@
  * for the next start. The effects of the charts `trust-bundles` and `trust-bundle`.
  */
 import { createHash } from 'node:crypto';
-import { readdirSync, renameSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { BundleAnswer, TrustBundleInput } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
 import type { Certificate } from '../../identity/certificate.ts';
@@ -12,9 +12,9 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
-import { writePrivateFile } from '../../runtime/files/private-file.ts';
+import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { readBoundedText } from '../config/bounded-file.ts';
+import { readBoundedText } from '../config/files/bounded-file.ts';
 import { endpointProblem, fetchBundle, mostBundleBytes } from './fetch-bundle.ts';
 import { HeldBundles } from './held-bundles.ts';
 
@@ -96,7 +96,7 @@ export class BundleEndpoints {
   async recall({ endpoint, trustDomains }: TrustBundleInput): Promise<BundleAnswer> {
     const { directory } = this.#options;
     const inForce = this.#held.inForce(endpoint)?.text;
-    if (inForce === undefined && directory === '') return { outcome: 'failed', reason: 'nothing is kept' };
+    if (inForce === undefined && directory === '') return { outcome: 'failed', reason: 'no saved trust bundle' };
     try {
       const text = inForce ?? readBoundedText(this.#fileOf(endpoint), mostBundleBytes);
       return this.#taken(endpoint, trustDomains, text);
@@ -108,7 +108,7 @@ export class BundleEndpoints {
   async fetch({ endpoint, trustDomains }: TrustBundleInput, signal: AbortSignal): Promise<BundleAnswer> {
     const { timeoutMs = usualTimeoutMs, ca } = this.#options;
     const known = this.#urls.get(endpoint);
-    if (known === undefined) return { outcome: 'failed', reason: 'the mesh configuration names it no more' };
+    if (known === undefined) return { outcome: 'failed', reason: 'the mesh configuration no longer has this endpoint' };
     try {
       const text = await fetchBundle(known.url, { timeoutMs, signal, ...(ca !== undefined && { ca }) });
       return this.#taken(endpoint, trustDomains, text);
@@ -126,9 +126,7 @@ export class BundleEndpoints {
     const file = this.#fileOf(endpoint);
     try {
       makeFolder(directory, 0o700);
-      // Beside its place first, and in its place when it is whole on the disk.
-      writePrivateFile(`${file}.new`, bundle.text);
-      renameSync(`${file}.new`, file);
+      replaceFileSync(file, bundle.text, { flush: 'content' });
     } catch (error) {
       logger.warn('trust-bundle.notSaved', { endpoint, reason: messageOf(error) });
     }

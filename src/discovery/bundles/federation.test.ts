@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { fromBinary } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import { askForCertificate, serverName } from '../../../test/harness/certificate-caller.ts';
 import { ControlPlane, sidecar } from '../../../test/harness/control-plane.ts';
 import { eventually } from '../../../test/harness/eventually.ts';

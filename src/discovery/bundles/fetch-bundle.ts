@@ -2,6 +2,7 @@
 import type { IncomingMessage } from 'node:http';
 import { get } from 'node:https';
 import { isIP } from 'node:net';
+import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
 import { connectionGuard } from '../../runtime/fences/guarded-fetch.ts';
@@ -22,15 +23,15 @@ const mostRedirects = 3;
 
 /** Why something is not the address of a bundle endpoint; undefined for one that is. */
 export function endpointProblem(url: string): string | undefined {
-  if (!URL.canParse(url)) return 'is no URL';
+  if (!URL.canParse(url)) return 'must be a URL';
   const { protocol, username, password } = new URL(url);
-  if (protocol !== 'https:') return 'is not https';
-  return username === '' && password === '' ? undefined : 'has a user in it';
+  if (protocol !== 'https:') return 'must begin with https://';
+  return username === '' && password === '' ? undefined : 'must not have a user or password';
 }
 
 /**
  * @returns the bundle as text
- * @throws Error with what to tell people
+ * @throws CodedError TRUST_BUNDLE_UNAVAILABLE
  */
 export async function fetchBundle(url: string, { timeoutMs, signal, ca }: BundleFetch): Promise<string> {
   const timeout = AbortSignal.timeout(timeoutMs);
@@ -40,20 +41,24 @@ export async function fetchBundle(url: string, { timeoutMs, signal, ca }: Bundle
     for (let redirects = 0; ; redirects++) {
       const answer = await askOnce(at, either, ca, new URL(url).hostname);
       if ('text' in answer) return answer.text;
-      if (redirects === mostRedirects) throw new Error(`the endpoint redirects more than ${mostRedirects} times`);
+      if (redirects === mostRedirects) throw unavailable(`more than ${mostRedirects} redirects`);
       at = answer.location;
     }
   } catch (error) {
-    if (timeout.aborted) throw new Error(`no answer within ${timeoutMs} ms`);
-    throw error;
+    if (timeout.aborted) throw unavailable(`no response within ${timeoutMs} ms`);
+    throw unavailable(messageOf(error), error);
   }
+}
+
+function unavailable(text: string, cause?: unknown): CodedError {
+  return cause instanceof CodedError ? cause : reasonError('TRUST_BUNDLE_UNAVAILABLE', text, { cause });
 }
 
 type Answer = { readonly text: string } | { readonly location: string };
 
 async function askOnce(url: string, signal: AbortSignal, ca: string | undefined, trustedHost: string): Promise<Answer> {
   const problem = endpointProblem(url);
-  if (problem !== undefined) throw new Error(`the address ${problem}`);
+  if (problem !== undefined) throw unavailable(`the URL ${problem}`);
   // The operator named the endpoint's host, and nobody the host that it redirects to.
   const guard = connectionGuard(url, new BlockedAddresses(), { trustedHost });
   const { promise, resolve, reject } = Promise.withResolvers<Answer>();
@@ -85,16 +90,16 @@ function isAddress(url: string): boolean {
 async function readAnswer(response: IncomingMessage, url: string): Promise<Answer> {
   const { statusCode = 0, headers } = response;
   if ([301, 302, 303, 307, 308].includes(statusCode)) return { location: redirection(headers.location, url) };
-  if (statusCode !== 200) throw new Error(`the answer is HTTP status ${statusCode}`);
-  if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw new Error('the answer is compressed');
+  if (statusCode !== 200) throw unavailable(`HTTP status ${statusCode}, expected 200`);
+  if ((headers['content-encoding'] ?? 'identity') !== 'identity') throw unavailable('response must not be compressed');
   return { text: await boundedText(response, mostBundleBytes) };
 }
 
 /** What is configured is asked again each time: another place counts for this one answer (§5.2.1.4). */
 function redirection(location: string | undefined, url: string): string {
-  if (location === undefined || !URL.canParse(location, url)) throw new Error('the endpoint redirects to nowhere');
+  if (location === undefined || !URL.canParse(location, url)) throw unavailable('redirect without a valid location');
   const target = new URL(location, url).href;
   const problem = endpointProblem(target);
-  if (problem !== undefined) throw new Error(`the endpoint redirects to an address that ${problem}`);
+  if (problem !== undefined) throw unavailable(`the URL of the redirect ${problem}`);
   return target;
 }

@@ -10,8 +10,8 @@ import type {
   ResourceChange,
   ResourceSet,
   ResourceSource,
-} from '../ads/resource-source.ts';
-import { encodeValue } from '../ads/responses/encoding.ts';
+} from '../xds/resource-source.ts';
+import { encodeValue } from '../xds/responses/encoding.ts';
 import { conformanceKinds } from './conformance-kinds.ts';
 
 /** A resource as an adapter hands it over. */

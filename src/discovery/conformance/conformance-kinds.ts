@@ -1,6 +1,6 @@
 /** What the conformance cache must know of a type: how to read a name, make a bare resource, and change one. */
 import { create, type DescMessage, fromBinary, type MessageShape, toBinary } from '@bufbuild/protobuf';
-import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import {
   ClusterLoadAssignment_PolicySchema,

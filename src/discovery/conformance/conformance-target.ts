@@ -2,8 +2,9 @@
 
 import type { Logger } from '../../runtime/output/log.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
-import { createAdsServer } from '../ads/ads-server.ts';
-import { bindError } from '../ads/grpc-bind.ts';
+import type { ConnectionView } from '../xds/ads-observer.ts';
+import { createAdsServer } from '../xds/ads-server.ts';
+import { bindError } from '../xds/grpc-bind.ts';
 import { createConformanceAdapter, listenInsecurely } from './conformance-adapter.ts';
 import { ConformanceCache } from './conformance-cache.ts';
 
@@ -20,6 +21,8 @@ export interface ConformanceTargetOptions {
 export interface ConformanceTarget {
   readonly port: number;
   readonly adapterPort: number;
+  /** What each client watches, by the requests that the server has read. */
+  connections(): readonly ConnectionView[];
   /** Ends both servers, and all that is connected to them. */
   close(): void;
 }
@@ -53,7 +56,7 @@ export async function startConformanceTarget(options: ConformanceTargetOptions):
     const adapterPort = await listenInsecurely(adapter, address).catch((error: Error) => {
       throw bindError(address, error);
     });
-    return { port, adapterPort, close };
+    return { port, adapterPort, connections: () => xds.connections(), close };
   } catch (error) {
     close();
     throw error;

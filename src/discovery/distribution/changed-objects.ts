@@ -1,5 +1,5 @@
 /** Which objects changed with which context, as far back as it matters. */
-import type { PublishedContext } from '../push/mesh-state.ts';
+import type { PublishedContext } from '../push/contexts/mesh-state.ts';
 import { numberOfVersion } from './proxy-progress.ts';
 
 interface Step {

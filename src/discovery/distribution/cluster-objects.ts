@@ -4,9 +4,10 @@ import { parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { scalarNumber, scalarText } from '../../runtime/scalar-text.ts';
-import type { MeshConfigs } from '../config/mesh-configs.ts';
+import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
+import { codedMessage } from '../config/sources/config-problem.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import type { ClusterSource } from '../kubernetes/cluster-source.ts';
+import type { ClusterSource } from '../kubernetes/readers/cluster-source.ts';
 import { type Mistake, ownConditions } from './object-verdict.ts';
 import { proxyText } from './proxy-text.ts';
 import { hasStatus, type StatusObjects, type ToldStatus } from './status-objects.ts';
@@ -71,7 +72,7 @@ function conditionsIn(status: unknown): ToldStatus['conditions'] {
 export function problemsText(errors: readonly ConfigProblem[]): string {
   const texts = errors
     .slice(0, mostErrors)
-    .map(({ field, message }) => (field === '' ? message : `${field}: ${message}`));
+    .map(({ field, ...problem }) => (field === '' ? '' : `${field}: `) + codedMessage(problem));
   const more = errors.length - texts.length;
   return proxyText([...texts, ...(more > 0 ? [`and ${more} more`] : [])].join('; '), longestMistake);
 }

@@ -1,7 +1,7 @@
 /** Which proxies an object concerns, and in which types: as a change of it would be pushed to them (spec/discovery.md §6.5). */
 import type { Config, ConfigKey } from '../../model/config/config.ts';
 import { configKeyOf, configKeyText } from '../../model/config/config.ts';
-import type { ServiceEntry } from '../../model/kinds/service-entry.ts';
+import type { ServiceEntry } from '../../model/kinds/workloads/service-entry.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PushedType, typesToPush } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -2,8 +2,9 @@
 import type { ConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ConfigSnapshot } from '../config/config-snapshot.ts';
+import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 import type { FollowedProxy } from './proxy-progress.ts';
+import type { OtherReplicaCounts } from './replica-report.ts';
 import type { StatusObjects } from './status-objects.ts';
 
 export interface ObjectDistributionOptions {
@@ -20,7 +21,9 @@ export interface ObjectDistributionOptions {
     names: readonly string[] | '*',
   ) => readonly { readonly name: string; readonly dependsOn: readonly ConfigKey[] }[];
   /** Replicas whose proxies are not among `proxies`; absent: there is no other replica. */
-  readonly others?: { look(): Promise<void>; readonly mayServe: readonly string[] | undefined };
+  readonly others?: OtherReplicaCounts;
+  /** REVISION; absent or empty: the default one. */
+  readonly revision?: string;
   /** Milliseconds, of any beginning. */
   readonly now: () => number;
 }

@@ -1,16 +1,19 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
-import type { Watch, Watches } from '../../../machines/discovery/ads/watch-record.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
+import type { Watch, Watches } from '../../../machines/discovery/xds/watch-record.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
-import { ConfigSnapshot } from '../config/config-snapshot.ts';
-import { SettingsFiles } from '../config/settings-files.ts';
-import { EncodedCache } from '../push/encoded-cache.ts';
+import { SettingsFiles } from '../config/files/settings-files.ts';
+import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import { EncodedCache } from '../push/cache/encoded-cache.ts';
+import { MeshState } from '../push/contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from '../push/mesh-resources.ts';
-import { MeshState } from '../push/mesh-state.ts';
 import { ObjectDistribution } from './distribution.ts';
 import { conditionsOf, decidedConditions, type Mistake, type ObjectVerdict } from './object-verdict.ts';
+import type { OtherCounts } from './replica-report.ts';
 import type { ToldStatus } from './status-objects.ts';
+
+const noOthers: OtherCounts = { upToDate: 0, concerned: 0, unreported: [], uncounted: [] };
 
 const entry = (name: string, generation = 1, port = 80): string => `
 apiVersion: networking.istio.io/v1
@@ -118,9 +121,18 @@ class World {
   refused: (key: string, mistake: Mistake | undefined) => void = () => {};
   readonly clients: Client[] = [];
   /** Replicas whose proxies this one does not see. */
-  readonly others: { look(): Promise<void>; mayServe: readonly string[] | undefined } = {
+  readonly others = {
     look: async () => {},
-    mayServe: [],
+    isWriter: true,
+    readAt: Number.POSITIVE_INFINITY,
+    reportedIncomplete: [] as (readonly [string, number])[],
+    incomplete(): readonly (readonly [string, number])[] {
+      return this.reportedIncomplete;
+    },
+    counts: noOthers as OtherCounts | undefined,
+    countsOf(_key: string, _generation: number, since: number): OtherCounts | undefined {
+      return this.readAt < since ? undefined : this.counts;
+    },
   };
   readonly distribution = new ObjectDistribution({
     objects: {
@@ -158,7 +170,7 @@ class World {
     expect(problems).toEqual([]);
     this.directory.snapshot = new ConfigSnapshot(configs);
     const changes = this.directory.snapshot.changesSince(before).map(({ key }) => key);
-    const keys = configs.map((config) => configKeyText(configKeyOf(config)));
+    const keys = configs.map((config) => configKeyText(config));
     const touched = keys.filter(
       (key) => versionOf(before.byKey.get(key)) !== versionOf(this.directory.snapshot.byKey.get(key)),
     );
@@ -393,6 +405,18 @@ describe('what Envoy rejects', () => {
     expect(world.says(badFilter)[1]).toContain('1 of 3 proxies reject');
   });
 
+  it('does not count a proxy that rejects it as up to date, though all had it before', async () => {
+    world.apply(...services, filter('bad', 1, 'cart'));
+    one.acknowledges();
+    other.acknowledges();
+    await world.look();
+    expect(world.says(badFilter)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
+    world.connect().rejects(clusterType, reason);
+    await world.look();
+    expect(world.says(badFilter)[0]).toBe('Reconciled False 1: 2/3 proxies up to date');
+    expect(JSON.parse(world.distribution.report()).counts[badFilter]).toEqual([1, 2, 3]);
+  });
+
   it('without a name is of what changed since', async () => {
     world.apply(...services, route('cart', 1));
     one.rejects(routeType, 'Only unique values for domains are permitted');
@@ -431,6 +455,23 @@ describe('an object of which another replica says something else', () => {
     again.distribution.reconsider(key);
     expect(await again.look()).toEqual([key]);
     expect(again.says(key)).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+  });
+
+  it('was complete, and is counted again, for the other replica may have proxies without it', async () => {
+    world.apply(...services, route('cart', 1));
+    one.acknowledges();
+    other.acknowledges();
+    await world.look();
+    world.now += 60_000;
+    await world.look();
+    world.others.readAt = world.now;
+    world.distribution.reconsider(key);
+    expect(world.says(key)).toEqual(['Reconciled True 1: 2/2 proxies up to date']);
+    world.others.counts = { ...noOthers, upToDate: 0, concerned: 1 };
+    expect(await world.look()).toEqual([key]);
+    world.now += 10_000;
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled False 1: 2/3 proxies up to date']);
   });
 
   it('and again and again is not written of each time', async () => {
@@ -507,7 +548,7 @@ describe('an object that is refused', () => {
     world.refused(key, { generation: 2, text: 'spec.http[0].timeout: must be a duration' });
     expect(await world.look()).toEqual([key]);
     expect(world.says(key)).toEqual([
-      'Reconciled False 2: The object is not in force: what was valid last is, if there was any.',
+      'Reconciled False 2: The object does not apply; its last valid version applies, if there was one.',
       'Invalid True 2: spec.http[0].timeout: must be a duration',
     ]);
     world.refused(key, undefined);
@@ -588,7 +629,7 @@ describe('an object of which this replica has no proxy', () => {
   const absent = 'istiod-b_22222222';
 
   /** The proxies went to another replica, and the object changed. */
-  async function withoutProxies(mayServe: readonly string[] | undefined): Promise<void> {
+  async function withoutProxies(counts: OtherCounts | undefined): Promise<void> {
     world.apply(...services, filter('a', 1, 'cart'));
     one.acknowledges();
     other.acknowledges();
@@ -596,38 +637,152 @@ describe('an object of which this replica has no proxy', () => {
     world.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
     one.node.close();
     other.node.close();
-    world.others.mayServe = mayServe;
+    world.others.counts = counts;
     world.now += 60_000;
     world.apply(...services, filter('a', 2, 'cart'));
     await world.look();
     world.now += 10_000;
   }
 
-  it('is Unknown while another replica may serve its proxies, and the message names that one', async () => {
-    await withoutProxies([absent]);
-    expect(await world.look()).toEqual([key]);
-    expect(world.says(key)).toEqual([`Reconciled Unknown 2: no proxy of this replica; not reported by ${absent}`]);
-    expect(conditionsOf(world.verdict(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
-  });
+  const from = (counts: Partial<OtherCounts>): OtherCounts => ({ ...noOthers, ...counts });
+
+  it.each(['unreported', 'uncounted'])(
+    'is Unknown while a replica of these may serve its proxies: %s',
+    async (list) => {
+      await withoutProxies(from({ [list]: [absent] }));
+      expect(await world.look()).toEqual([key]);
+      expect(world.says(key)).toEqual([
+        `Reconciled Unknown 2: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
+      ]);
+      expect(conditionsOf(world.verdict(key))[0]).toMatchObject({ reason: 'ReplicaNotReporting' });
+    },
+  );
 
   it('is True when no other replica is left', async () => {
-    await withoutProxies([absent]);
+    await withoutProxies(from({ uncounted: [absent] }));
     await world.look();
-    world.others.mayServe = [];
+    world.others.counts = noOthers;
     expect(await world.look()).toEqual([key]);
     expect(world.says(key)).toEqual(['Reconciled True 2: 0/0 proxies up to date']);
   });
 
   it('is True when a proxy of the other replica has reconnected and acknowledged it', async () => {
-    await withoutProxies([absent]);
+    await withoutProxies(from({ uncounted: [absent] }));
     await world.look();
     world.connect().acknowledges();
     expect(await world.look()).toEqual([key]);
     expect(world.says(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
   });
 
+  it('counts the proxies that other replicas report, and is False while one of them does not have it', async () => {
+    await withoutProxies(from({ upToDate: 2, concerned: 3 }));
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled False 2: 2/3 proxies up to date']);
+    world.others.counts = from({ upToDate: 3, concerned: 3 });
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled True 2: 3/3 proxies up to date']);
+  });
+
+  it('adds proxies of this replica, and is not True while a replica that runs has not reported', async () => {
+    await withoutProxies(from({ upToDate: 2, concerned: 2, unreported: [absent] }));
+    world.connect().acknowledges();
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual([
+      `Reconciled Unknown 2: 3/3 proxies up to date; replicas ${absent} have not reported yet`,
+    ]);
+    world.others.counts = from({ upToDate: 4, concerned: 4 });
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual(['Reconciled True 2: 5/5 proxies up to date']);
+  });
+
+  it('of an object that only proxies of another replica have, it is written by this one', async () => {
+    world.apply(...services);
+    await world.look();
+    world.others.counts = from({ unreported: [absent] });
+    world.now += 60_000;
+    world.apply(...services, filter('b', 1, 'cart', 'far'));
+    expect(await world.look()).toEqual([]);
+    world.others.counts = from({ upToDate: 1, concerned: 1 });
+    expect(await world.look()).toEqual(['EnvoyFilter/far/b']);
+    expect(world.says('EnvoyFilter/far/b')).toEqual(['Reconciled True 1: 1/1 proxies up to date']);
+  });
+
   it('has no new status while it is not known which replicas there are', async () => {
     await withoutProxies(undefined);
     expect(await world.look()).toEqual([]);
+  });
+
+  it('is reported by a replica that does not write, with its own proxies, until the status says that all have it', async () => {
+    world.others.isWriter = false;
+    world.others.counts = from({ unreported: [absent] });
+    world.apply(...services);
+    await world.look();
+    world.apply(...services, filter('a', 1, 'cart'));
+    await world.look();
+    const reported = () => JSON.parse(world.distribution.report()).counts[key];
+    expect(reported()).toEqual([1, 0, 2]);
+    one.acknowledges();
+    other.acknowledges();
+    await world.look();
+    world.statuses.set(key, new Map([['Reconciled', { status: 'Unknown', observedGeneration: 1 }]]));
+    world.now += 3_600_000;
+    expect(reported()).toEqual([1, 2, 2]);
+    world.statuses.set(key, new Map([['Reconciled', { status: 'True', observedGeneration: 1 }]]));
+    expect(reported()).toBeUndefined();
+  });
+
+  it('is counted again with the proxies of other replicas by a replica that begins to write', async () => {
+    await withoutProxies(from({ uncounted: [absent] }));
+    world.others.isWriter = false;
+    world.apply(...services, filter('a', 3, 'cart'));
+    expect(await world.look()).toEqual([key]);
+    expect(world.verdict(key).distribution).toEqual({ generation: 3, upToDate: 0, concerned: 0, isOwnOnly: true });
+    world.others.isWriter = true;
+    world.distribution.lookAtAll();
+    await world.look();
+    world.now += 10_000;
+    expect(await world.look()).toEqual([key]);
+    expect(world.says(key)).toEqual([
+      `Reconciled Unknown 3: 0/0 proxies up to date; replicas ${absent} have not reported yet`,
+    ]);
+  });
+
+  it('is counted again by a replica that does not write when its status lacks the counts', async () => {
+    world.others.isWriter = false;
+    world.apply(...services, filter('a', 1, 'cart'));
+    one.acknowledges();
+    other.acknowledges();
+    await world.look();
+    world.now += 3_600_000;
+    const reported = () => JSON.parse(world.distribution.report()).counts[key];
+    expect(reported()).toBeUndefined();
+    world.distribution.recount(key);
+    await world.look();
+    expect(reported()).toEqual([1, 2, 2]);
+  });
+
+  it('has no new status while the Leases were not listed after it changed', async () => {
+    await withoutProxies(undefined);
+    world.others.counts = from({ upToDate: 1, concerned: 1 });
+    world.others.readAt = world.now - 10_001;
+    expect(await world.look()).toEqual([]);
+    world.others.readAt = world.now - 10_000;
+    expect(await world.look()).toEqual([key]);
+  });
+
+  it('was complete, and is pending again when a replica that had just started reports a proxy without it', async () => {
+    await withoutProxies(undefined);
+    world.others.counts = from({ upToDate: 1, concerned: 1 });
+    world.others.readAt = world.now;
+    const looked = await world.distribution.look();
+    expect(world.says(key)).toEqual(['Reconciled True 2: 1/1 proxies up to date']);
+    expect(looked.unfinished).toBeGreaterThan(0);
+    world.others.readAt = world.now + 10_000;
+    world.others.reportedIncomplete = [[key, 2]];
+    world.others.counts = from({ upToDate: 1, concerned: 2 });
+    await world.look();
+    world.now += 10_000;
+    await world.look();
+    expect(world.says(key)).toEqual(['Reconciled False 2: 1/2 proxies up to date']);
   });
 });

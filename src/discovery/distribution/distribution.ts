@@ -1,22 +1,22 @@
 /**
  * What has become of the objects of a cluster in its proxies: which proxies have each, what Envoy rejects of it. Told of objects
- * that changed, and of what is rejected; looks when its chart says so (machines/discovery/kubernetes/distribution.machine.ts), and
+ * that changed, and of what is rejected; looks when its chart says so (machines/discovery/distribution/distribution.machine.ts), and
  * says of which objects the status should be another.
  */
-import type { DistributionLook } from '../../../machines/discovery/kubernetes/distribution.machine.ts';
+import type { DistributionLook } from '../../../machines/discovery/distribution/distribution.machine.ts';
 import { setBounded } from '../../model/collections/set-bounded.ts';
-import { type Config, type ConfigKey, configKeyOf, configKeyText, parseConfigKey } from '../../model/config/config.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import { needsPush } from '../../model/config/config-changes.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { memoized } from '../../runtime/memoized.ts';
 import { Turns } from '../../runtime/turns.ts';
-import type { Publication } from '../push/mesh-state.ts';
+import type { Publication } from '../push/contexts/mesh-state.ts';
 import { ChangedObjects } from './changed-objects.ts';
 import { isNamed, typesConcerned } from './concern.ts';
 import type { ObjectDistributionOptions } from './distribution-options.ts';
 import { type DueListener, DueObjects } from './due-objects.ts';
 import { EnvoyRejections, type RejectionsOfObject } from './envoy-rejections.ts';
+import { type Followed, isSame } from './followed-object.ts';
 import {
   type Distribution,
   isComplete,
@@ -27,23 +27,9 @@ import {
 } from './object-verdict.ts';
 import { type ObjectWarning, ObjectWarnings } from './object-warnings.ts';
 import { type Count, type FollowedProxy, numberOfVersion, ProxyProgress } from './proxy-progress.ts';
-import { type Blame, blameOf, type MadeResource } from './rejection-origin.ts';
+import { RejectionBlame } from './rejection-blame.ts';
+import { OwnCounts, totalOf } from './replica-report.ts';
 import { generationOf, hasStatus, statusKinds } from './status-objects.ts';
-
-/** An object that not all proxies have, or one that Envoy rejects. */
-interface Followed {
-  readonly config: Config;
-  generation: number;
-  /** Number of the first context that the object is in. */
-  readonly number: number;
-  /** The status is told whatever it is. */
-  mustTell: boolean;
-  /** When it was told last, or came. */
-  toldAt: number;
-  /** What was found at the last look, and what was told last. */
-  distribution: Distribution | undefined;
-  told: Distribution | undefined;
-}
 
 /** Between what is not an edge. */
 const restBetweenMs = 10_000;
@@ -51,6 +37,8 @@ const restBetweenMs = 10_000;
 const unnamedMs = 10_000;
 /** Proxies come back to a control plane that begins: that there are none means nothing yet. */
 const settlingMs = 60_000;
+/** A replica that serves proxies has its Lease, and counts in it, within this time: two renewals. */
+const presenceMs = 4_000;
 /** What of a look is spent on finding out by whose doing something is rejected. */
 const traceMs = 20;
 /** And on objects beside those that came last, or are rejected: with many shapes of proxies one may take a millisecond. */
@@ -72,18 +60,27 @@ export class ObjectDistribution {
   readonly #warnings = new ObjectWarnings();
   readonly #watchers = new Set<() => void>();
   readonly #due = new DueObjects();
+  readonly #own: OwnCounts;
+  readonly #blame: RejectionBlame;
   readonly #begun: number;
   #latest: PushContext | undefined;
   /** All objects are to be looked at for whether their status says what it should. */
   #looksAtAll = true;
   /** Something has happened since the last look began, and the chart was told. */
   #isStirred = false;
+  /** Reports of other replicas that are read from then on are of all that served when the last object was complete. */
+  #checkAt: number | undefined;
   /** Place of the object that was looked at last, of those of which a look has a part. */
   #next = 0;
 
   constructor(options: ObjectDistributionOptions) {
     this.#options = options;
     this.#begun = options.now();
+    this.#own = new OwnCounts(options.revision ?? '');
+    this.#blame = new RejectionBlame({
+      ...{ options, steps: this.#steps },
+      isRejected: (key) => this.#followed.get(key)?.told?.rejection !== undefined,
+    });
     options.objects.onMistakes((key, mistake) => this.#mistaken(key, mistake));
   }
 
@@ -140,11 +137,28 @@ export class ObjectDistribution {
   reconsider(key: string): void {
     const latest = this.#latest;
     if (latest === undefined) return;
-    const isKnown = this.#followed.has(key) || this.#complete.has(key);
-    if (!isKnown) this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
+    const complete = this.#complete.get(key);
+    // The counts of other replicas may have changed as well. A replica that does not write has its own counts alone.
+    const isCounted = complete !== undefined && !this.#options.others?.isWriter;
+    if (!this.#followed.has(key) && !isCounted) {
+      this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
+    }
     const followed = this.#followed.get(key);
+    // Until it is counted the last known counts are reported.
+    if (followed !== undefined && complete !== undefined) {
+      followed.distribution = complete;
+      followed.told = complete;
+    }
     if (followed !== undefined && followed.distribution === undefined) followed.mustTell = true;
     else this.#due.note(key, true, this.#options.now());
+    this.#stir();
+  }
+
+  /** The status misses the proxies of this replica, or has them as they were: an object that was complete is counted again. */
+  recount(key: string): void {
+    const latest = this.#latest;
+    if (latest === undefined || this.#followed.has(key) || this.#coming.has(key)) return;
+    this.#follow(key, this.#options.configs().byKey.get(key), numberOfVersion(latest.version));
     this.#stir();
   }
 
@@ -194,6 +208,11 @@ export class ObjectDistribution {
     return new Set([...this.#followed.keys(), ...this.#mistakes.keys(), ...this.#warnings.keys]);
   }
 
+  /** Proxies of this replica that have each object, for the replica that writes the statuses. */
+  report(): string {
+    return this.#own.report(this.#options.now(), this.#options.objects);
+  }
+
   /** How far everything is. Tells of which objects the status should be another. */
   async look(): Promise<DistributionLook> {
     const turns = new Turns();
@@ -203,16 +222,31 @@ export class ObjectDistribution {
     const awaited = this.#followUnnamed();
     const traceUntil = performance.now() + traceMs;
     const isTraced = this.#rejections.trace(
-      (proxy, typeUrl) => this.#blameOf(proxy, typeUrl),
+      (proxy, typeUrl) => this.#blame.of(proxy, typeUrl),
       () => performance.now() < traceUntil,
     );
-    if (this.#followed.size > 0 || !this.#rejections.isEmpty) {
-      await this.#options.others?.look();
-      await this.#compare(turns);
-    }
+    await this.#checkComplete();
+    if (this.#followed.size > 0 || !this.#rejections.isEmpty) await this.#compare(turns);
     this.#due.tell();
-    const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1);
+    const unfinished = this.#followed.size + awaited + (isTraced ? 0 : 1) + (this.#checkAt === undefined ? 0 : 1);
     return { unfinished, tookMs: Math.ceil(this.#options.now() - start) };
+  }
+
+  /**
+   * Reads the reports of other replicas, and follows a complete object again if one of them has a proxy without it: it may have begun to serve
+   * proxies a moment before its Lease was there.
+   */
+  async #checkComplete(): Promise<void> {
+    const { others } = this.#options;
+    if (!others?.isWriter) {
+      this.#checkAt = undefined;
+      return;
+    }
+    if (this.#followed.size > 0 || this.#checkAt !== undefined) await others.look();
+    for (const [key, generation] of others.incomplete()) {
+      if (this.#complete.get(key)?.generation === generation) this.recount(key);
+    }
+    if (this.#checkAt !== undefined && others.readAt >= this.#checkAt) this.#checkAt = undefined;
   }
 
   /** ServiceEntries of which nothing is pushed are in force as they are. @returns those of which that is not known yet */
@@ -236,7 +270,7 @@ export class ObjectDistribution {
     const { set } = this.#options.configs();
     for (const kind of statusKinds) {
       for (const config of set[kind as keyof ConfigSet] as readonly Config[]) {
-        const key = configKeyText(configKeyOf(config));
+        const key = configKeyText(config);
         if (!this.#followed.has(key) && !this.#coming.has(key) && !this.#saysAll(key, config))
           this.#follow(key, config, number);
         await turns.rest();
@@ -298,30 +332,35 @@ export class ObjectDistribution {
     this.#complete.delete(key);
     if (config === undefined || generation === undefined) return;
     this.#followed.set(key, {
-      ...{ config, generation, number, mustTell: before?.mustTell ?? false, toldAt: this.#options.now() },
+      ...{ config, generation, number, mustTell: before?.mustTell ?? false },
+      ...{ followedAt: this.#options.now(), toldAt: this.#options.now() },
       ...{ distribution: undefined, told: undefined },
     });
   }
 
-  /** The object was in all proxies, and a proxy that came rejects it. */
+  /** The object was in all proxies, and a proxy rejects it now. By the latest context, such a proxy does not count as up to date. */
   #followRejected(key: string): void {
-    if (this.#followed.has(key)) return;
+    if (this.#followed.has(key) || this.#latest === undefined) return;
     const config = this.#options.configs().byKey.get(key);
-    if (config !== undefined && !this.#coming.has(key)) this.#follow(key, config, 0);
+    if (config !== undefined && !this.#coming.has(key)) {
+      this.#follow(key, config, numberOfVersion(this.#latest.version));
+    }
   }
 
   #judge(key: string, followed: Followed, count: Count, rejections: RejectionsOfObject | undefined): void {
     const { generation, told } = followed;
     const { resource, reason } = rejections?.blame ?? { resource: '', reason: '' };
-    const rejection = rejections && { proxies: rejections.proxies, resource, reason };
-    const isThere = count.concerned > 0;
-    const unreported = isThere ? [] : this.#options.others?.mayServe;
-    if (!isThere && this.#options.others && unreported === undefined) return;
-    const now: Distribution = {
-      ...{ generation, ...count, ...(rejection && { rejection }) },
-      ...(unreported && unreported.length > 0 && { unreported }),
-    };
-    if (now.unreported && this.#isUnmentioned(key, followed)) return void this.#followed.delete(key);
+    const rejection = rejections && { proxies: rejections.proxies, of: count.concerned, resource, reason };
+    const own = { generation, ...count };
+    this.#own.note(key, own, this.#options.now());
+    const total = totalOf(key, own, this.#options.others, followed.followedAt);
+    if (total === undefined) return;
+    const isThere = total.concerned > 0;
+    const now: Distribution = { generation, ...total, ...(rejection && { rejection }) };
+    if (!isThere && now.unreported && this.#isUnmentioned(key, followed)) {
+      if (this.#options.now() - followed.toldAt >= settlingMs) this.#followed.delete(key);
+      return;
+    }
     // Who rejected it is gone, and nobody else has taken it since: it is not mended.
     const isUnmended = told?.rejection !== undefined && rejection === undefined && !(isThere && isComplete(now));
     if (isUnmended && !followed.mustTell) return;
@@ -340,9 +379,10 @@ export class ObjectDistribution {
         return;
       }
     }
-    this.#note(key, followed, now, true);
+    if (followed.mustTell || !isSame(followed.told, now)) this.#note(key, followed, now, true);
     this.#followed.delete(key);
     setBounded(this.#complete, key, now, mostComplete);
+    if (this.#options.others?.isWriter) this.#checkAt = this.#options.now() + presenceMs;
   }
 
   /** No status says anything of it: an object that no proxy here has gets none. */
@@ -352,8 +392,7 @@ export class ObjectDistribution {
 
   #isWorthTelling({ told, toldAt }: Followed, now: Distribution): boolean {
     if (now.rejection !== undefined && told?.rejection === undefined) return true;
-    const isOther = told === undefined || JSON.stringify(told) !== JSON.stringify(now);
-    return isOther && this.#options.now() - toldAt >= restBetweenMs;
+    return !isSame(told, now) && this.#options.now() - toldAt >= restBetweenMs;
   }
 
   #note(key: string, followed: Followed, now: Distribution, isEdge: boolean): void {
@@ -389,55 +428,10 @@ export class ObjectDistribution {
     if (followed !== undefined && isSame && generation !== undefined && !needsPush(followed.config, config)) {
       if (followed.generation === generation) return;
       followed.generation = generation;
+      followed.followedAt = this.#options.now();
     } else if (this.#saysAll(key, config)) return;
     else this.#follow(key, config, numberOfVersion(latest.version));
     this.#stir();
-  }
-
-  // ---- by whose doing
-
-  #blameOf(proxy: FollowedProxy, typeUrl: string): Blame | undefined {
-    const { shape, context, watches } = proxy;
-    const watch = watches[typeUrl]!;
-    const acked = watch.versionAcked === '' ? undefined : numberOfVersion(watch.versionAcked);
-    const changed = acked === undefined ? undefined : this.#steps.between(acked, numberOfVersion(watch.versionSent));
-    const objectOf = (key: ConfigKey): string | undefined => this.#objectOf(key, context);
-    const changedObjects = changed && new Set([...changed].flatMap((key) => objectOf(parseConfigKey(key)) ?? []));
-    return blameOf({
-      ...{ typeUrl, reason: watch.lastError, changed: changedObjects },
-      names: watch.wildcard || watch.names.length === 0 ? '*' : watch.names,
-      made: (names) =>
-        this.#options.made(context, typeUrl, shape, names).map(
-          (resource): MadeResource => ({
-            name: resource.name,
-            objects: memoized(() => [...new Set(resource.dependsOn.flatMap((key) => objectOf(key) ?? []))]),
-          }),
-        ),
-      isSuspect: (key) => this.#isSuspect(key),
-    });
-  }
-
-  /** The object of the cluster that something is made from: a service is one of the object that it was made from. */
-  #objectOf(key: ConfigKey, context: PushContext): string | undefined {
-    if (!hasStatus(key.kind)) return undefined;
-    const { byKey } = this.#options.configs();
-    const text = configKeyText(key);
-    if (byKey.has(text)) return this.#tellable(text);
-    const origin = key.kind === 'ServiceEntry' ? context.servicesOf(key.name, key.namespace)[0]?.origin : undefined;
-    return origin && hasStatus(origin.kind) ? this.#tellable(configKeyText(origin)) : undefined;
-  }
-
-  #tellable(key: string): string | undefined {
-    const config = this.#options.configs().byKey.get(key);
-    return config && generationOf(config) !== undefined ? key : undefined;
-  }
-
-  #isSuspect(key: string): boolean {
-    const followed = this.#followed.get(key);
-    if (followed?.told?.rejection !== undefined) return true;
-    const config = this.#options.configs().byKey.get(key);
-    const said = this.#options.objects.toldOf(key)?.conditions.get('Rejected');
-    return said !== undefined && config !== undefined && said.observedGeneration === generationOf(config);
   }
 
   // ---- telling

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { clusterType, listenerType } from '../../../machines/discovery/ads/ads-types.ts';
+import { clusterType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
 import { EnvoyRejections } from './envoy-rejections.ts';
 import type { FollowedProxy } from './proxy-progress.ts';
 import type { Blame } from './rejection-origin.ts';

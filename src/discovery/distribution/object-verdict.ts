@@ -5,6 +5,8 @@ import type { ObjectWarning } from './object-warnings.ts';
 export interface Rejection {
   /** Proxies that reject what it led to. */
   readonly proxies: number;
+  /** Proxies of this replica that the object concerns; absent: all that are counted. */
+  readonly of?: number;
   /** What of it, in words: `listener 0.0.0.0_80`. */
   readonly resource: string;
   /** Envoy's words, made plain. */
@@ -14,13 +16,15 @@ export interface Rejection {
 export interface Distribution {
   /** Generation of the object that is meant. */
   readonly generation: number;
-  /** Proxies that have acknowledged it, of those that it concerns. */
+  /** Proxies that have acknowledged it, of those that it concerns: of all replicas, where this one writes the status. */
   readonly upToDate: number;
   readonly concerned: number;
   /** Absent: nobody rejects anything of it. */
   readonly rejection?: Rejection;
-  /** Replicas that may serve proxies which it concerns, and do not report them; absent: none. */
+  /** Replicas that may serve proxies which it concerns, and have not reported them; absent: none. */
   readonly unreported?: readonly string[];
+  /** Proxies of other replicas are not counted: this replica did not write the status when it counted. */
+  readonly isOwnOnly?: true;
 }
 
 export interface Mistake {
@@ -61,6 +65,10 @@ export const rejectedCondition = 'Rejected';
 const invalidCondition = 'Invalid';
 /** Name of the condition, as Istio calls it. */
 export const reconciledCondition = 'Reconciled';
+/** Reason of {@link reconciledCondition}: counts of a replica are missing. Replicas that see it count the object again. */
+export const unreportedReason = 'ReplicaNotReporting';
+/** Reason of {@link reconciledCondition}: proxies have not acknowledged the object yet. */
+export const pendingReason = 'Pending';
 /** There only while the object takes effect in part; the Gateway API has it for routes. */
 export const partialCondition = 'PartiallyInvalid';
 
@@ -109,24 +117,25 @@ export function rejectedOf(distribution: Distribution | undefined): WantedCondit
   return distribution?.rejection && rejected(distribution, distribution.rejection);
 }
 
-const notInForce = 'The object is not in force: what was valid last is, if there was any.';
+const notInForce = 'The object does not apply; its last valid version applies, if there was one.';
 
 const elsewhere = ', proxies of another replica reject it';
 
 function reconciled(distribution: Distribution, isRejectedElsewhere: boolean): WantedCondition {
   const { upToDate, concerned, rejection, generation, unreported } = distribution;
+  const counted = `${upToDate}/${concerned} proxies up to date`;
   const complete = isComplete(distribution) && !isRejectedElsewhere;
   const isRejected = rejection !== undefined || isRejectedElsewhere;
-  if (unreported !== undefined && !isRejected) {
-    const message = `no proxy of this replica; not reported by ${namesText(unreported)}`;
-    const condition = { type: reconciledCondition, status: 'Unknown', reason: 'ReplicaNotReporting' } as const;
+  if (unreported !== undefined && !isRejected && upToDate === concerned) {
+    const message = `${counted}; replicas ${namesText(unreported)} have not reported yet`;
+    const condition = { type: reconciledCondition, status: 'Unknown', reason: unreportedReason } as const;
     return { ...condition, message, observedGeneration: generation };
   }
   return {
     type: reconciledCondition,
     status: complete ? 'True' : 'False',
-    reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : isRejected ? 'Rejected' : 'Pending',
-    message: `${upToDate}/${concerned} proxies up to date${rejection === undefined && isRejected ? elsewhere : ''}`,
+    reason: complete ? (concerned === 0 ? 'NoProxies' : 'UpToDate') : isRejected ? 'Rejected' : pendingReason,
+    message: `${counted}${rejection === undefined && isRejected ? elsewhere : ''}`,
     observedGeneration: generation,
   };
 }
@@ -138,9 +147,12 @@ function namesText(names: readonly string[]): string {
   return `${names.slice(0, maxNamedReplicas).join(', ')}${more}`;
 }
 
-function rejected({ concerned, generation }: Distribution, { proxies, resource, reason }: Rejection): WantedCondition {
+function rejected(
+  { concerned, generation }: Distribution,
+  { proxies, of: ownConcerned = concerned, resource, reason }: Rejection,
+): WantedCondition {
   // Who rejects what somebody else's change led to is not of those that the object concerns.
-  const of = Math.max(concerned, proxies);
+  const of = Math.max(ownConcerned, proxies);
   return {
     type: rejectedCondition,
     status: 'True',

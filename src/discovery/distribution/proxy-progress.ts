@@ -2,14 +2,14 @@
  * How far proxies are, read from the records of their streams and gathered by what they have in common, so that an object is
  * looked at once for all proxies of a shape that are equally far. Nothing is counted while responses are sent and acknowledged.
  */
-import { proxyConfigType } from '../../../machines/discovery/ads/ads-types.ts';
+import { proxyConfigType } from '../../../machines/discovery/xds/ads-types.ts';
 import {
   isBehind,
   isSettled,
   isSubscribed,
   type Watch,
   type Watches,
-} from '../../../machines/discovery/ads/ads-watch.ts';
+} from '../../../machines/discovery/xds/ads-watch.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PushedType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

@@ -8,7 +8,7 @@ import {
   extensionType,
   listenerType,
   routeType,
-} from '../../../machines/discovery/ads/ads-types.ts';
+} from '../../../machines/discovery/xds/ads-types.ts';
 import { namesIn } from './named-resources.ts';
 import { proxyText } from './proxy-text.ts';
 

@@ -25,6 +25,19 @@ export const statusKinds: readonly KindName[] = (Object.keys(kinds) as KindName[
   (kind) => kinds[kind].group.endsWith('.istio.io') && kind !== 'WorkloadEntry',
 );
 
+/** Kinds of which this program writes no status. */
+export const kindsWithEvents: ReadonlySet<string> = new Set(['Service', 'Pod', 'EndpointSlice', 'Ingress']);
+
+/**
+ * With kinds in whose status there is no place for what has no effect: that of a BackendTLSPolicy is by Gateway, that of a WorkloadEntry is its
+ * health.
+ */
+export const kindsWithWarningEvents: ReadonlySet<string> = new Set([
+  ...kindsWithEvents,
+  'BackendTLSPolicy',
+  'WorkloadEntry',
+]);
+
 const known: ReadonlySet<string> = new Set(statusKinds);
 
 export function hasStatus(kind: string): boolean {

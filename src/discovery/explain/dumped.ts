@@ -7,7 +7,7 @@ import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_
 import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import { typeRegistry } from '../monitor/type-registry.ts';
+import { typeRegistry } from '../monitor/debug/type-registry.ts';
 
 export interface DumpedConfiguration extends ProxyConfiguration {
   /** What could not be read, and is left out. */
@@ -19,7 +19,7 @@ const typePrefix = 'type.googleapis.com/';
 /** @throws ChartpilotError REQUEST_FAILED when it is no dump */
 export function dumpedConfiguration(dump: unknown): DumpedConfiguration {
   const sections = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : undefined;
-  if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'the answer is no config_dump');
+  if (sections === undefined) throw new ChartpilotError('REQUEST_FAILED', 'response must be a config_dump of Envoy');
   const omitted: string[] = [];
   const all = <Desc extends DescMessage>(schema: Desc): MessageShape<Desc>[] =>
     resourcesOf(sections, `${typePrefix}${schema.typeName}`).flatMap((json) => {

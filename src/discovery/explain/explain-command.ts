@@ -1,6 +1,7 @@
 /** `pilot-discovery explain`: what is asked, answered as text. */
 import * as E from 'fp-ts/lib/Either.js';
 import { parseNode } from '../../model/node/parse-node.ts';
+import type { Proxy } from '../../model/node/proxy.ts';
 import { shapeOf } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { explain } from '../../networking/explain/explain.ts';
@@ -9,9 +10,10 @@ import type { Question } from '../../networking/explain/question.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
 import { dumpedConfiguration } from './dumped.ts';
 import { generatedConfiguration } from './generated.ts';
+import { callText, explainCall, grpcOverviewOf, grpcOverviewText, tellCall } from './grpc-call.ts';
 import { type MeshFiles, type OfflineMesh, readOfflineMesh } from './offline-mesh.ts';
 import { overviewOf, overviewText } from './overview.ts';
-import { type PendingType, pendingText, pendingTypes } from './pending.ts';
+import { type PendingResources, pendingResources, pendingText } from './pending.ts';
 import { type AskedFor, addressOfService, questionOf } from './question-of.ts';
 import { Sources } from './sources.ts';
 import { tell, toldText } from './text.ts';
@@ -43,20 +45,21 @@ interface Known {
   readonly warnings: readonly string[];
   readonly addressOf: (host: string) => string | undefined;
   readonly mesh?: OfflineMesh;
-  /** Of a control plane: what it has not sent to the proxy yet. */
-  readonly pending?: readonly PendingType[];
+  /** Of a control plane: what it has not sent to the proxy yet, or keeps at it. */
+  readonly pending?: PendingResources;
 }
 
 /** @throws ChartpilotError */
 export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer> {
+  if (asked.node?.metadata.GENERATOR === 'grpc') return await answerForGrpc(asked, asked.node);
   const known = asked.from === undefined ? await fromFiles(asked) : await fromRunning(asked, asked.from);
   const sources = new Sources(known.mesh?.configOf ?? (() => undefined));
   const who = asked.node?.id ?? asked.from ?? '';
   const written = (answer: object, text: () => string): ExplainAnswer => ({
     text:
       asked.format === 'json'
-        ? `${JSON.stringify({ ...answer, ...(known.pending && { pending: known.pending }) }, null, 2)}\n`
-        : `${text()}${pendingText(known.pending ?? [])}`,
+        ? jsonText({ ...answer, ...known.pending })
+        : `${text()}${known.pending ? pendingText(known.pending) : ''}`,
     warnings: known.warnings,
   });
   if (asked.url === undefined) {
@@ -68,23 +71,54 @@ export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer>
   return written(told, () => toldText(`${asked.url} at ${who}`, told));
 }
 
+/** A gRPC program has no admin interface, and requests by name: files alone say what it would get. */
+async function answerForGrpc(asked: ExplainAsked, node: NodeAsked): Promise<ExplainAnswer> {
+  const { files, from, format, url } = asked;
+  if (from !== undefined || files === undefined) {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      'a gRPC program (GENERATOR=grpc) is explained from files: set --configDir DIR without --from',
+    );
+  }
+  const { context, configOf, warnings } = await readOfflineMesh(files);
+  const shape = shapeOf(proxyOf(node), context);
+  const sources = new Sources(configOf);
+  if (url === undefined) {
+    const overview = grpcOverviewOf(shape, context, sources);
+    return { text: format === 'json' ? jsonText(overview) : grpcOverviewText(node.id, overview), warnings };
+  }
+  const told = tellCall(explainCall({ ...asked, url }, shape, context), sources);
+  return { text: format === 'json' ? jsonText(told) : callText(`${url} at ${node.id}`, told), warnings };
+}
+
+function jsonText(answer: object): string {
+  return `${JSON.stringify(answer, null, 2)}\n`;
+}
+
 async function fromFiles({ files, node }: ExplainAsked): Promise<Known> {
   if (files === undefined)
-    throw new ChartpilotError('FLAG_INVALID', 'explain needs --configDir DIR, or --from URL of something that runs');
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      'set --configDir DIR to read files, or --from URL to query a running Envoy or control plane',
+    );
   if (node === undefined)
     throw new ChartpilotError(
       'FLAG_INVALID',
-      'explain needs --node ID, e.g. sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
+      '--node is required, for example --node sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
     );
   const mesh = await readOfflineMesh(files);
   return { ...given(node, mesh.context), warnings: mesh.warnings, mesh };
 }
 
+function proxyOf({ id, metadata, labels }: NodeAsked): Proxy {
+  const parsed = parseNode({ id, cluster: '', metadata: { ...metadata, LABELS: labels } });
+  if (E.isLeft(parsed)) throw new ChartpilotError('FLAG_INVALID', `--node: ${parsed.left}`);
+  return parsed.right;
+}
+
 /** What the control plane would give a node. */
 export function given(node: NodeAsked, push: PushContext): Pick<Known, 'configuration' | 'addressOf'> {
-  const parsed = parseNode({ id: node.id, cluster: '', metadata: { ...node.metadata, LABELS: node.labels } });
-  if (E.isLeft(parsed)) throw new ChartpilotError('FLAG_INVALID', `--node: ${parsed.left}`);
-  const shape = shapeOf(parsed.right, push);
+  const shape = shapeOf(proxyOf(node), push);
   return {
     configuration: generatedConfiguration(shape, push),
     addressOf: (host) => addressOfService(host, shape, push),
@@ -114,9 +148,11 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
 }
 
 /** @returns undefined if the control plane does not say: it is another one, or an older one */
-async function pendingOf(from: string, { id }: NodeAsked): Promise<readonly PendingType[] | undefined> {
+async function pendingOf(from: string, { id }: NodeAsked): Promise<PendingResources | undefined> {
   try {
-    return pendingTypes(await fetchJson(new URL(`/debug/proxyz?proxyID=${encodeURIComponent(id)}`, withScheme(from))));
+    return pendingResources(
+      await fetchJson(new URL(`/debug/proxyz?proxyID=${encodeURIComponent(id)}`, withScheme(from))),
+    );
   } catch {
     return undefined;
   }
@@ -135,12 +171,15 @@ async function fetchJson(url: URL): Promise<unknown> {
     text = await response.text();
   } catch (error) {
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: ${messageOf(cause)}`, { cause: error });
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: ${messageOf(cause)}`, {
+      hint: 'Check --from: a running control plane, or the admin interface of an Envoy.',
+      cause: error,
+    });
   }
   if (status !== 200) throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim()}`);
   try {
     return JSON.parse(text);
   } catch (error) {
-    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: the answer is no JSON`, { cause: error });
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: response must be JSON`, { cause: error });
   }
 }

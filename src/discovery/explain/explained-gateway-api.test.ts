@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { document, service } from '../../../test/fixtures/given-objects.ts';
-import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { configKeyText } from '../../model/config/config.ts';
 import { explain } from '../../networking/explain/explain.ts';
 import { generatedConfiguration } from './generated.ts';
 import { Sources } from './sources.ts';
@@ -19,9 +19,7 @@ const yaml = [
 
 it("names the Gateway API's objects and their fields, not what was made of them", () => {
   const { context, configs } = givenMesh(yaml);
-  const all = new Map(
-    Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(configKeyOf(one)), one])),
-  );
+  const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));
   const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
   const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
   const explanation = explain(generatedConfiguration(shape, context), {
@@ -45,9 +43,7 @@ it('names the BackendTLSPolicy that secures connections to the Service, and its 
   const spec =
     '{targetRefs: [{group: "", kind: Service, name: cart}], validation: {hostname: a.test, caCertificateRefs: [{group: "", kind: ConfigMap, name: ca}]}}';
   const { context, configs } = givenMesh(yaml + document('BackendTLSPolicy', 'tls', spec));
-  const all = new Map(
-    Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(configKeyOf(one)), one])),
-  );
+  const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));
   const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
   const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
   const explanation = explain(generatedConfiguration(shape, context), {
@@ -76,9 +72,7 @@ it.each([
       document(kind, 'r', `{parentRefs: [{name: front}], ${more}rules: [{backendRefs: [{name: cart, port: 80}]}]}`) +
       service('cart'),
   );
-  const all = new Map(
-    Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(configKeyOf(one)), one])),
-  );
+  const all = new Map(Object.values(configs).flatMap((list) => list.map((one) => [configKeyText(one), one])));
   const labels = { 'gateway.networking.k8s.io/gateway-name': 'front' };
   const shape = givenShape({ type: 'router', namespace: 'shop', labels }, context);
   const question = { direction: 'outbound' as const, destination: { port: 8080 }, ...asked };

@@ -4,6 +4,7 @@ import { type GivenNode, givenMesh, givenProxy } from '../../../test/fixtures/gi
 import { shapeOf } from '../../model/proxy/proxy-shape.ts';
 import { explain } from '../../networking/explain/explain.ts';
 import type { Outcome } from '../../networking/explain/outcome.ts';
+import type { HttpQuestion } from '../../networking/explain/question.ts';
 import { generatedConfiguration } from './generated.ts';
 import { type AskedFor, questionOf } from './question-of.ts';
 
@@ -179,4 +180,64 @@ test.each([
     principal,
   });
   expect(outcome.kind).toBe(isAccepted ? 'forwarded' : 'closed');
+});
+
+/** Outcome of a request whose parts no URL can have. */
+function outcomeOfRequest(http: Partial<HttpQuestion>): Outcome {
+  const { context } = givenMesh(gateway + oneServer + toA);
+  const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
+  const question = questionOf({ url: 'http://m.shop.test:18080/' });
+  return explain(configuration, { ...question, http: { ...question.http!, ...http } }).outcome;
+}
+
+test.each([
+  ['HTTP/1.0', { version: 'HTTP/1.0' }, { status: 426, flag: 'DPE', details: 'low_version' }],
+  ['a method in lower case', { method: 'get' }, { status: 400, flag: 'DPE', details: 'http1.codec_error' }],
+  ['an unknown method', { method: 'FOO' }, { status: 400, flag: 'DPE', details: 'http1.codec_error' }],
+  ['CONNECT with a path', { method: 'CONNECT' }, { status: 400, flag: 'DPE', details: 'http1.invalid_url' }],
+  ['more than 60 KiB of headers', { path: `/${'a'.repeat(70_000)}` }, { status: 431, flag: 'DPE' }],
+  [
+    'more than 60 KiB of headers in HTTP/2',
+    { version: 'HTTP/2', headers: { 'x-large': 'a'.repeat(61_500) } },
+    { kind: 'closed', flag: 'DR' },
+  ],
+  [
+    'CONNECT with a host and a port',
+    { method: 'CONNECT', path: 'm.shop.test:443' },
+    { kind: 'no route', status: 404, flag: 'NR' },
+  ],
+  [
+    'CONNECT in HTTP/2',
+    { version: 'HTTP/2', method: 'CONNECT', path: '' },
+    { kind: 'no route', status: 404, flag: 'NR' },
+  ],
+  ['a target with another host', { path: 'http://other.test/' }, { kind: 'no route', status: 404, flag: 'NR' }],
+] as const)('explain reports what Envoy responds to %s', (_, http, expected) => {
+  expect(outcomeOfRequest(http)).toMatchObject(expected);
+});
+
+test('explain reports what Envoy responds to a request without a Host header', () => {
+  const { authority: _, ...others } = questionOf({ url: 'http://m.shop.test:18080/' }).http!;
+  const { context } = givenMesh(gateway + oneServer + toA);
+  const configuration = generatedConfiguration(shapeOf(givenProxy(edge), context), context);
+  const question = { ...questionOf({ url: 'http://m.shop.test:18080/' }), http: others };
+  expect(explain(configuration, question).outcome).toMatchObject({ status: 400, details: 'missing_host_header' });
+});
+
+test('explain ignores white space around the header values of HTTP/1', () => {
+  const asGrpc = { headers: { 'content-type': ' application/grpc ' }, authority: 'other.test' };
+  expect(outcomeOfRequest(asGrpc)).toMatchObject({ kind: 'no route', status: 200, grpcStatus: 12 });
+});
+
+test('explain routes a target with a host by that host and its path', () => {
+  expect(outcomeOfRequest({ authority: 'other.test', path: 'http://m.shop.test:18080' })).toMatchObject({
+    kind: 'forwarded',
+  });
+});
+
+test('the path of a URL stays as it is written', () => {
+  const path = (url: string) => questionOf({ url }).http?.path;
+  expect(path('http://a.test/x/../%2e%2E/%41?q=/../#part')).toBe('/x/../%2e%2E/%41?q=/../');
+  expect(path('http://a.test')).toBe('/');
+  expect(path('http://a.test?q=1')).toBe('/?q=1');
 });

@@ -1,15 +1,15 @@
 /** The mesh that some files describe, read as the control plane reads it, without serving anything. */
 import type { Config } from '../../model/config/config.ts';
-import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { configKeyText } from '../../model/config/config.ts';
 import { problemText } from '../../model/config/problem.ts';
 import { standInText } from '../../model/config/refused.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
-import { fullProblemText } from '../config/config-problem.ts';
-import { MeshConfigs } from '../config/mesh-configs.ts';
-import { SettingsFiles } from '../config/settings-files.ts';
-import type { DiscoveryOptions } from '../discovery-options.ts';
-import { MeshState } from '../push/mesh-state.ts';
+import { SettingsFiles } from '../config/files/settings-files.ts';
+import { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
+import { fullProblemText } from '../config/sources/config-problem.ts';
+import type { DiscoveryOptions } from '../options/discovery-options.ts';
+import { MeshState } from '../push/contexts/mesh-state.ts';
 
 export interface OfflineMesh {
   readonly context: PushContext;
@@ -52,7 +52,7 @@ export async function readOfflineMesh(files: MeshFiles): Promise<OfflineMesh> {
   const context = state.publishContext({ forced: true, changed: [] });
   const { byKey, standIns } = directory.snapshot;
   warnings.push(...standIns.map((config) => standInText(config, context.mesh.rootNamespace)));
-  return { context, warnings, configOf: (key) => byKey.get(configKeyText(configKeyOf(key as Config))) };
+  return { context, warnings, configOf: (key) => byKey.get(configKeyText(key as Config)) };
 }
 
 function adopt(settings: SettingsFiles, what: 'mesh' | 'networks', file: string): void {

@@ -45,9 +45,9 @@ export function overviewOf({ listeners, clusters }: ProxyConfiguration, sources:
 }
 
 export function overviewText(who: string, { listeners, clusters }: Overview): string {
-  const lines = [`${who}: ${listeners.length} listeners, ${clusters} clusters (--url says which way a request goes)`];
+  const lines = [`${who}: ${listeners.length} listeners, ${clusters} clusters (set --url to explain a request)`];
   for (const { name, isBound, chains } of listeners) {
-    lines.push(`listener      ${name}${isBound ? '' : '  (not bound: redirected connections)'}`);
+    lines.push(`listener      ${name}${isBound ? '' : '  (not bound, for redirected connections)'}`);
     for (const chain of chains) lines.push(...chainLines(chain));
   }
   return `${lines.join('\n')}\n`;

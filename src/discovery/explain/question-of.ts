@@ -1,10 +1,12 @@
 /** From what a person writes to what is asked: `--url http://cart:8080/items --header x-user=anna`. */
 import { isIP } from 'node:net';
+import { mustBe } from '../../model/fields/violation.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { virtualAddresses } from '../../model/proxy/service-addresses.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { HttpQuestion, Question } from '../../networking/explain/question.ts';
 import { ChartpilotError } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
 
 export interface AskedFor {
   /** `http://`, `https://`, `tcp://HOST:PORT` or `tls://HOST:PORT`. */
@@ -33,25 +35,26 @@ export function questionOf(
 ): Question {
   const url = parsed(asked.url);
   const port = Number(url.port) || defaultPorts[url.protocol];
-  if (!port) throw new ChartpilotError('FLAG_INVALID', `--url ${asked.url} names no port`);
+  if (!port) throw new ChartpilotError('FLAG_INVALID', `--url: must have a port, got ${asked.url}`);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const encrypted = url.protocol === 'https:' || url.protocol === 'tls:';
   const isHttp = url.protocol === 'http:' || url.protocol === 'https:';
   const http2 = asked.http2 === true;
-  const address = asked.address ?? (isIP(host) === 0 ? addressOf(host) : host);
+  const given = asked.address === undefined ? undefined : ipAddress('--address', asked.address);
+  const address = given ?? (isIP(host) === 0 ? addressOf(host) : host);
   const sni = (asked.sni ?? (isIP(host) === 0 ? host : undefined))?.toLowerCase();
   return {
     direction: asked.inbound ? 'inbound' : 'outbound',
     destination: { port, ...(address !== undefined && { address }) },
-    ...(asked.source !== undefined && { source: { address: clientAddress(asked.source), port: 0 } }),
+    ...(asked.source !== undefined && { source: { address: ipAddress('--source', asked.source), port: 0 } }),
     ...(encrypted && { tls: { ...tlsQuestion(asked, sni), alpn: isHttp ? (http2 ? ['h2'] : ['http/1.1']) : [] } }),
     ...(isHttp && { http: httpQuestion(asked, url, http2) }),
   };
 }
 
-function clientAddress(source: string): string {
-  if (isIP(source) !== 0) return source;
-  throw new ChartpilotError('FLAG_INVALID', `--source ${source} must be an IP address`);
+function ipAddress(flag: string, text: string): string {
+  if (isIP(text) !== 0) return text;
+  throw optionError(flag, mustBe('an IP address', text));
 }
 
 function tlsQuestion({ principal }: AskedFor, sni: string | undefined): { sni?: string; principal?: string } {
@@ -65,24 +68,38 @@ function parsed(text: string): URL {
   } catch {
     // Told below.
   }
-  throw new ChartpilotError('FLAG_INVALID', `--url ${text} must be http://, https://, tcp:// or tls:// with a host`);
+  throw new ChartpilotError(
+    'FLAG_INVALID',
+    `--url: must be an http://, https://, tcp:// or tls:// URL with a host, got ${text}`,
+  );
 }
 
-function httpQuestion({ method = 'GET', headers = [] }: AskedFor, url: URL, http2: boolean): HttpQuestion {
-  const given = Object.fromEntries(headers.map(header));
+/** As it is written: Envoy may match a path before dot segments and percent-encoding are normalized, as URL does. */
+function pathOf(text: string, url: URL): string {
+  const [, path] = /^[^:]+:\/\/[^/?#]*(\/[\x21-\x7e]*)$/.exec(text) ?? [];
+  return path === undefined ? url.pathname + url.search : path.replace(/#.*$/, '');
+}
+
+function httpQuestion({ url: text, method = 'GET', headers = [] }: AskedFor, url: URL, http2: boolean): HttpQuestion {
+  const given = headersOf({ headers });
   const { host: authority = url.host, ...others } = given;
   return {
     version: http2 ? 'HTTP/2' : 'HTTP/1.1',
     authority,
-    path: url.pathname + url.search,
+    path: pathOf(text, url),
     method,
     headers: others,
   };
 }
 
+/** Headers by name in lower case. */
+export function headersOf({ headers = [] }: Pick<AskedFor, 'headers'>): Readonly<Record<string, string>> {
+  return Object.fromEntries(headers.map(header));
+}
+
 function header(text: string): readonly [string, string] {
   const end = text.search(/[=:]/);
-  if (end < 1) throw new ChartpilotError('FLAG_INVALID', `--header ${text} must be NAME=VALUE`);
+  if (end < 1) throw new ChartpilotError('FLAG_INVALID', `--header: must be NAME=VALUE, got ${text}`);
   return [text.slice(0, end).trim().toLowerCase(), text.slice(end + 1).trim()];
 }
 

@@ -30,13 +30,14 @@ export class Sources {
     const field = path && fieldText(path);
     const config = this.#configOf(key);
     const source = config?.source;
-    const position = source && this.#positions.of(source, field ?? '');
+    // An object of a source over xDS has no line.
+    const position = source && source.line > 0 ? this.#positions.of(source, field ?? '') : undefined;
     return {
       object: config?.standsFor
-        ? `${config.standsFor.object}, which is refused: ${config.standsFor.effect}`
+        ? `${config.standsFor.object}, which is rejected: ${config.standsFor.effect}`
         : `${key.kind} ${key.namespace}/${key.name}`,
       ...(field && { field }),
-      ...(source && position && { place: `${shown(source.file)}:${position.line}:${position.column}` }),
+      ...(source && { place: position ? `${shown(source.file)}:${position.line}:${position.column}` : source.file }),
     };
   }
 

@@ -5,6 +5,7 @@ import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/e
 import type { FilterChain } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
 import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
 import type { Explanation } from '../../networking/explain/explanation.ts';
 import type { LocalResponse, Outcome, Target } from '../../networking/explain/outcome.ts';
 import { originsOf } from '../../networking/inputs/message-origin.ts';
@@ -68,7 +69,8 @@ export function tell(explanation: Explanation, sources: Sources): Told {
   return { steps, filters, outcome };
 }
 
-export function toldText(heading: string, { steps, filters, outcome }: Told): string {
+/** @param more lines before the outcome */
+export function toldText(heading: string, { steps, filters, outcome }: Told, more: readonly string[] = []): string {
   const lines = [heading];
   for (const { what, name, note, missingEndpoints, from } of steps) {
     lines.push(`${what.padEnd(13)} ${name}${note === undefined ? '' : `  (${note})`}`);
@@ -76,7 +78,7 @@ export function toldText(heading: string, { steps, filters, outcome }: Told): st
     for (const source of from) lines.push(`${' '.repeat(14)}← ${sourceText(source)}`);
   }
   if (filters.length > 0) lines.push(`${'filters'.padEnd(13)} ${filters.join(', ')}`);
-  lines.push(`${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
+  lines.push(...more, `${'outcome'.padEnd(13)} ${outcomeText(outcome)}`);
   return `${lines.join('\n')}\n`;
 }
 
@@ -88,10 +90,12 @@ function outcomeText(outcome: Outcome): string {
   switch (outcome.kind) {
     case 'forwarded':
       return 'sent to the cluster';
+    case 'accepted':
+      return 'the server handles the call';
     case 'redirected':
       return `redirected with ${statusText(outcome)} to ${outcome.to}`;
     case 'answered':
-      return `answered with ${statusText(outcome)}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
+      return `response ${statusText(outcome)}${outcome.body === '' ? '' : ` ${JSON.stringify(outcome.body)}`}`;
     case 'closed':
       return `the connection is closed: ${outcome.why}`;
     case 'not decided':
@@ -108,9 +112,11 @@ function outcomeText(outcome: Outcome): string {
 }
 
 function localResponseText(response: LocalResponse & { readonly why: string }): string {
-  const { status, flag, why } = response;
+  const { status, grpcStatus, flag, why } = response;
+  if (status === undefined && grpcStatus !== undefined)
+    return `the call fails with ${grpcStatusNames[grpcStatus]}: ${why}`;
   const flagText = flag === undefined ? '' : ` (response flag ${flag})`;
-  return `${status === undefined ? 'the connection is closed' : `answered with ${statusText(response)}`}${flagText}: ${why}`;
+  return `${status === undefined ? 'the connection is closed' : `response ${statusText(response)}`}${flagText}: ${why}`;
 }
 
 function statusText({ status, grpcStatus }: LocalResponse): string {
@@ -123,7 +129,7 @@ function percentText(share: number): string {
 
 function chainName(chain: FilterChain, listener: Listener | undefined): string {
   const name = chain.name || '(no name)';
-  return chain === listener?.defaultFilterChain ? `${name}, the default one` : name;
+  return chain === listener?.defaultFilterChain ? `${name} (default filter chain)` : name;
 }
 
 function noted(note: string): { note?: string } {

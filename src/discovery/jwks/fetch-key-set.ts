@@ -1,5 +1,6 @@
 /** Asks an issuer of tokens for its keys (RFC 7517), by their address or by OpenID Connect Discovery. */
 import { mostKeys } from '../../model/kinds/policies/request-authentication.ts';
+import { CodedError, messageOf, reasonError } from '../../runtime/errors.ts';
 import { boundedText } from '../../runtime/fences/bounded-text.ts';
 import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
 import { isObject } from '../../runtime/json-object.ts';
@@ -23,7 +24,7 @@ const maxBytes = 1024 * 1024;
 
 /**
  * @returns the key set as text, the same for the same keys in whatever order
- * @throws Error with what to tell people
+ * @throws CodedError KEY_SET_UNAVAILABLE
  */
 export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptions): Promise<string> {
   const timeout = AbortSignal.timeout(options.timeoutMs);
@@ -31,33 +32,39 @@ export async function fetchKeySet({ kind, url }: KeyAddress, options: FetchOptio
     readJson(address, { ...options, signal: AbortSignal.any([options.signal, timeout]) });
   try {
     const answer = await ask(kind === 'keys' ? url : keysOfIssuer(await ask(discoveryUrl(url)), url));
-    if (!isObject(answer) || !Array.isArray(answer.keys)) throw new Error('the answer is no JSON Web Key Set');
+    if (!isObject(answer) || !Array.isArray(answer.keys)) throw unavailable('response must be a JSON Web Key Set');
     const keys = answer.keys.filter((key) => isObject(key) && typeof key.kty === 'string');
     // With no key Envoy would refuse every token: the keys from before are better.
-    if (keys.length === 0) throw new Error('the answer has no key in it');
+    if (keys.length === 0) throw unavailable('the JSON Web Key Set has no keys');
     if (keys.length > mostKeys)
-      throw new Error(`the answer has ${keys.length} keys, of which no issuer needs more than ${mostKeys}`);
+      throw unavailable(`the JSON Web Key Set must have at most ${mostKeys} keys, got ${keys.length}`);
     return inOrder(keys);
   } catch (error) {
-    if (timeout.aborted) throw new Error(`no answer within ${options.timeoutMs} ms`);
-    throw error;
+    if (timeout.aborted) throw unavailable(`no response within ${options.timeoutMs} ms`);
+    throw unavailable(messageOf(error), error);
   }
+}
+
+function unavailable(text: string, cause?: unknown): CodedError {
+  return cause instanceof CodedError ? cause : reasonError('KEY_SET_UNAVAILABLE', text, { cause });
 }
 
 async function readJson(url: string, { fetch, signal }: FetchOptions): Promise<unknown> {
   const response = await fetch(url, { signal, headers: { accept: 'application/json' } });
-  if (!response.ok) throw new Error(`the answer is HTTP status ${response.status}`);
+  if (!response.ok) throw unavailable(`HTTP status ${response.status}`);
   const text = await boundedText(response.body ?? [], maxBytes);
   try {
     return JSON.parse(text);
   } catch {
-    throw new Error('the answer is no JSON');
+    throw unavailable('response must be JSON');
   }
 }
 
 function discoveryUrl(issuer: string): string {
   if (!/^https?:\/\//.test(issuer)) {
-    throw new Error('the issuer is no URL, so its keys must be given: jwks or jwksUri');
+    throw unavailable(
+      'set jwks or jwksUri: the issuer is not an http:// or https:// URL, so its keys cannot be discovered',
+    );
   }
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 }
@@ -65,6 +72,6 @@ function discoveryUrl(issuer: string): string {
 function keysOfIssuer(metadata: unknown, issuer: string): string {
   const uri = isObject(metadata) ? metadata.jwks_uri : undefined;
   if (typeof uri !== 'string' || !/^https?:\/\//.test(uri))
-    throw new Error(`${issuer} does not say where its keys are`);
+    throw unavailable(`the OpenID configuration of ${issuer} has no jwks_uri`);
   return uri;
 }

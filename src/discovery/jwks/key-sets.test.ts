@@ -108,7 +108,7 @@ describe('the objects', () => {
     expect(keySets.counts).toEqual({ success: 1, failure: 1 });
     await keySets.sourcesOf([]);
     expect(keySets.resolve(set).RequestAuthentication[0]).toBe(object);
-    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('no object asks');
+    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('no object uses this issuer');
   });
 });
 
@@ -128,25 +128,29 @@ describe('an issuer', () => {
   });
 
   it.each([
-    ['is no URL', () => ({ issuer: 'me@id.test' }), /no URL/],
-    ['does not say where its keys are', () => ({ issuer: `${origin}/keys/..` }), /HTTP status 404/],
+    ['is no URL', () => ({ issuer: 'me@id.test' }), /not an http:.* \[KEY_SET_UNAVAILABLE\]$/],
+    [
+      'does not say where its keys are',
+      () => ({ issuer: `${origin}/keys/..` }),
+      /^HTTP status 404 \[KEY_SET_UNAVAILABLE\]$/,
+    ],
     ['is not there', () => ({ issuer: '', jwksUri: 'http://127.0.0.1:1/keys' }), /ECONNREFUSED|bad port/],
   ] as const)('has no keys when it %s', async (_, rule, reason) => {
     await expect(fetched(rule())).rejects.toThrow(reason);
   });
 
   it.each([
-    ['no JSON', '<html>', /no JSON$/],
-    ['no key set', '[]', /no JSON Web Key Set/],
-    ['an empty set', '{"keys":[]}', /no key in it/],
-    ['keys of no type', '{"keys":[{"kid":"x"}]}', /no key in it/],
+    ['no JSON', '<html>', /^response must be JSON \[KEY_SET_UNAVAILABLE\]$/],
+    ['no key set', '[]', /must be a JSON Web Key Set \[KEY_SET_UNAVAILABLE\]$/],
+    ['an empty set', '{"keys":[]}', /has no keys \[KEY_SET_UNAVAILABLE\]$/],
+    ['keys of no type', '{"keys":[{"kid":"x"}]}', /has no keys \[KEY_SET_UNAVAILABLE\]$/],
     [
       'more keys than an issuer has',
       JSON.stringify({ keys: Array.from({ length: 101 }, () => ({ kty: 'EC' })) }),
-      /101 keys/,
+      /at most 100 keys, got 101 \[KEY_SET_UNAVAILABLE\]$/,
     ],
-    ['too much', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /longer than/],
-    ['nothing for a long time', 0, /no answer within 50 ms/],
+    ['too much', JSON.stringify({ keys: [{ kty: 'x'.repeat(1_100_000) }] }), /response exceeds/],
+    ['nothing for a long time', 0, /within 50 ms \[KEY_SET_UNAVAILABLE\]$/],
   ])('has no keys when it answers %s', async (_, answer, reason) => {
     answers['/keys'] = answer;
     await expect(fetched({ issuer: '', jwksUri: `${origin}/keys` }, answer === 0 ? 50 : 5_000)).rejects.toThrow(reason);
@@ -160,7 +164,7 @@ describe('addresses of this host', () => {
       KeySource,
     ];
     await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow(
-      'the host 127.0.0.1 is a loopback address, and not in ALLOWED_CIDRS_IN_JWKS_URIS',
+      'host 127.0.0.1 is a loopback address and not in ALLOWED_CIDRS_IN_JWKS_URIS',
     );
     expect(asked).toEqual([]);
   });
@@ -171,7 +175,7 @@ describe('addresses of this host', () => {
     });
     const keySets = new KeySets(guardedFetch(new BlockedAddresses({ allowed: ['127.0.0.1'] })));
     const [{ source }] = (await keySets.sourcesOf([asking('a', { issuer: origin })])) as [KeySource];
-    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('the host 127.0.0.2 is a loopback address');
+    await expect(keySets.fetch(source, 1_000, stay)).rejects.toThrow('host 127.0.0.2 is a loopback address');
     expect(asked).toEqual(['/.well-known/openid-configuration']);
   });
 });
@@ -188,7 +192,7 @@ it('reports an object with issuers beyond the limit of its namespace once, and t
   await keys.sourcesOf(objects);
   await keys.sourcesOf([...objects]);
   expect(reported.splice(0)).toEqual([
-    'RequestAuthentication/mallory/c: names issuers beyond the limit of 200 of its namespace: their tokens are rejected (LIMIT_EXCEEDED)',
+    'RequestAuthentication/mallory/c: has issuers beyond the limit of 200 in its namespace, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed',
   ]);
   // A new version of the object needs the condition in its status as well.
   await keys.sourcesOf([...objects.slice(0, 2), object('c', 100)]);

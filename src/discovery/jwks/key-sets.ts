@@ -4,7 +4,7 @@ import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts
 import type { IssuerAnswer } from '../../../machines/discovery/jwks/key-set.machine.ts';
 import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import { sameItems } from '../../model/collections/same-items.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { JwtRule, RequestAuthentication } from '../../model/kinds/policies/request-authentication.ts';
 import { messageOf } from '../../runtime/errors.ts';
@@ -67,7 +67,7 @@ export class KeySets {
     const before = this.#rejected;
     const now = new Map<string, LimitedIssuers>();
     for (const config of configs) {
-      const key = configKeyText(configKeyOf(config));
+      const key = configKeyText(config);
       const reason = reasons.get(key);
       if (reason === undefined) continue;
       const known = before.get(key);
@@ -94,7 +94,7 @@ export class KeySets {
    */
   async fetch(source: string, timeoutMs: number, signal: AbortSignal): Promise<{ version: string }> {
     const address = this.#addresses.get(source);
-    if (address === undefined) throw new Error('no object asks for it any more');
+    if (address === undefined) throw new Error('no object uses this issuer any longer');
     try {
       const keys = await fetchKeySet(address, { timeoutMs, signal, fetch: this.#fetch });
       // Stopped meanwhile: nobody asks for it any more.
@@ -143,6 +143,11 @@ export class KeySets {
 
 function limitedIssuers(original: Config, message: string): LimitedIssuers {
   const { kind, namespace, name } = original;
-  const about = { severity: 'error', place: { source: '' }, object: `${kind} ${namespace}/${name}` } as const;
+  const about = {
+    severity: 'error',
+    code: 'LIMIT_EXCEEDED',
+    place: { source: '' },
+    object: `${kind} ${namespace}/${name}`,
+  } as const;
   return { original, config: original, problem: { ...about, field: 'spec.jwtRules', message } };
 }

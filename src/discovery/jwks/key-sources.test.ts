@@ -25,7 +25,7 @@ describe('key sets that are fetched', () => {
     expect(sources).toHaveLength(maxSourcesOfNamespace + 1);
     expect(sources.at(-1)).toMatchObject({ source: 'https://bank.test/0', users: ['RequestAuthentication/bank/jwt'] });
     expect([...rejected.keys()]).toEqual(['RequestAuthentication/mallory/second']);
-    expect(rejected.get('RequestAuthentication/mallory/second')).toContain(`${maxSourcesOfNamespace} of its namespace`);
+    expect(rejected.get('RequestAuthentication/mallory/second')).toContain(`${maxSourcesOfNamespace} in its namespace`);
     expect(addresses.has('https://b.test/0')).toBe(false);
   });
 
@@ -37,7 +37,7 @@ describe('key sets that are fetched', () => {
     expect(sources).toHaveLength(maxSourcesOfMesh);
     expect(sources.filter(({ source }) => source.startsWith('https://bank.test'))).toHaveLength(10);
     expect(rejected.size).toBe(20);
-    expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} of the mesh`);
+    expect(rejected.get('RequestAuthentication/mallory-0/jwt')).toContain(`${maxSourcesOfMesh} in the mesh`);
   });
 
   it('that a namespace shares with one beyond its limit are fetched', () => {

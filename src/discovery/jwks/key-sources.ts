@@ -1,7 +1,7 @@
 /** Which key sets RequestAuthentications name, and which of them are fetched: what one namespace may name is limited. */
 import { createHash } from 'node:crypto';
 import type { KeySource } from '../../../machines/discovery/jwks/jwks.machine.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import {
   type JwtRule,
   maxFetchTimeoutMs,
@@ -38,7 +38,7 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
   const named = new Map<string, Named>();
   const byNamespace = new Map<string, Set<string>>();
   for (const config of configs) {
-    const user = configKeyText(configKeyOf(config));
+    const user = configKeyText(config);
     for (const rule of config.spec.jwtRules) {
       yield;
       const source = keySourceOf(rule);
@@ -64,9 +64,12 @@ export function* selectKeySources(configs: readonly Config<RequestAuthentication
       continue;
     }
     const isOfMesh = admitted.size >= maxSourcesOfMesh;
-    const limit = isOfMesh ? `${maxSourcesOfMesh} of the mesh` : `${maxSourcesOfNamespace} of its namespace`;
+    const limit = isOfMesh ? `${maxSourcesOfMesh} in the mesh` : `${maxSourcesOfNamespace} in its namespace`;
     for (const user of users)
-      rejected.set(user, `names issuers beyond the limit of ${limit}: their tokens are rejected (LIMIT_EXCEEDED)`);
+      rejected.set(
+        user,
+        `has issuers beyond the limit of ${limit}, whose tokens are rejected (LIMIT_EXCEEDED): remove issuers that are not needed`,
+      );
   }
   return { sources, addresses, rejected };
 }

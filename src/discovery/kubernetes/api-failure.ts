@@ -1,4 +1,5 @@
 /** Why a request to an API server failed: plain data, as charts take it. */
+import { CodedError, type ErrorCode, withCode } from '../../runtime/errors.ts';
 
 export type ApiFailure =
   /** It answered, with an error of its own, as HTTP status or in a watch as an event. */
@@ -29,13 +30,25 @@ export type ApiFailure =
   /** Its signal was aborted, or the permit of a write was refused: nobody waits for it. */
   | { readonly kind: 'aborted'; readonly message: string };
 
-/** What every operation of the port rejects with, and nothing else. */
-export class ApiError extends Error {
+const codes = {
+  status: 'API_REQUEST_REJECTED',
+  unreachable: 'API_SERVER_UNREACHABLE',
+  'going away': 'API_CONNECTION_CLOSED',
+  closed: 'API_CONNECTION_CLOSED',
+  timeout: 'API_TIMEOUT',
+  invalid: 'API_RESPONSE_INVALID',
+  credentials: 'API_CREDENTIALS_INVALID',
+  aborted: 'API_REQUEST_CANCELLED',
+} as const satisfies Record<ApiFailure['kind'], ErrorCode>;
+
+/** The only error that operations of the port reject with. Its message is that of the failure, with the code. */
+export class ApiError extends CodedError {
+  override readonly name = 'ApiError';
   readonly failure: ApiFailure;
 
   constructor(failure: ApiFailure, options: { cause?: unknown } = {}) {
-    super(failure.message, options);
-    this.name = 'ApiError';
+    const code = codes[failure.kind];
+    super(code, withCode(failure.message, code), options);
     this.failure = failure;
   }
 }

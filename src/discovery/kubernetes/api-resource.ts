@@ -33,6 +33,13 @@ export const customResourceDefinitions: Resource = {
   kind: 'CustomResourceDefinition',
   namespaced: false,
 };
+const admission = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
+export const mutatingWebhookConfigurations: Resource = {
+  ...{ ...admission, plural: 'mutatingwebhookconfigurations', kind: 'MutatingWebhookConfiguration' },
+};
+export const validatingWebhookConfigurations: Resource = {
+  ...{ ...admission, plural: 'validatingwebhookconfigurations', kind: 'ValidatingWebhookConfiguration' },
+};
 export const leases: Resource = { ...core, group: 'coordination.k8s.io', plural: 'leases', kind: 'Lease' };
 export const events: Resource = { ...core, plural: 'events', kind: 'Event' };
 export const serviceAccounts: Resource = { ...core, plural: 'serviceaccounts', kind: 'ServiceAccount' };

@@ -66,6 +66,14 @@ describe('the log', () => {
     expect(lines).toEqual([west, east, { ...west, repeated: 8 }]);
   });
 
+  it('has the codes of the errors of an object, each once', () => {
+    const coded = (code: string) => problem({ code });
+    const problems = [coded('FIELD_REQUIRED'), coded('FIELD_EMPTY'), coded('FIELD_REQUIRED'), problem({})];
+    expect(logged('configs.rejected', { problems })).toMatchObject([
+      { event: 'object.rejected', code: 'FIELD_REQUIRED, FIELD_EMPTY' },
+    ]);
+  });
+
   it('has one line for an object, with its place and all its errors', () => {
     const second = problem({ place: at(14), field: 'spec.hosts', message: 'is required' });
     expect(logged('configs.rejected', { problems: [problem({}), second] })).toEqual([
@@ -148,7 +156,14 @@ describe('the summary of rejected configuration', () => {
   });
 
   it('is info if everything is accepted', () => {
-    expect(entry(problem({ severity: 'warning' }))).toEqual({ event: 'configs.warned', errors: 0, warnings: 1 });
+    const warning = problem({ severity: 'warning' });
+    expect(entry(warning, { ...warning, object: 'Gateway shop/b' })).toEqual({
+      ...{ event: 'configs.warned', errors: 0, warnings: 2 },
+    });
+  });
+
+  it('is not logged for one object, whose line has all', () => {
+    expect(entry(problem({}), problem({ field: 'spec.other' }))).toBe('logged elsewhere');
   });
 
   it('is for rejections only; failures that have lines of their own are not logged twice', () => {

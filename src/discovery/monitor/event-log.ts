@@ -3,11 +3,12 @@ import type { ConfigProblem } from '../../../machines/discovery/protocol.ts';
 import type { LogEntry } from '../../runtime/log-events/log-events.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { scopeOfActor } from '../../runtime/output/log-scopes.ts';
+import { remembering } from '../../runtime/remembering.ts';
 import type { Recorder } from '../../runtime/trace/recorder.ts';
 import type { TracedEvent, TraceRecord } from '../../runtime/trace/trace.ts';
-import { RepeatedLines } from '../ads/stream/repeated-lines.ts';
-import { fieldTexts, placeText, whereabouts } from '../config/config-problem.ts';
+import { codesOf, fieldTexts, placeText, whereabouts } from '../config/sources/config-problem.ts';
 import { usualOutageMs } from '../kubernetes/outage-log.ts';
+import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
 /** Entries by type of event, built when the event comes to its receiver. */
 const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry[]>> = {
@@ -30,6 +31,17 @@ const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry
     { event: 'gateway-name.resolved', hostname, addresses: namesOf(addresses) },
   ],
   'registry.failed': ({ registry, reason }) => [{ event: 'registry.failed', registry, reason }],
+  'catalog.synced': ({ datacenter, services, instances }) => [
+    { event: 'catalog.synced', datacenter: datacenterOf(datacenter), services, instances },
+  ],
+  'strategy.chosen': ({ datacenter, strategy, transport, connections }) => [
+    { event: 'strategy.chosen', datacenter: datacenterOf(datacenter), strategy, transport, connections },
+  ],
+  'catalog.held': ({ datacenter, reason }) => [{ event: 'catalog.held', datacenter: datacenterOf(datacenter), reason }],
+  'catalog.released': ({ datacenter, cause }) => [
+    { event: 'catalog.released', datacenter: datacenterOf(datacenter), cause },
+  ],
+  'catalog.recovered': ({ datacenter }) => [{ event: 'catalog.recovered', datacenter: datacenterOf(datacenter) }],
   'services.awaited': ({ registries }) => [{ event: 'services.awaited', registries: namesOf(registries) }],
   'services.synced': ({ services, endpoints, missing }) => [
     { event: 'services.synced', services, endpoints },
@@ -41,6 +53,8 @@ const entries: Readonly<Record<string, (event: TracedEvent) => readonly LogEntry
   'context.failed': ({ reason }) => [{ event: 'context.failed', reason }],
   'leader.elected': ({ lease }) => [{ event: 'leader.elected', lease }],
   'leader.lost': ({ lease, reason }) => [{ event: 'leader.lost', lease, reason }],
+  'names.listening': ({ address }) => [{ event: 'names.listening', address }],
+  'webhooks.listening': ({ address }) => [{ event: 'webhooks.listening', address }],
   'http.listening': ({ addresses }) => [{ event: 'http.listening', addresses: namesOf(addresses) }],
   'ads.listening': ({ port, addresses }) => [{ event: 'ads.listening', port, addresses: namesOf(addresses) }],
   'certificate.changed': ({ serialNumber, endsAt }) => [
@@ -71,6 +85,9 @@ interface Repeated {
 type RepeatedEntry = LogEntry<
   | 'gateway-name.failed'
   | 'gateway-name.failed.none'
+  | 'names.failed'
+  | 'webhooks.failed'
+  | 'catalog.failed'
   | 'kind.failed'
   | 'registration.failed'
   | 'leader.failed'
@@ -89,12 +106,28 @@ const repeated: Readonly<Record<string, Repeated>> = {
       return { key: String(hostname), entry };
     },
   },
+  'names.failed': {
+    scope: 'discovery',
+    entry: ({ reason }) => ({ key: 'DNS server', entry: { event: 'names.failed', reason } }),
+  },
+  'webhooks.failed': {
+    scope: 'discovery',
+    entry: ({ reason }) => ({ key: 'webhooks', entry: { event: 'webhooks.failed', reason } }),
+  },
   // A kind whose definition is new is served some moments later.
   'kind.failed': {
     ...{ scope: 'cluster', persistsMs: usualOutageMs },
     entry: ({ resource, reason }) => ({
       key: String(resource),
       entry: { event: 'kind.failed', resource, reason },
+    }),
+  },
+  // A server that restarts is back in seconds.
+  'catalog.failed': {
+    ...{ scope: 'consul', persistsMs: usualOutageMs },
+    entry: ({ datacenter, reason }) => ({
+      key: `datacenter ${datacenter}`,
+      entry: { event: 'catalog.failed', datacenter: datacenterOf(datacenter), reason },
     }),
   },
   // Workloads are many where an API server does not respond.
@@ -118,10 +151,11 @@ const repeated: Readonly<Record<string, Repeated>> = {
 /**
  * Logs these events.
  *
+ * @param now milliseconds
  * @returns a function that ends it
  */
-export function logEvents(recorder: Recorder, log: Logger): () => void {
-  const now = (): number => performance.now();
+export function logEvents(recorder: Recorder, log: Logger, now: () => number = () => performance.now()): () => void {
+  const scopeOf = remembering((actor) => log.scope(scopeOfActor(actor)), maxScopes);
   const scopes = new Map<string, RepeatedLines>();
   for (const { scope, persistsMs } of Object.values(repeated)) {
     if (!scopes.has(scope)) scopes.set(scope, new RepeatedLines(log.scope(scope), now, persistsMs));
@@ -138,8 +172,7 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
     const last = lastReceivers[event.type];
     if (last !== undefined && to !== last) return;
     const own = entries[event.type]?.(event) ?? [];
-    const scoped = own.length === 0 ? log : log.scope(scopeOfActor(from));
-    for (const entry of own) scoped.write(entry);
+    for (const entry of own) scopeOf(from).write(entry);
   });
   return () => {
     for (const lines of scopes.values()) lines.end();
@@ -147,10 +180,13 @@ export function logEvents(recorder: Recorder, log: Logger): () => void {
   };
 }
 
+/** Actors whose scopes are remembered. */
+const maxScopes = 200;
+
 const rejections = ['configs.rejected', 'settings.rejected'] as const;
 
 /**
- * The entry of a record for `logRecords`: how much of a configuration was rejected. Events of {@link logEvents} and failed requests
+ * The entry of a record for `logRecords`: how much of a configuration was rejected, if that is more than one object. Events of {@link logEvents} and failed requests
  * to a cluster, each of which is retried and reported by `kind.failed`, have their lines there.
  */
 export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsewhere' | undefined {
@@ -162,6 +198,7 @@ export function discoveryLogEntry(record: TraceRecord): LogEntry | 'logged elsew
   const rejection = rejections.find((one) => one === type);
   if (rejection === undefined) return type in entries ? 'logged elsewhere' : undefined;
   const problems = (record.event.problems ?? []) as ConfigProblem[];
+  if (problemEntries(problems).length === 1) return 'logged elsewhere';
   const errors = problems.filter(({ severity }) => severity === 'error').length;
   return { event: errors > 0 ? rejection : 'configs.warned', errors, warnings: problems.length - errors };
 }
@@ -179,6 +216,7 @@ function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
     const facts = {
       ...(placeText(place) !== '' && { place: placeText(place) }),
       ...(object !== '' && { object }),
+      ...(codesOf(group) !== '' && { code: codesOf(group) }),
       reason: fieldTexts(group),
     };
     if (severity === 'warning') return { event: 'object.warned', ...facts };
@@ -186,6 +224,11 @@ function problemEntries(problems: readonly ConfigProblem[]): LogEntry[] {
       ? { event: 'object.rejected', ...facts }
       : { event: 'object.rejectedClosed', ...facts, effect };
   });
+}
+
+/** The agent's own datacenter has no name. */
+function datacenterOf(name: unknown): string {
+  return String(name) || "the agent's";
 }
 
 function namesOf(names: unknown): string {

@@ -14,9 +14,13 @@ export class StartProgress {
     return `not ready: ${this.#state}${this.#awaited}\n`;
   }
 
-  /** @param awaited of the cluster, where one is followed: what of it has not come yet; empty: all of it has */
-  textWith(awaited: string): string {
-    return awaited === '' ? this.text : this.text.replace(/\n$/, ` (of the cluster: ${awaited})\n`);
+  /**
+   * @param awaited of the cluster, where one is followed: what of it has not come yet; empty: all of it has
+   * @param conditions what is wrong with other registries, a line each
+   */
+  textWith(awaited: string, conditions: readonly string[] = []): string {
+    const text = awaited === '' ? this.text : this.text.replace(/\n$/, ` (Kubernetes: waiting for ${awaited})\n`);
+    return text + conditions.map((line) => `${line}\n`).join('');
   }
 
   /** @returns how to stop */
@@ -30,9 +34,8 @@ export class StartProgress {
       this.#awaited = '';
     } else if (record.kind === 'event' && record.to === 'discovery') {
       const { type, registries, sources } = record.event;
-      if (type === 'services.awaited')
-        this.#awaited = `, waiting for the first list of registry ${namesOf(registries)}`;
-      if (type === 'configs.awaited') this.#awaited = `, waiting for the first reading of ${namesOf(sources)}`;
+      if (type === 'services.awaited') this.#awaited = `, waiting for registry ${namesOf(registries)}`;
+      if (type === 'configs.awaited') this.#awaited = `, waiting for configuration source ${namesOf(sources)}`;
     }
   }
 }

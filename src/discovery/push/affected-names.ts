@@ -6,8 +6,8 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { changesType } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { endpointType, type Generator } from '../../networking/index.ts';
-import type { PublishedContext } from './mesh-state.ts';
-import type { NameList } from './name-list.ts';
+import type { NameList } from './cache/name-list.ts';
+import type { PublishedContext } from './contexts/mesh-state.ts';
 
 /** Objects that change what is in reach, and of what is in reach nothing. */
 const kindsOfReach: ReadonlySet<string> = new Set(['Sidecar', 'VirtualService']);

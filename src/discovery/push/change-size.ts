@@ -1,6 +1,6 @@
 import { parseConfigKey } from '../../model/config/config.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ConfigSnapshot } from '../config/config-snapshot.ts';
+import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
 
 /** A port of a service has a cluster, a listener or a virtual host: that costs about as much as so many values of an object. */
 const valuesOfPort = 20;

@@ -8,7 +8,7 @@ import {
   givenObject,
 } from '../../../test/fixtures/given-world.ts';
 import { sized } from '../../../test/harness/size-of-run.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import {
   clusterType,
   endpointType,
@@ -18,7 +18,7 @@ import {
   routeType,
   secretType,
 } from '../../networking/index.ts';
-import type { ResourceChange } from '../ads/resource-source.ts';
+import type { ResourceChange } from '../xds/resource-source.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const numRuns = Number(process.env.PROPERTY_RUNS ?? sized({ quick: 10, short: 30, full: 300 }));
@@ -732,7 +732,7 @@ function expectToKeepUp(
     new GivenWorld([...objects], undefined, registries, {}, '', maxChangesAtOnce);
   // Without a cache nothing is shared: each proxy's lists are made as a whole.
   const unsharedWorldOf = (objects: Iterable<Config>) => new GivenWorld([...objects], 0, registries);
-  const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
+  const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = worldOf(present.values());
   const nodes = connectAll(world, all);
   let held = nodes.map((node) => stateOfTypes(node, types));
@@ -786,7 +786,7 @@ function expectToCatchUp(
   lags: readonly number[],
   maxChangesAtOnce: number | undefined,
 ): void {
-  const present = new Map(start.map((object) => [configKeyText(configKeyOf(object)), object]));
+  const present = new Map(start.map((object) => [configKeyText(object), object]));
   const world = new GivenWorld([...present.values()], undefined, undefined, {}, '', maxChangesAtOnce);
   const nodes = connectAll(world);
   const held = nodes.map((node) => ({ ...stateOfTypes(node, watched) }));
@@ -823,7 +823,7 @@ function editsOf(
     if (key !== undefined && present.delete(key)) edits[key] = undefined;
   }
   for (const object of puts) {
-    const key = configKeyText(configKeyOf(object));
+    const key = configKeyText(object);
     present.set(key, object);
     everPut.push(key);
     edits[key] = object;

@@ -7,11 +7,11 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import { DeltaDiscoveryResponseSchema } from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
-import type { EncodedResource } from '../ads/resource-source.ts';
-import { frameOf } from '../ads/responses/ads-response.ts';
+import type { EncodedResource } from '../xds/resource-source.ts';
+import { frameOf } from '../xds/responses/ads-response.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const services = 3_000;
@@ -200,7 +200,7 @@ describe('what is pushed', () => {
   it('is prepared in pieces where everything is built again, and builds only what changed where one object changed', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
     for (const type of [clusterType, routeType]) prepared(node, type, type === clusterType ? '*' : ['80']);
-    const change = world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(2_000) });
+    const change = world.change({ [configKeyText(changed(1))]: changed(2_000) });
     expect(node.typesToPush(change, [clusterType, routeType])).toContain(routeType);
     const lookups = (): number => world.cache.counts.hits + world.cache.counts.misses;
     const before = lookups();
@@ -214,12 +214,12 @@ describe('what is pushed', () => {
 
   it('is made ahead after a small change as well where a proxy asks for what none had before', () => {
     const node = nodeAt('10.9.0.1', 'ns-1');
-    node.typesToPush(world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(2_000) }), [routeType]);
+    node.typesToPush(world.change({ [configKeyText(changed(1))]: changed(2_000) }), [routeType]);
     const made = prepared(node, routeType, ['80']);
     expect(made.longestMs, JSON.stringify([made.longestMs, made.sumMs])).toBeLessThan(made.sumMs / 2);
     expect(made.stretches).toBeGreaterThan(services / 10);
     const next = nodeAt('10.9.0.2', 'ns-2');
-    next.typesToPush(world.change({ [configKeyText(configKeyOf(changed(1)))]: changed(3_000) }), [clusterType]);
+    next.typesToPush(world.change({ [configKeyText(changed(1))]: changed(3_000) }), [clusterType]);
     expect(prepared(next, clusterType, '*').mostEncoded).toBeLessThan(20);
   });
 

@@ -3,7 +3,7 @@ import { beforeAll, describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { routeType } from '../../networking/index.ts';
-import { frameOf } from '../ads/responses/ads-response.ts';
+import { frameOf } from '../xds/responses/ads-response.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const fewServices = 60;

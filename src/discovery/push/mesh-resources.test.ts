@@ -2,13 +2,13 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { endpointsIn } from '../../../test/fixtures/given-world.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { clusterType, endpointType, listenerType } from '../../networking/index.ts';
-import type { ResourceChange } from '../ads/resource-source.ts';
-import { ConfigSnapshot } from '../config/config-snapshot.ts';
-import { SettingsFiles } from '../config/settings-files.ts';
-import { encodeMade } from './encode-made.ts';
-import { EncodedCache } from './encoded-cache.ts';
+import { SettingsFiles } from '../config/files/settings-files.ts';
+import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import type { ResourceChange } from '../xds/resource-source.ts';
+import { encodeMade } from './cache/encode-made.ts';
+import { EncodedCache } from './cache/encoded-cache.ts';
+import { MeshState } from './contexts/mesh-state.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
-import { MeshState } from './mesh-state.ts';
 
 /** A service with one endpoint for each address. */
 function service(name: string, addresses: readonly string[], port = 80): string {

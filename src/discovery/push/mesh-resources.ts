@@ -1,6 +1,7 @@
 /** What each proxy of the mesh should have: push context → generators → encoded resources (spec/discovery.md §6.3–§6.7). */
+
 import * as E from 'fp-ts/lib/Either.js';
-import type { Watches } from '../../../machines/discovery/ads/watch-record.ts';
+import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
 import { unsupportedEnvoyText, whyNoWasm } from '../../model/node/envoy-build.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
@@ -9,10 +10,14 @@ import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { ShapeTable } from '../../model/proxy/shape-table.ts';
 import { everyType, pushedTypeOf } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
+import { grpcLimitations, maxCheckedNames, maxLimitations } from '../../networking/grpc/index.ts';
+import { type Limitation, limitationText } from '../../networking/grpc/limitation.ts';
 import { secretType } from '../../networking/index.ts';
 import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
+import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-names.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
+import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -20,11 +25,10 @@ import type {
   ResourceChange,
   ResourceSet,
   ResourceSource,
-} from '../ads/resource-source.ts';
-import { ContextHistory } from './context-history.ts';
-import type { EncodedCache } from './encoded-cache.ts';
-import type { Publication, PublishedContext } from './mesh-state.ts';
-import { permittedSecrets, withoutSecrets } from './permitted-names.ts';
+} from '../xds/resource-source.ts';
+import type { EncodedCache } from './cache/encoded-cache.ts';
+import { ContextHistory } from './contexts/context-history.ts';
+import type { Publication, PublishedContext } from './contexts/mesh-state.ts';
 import { TypesToPushMemo } from './types-to-push-memo.ts';
 
 export interface MeshResourcesOptions {
@@ -44,9 +48,6 @@ export interface MeshResourcesOptions {
   /** Told once of what a node (by its id) should do and cannot. */
   readonly warn?: (node: string, message: string) => void;
 }
-
-/** What is known of an object. `refused`: it exceeds a limit; `unread`: it is not referred to, or no read has succeeded yet. */
-export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
 
 /** What the control plane knows of a Secret or ConfigMap for one client. `denied`: the client may not have it, so it is not looked up. */
 export type CredentialReading = ObjectReading | 'denied';
@@ -163,6 +164,8 @@ export class MeshNode implements NodeResources {
   #rejected: Set<string> | undefined;
   /** What was said of it last. */
   #warning: string | undefined;
+  /** Of a gRPC client or server: what gRPC does not do of the configuration of a type, by type URL. */
+  readonly #limitations = new Map<string, { readonly text: string; readonly all: readonly Limitation[] }>();
 
   constructor(proxy: Proxy, context: PushContext, shared: Shared, options: MeshResourcesOptions, about: AboutNode) {
     this.proxy = proxy;
@@ -181,6 +184,20 @@ export class MeshNode implements NodeResources {
 
   get context(): PushContext {
     return this.#context;
+  }
+
+  /** Of a gRPC client or server: what of its configuration gRPC does not do, one text for each type of resource. */
+  get limitations(): readonly string[] {
+    return [...this.#limitations.values()].map(({ text }) => text).filter((text) => text !== '');
+  }
+
+  /** The same, with the objects. */
+  get grpcLimitations(): readonly Limitation[] {
+    return [...this.#limitations].flatMap(([typeUrl, { all }]) => {
+      const watch = this.watches[typeUrl];
+      // A client of the state of the world gets no response when it asks for less.
+      return watch === undefined ? all : grpcLimitations(typeUrl, this.#shape, this.#context, watch.names);
+    });
   }
 
   /** What its client watches, and has said to it. */
@@ -221,6 +238,7 @@ export class MeshNode implements NodeResources {
     names: readonly string[] | '*',
   ): ResourceSet | undefined {
     const resources = this.#options.cache.get(context, typeUrl, shape, this.#permittedOf(typeUrl, names));
+    if (shape.proxyless && names !== '*') this.#reportLimitations(typeUrl, shape, context, names);
     return resources && { version: context.version, resources };
   }
 
@@ -323,13 +341,29 @@ export class MeshNode implements NodeResources {
     this.#warning = warning;
   }
 
+  /** A gRPC client reports nothing of what it ignores. */
+  #reportLimitations(typeUrl: string, shape: ProxyShape, context: PushContext, names: readonly string[]): void {
+    const all = grpcLimitations(typeUrl, shape, context, names);
+    const more = all.length - maxNamedObjects;
+    const unchecked = names.length - maxCheckedNames;
+    const text = [
+      ...all.slice(0, maxNamedObjects).map(limitationText),
+      ...(more > 0 ? [`and ${all.length === maxLimitations ? 'at least ' : ''}${more} more`] : []),
+      ...(unchecked > 0 ? [`${unchecked} resources are not checked, the limit is ${maxCheckedNames}`] : []),
+    ].join('; ');
+    const isKnown = this.#limitations.get(typeUrl)?.text === text;
+    this.#limitations.set(typeUrl, { text, all });
+    if (isKnown) return;
+    if (text !== '') this.#options.warn?.(this.proxy.id, `gRPC without a proxy: ${text}`);
+  }
+
   /** Bounded: a mesh may have thousands of plugins. */
   #withheld(): string | undefined {
     const keys = withheldWasm(this.#shape, this.#context);
     if (keys.length === 0) return undefined;
     const named = keys.slice(0, maxNamedObjects).map(({ kind, namespace, name }) => `${kind} ${namespace}/${name}`);
     const more = keys.length > named.length ? ` and ${keys.length - named.length} more` : '';
-    return `Wasm code of ${named.join(', ')}${more} is replaced as its failure policy says: ${whyNoWasm(this.proxy.envoy)}`;
+    return `Wasm code of ${named.join(', ')}${more} is not sent, and its failure policy applies: ${whyNoWasm(this.proxy.envoy)}`;
   }
 
   close(): void {

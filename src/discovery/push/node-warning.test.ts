@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
-import type { ResourceChange } from '../ads/resource-source.ts';
-import { EncodedCache } from './encoded-cache.ts';
+import type { ResourceChange } from '../xds/resource-source.ts';
+import { EncodedCache } from './cache/encoded-cache.ts';
 import { MeshResources } from './mesh-resources.ts';
 
 const strict = givenObject('PeerAuthentication', 'a', 'own', { mtls: 'STRICT' });
@@ -31,7 +31,7 @@ describe('a node that should take mutual TLS alone and has no certificates', () 
     expect(warnings).toEqual([]);
 
     const bare = connect('bare', { NAMESPACE: 'a' });
-    expect(warnings).toEqual([expect.stringMatching(/bare\.a.*: PeerAuthentication a\/own asks for mutual TLS alone/)]);
+    expect(warnings).toEqual([expect.stringMatching(/bare\.a.*: PeerAuthentication a\/own requires mutual TLS/)]);
     bare.typesToPush(forced, []);
     expect(warnings).toHaveLength(1);
 
@@ -69,10 +69,10 @@ describe('a node whose Envoy cannot do all that is asked of it', () => {
 
   it('is named once with its version and the objects that it does not run', () => {
     expect(warningsFor({ version: [1, 36, 2], hasV8: true }, 1)).toEqual([
-      expect.stringMatching(/^Wasm code of WasmPlugin a\/p0 is replaced .* Envoy 1\.36\.2 may end with SIGSEGV/),
+      expect.stringMatching(/^Wasm code of WasmPlugin a\/p0 is not sent.* Envoy 1\.36\.2 may crash/),
     ]);
     expect(warningsFor({ version: [1, 38, 3], hasV8: false }, 1)).toEqual([
-      expect.stringContaining('Envoy 1.38.3 of this build has no envoy.wasm.runtime.v8'),
+      expect.stringContaining('Envoy 1.38.3 was built without envoy.wasm.runtime.v8'),
     ]);
     expect(warningsFor({ version: [1, 41, 0], hasV8: true }, 1)).toEqual([
       expect.stringContaining('Envoy 1.41.0 is newer than the supported versions'),

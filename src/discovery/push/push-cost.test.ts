@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
-import type { ResourceChange } from '../ads/resource-source.ts';
+import type { ResourceChange } from '../xds/resource-source.ts';
 import type { MeshNode } from './mesh-resources.ts';
 
 const services = 50;

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { Cluster_DiscoveryType, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { ClusterLoadAssignmentSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
-import { encodeResource } from '../ads/responses/encoding.ts';
+import { encodeResource } from '../xds/responses/encoding.ts';
 import { resourceReferences } from './resource-references.ts';
 
 test.each([

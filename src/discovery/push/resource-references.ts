@@ -1,11 +1,12 @@
-/** What encoded resources say of clusters, found out once for each resource and shared by all streams that are sent it. */
+/** What encoded resources say of clusters and route configurations, found out once for each resource and shared by all streams that are sent it. */
 import { onceFor } from '../../model/collections/once-for.ts';
 import { fetchesEndpoints, isEmptyAssignment } from '../../networking/references/cluster-endpoints.ts';
 import { clustersAmong, clustersNamedIn, namesCluster } from '../../networking/references/cluster-references.ts';
 import { secretsIn, usabilityOf } from '../../networking/references/cluster-usability.ts';
 import { withFetchLimit } from '../../networking/references/fetch-limit.ts';
-import type { EncodedResource, FetchLimit, ResourceReferences } from '../ads/resource-source.ts';
-import { encodeValue, valueOf } from '../ads/responses/encoding.ts';
+import { hasHosts, routeConfigurationsOf } from '../../networking/references/route-configurations.ts';
+import type { EncodedResource, FetchLimit, ResourceReferences } from '../xds/resource-source.ts';
+import { encodeValue, valueOf } from '../xds/responses/encoding.ts';
 
 const clustersOf = onceFor((resource: EncodedResource) => clustersNamedIn(valueOf(resource)));
 
@@ -37,6 +38,10 @@ const limitedOf = onceFor((cluster: EncodedResource) =>
   }),
 );
 
+const routeConfigurationsIn = onceFor((listener: EncodedResource) => routeConfigurationsOf(valueOf(listener)));
+
+const hostsIn = onceFor((configuration: EncodedResource) => ({ areThere: hasHosts(valueOf(configuration)) }));
+
 export const resourceReferences: ResourceReferences = {
   names: (resource, cluster) => namesCluster(clustersOf(resource), cluster),
   namesAmong: (resource, clusters) => clustersAmong(clustersOf(resource), clusters),
@@ -44,5 +49,7 @@ export const resourceReferences: ResourceReferences = {
   fetchesEndpoints: (cluster) => endpointsFetchedBy(cluster).fetches,
   isEmptyAssignment: (assignment) => endpointsIn(assignment).areNone,
   secretsOf,
+  routeConfigurationsOf: routeConfigurationsIn,
+  hasHosts: (configuration) => hostsIn(configuration).areThere,
   withFetchLimit: (cluster, limit) => limitedOf(cluster)(limit),
 };

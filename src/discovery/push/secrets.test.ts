@@ -6,7 +6,7 @@ import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
 import type { Config } from '../../model/config/config.ts';
 import { clusterType, secretType } from '../../networking/index.ts';
 import { silentLogger } from '../../runtime/output/log.ts';
-import { SecretAccess } from '../kubernetes/secret-access.ts';
+import { SecretAccess } from '../secrets/secret-access.ts';
 import { type MeshNode, MeshResources } from './mesh-resources.ts';
 
 const authority = createAuthority();

@@ -4,7 +4,7 @@ import { type ConfigKey, parseConfigKey } from '../../model/config/config.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PushedType, type SeenProxy, typesToPush } from '../../model/proxy/types-to-push.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import type { ChangesBetween } from './context-history.ts';
+import type { ChangesBetween } from './contexts/context-history.ts';
 
 interface Asked {
   readonly now: PushContext;

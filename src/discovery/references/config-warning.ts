@@ -4,7 +4,7 @@ import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { WarningCode } from '../../runtime/errors.ts';
 import type { KnownObjects } from './known-objects.ts';
-import type { MeshHosts } from './mesh-hosts.ts';
+import type { MeshHosts } from './routes/mesh-hosts.ts';
 
 /** A place in an object, for people. */
 export interface ObjectPlace {
@@ -27,7 +27,15 @@ export interface CheckSources {
   readonly configs: ConfigSet;
   readonly known: KnownObjects;
   readonly hosts: MeshHosts;
+  /** The mesh configuration, as an object with a place. */
+  readonly meshConfig: Config;
 }
+
+/** A mesh configuration of which the file is not known. */
+export const unlocatedMeshConfig: Config = {
+  ...{ kind: 'MeshConfig', apiVersion: 'mesh.istio.io/v1alpha1', name: 'mesh', namespace: '', spec: {} },
+  ...{ labels: {}, annotations: {}, resourceVersion: '', creationTimestamp: 0 },
+};
 
 /** Yields `undefined` after each object without a warning, for callers that rest. */
 export type ConfigCheck = (sources: CheckSources) => Iterable<ConfigWarning | undefined>;

@@ -1,35 +1,48 @@
 /** All checks across objects, for `validate` and the control plane alike. */
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { checkServiceAddresses } from './address-conflicts.ts';
-import type { ConfigCheck, ConfigWarning } from './config-warning.ts';
-import { checkCredentials } from './credentials.ts';
-import { checkDelegates } from './delegates.ts';
-import { checkDestinations } from './destinations.ts';
-import { checkFailover } from './failover.ts';
-import { checkGatewaysOfRoutes } from './gateways-of-routes.ts';
-import { checkHostNameEndpoints } from './host-name-endpoints.ts';
+import { type ConfigCheck, type ConfigWarning, unlocatedMeshConfig } from './config-warning.ts';
+import { checkCredentials } from './gateways/credentials.ts';
+import { checkGatewaysOfRoutes } from './gateways/gateways-of-routes.ts';
+import { checkNetworks } from './gateways/networks-without-gateway.ts';
+import { checkSharedCertificates } from './gateways/shared-certificates.ts';
 import type { KnownObjects } from './known-objects.ts';
-import { checkMergedRules } from './merged-rules.ts';
-import { MeshHosts } from './mesh-hosts.ts';
-import { checkMutualTls } from './mutual-tls.ts';
-import { checkNetworks } from './networks-without-gateway.ts';
-import { checkPeerPorts } from './peer-ports.ts';
-import { checkPortNames } from './port-names.ts';
-import { checkProviders } from './providers.ts';
-import { checkRoutedHosts } from './routed-hosts.ts';
-import { checkRuleTargets } from './rule-targets.ts';
-import { checkSelectors } from './selectors.ts';
-import { checkServiceAccounts } from './service-accounts.ts';
-import { checkShadowedRoutes } from './shadowed-routes.ts';
-import { checkSharedCertificates } from './shared-certificates.ts';
-import { checkSharedHosts } from './shared-hosts.ts';
+import { checkClientSources } from './policies/client-sources.ts';
+import { checkKeySetHosts } from './policies/key-set-hosts.ts';
+import { checkMutualTls } from './policies/mutual-tls.ts';
+import { checkPolicyTargets } from './policies/policy-targets.ts';
+import { checkProviderServices } from './policies/provider-services.ts';
+import { checkProviders } from './policies/providers.ts';
+import { checkRuleTargets } from './policies/rule-targets.ts';
+import { checkRulesAboutRequests } from './policies/rules-about-requests.ts';
+import { checkSelectors } from './policies/selectors.ts';
+import { checkServiceAccounts } from './policies/service-accounts.ts';
+import { checkServiceAddresses } from './routes/address-conflicts.ts';
+import { checkDelegates } from './routes/delegates.ts';
+import { checkDestinations } from './routes/destinations.ts';
+import { checkFailover } from './routes/failover.ts';
+import { checkHostNameEndpoints } from './routes/host-name-endpoints.ts';
+import { checkIngressBackends } from './routes/ingress-backends.ts';
+import { checkMergedRules } from './routes/merged-rules.ts';
+import { MeshHosts } from './routes/mesh-hosts.ts';
+import { checkRoutedHosts } from './routes/routed-hosts.ts';
+import { checkShadowedRoutes } from './routes/shadowed-routes.ts';
+import { checkSharedHosts } from './routes/shared-hosts.ts';
+import { checkSidecarHosts } from './routes/sidecar-hosts.ts';
+import { checkUnservedRoutes } from './routes/unserved-routes.ts';
+import { checkConsulHosts } from './services/consul-hosts.ts';
+import { checkPeerPorts } from './services/peer-ports.ts';
+import { checkPortNames } from './services/port-names.ts';
+import { checkTargetPorts } from './services/target-ports.ts';
 
 const checks: readonly ConfigCheck[] = [
   ...[checkDestinations, checkRuleTargets, checkGatewaysOfRoutes, checkDelegates, checkShadowedRoutes],
   ...[checkMergedRules, checkPortNames, checkServiceAddresses, checkFailover, checkSharedCertificates],
   ...[checkPeerPorts, checkMutualTls, checkSelectors, checkServiceAccounts, checkProviders],
   ...[checkCredentials, checkNetworks, checkSharedHosts, checkHostNameEndpoints, checkRoutedHosts],
+  ...[checkUnservedRoutes, checkIngressBackends, checkSidecarHosts, checkTargetPorts, checkPolicyTargets],
+  ...[checkProviderServices, checkConsulHosts, checkRulesAboutRequests, checkKeySetHosts],
+  ...[checkClientSources],
 ];
 
 /** Yields `undefined` after each object that was looked at, for callers that rest. */
@@ -37,10 +50,11 @@ export function* findConfigWarnings(
   context: PushContext,
   configs: ConfigSet,
   known: KnownObjects,
+  meshConfig = unlocatedMeshConfig,
 ): Generator<ConfigWarning | undefined> {
   const making = MeshHosts.of(context.services, context.domain, known);
   let made = making.next();
   for (; made.done !== true; made = making.next()) yield undefined;
-  const sources = { context, configs, known, hosts: made.value };
+  const sources = { context, configs, known, hosts: made.value, meshConfig };
   for (const check of checks) yield* check(sources);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { warningTable } from '../../runtime/errors.ts';
-import { validateFiles } from '../config/validate-files.ts';
+import { validateFiles } from '../config/validation/validate-files.ts';
 
 async function warningsAndNotes(...documents: string[]): Promise<{ warnings: string[]; notes: readonly string[] }> {
   const { problems, notes } = await validateFiles([], [{ file: 'mesh.yaml', text: documents.join('---\n') }]);

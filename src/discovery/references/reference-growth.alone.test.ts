@@ -15,6 +15,11 @@ const [few, many] = [100, 400];
 /** Of all that is done. */
 const maxExponent = 1.2;
 
+const mesh = {
+  ...defaultMeshConfig,
+  extensionProviders: [{ name: 'one', zipkin: { service: 'one.test', port: 1 } }],
+};
+
 const ports = [{ number: 80, name: 'http', protocol: 'HTTP' }];
 const entry = (index: number, more: object = {}): Config =>
   givenObject('ServiceEntry', 'shop', `s${index}`, {
@@ -110,6 +115,34 @@ const cases: readonly (readonly [what: string, objectsOf: (index: number, size: 
     ],
   ],
   [
+    'rules of one wildcard, and Sidecars that import it',
+    (index) => [
+      entry(index, { exportTo: ['.'] }),
+      rule(index, { host: '*.test', trafficPolicy: { tls: { mode: 'DISABLE' } } }),
+      givenObject('Sidecar', 'other', `i${index}`, {
+        egress: [{ captureMode: 'DEFAULT', hosts: ['shop/*.test', '*/*.test', `n${index}/*.test`, 'shop/s0.test'] }],
+      }),
+    ],
+  ],
+  [
+    'routes of servers and services of another protocol',
+    (index) => [
+      entry(index, { ports: [{ number: 9000, name: 'tcp', protocol: 'TCP' }] }),
+      routes(index, { hosts: [`s${index}.test`], http: [to(index)] }),
+    ],
+  ],
+  [
+    'targets and providers that do not exist',
+    (index) => [
+      entry(index),
+      ...(index === 0 ? [entry(-1, { hosts: ['one.test'] })] : []),
+      givenObject('Telemetry', 'shop', `t${index}`, {
+        targetRefs: [{ group: 'networking.istio.io', kind: 'Gateway', name: `none${index}` }],
+        tracing: [{ providers: ['one', 'none'] }],
+      }),
+    ],
+  ],
+  [
     'policies and Services with one label',
     (index) => [
       service(index),
@@ -130,7 +163,7 @@ it.each(cases)('checks grow with the number of objects: %s', (_, objectsOf) => {
     (size) => {
       const objects = Array.from({ length: size }, (_, index) => objectsOf(index, size)).flat();
       const configs = configSetOf(objects);
-      const about = { version: '1', mesh: defaultMeshConfig, domain: 'cluster.local', features: defaultFeatures };
+      const about = { version: '1', mesh, domain: 'cluster.local', features: defaultFeatures };
       const context = buildPushContext({ ...about, configs, ...buildServiceRegistry(configs) });
       const known = new ObjectsOfFiles(configs, true);
       // What the context computes when it is first asked is not of the checks.

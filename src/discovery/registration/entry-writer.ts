@@ -7,10 +7,10 @@ import type { EntryAnswer, EntryOrder } from '../../../machines/discovery/regist
 import type { WorkloadHealth } from '../../../machines/discovery/registration/registration-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
+import { requestOf, type WriteOrder } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import { requestOf, type WriteOrder } from '../leader/write-gate.ts';
 import { annotations, type Connected, entryOf, type ReadGroup } from './group-entry.ts';
 import type { WorkloadClaim } from './workload-claim.ts';
 
@@ -68,7 +68,7 @@ export class EntryWriter {
     if (order.deed === 'register') return this.#registering(read);
     const { entry, where } = read;
     if (entry === undefined || annotationsOf(entry)[annotations.controller] !== controller) {
-      return { outcome: 'not ours' };
+      return { outcome: 'foreign' };
     }
     const named = { ...where, version: entry.metadata.resourceVersion ?? '' };
     switch (order.deed) {
@@ -88,7 +88,7 @@ export class EntryWriter {
         };
       case 'delete':
         // Somebody has taken the entry into use again.
-        if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'not ours' };
+        if (annotationsOf(entry)[annotations.disconnectedAt] === undefined) return { outcome: 'foreign' };
         return { ...named, verb: 'delete' };
     }
   }
@@ -99,7 +99,8 @@ export class EntryWriter {
     if (entry !== undefined) {
       const problem = foreignness(entry, claim);
       if (problem !== undefined) return { outcome: 'rejected', reason: problem };
-      if (entry.metadata.deletionTimestamp !== undefined) return { outcome: 'failed', reason: 'it is being deleted' };
+      if (entry.metadata.deletionTimestamp !== undefined)
+        return { outcome: 'failed', reason: 'the WorkloadEntry is being deleted' };
       const known = annotationsOf(entry);
       const isSaid = known[annotations.connectedAt] === connectedAt && known[annotations.disconnectedAt] === undefined;
       if (isSaid && known[annotations.controller] === controller) return { outcome: 'written' };
@@ -136,18 +137,18 @@ export function groupProblem(read: ReadGroup | undefined, claim: WorkloadClaim):
   const { namespace, group, name } = claim;
   const failed = `auto-registration of WorkloadEntry ${namespace}/${name} failed:`;
   if (read === undefined) return `${failed} cannot find WorkloadGroup ${namespace}/${group}`;
-  if ('problem' in read) return `${failed} WorkloadGroup ${namespace}/${group} is not valid: ${read.problem}`;
+  if ('problem' in read) return `${failed} WorkloadGroup ${namespace}/${group} is invalid: ${read.problem}`;
   const account = read.group.spec.template.serviceAccount ?? '';
   if (account === '' || account === claim.serviceAccount) return undefined;
-  return `${failed} it is for service account ${account}, not ${claim.serviceAccount}`;
+  return `${failed} WorkloadGroup ${namespace}/${group} is for service account ${account}, got ${claim.serviceAccount}`;
 }
 
 /** Why an entry of this name is not the workload's: a person's, another group's, another address's, another account's. */
 function foreignness(entry: KubernetesObject, claim: WorkloadClaim): string | undefined {
   const spec = isObject(entry.spec) ? entry.spec : {};
-  const there = `WorkloadEntry ${claim.namespace}/${claim.name} is there already, and is`;
+  const there = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
   const group = annotationsOf(entry)[annotations.group];
-  if (group === undefined) return `${there} not one that was registered automatically`;
+  if (group === undefined) return `${there} not registered automatically`;
   if (group !== claim.group) return `${there} of WorkloadGroup ${group}`;
   if (spec.address !== claim.address) return `${there} of another address`;
   const account = spec.serviceAccount ?? '';
@@ -172,7 +173,7 @@ function withHealth(status: unknown, { healthy, message }: WorkloadHealth, now: 
 
 function answerTo(error: unknown, { deed }: EntryOrder): EntryAnswer {
   const code = statusOf(error);
-  if (code === 404 && deed !== 'register') return { outcome: 'not ours' };
+  if (code === 404 && deed !== 'register') return { outcome: 'foreign' };
   const reason = messageOf(error);
   // What is written cannot be taken, whenever it comes.
   if (deed === 'register' && (code === 400 || code === 413 || code === 422)) return { outcome: 'rejected', reason };

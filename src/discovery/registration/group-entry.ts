@@ -2,8 +2,8 @@
 import { type Config, configKeyOf } from '../../model/config/config.ts';
 import { readConfigObject } from '../../model/config/config-file.ts';
 import { problemText } from '../../model/config/problem.ts';
-import type { WorkloadEntry } from '../../model/kinds/workload-entry.ts';
-import type { WorkloadGroup } from '../../model/kinds/workload-group.ts';
+import type { WorkloadEntry } from '../../model/kinds/workloads/workload-entry.ts';
+import type { WorkloadGroup } from '../../model/kinds/workloads/workload-group.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import type { WorkloadClaim } from './workload-claim.ts';
 
@@ -34,7 +34,7 @@ export function readGroup(object: KubernetesObject): ReadGroup {
   const { config, problems } = readConfigObject('k8s://', object, { creationTimestamp: 0 });
   if (config === undefined) {
     const [problem] = problems;
-    return { problem: problem === undefined ? 'it is of no kind that is known' : problemText(problem) };
+    return { problem: problem === undefined ? 'unknown kind' : problemText(problem) };
   }
   const { name } = configKeyOf(config);
   const { metadata, apiVersion = '' } = object;

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
+import { presenceLeaseOf } from '../election/replica-presence.ts';
+import type { WriteGate, WriteOrder } from '../election/write-gate.ts';
 import { ApiError } from '../kubernetes/api-failure.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import { presenceLeaseOf } from '../leader/replica-presence.ts';
-import type { WriteGate, WriteOrder } from '../leader/write-gate.ts';
 import { OrphanedEntries, type WordsOfReplicas } from './orphaned-entries.ts';
 
 const me = 'istiod-a_11111111';
@@ -185,7 +185,7 @@ describe('a deletion', () => {
     world.script.unlisted = false;
     await world.runAt(1_000);
     world.script.refusal = new ApiError(status(503));
-    expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 1, reason: 'no' });
+    expect(await world.runAt(30_000)).toEqual({ written: 0, failed: 1, reason: 'no [API_REQUEST_REJECTED]' });
   });
 });
 

@@ -1,16 +1,16 @@
 /**
  * WorkloadEntries of replicas that died before they could delete them: the elected replica does, and says whose words have ended. Whether a replica lives, its Lease says
- * (src/discovery/leader/replica-presence.ts): one that is there and does not change any more, or is gone, for longer than a workload may take to come to another
+ * (src/discovery/election/replica-presence.ts): one that is there and does not change any more, or is gone, for longer than a workload may take to come to another
  * replica. By our clock alone: what time a Lease says is never looked at.
  */
 import { FairQueue } from '../../model/collections/fair-queue.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
+import { presenceLeaseOf, presenceLeases } from '../election/replica-presence.ts';
+import type { WriteGate } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
 import { leases, resourceOf } from '../kubernetes/api-resource.ts';
 import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
-import type { Duty, DutyReport, DutyRun } from '../leader/duty.ts';
-import { presenceLeaseOf, presenceLeases } from '../leader/replica-presence.ts';
-import type { WriteGate } from '../leader/write-gate.ts';
 import { annotations } from './group-entry.ts';
 
 /** What replicas say in places from which it does not go with them. */

@@ -1,5 +1,7 @@
 /** Connections of workloads that register themselves, among all others: what a node is given is the same, and its coming and going is told. */
-import type { NodeResources, OpenedNode, Refused, ResourceSource } from '../ads/resource-source.ts';
+
+import { withCode } from '../../runtime/errors.ts';
+import type { NodeResources, OpenedNode, Refused, ResourceSource } from '../xds/resource-source.ts';
 import { asksToRegister, claimOf } from './workload-claim.ts';
 import type { WorkloadRegistrations } from './workload-registrations.ts';
 
@@ -28,14 +30,22 @@ export function registeringSource(
       if (rejection !== undefined) return refusalOf(rejection);
       const opened = source.open(node, refused);
       if ('error' in opened) return opened;
-      const connection = registrations.enter(claim, (why) => refused?.(why));
+      const connection = registrations.enter(claim, (why) => refused?.(coded(why)));
       return { resources: reporting(opened.resources, connection, healthChecks) };
     },
   };
 }
 
-function refusalOf({ code, reason }: Refused): OpenedNode {
+function refusalOf(rejection: Refused): OpenedNode {
+  const { code, reason } = coded(rejection);
   return { error: reason, code };
+}
+
+function coded({ code, reason }: Refused): Refused {
+  return {
+    code,
+    reason: withCode(reason, code === 'RESOURCE_EXHAUSTED' ? 'REGISTRATIONS_EXHAUSTED' : 'REGISTRATION_REJECTED'),
+  };
 }
 
 type Connection = ReturnType<WorkloadRegistrations['enter']>;

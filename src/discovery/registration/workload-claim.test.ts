@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { NodeIdentity } from '../ads/resource-source.ts';
+import type { NodeIdentity } from '../xds/resource-source.ts';
 import { asksToRegister, claimOf, entryName, type Rejection, type WorkloadClaim } from './workload-claim.ts';
 
 const identity = 'spiffe://cluster.local/ns/shop/sa/vm';

@@ -1,13 +1,13 @@
 /** Which WorkloadEntry a connection asks for by `AUTO_REGISTER_GROUP` (spec/discovery.md §5.5, §7.2), and whether it may have it. */
 import * as E from 'fp-ts/lib/Either.js';
-import type { EndCode } from '../../../machines/discovery/ads/ads-protocol.ts';
 import type { EntryKey } from '../../../machines/discovery/registration/registration-protocol.ts';
+import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
 import { isObjectName } from '../../model/fields/names.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
+import { specialUseOf } from '../../runtime/addresses/special-address.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import { specialUseOf } from '../../runtime/special-address.ts';
-import type { NodeIdentity } from '../ads/resource-source.ts';
+import type { NodeIdentity } from '../xds/resource-source.ts';
 
 /** What a workload is registered as. What it says of itself is here as well, and is no more than its word. */
 export interface WorkloadClaim {
@@ -53,7 +53,7 @@ export function claimOf(
 ): WorkloadClaim | Rejection {
   const { AUTO_REGISTER_GROUP: group } = node.metadata;
   if (typeof group !== 'string' || !isObjectName(group)) {
-    return invalid(`metadata AUTO_REGISTER_GROUP is ${quoted(group)}, which is no name of a WorkloadGroup`);
+    return invalid(`metadata AUTO_REGISTER_GROUP must be the name of a WorkloadGroup, got ${quoted(group)}`);
   }
   const parsed = parseNode(node, clusterAliases);
   if (E.isLeft(parsed)) return invalid(parsed.left);
@@ -69,10 +69,12 @@ export function claimOf(
   const addressError = errorOfAddress(address);
   if (addressError !== undefined) return invalid(addressError);
   if (JSON.stringify(labels).length > maxLabelCharacters)
-    return invalid('metadata LABELS is too long to be registered');
+    return invalid(`metadata LABELS must have at most ${maxLabelCharacters} characters as JSON`);
   const name = entryName(group, address, network);
   if (!isObjectName(name)) {
-    return invalid(`a WorkloadEntry cannot be named ${quoted(name)}: by group, address and network`);
+    return invalid(
+      `the name of the WorkloadEntry (group, address and network) must be a valid object name, got ${quoted(name)}`,
+    );
   }
   return {
     ...{ entry: `${namespace}/${name}`, namespace, name, group, address, network, locality, labels },
@@ -95,9 +97,9 @@ function identityIn({ verifiedIdentity, identities = [] }: NodeIdentity, namespa
 
 /** An address that every host has, or that leads to one's own host, link or cloud, would send a client's requests there. */
 function errorOfAddress(address: string): string | undefined {
-  if (address.includes('%')) return `address ${address}: must have no zone, which names an interface of one host`;
+  if (address.includes('%')) return `address must not have a zone, got ${address}`;
   const use = specialUseOf(address);
-  return use && `address ${address}: must be the address of a workload, is or embeds an address of use "${use}"`;
+  return use && `address must be one of a workload, got ${address} (special use "${use}")`;
 }
 
 /** `PROXY_CONFIG` as an agent sends it. */

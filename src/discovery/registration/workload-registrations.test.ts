@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { WorkloadReport } from '../../../machines/discovery/registration/registration-protocol.ts';
-import type { ObjectChange } from '../kubernetes/object-store.ts';
+import type { ObjectChange } from '../kubernetes/store/object-store.ts';
 import type { GroupInForce, ReadGroup } from './group-entry.ts';
 import type { Rejection, WorkloadClaim } from './workload-claim.ts';
 import {

@@ -13,7 +13,7 @@ import { FairQueue, type ShareKey } from '../../model/collections/fair-queue.ts'
 import { FairTasks } from '../../model/collections/fair-tasks.ts';
 import { proxyText } from '../distribution/proxy-text.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
-import type { ObjectChange } from '../kubernetes/object-store.ts';
+import type { ObjectChange } from '../kubernetes/store/object-store.ts';
 import { EntryWriter, groupProblem } from './entry-writer.ts';
 import { annotations, type ReadGroup } from './group-entry.ts';
 import type { Rejection, WorkloadClaim } from './workload-claim.ts';
@@ -155,12 +155,12 @@ export class WorkloadRegistrations {
   /** A failure is a result. */
   async write(order: EntryOrder, signal: AbortSignal): Promise<EntryAnswer> {
     const workload = this.#workloads.get(order.entry);
-    if (workload === undefined) return { outcome: 'not ours' };
+    if (workload === undefined) return { outcome: 'foreign' };
     return this.#writes.do<EntryAnswer>(
       {
         key: shareOf(workload.claim),
         run: async (settle) => settle(await this.#writer.write(order, workload.claim, workload.connectedAt, signal)),
-        reject: (waiting) => ({ outcome: 'failed', reason: `${waiting} writes of WorkloadEntries are waiting` }),
+        reject: (waiting) => ({ outcome: 'failed', reason: `the write queue is full (${waiting} WorkloadEntries)` }),
         cancelled: () => ({ outcome: 'failed', reason: 'the write was cancelled' }),
       },
       signal,
@@ -198,7 +198,7 @@ export class WorkloadRegistrations {
     const ofAccount = this.#slots.sizeOf([namespace, serviceAccount]);
     const reason =
       ofAccount >= maxOfAccount
-        ? `service account ${namespace}/${serviceAccount} has ${ofAccount} registered workloads, at most ${maxOfAccount} are allowed`
+        ? `service account ${namespace}/${serviceAccount} has ${ofAccount} registered workloads, the limit is ${maxOfAccount}`
         : `${this.#slots.size} of at most ${maxWorkloads} workloads are registered at this replica, and namespace ${namespace} has its fair share of ${this.#slots.sizeOf([namespace])}`;
     return { code: 'RESOURCE_EXHAUSTED', reason };
   }
@@ -252,13 +252,13 @@ function foreignnessOf(
   { claim: known, connectedAs, connections }: Workload,
   claim: WorkloadClaim,
 ): Rejection | undefined {
-  const there = `WorkloadEntry ${claim.namespace}/${claim.name} is there already, and is`;
+  const there = `WorkloadEntry ${claim.namespace}/${claim.name} already exists, and is`;
   if (known.group !== claim.group)
     return { code: 'FAILED_PRECONDITION', reason: `${there} of WorkloadGroup ${known.group}` };
   if (known.address !== claim.address || known.network !== claim.network)
     return { code: 'FAILED_PRECONDITION', reason: `${there} of another address` };
   if (connections.size === 0 || connectedAs === claim.serviceAccount) return undefined;
-  return { code: 'PERMISSION_DENIED', reason: `${there} of a workload of another service account, which is connected` };
+  return { code: 'PERMISSION_DENIED', reason: `${there} of a connected workload with another service account` };
 }
 
 function shareOf({ namespace, serviceAccount }: Pick<WorkloadClaim, 'namespace' | 'serviceAccount'>): ShareKey {

@@ -35,7 +35,7 @@ export class AggregateRegistry extends AnyRegistry {
   addRegistry(registry: Registry, events?: RegistryEvents): void {
     const { provider, clusterId } = registry;
     if (this.registryOf(provider, clusterId) !== undefined) {
-      throw new Error(`there is a registry ${provider} of cluster ${clusterId} already`);
+      throw new Error(`registry ${provider} of cluster ${clusterId} already exists`);
     }
     this.#registries = [...this.#registries, registry].sort((a, b) => this.#rank(a) - this.#rank(b));
     registry.appendServiceHandler((event) => this.handlers.tellService(event));

@@ -6,12 +6,21 @@ import { serviceTargets } from '../../model/services/service-targets.ts';
 import type { Registry, RegistryEvents, ServiceHandler, WorkloadHandler } from './registry.ts';
 import { RegistryHandlers } from './registry-handlers.ts';
 
-/** What every registry does in the same way: it answers from what it holds, and has handlers. */
+/** Where a registry gets its content from, once it runs. */
+export interface RegistryFeed {
+  attach(registry: AnyRegistry): void;
+  detach(registry: AnyRegistry): void;
+}
+
+/** What every registry does in the same way: it responds from its content, has handlers, and may have a feed. */
 export abstract class AnyRegistry implements Registry {
   abstract readonly provider: string;
   abstract readonly clusterId: string;
   protected readonly handlers = new RegistryHandlers();
+  /** `undefined`: the content is put in from outside. A registry with a feed is synced when the feed has called {@link complete}. */
+  protected readonly feed: RegistryFeed | undefined = undefined;
   #events: RegistryEvents | undefined;
+  #isComplete = false;
 
   abstract services(): readonly Service[];
   abstract servicesOf(hostname: string, namespace: string): readonly Service[];
@@ -48,15 +57,28 @@ export abstract class AnyRegistry implements Registry {
   run(events?: RegistryEvents): void {
     this.#events = events;
     this.handlers.run();
+    this.handOver();
+    this.feed?.attach(this);
   }
 
   stop(): void {
     this.handlers.stop();
+    this.feed?.detach(this);
   }
 
   hasSynced(): boolean {
-    return this.handlers.isRunning;
+    return this.handlers.isRunning && (this.feed === undefined || this.#isComplete);
   }
+
+  /** The feed has put in all that it has. */
+  complete(): void {
+    if (this.#isComplete) return;
+    this.#isComplete = true;
+    this.tellSynced();
+  }
+
+  /** Reports what was put in before the registry ran. */
+  protected handOver(): void {}
 
   /** To be called when {@link hasSynced} comes true after `run` has returned. */
   protected tellSynced(): void {

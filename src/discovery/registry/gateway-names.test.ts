@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { createActor } from 'xstate';
 import type { NameAnswer } from '../../../machines/discovery/registry/gateway-name.machine.ts';
+import { gatewayNamesWithEffects } from './gateway-names.effects.ts';
 import { answerOf, GatewayNames, resolveByDns } from './gateway-names.ts';
-import { gatewayNamesWithEffects } from './registry-effects.ts';
 
 function given() {
   const wanted: string[][] = [];
@@ -80,7 +80,10 @@ describe('an answer of DNS', () => {
       outcome: 'failed',
       reason: 'ETIMEOUT a; ENOTFOUND b',
     });
-    expect(answerOf([{ status: 'fulfilled', value: [] }])).toEqual({ outcome: 'failed', reason: 'it has no address' });
+    expect(answerOf([{ status: 'fulfilled', value: [] }])).toEqual({
+      outcome: 'failed',
+      reason: 'the name has no address',
+    });
   });
 
   it('of what cannot be a name is a failure, and never thrown', async () => {

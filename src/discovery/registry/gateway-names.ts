@@ -70,7 +70,7 @@ export function answerOf(
   const records = answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : []));
   if (records.length === 0) {
     const reasons = answers.flatMap((answer) => (answer.status === 'rejected' ? [messageOf(answer.reason)] : []));
-    return { outcome: 'failed', reason: reasons.join('; ') || 'it has no address' };
+    return { outcome: 'failed', reason: reasons.join('; ') || 'the name has no address' };
   }
   const addresses = [...new Set(records.map(({ address }) => address))].sort();
   return { outcome: 'resolved', addresses, timeToLiveMs: Math.min(...records.map(({ ttl }) => ttl)) * 1000 };

@@ -1,6 +1,11 @@
+import type { Config } from '../../model/config/config.ts';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import type { KubernetesOptions } from '../../model/services/kubernetes/kubernetes-options.ts';
-import { type KubernetesDelta, KubernetesServices } from '../../model/services/kubernetes/kubernetes-services.ts';
+import {
+  type KubernetesDelta,
+  KubernetesServices,
+  type KubernetesWorkloads,
+} from '../../model/services/kubernetes/kubernetes-services.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
 import { ObjectRegistry } from './object-registry.ts';
 import type { XdsUpdater } from './registry.ts';
@@ -25,6 +30,20 @@ export class KubernetesRegistry extends ObjectRegistry {
 
   get counts(): KubernetesCounts {
     return this.#model.counts;
+  }
+
+  /** The object that it was told of last, of the kinds Service, EndpointSlice, Pod, Node and Namespace. */
+  objectOf(key: string): Config | undefined {
+    return this.#model.objectOf(key);
+  }
+
+  /** Pods, Nodes and EndpointSlices. */
+  objects(): Iterable<Config> {
+    return this.#model.objects();
+  }
+
+  get workloads(): KubernetesWorkloads {
+    return this.#model.workloads;
   }
 
   protected override adopted({ proxies }: KubernetesDelta): void {

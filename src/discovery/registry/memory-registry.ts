@@ -3,7 +3,6 @@ import { AddressBook, type LookedUp, type ProxyLookup } from '../../model/servic
 import { keptServices } from '../../model/services/registry-delta.ts';
 import { keptEndpoints } from '../../model/services/same-endpoint.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
-import type { RegistryEvents } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
 interface Held extends ServiceName {
@@ -50,8 +49,7 @@ export class MemoryRegistry extends ShardRegistry {
     this.#put({ ...this.#heldOf(service), services: [], endpoints: [] });
   }
 
-  override run(events?: RegistryEvents): void {
-    super.run(events);
+  protected override handOver(): void {
     for (const held of this.#held.values()) this.#tell(held, { ...held, services: [], endpoints: [] });
   }
 

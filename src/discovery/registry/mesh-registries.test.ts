@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { givenProxy } from '../../../test/fixtures/given-mesh.ts';
-import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
 import { configSetOf } from '../../model/config/config-set.ts';
 import {
   buildServiceRegistry,
@@ -9,6 +9,7 @@ import {
   type RegistryOptions,
   type ServiceRegistry,
 } from '../../model/services/service-registry.ts';
+import type { FollowedObjects } from './followed-objects.ts';
 import { type ChangedObject, MeshRegistries } from './mesh-registries.ts';
 
 const object = (kind: string, namespace: string, name: string, spec: unknown, about: Partial<Config> = {}): Config => ({
@@ -162,7 +163,7 @@ describe('registries that are told of changes', () => {
         const objects = new Map<string, Config>();
         for (const batch of batches) {
           const changes: ChangedObject[] = batch.map(({ object, goes }) => {
-            const key = configKeyText(configKeyOf(object));
+            const key = configKeyText(object);
             if (goes) objects.delete(key);
             else objects.set(key, object);
             return { key, event: goes ? 'delete' : 'update' };
@@ -189,6 +190,158 @@ describe('registries that are told of changes', () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+/** Objects of a followed cluster, by hand. */
+class GivenCluster implements FollowedObjects {
+  readonly objects = new Map<string, Config>();
+  readonly #unread = new Set<string>();
+  readonly #listeners: (() => void)[] = [];
+
+  put(key: string, config: Config | undefined): void {
+    if (config === undefined) this.objects.delete(key);
+    else this.objects.set(key, config);
+    this.#unread.add(key);
+    for (const listener of this.#listeners) listener();
+  }
+
+  onChanged(listener: () => void): void {
+    this.#listeners.push(listener);
+  }
+
+  *reading() {
+    const changes = [...this.#unread].map((key) => ({ key, current: this.objects.get(key) }));
+    this.#unread.clear();
+    yield;
+    return { changes, problems: [], recovered: [] };
+  }
+
+  *all() {
+    yield;
+    return [...this.objects.values()];
+  }
+
+  get(key: string): Config | undefined {
+    return this.objects.get(key);
+  }
+}
+
+const ofCluster: ReadonlySet<string> = new Set(['EndpointSlice', 'Pod', 'Node']);
+
+describe('registries of a followed cluster', () => {
+  it('know the same as if all objects were configuration; an object of the configuration takes precedence', () => {
+    const options = { ...defaultRegistryOptions };
+    // A few endpoints are beyond the limit again and again.
+    const limits = { maxEndpointsPerNamespace: 4 };
+    const move = fc.record({ object: anyObject, goes: fc.boolean(), isInFile: fc.boolean(), remakes: fc.nat(9) });
+    fc.assert(
+      fc.property(fc.array(fc.array(move, { minLength: 1, maxLength: 4 }), { maxLength: 12 }), (batches) => {
+        const cluster = new GivenCluster();
+        const grown = new MeshRegistries(options, { cluster, ...limits });
+        grown.load(new Map());
+        const configured = new Map<string, Config>();
+        for (const batch of batches) {
+          const changes: ChangedObject[] = [];
+          for (const { object, goes, isInFile, remakes } of batch) {
+            const key = configKeyText(object);
+            if (ofCluster.has(object.kind) && !isInFile) cluster.put(key, goes ? undefined : object);
+            else {
+              if (goes) configured.delete(key);
+              else configured.set(key, object);
+              changes.push({ key, event: goes ? 'delete' : 'update' });
+            }
+            if (remakes === 0) grown.remake();
+          }
+          grown.apply(changes, new Map(configured));
+        }
+        const anew = new MeshRegistries(options, limits);
+        anew.load(new Map([...cluster.objects, ...configured]));
+        expect(known(grown.snapshot)).toEqual(known(anew.snapshot));
+        expect(grown.objects.limitedCount).toBe(anew.objects.limitedCount);
+        const names = ({ pods, nodes }: MeshRegistries['workloads']) => [...pods, ...nodes].map(configKeyText).sort();
+        expect(names(grown.workloads)).toEqual(names(anew.workloads));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('have the endpoints of a slice again that is no longer beyond the limit, and did not change', () => {
+    const cluster = new GivenCluster();
+    const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 3 });
+    const web = object('Service', 'shop', 'web', {
+      spec: {
+        ...{ type: 'ClusterIP', clusterIP: '10.9.9.9', clusterIPs: [], ports: [kubernetesPort], externalName: '' },
+        ...{ externalIPs: [], internalTrafficPolicy: 'Cluster', publishNotReadyAddresses: false },
+      },
+      status: { loadBalancer: { ingress: [] } },
+    });
+    const configured = new Map([['Service/shop/web', web]]);
+    const sliceOf = (name: string, age: number, addresses: readonly string[]) =>
+      object(
+        'EndpointSlice',
+        'shop',
+        name,
+        {
+          ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
+          endpoints: addresses.map((address) => ({ addresses: [address], conditions: {} })),
+        },
+        { labels: { 'kubernetes.io/service-name': 'web' }, creationTimestamp: age },
+      );
+    const addresses = () =>
+      (grown.snapshot.endpoints.get('web.shop.svc.cluster.local')?.get('shop') ?? []).map(({ address }) => address);
+    grown.load(configured);
+    cluster.put('EndpointSlice/shop/old', sliceOf('old', 1, ['10.0.0.1', '10.0.0.2']));
+    cluster.put('EndpointSlice/shop/young', sliceOf('young', 2, ['10.0.0.3', '10.0.0.4']));
+    grown.apply([], configured);
+    expect(addresses()).toEqual(['10.0.0.1', '10.0.0.2']);
+    cluster.put('EndpointSlice/shop/old', sliceOf('old', 1, ['10.0.0.1']));
+    grown.apply([], configured);
+    expect(addresses()).toEqual(['10.0.0.1', '10.0.0.3', '10.0.0.4']);
+  });
+
+  it('report what changed and each limited object once, also of those that a slice of the cluster puts beyond the limit', () => {
+    const cluster = new GivenCluster();
+    const grown = new MeshRegistries(defaultRegistryOptions, { cluster, maxEndpointsPerNamespace: 2 });
+    const entry = object(
+      'ServiceEntry',
+      'shop',
+      'young',
+      {
+        ...{ hosts: ['x.y'], location: 'MESH_INTERNAL', resolution: 'STATIC', endpoints: [{ address: '10.0.0.1' }] },
+        ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      },
+      { creationTimestamp: 9 },
+    );
+    const configured = new Map([['ServiceEntry/shop/young', entry]]);
+    const endpoints = () => grown.snapshot.endpoints.get('x.y')?.get('shop')?.length ?? 0;
+    grown.load(configured);
+    grown.objects.takeReport();
+    expect(endpoints()).toBe(1);
+    const slice = (count: number) =>
+      object('EndpointSlice', 'shop', 'web-1', {
+        ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
+        endpoints: Array.from({ length: count }, (_, index) => ({ addresses: [`10.0.1.${index}`], conditions: {} })),
+      });
+    cluster.put('EndpointSlice/shop/web-1', slice(2));
+    grown.apply([], configured);
+    expect(endpoints()).toBe(0);
+    const { problems, events, limits } = grown.objects.takeReport();
+    expect(problems).toMatchObject([{ code: 'LIMIT_EXCEEDED', object: 'ServiceEntry shop/young' }]);
+    expect(events).toEqual([{ key: 'EndpointSlice/shop/web-1', event: 'add' }]);
+    expect(limits.map(([key, limited]) => [key, limited !== undefined])).toEqual([['ServiceEntry/shop/young', true]]);
+    grown.remake();
+    expect([endpoints(), grown.objects.takeReport()]).toEqual([
+      0,
+      { problems: [], recovered: [], events: [], limits: [] },
+    ]);
+    cluster.put('EndpointSlice/shop/web-1', slice(1));
+    grown.apply([], configured);
+    expect(endpoints()).toBe(1);
+    expect(grown.objects.takeReport()).toMatchObject({
+      problems: [],
+      limits: [['ServiceEntry/shop/young', undefined]],
+    });
   });
 });
 

@@ -1,11 +1,14 @@
 /** All registries of this control plane, and what they know together (spec/discovery.md §5.1, §5.7, §5.8). */
 import { isDeepStrictEqual } from 'node:util';
 import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
-import { type Config, configKeyOf, parseConfigKey } from '../../model/config/config.ts';
+import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { isIpAddress } from '../../model/fields/names.ts';
 import { EndpointShards, type ServiceName, type ServiceShards } from '../../model/services/endpoint-shards.ts';
 import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
-import { kubernetesServiceKinds } from '../../model/services/kubernetes/kubernetes-services.ts';
+import {
+  type KubernetesWorkloads,
+  kubernetesServiceKinds,
+} from '../../model/services/kubernetes/kubernetes-services.ts';
 import { gatewaysOfNetworks, NetworkGateways, resolvedGateways } from '../../model/services/network-gateways.ts';
 import type { ObjectChange } from '../../model/services/registry-delta.ts';
 import {
@@ -25,12 +28,13 @@ import type { Registry, RegistryEvents, RegistryOffer } from './registry.ts';
 import type { KubernetesCounts, RegistryObserver } from './registry-observer.ts';
 import { type PendingPush, RegistryUpdates } from './registry-updates.ts';
 import { ServiceEntryRegistry } from './service-entry-registry.ts';
+import { type KeyedObject, ServiceObjects, type ServiceObjectsOptions } from './service-objects.ts';
 import { ServicesByAge } from './services-by-age.ts';
 
-export interface MeshRegistriesOptions {
+export interface MeshRegistriesOptions extends ServiceObjectsOptions {
   /** Of `--registries`, beside the objects' own: `Mock`, `Memory`. */
   readonly names?: readonly string[];
-  readonly observer?: RegistryObserver;
+  readonly observer?: RegistryObserver | undefined;
   /**
    * Names of gateways have other addresses: there is something to {@link MeshRegistries.take} that nobody asked for.
    */
@@ -68,14 +72,15 @@ export class MeshRegistries {
   #settings: RegistryOptions;
   #kubernetes: KubernetesRegistry;
   #entries: ServiceEntryRegistry;
-  /** What the registries were told of: for objects that go, and for registries that are made anew. */
-  #objects = new Map<string, Config>();
+  /** What the registries of objects were told of. */
+  readonly objects: ServiceObjects;
   /** What registries said of their workloads and the others were not told yet. */
   #workloads: { readonly to: 'entries' | 'kubernetes'; readonly event: WorkloadEvent }[] = [];
   #snapshot: ServiceRegistry = emptyRegistry;
   readonly #services = new ServicesByAge();
   /** Registries beside the objects' own and the named ones, by `Provider/cluster`. */
   #offers: ReadonlyMap<string, RegistryOffer> = new Map();
+  readonly #unpublished = new Set<string>();
   /** Works in steps that are not done: until then what the registries say together is of no moment. */
   #underWay = 0;
   /** Names of gateways have had other addresses meanwhile. */
@@ -88,6 +93,7 @@ export class MeshRegistries {
   constructor(settings: RegistryOptions, options: MeshRegistriesOptions = {}) {
     this.#options = options;
     this.#settings = settings;
+    this.objects = new ServiceObjects(options, () => this.#kubernetes);
     this.#shards = new EndpointShards(settings);
     this.updates = new RegistryUpdates(this.#shards, () => this.#aggregate);
     this.#aggregate = new AggregateRegistry(settings.clusterId, this.updates);
@@ -112,7 +118,7 @@ export class MeshRegistries {
   /** Those that there are: the objects' own, the named ones, and these. What of others is left goes with {@link keepOnly}. */
   offer(offers: readonly RegistryOffer[]): readonly ListedRegistry[] {
     const taken = offers.map(nameOf).find((name) => this.#own.includes(name));
-    if (taken !== undefined) throw new Error(`there is a registry ${taken} already`);
+    if (taken !== undefined) throw new Error(`registry ${taken} already exists`);
     this.#offers = new Map(offers.map((offer) => [nameOf(offer), offer]));
     return [
       ...this.#own.map((registry) => ({ registry, revision: '' })),
@@ -197,6 +203,16 @@ export class MeshRegistries {
     return this.#kubernetes.counts;
   }
 
+  /** `Kubernetes/cluster` of the followed cluster. */
+  get ofCluster(): string {
+    return nameOf(this.#kubernetes);
+  }
+
+  /** Pods and Nodes of the configuration and of the cluster: each list is the same one until one of its objects changes. */
+  get workloads(): KubernetesWorkloads {
+    return this.#kubernetes.workloads;
+  }
+
   /** Endpoints by service and registry, for people. */
   shards(): Iterable<ServiceName & ServiceShards> {
     return this.#shards.services();
@@ -217,17 +233,13 @@ export class MeshRegistries {
       if (ofServices.has(config.kind)) now.set(key, config);
       yield;
     }
-    const gone = [...this.#objects.keys()].filter((key) => !now.has(key));
-    const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config);
-    yield* this.#whole(
-      this.#following([
-        ...gone.map((key) => ({ key, current: undefined })),
-        ...changed.map(([key, current]) => ({ key, current })),
-      ]),
-    );
+    const gone = [...this.objects.configured.keys()]
+      .filter((key) => !now.has(key))
+      .map((key): KeyedObject => [key, undefined]);
+    yield* this.#whole(this.#following([...gone, ...now]));
   }
 
-  /** Tells the registries of these objects alone. */
+  /** Tells the registries of these objects of the configuration alone, and of what changed in the cluster. */
   apply(changes: readonly ChangedObject[], objects: Objects): void {
     atOnce(this.applying(changes, objects));
   }
@@ -235,7 +247,7 @@ export class MeshRegistries {
   *applying(changes: readonly ChangedObject[], objects: Objects): Steps<void> {
     const keys = [...new Set(changes.map(({ key }) => key))];
     const changed = keys.filter((key) => ofServices.has(key.slice(0, key.indexOf('/'))));
-    yield* this.#whole(this.#following(changed.map((key) => ({ key, current: objects.get(key) }))));
+    yield* this.#whole(this.#following(changed.map((key): KeyedObject => [key, objects.get(key)])));
   }
 
   /** Other settings make other services: then the objects' registries are made anew, and everything must be pushed. */
@@ -272,17 +284,27 @@ export class MeshRegistries {
     for (const { provider, clusterId } of [this.#kubernetes, this.#entries]) {
       this.#aggregate.removeRegistry(provider, clusterId);
     }
-    const objects = this.#objects;
-    this.#objects = new Map();
     this.#workloads = [];
     [this.#kubernetes, this.#entries] = this.#objectRegistries();
-    yield* this.loading(objects);
+    const { changes } = yield* this.objects.all();
+    yield* this.#handingOver(changes);
+    yield* this.#refreshing();
   }
 
   /** What a push must name since this was last asked. */
   take(): PendingPush {
     this.#notified.clear();
     return this.updates.take();
+  }
+
+  /** Keys of services and endpoints of {@link snapshot} that differ from those at the last call of {@link published}. */
+  get unpublished(): ReadonlySet<string> {
+    return this.#unpublished;
+  }
+
+  /** Call it when a push context has the services and endpoints of {@link snapshot}. */
+  published(): void {
+    this.#unpublished.clear();
   }
 
   stop(): void {
@@ -300,6 +322,7 @@ export class MeshRegistries {
     do servicesChanged = (yield* this.#takingServices()) || servicesChanged;
     while (this.updates.haveServicesChanged);
     // From here on nobody has a turn: what registries hand over by themselves is in the snapshot, or not taken yet.
+    for (const key of this.updates.pendingKeys) this.#unpublished.add(key);
     const { services, gateways } = this.#snapshot;
     const now = servicesChanged ? this.#services.items : services;
     const gatewaysMoved = servicesChanged || this.#namesMoved;
@@ -336,24 +359,19 @@ export class MeshRegistries {
     return [kubernetes, entries];
   }
 
-  *#following(changes: readonly { readonly key: string; readonly current: Config | undefined }[]): Steps<void> {
-    const kubernetes: ObjectChange<Config>[] = [];
-    const entries: ObjectChange<Config>[] = [];
-    for (const { key: text, current } of changes) {
-      const before = this.#objects.get(text);
-      if (before === current) continue;
-      if (current === undefined) this.#objects.delete(text);
-      else this.#objects.set(text, current);
-      const key = parseConfigKey(text);
-      (kubernetesServiceKinds.has(key.kind) ? kubernetes : entries).push({ key, current });
-      const event = current === undefined ? 'delete' : before === undefined ? 'add' : 'update';
-      this.#options.observer?.registryEvent?.(key.kind, event);
-      yield;
-    }
+  *#following(objects: Iterable<KeyedObject>): Steps<void> {
+    const { changes, events } = yield* this.objects.updating(objects);
+    for (const { key, event } of events) this.#options.observer?.registryEvent?.(key.slice(0, key.indexOf('/')), event);
+    yield* this.#handingOver(changes);
+    yield* this.#refreshing();
+  }
+
+  *#handingOver(changes: readonly ObjectChange<Config>[]): Steps<void> {
+    const kubernetes = changes.filter(({ key }) => kubernetesServiceKinds.has(key.kind));
+    const entries = changes.filter(({ key }) => !kubernetesServiceKinds.has(key.kind));
     if (entries.length > 0) yield* this.#entries.changingObjects(this.#discovered(entries, kubernetes));
     else if (kubernetes.some(isNamespace)) yield* this.#entries.changingObjects(this.#discovered([], kubernetes));
     if (kubernetes.length > 0) yield* this.#kubernetes.changingObjects(kubernetes);
-    yield* this.#refreshing();
   }
 
   /** Objects of namespaces that do not take part count as if they were not there. */
@@ -364,11 +382,12 @@ export class MeshRegistries {
     const { discoverySelectors } = this.#settings;
     if (discoverySelectors.length === 0) return changes;
     const moved = new Set(others.filter(isNamespace).map(({ key }) => key.name));
-    const again = [...this.#objects.values()]
+    const again = [...this.objects.configured.values()]
       .filter(({ kind, namespace }) => moved.has(namespace) && !kubernetesServiceKinds.has(kind))
-      .map((current) => ({ key: configKeyOf(current), current }));
+      .map(configKeyOf)
+      .map((key) => ({ key, current: this.objects.configuredInForce(configKeyText(key)) }));
     return [...changes, ...again].map(({ key, current }) => {
-      const { labels } = this.#objects.get(`Namespace//${key.namespace}`) ?? {};
+      const { labels } = this.objects.configured.get(`Namespace//${key.namespace}`) ?? {};
       return { key, current: isDiscovered(key.namespace, labels, discoverySelectors) ? current : undefined };
     });
   }

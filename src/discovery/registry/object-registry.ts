@@ -5,7 +5,7 @@ import type { ObjectChange, RegistryDelta } from '../../model/services/registry-
 import type { Service } from '../../model/services/service.ts';
 import type { WorkloadEvent } from '../../model/services/workload.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
-import type { RegistryEvents, XdsUpdater } from './registry.ts';
+import type { XdsUpdater } from './registry.ts';
 import { ShardRegistry } from './shard-registry.ts';
 
 /** What makes services of objects, without I/O: src/model. */
@@ -59,8 +59,7 @@ export abstract class ObjectRegistry extends ShardRegistry {
     else for (const event of events) this.#waitingWorkloads.push(event);
   }
 
-  override run(events?: RegistryEvents): void {
-    super.run(events);
+  protected override handOver(): void {
     const [changes, workloads] = [this.#waiting, this.#waitingWorkloads];
     this.#waiting = [];
     this.#waitingWorkloads = [];

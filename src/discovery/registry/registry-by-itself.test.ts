@@ -62,7 +62,7 @@ test('what a registry has newly is pushed without anybody asking', async () => {
 
 test('the start waits for the first list of a registry, and tells so', async () => {
   const { plane, registry } = given();
-  const waits = 'not ready: syncing registries, waiting for the first list of registry Consul/dc1\n';
+  const waits = 'not ready: syncing registries, waiting for registry Consul/dc1\n';
   const ready = async () => (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
   await eventually('it says what it waits for', ready);
   registry().putService(cart!);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configKeyOf, configKeyText } from '../../model/config/config.ts';
+import { configKeyText } from '../../model/config/config.ts';
 import { readConfigFile } from '../../model/config/config-file.ts';
 import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
 import { MemoryRegistry } from './memory-registry.ts';
@@ -79,7 +79,7 @@ function registriesOf(): { load(yaml: string): string[]; readonly mesh: MeshRegi
     load: (yaml) => {
       const { configs, problems } = readConfigFile('x.yaml', yaml, { creationTimestamp: 1 });
       if (problems.some(({ severity }) => severity === 'error')) throw new Error(JSON.stringify(problems));
-      mesh.load(new Map(configs.map((config) => [configKeyText(configKeyOf(config)), config])));
+      mesh.load(new Map(configs.map((config) => [configKeyText(config), config])));
       const { forced, services, endpoints, proxies } = mesh.take();
       return [...(forced ? ['everything'] : []), ...services, ...endpoints, ...proxies];
     },

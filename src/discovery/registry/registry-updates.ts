@@ -88,6 +88,11 @@ export class RegistryUpdates implements XdsUpdater {
     return changed;
   }
 
+  /** Keys of services and endpoints that {@link take} returns next. */
+  get pendingKeys(): readonly string[] {
+    return [...this.#services, ...this.#endpoints];
+  }
+
   take(): PendingPush {
     const pending = {
       forced: this.#forced,

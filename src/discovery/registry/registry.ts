@@ -88,6 +88,22 @@ export interface RegistryOffer {
  */
 export type RegistryOffers = (offered: (offers: readonly RegistryOffer[]) => void) => () => void;
 
+/** Several lists of registries as one. Nothing is offered before each of them is known: the start would go on without the others. */
+export function joinedOffers(...lists: readonly RegistryOffers[]): RegistryOffers {
+  return (offered) => {
+    const known: (readonly RegistryOffer[] | undefined)[] = lists.map(() => undefined);
+    const stops = lists.map((list, index) =>
+      list((offers) => {
+        known[index] = offers;
+        if (known.every((one) => one !== undefined)) offered(known.flat());
+      }),
+    );
+    return () => {
+      for (const stop of stops) stop();
+    };
+  };
+}
+
 export interface RegistryPush {
   readonly configs: readonly ConfigKey[];
   readonly forced?: boolean;

@@ -1,20 +1,20 @@
 /** One remote cluster with one kubeconfig: what is followed there, and the registries that are made of it. */
 import type { ResourceName } from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
-import { parseConfigKey } from '../../model/config/config.ts';
+import { configKeyOf, parseConfigKey } from '../../model/config/config.ts';
 import type { KindName } from '../../model/kinds/index.ts';
 import type { RegistryOptions } from '../../model/services/service-registry.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { OneByOne, Turns } from '../../runtime/turns.ts';
 import { resourceOf } from '../kubernetes/api-resource.ts';
-import { ClusterSource } from '../kubernetes/cluster-source.ts';
-import { Http2ApiServer } from '../kubernetes/http2-api-server.ts';
-import { InformerEffects, nameOf } from '../kubernetes/informer-effects.ts';
+import { InformerEffects, nameOf } from '../kubernetes/api-server.effects.ts';
 import { OutageLog } from '../kubernetes/outage-log.ts';
-import { RefusedObjectLog } from '../kubernetes/refused-object-log.ts';
-import { usualSelection } from '../kubernetes/usual-selection.ts';
+import { StoredObjects } from '../kubernetes/readers/stored-objects.ts';
+import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
+import { usualSelection } from '../kubernetes/store/usual-selection.ts';
+import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
 import { KubernetesRegistry } from '../registry/kubernetes-registry.ts';
-import type { Registry, RegistryEvents, XdsUpdater } from '../registry/registry.ts';
+import type { Registry, XdsUpdater } from '../registry/registry.ts';
 import type { NamedCluster } from './remote-secrets.ts';
 
 export interface RemoteClusterOptions {
@@ -38,11 +38,14 @@ export class RemoteCluster {
   readonly #options: RemoteClusterOptions;
   /** What is asked beside what is followed has connections of its own. */
   readonly api: Http2ApiServer;
-  readonly #source: ClusterSource;
+  readonly #objects: StoredObjects;
+  /** Settles when all kinds were handed over. */
+  readonly #listed: Promise<unknown>;
   readonly #registries = new Set<RemoteRegistry>();
   readonly #works = new OneByOne();
   readonly #fault: (error: unknown) => void;
   #isToBeRead = false;
+  #hasRead = false;
   #isSynced = false;
   #isClosed = false;
   readonly #outage: OutageLog;
@@ -71,11 +74,11 @@ export class RemoteCluster {
       lost: (reason) => this.#outage.report(reason),
       fault: this.#fault,
     });
-    this.#source = new ClusterSource({
-      ...{ address: `k8s://${cluster}`, informers: this.informers, kinds: followedKinds, nameOf: name, revision: '' },
-    });
-    this.#source.watch({ changed: () => this.#moved(), failed: this.#fault });
-    // Of a cluster that has nothing, nobody says that it changed.
+    const { informers } = this;
+    this.#objects = new StoredObjects({ address: `k8s://${cluster}`, informers, kinds: followedKinds, nameOf: name });
+    this.#objects.onChanged(() => this.#moved());
+    this.#listed = Promise.all(followedKinds.map((kind) => informers.firstSet(name(kind))));
+    // An empty cluster reports no change.
     this.#moved();
   }
 
@@ -112,7 +115,6 @@ export class RemoteCluster {
   /** Nothing is asked any more, and nobody is told anything. */
   close(): void {
     this.#isClosed = true;
-    this.#source.watch({ changed: () => {}, failed: () => {} })();
     this.#registries.clear();
     this.#outage.close();
     this.api.close();
@@ -121,34 +123,43 @@ export class RemoteCluster {
   #attach(registry: RemoteRegistry): void {
     this.#do(async () => {
       this.#registries.add(registry);
-      const all = [...this.#source.snapshot.byKey].map(([key, current]) => ({ key: parseConfigKey(key), current }));
-      await new Turns().through(registry.changingObjects(all));
-      if (this.#isSynced) registry.complete();
+      if (!this.#isSynced) return;
+      if (this.#hasRead) {
+        const turns = new Turns();
+        const all = await turns.through(this.#objects.all());
+        await turns.through(registry.changingObjects(all.map((current) => ({ key: configKeyOf(current), current }))));
+      } else await this.#read();
+      registry.complete();
     });
   }
 
   #moved(): void {
-    if (this.#isToBeRead) return;
+    if (this.#isToBeRead || this.#isClosed) return;
     this.#isToBeRead = true;
-    // A cluster that does not answer is waited for here, however long: whoever is attached meanwhile waits, too.
-    void this.#source.synced.then(() => this.#do(() => this.#read()));
+    // A cluster that does not respond is awaited here without a limit, and so are registries that are attached meanwhile.
+    void this.#listed.then(() =>
+      this.#do(async () => {
+        this.#isToBeRead = false;
+        if (this.#registries.size > 0) await this.#read();
+        if (this.#isSynced) return;
+        this.#isSynced = true;
+        for (const registry of this.#registries) registry.complete();
+        this.#options.synced();
+      }),
+    );
   }
 
+  /** Not called without a registry: the first one that is attached gets all objects by its first reading. */
   async #read(): Promise<void> {
-    this.#isToBeRead = false;
-    const reading = await this.#source.read();
+    this.#hasRead = true;
     const { named, log } = this.#options;
-    if (reading.outcome !== 'read') return;
+    const [registry] = this.#registries;
+    const reading = await new Turns().through(this.#objects.reading((key) => registry?.objectOf(key)));
     for (const { object, field, message } of reading.problems) {
       log.warn('remoteCluster.objectInvalid', { cluster: named.cluster, object, field, reason: message });
     }
-    const { byKey } = this.#source.snapshot;
-    const changes = [...reading.touched].map((key) => ({ key: parseConfigKey(key), current: byKey.get(key) }));
+    const changes = reading.changes.map(({ key, current }) => ({ key: parseConfigKey(key), current }));
     for (const registry of this.#registries) await new Turns().through(registry.changingObjects(changes));
-    if (this.#isSynced) return;
-    this.#isSynced = true;
-    for (const registry of this.#registries) registry.complete();
-    this.#options.synced();
   }
 
   #do(work: () => Promise<void>): void {
@@ -163,32 +174,10 @@ interface Feed {
 
 /** Services of a remote cluster: as of any cluster, and synced when all of them were handed over. */
 class RemoteRegistry extends KubernetesRegistry {
-  readonly #feed: Feed;
-  #isComplete = false;
+  protected override readonly feed: Feed;
 
   constructor(options: RegistryOptions, updater: XdsUpdater, feed: Feed) {
     super(options, updater);
-    this.#feed = feed;
-  }
-
-  override run(events?: RegistryEvents): void {
-    super.run(events);
-    this.#feed.attach(this);
-  }
-
-  override stop(): void {
-    super.stop();
-    this.#feed.detach(this);
-  }
-
-  override hasSynced(): boolean {
-    return this.#isComplete && super.hasSynced();
-  }
-
-  /** All that the cluster has was handed over. */
-  complete(): void {
-    if (this.#isComplete) return;
-    this.#isComplete = true;
-    this.tellSynced();
+    this.feed = feed;
   }
 }

@@ -5,8 +5,8 @@ import { eventually } from '../../../test/harness/eventually.ts';
 import { defaultRegistryOptions } from '../../model/services/service-registry.ts';
 import { createLogger } from '../../runtime/output/log.ts';
 import { tokenReviews } from '../kubernetes/api-resource.ts';
-import { ObjectStore } from '../kubernetes/object-store.ts';
-import { RemoteClusters } from './remote-clusters.ts';
+import { ObjectStore } from '../kubernetes/store/object-store.ts';
+import { RemoteClusters } from './remote-clusters.effects.ts';
 
 /** Secrets that name clusters, as a test says. */
 function givenClusters() {

@@ -29,8 +29,8 @@ it('the own cluster is no other one, and of two Secrets with one key the first c
   expect(clusters.get('a')!.place).toBe('Secret istio-system/one: a');
   expect([...clusters.keys()]).toEqual(['a']);
   expect(problems).toEqual([
-    "Secret istio-system/one: own: is the id of the control plane's own cluster",
-    'Secret istio-system/two: a: is named by Secret istio-system/one: a already',
+    "Secret istio-system/one: own: is the ID of the control plane's own cluster; choose another key",
+    'Secret istio-system/two: a: is already in Secret istio-system/one: a, which applies',
   ]);
 });
 
@@ -46,21 +46,23 @@ it.each([
   );
   expect([...clusters.keys()]).toEqual(['b']);
   expect([...refused]).toEqual(['a']);
-  expect(problems.join()).toContain(`user: ${field} is allowed in the operator's own file only`);
+  expect(problems.join()).toContain(
+    `user: ${field} is allowed only in the file of --kubeconfig, not in a Secret [API_CREDENTIALS_INVALID]`,
+  );
   expect(problems.join()).not.toMatch(/passwd|shadow|secrets\/token|command/);
 });
 
 it.each([
-  ['', 'is empty'],
-  ['x'.repeat(maxKubeconfigBytes + 3), 'is longer than'],
-  ['token: secret-token\n  : [', 'is no YAML'],
-  ['[]', 'is no kubeconfig'],
+  ['', 'must be a kubeconfig, is empty'],
+  ['x'.repeat(maxKubeconfigBytes + 3), `must have at most ${maxKubeconfigBytes} bytes`],
+  ['token: secret-token\n  : [', 'must be YAML'],
+  ['[]', 'must be a kubeconfig'],
   // Each line nine times the one before.
   [
     `a0: &a0 [x,x,x,x,x,x,x,x,x]\n${Array.from({ length: 11 }, (_, n) => `a${n + 1}: &a${n + 1} [${Array(9).fill(`*a${n}`)}]\n`).join('')}`,
-    'is no YAML',
+    'must be YAML',
   ],
-  ['['.repeat(60_000), 'is no YAML'],
+  ['['.repeat(60_000), 'must be YAML'],
 ])('what is no kubeconfig is refused, and takes nothing from other keys (%#)', (text, why) => {
   const { clusters, refused, problems } = namedClusters([secret('s', { a: text, b: kubeconfig() })], '');
   expect([[...clusters.keys()], [...refused]]).toEqual([['b'], ['a']]);
@@ -77,6 +79,6 @@ it('there are so many and no more, and data that are none are nothing', () => {
   const odd = [{ metadata: { name: 'odd' }, data: [] }, { metadata: { name: 'none' } }];
   expect(namedClusters(odd, '')).toMatchObject({ problems: [] });
   expect(namedClusters([{ metadata: { name: 'odd' }, data: { a: 7 } }], '').problems).toEqual([
-    'Secret /odd: a: is empty',
+    'Secret /odd: a: must be a kubeconfig, is empty [API_CREDENTIALS_INVALID]',
   ]);
 });

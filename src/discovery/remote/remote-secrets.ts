@@ -1,11 +1,11 @@
 /** What Secrets say of other clusters: each key is a cluster's id, its value a kubeconfig. Rules only. */
 import { hash } from 'node:crypto';
-import { messageOf } from '../../runtime/errors.ts';
+import { messageOf, reasonError } from '../../runtime/errors.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
 import { kubeconfigAccess } from '../kubernetes/access/kubeconfig.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
-import { keyOf } from '../kubernetes/object-store.ts';
-import { isRecord } from '../kubernetes/trim.ts';
+import { keyOf } from '../kubernetes/store/object-store.ts';
+import { isRecord } from '../kubernetes/store/trim.ts';
 
 /** A cluster that a Secret names. */
 export interface NamedCluster {
@@ -47,9 +47,10 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
     for (const cluster of Object.keys(data).sort()) {
       const place = `Secret ${keyOf(secret)}: ${cluster}`;
       const refuse = (why: string): void => void problems.push(`${place}: ${why}`);
-      if (cluster === ownCluster) refuse("is the id of the control plane's own cluster");
-      else if (places.has(cluster)) refuse(`is named by ${places.get(cluster)} already`);
-      else if (places.size >= mostRemoteClusters) refuse(`there are ${mostRemoteClusters} remote clusters already`);
+      if (cluster === ownCluster) refuse("is the ID of the control plane's own cluster; choose another key");
+      else if (places.has(cluster)) refuse(`is already in ${places.get(cluster)}, which applies`);
+      else if (places.size >= mostRemoteClusters)
+        refuse(`the limit of ${mostRemoteClusters} remote clusters is reached`);
       else {
         places.set(cluster, place);
         try {
@@ -66,9 +67,11 @@ export function namedClusters(secrets: Iterable<KubernetesObject>, ownCluster: s
 
 /** @throws Error that names no value */
 function namedCluster(where: Pick<NamedCluster, 'cluster' | 'secret' | 'place'>, value: unknown): NamedCluster {
-  if (typeof value !== 'string' || value === '') throw new Error('is empty');
+  if (typeof value !== 'string' || value === '')
+    throw reasonError('API_CREDENTIALS_INVALID', 'must be a kubeconfig, is empty');
   // Four characters are three bytes.
-  if (value.length > (maxKubeconfigBytes / 3) * 4) throw new Error(`is longer than ${maxKubeconfigBytes} bytes`);
+  if (value.length > (maxKubeconfigBytes / 3) * 4)
+    throw reasonError('API_CREDENTIALS_INVALID', `must have at most ${maxKubeconfigBytes} bytes`);
   const text = Buffer.from(value, 'base64').toString('utf8');
   // Its author may neither run programs here nor read files of ours.
   const access = kubeconfigAccess(text, { path: where.place, isTrusted: false });

@@ -44,6 +44,24 @@ describe('a persistent map', () => {
     );
   });
 
+  it('names the keys in which it differs from another map, whether one was made from the other or not', () => {
+    const step = fc.record({ key: fc.integer({ min: 0, max: 60 }).map(String), value: fc.option(fc.nat(2)) });
+    const steps = fc.array(step, { maxLength: 80 });
+    const edited = (start: PersistentMap<number>, edits: readonly { key: string; value: number | null }[]) =>
+      edits.reduce((map, { key, value }) => (value === null ? map.without(key) : map.with(key, value)), start);
+    fc.assert(
+      fc.property(steps, steps, steps, (first, second, third) => {
+        const start = edited(PersistentMap.empty(), first);
+        for (const other of [start, edited(PersistentMap.empty(), third)]) {
+          const map = edited(start, second);
+          const keys = [...new Set([...map.keys(), ...other.keys()])];
+          const expected = keys.filter((key) => map.get(key) !== other.get(key));
+          expect([...map.differingKeys(other)].sort()).toEqual(expected.sort());
+        }
+      }),
+    );
+  });
+
   it('keeps keys of the same hash apart', () => {
     const [a, b] = ['key-901258', 'key-1540052'] as const;
     expect(hashOf(a)).toBe(hashOf(b));

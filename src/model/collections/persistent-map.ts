@@ -94,6 +94,14 @@ export class PersistentMap<V> implements ReadonlyMap<string, V> {
     for (const [key, value] of walk(this.#root)) visit(value, key, this);
   }
 
+  /**
+   * Keys that only one of both maps has, or that have different values. Shared nodes are skipped: the cost depends on the entries that
+   * differ, if one map was made from the other.
+   */
+  differingKeys(other: PersistentMap<V>): Iterable<string> {
+    return differences(this.#root, other.#root);
+  }
+
   #entry(key: string): readonly [string, V] | undefined {
     return entryOf(this.#root, key);
   }
@@ -151,6 +159,21 @@ function drop<V>(node: Node<V>, hash: number, shift: number, key: string): Node<
   // A branch with one leaf is that leaf; with one branch it must stay, for its place in the hash.
   if (left.length === 1 && 'entries' in left[0]!) return left[0];
   return left.length === 0 ? undefined : { children };
+}
+
+function* differences<V>(left: Node<V> | undefined, right: Node<V> | undefined): Generator<string> {
+  if (left === right) return;
+  if (left !== undefined && 'children' in left && right !== undefined && 'children' in right) {
+    for (let index = 0; index < width; index++) yield* differences(left.children[index], right.children[index]);
+    return;
+  }
+  const remaining = new Map(walk(left));
+  for (const [key, value] of walk(right)) {
+    const isSame = remaining.get(key) === value && remaining.has(key);
+    remaining.delete(key);
+    if (!isSame) yield key;
+  }
+  yield* remaining.keys();
 }
 
 function* walk<V>(node: Node<V> | undefined): Generator<readonly [string, V]> {

@@ -51,6 +51,37 @@ spec: {address: 10.0.0.1}`;
     ]);
   });
 
+  it('reads the objects of a typed list, also without a kind of their own, and reports their errors at their fields', () => {
+    const item = (name: string, address: string, own = ''): string =>
+      `- {${own}metadata: {name: ${name}, namespace: shop}, spec: {address: ${address}}}\n`;
+    const of = 'apiVersion: networking.istio.io/v1\nkind: WorkloadEntryList\nitems:\n';
+    const own = 'apiVersion: networking.istio.io/v1beta1, kind: WorkloadEntry, ';
+    const text = `${of}${item('a', '10.0.0.1')}${item('b', '10.0.0.2', own)}${item('c', '"?"')}`;
+    expect(readConfigFile('a.yaml', text, options).configs.map(({ name, apiVersion }) => [name, apiVersion])).toEqual([
+      ['a', 'networking.istio.io/v1'],
+      ['b', 'networking.istio.io/v1beta1'],
+    ]);
+    expect(problemsOf(text)).toEqual([
+      'mesh/a.yaml:6:49: error: WorkloadEntry shop/c: spec.address: FIELD_FORMAT_INVALID got "?"',
+    ]);
+  });
+
+  it('keeps traffic closed for an invalid policy of a typed list', () => {
+    const policy = '{metadata: {name: p, namespace: shop}, spec: {selector: {matchLabels: {app: a}}, action: DENYY}}';
+    const text = `apiVersion: security.istio.io/v1\nkind: AuthorizationPolicyList\nitems: [${policy}]\n`;
+    const { configs, standIns } = readConfigFile('a.yaml', text, options);
+    expect(configs).toEqual([]);
+    expect(standIns.map(({ kind, namespace, standsFor }) => [kind, namespace, standsFor?.object])).toEqual([
+      ['AuthorizationPolicy', 'shop', 'AuthorizationPolicy shop/p'],
+    ]);
+  });
+
+  it('rejects a typed list of an unknown kind item by item, with the kind that is meant', () => {
+    const text =
+      'apiVersion: networking.istio.io/v1\nkind: VirtualServicesList\nitems: [{metadata: {name: a}, spec: {}}]\n';
+    expect(problemsOf(text)).toEqual([expect.stringContaining('KIND_UNKNOWN')]);
+  });
+
   it('names file, line, object and field of each mistake, in the order of the lines', () => {
     const text = `${entry('good')}---
 apiVersion: networking.istio.io/v1
@@ -287,6 +318,16 @@ spec:
     const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n${entry('a', '10.0.0.2')}`, options);
     const { configs: kept, problems } = withoutRepetitions(configs);
     expect(kept).toEqual([configs[0]]);
-    expect(problems.map(codedProblem)).toEqual(['a.yaml:6: error: WorkloadEntry shop/a: OBJECT_DUPLICATE']);
+    expect(problems.map(codedProblem)).toEqual(['a.yaml:6: warning: WorkloadEntry shop/a: OBJECT_DUPLICATE']);
+    expect(problems[0]?.message).toMatch(
+      /differs from the object of this name in a\.yaml:1, and the first one applies/,
+    );
+  });
+
+  it('accepts an equal object of the same key, wherever it stands and whatever its comments', () => {
+    const { configs } = readConfigFile('a.yaml', `${entry('a')}---\n# again\n${entry('a')}`, options);
+    const { configs: kept, problems } = withoutRepetitions(configs);
+    expect(kept).toEqual([configs[0]]);
+    expect(problems).toEqual([]);
   });
 });

@@ -12,7 +12,7 @@ import type { FieldError } from '../fields/decode.ts';
 import { effectWarnings } from '../fields/effect.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import type { Violation } from '../fields/violation.ts';
-import { type KindName, kinds } from '../kinds/index.ts';
+import { type KindName, kinds, writtenKind } from '../kinds/index.ts';
 import type { MetadataTexts } from '../kinds/kind.ts';
 import { metadataWarnings } from '../kinds/metadata-warnings.ts';
 import {
@@ -23,12 +23,14 @@ import {
   type YamlDocument,
 } from '../yaml/yaml-document.ts';
 import { deepestNesting } from '../yaml/yaml-fast.ts';
-import { type Config, type ConfigKey, configKeyOf, configKeyText } from './config.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText, type SourcePosition } from './config.ts';
 import { type BadEnvelope, type Envelope, kindNamed, metadataMeant, readEnvelope, type Skipped } from './envelope.ts';
 import { isForeignDocument } from './foreign-document.ts';
+import { objectsWithin } from './list-of-objects.ts';
 import { cutAtLevel, isNestedDeeper } from './nesting.ts';
 import { type Problem, violationIn } from './problem.ts';
 import { identityOf, standInFor } from './refused.ts';
+import { rememberWritten } from './written-spec.ts';
 
 export interface ConfigFile {
   readonly configs: readonly Config[];
@@ -50,6 +52,8 @@ interface DocumentResult {
 export interface ReadOptions {
   /** Creation time of objects that do not say their own, in milliseconds since the epoch. Give the same number again for the same object. */
   readonly creationTimestamp: number;
+  /** Warnings are not looked for: the caller reports errors only. */
+  readonly errorsOnly?: boolean;
   /** What the file's previous text gave. */
   readonly previous?: ConfigFile;
 }
@@ -81,19 +85,22 @@ export function* readingConfigFile(file: string, text: string, options: ReadOpti
  * One object that came as a value, as from a cluster: its problems have no line, and it is of no file.
  *
  * @param place where people find it: `k8s://`
+ * @param options `source`: position of the object and its stand-ins, if it is not of a cluster
  */
 export function readConfigObject(
   place: string,
   value: unknown,
-  options: Pick<ReadOptions, 'creationTimestamp'>,
+  options: Pick<ReadOptions, 'creationTimestamp' | 'errorsOnly'> & { readonly source?: SourcePosition },
 ): ReadObject {
+  const placed = (config: Config): Config =>
+    options.source === undefined ? ofNoFile(config) : Object.freeze({ ...config, source: options.source });
   const document: YamlDocument = { value, errors: [], positionOf: () => ({ line: 0, column: 0 }) };
   const reader = new DocumentReader(place, document, options);
   if (isNestedDeeper(value, deepestNesting)) reader.refuseDepth(cutAtLevel(value, deepestNesting));
   else reader.readObject(value, '');
   const [config] = reader.configs;
-  const standIns = reader.standIns.map((standIn) => ofNoFile({ ...standIn, ...versionOf(value) }));
-  return { config: config && ofNoFile(config), problems: reader.problems, standIns };
+  const standIns = reader.standIns.map((standIn) => placed({ ...standIn, ...versionOf(value) }));
+  return { config: config && placed(config), problems: reader.problems, standIns };
 }
 
 function ofNoFile({ source: _, ...config }: Config): Config {
@@ -140,7 +147,8 @@ function* readingDocument(file: string, part: TextPart, options: ReadOptions): S
   const reader = new DocumentReader(file, document, options);
   if (document.isTooLong && isForeignDocument(part.text)) return { ...noObjects, line: part.line };
   if (document.errors.length > 0) reader.refuseSyntax();
-  else if (document.value !== null && document.value !== undefined) yield* reader.readingObjects(document.value, '');
+  else if (document.value !== null && document.value !== undefined) yield* reader.readingObjects(document.value);
+  reader.warnOfReplacedBytes(part);
   const problems = reader.problems.toSorted((a, b) => a.line - b.line || (a.column ?? 0) - (b.column ?? 0));
   return { line: part.line, configs: reader.configs, problems, standIns: reader.standIns };
 }
@@ -173,7 +181,17 @@ class DocumentReader {
       const found = { code: 'YAML_INVALID', message: `YAML: ${message}` } as const;
       this.report('error', { line, column }, found, key === undefined ? {} : { key, isSure });
     }
-    for (const { value, path } of objectsWithin(this.document.value, '')) this.standIn(value, path, 0, true);
+    for (const { value, path } of objectsWithin(this.document.value)) this.standIn(value, path, 0, true);
+  }
+
+  /** Bytes that are not UTF-8 are decoded as U+FFFD, in texts that may be valid with it. */
+  warnOfReplacedBytes({ text, line }: TextPart): void {
+    const at = text.indexOf('\uFFFD');
+    if (at < 0) return;
+    const before = text.slice(0, at).split('\n');
+    const position = { line: line + before.length - 1, column: before.at(-1)!.length + 1 };
+    const message = 'contains U+FFFD, the replacement for bytes that are not UTF-8: save the file as UTF-8';
+    this.report('warning', position, { code: 'YAML_INVALID', message }, {});
   }
 
   /**
@@ -191,14 +209,11 @@ class DocumentReader {
     }
   }
 
-  /** @param path of the object in its document: empty, or `items[3]` of a List. */
-  *readingObjects(value: unknown, path: string): Steps<void> {
-    if (isObject(value) && value.kind === 'List' && Array.isArray(value.items)) {
-      for (const [index, item] of value.items.entries()) {
-        yield* this.readingObjects(item, joined(path, `items[${index}]`));
-        yield;
-      }
-    } else this.readObject(value, path);
+  *readingObjects(document: unknown): Steps<void> {
+    for (const { value, path } of objectsWithin(document)) {
+      this.readObject(value, path);
+      yield;
+    }
   }
 
   readObject(value: unknown, path: string): void {
@@ -229,7 +244,7 @@ class DocumentReader {
     const config = standInFor(value, place, { isBroken, createdAt: this.options.creationTimestamp });
     if (config === undefined) return;
     this.standIns.push(config);
-    const standIn = configKeyText(configKeyOf(config));
+    const standIn = configKeyText(config);
     for (let index = before; index < this.problems.length; index++) {
       const problem = this.problems[index]!;
       if (problem.severity === 'error') this.problems[index] = { ...problem, standIn };
@@ -249,14 +264,8 @@ class DocumentReader {
     const errors = (kind.metadataErrors as AboutSpec | undefined)?.(decoded.right, envelope) ?? [];
     for (const error of errors) this.reportAt('error', path, joined('metadata', error.path), error, key);
     if (errors.length > 0) return false;
-    // The table pairs each kind's decoder with its own warnings.
-    const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(decoded.right);
-    for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
-      this.reportAt('warning', path, joined(body, warning.path), warning, key);
-    }
-    for (const warning of metadataWarnings(envelope.kind, envelope)) {
-      this.reportAt('warning', path, joined('metadata', warning.path), warning, key);
-    }
+    if (this.options.errorsOnly !== true) this.reportWarnings(envelope, decoded.right, path);
+    if (kind.group.endsWith('.istio.io')) rememberWritten(decoded.right, envelope.spec);
     const config: Config = {
       kind: key.kind,
       apiVersion: envelope.apiVersion,
@@ -274,10 +283,23 @@ class DocumentReader {
       ...(envelope.isEnding === true && { isEnding: true }),
       spec: decoded.right,
       ...(envelope.status === undefined ? {} : { status: envelope.status }),
-      source: { file: this.file, line: this.document.positionOf(path).line },
+      source: { file: this.file, line: this.document.positionOf(path).line, ...(path !== '' && { item: path }) },
     };
     this.configs.push(Object.freeze(config));
     return true;
+  }
+
+  private reportWarnings(envelope: Envelope, spec: unknown, path: string): void {
+    const { key } = envelope;
+    const kind = kinds[envelope.kind];
+    // The table pairs each kind's decoder with its own warnings.
+    const warnings = (kind.warnings as (spec: unknown) => ReturnType<typeof kind.warnings>)(spec);
+    for (const warning of [...warnings, ...effectWarnings(kind.decoder, envelope.spec)]) {
+      this.reportAt('warning', path, joined(bodyOf(envelope.kind), warning.path), warning, key);
+    }
+    for (const warning of metadataWarnings(envelope.kind, envelope)) {
+      this.reportAt('warning', path, joined('metadata', warning.path), warning, key);
+    }
   }
 
   private reportAll(errors: readonly FieldError[], path: string, body: string, key?: ConfigKey): void {
@@ -326,9 +348,9 @@ class DocumentReader {
   }
 }
 
-/** `VirtualService shop/web`. */
+/** `VirtualService shop/web`, with the kind as it is written. */
 function objectText(key: ConfigKey): string {
-  return `${key.kind} ${key.namespace}/${key.name}`;
+  return `${writtenKind(key.kind)} ${key.namespace}/${key.name}`;
 }
 
 /** Where in an object that is which its kind decodes. */
@@ -359,17 +381,11 @@ function isKeyOfObject({ kind, namespace, name }: ConfigKey): boolean {
   return isObjectName(name) && (isCluster ? namespace === '' : isNamespace(namespace));
 }
 
-/** An object, or those of a List. */
-function objectsWithin(value: unknown, path: string): { value: unknown; path: string }[] {
-  if (!isObject(value) || value.kind !== 'List' || !Array.isArray(value.items)) return [{ value, path }];
-  return value.items.flatMap((item, index) => objectsWithin(item, joined(path, `items[${index}]`)));
-}
-
 function contentHash(content: unknown): string {
   return hash('sha1', JSON.stringify(content), 'hex').slice(0, 16);
 }
 
-/** Keeps the first object of each key; each other is a problem that says where the first is. */
+/** Keeps the first object of each key; each other one that differs is a problem that says where the first is. */
 export function withoutRepetitions(configs: readonly Config[]): {
   readonly configs: readonly Config[];
   readonly problems: readonly Problem[];
@@ -377,24 +393,37 @@ export function withoutRepetitions(configs: readonly Config[]): {
   const first = new Map<string, Config>();
   const problems: Problem[] = [];
   for (const config of configs) {
-    const key = configKeyText(configKeyOf(config));
+    const key = configKeyText(config);
     const earlier = first.get(key);
     if (earlier === undefined) first.set(key, config);
-    else problems.push(repetition(config, earlier));
+    else for (const problem of repetition(config, earlier)) if (problem) problems.push(problem);
   }
   return { configs: [...first.values()], problems };
 }
 
-/** The problem of an object whose key another object has. */
-export function repetition(config: Config, first: Config): Problem {
+/**
+ * The problem of an object whose key another object has, if there is one. An object that is equal to the first one has none: it makes no
+ * difference which of them applies. One that differs is valid and does not apply, which is a warning; after an invalid one it is an
+ * error, because neither applies.
+ */
+export function repetition(config: Config, first: Config): readonly [Problem?] {
+  const isValid = first.standsFor === undefined;
+  if (isValid && first.resourceVersion === config.resourceVersion) return [];
   const key = configKeyOf(config);
-  return {
-    severity: 'error',
-    file: config.source?.file ?? '',
-    line: config.source?.line ?? 1,
-    object: objectText(key),
-    key,
-    code: 'OBJECT_DUPLICATE',
-    message: `is defined twice: the one in ${first.source === undefined ? 'the cluster' : `${first.source.file}:${first.source.line}`} ${first.standsFor === undefined ? 'applies' : 'applies, although it is rejected'}`,
-  };
+  const { source } = first;
+  const place = source === undefined ? 'the cluster' : `${source.file}:${source.line}`;
+  const why = isValid
+    ? `it differs from the object of this name in ${place}, and the first one applies`
+    : `the object of this name in ${place} takes precedence, although it is invalid`;
+  return [
+    {
+      severity: isValid ? 'warning' : 'error',
+      file: config.source?.file ?? '',
+      line: config.source?.line ?? 1,
+      object: objectText(key),
+      key,
+      code: 'OBJECT_DUPLICATE',
+      message: `does not apply: ${why}; remove or rename one of them`,
+    },
+  ];
 }

@@ -58,8 +58,10 @@ export interface StandsFor {
 
 export interface SourcePosition {
   readonly file: string;
-  /** 1-based line of the document's start. */
+  /** 1-based line of the document's start; of an item of a List, its own. 0: `file` is the address of a source, as `xds://host:15010`. */
   readonly line: number;
+  /** `items[3]`, of an item of a List. */
+  readonly item?: string;
 }
 
 /** Names one object: what a push says has changed, and what a resource says it was made from. */

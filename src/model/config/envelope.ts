@@ -6,7 +6,7 @@ import { booleanOf } from '../fields/go-boolean.ts';
 import { isNamespace, isObjectName } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
 import * as violation from '../fields/violation.ts';
-import { gatewayServiceAnnotation } from '../kinds/gateway.ts';
+import { gatewayServiceAnnotation } from '../kinds/gateway/gateway.ts';
 import { gatewayApiGroup } from '../kinds/gateway-api/fields.ts';
 import { type KindName, kinds } from '../kinds/index.ts';
 import { dryRunAnnotation } from '../kinds/policies/dry-run.ts';

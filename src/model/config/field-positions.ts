@@ -6,7 +6,8 @@ import {
   type TextPart,
   type YamlDocument,
 } from '../yaml/yaml-document.ts';
-import type { SourcePosition } from './config.ts';
+import { type Config, type ConfigKey, configKeyOf, configKeyText, type SourcePosition } from './config.ts';
+import type { Problem } from './problem.ts';
 
 export class FieldPositions {
   readonly #textOf: (file: string) => string;
@@ -14,25 +15,49 @@ export class FieldPositions {
   /** The document that was asked for last: fields of one object are asked for one after the other. */
   #last: { readonly part: TextPart; readonly document: YamlDocument } | undefined;
 
-  /** @param textOf the text of a file; empty where it cannot be read */
-  constructor(textOf: (file: string) => string) {
+  readonly #items: ReadonlyMap<string, string>;
+
+  /**
+   * @param textOf the text of a file; empty where it cannot be read
+   * @param configs objects of problems: those of a List may be on one line
+   */
+  constructor(textOf: (file: string) => string, configs: readonly Config[] = []) {
     this.#textOf = textOf;
+    this.#items = new Map(
+      configs.flatMap((config) =>
+        config.source?.item ? [[placeKey(config.source, configKeyOf(config)), config.source.item]] : [],
+      ),
+    );
+  }
+
+  /** The field of a problem. */
+  ofProblem(problem: Pick<Problem, 'file' | 'line' | 'key' | 'field'>): Position {
+    const { file, line, key, field = '' } = problem;
+    const item = key && this.#items.get(placeKey(problem, key));
+    return this.of({ file, line, ...(item !== undefined && { item }) }, field);
   }
 
   /**
    * @param source of the object
    * @param field `spec.http[2]`; empty: the object as a whole
    */
-  of({ file, line }: SourcePosition, field: string): Position {
-    const part = this.#partsOf(file).findLast((candidate) => candidate.line <= line);
+  of({ file, line, item = '' }: SourcePosition, field: string): Position {
+    const part = this.#partAt(file, line);
     if (part === undefined) return { line, column: 1 };
     if (this.#last?.part !== part) this.#last = { part, document: parseYamlDocument(part) };
-    const { document } = this.#last;
-    // An object in a List is one of its items.
-    const { items } = (document.value ?? {}) as { items?: readonly unknown[] };
-    const index = items?.findIndex((_, item) => document.positionOf(`items[${item}]`).line === line) ?? -1;
-    const prefix = index === -1 ? '' : `items[${index}]`;
-    return document.positionOf([prefix, field].filter(Boolean).join('.'));
+    return this.#last.document.positionOf([item, field].filter(Boolean).join('.'));
+  }
+
+  /** The last part that begins at the line or before it. */
+  #partAt(file: string, line: number): TextPart | undefined {
+    const parts = this.#partsOf(file);
+    let [low, high] = [0, parts.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (parts[middle]!.line <= line) low = middle + 1;
+      else high = middle;
+    }
+    return parts[low - 1];
   }
 
   #partsOf(file: string): readonly TextPart[] {
@@ -40,4 +65,8 @@ export class FieldPositions {
     this.#parts.set(file, known);
     return known;
   }
+}
+
+function placeKey({ file, line }: SourcePosition, key: ConfigKey): string {
+  return `${line} ${file}\0${configKeyText(key)}`;
 }

@@ -4,10 +4,16 @@
 export function isNestedDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== 'object' || value === null) return false;
   if (levels === 0) return true;
-  if (Array.isArray(value)) return value.some((part) => isNestedDeeper(part, levels - 1));
+  if (Array.isArray(value)) {
+    for (const part of value) if (typeof part === 'object' && isNestedDeeper(part, levels - 1)) return true;
+    return false;
+  }
   const map = value as Readonly<Record<string, unknown>>;
   // Of a map with 70,000 entries Object.values takes three times as long.
-  for (const key in map) if (isNestedDeeper(map[key], levels - 1)) return true;
+  for (const key in map) {
+    const part = map[key];
+    if (typeof part === 'object' && isNestedDeeper(part, levels - 1)) return true;
+  }
   return false;
 }
 

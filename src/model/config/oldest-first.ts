@@ -1,5 +1,5 @@
 /** Limits that several objects share: the oldest objects are kept. */
-import { byAge, type Config, compareText, configKeyOf, configKeyText } from './config.ts';
+import { byAge, type Config, compareText, configKeyText } from './config.ts';
 
 /** A part of a shared limit that an object takes. */
 export interface Share {
@@ -23,7 +23,7 @@ export function beyondLimit<Item extends Share>(items: Iterable<Item>, maxCost: 
 }
 
 function byAgeAndKey(a: Share, b: Share): number {
-  return a.config === b.config ? 0 : byAge(a.config, b.config) || compareText(keyOf(a.config), keyOf(b.config));
+  return a.config === b.config
+    ? 0
+    : byAge(a.config, b.config) || compareText(configKeyText(a.config), configKeyText(b.config));
 }
-
-const keyOf = (config: Config): string => configKeyText(configKeyOf(config));

@@ -44,7 +44,7 @@ export function standInFor(
   const closed = close({ spec: value.spec, isBroken, namespace, annotations });
   if (closed === undefined) return undefined;
   const content = contentHash([value, closed.spec]);
-  const written = typeof metadata.name === 'string' ? metadata.name : `(without a name, ${content.slice(0, 8)})`;
+  const written = typeof metadata.name === 'string' ? metadata.name : `(no name, content ${content.slice(0, 8)})`;
   // An object whose namespace cannot be read is told from others of its name by what it says.
   const name = key?.name ?? (namespace === undefined ? `${written} ${content.slice(0, 8)}` : written);
   const standsFor: StandsFor = {
@@ -114,9 +114,9 @@ export function effectIn({ namespace, standsFor }: Config, rootNamespace: string
 /** What is closed, in words for lists of that: `AuthorizationPolicy shop/web`, and why. */
 export function standInText(config: Config, rootNamespace?: string): string {
   const { source, standsFor } = config;
-  const at = source === undefined ? '' : ` (${source.file}:${source.line})`;
+  const at = source === undefined ? '' : ` (${source.line > 0 ? `${source.file}:${source.line}` : source.file})`;
   const effect = effectIn(config, rootNamespace);
-  return `${standsFor?.object}${at} is refused, and there is no earlier version of it: ${effect}`;
+  return `${standsFor?.object}${at} is rejected and has no valid earlier version: ${effect}`;
 }
 
 function contentHash(content: unknown): string {

@@ -142,7 +142,8 @@ export function list<A>(item: Decoder<A>, max: number = maxItems): Decoder<reado
       if (value.length > max) return E.left([limitError(path, value.length, max)]);
       const errors: FieldError[] = [];
       const items: A[] = [];
-      for (const [index, element] of value.entries()) items.push(taken(item(element, `${path}[${index}]`), errors));
+      for (let index = 0; index < value.length; index++)
+        items.push(taken(item(value[index], `${path}[${index}]`), errors));
       return settled(errors, items);
     },
     { type: 'list', item, max },
@@ -299,8 +300,16 @@ export type Aliases<T> = {
 
 const noValue = violation.empty('set a value, or remove the field');
 
-/** An object with known fields; any other is a mistake. */
-export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> = {}): Decoder<T> {
+/**
+ * An object with known fields.
+ *
+ * @param passesOver other fields are not read; absent: they are errors
+ */
+export function struct<T extends object>(
+  fields: Fields<T>,
+  aliases: Aliases<T> = {},
+  passesOver: 'unknown fields' | undefined = undefined,
+): Decoder<T> {
   const plan = Object.entries(fields as Record<string, Field<unknown>>).map(([property, field]) => ({
     property,
     name: field.from ?? property,
@@ -312,7 +321,7 @@ export function struct<T extends object>(fields: Fields<T>, aliases: Aliases<T> 
   return describedAs(
     (value: unknown, path: string): Decoded<T> => {
       if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
-      const errors = unknownFields(value, known, path);
+      const errors = passesOver === undefined ? unknownFields(value, known, path) : [];
       const result: Record<string, unknown> = {};
       // Names of known fields are plain: their paths need no quotes.
       const prefix = path === '' ? '' : `${path}.`;
@@ -405,8 +414,8 @@ function without(value: unknown, paths: ReadonlySet<string>, path: string): unkn
 
 /** Success when there are no mistakes. */
 export function settled<A>(errors: readonly FieldError[], value: A): Decoded<A> {
-  const [first, ...rest] = errors;
-  if (first === undefined) return E.right(value);
+  if (errors.length === 0) return E.right(value);
+  const [first, ...rest] = errors as NonEmptyArray<FieldError>;
   const all: NonEmptyArray<FieldError> = [first, ...rest];
   rememberPart(all, value);
   return E.left(all);

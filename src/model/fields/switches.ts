@@ -2,6 +2,7 @@
 
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import { booleanOf } from './go-boolean.ts';
+import { unknownValue } from './violation.ts';
 
 /** What is none is off here, and ends the start: see {@link checkSwitches}. */
 export function isOn(text: string | undefined): boolean {
@@ -21,6 +22,6 @@ export function checkSwitches(env: NodeJS.ProcessEnv, errors: OptionErrors): voi
 export function switchOf(variable: string, env: NodeJS.ProcessEnv, errors: OptionErrors, otherwise = false): boolean {
   const text = env[variable];
   const value = text ? booleanOf(text) : otherwise;
-  if (value === undefined) errors.flag(`${variable}: must be true or false, got ${JSON.stringify(text)}`);
+  if (value === undefined) errors.flag(variable, unknownValue(['true', 'false'], text));
   return value ?? otherwise;
 }

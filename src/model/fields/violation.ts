@@ -167,8 +167,8 @@ export function duplicate(message: string, got?: string, beside?: string): Viola
 }
 
 /** Values of several fields that contradict each other. */
-export function conflict(message: string): Violation {
-  return { code: 'FIELD_CONFLICT', message };
+export function conflict(message: string, got?: unknown): Violation {
+  return { code: 'FIELD_CONFLICT', message, ...(got !== undefined && { got: shownValue(got) }) };
 }
 
 /** A valid value that must not stand in this place. */

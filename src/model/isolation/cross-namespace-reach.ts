@@ -1,16 +1,16 @@
 /**
  * Objects that affect proxies of namespaces other than their own, in the ways that Istio's model leaves open (SECURITY.md,
- * "What Istio's model lets tenants do to each other"). The mesh configuration's `exportingNamespaces` closes them: where it
+ * "What Istio's model leaves open"). The mesh configuration's `exportingNamespaces` closes them: where it
  * lists namespaces, objects of those are trusted, and nothing is found.
  */
 import { isIP, isIPv4 } from 'node:net';
-import { isLoopback } from '../../runtime/loopback.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import type { Config } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
 import { type HostKeys, isHostWithin, isWildcard } from '../fields/hostname.ts';
 import { isHttp, protocolOf } from '../fields/protocol.ts';
-import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
-import type { ServiceEntry } from '../kinds/service-entry.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway/gateway.ts';
+import type { ServiceEntry } from '../kinds/workloads/service-entry.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { firstSlot } from '../services/auto-allocate.ts';
 import { allocationNames } from '../services/service-entry-services.ts';
@@ -100,21 +100,21 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
     if (!(yield* exports(namespace, spec.exportTo, [], mesh))) return;
     const owner = known.ownerOf(spec.host, namespace);
     if (owner === undefined) return;
-    const message = `"${spec.host}" is a host of ${owner}: the rule applies to clients of ${namespace} only, whatever exportTo says`;
+    const message = `"${spec.host}" is a host of ${owner}: the rule applies to clients of ${namespace} only, regardless of exportTo`;
     yield { code: 'rules-foreign-host', field: 'spec.exportTo', message };
   },
   ServiceEntry: function* (entry, known, { mesh }) {
     const { namespace, spec } = entry;
     const moved = mayExport(namespace, mesh) ? known.movedBy(entry) : undefined;
     if (moved !== undefined) {
-      const message = `takes the allocated address of ${moved}, which gets another one: give this object addresses, or ${mayAdvice}`;
+      const message = `takes the automatically allocated address of ${moved}, which gets a new one: set addresses of this object, or ${mayAdvice}`;
       yield { code: 'moves-allocated-address', field: 'spec.hosts', message };
     }
     if (!(yield* exports(namespace, spec.exportTo, mesh.defaultServiceExportTo, mesh))) return;
     for (const [index, host] of spec.hosts.entries()) {
       const owner = known.ownerOf(host, namespace);
       if (owner === undefined) continue;
-      const message = `"${host}" is a host of ${owner}, and may take its place for clients of other namespaces: ${exportAdvice}`;
+      const message = `"${host}" is a host of ${owner}, and may replace it for clients of other namespaces: ${exportAdvice}`;
       yield { code: 'claims-foreign-host', field: `spec.hosts[${index}]`, message };
     }
     for (const [index, address] of (spec.addresses ?? []).entries()) {
@@ -129,7 +129,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
       yield { code: 'reaches-proxy-loopback', field: `spec.endpoints[${index}].address`, message };
     }
     if (spec.resolution === 'DYNAMIC_DNS') {
-      const message = `HTTP listeners of other namespaces get the filter that resolves names of requests: ${exportAdvice}`;
+      const message = `HTTP listeners of other namespaces get the dynamic forward proxy filter, which resolves host names of requests: ${exportAdvice}`;
       yield { code: 'adds-dynamic-dns', field: 'spec.resolution', message };
     }
     if ((spec.addresses ?? []).length > 0) return;
@@ -193,7 +193,7 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
   KubernetesGateway: function* ({ spec }) {
     for (const [index, { allowedRoutes }] of spec.listeners.entries()) {
       if (allowedRoutes.namespaces.from !== 'All') continue;
-      const message = 'routes of every namespace may take requests here: use from: Same, or from: Selector';
+      const message = 'routes of every namespace can attach to this listener: use from: Same, or from: Selector';
       yield { code: 'takes-routes-of-all-namespaces', field: `spec.listeners[${index}].allowedRoutes`, message };
     }
   },
@@ -207,13 +207,13 @@ const finders: { readonly [K in keyof Sources]: Find<SpecOf<K>> } = {
   },
 };
 
-const mayAdvice = "list in the mesh configuration's exportingNamespaces the namespaces that may affect others";
+const mayAdvice = 'list the namespaces that may affect others in exportingNamespaces of the mesh configuration';
 const exportAdvice = `set exportTo to ["."], or ${mayAdvice}`;
 const wholeMesh =
-  'applies to every proxy of the mesh, because the object is in the root namespace and selects no workload: select some, and let only administrators write to that namespace';
+  'applies to every proxy of the mesh, because the object is in the root namespace and selects no workload: add a selector, and let only administrators write to that namespace';
 
 function portMessage(port: number, protocol: string): string {
-  return `port ${port} (${protocol}) without addresses takes connections to every address that has no listener of its own, in every namespace: give addresses, ${exportAdvice}`;
+  return `port ${port} (${protocol}) without addresses takes connections to every address that has no listener of its own, in every namespace: set addresses, ${exportAdvice}`;
 }
 
 /** Whether the object is shown to other namespaces; yields a finding where it says so and may not. */

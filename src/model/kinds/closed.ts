@@ -9,7 +9,11 @@ import { booleanOf } from '../fields/go-boolean.ts';
 import { maxItems } from '../fields/limits.ts';
 import { isDnsLabel } from '../fields/names.ts';
 import { nearestName } from '../fields/nearest-name.ts';
-import type { DestinationRule } from './destination-rule.ts';
+import type { DestinationRule } from './destinations/destination-rule.ts';
+import { clientTls } from './destinations/traffic-policy.decode.ts';
+import type { ClientTlsSettings, PortTrafficPolicy, TrafficPolicy } from './destinations/traffic-policy.ts';
+import { wasmMatches } from './extensions/wasm-plugin.decode.ts';
+import type { WasmPlugin } from './extensions/wasm-plugin.ts';
 import { exportTo, selectorLabels } from './field-rules.ts';
 import {
   type BackendTlsPolicy,
@@ -26,10 +30,6 @@ import { scopeFields } from './policies/policy-target.decode.ts';
 import type { PolicyScope } from './policies/policy-target.ts';
 import { jwtRuleFields } from './policies/request-authentication.decode.ts';
 import type { JwtRule, RequestAuthentication } from './policies/request-authentication.ts';
-import { clientTls } from './traffic-policy.decode.ts';
-import type { ClientTlsSettings, PortTrafficPolicy, TrafficPolicy } from './traffic-policy.ts';
-import { wasmMatches } from './wasm-plugin.decode.ts';
-import type { WasmPlugin } from './wasm-plugin.ts';
 
 /** What of a refused object there is to read. */
 export interface Refused {
@@ -97,7 +97,7 @@ function denial({ isKnown, scope }: ReadScope, { namespace }: Refused): Closed {
   return {
     ...{ kind: 'AuthorizationPolicy', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, action: 'DENY', rules: [{}] },
-    effect: (where) => `every request to ${workloads(scope, namespace, where)} is refused`,
+    effect: (where) => `every request to ${workloads(scope, namespace, where)} is denied`,
   };
 }
 
@@ -122,7 +122,7 @@ function closedPeers(refused: Refused): Closed {
   return {
     ...{ kind: 'PeerAuthentication', apiVersion: security, isScopeKnown: isKnown, spec },
     effect: (where) =>
-      `${workloads(scope, refused.namespace, where)} take connections as with ${[spec.mtls, ...exceptions].join(', ')}`,
+      `${workloads(scope, refused.namespace, where)} accept connections as with mode ${[spec.mtls, ...exceptions].join(', ')}`,
   };
 }
 
@@ -149,7 +149,7 @@ function closedTokens(refused: Refused): Closed {
     ...{ kind: 'RequestAuthentication', apiVersion: security, isScopeKnown: isKnown },
     spec: { ...scope, jwtRules: rules },
     effect: (where) =>
-      `no token is taken by ${workloads(scope, refused.namespace, where)}: requests with one are refused`,
+      `${workloads(scope, refused.namespace, where)} accept no token: requests with a token are denied`,
   };
 }
 
@@ -203,7 +203,7 @@ function closedIngress(refused: Refused): Closed | undefined {
   const isKnown = !refused.isBroken && (workloadSelector === undefined || labels !== undefined);
   const scope = isKnown && labels !== undefined ? { selector: labels } : {};
   const denied = denial({ isKnown, scope }, refused);
-  return { ...denied, effect: (where) => `${denied.effect(where)}, where no other Sidecar holds` };
+  return { ...denied, effect: (where) => `${denied.effect(where)}, unless another Sidecar applies to the workload` };
 }
 
 /**
@@ -237,7 +237,7 @@ function closedUpstream(refused: Refused): Closed | undefined {
   return {
     ...{ kind: 'DestinationRule', apiVersion: 'networking.istio.io/v1', isScopeKnown: true, spec },
     effect: () =>
-      `connections to ${rule.host} are made with what can be read of its TLS settings, and where that is not all with ISTIO_MUTUAL`,
+      `connections to ${rule.host} use the valid part of its TLS settings, and ISTIO_MUTUAL where that is incomplete`,
   };
 }
 
@@ -324,7 +324,7 @@ function closedPlugin(refused: Refused): Closed | undefined {
   return {
     ...{ kind: 'WasmPlugin', apiVersion: 'extensions.istio.io/v1alpha1', isScopeKnown: isKnown, spec },
     effect: (where) =>
-      `every ${isNetwork ? 'connection' : 'request'} that it would have looked at is refused, by ${workloads(scope, refused.namespace, where)}`,
+      `${workloads(scope, refused.namespace, where)} deny every ${isNetwork ? 'connection' : 'request'} that the plugin would process`,
   };
 }
 
@@ -343,7 +343,7 @@ function closedBackendTls({ spec: written, isBroken, namespace }: Refused): Clos
     ...{ kind: 'BackendTLSPolicy', apiVersion: 'gateway.networking.k8s.io/v1', isScopeKnown: isRead },
     spec: { targetRefs, validation: { hostname: '', caCertificateRefs: [], subjectAltNames: [] }, options: {} },
     effect: (where) =>
-      `gateways answer requests to ${services} of ${namespace === undefined ? 'any namespace' : where} with 503`,
+      `requests from gateways to ${services} of ${namespace === undefined ? 'any namespace' : where} get 503`,
   };
 }
 

@@ -17,7 +17,7 @@ import { inSchema } from '../fields/description.ts';
 import { exportTargetViolation, isCidr, isHostname, isIpAddress } from '../fields/names.ts';
 import { exportTargetPattern } from '../fields/patterns.ts';
 import * as violation from '../fields/violation.ts';
-import type { WorkloadSelector } from './workload-selector.ts';
+import type { WorkloadSelector } from './workloads/workload-selector.ts';
 
 /** Envoy refuses a listener with another value of a header. */
 export function lineViolation(value: string): violation.Violation | undefined {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { codedError } from '../../../test/fixtures/coded-error.ts';
 import type { FieldError } from '../fields/violation.ts';
-import { credentialWarnings } from './destination-rule.decode.ts';
+import { credentialWarnings } from './destinations/destination-rule.decode.ts';
 import { type KindName, kinds, type SpecOfKind } from './index.ts';
 
 function decoded<K extends KindName>(kind: K, yaml: string): SpecOfKind[K] {

@@ -2,14 +2,24 @@
 
 import { ownValue } from '../../runtime/json-object.ts';
 import { decodeWith } from '../fields/decode.ts';
-import { decodeDestinationRule, destinationRule, destinationRuleWarnings } from './destination-rule.decode.ts';
-import type { DestinationRule } from './destination-rule.ts';
+import {
+  decodeDestinationRule,
+  destinationRule,
+  destinationRuleWarnings,
+} from './destinations/destination-rule.decode.ts';
+import type { DestinationRule } from './destinations/destination-rule.ts';
 import { envoyFilter } from './envoy-filter/envoy-filter.decode.ts';
 import { envoyFilterWarnings } from './envoy-filter/envoy-filter.rules.ts';
 import type { EnvoyFilter } from './envoy-filter/envoy-filter.ts';
+import { proxyConfigObject } from './extensions/proxy-config-object.decode.ts';
+import type { ProxyConfigObject } from './extensions/proxy-config-object.ts';
+import { telemetry } from './extensions/telemetry.decode.ts';
+import type { Telemetry } from './extensions/telemetry.ts';
+import { wasmPlugin } from './extensions/wasm-plugin.decode.ts';
+import type { WasmPlugin } from './extensions/wasm-plugin.ts';
 import { labelErrors } from './field-rules.ts';
-import { gateway, gatewayWarnings } from './gateway.decode.ts';
-import type { Gateway } from './gateway.ts';
+import { gateway, gatewayWarnings } from './gateway/gateway.decode.ts';
+import type { Gateway } from './gateway/gateway.ts';
 import { gatewayApiKinds, type SpecOfGatewayApiKind } from './gateway-api/index.ts';
 import type { Kind } from './kind.ts';
 import { kubernetesKinds, type SpecOfKubernetesKind } from './kubernetes/index.ts';
@@ -22,24 +32,18 @@ import type { PeerAuthentication } from './policies/peer-authentication.ts';
 import { decodeScoped, scopeWarnings, targetWarnings } from './policies/policy-target.decode.ts';
 import { requestAuthentication, requestAuthenticationWarnings } from './policies/request-authentication.decode.ts';
 import type { RequestAuthentication } from './policies/request-authentication.ts';
-import { proxyConfigObject } from './proxy-config-object.decode.ts';
-import type { ProxyConfigObject } from './proxy-config-object.ts';
-import { serviceEntry, serviceEntryWarnings, waypointErrors } from './service-entry.decode.ts';
-import type { ServiceEntry } from './service-entry.ts';
-import { sidecar, sidecarWarnings } from './sidecar.decode.ts';
-import type { Sidecar } from './sidecar.ts';
-import { telemetry } from './telemetry.decode.ts';
-import type { Telemetry } from './telemetry.ts';
 import { growing } from './unknown-fields.ts';
-import { virtualService, voidMatches } from './virtual-service.decode.ts';
-import type { VirtualService } from './virtual-service.ts';
-import { virtualServiceWarnings } from './virtual-service.warnings.ts';
-import { wasmPlugin, wasmPluginWarnings } from './wasm-plugin.decode.ts';
-import type { WasmPlugin } from './wasm-plugin.ts';
-import { workloadEntry } from './workload-entry.decode.ts';
-import type { WorkloadEntry } from './workload-entry.ts';
-import { workloadGroup } from './workload-group.decode.ts';
-import type { WorkloadGroup } from './workload-group.ts';
+import { virtualService, voidMatches } from './virtual-service/virtual-service.decode.ts';
+import type { VirtualService } from './virtual-service/virtual-service.ts';
+import { virtualServiceWarnings } from './virtual-service/virtual-service.warnings.ts';
+import { serviceEntry, serviceEntryWarnings, waypointErrors } from './workloads/service-entry.decode.ts';
+import type { ServiceEntry } from './workloads/service-entry.ts';
+import { sidecar, sidecarWarnings } from './workloads/sidecar.decode.ts';
+import type { Sidecar } from './workloads/sidecar.ts';
+import { workloadEntry } from './workloads/workload-entry.decode.ts';
+import type { WorkloadEntry } from './workloads/workload-entry.ts';
+import { workloadGroup } from './workloads/workload-group.decode.ts';
+import type { WorkloadGroup } from './workloads/workload-group.ts';
 
 /** The specs by kind. */
 export interface SpecOfKind extends SpecOfKubernetesKind, SpecOfGatewayApiKind {
@@ -178,7 +182,7 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'wasmplugins',
     decoder: wasmPlugin,
     decode: (spec, namespace) => decodeScoped(wasmPlugin, spec, namespace),
-    warnings: (spec) => [...scopeWarnings(spec), ...wasmPluginWarnings(spec)],
+    warnings: scopeWarnings,
   }),
   WorkloadEntry: growing({
     kind: 'WorkloadEntry',

@@ -17,13 +17,11 @@ export interface MetadataKey {
 
 type Keys = Readonly<Record<string, MetadataKey>>;
 
-const injection: MetadataKey = {
-  reason: 'only injection of sidecars, which is not part of this control plane, applies it',
-};
+/** Of the Pod, when its sidecar is injected (`src/injection`). */
+const injection: MetadataKey = { readOn: ['Pod'] };
+const notInjected: MetadataKey = { reason: 'the injector of this control plane does not read it' };
 const ambient: MetadataKey = { reason: 'ambient mode is not supported', harmless: /^(?:none|false)$/i };
-const deployer: MetadataKey = {
-  reason: 'Deployments and Services of Gateways are not created by this control plane',
-};
+const deployer: MetadataKey = { readOn: ['KubernetesGateway'] };
 const ofAnotherProgram: MetadataKey = { ofAnotherProgram: true };
 /** Of the Pod, from the files of the downward API. */
 const agent: MetadataKey = { readOn: ['Pod'] };
@@ -75,19 +73,25 @@ export const knownAnnotations: Keys = {
   ...within(
     'sidecar.istio.io',
     [
-      ...['agentLogLevel', 'bootstrapOverride', 'componentLogLevel', 'controlPlaneAuthPolicy', 'enableCoreDump'],
+      ...['agentLogLevel', 'bootstrapOverride', 'capNetBindService', 'componentLogLevel'],
       ...['interceptionMode', 'logLevel', 'nativeSidecar', 'proxyCPU', 'proxyCPULimit', 'proxyImage'],
       ...['proxyImageType', 'proxyMemory', 'proxyMemoryLimit', 'rewriteAppHTTPProbers', 'userVolume'],
-      ...['userVolumeMount', 'containerPorts', 'targetRef'],
+      'userVolumeMount',
     ],
     injection,
+  ),
+  ...within(
+    'sidecar.istio.io',
+    ['controlPlaneAuthPolicy', 'enableCoreDump', 'containerPorts', 'targetRef'],
+    notInjected,
   ),
   'sidecar.istio.io/inject': { ...injection, harmless: /^false$/i },
   ...within(
     'readiness.status.sidecar.istio.io',
-    ['applicationPorts', 'failureThreshold', 'initialDelaySeconds', 'periodSeconds'],
+    ['failureThreshold', 'initialDelaySeconds', 'periodSeconds'],
     injection,
   ),
+  'readiness.status.sidecar.istio.io/applicationPorts': notInjected,
   ...each(
     [
       ...['inject.istio.io/templates', 'proxy.istio.io/overrides', 'prometheus.istio.io/merge-metrics'],
@@ -101,19 +105,17 @@ export const knownAnnotations: Keys = {
     ambient,
   ),
   ...each(
-    [
-      ...['gateway.istio.io/name-override', 'gateway.istio.io/service-account', 'networking.istio.io/service-type'],
-      'networking.istio.io/address-type',
-    ],
+    [...['gateway.istio.io/name-override', 'gateway.istio.io/service-account', 'networking.istio.io/service-type']],
     deployer,
   ),
+  'networking.istio.io/address-type': { reason: 'the addresses of a Gateway are all those of its Service' },
   ...each(
     [
       ...['ambient.istio.io/redirection', 'galley.istio.io/analyze-suppress', 'gateway.istio.io/controller-version'],
       ...['install.operator.istio.io/chart-owner', 'install.operator.istio.io/owner-generation'],
       ...['install.operator.istio.io/version', 'istio.io/rev', 'sidecar.istio.io/status'],
       ...['gateway.networking.k8s.io/bundle-version', 'gateway.networking.k8s.io/channel'],
-      // Of the Secret of the shared authority (src/discovery/shared-authority).
+      // Of the Secret of the shared authority (src/discovery/ca/shared-root).
       ...['chartpilot/order', 'chartpilot/rotation', 'chartpilot/stands-for'],
     ],
     ofAnotherProgram,

@@ -17,32 +17,32 @@ describe('an annotation or label without effect', () => {
     [
       'a misspelt annotation',
       service('annotations: {networking.istio.io/exportsTo: "."}'),
-      'metadata.annotations["networking.istio.io/exportsTo"]: has no effect: no such annotation is known; did you mean networking.istio.io/exportTo?',
+      'metadata.annotations["networking.istio.io/exportsTo"]: has no effect: there is no such annotation; did you mean networking.istio.io/exportTo?',
     ],
     [
       'a misspelt domain',
       service('annotations: {networking.isto.io/exportTo: "."}'),
-      'metadata.annotations["networking.isto.io/exportTo"]: has no effect: no such annotation is known; did you mean networking.istio.io/exportTo?',
+      'metadata.annotations["networking.isto.io/exportTo"]: has no effect: there is no such annotation; did you mean networking.istio.io/exportTo?',
     ],
     [
       'a name of another domain',
       pod('annotations: {traffic.istio.io/excludeInterfaces: eth1}'),
-      'metadata.annotations["traffic.istio.io/excludeInterfaces"]: has no effect: no such annotation is known; did you mean traffic.sidecar.istio.io/excludeInterfaces?',
+      'metadata.annotations["traffic.istio.io/excludeInterfaces"]: has no effect: there is no such annotation; did you mean traffic.sidecar.istio.io/excludeInterfaces?',
     ],
     [
       'an annotation that nobody knows',
       service('annotations: {istio.io/something: a}'),
-      'metadata.annotations["istio.io/something"]: has no effect: no such annotation is known',
+      'metadata.annotations["istio.io/something"]: has no effect: there is no such annotation',
     ],
     [
       'a misspelt label',
       service('labels: {topology.istio.io/netwrok: a}'),
-      'metadata.labels["topology.istio.io/netwrok"]: has no effect: no such label is known; did you mean topology.istio.io/network?',
+      'metadata.labels["topology.istio.io/netwrok"]: has no effect: there is no such label; did you mean topology.istio.io/network?',
     ],
     [
       'a label that is written as an annotation',
       service('annotations: {topology.istio.io/network: a}'),
-      'metadata.annotations["topology.istio.io/network"]: has no effect: it is no annotation: write it under labels',
+      'metadata.annotations["topology.istio.io/network"]: has no effect: it is a label: move it to metadata.labels',
     ],
     [
       'an annotation of another kind',
@@ -52,12 +52,17 @@ describe('an annotation or label without effect', () => {
         undefined,
         'hosts: [a.test], http: [{directResponse: {status: 200}}]',
       ),
-      'metadata.annotations["networking.istio.io/exportTo"]: has no effect: it is read of Service only',
+      'metadata.annotations["networking.istio.io/exportTo"]: has no effect: it applies to Service only',
     ],
     [
       'an annotation that only injection reads',
-      pod('annotations: {traffic.sidecar.istio.io/includeInboundPorts: "80"}'),
-      'metadata.annotations["traffic.sidecar.istio.io/includeInboundPorts"]: has no effect: only injection of sidecars, which is not part of this control plane, applies it',
+      service('annotations: {traffic.sidecar.istio.io/includeInboundPorts: "80"}'),
+      'metadata.annotations["traffic.sidecar.istio.io/includeInboundPorts"]: has no effect: it applies to Pod only',
+    ],
+    [
+      'an annotation that the injector does not read',
+      pod('annotations: {sidecar.istio.io/enableCoreDump: "true"}'),
+      'metadata.annotations["sidecar.istio.io/enableCoreDump"]: has no effect: the injector of this control plane does not read it',
     ],
     [
       'a label of ambient mode',
@@ -67,7 +72,7 @@ describe('an annotation or label without effect', () => {
     [
       'an unknown key of the Gateway API',
       service('labels: {gateway.networking.k8s.io/gatewayname: a}'),
-      'metadata.labels["gateway.networking.k8s.io/gatewayname"]: has no effect: no such label is known; did you mean gateway.networking.k8s.io/gateway-name?',
+      'metadata.labels["gateway.networking.k8s.io/gatewayname"]: has no effect: there is no such label; did you mean gateway.networking.k8s.io/gateway-name?',
     ],
   ])('has a warning: %s', (_, yaml, expected) => {
     expect(warningsOf(yaml)).toEqual([expected]);

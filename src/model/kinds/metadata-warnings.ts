@@ -43,9 +43,10 @@ function reasonOf(kind: KindName, part: Part, key: string, value: string): strin
   // Internal annotations are errors.
   if (key.startsWith('internal.istio.io/') || !isOfMesh(part, key)) return undefined;
   const what = part === 'annotations' ? 'annotation' : 'label';
-  if (keyOf(others[part], key) !== undefined) return `it is no ${what}: write it under ${others[part]}`;
+  if (keyOf(others[part], key) !== undefined)
+    return `it is ${part === 'annotations' ? 'a label' : 'an annotation'}: move it to metadata.${others[part]}`;
   const near = nearestKey(part, key);
-  return `no such ${what} is known${near === undefined ? '' : `; did you mean ${near}?`}`;
+  return `there is no such ${what}${near === undefined ? '' : `; did you mean ${near}?`}`;
 }
 
 function keyOf(part: Part, key: string): MetadataKey | undefined {
@@ -58,7 +59,7 @@ function reasonOfKnown(
   value: string,
 ): string | undefined {
   if (ofAnotherProgram || readOn.includes(kind) || harmless?.test(value)) return undefined;
-  return reason ?? `it is read of ${readOn.map(writtenName).join(', ')} only`;
+  return reason ?? `it applies to ${readOn.map(writtenName).join(', ')} only`;
 }
 
 /** Two groups have a kind of this name. */

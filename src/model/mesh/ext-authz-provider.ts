@@ -29,7 +29,7 @@ import { describedAs } from '../fields/description.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
 import { lineViolation, scopedHostText } from '../kinds/field-rules.ts';
-import { headerNameViolation } from '../kinds/virtual-service.rules.ts';
+import { headerNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
 import type { ExtensionProvider } from './mesh-config.ts';
 
 /** How much of a request's body the service is shown. */

@@ -37,14 +37,16 @@ import { effectWarnings, withoutEffect } from '../fields/effect.ts';
 import { isDnsLabel, isHostname, isNamespace, isObjectName } from '../fields/names.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
-import { exportTo, hostText, labels, repetitions } from '../kinds/field-rules.ts';
-import type { LabelSelector } from '../kinds/label-selector.ts';
-import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/traffic-policy.decode.ts';
-import { httpRetry } from '../kinds/virtual-service.decode.ts';
+import { connectTimeoutMs, localityLbSetting, tcpKeepalive } from '../kinds/destinations/traffic-policy.decode.ts';
+import { exportTo, hostText, repetitions } from '../kinds/field-rules.ts';
+import { labelSelector } from '../kinds/label-selector.decode.ts';
+import { httpRetry } from '../kinds/virtual-service/virtual-service.decode.ts';
 import { parseYamlDocument } from '../yaml/yaml-document.ts';
 import { extAuthzProviders } from './ext-authz-provider.ts';
 import { telemetryProviders } from './extension-providers.decode.ts';
 import {
+  type ConfigSourceSettings,
+  type ConfigSourceTls,
   type DefaultProviders,
   type DnsCertificate,
   defaultMeshConfig,
@@ -175,19 +177,6 @@ const serviceSetting = struct<ServiceSetting>({
   hosts: optional(list(hostText(() => undefined))),
 });
 
-const labelSelector = struct<LabelSelector>({
-  matchLabels: optional(labels),
-  matchExpressions: optional(
-    list(
-      struct<NonNullable<LabelSelector['matchExpressions']>[number]>({
-        key: required(name),
-        operator: required(oneOf(['In', 'NotIn', 'Exists', 'DoesNotExist'])),
-        values: optional(list(text)),
-      }),
-    ),
-  ),
-});
-
 const settingsOfProvider = (type: string, decoder: Decoder<object>): FieldDescription => ({
   ...{ name: type, decoder, isRequired: false, refusesNull: false },
 });
@@ -241,6 +230,30 @@ const exportingNamespace: Decoder<string> = refine(text, (namespace, path) =>
 
 const normalizations = ['DEFAULT', 'NONE', 'BASE', 'MERGE_SLASHES', 'DECODE_AND_MERGE_SLASHES'] as const;
 
+/** What is missing would make a connection that is not verified, or shows no identity. */
+const configSourceTls: Decoder<ConfigSourceTls> = refine(
+  struct<ConfigSourceTls>({
+    mode: withDefault(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']), 'DISABLE'),
+    caCertificates: optional(text),
+    clientCertificate: optional(text),
+    privateKey: optional(text),
+    subjectAltNames: optional(list(text)),
+    sni: optional(text),
+    insecureSkipVerify: optional(boolean),
+  }),
+  ({ mode, caCertificates, clientCertificate, privateKey, insecureSkipVerify }, path) => {
+    const missing = (field: string, value: unknown): FieldError[] =>
+      value === undefined ? [violation.fieldError(fieldPath(path, field), violation.missing(`with mode ${mode}`))] : [];
+    const isVerified = (mode === 'SIMPLE' || mode === 'MUTUAL') && insecureSkipVerify !== true;
+    return [
+      ...(isVerified ? missing('caCertificates', caCertificates) : []),
+      ...(mode === 'MUTUAL'
+        ? [...missing('clientCertificate', clientCertificate), ...missing('privateKey', privateKey)]
+        : []),
+    ];
+  },
+);
+
 export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   proxyListenPort: optional(port),
   proxyInboundListenPort: optional(port),
@@ -292,7 +305,9 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   defaultProviders: optional(defaultProviders),
   h2UpgradePolicy: optional(oneOf(['DO_NOT_UPGRADE', 'UPGRADE'])),
   defaultHttpRetryPolicy: optional(httpRetry),
-  configSources: optional(list(struct<{ address: string }>({ address: required(name) }))),
+  configSources: optional(
+    list(struct<ConfigSourceSettings>({ address: required(name), tlsSettings: optional(configSourceTls) })),
+  ),
   meshMTLS: optional(
     struct<TlsDefaults>({
       ...tlsFields,
@@ -375,12 +390,14 @@ export function readMeshConfig(
       errors.map((error) => violation.withConsequence(error, 'the provider is ignored')),
     ),
   ];
-  const mesh = mergeMeshConfig(base, {
+  const merged = mergeMeshConfig(base, {
     ...value,
     ...(value.extensionProviders !== undefined && {
       extensionProviders: providers.flatMap(({ provider, errors }) => (errors.length === 0 ? provider : [])),
     }),
   });
+  const invalidProviders = providers.flatMap(({ provider, errors }) => (errors.length === 0 ? [] : provider.name));
+  const mesh = invalidProviders.length === 0 ? merged : { ...merged, invalidProviders };
   const errors = meshConfigErrors(mesh);
   if (errors.length > 0) return E.left(errors.map(located));
   return E.right({ mesh, warnings: warnings.map((warning) => ({ ...located(warning), severity: 'warning' })) });

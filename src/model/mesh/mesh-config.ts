@@ -1,10 +1,14 @@
 /** Mesh-wide settings (spec/discovery.md §3.2). Durations in milliseconds. */
 
 import { compareText } from '../config/config.ts';
+import type {
+  H2UpgradePolicy,
+  LocalityLoadBalancerSetting,
+  TcpKeepalive,
+} from '../kinds/destinations/traffic-policy.ts';
 import type { LabelSelector } from '../kinds/label-selector.ts';
-import type { OutboundTrafficMode } from '../kinds/sidecar.ts';
-import type { H2UpgradePolicy, LocalityLoadBalancerSetting, TcpKeepalive } from '../kinds/traffic-policy.ts';
-import type { HttpRetry } from '../kinds/virtual-service.ts';
+import type { HttpRetry } from '../kinds/virtual-service/virtual-service.ts';
+import type { OutboundTrafficMode } from '../kinds/workloads/sidecar.ts';
 import { defaultProxyConfig, mergeProxyConfig, type ProxyConfig } from './proxy-config.ts';
 
 /** A certificate for names of hosts, in a Secret of the control plane's namespace. */
@@ -20,6 +24,26 @@ export interface MeshRoots {
   readonly spiffeBundleUrl?: string;
   /** Whose workloads they sign for; empty: the mesh's own. */
   readonly trustDomains: readonly string[];
+}
+
+/** Where objects of configuration come from. */
+export interface ConfigSourceSettings {
+  /** `fs:///etc/mesh`, `k8s://`, `xds://config.example.com:15010`. */
+  readonly address: string;
+  /** For `xds://`; absent: plaintext. */
+  readonly tlsSettings?: ConfigSourceTls;
+}
+
+export interface ConfigSourceTls {
+  readonly mode: 'DISABLE' | 'SIMPLE' | 'MUTUAL' | 'ISTIO_MUTUAL';
+  /** PEM text or a path. */
+  readonly caCertificates?: string;
+  /** Paths. */
+  readonly clientCertificate?: string;
+  readonly privateKey?: string;
+  readonly subjectAltNames?: readonly string[];
+  readonly sni?: string;
+  readonly insecureSkipVerify?: boolean;
 }
 
 export interface MeshConfig {
@@ -61,10 +85,12 @@ export interface MeshConfig {
   readonly discoverySelectors: readonly LabelSelector[];
   readonly enablePrometheusMerge: boolean;
   readonly extensionProviders: readonly ExtensionProvider[];
+  /** Names of extension providers that are ignored, because their settings are invalid. */
+  readonly invalidProviders?: readonly string[];
   readonly defaultProviders: DefaultProviders;
   readonly h2UpgradePolicy: Exclude<H2UpgradePolicy, 'DEFAULT'>;
   readonly defaultHttpRetryPolicy?: HttpRetry;
-  readonly configSources: readonly { readonly address: string }[];
+  readonly configSources: readonly ConfigSourceSettings[];
   readonly meshMTLS?: TlsDefaults;
   readonly tlsDefaults?: TlsDefaults;
   readonly pathNormalization: {
@@ -78,7 +104,7 @@ export interface MeshConfig {
 }
 
 /** What one source says: only what it says. */
-export interface MeshConfigPart extends Partial<Omit<MeshConfig, 'defaultConfig'>> {
+export interface MeshConfigPart extends Partial<Omit<MeshConfig, 'defaultConfig' | 'invalidProviders'>> {
   readonly defaultConfig?: Partial<ProxyConfig>;
 }
 

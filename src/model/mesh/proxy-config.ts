@@ -4,6 +4,7 @@
  */
 
 import * as E from 'fp-ts/lib/Either.js';
+import { defaultConfigPath } from '../../runtime/files/run-dir.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import {
   anything,
@@ -95,7 +96,7 @@ type Message = Readonly<Record<string, unknown>>;
 
 /** What holds where nobody says otherwise (spec/agent.md §1.5). No tracer, as in the newest generation. */
 export const defaultProxyConfig: ProxyConfig = {
-  configPath: './etc/istio/proxy',
+  configPath: defaultConfigPath,
   binaryPath: '/usr/local/bin/envoy',
   serviceCluster: 'istio-proxy',
   drainDurationMs: 45_000,

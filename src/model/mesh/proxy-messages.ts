@@ -30,9 +30,9 @@ import { describedAs } from '../fields/description.ts';
 import { withoutEffect } from '../fields/effect.ts';
 import { orQuoted } from '../fields/quoted-number.ts';
 import * as violation from '../fields/violation.ts';
-import { customTag } from '../kinds/telemetry.decode.ts';
-import type { CustomTag } from '../kinds/telemetry.ts';
-import { readinessProbe } from '../kinds/workload-group.decode.ts';
+import { customTag } from '../kinds/extensions/telemetry.decode.ts';
+import type { CustomTag } from '../kinds/extensions/telemetry.ts';
+import { readinessProbe } from '../kinds/workloads/workload-group.decode.ts';
 
 /** TLS to services that Envoy reports to. */
 export interface TlsSettings {

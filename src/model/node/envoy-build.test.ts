@@ -80,15 +80,19 @@ describe('the supported range', () => {
 
 describe('Wasm code', () => {
   it.each([
-    ['1.36', { version: [1, 36, 4], hasV8: true }, 'Envoy 1.36.4 may end with SIGSEGV'],
-    ['1.37', { version: [1, 37, 0], hasV8: undefined }, 'Envoy 1.37.0 may end with SIGSEGV'],
-    ['an older version, which is not tested', { version: [1, 30, 0], hasV8: true }, 'Envoy 1.30.0 may end'],
+    ['1.36', { version: [1, 36, 4], hasV8: true }, 'Envoy 1.36.4 may crash (SIGSEGV)'],
+    ['1.37', { version: [1, 37, 0], hasV8: undefined }, 'Envoy 1.37.0 may crash (SIGSEGV)'],
+    ['an older version, which is not tested', { version: [1, 30, 0], hasV8: true }, 'Envoy 1.30.0 may crash'],
     [
       'a build without V8',
       { version: [1, 38, 3], hasV8: false },
-      'Envoy 1.38.3 of this build has no envoy.wasm.runtime.v8',
+      'Envoy 1.38.3 was built without envoy.wasm.runtime.v8',
     ],
-    ['a build without V8 and without a version', { version: undefined, hasV8: false }, 'Envoy unknown of this build'],
+    [
+      'a build without V8 and without a version',
+      { version: undefined, hasV8: false },
+      'Envoy unknown was built without',
+    ],
   ] as const)('is not sent to %s', (_, build, reason) => {
     expect(whyNoWasm(build)).toContain(reason);
   });

@@ -93,9 +93,9 @@ const firstWithSafeWasm = [1, 38] as const;
 export function whyNoWasm(build: EnvoyBuild | undefined): string | undefined {
   const { version, hasV8 } = build ?? {};
   if (hasV8 === false)
-    return `Envoy ${envoyVersionText(version)} of this build has no ${wasmRuntime} and would reject it`;
+    return `Envoy ${envoyVersionText(version)} was built without ${wasmRuntime} and would reject Wasm code`;
   if (version === undefined || !isBefore(version, firstWithSafeWasm)) return undefined;
-  return `Envoy ${envoyVersionText(version)} may end with SIGSEGV when it runs Wasm code; versions from ${firstWithSafeWasm.join('.')} on do not`;
+  return `Envoy ${envoyVersionText(version)} may crash (SIGSEGV) when it runs Wasm code; use version ${firstWithSafeWasm.join('.')} or later`;
 }
 
 /** Compares major and minor numbers only. */

@@ -65,20 +65,27 @@ describe('a node', () => {
   it.each([
     ['', 'missing node information'],
     ['sidecar~1.2.3.4~a', 'must have four parts'],
-    ['envoy~1.2.3.4~a~b', 'unknown node type "envoy"'],
-    ['ztunnel~1.2.3.4~a~b', 'are not served yet'],
+    ['envoy~1.2.3.4~a~b', 'node type must be sidecar or router, got "envoy"'],
+    ['ztunnel~1.2.3.4~a~b', 'node type ztunnel is not supported'],
     ['sidecar~nowhere~a~b', 'valid IP address'],
   ])('with the id %j is refused', (id, fragment) => {
     expect(parseNode(node({ id }))).toEqual(E.left(expect.stringContaining(fragment)));
   });
 
   it.each([
-    ['grpc', 'metadata GENERATOR is "grpc": clients of gRPC without a proxy are not served'],
-    ['api', 'metadata GENERATOR is "api", of which nothing is known here'],
-    [['grpc'], 'metadata GENERATOR is ["grpc"], of which'],
-    [7, 'metadata GENERATOR is 7, of which'],
+    ['api', 'metadata GENERATOR must be "grpc" or must not be set, got "api"'],
+    [['grpc'], 'metadata GENERATOR must be "grpc" or must not be set, got ["grpc"]'],
+    [7, 'metadata GENERATOR must be "grpc" or must not be set, got 7'],
   ])('that asks for configuration of the generator %j is refused', (GENERATOR, fragment) => {
     expect(parseNode(node({ metadata: { GENERATOR } }))).toEqual(E.left(expect.stringContaining(fragment)));
+  });
+
+  it('is a gRPC client or server if GENERATOR is grpc, and then of type sidecar', () => {
+    expect(parseNode(node({ metadata: { GENERATOR: 'grpc' } }))).toMatchObject(E.right({ proxyless: true }));
+    const id = 'router~10.0.0.1~a.b~c';
+    expect(parseNode(node({ id, metadata: { GENERATOR: 'grpc' } }))).toEqual(
+      E.left(expect.stringContaining('node type must be sidecar if metadata GENERATOR is "grpc", got "router"')),
+    );
   });
 
   it('is told no more of a giant generator than a person reads', () => {

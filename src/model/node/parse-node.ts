@@ -29,22 +29,22 @@ export function parseNode(
   node: NodeFields,
   clusterAliases: Readonly<Record<string, string>> = {},
 ): E.Either<string, Proxy> {
-  if (node.id === '') return E.left('missing node information: the node has no id');
+  if (node.id === '') return E.left('missing node information: node id is required');
   const parts = node.id.split('~');
   const [type = '', ip = '', name = '', dnsDomain = ''] = parts;
   if (parts.length !== 4) return E.left(`node id ${quoted(node.id)} must have four parts: type~ip~id~domain`);
-  if (notServedYet.has(type)) return E.left(`node id ${quoted(node.id)}: nodes of type ${type} are not served yet`);
+  if (notServedYet.has(type)) return E.left(`node id ${quoted(node.id)}: node type ${type} is not supported`);
   if (!served.has(type))
-    return E.left(`node id ${quoted(node.id)}: unknown node type ${quoted(type)}, known are sidecar and router`);
+    return E.left(`node id ${quoted(node.id)}: node type must be sidecar or router, got ${quoted(type)}`);
   const { metadata } = node;
-  const generator = generatorViolation(metadata.GENERATOR);
+  const generator = generatorViolation(metadata.GENERATOR, type);
   if (generator !== undefined) return E.left(`node id ${quoted(node.id)}: ${generator}`);
   const ipAddresses = addressesOf(metadata.INSTANCE_IPS, ip);
   if (ipAddresses.length === 0) {
-    return E.left(`node id ${quoted(node.id)}: neither INSTANCE_IPS nor the id's second part is a valid IP address`);
+    return E.left(`node id ${quoted(node.id)}: INSTANCE_IPS or the second part of the id must be a valid IP address`);
   }
   const labels = labelsOf(metadata.LABELS);
-  if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of texts`);
+  if (labels === undefined) return E.left(`node id ${quoted(node.id)}: metadata LABELS must be a map of strings`);
   const names = readNodeNames(node);
   if (E.isLeft(names)) return E.left(`node id ${quoted(node.id)}: ${names.left}`);
   const { namespace, serviceAccount, clusterId, network } = names.right;
@@ -64,16 +64,26 @@ export function parseNode(
     interceptionMode: interceptionModeOf(metadata.INTERCEPTION_MODE),
     locality: localityOf(labels, joinLocality(region, zone, subZone)),
     ...(node.envoy && { envoy: node.envoy }),
+    ...(isProxyless(metadata) && { proxyless: true as const }),
     metadata,
   });
 }
 
 /** Other clients than Envoys ask for other forms of configuration, which they would not understand in this one. */
-function generatorViolation(generator: unknown): string | undefined {
+function generatorViolation(generator: unknown, type: string): string | undefined {
   if (generator === undefined || generator === null || generator === '') return undefined;
-  if (generator === 'grpc') return 'metadata GENERATOR is "grpc": clients of gRPC without a proxy are not served';
+  if (isProxyless({ GENERATOR: generator })) {
+    return type === 'sidecar'
+      ? undefined
+      : `node type must be sidecar if metadata GENERATOR is "grpc", got ${quoted(type)}`;
+  }
   const said = JSON.stringify(generator).slice(0, maxQuoted);
-  return `metadata GENERATOR is ${said}, of which nothing is known here: Envoys send none`;
+  return `metadata GENERATOR must be "grpc" or must not be set, got ${said}`;
+}
+
+/** Whether a node is a client or server of gRPC without an Envoy. */
+export function isProxyless({ GENERATOR }: NodeFields['metadata']): boolean {
+  return GENERATOR === 'grpc';
 }
 
 /** What a client sends is quoted as far as a person reads it. */

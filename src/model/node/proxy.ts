@@ -26,6 +26,8 @@ export interface Proxy {
   readonly locality: string;
   /** Absent if the node does not say which Envoy it is. */
   readonly envoy?: EnvoyBuild;
+  /** A client or server of gRPC, without an Envoy: metadata `GENERATOR` is `grpc`. Absent: an Envoy. */
+  readonly proxyless?: true;
   /** Metadata as sent, for what no field above holds. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }

@@ -19,6 +19,7 @@
  * | `runsWasm` | whether Wasm code, of WasmPlugins and EnvoyFilters, is sent, or what stands for it |
  * | `metadata` | see {@link shapeMetadata} |
  * | `askedMetadata` | which patches of EnvoyFilters hold |
+ * | `proxyless` | everything: a gRPC client or server is sent other forms than an Envoy |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
  *
  * Its id, name, cluster name, service account, the addresses as such and all other metadata count for nothing.
@@ -60,6 +61,8 @@ const shapeMetadata = [
   'REVOCATION_LISTS',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
+  // `true`: the agent fetches Wasm modules, and rewrites extension configurations; else absent.
+  'WASM_FETCH',
   // `true`: the bootstrap has the agent's secret server, so that resources may refer to workload certificates; else absent.
   'WORKLOAD_CERTIFICATES',
 ] as const;
@@ -87,6 +90,8 @@ export interface ProxyShape {
   readonly metadata: ShapeMetadata;
   /** What the EnvoyFilters in force ask the node for: ISTIO_VERSION where one matches versions, the keys that they match. */
   readonly askedMetadata: Readonly<Record<string, unknown>>;
+  /** A client or server of gRPC, without an Envoy. Absent: an Envoy. */
+  readonly proxyless?: true;
   /** The service ports that the workload itself serves. */
   readonly serviceTargets: readonly ServiceTarget[];
 }
@@ -218,6 +223,7 @@ export function makeShape(proxy: Proxy, serviceTargets: readonly ServiceTarget[]
     clusterId,
     interceptionMode,
     runsWasm: whyNoWasm(proxy.envoy) === undefined,
+    ...(proxy.proxyless && { proxyless: true as const }),
     metadata: readMetadata(proxy),
     serviceTargets,
   };
@@ -247,6 +253,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     REVOCATION_LISTS: _6,
     ISTIO_EXTENSIONS: _4,
     PROXY_CONFIG: _5,
+    WASM_FETCH: _7,
     ...asSent
   } = metadata;
   return {
@@ -254,6 +261,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     // What was said in one of several ways is written in one form.
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
+    ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
     ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),

@@ -1,8 +1,8 @@
 /** The virtual addresses under which the clients of one proxy reach a service (spec/discovery.md §5.2). */
 
 import { isIPv6 } from 'node:net';
+import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import { ownValue } from '../../runtime/json-object.ts';
-import { isUnspecified } from '../../runtime/unspecified-address.ts';
 import type { Features } from '../mesh/features.ts';
 import type { Service } from '../services/service.ts';
 import type { ProxyShape } from './proxy-shape.ts';

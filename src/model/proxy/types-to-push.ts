@@ -9,7 +9,7 @@ import {
   proxyConfigType,
   routeType,
   secretType,
-} from '../../../machines/discovery/ads/ads-types.ts';
+} from '../../../machines/discovery/xds/ads-types.ts';
 import { type ConfigKey, configKeyText } from '../config/config.ts';
 import type { NodeType } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';

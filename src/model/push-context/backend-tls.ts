@@ -35,7 +35,7 @@ export function backendTlsOf(policy: Config<BackendTlsPolicy>, configMaps: Confi
   const bundles: Uint8Array[] = [];
   for (const { group, kind, name } of caCertificateRefs) {
     if (group !== '' || kind !== 'ConfigMap') {
-      problems.push({ reason: 'InvalidKind', message: `${kind} ${name} is not supported, a ConfigMap is` });
+      problems.push({ reason: 'InvalidKind', message: `caCertificateRefs must be ConfigMaps, got ${kind} ${name}` });
       continue;
     }
     const { namespace } = policy;

@@ -4,8 +4,8 @@ import { onceFor } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { type Config, type ConfigKey, configKeyOf, configKeyText } from '../config/config.ts';
 import { type HostNames, isWildcard, mostSpecific } from '../fields/hostname.ts';
-import type { EgressListener, OutboundTrafficPolicy, Sidecar } from '../kinds/sidecar.ts';
-import type { VirtualService } from '../kinds/virtual-service.ts';
+import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
+import type { EgressListener, OutboundTrafficPolicy, Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { Service } from '../services/service.ts';
 import { chainBehind, isAlias } from '../services/service-alias.ts';
 import { type ServiceIndex, takesPrecedence } from '../services/service-index.ts';
@@ -139,9 +139,10 @@ function importedServices(index: ServiceIndex, imports: HostImports, namespace: 
     }
   };
   for (const [from, hosts] of imports.hosts) {
-    if (from !== '*') add(index.definedIn(from), hosts);
-    else if ([...hosts].some(isWildcard)) add(index.visibleTo(namespace), hosts);
-    else for (const host of hosts) add(index.named(host), hosts);
+    const isAny = from === '*';
+    // Hosts without a wildcard are looked up: a Sidecar names a few of thousands.
+    if ([...hosts].some(isWildcard)) add(isAny ? index.visibleTo(namespace) : index.definedIn(from), hosts);
+    else for (const host of hosts) add(isAny ? index.named(host) : index.of(host, from), hosts);
   }
   return [...found].sort(byServiceAge);
 }

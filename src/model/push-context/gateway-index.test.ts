@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { givenMesh, givenProxy } from '../../../test/fixtures/given-mesh.ts';
 import type { Config } from '../config/config.ts';
-import type { Gateway } from '../kinds/gateway.ts';
-import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
+import type { Gateway } from '../kinds/gateway/gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway/gateway.ts';
 import { defaultMeshConfig } from '../mesh/mesh-config.ts';
 import { shapeOf } from '../proxy/proxy-shape.ts';
 import type { ServiceTarget } from '../services/service.ts';

@@ -2,8 +2,8 @@
 
 import { onceFor } from '../collections/once-for.ts';
 import type { Config } from '../config/config.ts';
-import type { Gateway } from '../kinds/gateway.ts';
-import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway.ts';
+import type { Gateway } from '../kinds/gateway/gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../kinds/gateway/gateway.ts';
 import type { Proxy } from '../node/proxy.ts';
 import { SelectingList } from '../services/label-match.ts';
 import type { Service, ServiceTarget } from '../services/service.ts';

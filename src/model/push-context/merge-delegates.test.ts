@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service.ts';
+import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 import { mergeDelegateRoutes } from './merge-delegates.ts';
 
 const merged = (root: HttpMatchRequest, leaf: HttpMatchRequest): readonly HttpMatchRequest[] | undefined =>

@@ -1,8 +1,8 @@
 /** A root VirtualService's route with the routes of its delegate (spec/discovery.md §8.6 "delegate"). Names are resolved. */
 
 import { onceFor } from '../collections/once-for.ts';
-import type { StringMatch, ValueMatch } from '../kinds/string-match.ts';
-import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service.ts';
+import type { StringMatch, ValueMatch } from '../kinds/virtual-service/string-match.ts';
+import type { HttpMatchRequest, HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 
 export interface MergedRoute {
   readonly route: HttpRoute;

@@ -4,7 +4,7 @@
  */
 import type { Config, ConfigKey } from '../config/config.ts';
 import type { HostNames } from '../fields/hostname.ts';
-import type { Gateway } from '../kinds/gateway.ts';
+import type { Gateway } from '../kinds/gateway/gateway.ts';
 import type { Features } from '../mesh/features.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import type { Proxy } from '../node/proxy.ts';

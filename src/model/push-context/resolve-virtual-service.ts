@@ -8,7 +8,7 @@ import type {
   HttpRoute,
   RouteDestination,
   VirtualService,
-} from '../kinds/virtual-service.ts';
+} from '../kinds/virtual-service/virtual-service.ts';
 
 /** @param hostNames what short names mean */
 export function resolveVirtualService(config: Config<VirtualService>, hostNames: HostNames): Config<VirtualService> {
@@ -18,14 +18,18 @@ export function resolveVirtualService(config: Config<VirtualService>, hostNames:
     ...config,
     spec: {
       ...spec,
-      // Objects that are made of others have full names: a short one is meant as it is.
-      hosts: config.madeOf ? spec.hosts : spec.hosts.map((host) => hostNames.qualified(host, namespace)),
+      hosts: hasFullHosts(config) ? spec.hosts : spec.hosts.map((host) => hostNames.qualified(host, namespace)),
       gateways: spec.gateways?.length ? names.gateways(spec.gateways) : ['mesh'],
       ...(spec.http && { http: spec.http.map((route) => names.http(route)) }),
       ...(spec.tls && { tls: spec.tls.map((route) => names.layer4(route)) }),
       ...(spec.tcp && { tcp: spec.tcp.map((route) => names.layer4(route)) }),
     },
   };
+}
+
+/** Objects that are made of the Gateway API have full names: a short one is meant as it is. */
+function hasFullHosts({ madeOf, madeFrom }: Config): boolean {
+  return madeOf !== undefined && madeFrom !== 'Ingress';
 }
 
 class Names {
@@ -78,8 +82,9 @@ class Names {
 }
 
 /** What the short names in an object mean, as a text; empty when it has none. */
-export function shortNamesText({ spec, namespace, madeOf }: Config<VirtualService>, hostNames: HostNames): string {
-  const short = [...(madeOf ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
+export function shortNamesText(config: Config<VirtualService>, hostNames: HostNames): string {
+  const { spec, namespace } = config;
+  const short = [...(hasFullHosts(config) ? [] : spec.hosts), ...destinationHosts(spec)].filter(isShortName);
   return short.map((host) => hostNames.qualified(host, namespace)).join();
 }
 

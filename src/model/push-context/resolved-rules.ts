@@ -1,7 +1,7 @@
 /** Rules as they take effect: several objects' words made into one. Each knows the objects that it came from. */
 import type { Config, ConfigKey, Origin } from '../config/config.ts';
-import type { DestinationRule } from '../kinds/destination-rule.ts';
-import type { VirtualService } from '../kinds/virtual-service.ts';
+import type { DestinationRule } from '../kinds/destinations/destination-rule.ts';
+import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 
 /**
  * A virtual service as generators read it: hosts and destination hosts fully qualified, gateway names (its own and

@@ -103,7 +103,7 @@ class CountedMesh {
   }
 
   #set(objects: readonly Config[]): void {
-    for (const object of objects) this.#objects.set(configKeyText(configKeyOf(object)), object);
+    for (const object of objects) this.#objects.set(configKeyText(object), object);
   }
 
   #build(previous?: Parameters<typeof buildPushContext>[1]): PushContext {

@@ -1,7 +1,7 @@
 /** Which Sidecar object holds for a proxy, and the scope that it gives (spec/discovery.md §8.8). */
 
 import type { Config } from '../config/config.ts';
-import type { Sidecar } from '../kinds/sidecar.ts';
+import type { Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { Proxy } from '../node/proxy.ts';
 import { SelectingList } from '../services/label-match.ts';
 import { buildSidecarScope, type ScopeSources } from './build-sidecar-scope.ts';

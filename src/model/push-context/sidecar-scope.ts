@@ -1,7 +1,13 @@
 /** What of the mesh a sidecar sees (spec/discovery.md §8.8). Immutable, shared by all proxies that it fits. */
 import type { Config, ConfigKey } from '../config/config.ts';
-import type { CaptureMode, IngressListener, OutboundTrafficPolicy, Sidecar, SidecarPort } from '../kinds/sidecar.ts';
-import type { ConnectionPoolSettings } from '../kinds/traffic-policy.ts';
+import type { ConnectionPoolSettings } from '../kinds/destinations/traffic-policy.ts';
+import type {
+  CaptureMode,
+  IngressListener,
+  OutboundTrafficPolicy,
+  Sidecar,
+  SidecarPort,
+} from '../kinds/workloads/sidecar.ts';
 import type { Service } from '../services/service.ts';
 import type { ResolvedVirtualService } from './resolved-rules.ts';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { atOnce } from '../../runtime/turns.ts';
 import type { Config } from '../config/config.ts';
 import { HostNames } from '../fields/hostname.ts';
-import type { VirtualService } from '../kinds/virtual-service.ts';
+import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import { defaultMeshConfig } from '../mesh/mesh-config.ts';
 import { HostImports } from './host-imports.ts';
 import { VirtualServiceIndex } from './virtual-service-index.ts';

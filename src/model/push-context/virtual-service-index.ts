@@ -9,7 +9,7 @@ import { sameItems } from '../collections/same-items.ts';
 import type { Origin } from '../config/config.ts';
 import { byAge, type Config, type ConfigKey, configKeyOf } from '../config/config.ts';
 import { type HostNames, isWildcard, keysAround } from '../fields/hostname.ts';
-import type { HttpRoute, VirtualService } from '../kinds/virtual-service.ts';
+import type { HttpRoute, VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { type ExportRule, exportSet, isExportedTo, isPublic } from '../services/visibility.ts';
 import type { HostImports } from './host-imports.ts';

@@ -3,13 +3,13 @@
 import { identityText, WeakValues } from '../collections/weak-values.ts';
 import type { Config } from '../config/config.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
-import type { Gateway } from '../kinds/gateway.ts';
+import type { Telemetry } from '../kinds/extensions/telemetry.ts';
+import type { WasmPlugin } from '../kinds/extensions/wasm-plugin.ts';
+import type { Gateway } from '../kinds/gateway/gateway.ts';
 import type { AuthorizationPolicy } from '../kinds/policies/authorization-policy.ts';
 import type { PeerAuthentication } from '../kinds/policies/peer-authentication.ts';
 import type { RequestAuthentication } from '../kinds/policies/request-authentication.ts';
-import type { Sidecar } from '../kinds/sidecar.ts';
-import type { Telemetry } from '../kinds/telemetry.ts';
-import type { WasmPlugin } from '../kinds/wasm-plugin.ts';
+import type { Sidecar } from '../kinds/workloads/sidecar.ts';
 import type { GatewaySubject } from './gateway-index.ts';
 import type { ObjectReference, PolicyIndex, PolicySubject } from './policy-index.ts';
 import type { SidecarIndex } from './sidecar-index.ts';

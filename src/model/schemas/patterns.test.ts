@@ -9,10 +9,10 @@ import { aboveZero, durationPattern, notBelowZero } from '../fields/duration.ts'
 import { anyHostViolation, exportTargetViolation, isCidr, isDnsLabel, isIpAddress } from '../fields/names.ts';
 import * as patterns from '../fields/patterns.ts';
 import type { Violation } from '../fields/violation.ts';
-import { gateway } from '../kinds/gateway.decode.ts';
+import { gateway } from '../kinds/gateway/gateway.decode.ts';
 import * as rules from '../kinds/policies/authorization-policy.rules.ts';
-import { sidecar } from '../kinds/sidecar.decode.ts';
-import { hostOrIpViolation, plainHeaderNameViolation } from '../kinds/virtual-service.rules.ts';
+import { hostOrIpViolation, plainHeaderNameViolation } from '../kinds/virtual-service/virtual-service.rules.ts';
+import { sidecar } from '../kinds/workloads/sidecar.decode.ts';
 
 type Takes = (text: string) => boolean;
 

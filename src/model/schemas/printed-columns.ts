@@ -33,7 +33,7 @@ const age: PrinterColumn = {
 const reconciled: PrinterColumn = {
   name: 'Reconciled',
   type: 'string',
-  description: 'Whether the proxies that the object concerns have it',
+  description: 'Whether the affected proxies have the object',
   jsonPath: '.status.conditions[?(@.type=="Reconciled")].status',
   priority: 1,
 };
@@ -41,53 +41,57 @@ const reconciled: PrinterColumn = {
 const appearances: { readonly [K in KindName]?: Appearance } = {
   AuthorizationPolicy: {
     shortNames: ['ap'],
-    description: 'Who may do what at workloads',
-    columns: [column('Action', of('action'), 'What happens to requests that match: ALLOW unless it is said')],
+    description: 'Access control for workloads',
+    columns: [column('Action', of('action'), 'Action for requests that match (default ALLOW)')],
   },
   DestinationRule: {
     shortNames: ['dr'],
-    description: 'How a service is reached, and what its subsets are',
-    columns: [column('Host', of('host'), 'The service that the rule is for')],
+    description: 'Traffic policy and subsets of a service',
+    columns: [column('Host', of('host'), 'Service that the rule applies to')],
   },
-  EnvoyFilter: { shortNames: [], description: 'Patches of the configuration that Envoys get', columns: [] },
+  EnvoyFilter: { shortNames: [], description: 'Patches of the generated Envoy configuration', columns: [] },
   Gateway: {
     shortNames: ['gw'],
-    description: 'Ports and hosts that gateways at the edge of the mesh serve',
+    description: 'Ports, hosts and TLS settings of gateways',
     columns: [],
   },
   PeerAuthentication: {
     shortNames: ['pa'],
-    description: 'Whether workloads take mutual TLS only',
-    columns: [column('Mode', of('mtls.mode'), 'STRICT: nothing else is taken')],
+    description: 'Mutual TLS mode of workloads',
+    columns: [column('Mode', of('mtls.mode'), 'Mutual TLS mode; STRICT accepts mutual TLS only')],
   },
-  ProxyConfig: { shortNames: [], description: 'Settings of the proxies of workloads', columns: [] },
-  RequestAuthentication: { shortNames: ['ra'], description: 'Which tokens workloads take', columns: [] },
+  ProxyConfig: { shortNames: [], description: 'Settings of proxies', columns: [] },
+  RequestAuthentication: { shortNames: ['ra'], description: 'Accepted JWT issuers of workloads', columns: [] },
   ServiceEntry: {
     shortNames: ['se'],
-    description: 'A service that no registry knows',
+    description: 'Service outside of the service registries',
     columns: [
-      column('Hosts', of('hosts'), 'The hosts of the service'),
-      column('Location', of('location'), 'MESH_INTERNAL: a part of the mesh'),
-      column('Resolution', of('resolution'), 'How the addresses of its endpoints are found'),
+      column('Hosts', of('hosts'), 'Hosts of the service'),
+      column('Location', of('location'), 'Whether the service is part of the mesh (MESH_INTERNAL)'),
+      column('Resolution', of('resolution'), 'How addresses of endpoints are resolved'),
     ],
   },
-  Sidecar: { shortNames: [], description: 'What workloads listen on, and what they reach', columns: [] },
+  Sidecar: { shortNames: [], description: 'Ports and reachable services of workloads', columns: [] },
   Telemetry: { shortNames: ['telemetry'], description: 'Traces, metrics and access logs of workloads', columns: [] },
   VirtualService: {
     shortNames: ['vs'],
-    description: 'Where requests to hosts go',
+    description: 'Routes of requests to hosts',
     columns: [
-      column('Gateways', of('gateways'), 'Gateways that the routes are for; without any, the sidecars of the mesh'),
-      column('Hosts', of('hosts'), 'The hosts that traffic is sent to'),
+      column('Gateways', of('gateways'), 'Gateways with these routes (default: sidecars of the mesh)'),
+      column('Hosts', of('hosts'), 'Hosts that the routes apply to'),
     ],
   },
-  WasmPlugin: { shortNames: [], description: 'A WebAssembly module in the filter chains of workloads', columns: [] },
+  WasmPlugin: { shortNames: [], description: 'WebAssembly filter of workloads', columns: [] },
   WorkloadEntry: {
     shortNames: ['we'],
-    description: 'A workload that is no pod',
-    columns: [column('Address', of('address'), 'Where the workload is reached')],
+    description: 'Workload outside of Kubernetes',
+    columns: [column('Address', of('address'), 'Address of the workload')],
   },
-  WorkloadGroup: { shortNames: ['wg'], description: 'What workloads that are no pods have in common', columns: [] },
+  WorkloadGroup: {
+    shortNames: ['wg'],
+    description: 'Template for WorkloadEntries of workloads outside of Kubernetes',
+    columns: [],
+  },
 };
 
 /** Undefined: the resources of the kind are not ours to define. */

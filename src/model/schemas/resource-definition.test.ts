@@ -5,7 +5,7 @@ import { mistakenObjects } from '../../../test/fixtures/mistaken-objects.ts';
 import { refusedBy, structuralMistakes } from '../../../test/fixtures/structural-rules.ts';
 import { kindOf, objectsOfFiles, randomObjects } from '../../../test/fixtures/written-objects.ts';
 import { sized } from '../../../test/harness/size-of-run.ts';
-import type { WrittenObject } from '../../../test/random-config/configuration.ts';
+import type { WrittenObject } from '../../../test/random-config/values.ts';
 import { nulls } from '../../../test/restrictions/table.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { type KindName, kinds } from '../kinds/index.ts';

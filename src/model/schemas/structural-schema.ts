@@ -36,7 +36,7 @@ export interface CelRule {
 /** @throws TypeError a decoder is not described: it is written by hand, and says nothing to schemas (`inSchema`) */
 export function structuralSchema(decoder: Describable, path = 'spec'): StructuralSchema {
   const description = descriptionOf(decoder);
-  if (description === undefined) throw new TypeError(`what the decoder of ${path} takes is not described`);
+  if (description === undefined) throw new TypeError(`the decoder of ${path} has no description`);
   switch (description.type) {
     case 'text':
       return { type: 'string' };

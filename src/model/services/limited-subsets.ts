@@ -1,5 +1,5 @@
 /** Subsets of a service for which clusters are built. Several DestinationRules and ports multiply what each of them may have. */
-import type { DestinationRule, Subset } from '../kinds/destination-rule.ts';
+import type { DestinationRule, Subset } from '../kinds/destinations/destination-rule.ts';
 import { maxServiceClusters } from '../kinds/object-limits.ts';
 import type { Service } from './service.ts';
 

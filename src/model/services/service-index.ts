@@ -68,8 +68,9 @@ export class ServiceIndex {
       else byHost.set(host, now);
       yield;
     }
-    const byNamespace = editedLists(previous?.byNamespace, removed, added, services);
     const edit = previous && editOf([...removed, ...added], previous.byHost, byHost);
+    const touched = new Set([...removed, ...added].map(({ namespace }) => namespace));
+    const byNamespace = editedLists(previous?.byNamespace, touched, edit, services);
     return new ServiceIndex({ services, byHost, special, exceptions: exceptions.sets, byNamespace }, previous, edit);
   }
 
@@ -234,19 +235,28 @@ class Edited {
   }
 }
 
+/** Lists of the namespaces that something changed in; a few services cost a list those, however many it has. */
 function editedLists(
   before: ReadonlyMap<string, readonly Service[]> | undefined,
-  removed: readonly Service[],
-  added: readonly Service[],
+  touched: ReadonlySet<string>,
+  edit: Edit | undefined,
   services: readonly Service[],
 ): ReadonlyMap<string, readonly Service[]> {
   if (before === undefined) return Map.groupBy(services, ({ namespace }) => namespace);
-  const touched = new Set([...removed, ...added].map(({ namespace }) => namespace));
   if (touched.size === 0) return before;
   const lists = new Map(before);
-  for (const namespace of touched) lists.delete(namespace);
-  const again = services.filter(({ namespace }) => touched.has(namespace));
-  for (const [namespace, list] of Map.groupBy(again, (service) => service.namespace)) lists.set(namespace, list);
+  const now = edit
+    ? Map.groupBy(edit.now, ({ namespace }) => namespace)
+    : Map.groupBy(
+        services.filter(({ namespace }) => touched.has(namespace)),
+        ({ namespace }) => namespace,
+      );
+  for (const namespace of touched) {
+    const some = now.get(namespace) ?? [];
+    const list = edit ? changedList(before.get(namespace) ?? [], edit.before, some, byServiceAge) : some;
+    if (list.length === 0) lists.delete(namespace);
+    else lists.set(namespace, list);
+  }
   return lists;
 }
 

@@ -110,7 +110,7 @@ class RegistryBuilder {
 
   #changes(configs: Partial<ConfigSet>): ObjectChange<Config>[] {
     const all: readonly Config[] = serviceKinds.flatMap((kind): readonly Config[] => configs[kind] ?? []);
-    const now = new Map(all.map((config) => [configKeyText(configKeyOf(config)), config]));
+    const now = new Map(all.map((config) => [configKeyText(config), config]));
     const gone = [...this.#objects].filter(([key]) => !now.has(key)).map(([, config]) => config);
     const changed = [...now].filter(([key, config]) => this.#objects.get(key) !== config).map(([, config]) => config);
     this.#objects = now;

@@ -3,14 +3,14 @@
  * (spec/discovery.md §5.5). No I/O: what it knows was handed to it.
  */
 
-import { isLoopback } from '../../runtime/loopback.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { onceForPair } from '../collections/once-for.ts';
 import { sameItems } from '../collections/same-items.ts';
 import { sorting } from '../collections/sorting.ts';
 import { byAge, type Config } from '../config/config.ts';
-import type { ServiceEntry } from '../kinds/service-entry.ts';
-import type { WorkloadEntry } from '../kinds/workload-entry.ts';
+import type { ServiceEntry } from '../kinds/workloads/service-entry.ts';
+import type { WorkloadEntry } from '../kinds/workloads/workload-entry.ts';
 import { AddressAllocation, type AllocatedAddresses } from './auto-allocate.ts';
 import type { ServiceName } from './endpoint-shards.ts';
 import { LabelIndex, type Selecting, SelectorIndex } from './label-match.ts';

@@ -1,14 +1,16 @@
 /** The routes that Ingresses ask for, by host (spec/discovery.md §4.4). */
 import type { Steps } from '../../runtime/turns.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { Ingress, IngressBackend, IngressPath } from '../kinds/kubernetes/ingress.ts';
 import type { KubernetesService } from '../kinds/kubernetes/service.ts';
-import { closedRoute, type Destination, type HttpRoute } from '../kinds/virtual-service.ts';
+import { closedRoute, type Destination, type HttpRoute } from '../kinds/virtual-service/virtual-service.ts';
 
 export interface HostRoutes {
   /** Those that have a route for the host, oldest first. */
   readonly ingresses: readonly Config<Ingress>[];
   readonly http: readonly HttpRoute[];
+  /** The path that each route was written as. */
+  readonly origins: readonly Origin[];
 }
 
 /** A route, and what its place depends on. */
@@ -16,6 +18,10 @@ interface PathRoute {
   readonly path: string;
   readonly isExact: boolean;
   readonly route: HttpRoute;
+}
+
+interface WrittenRoute extends PathRoute {
+  readonly origin: Origin;
 }
 
 /**
@@ -28,13 +34,15 @@ export function* findingRoutes(
   domain: string,
 ): Steps<ReadonlyMap<string, HostRoutes>> {
   const backends = new Backends(services, domain);
-  const hosts = new Map<string, { ingresses: Set<Config<Ingress>>; routes: PathRoute[] }>();
+  const hosts = new Map<string, { ingresses: Set<Config<Ingress>>; routes: WrittenRoute[] }>();
   for (const ingress of ingresses) {
-    for (const { host, http } of ingress.spec.spec.rules) {
+    for (const [index, { host, http }] of ingress.spec.spec.rules.entries()) {
       const name = host === undefined || host === '' ? '*' : host;
-      const open = (http?.paths ?? []).flatMap((path) =>
-        routeOf(path, backends.destinationOf(path.backend, ingress.namespace)),
-      );
+      const open = (http?.paths ?? []).flatMap((path, at) => {
+        const origin = { key: configKeyOf(ingress), path: ['spec', 'rules', index, 'http', 'paths', at] };
+        const routes = routeOf(path, backends.destinationOf(path.backend, ingress.namespace));
+        return routes.map((route) => ({ ...route, origin }));
+      });
       const routes = ingress.isClosed ? open.map((one) => ({ ...one, route: closedRoute(one.route) })) : open;
       if (routes.length === 0) continue;
       const known = hosts.get(name) ?? { ingresses: new Set(), routes: [] };
@@ -46,7 +54,9 @@ export function* findingRoutes(
   }
   const found = new Map<string, HostRoutes>();
   for (const [host, { ingresses, routes }] of hosts) {
-    found.set(host, { ingresses: [...ingresses], http: routes.sort(byPrecedence).map(({ route }) => route) });
+    routes.sort(byPrecedence);
+    const http = routes.map(({ route }) => route);
+    found.set(host, { ingresses: [...ingresses], http, origins: routes.map(({ origin }) => origin) });
     yield;
   }
   return found;

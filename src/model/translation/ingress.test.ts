@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../config/config.ts';
 import { readConfigFile } from '../config/config-file.ts';
 import { configSetOf } from '../config/config-set.ts';
-import type { Gateway } from '../kinds/gateway.ts';
+import type { Gateway } from '../kinds/gateway/gateway.ts';
 import { kinds } from '../kinds/index.ts';
-import type { VirtualService } from '../kinds/virtual-service.ts';
+import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import { type IngressSettings, ingressesMayDiffer, translateIngresses } from './ingress.ts';
 
 const strict: IngressSettings = {

@@ -1,11 +1,11 @@
 /** Kubernetes' Ingresses as Gateways and VirtualServices (spec/discovery.md §4.4). Pure. */
 import { hash } from 'node:crypto';
 import { atOnce, type Steps } from '../../runtime/turns.ts';
-import type { Config } from '../config/config.ts';
+import { type Config, configKeyOf, type Origin } from '../config/config.ts';
 import type { ConfigSet } from '../config/config-set.ts';
-import type { Gateway, Server } from '../kinds/gateway.ts';
+import type { Gateway, Server } from '../kinds/gateway/gateway.ts';
 import type { Ingress } from '../kinds/kubernetes/ingress.ts';
-import type { VirtualService } from '../kinds/virtual-service.ts';
+import type { VirtualService } from '../kinds/virtual-service/virtual-service.ts';
 import type { MeshConfig } from '../mesh/mesh-config.ts';
 import { mayExport } from '../services/visibility.ts';
 import { findingRoutes, type HostRoutes } from './ingress-routes.ts';
@@ -107,20 +107,28 @@ function gatewayNameOf({ name, namespace }: Config<Ingress>): string {
 
 function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSettings, namespace: string): Config<Gateway> {
   const of = `${ingress.name}-${ingress.namespace}`;
-  const secure = ingress.spec.spec.tls.flatMap(({ hosts, secretName }, index): Server[] => {
+  const key = configKeyOf(ingress);
+  const secure = ingress.spec.spec.tls.flatMap(({ hosts, secretName }, index): MadeServer[] => {
     if (secretName === undefined || secretName === '') return [];
-    return [
-      {
-        port: { number: 443, protocol: 'HTTPS', name: `https-443-ingress-${of}-${index}` },
-        hosts: hosts.length === 0 ? ['*'] : hosts,
-        tls: { mode: 'SIMPLE', credentialName: secretName },
-      },
-    ];
+    const server: Server = {
+      port: { number: 443, protocol: 'HTTPS', name: `https-443-ingress-${of}-${index}` },
+      hosts: hosts.length === 0 ? ['*'] : hosts,
+      tls: { mode: 'SIMPLE', credentialName: secretName },
+    };
+    return [{ server, origin: { key, path: ['spec', 'tls', index] } }];
   });
   const plain: Server = { port: { number: 80, protocol: 'HTTP', name: `http-80-ingress-${of}` }, hosts: ['*'] };
+  const all: readonly MadeServer[] = [...secure, { server: plain, origin: { key, path: ['spec'] } }];
   const selector = ingressWorkloads(ingressSelector);
+  const madeOf = Object.fromEntries(all.map(({ origin }, index) => [`servers[${index}]`, [origin]]));
   // Without an age, as in the reference: older than what people write, and among themselves in the order of their names.
-  return made('Gateway', gatewayNameOf(ingress), namespace, ingress, { servers: [...secure, plain], selector }, 0);
+  const spec: Gateway = { servers: all.map(({ server }) => server), selector };
+  return made('Gateway', gatewayNameOf(ingress), namespace, ingress, spec, madeOf, 0);
+}
+
+interface MadeServer {
+  readonly server: Server;
+  readonly origin: Origin;
 }
 
 /**
@@ -129,16 +137,14 @@ function gatewayOf(ingress: Config<Ingress>, { ingressSelector }: IngressSetting
  */
 function virtualServiceOf(
   host: string,
-  { ingresses, http }: HostRoutes,
+  { ingresses, http, origins }: HostRoutes,
   gatewayName: (ingress: Config<Ingress>) => string,
 ): Config<VirtualService> {
   const [first] = ingresses;
   const name = `${host.replaceAll('.', '-')}-${first!.name}-${suffix}`;
-  return made('VirtualService', name, first!.namespace, first!, {
-    hosts: [host],
-    gateways: [gatewayName(first!)],
-    http,
-  });
+  const spec: VirtualService = { hosts: [host], gateways: [gatewayName(first!)], http };
+  const madeOf = Object.fromEntries(origins.map((origin, index) => [`http[${index}]`, [origin]]));
+  return made('VirtualService', name, first!.namespace, first!, spec, madeOf);
 }
 
 /** @param creationTimestamp of what it was made of, unless it says otherwise */
@@ -148,6 +154,7 @@ function made<Spec>(
   namespace: string,
   origin: Config,
   spec: Spec,
+  madeOf: NonNullable<Config['madeOf']>,
   creationTimestamp = origin.creationTimestamp,
 ): Config<Spec> {
   return {
@@ -157,9 +164,10 @@ function made<Spec>(
     namespace,
     labels: {},
     annotations: {},
-    resourceVersion: hash('sha1', JSON.stringify(spec), 'hex').slice(0, 16),
+    resourceVersion: hash('sha1', JSON.stringify([spec, madeOf]), 'hex').slice(0, 16),
     creationTimestamp,
     spec,
+    madeOf,
     madeFrom: 'Ingress',
     ...(origin.source && { source: origin.source }),
   };

@@ -1,6 +1,6 @@
 /** What a translation made of other objects, from one time to the next. */
 import type { Steps } from '../../runtime/turns.ts';
-import { type Config, configKeyOf, configKeyText } from '../config/config.ts';
+import { type Config, configKeyText } from '../config/config.ts';
 
 /** By key; those that are what they were keep their identity. */
 export function* keying(
@@ -9,7 +9,7 @@ export function* keying(
 ): Steps<ReadonlyMap<string, Config>> {
   const all = new Map<string, Config>();
   for (const object of objects) {
-    const key = configKeyText(configKeyOf(object));
+    const key = configKeyText(object);
     const known = before.get(key);
     all.set(key, known !== undefined && isSame(known, object) ? known : object);
     yield;

@@ -4,6 +4,7 @@
  * decoder says so), and numbers have no sexagesimals.
  */
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument, visit } from 'yaml';
+import { aliasViolation } from './alias-extent.ts';
 import { deepestNesting, type NotPlain, type PlainDocument, readPlainDocument } from './yaml-fast.ts';
 
 export interface Position {
@@ -114,8 +115,8 @@ const seemingAlias = /(?<![^\s,[{])\*[^\s,[\]{}]/g;
 
 function whyNotExplained(read: NotPlain): string {
   if (read.why === 'broken') return read.message;
-  const what = `a document of more than ${mostExplained} characters must be plain, and this one has ${read.message}`;
-  return `${what}; split it with --- lines`;
+  const what = `a document of more than ${mostExplained} characters must not have ${read.message}`;
+  return `${what}; split it into several documents with ---`;
 }
 
 /** What is before the mistake may tell which object it was. */
@@ -191,29 +192,80 @@ export function explainYamlDocument(part: TextPart): YamlDocument {
     // Of each key the library would look at all keys before it.
     const options = { lineCounter, prettyErrors: false, merge: true, logLevel: 'error', uniqueKeys: false } as const;
     const document = parseDocument(part.text, options);
-    for (const { pos, message } of [...document.errors, ...repeatedKeys(document)].sort(
+    const circular = circularAliases(document);
+    for (const { pos, message } of [...document.errors, ...repeatedKeys(document), ...circular].sort(
       (a, b) => a.pos[0] - b.pos[0],
     )) {
-      if (errors.length < mostErrors) errors.push({ ...at(pos[0]), message: depthMessage(message) });
+      if (errors.length < mostErrors) errors.push({ ...at(pos[0]), message: explainedMessage(message) });
     }
     const positionOf = (path: string): Position => at(offsetOf(document, path));
-    try {
-      return { value: document.toJS(), errors, positionOf };
-    } catch (error) {
-      // An alias without its anchor, or too many of them.
-      errors.push({ ...at(0), message: depthMessage(error instanceof Error ? error.message : String(error)) });
-      return { value: undefined, errors, positionOf };
+    const found = circular.length > 0 ? undefined : aliasedValueOf(document);
+    if (found !== undefined && 'value' in found) return { value: found.value, errors, positionOf };
+    if (found !== undefined) {
+      errors.push({ ...at(firstAlias(document) ?? 0), message: explainedMessage(found.violation) });
     }
+    return { value: valueWithoutAliases(document), errors, positionOf };
   } catch (error) {
     const place: Position = { line: part.line, column: 1 };
-    const message = depthMessage(error instanceof Error ? error.message : String(error));
+    const message = explainedMessage(error instanceof Error ? error.message : String(error));
     return { value: undefined, errors: [{ ...place, message }], positionOf: () => place };
   }
 }
 
-/** What a library says of its own stack means nothing to who wrote the file. */
-function depthMessage(message: string): string {
-  return message.includes('call stack') ? `nested deeper than ${deepestNesting} levels` : message;
+/** The value, or what is wrong with its aliases. */
+function aliasedValueOf(document: Document): { readonly value: unknown } | { readonly violation: string } {
+  try {
+    // What aliases stand for is one object in all their places, so that this takes no longer than the text is.
+    const value: unknown = document.toJS({ maxAliasCount: -1 });
+    const violation = firstAlias(document) === undefined ? undefined : aliasViolation(value);
+    return violation === undefined ? { value } : { violation };
+  } catch (error) {
+    // An alias without its anchor, or a value that is too deep.
+    return { violation: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+/** Aliases within the value that they stand for: it would have no end. */
+function circularAliases(document: Document): { pos: readonly [number]; message: string }[] {
+  const found: { pos: readonly [number]; message: string }[] = [];
+  visit(document, {
+    Alias: (_, alias, path) => {
+      const target = alias.resolve(document);
+      if (target === undefined || !path.includes(target)) return;
+      const message = `alias *${alias.source} refers to a value that contains it: write the value without an alias`;
+      found.push({ pos: [rangeStart(alias) ?? 0], message });
+    },
+  });
+  return found;
+}
+
+function firstAlias(document: Document): number | undefined {
+  let first: number | undefined;
+  visit(document, {
+    Alias: (_, alias) => {
+      first = rangeStart(alias);
+      return visit.BREAK;
+    },
+  });
+  return first;
+}
+
+/** Which object a document is may be known although its aliases are wrong. */
+function valueWithoutAliases(document: Document): unknown {
+  const copy = document.clone();
+  visit(copy, {
+    Pair: (_, { value }) => (isAlias(value) ? visit.REMOVE : undefined),
+    Alias: () => copy.createNode(null),
+  });
+  return copy.toJS();
+}
+
+/** Messages of the library that concern its own calls, in terms of the file. */
+function explainedMessage(message: string): string {
+  if (message.includes('call stack')) return `nested deeper than ${deepestNesting} levels`;
+  return message.startsWith('Source contains multiple documents')
+    ? 'another document begins here: write a --- line before it'
+    : message;
 }
 
 function repeatedKeys(document: Document): { pos: readonly [number]; message: string }[] {

@@ -14,7 +14,7 @@ import {
   type ScalarEvent,
   YAMLException,
 } from 'js-yaml';
-import { readSimpleDocument } from './yaml-simple.ts';
+import { isHugeNumber, readSimpleDocument } from './yaml-simple.ts';
 
 export interface PlainDocument {
   readonly value: unknown;
@@ -36,11 +36,11 @@ export type NotPlain =
 /** Lists and maps in one another. Envoy reads no message that has more than 100 in one another either. */
 export const deepestNesting = 100;
 
-/**
- * A byte order mark, a document's end in so many dots, numbers that no number can hold, and an empty line behind a line's end
- * that is escaped: parsers differ in what it means (YAML 1.2.2, 7.3.1: a line feed).
- */
-const oddText = /\uFEFF|^\.\.\.|\d[eE]\+?\d{3}|\d{300}|\\\r?\n[ \t]*\r?\n/m;
+/** A byte order mark, or the end of a document: {@link readSimpleDocument} declines both. */
+const oddText = /\uFEFF|^\.\.\./m;
+
+/** An empty line after an escaped line end: YAML 1.2.2, 7.3.1 reads a line feed, parsers differ. */
+const emptyLineAfterEscape = /\\\r?\n[ \t]*\r?\n/;
 
 /** Reads one document; undefined when it is no map, odd or no YAML. */
 export function parsePlainDocument(text: string): PlainDocument | undefined {
@@ -55,7 +55,7 @@ export function parsePlainDocument(text: string): PlainDocument | undefined {
  */
 export function readPlainDocument(text: string, { takesTabs = false } = {}): PlainDocument | NotPlain {
   const simple = readSimpleDocument(text);
-  if (simple === undefined || oddText.test(text)) return readEvents(text, takesTabs);
+  if (simple === undefined) return readEvents(text, takesTabs);
   let read: PlainDocument | NotPlain | undefined;
   return {
     value: simple.value,
@@ -82,8 +82,8 @@ export function readEvents(text: string, takesTabs = false): PlainDocument | Not
     return { why: 'odd', message, aliases: events.filter(({ type }) => type === EVENT_ID.ALIAS).length };
   };
   if (!takesTabs && text.includes('\t')) return odd('a tab');
-  if (oddText.test(text)) return odd('a byte order mark, "...", a giant number or an empty line behind "\\"');
-  if (events[1]?.type !== EVENT_ID.MAPPING) return odd('no map');
+  if (oddText.test(text)) return odd('a byte order mark or "..."');
+  if (events[1]?.type !== EVENT_ID.MAPPING) return odd('a value other than a map');
   try {
     const value = new PlainReader(text, events).read();
     let places: Places | undefined;
@@ -120,7 +120,7 @@ class PlainReader {
 
   #value(event: Event): unknown {
     if (event.type === EVENT_ID.DOCUMENT || event.type === EVENT_ID.ALIAS || event.type === EVENT_ID.POP) {
-      throw new Error('an alias, or a value is missing');
+      throw new Error('an alias or a missing value');
     }
     if (event.anchorStart >= 0 || event.tagStart >= 0) throw new Error('an anchor or a tag');
     if (event.type === EVENT_ID.SCALAR) return this.#scalar(event);
@@ -129,7 +129,16 @@ class PlainReader {
 
   #scalar(event: ScalarEvent): unknown {
     const text = getScalarValue(this.#text, event);
-    return event.style === SCALAR_STYLE.PLAIN ? CORE_SCHEMA.resolveImplicitScalarTag(text).value : text;
+    if (event.style === SCALAR_STYLE.PLAIN) {
+      const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);
+      if (isHugeNumber(text, value)) throw new Error('a huge number');
+      return value;
+    }
+    const isEscaped = event.style === SCALAR_STYLE.DOUBLE_QUOTED;
+    if (isEscaped && emptyLineAfterEscape.test(this.#text.slice(event.valueStart, event.valueEnd))) {
+      throw new Error('an empty line after an escaped line end');
+    }
+    return text;
   }
 
   #list(): unknown[] {
@@ -146,8 +155,9 @@ class PlainReader {
     for (let event = this.#events[this.#next++]!; event.type !== EVENT_ID.POP; event = this.#events[this.#next++]!) {
       const key = event.type === EVENT_ID.SCALAR ? this.#value(event) : undefined;
       const isPlain = typeof key === 'number' || (typeof key === 'string' && key !== '<<' && key !== '__proto__');
-      if (!isPlain || Object.hasOwn(map, key)) throw new Error('an odd key, or one that is given twice');
-      if (isBlock && !isFirst && !this.#beginsLine(event as ScalarEvent)) throw new Error('a key behind a value');
+      if (!isPlain || Object.hasOwn(map, key)) throw new Error('a duplicate key, or a key that is not a plain string');
+      if (isBlock && !isFirst && !this.#beginsLine(event as ScalarEvent))
+        throw new Error('a key after a value in one line');
       map[key] = this.#value(this.#events[this.#next++]!);
       isFirst = false;
     }

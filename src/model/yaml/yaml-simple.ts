@@ -33,6 +33,7 @@ const backslash = 0x5c;
 const inName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-');
 const beginsName = charactersOf('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_');
 const digits = charactersOf('0123456789');
+const digitOrSign = charactersOf('0123456789+-.');
 /** What begins with one of these is a text, whatever follows: no number, no truth value, no null. */
 const beginsText = charactersOf('ABCDEGHIJKLMOPQRSUVWXYZabcdeghijklmopqrsuvwxyz/_');
 
@@ -291,5 +292,15 @@ function mayBeginPlain(text: string, at: number): boolean {
 
 /** What a text without quotes means. */
 function plainValue(text: string): unknown {
-  return beginsText[text.charCodeAt(0)] === 1 ? text : CORE_SCHEMA.resolveImplicitScalarTag(text).value;
+  if (beginsText[text.charCodeAt(0)] === 1) return text;
+  const { value } = CORE_SCHEMA.resolveImplicitScalarTag(text);
+  if (isHugeNumber(text, value)) throw notSimple;
+  return value;
+}
+
+const number = /^(?:[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?|0o[0-7]+|0x[\da-fA-F]+)$/;
+
+/** Whether a value without quotes is a number that JavaScript cannot represent. Parsers read it as infinity, or as a text. */
+export function isHugeNumber(text: string, value: unknown): boolean {
+  return typeof value === 'string' && digitOrSign[text.charCodeAt(0)] === 1 && number.test(text);
 }

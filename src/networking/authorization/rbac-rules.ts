@@ -102,6 +102,7 @@ function envoyPolicy(
   };
 }
 
-function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
+/** Whether a part of the rule is about requests, which connections of bytes do not have. */
+export function needsRequests({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
   return from.some(comesByRequests) || to.some(isAboutRequests) || when.some(({ key }) => isOfRequests(key));
 }

@@ -5,7 +5,11 @@ import {
   type UpstreamConnectionOptions,
   UpstreamConnectionOptionsSchema,
 } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import type { ConnectionPoolSettings, RetryBudget, TcpKeepalive } from '../../model/kinds/traffic-policy.ts';
+import type {
+  ConnectionPoolSettings,
+  RetryBudget,
+  TcpKeepalive,
+} from '../../model/kinds/destinations/traffic-policy.ts';
 
 /** Envoy's own default of 1024 would surprise: without a rule there is no limit. */
 const unlimited = 4294967295;

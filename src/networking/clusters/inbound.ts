@@ -9,7 +9,7 @@ import { configKeyOf } from '../../model/config/config.ts';
 import type { IpFamily, ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { serviceKey } from '../../model/services/service.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { withOrigins } from '../inputs/message-origin.ts';
 import { isUnixSocket, socketAddress } from '../messages/address.ts';
 import type { Init } from '../messages/init.ts';

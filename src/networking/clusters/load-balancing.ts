@@ -9,7 +9,7 @@ import type {
   ConsistentHashLoadBalancer,
   LoadBalancerSettings,
   WarmupConfiguration,
-} from '../../model/kinds/traffic-policy.ts';
+} from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Init } from '../messages/init.ts';
 import { duration } from '../messages/protobuf-duration.ts';
 import type { EffectivePolicy, LocalityOrdering } from '../traffic/traffic-policy.ts';

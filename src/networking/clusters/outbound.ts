@@ -2,7 +2,6 @@
 
 import { create } from '@bufbuild/protobuf';
 import { type Cluster, ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
-import { identitiesUnder, trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import type { BackendTls } from '../../model/push-context/backend-tls.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
@@ -28,6 +27,7 @@ import { dnsResolver, withDnsJitter } from './dns-lookup.ts';
 import { commonLbConfig, loadBalancing } from './load-balancing.ts';
 import { outlierDetection } from './outlier-detection.ts';
 import { withProxyProtocol } from './proxy-protocol.ts';
+import { identitiesOf } from './service-identities.ts';
 import { clusterStatName } from './stat-name.ts';
 import { httpProtocolOptionsKey, speaksHttp2, type UpstreamHttp, upstreamHttpOptions } from './upstream-http.ts';
 import { backendTlsSocket, type UpstreamTlsTarget, upstreamTls } from './upstream-tls.ts';
@@ -254,13 +254,6 @@ function announced(
       transportSocket: withProxyProtocol(version, match.transportSocket),
     })),
   };
-}
-
-function identitiesOf(service: Service, push: PushContext): readonly string[] {
-  const ofEndpoints = push.endpointsOf(service.hostname, service.namespace).map((endpoint) => endpoint.serviceAccount);
-  const domains = trustDomainsOf(push.mesh);
-  const own = [...new Set([...service.serviceAccounts, ...ofEndpoints])].filter(Boolean);
-  return [...new Set(own.flatMap((id) => identitiesUnder(domains, id)))].sort();
 }
 
 function clusterMetadata({ service, port, subset, rule }: OutboundTarget): ReturnType<typeof istioMetadata> {

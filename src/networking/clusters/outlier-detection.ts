@@ -4,7 +4,7 @@ import {
   type OutlierDetection,
   OutlierDetectionSchema,
 } from '../../gen/envoy/config/cluster/v3/outlier_detection_pb.ts';
-import type { OutlierDetection as OutlierRule } from '../../model/kinds/traffic-policy.ts';
+import type { OutlierDetection as OutlierRule } from '../../model/kinds/destinations/traffic-policy.ts';
 import { optionalDuration } from '../messages/protobuf-duration.ts';
 
 /** A threshold of 0 switches its check off; a share of 0 is one that is not said, and Envoy's own holds. Success rate ejection is always off, it surprised people. */

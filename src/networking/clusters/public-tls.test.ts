@@ -2,7 +2,7 @@ import { toJson } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { describe, expect, it } from 'vitest';
 import { UpstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
+import type { ClientTlsSettings } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Service } from '../../model/services/service.ts';
 import { type PublicTlsTarget, publicTls } from './public-tls.ts';
 

@@ -1,6 +1,6 @@
 /** TLS to servers that know nothing of the mesh (spec/discovery.md §8.2, tls SIMPLE/MUTUAL). */
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
-import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
+import type { ClientTlsSettings } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Service } from '../../model/services/service.ts';
 import type { TypedExtension } from '../messages/any.ts';

@@ -4,7 +4,12 @@ import type { Any } from '@bufbuild/protobuf/wkt';
 import type { KeepaliveSettingsSchema } from '../../gen/envoy/config/core/v3/protocol_pb.ts';
 import { HttpProtocolOptionsSchema } from '../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.ts';
 import { isHttp2, isTcp, isTls, type Protocol } from '../../model/fields/protocol.ts';
-import type { H2UpgradePolicy, Http2KeepAlive, HttpSettings, TcpSettings } from '../../model/kinds/traffic-policy.ts';
+import type {
+  H2UpgradePolicy,
+  Http2KeepAlive,
+  HttpSettings,
+  TcpSettings,
+} from '../../model/kinds/destinations/traffic-policy.ts';
 import type { NodeType } from '../../model/node/proxy.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';

@@ -2,7 +2,7 @@
 
 import type { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
 import { RawBufferSchema } from '../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.ts';
-import type { ClientTlsSettings } from '../../model/kinds/traffic-policy.ts';
+import type { ClientTlsSettings } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { BackendTls } from '../../model/push-context/backend-tls.ts';
 import type { Service } from '../../model/services/service.ts';

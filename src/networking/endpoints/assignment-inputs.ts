@@ -88,7 +88,7 @@ export function selectionFor(
 /** How a proxy reaches the endpoints of a cluster. */
 export function networkViewFor(
   { service, policy, sni }: AssignmentInputs,
-  { network, clusterId }: ProxyShape,
+  { network, clusterId, proxyless }: ProxyShape,
   push: PushContext,
 ): NetworkView {
   return {
@@ -96,8 +96,8 @@ export function networkViewFor(
     clusterId,
     clusterLocal: push.isClusterLocal(service.hostname),
     gateways: push.networkGateways,
-    // A gateway that passes TLS through forwards the client's own mutual TLS.
-    mutualTls: sni || isMutualTlsTried(policy, service, push),
+    // A gateway that passes TLS through forwards the client's own mutual TLS. gRPC sends no SNI, by which the gateway routes.
+    mutualTls: !proxyless && (sni || isMutualTlsTried(policy, service, push)),
   };
 }
 

@@ -3,7 +3,6 @@ import { create, type JsonObject } from '@bufbuild/protobuf';
 import { HealthStatus } from '../../gen/envoy/config/core/v3/health_check_pb.ts';
 import {
   type LbEndpoint,
-  LbEndpointSchema,
   type LocalityLbEndpoints,
   LocalityLbEndpointsSchema,
 } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
@@ -37,13 +36,27 @@ function localityEndpoints(group: LocalityGroup): LocalityLbEndpoints {
   });
 }
 
+/** Written out, as `create` makes it: a change of one endpoint makes the messages of all endpoints of its cluster. */
 function lbEndpoint(endpoint: Endpoint): LbEndpoint {
-  return create(LbEndpointSchema, {
-    hostIdentifier: { case: 'endpoint', value: { address: socketAddress(endpoint.address, endpoint.port) } },
+  return {
+    $typeName: 'envoy.config.endpoint.v3.LbEndpoint',
+    hostIdentifier: {
+      case: 'endpoint',
+      value: {
+        $typeName: 'envoy.config.endpoint.v3.Endpoint',
+        address: socketAddress(endpoint.address, endpoint.port),
+        hostname: '',
+        additionalAddresses: [],
+      },
+    },
     healthStatus: healthStatus[endpoint.health],
-    metadata: { filterMetadata: endpointMetadata(endpoint) },
+    metadata: {
+      $typeName: 'envoy.config.core.v3.Metadata',
+      filterMetadata: endpointMetadata(endpoint),
+      typedFilterMetadata: {},
+    },
     loadBalancingWeight: weightOf(endpoint),
-  });
+  };
 }
 
 /** What Envoy is told of each endpoint's health. Endpoints that terminate are left out. */
@@ -60,10 +73,9 @@ function endpointMetadata(endpoint: Endpoint): Record<string, JsonObject> {
     labels['service.istio.io/canonical-name'] ?? labels['app.kubernetes.io/name'] ?? labels.app ?? workloadName;
   const revision =
     labels['service.istio.io/canonical-revision'] ?? labels['app.kubernetes.io/version'] ?? labels.version ?? '';
-  const workload = [workloadName, endpoint.namespace, canonicalName, revision, endpoint.clusterId].join(';');
-  return {
-    istio: { workload },
-    // Chooses the transport socket match `tlsMode-istio` of the cluster.
-    ...(endpoint.tlsMode === 'istio' && { 'envoy.transport_socket_match': { tlsMode: 'istio' } }),
+  const istio = {
+    workload: `${workloadName};${endpoint.namespace};${canonicalName};${revision};${endpoint.clusterId}`,
   };
+  // Chooses the transport socket match `tlsMode-istio` of the cluster. Sorted, as they are encoded.
+  return endpoint.tlsMode === 'istio' ? { 'envoy.transport_socket_match': { tlsMode: 'istio' }, istio } : { istio };
 }

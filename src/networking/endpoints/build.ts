@@ -43,8 +43,8 @@ function endpointsOfCluster(
   // What the name stood for is sent to until Envoy has warmed the cluster of what it stands for now.
   const kept = alias && namedBy(alias.hostname, reach).service?.hostname !== service.hostname ? noMemory : memory;
   const ordering = localityOrdering(policy, push.mesh.localityLbSetting, service);
-  const { network, clusterId } = shape;
-  const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId}`;
+  const { network, clusterId, proxyless = false } = shape;
+  const key = `${clusterName} ${service.namespace} ${ruleText(rule)} ${endpointShapeKey(shape, ordering, service)} ${network} ${clusterId} ${proxyless}`;
   return kept.recall('EDS', key, [service, alias, rule, endpoints, push.mesh, push.networkGateways], () => {
     const chosen = selectEndpoints(endpoints, selectionFor(inputs, shape, push));
     const assignment = loadAssignment(clusterName, reachableEndpoints(chosen, networkViewFor(inputs, shape, push)), {

@@ -124,7 +124,7 @@ endpoints:
     const shape = givenShape({ namespace: 'shop', metadata: { NODE_NAME: 'a' } }, context);
     expect(explainEndpoints('outbound|80||web.shop.svc.cluster.local', shape, context)).toEqual([
       '1 of 2 run on a different node (internalTrafficPolicy is Local): 10.0.0.2:80',
-      '1 of 2 are in the cluster, but not ready, so that Envoy sends them no requests: 10.0.0.1:80',
+      '1 of 2 are in the cluster and not ready, so Envoy sends them no requests: 10.0.0.1:80',
     ]);
   });
 

@@ -44,7 +44,7 @@ export function explainEndpoints(clusterName: string, shape: ProxyShape, push: P
     some.length === 0 ? [] : [`${some.length} of ${ofPort} ${what}: ${addressList(some)}`];
   return [
     ...[...omitted].flatMap(([reason, some]) => text(some, omissionText[reason])),
-    ...text(unhealthy, 'are in the cluster, but not ready, so that Envoy sends them no requests'),
+    ...text(unhealthy, 'are in the cluster and not ready, so Envoy sends them no requests'),
     ...text(direct, 'are reached directly, because no gateway of their network is known'),
   ];
 }

@@ -1,6 +1,6 @@
 /** Which endpoints are told of, by how they are (spec/discovery.md §8.3, "excluded" and `health_status`; §1.4). */
 
-import type { OutlierDetection } from '../../model/kinds/traffic-policy.ts';
+import type { OutlierDetection } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Features } from '../../model/mesh/features.ts';
 import type { Endpoint, Service } from '../../model/services/service.ts';
 

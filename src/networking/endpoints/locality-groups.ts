@@ -1,6 +1,6 @@
 /** Order and weight of endpoints by where they are (spec/discovery.md §8.2, localityLbSetting). */
 
-import type { LocalityLoadBalancerSetting } from '../../model/kinds/traffic-policy.ts';
+import type { LocalityLoadBalancerSetting } from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Endpoint, TrafficDistribution } from '../../model/services/service.ts';
 import { ownValue } from '../../runtime/json-object.ts';
 import type { LocalityOrdering } from '../traffic/traffic-policy.ts';

@@ -32,7 +32,7 @@ export const omissionText: Readonly<Record<OmissionReason, string>> = {
     'are behind gateways of a different network, which accept only mutual TLS; clients of this service do not use it (trafficPolicy.tls, enableAutoMtls or meshExternal)',
   'remote workload without mutual TLS':
     'are behind gateways of a different network, which accept only mutual TLS; these workloads do not accept it',
-  'remote workload not healthy': 'are behind gateways of a different network and not healthy',
+  'remote workload not healthy': 'are behind gateways of a different network, and are not healthy',
 };
 
 /** Longer lists of addresses are cut. */

@@ -37,7 +37,7 @@ export function endedTls({ transportSocket }: FilterChain, { tls }: Question): E
   const { principal } = tls;
   if (principal === undefined) {
     const isRequired = context.requireClientCertificate?.valueOf() === true;
-    return isRequired ? { refusal: 'the filter chain requires a certificate of the client' } : {};
+    return isRequired ? { refusal: 'the filter chain requires a client certificate' } : {};
   }
   return isAccepted(principal, validation)
     ? { principal }

@@ -27,7 +27,7 @@ export function clusterOutcome({ name, cluster, assignment }: Target, carried: C
     return { kind: 'no endpoints', ...status, ...details, flag: 'UH', why: reasonWithout(cluster, assignment) };
   }
   if (refusesServers(cluster)) {
-    const why = `the TLS settings of cluster ${name} accept no server`;
+    const why = `the TLS settings of cluster ${name} accept no server certificate`;
     return { kind: 'upstream refused', ...status, flag: 'UF', why };
   }
   return { kind: 'forwarded' };
@@ -80,6 +80,11 @@ function hasServer(
   return endpoints.length > 0 && panics && !failsInPanic;
 }
 
+/** Whether the cluster connects to the address that the Host header of the request resolves to. */
+export function isDynamicForwardProxy({ clusterDiscoveryType: type }: Cluster): boolean {
+  return type.case === 'clusterType' && type.value.name === 'envoy.clusters.dynamic_forward_proxy';
+}
+
 const defaultPanicPercent = 50;
 const usable: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY, HealthStatus.DEGRADED]);
 
@@ -88,7 +93,7 @@ function reasonWithout(
   assignment: ClusterLoadAssignment | undefined,
 ): string {
   if (type.case === 'type' && type.value === DiscoveryType.ORIGINAL_DST) {
-    return `cluster ${name} sends connections where they were redirected from, and this one was not redirected`;
+    return `cluster ${name} forwards to the original destination, and this connection was not redirected`;
   }
   const some = assignment?.endpoints.some(({ lbEndpoints }) => lbEndpoints.length > 0);
   return some ? `no endpoint of cluster ${name} is ready` : `cluster ${name} has no endpoints`;

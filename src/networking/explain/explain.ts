@@ -15,7 +15,7 @@ import { UndecidedError } from './filters/filter-verdict.ts';
 import { throughNetworkFilters } from './filters/network-filters.ts';
 import type { Subject } from './filters/subject.ts';
 import { throughHttp, withClient } from './http-request.ts';
-import { type Inspected, inspect } from './inspected.ts';
+import { endedByHttpInspector, type Inspected, inspect } from './inspected.ts';
 import { type FoundListener, listenerOf } from './listener-match.ts';
 import { targetOf } from './outcome.ts';
 import type { ProxyConfiguration } from './proxy-configuration.ts';
@@ -26,6 +26,8 @@ export function explain(configuration: ProxyConfiguration, question: Question): 
   const listener = listenerOf(configuration.listeners, question);
   if (listener === undefined)
     return { ...nothing, outcome: { kind: 'closed', why: 'no listener accepts the connection' } };
+  const tooLong = endedByHttpInspector(listener.listener, question);
+  if (tooLong !== undefined) return { ...nothing, listener, outcome: tooLong };
   const inspected = inspect(listener.listener, question);
   const chain = filterChainOf(listener.listener, question, inspected);
   if (chain === undefined) {
@@ -76,7 +78,7 @@ function throughLastFilter({ chain, listener }: Accepted, subject: Subject, conf
   const tcp = lastOf(chain.filters, TcpProxySchema);
   if (tcp !== undefined) return throughTcp(tcp, chain.filters, question, configuration, isRedirected);
   const last = chain.filters.at(-1)?.name ?? 'nothing';
-  return { targets: [], outcome: { kind: 'other', why: `${last} decides what becomes of it` } };
+  return { targets: [], outcome: { kind: 'other', why: `filter ${last} handles the connection` } };
 }
 
 function throughTcp(

@@ -10,7 +10,7 @@ import {
   FilterChainMatch_ConnectionSourceType as SourceType,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import type { Inspected } from './inspected.ts';
 import type { Question } from './question.ts';
 

@@ -9,6 +9,7 @@ export function isGrpc({ headers }: Pick<RoutedRequest, 'headers'>): boolean {
 export function asGrpcResponse(outcome: Outcome): Outcome {
   switch (outcome.kind) {
     case 'forwarded':
+    case 'accepted':
     case 'closed':
     case 'not decided':
     case 'other':

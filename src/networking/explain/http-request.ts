@@ -7,7 +7,7 @@ import {
 } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
 import type { HttpConnectionManager } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
-import { combinedOutcome, divided } from './cluster-outcome.ts';
+import { combinedOutcome, divided, isDynamicForwardProxy } from './cluster-outcome.ts';
 import type { Explanation } from './explanation.ts';
 import { throughHttpFilters } from './filters/http-filters.ts';
 import type { Subject } from './filters/subject.ts';
@@ -31,19 +31,27 @@ export interface RequestContext {
 type RequestExplanation = Pick<Explanation, 'targets' | 'outcome' | 'routeConfiguration' | 'virtualHost' | 'route'>;
 
 /** @param http `undefined`: the bytes on the connection are no HTTP */
-export function throughHttp(context: RequestContext, http: HttpQuestion | undefined): RequestExplanation {
+export function throughHttp(context: RequestContext, asked: HttpQuestion | undefined): RequestExplanation {
   const { manager, configuration } = context;
-  if (http === undefined) return { targets: [], outcome: noHttp(context.subject) };
+  if (asked === undefined) return { targets: [], outcome: noHttp(context.subject) };
+  const refused = refusedByCodec(asked, manager);
+  if (refused !== undefined) return { targets: [], outcome: refused };
+  const http = asRead(asked);
   const routeConfiguration = nameOfRoutes(manager);
   const routes =
     manager.routeSpecifier.case === 'routeConfig'
       ? manager.routeSpecifier.value
       : configuration.routes.get(routeConfiguration);
   const found = { targets: [], routeConfiguration };
+  if (!isWithHost(http)) {
+    const virtualHost = routes && soleVirtualHost(routes);
+    const outcome = malformed('the request has no Host header', '', 'missing_host_header');
+    return { ...found, ...(virtualHost && { virtualHost }), outcome };
+  }
   if (routes === undefined) return { ...found, outcome: noRoute('the proxy has no such route configuration') };
   const request = routed(http, context);
   if (request === undefined)
-    return { ...found, outcome: malformed('the path is refused', '', 'path_normalization_failed') };
+    return { ...found, outcome: malformed('the path is invalid', '', 'path_normalization_failed') };
   return { routeConfiguration, ...throughRoutes(context, routes, request) };
 }
 
@@ -61,6 +69,7 @@ function throughRoutes(
     clearRoute: () => {
       chosen = choose();
     },
+    resolvesHost: () => chosen.targets.some(({ cluster }) => cluster !== undefined && isDynamicForwardProxy(cluster)),
     nowMs: context.nowMs,
     lacksFetchedKeys: context.configuration.lacksFetchedKeys === true,
   });
@@ -111,10 +120,77 @@ function malformed(why: string, flag: string, details = ''): Outcome {
   return { kind: 'malformed', status: 400, ...(flag && { flag }), ...(details && { details }), why };
 }
 
+/** Envoy's default for max_request_headers_kb. */
+const defaultMaxHeadersKb = 60;
+
+/** Methods of HTTP/1 that Envoy's parser accepts, which distinguishes upper and lower case. */
+const methods: ReadonlySet<string> = new Set(
+  (
+    'DELETE GET HEAD POST PUT CONNECT OPTIONS TRACE COPY LOCK MKCOL MOVE PROPFIND PROPPATCH SEARCH UNLOCK BIND REBIND UNBIND ACL REPORT ' +
+    'MKACTIVITY CHECKOUT MERGE M-SEARCH NOTIFY SUBSCRIBE UNSUBSCRIBE PATCH PURGE MKCALENDAR LINK UNLINK SOURCE'
+  ).split(' '),
+);
+
+/** What Envoy does with a request that it rejects before it reads its route configuration; `undefined`: it accepts the request. */
+function refusedByCodec(http: HttpQuestion, manager: HttpConnectionManager): Outcome | undefined {
+  const maxBytes = 1_024 * (manager.maxRequestHeadersKb ?? defaultMaxHeadersKb);
+  const bytes = headerBytes(http);
+  const tooLarge = `the request has ${bytes} bytes of headers, the maximum is ${maxBytes}`;
+  // Envoy resets the stream.
+  if (http.version === 'HTTP/2') return bytes > maxBytes ? { kind: 'closed', flag: 'DR', why: tooLarge } : undefined;
+  if (!methods.has(http.method)) {
+    return malformed(`the method ${http.method} is unknown`, 'DPE', 'http1.codec_error');
+  }
+  if (http.method === 'CONNECT' && http.path.startsWith('/')) {
+    return malformed('the target of CONNECT must be HOST:PORT', 'DPE', 'http1.invalid_url');
+  }
+  if (bytes > maxBytes) {
+    return { kind: 'malformed', status: 431, flag: 'DPE', details: 'http1.headers_too_large', why: tooLarge };
+  }
+  if (http.version === 'HTTP/1.0' && manager.httpProtocolOptions?.acceptHttp10 !== true) {
+    const why = 'HTTP/1.0 is not accepted (PILOT_HTTP10)';
+    return { kind: 'malformed', status: 426, flag: 'DPE', details: 'low_version', why };
+  }
+  return undefined;
+}
+
+function headerBytes({ headers, path, authority = '' }: HttpQuestion): number {
+  return Object.entries(headers).reduce(
+    (sum, [name, value]) => sum + name.length + value.length,
+    path.length + authority.length,
+  );
+}
+
+/** The virtual host of a request without a host: Envoy chooses one only if there is no other. */
+function soleVirtualHost({ virtualHosts }: RouteConfiguration): VirtualHost | undefined {
+  const [first, ...others] = virtualHosts;
+  return others.length === 0 && first?.domains.join() === '*' ? first : undefined;
+}
+
+/**
+ * The request as the codec of HTTP/1 reads it: header values without white space around them. A target with a host
+ * (`GET http://host/path`, `CONNECT host:port`) replaces the Host header; CONNECT then has no path.
+ */
+function asRead(asked: HttpQuestion): HttpQuestion {
+  if (asked.version === 'HTTP/2') return asked;
+  const headers = Object.fromEntries(Object.entries(asked.headers).map(([name, value]) => [name, value.trim()]));
+  const http = { ...asked, headers };
+  if (http.method === 'CONNECT') return { ...http, authority: http.path, path: '' };
+  const [, authority, path] = /^https?:\/\/([^/?#]+)(.*)$/is.exec(http.path) ?? [];
+  if (authority === undefined) return http;
+  return { ...http, authority, path: path === undefined || path === '' ? '/' : path };
+}
+
+type HttpWithHost = HttpQuestion & { readonly authority: string };
+
+function isWithHost(http: HttpQuestion): http is HttpWithHost {
+  return http.authority !== undefined;
+}
+
 /** An HTTP/2 connection is closed without a response. */
 function noHttp({ tls, question }: Subject): Outcome {
   const isHttp2 = tls !== undefined && question.tls?.alpn.includes('h2') === true;
-  const why = 'the filter chain expects HTTP, and this is something else';
+  const why = 'the filter chain expects HTTP, got another protocol';
   return isHttp2 ? { kind: 'closed', flag: 'DPE', why } : malformed(why, 'DPE');
 }
 
@@ -125,7 +201,7 @@ function withoutHost(authority: string, { name, virtualHosts }: RouteConfigurati
   const known = virtualHosts.flatMap(({ domains }) => domains.slice(0, 1));
   const more = known.length > maxNamedHosts ? ` and ${known.length - maxNamedHosts} more` : '';
   const there = known.length === 0 ? 'none' : `${known.slice(0, maxNamedHosts).join(', ')}${more}`;
-  return `no virtual host of route configuration ${name} has the name ${authority}; there is ${there}`;
+  return `no virtual host of route configuration ${name} matches ${authority}; domains: ${there}`;
 }
 
 function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
@@ -134,7 +210,7 @@ function nameOfRoutes({ routeSpecifier }: HttpConnectionManager): string {
 }
 
 /** The request as it is when it is routed; `undefined` if Envoy refuses it before. */
-function routed(http: HttpQuestion, { manager, subject }: RequestContext): RoutedRequest | undefined {
+function routed(http: HttpWithHost, { manager, subject }: RequestContext): RoutedRequest | undefined {
   const path = normalizedPath(http.path, manager);
   if (path === undefined) return undefined;
   const stripsPort = manager.stripPortMode.case === 'stripAnyHostPort' && manager.stripPortMode.value;

@@ -4,6 +4,7 @@ import type {
   ListenerFilterChainMatchPredicate,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { Outcome } from './outcome.ts';
 import type { Question } from './question.ts';
 
 /** What filter chains match on, as Envoy knows it of a connection. */
@@ -18,9 +19,8 @@ const tlsInspector = 'type.googleapis.com/envoy.extensions.filters.listener.tls_
 const httpInspector = 'type.googleapis.com/envoy.extensions.filters.listener.http_inspector.v3.HttpInspector';
 
 /** A connection is plain to a listener that does not look for TLS. */
-export function inspect({ listenerFilters }: Listener, { tls, http, destination }: Question): Inspected {
-  const looks = (typeUrl: string): boolean =>
-    listenerFilters.some((filter) => typeUrlOf(filter) === typeUrl && !isDisabled(filter, destination.port));
+export function inspect(listener: Listener, { tls, http, destination }: Question): Inspected {
+  const looks = (typeUrl: string): boolean => inspectsWith(typeUrl, listener, destination.port);
   if (tls && looks(tlsInspector)) {
     return { transport: 'tls', serverName: tls.sni?.toLowerCase() ?? '', applicationProtocols: tls.alpn };
   }
@@ -30,6 +30,31 @@ export function inspect({ listenerFilters }: Listener, { tls, http, destination 
     serverName: '',
     applicationProtocols: isPlainHttp ? [plainProtocol(http.version)] : [],
   };
+}
+
+/** Envoy's HTTP inspector closes a connection if these bytes do not contain the whole request line. */
+const maxInspectedBytes = 64 * 1_024;
+/** What the TLS inspector, which comes first, reads at once. The HTTP inspector may wait forever for bytes beyond it. */
+const maxClientHelloBytes = 16 * 1_024;
+
+/** The outcome of a request whose first line is too long for the HTTP inspector; `undefined`: the inspector passes it on. */
+export function endedByHttpInspector(listener: Listener, { tls, http, destination }: Question): Outcome | undefined {
+  if (tls !== undefined || http === undefined || http.version === 'HTTP/2') return undefined;
+  if (!inspectsWith(httpInspector, listener, destination.port)) return undefined;
+  const bytes = `${http.method} ${http.path} ${http.version}\r\n`.length;
+  if (bytes > maxInspectedBytes) {
+    const why = `the request line has ${bytes} bytes; the HTTP inspector reads at most ${maxInspectedBytes}`;
+    return { kind: 'closed', why };
+  }
+  if (bytes <= maxClientHelloBytes || !inspectsWith(tlsInspector, listener, destination.port)) return undefined;
+  const why =
+    `the request line has ${bytes} bytes; if more than ${maxClientHelloBytes} arrive at once, the HTTP inspector ` +
+    'behind the TLS inspector waits until the client closes the connection';
+  return { kind: 'not decided', filter: 'envoy.filters.listener.http_inspector', why };
+}
+
+function inspectsWith(typeUrl: string, { listenerFilters }: Listener, port: number): boolean {
+  return listenerFilters.some((filter) => typeUrlOf(filter) === typeUrl && !isDisabled(filter, port));
 }
 
 function plainProtocol(version: NonNullable<Question['http']>['version']): string {

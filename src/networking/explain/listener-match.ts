@@ -3,8 +3,8 @@
 import type { Address } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import { TrafficDirection } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
-import { isUnspecified } from '../../runtime/unspecified-address.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
+import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import type { Question } from './question.ts';
 
 export interface FoundListener {

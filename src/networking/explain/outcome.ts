@@ -15,7 +15,7 @@ import type { RoutedRequest } from './route-match.ts';
 export interface LocalResponse {
   /** `undefined`: a connection that carries no HTTP is closed. */
   readonly status?: number;
-  /** `grpc-status`, of a response to a gRPC request. */
+  /** `grpc-status`, of a response to a gRPC request; without `status`: the code with which gRPC without a proxy fails the call. */
   readonly grpcStatus?: number;
   /** `%RESPONSE_FLAGS%`: NR, NC, UH, UF, FI, UAEX, DPE. */
   readonly flag?: string;
@@ -25,10 +25,13 @@ export interface LocalResponse {
 
 export type Outcome =
   | { readonly kind: 'forwarded' }
+  /** A gRPC server handles the call. */
+  | { readonly kind: 'accepted' }
   | { readonly kind: 'redirected'; readonly status: number; readonly grpcStatus?: number; readonly to: string }
   | { readonly kind: 'answered'; readonly status: number; readonly grpcStatus?: number; readonly body: string }
   | (LocalResponse & {
       readonly kind:
+        | 'no listener'
         | 'no route'
         | 'no cluster'
         | 'no endpoints'

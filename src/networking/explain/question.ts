@@ -27,9 +27,9 @@ export interface Question {
 
 export interface HttpQuestion {
   readonly version: 'HTTP/1.0' | 'HTTP/1.1' | 'HTTP/2';
-  /** `Host`, with its port if the client sends one. */
-  readonly authority: string;
-  /** The path with its query. */
+  /** `Host`, with its port if the client sends one. Absent: the request has no Host header. */
+  readonly authority?: string;
+  /** The path with its query; the target of CONNECT in HTTP/1: `HOST:PORT`; empty for CONNECT in HTTP/2. */
   readonly path: string;
   readonly method: string;
   /** Headers by name in lower case. */

@@ -36,6 +36,7 @@ function rankOf(domain: string, host: string): number | undefined {
 }
 
 export interface RoutedRequest extends HttpQuestion {
+  readonly authority: string;
   /** `https` behind TLS that the proxy ended. */
   readonly scheme: 'http' | 'https';
   /** What filters have stored, by their names: claims of a token. */

@@ -76,6 +76,26 @@ describe('the configuration of a WasmPlugin', () => {
     });
   });
 
+  it('is sent with its URL to an agent that fetches modules, and by name', () => {
+    const agent: GivenNode = { metadata: { WASM_FETCH: 'true' } };
+    for (const sha256 of ['', `, sha256: ${hash}`]) {
+      const { wasm } = made(`{ url: "https://outside.test/a.wasm"${sha256} }`, '', agent);
+      expect(codeOf(wasm)).toMatchObject({
+        case: 'remote',
+        value: {
+          sha256: sha256 === '' ? '' : hash,
+          httpUri: { uri: 'https://outside.test/a.wasm', httpUpstreamType: { value: '_' } },
+        },
+      });
+      expect(made(`{ url: "https://outside.test/a.wasm"${sha256} }`).rbac).toBeDefined();
+    }
+    // Envoy fetches from a service of the mesh.
+    const fromMesh = made(`{ url: "http://modules.test:8080/a.wasm", sha256: ${hash} }`, modules, agent);
+    expect(codeOf(fromMesh.wasm)).toMatchObject({
+      value: { httpUri: { httpUpstreamType: { value: 'outbound|8080||modules.test' } } },
+    });
+  });
+
   it('has a VM of its own for each code that is fetched and for each set of environment variables', () => {
     const vmIdOf = (spec: string): string => {
       const vm = made(spec, modules).wasm!.config!.vm;

@@ -14,7 +14,7 @@ import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filt
 import type { EnvironmentVariablesSchema, PluginConfigSchema } from '../../gen/envoy/extensions/wasm/v3/wasm_pb.ts';
 import { onceForPair } from '../../model/collections/once-for.ts';
 import { type Config, configKeyOf } from '../../model/config/config.ts';
-import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Memory, noMemory } from '../inputs/generator-memory.ts';
@@ -39,10 +39,11 @@ export function buildWasmPlugins(
   return names.flatMap((name) => {
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
-    const { code, cluster = '', dependsOn } = sourceOf(plugin, shape, push);
+    const { code, cluster, dependsOn } = sourceOf(plugin, shape, push);
     // A listener from before the code was remote keeps what it has.
-    if (code?.specifier?.case === 'remote') return [];
-    return memory.recall('ECDS', `${name} ${shape.runsWasm} ${cluster}`, [plugin], () => {
+    if (cluster !== undefined) return [];
+    const fetches = shape.metadata.WASM_FETCH ?? '';
+    return memory.recall('ECDS', `${name} ${shape.runsWasm} ${fetches}`, [plugin], () => {
       const message = create(TypedExtensionConfigSchema, { name, typedConfig: configurationOf(plugin, code) });
       const key = configKeyOf(plugin);
       return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), [key, ...dependsOn]);
@@ -52,8 +53,8 @@ export function buildWasmPlugins(
 
 /** Of a plugin whose code Envoy fetches; `undefined` for others, whose filters ask for them. */
 export function fetchedPlugin(plugin: Config<WasmPlugin>, shape: ProxyShape, push: PushContext): Any | undefined {
-  const { code } = sourceOf(plugin, shape, push);
-  return code?.specifier?.case === 'remote' ? configurationOf(plugin, code) : undefined;
+  const { code, cluster } = sourceOf(plugin, shape, push);
+  return cluster === undefined ? undefined : configurationOf(plugin, code);
 }
 
 /** Clusters that code is fetched from: with the plugins, all that the plugins in listeners depend on. */

@@ -1,7 +1,7 @@
 /** The filter of a WasmPlugin in a listener, of requests or of connections. */
 import type { DescMessage } from '@bufbuild/protobuf';
 import type { Config } from '../../model/config/config.ts';
-import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import { adsConfigSource } from '../messages/config-source-message.ts';
 import { fetchedPlugin } from './build.ts';

@@ -1,6 +1,6 @@
 /** Which WasmPlugins a connection goes through, and in which order (spec/discovery.md §8.4). */
 import type { Config } from '../../model/config/config.ts';
-import type { WasmMatch, WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { WasmMatch, WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import { type Side, sideOf } from '../telemetry/mode.ts';
 

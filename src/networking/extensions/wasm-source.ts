@@ -1,7 +1,7 @@
 /** How a proxy gets the code of a WasmPlugin. */
 import type { AsyncDataSourceSchema } from '../../gen/envoy/config/core/v3/base_pb.ts';
 import type { ConfigKey } from '../../model/config/config.ts';
-import type { WasmPlugin } from '../../model/kinds/wasm-plugin.ts';
+import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { type Service, serviceKey } from '../../model/services/service.ts';
@@ -20,15 +20,18 @@ const fetchRetries = 5;
 export interface WasmSource {
   /** Undefined: Envoy cannot get it. */
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
-  /** The cluster that code is fetched from. */
+  /** The cluster that Envoy fetches code from; `undefined` for code of a file, and for code that the agent fetches. */
   readonly cluster?: string;
   /** What the answer depends on besides the plugin. */
   readonly dependsOn: readonly ConfigKey[];
 }
 
+/** Cluster of code that the agent fetches; Istio's agent expects the same name. */
+const agentCluster = '_';
+
 /**
- * Envoy reads files, and fetches over HTTP from a service of the mesh whose hash it is told. It knows no image registries
- * (`oci://`), and asks no host that is no service.
+ * Envoy reads files, and fetches over HTTP from services of the mesh if a checksum is configured. From other hosts, and without a checksum, an
+ * agent with `WASM_FETCH` fetches. Images of a registry (`oci://`) are not fetched.
  */
 export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, push: PushContext): WasmSource {
   const { protocol, hostname, port, pathname } = new URL(url);
@@ -39,18 +42,25 @@ export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, 
       dependsOn: [],
     };
   }
-  if (protocol === 'oci:' || sha256 === '') return { code: undefined, dependsOn: [] };
+  if (protocol === 'oci:') return { code: undefined, dependsOn: [] };
+  const byAgent = shape.metadata.WASM_FETCH === undefined ? undefined : remoteCode(url, sha256, agentCluster);
+  if (sha256 === '') return { code: byAgent, dependsOn: [] };
   const number = Number(port) || (protocol === 'https:' ? 443 : 80);
   const found = providerCluster({ service: hostname, port: number }, shape, push);
   const dependsOn = servicesNamed(hostname, push).map(serviceKey);
-  if (found === undefined) return { code: undefined, dependsOn };
+  if (found === undefined) return { code: byAgent, dependsOn };
+  return { code: remoteCode(url, sha256, found.cluster), cluster: found.cluster, dependsOn };
+}
+
+function remoteCode(uri: string, sha256: string, cluster: string): Init<typeof AsyncDataSourceSchema> {
   const httpUri = {
-    uri: url,
-    httpUpstreamType: { case: 'cluster' as const, value: found.cluster },
+    uri,
+    httpUpstreamType: { case: 'cluster' as const, value: cluster },
     timeout: duration(fetchTimeoutMs),
   };
-  const value = { httpUri, sha256, retryPolicy: { numRetries: fetchRetries } };
-  return { code: { specifier: { case: 'remote', value } }, cluster: found.cluster, dependsOn };
+  return {
+    specifier: { case: 'remote', value: { httpUri, sha256, retryPolicy: { numRetries: fetchRetries } } },
+  };
 }
 
 function servicesNamed(hostname: string, { services }: PushContext): readonly Service[] {

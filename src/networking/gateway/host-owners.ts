@@ -3,7 +3,7 @@
  * for it that come over a connection to another server of the port, whose wildcard includes it, evade what its own server requires.
  */
 import { keysAround } from '../../model/fields/hostname.ts';
-import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import {
   dnsName,
   gatewayName,
@@ -86,7 +86,7 @@ function ownerOf(claimants: readonly ServerOnPort[], requirements: TlsRequiremen
     const both = requirements.both(tls, tlsOf(rival));
     if (typeof both === 'string') {
       const servers = `${gatewayName(one.gateway)} and ${gatewayName(rival.gateway)}`;
-      return { one, closed: `its connections are closed: ${both} ${servers}`, ...parts };
+      return { one, closed: `its connections are closed, because ${both} ${servers}`, ...parts };
     }
     tls = both;
   }

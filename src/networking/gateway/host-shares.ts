@@ -1,5 +1,5 @@
 /** The hosts that a server serves on its port, in shares that are served alike, and reports of what its settings do not apply to. */
-import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import { type HostOwner, type HostOwners, lesserFields, ownerAt } from './host-owners.ts';
 import { dnsName, gatewayName, kindOf, type PlacedServer, type ServerOnPort } from './placed-server.ts';
 import type { TlsRequirements } from './tls-requirements.ts';
@@ -83,7 +83,7 @@ function reportOverlap(
   if (closed !== undefined) texts.add(`${hostsMark}: ${closed}`, host);
   if (isTls && tls !== undefined && own !== undefined) {
     const fields = requirements.lesserFields(own, tls).join(', ');
-    texts.add(`${hostsMark}: all that servers of the namespace require applies, this one has ${fields}`, host);
+    texts.add(`${hostsMark}: the requirements of all servers of the namespace apply, this one has ${fields}`, host);
   }
   for (const [other, { owner, fields }] of isTls ? misdirected : []) {
     const server = gatewayName(owner.one.gateway);

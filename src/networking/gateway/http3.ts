@@ -1,5 +1,5 @@
 /** Which servers of a gateway speak HTTP/3, and on which UDP ports (PILOT_ENABLE_QUIC_LISTENERS). */
-import { checksClients } from '../../model/kinds/client-authority.ts';
+import { checksClients } from '../../model/kinds/destinations/client-authority.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import { isUnixSocket } from '../messages/address.ts';
@@ -29,11 +29,11 @@ export function http3Offer(
   const ports = [...new Set(targets.map(({ targetPort }) => targetPort))];
   if (ports.length === 0) return { reason: `no Service of the gateway has a UDP port ${port.number}` };
   if (checksClients(tls) || tls.mode === 'ISTIO_MUTUAL') {
-    return { reason: `mode ${tls.mode} asks for client certificates, which QUIC does not do here` };
+    return { reason: `mode ${tls.mode} requests client certificates, which is not supported with QUIC` };
   }
   const newest = tls.maxProtocolVersion ?? 'TLS_AUTO';
   if (newest !== 'TLS_AUTO' && newest !== 'TLSV1_3')
-    return { reason: `QUIC needs TLS 1.3, maxProtocolVersion is ${newest}` };
+    return { reason: `QUIC requires TLS 1.3, maxProtocolVersion is ${newest}` };
   const privileged = ports.find((one) => isPrivilegedPort(one, shape as ProxyShape));
   return privileged === undefined
     ? { ports }

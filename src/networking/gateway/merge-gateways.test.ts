@@ -47,9 +47,7 @@ describe('gateways of one proxy', () => {
     const server = (name: string, host: string): string =>
       `[{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: [${host}], ${tls} }]`;
     const merged = merge(gateway('a', server('x.y', 'a.test')) + gateway('y.a', server('x', 'b.test')));
-    expect(merged.rejected).toEqual([
-      expect.stringContaining('an HTTPS server of default/a has its routes under the same name'),
-    ]);
+    expect(merged.rejected).toEqual([expect.stringContaining('an HTTPS server of default/a has the same port name')]);
   });
 
   it('share them whatever the case of a name: an SNI has none, and Envoy refuses chains of one name', () => {
@@ -148,7 +146,7 @@ describe('gateways of one proxy', () => {
       ]);
       expect(merged.rejected).toEqual(['Gateway/default/g1 server https: x.test is served by default/g2 on port 443']);
       expect(merged.overlapping).toEqual([
-        'Gateway/default/g2 server https: x.test: all that servers of the namespace require applies, this one has minProtocolVersion TLSV1_2 instead of TLSV1_3, httpsRedirect false instead of true',
+        'Gateway/default/g2 server https: x.test: the requirements of all servers of the namespace apply, this one has minProtocolVersion TLSV1_2 instead of TLSV1_3, httpsRedirect false instead of true',
       ]);
     });
 
@@ -177,7 +175,8 @@ describe('gateways of one proxy', () => {
           [['y.test'], true, 'https.443.https.g2.default'],
         ],
       );
-      for (const [text] of [rejected, overlapping]) expect(text).toMatch(new RegExp(`x.test.*closed: no .*${what}`));
+      for (const [text] of [rejected, overlapping])
+        expect(text).toMatch(new RegExp(`x.test.*closed, because no .*${what}`));
     });
 
     it('the older one serves a host of two authorities, and the younger one reports it', () => {
@@ -257,7 +256,7 @@ describe('gateways of one proxy', () => {
         gateway('b', '[{ port: { number: 80, name: tcp, protocol: TCP }, hosts: ["*"] }]'),
     );
     expect(merged.ports.map(({ kind }) => kind)).toEqual(['http']);
-    expect(merged.rejected).toEqual([expect.stringContaining('port 80 is taken by a http server of default/a')]);
+    expect(merged.rejected).toEqual([expect.stringContaining('port 80 is used by a http server of default/a')]);
   });
 
   it('are kept apart by the address that they bind', () => {
@@ -285,7 +284,7 @@ describe('gateways of one proxy', () => {
     expect(names(unsaid + said('::'), 'v4')).toEqual({ 'http.80': ['a'], 'http.80.::': ['b'] });
     expect(names(said('0.0.0.0'), 'v4')).toEqual({ 'http.80.0.0.0.0': ['b'] });
     const tcp = said('0.0.0.0').replace('protocol: HTTP', 'protocol: TCP');
-    expect(merge(unsaid + tcp).rejected).toEqual([expect.stringContaining('port 80 is taken by a http server')]);
+    expect(merge(unsaid + tcp).rejected).toEqual([expect.stringContaining('port 80 is used by a http server')]);
   });
 
   const oneServer = '[{ port: { number: 80, name: http, protocol: HTTP }, hosts: ["*"] }]';
@@ -324,9 +323,11 @@ describe('gateways of one proxy', () => {
       '[{ port: { number: 443, name: tls, protocol: HTTPS }, hosts: ["*"], tls: { mode: ISTIO_MUTUAL } }]',
     );
     const bare = merge(yaml);
-    expect(bare.ports[0]?.servers).toMatchObject([{ closed: expect.stringContaining('needs workload certificates') }]);
+    expect(bare.ports[0]?.servers).toMatchObject([
+      { closed: expect.stringContaining('requires workload certificates') },
+    ]);
     expect([...bare.routes]).toEqual([]);
-    expect(bare.rejected).toEqual([expect.stringContaining('needs workload certificates')]);
+    expect(bare.rejected).toEqual([expect.stringContaining('requires workload certificates')]);
     const served = merge(yaml, { metadata: { WORKLOAD_CERTIFICATES: 'true' } });
     expect(served.ports[0]?.servers[0]).not.toHaveProperty('closed');
     expect(served.rejected).toEqual([]);

@@ -6,7 +6,7 @@ import { onceFor, onceForPair } from '../../model/collections/once-for.ts';
 import { WeakValues } from '../../model/collections/weak-values.ts';
 import { type Config, configKeyOf, configKeyText } from '../../model/config/config.ts';
 import { booleanOf } from '../../model/fields/go-boolean.ts';
-import type { Gateway, Server } from '../../model/kinds/gateway.ts';
+import type { Gateway, Server } from '../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { gatewayServicesOf, isGatewayService } from '../../model/push-context/gateway-index.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
@@ -169,13 +169,13 @@ function add(
   const key = listenerKey(bind, port);
   const merged: PortInMaking = ports.get(key) ?? { port, bind, kind, servers: [], routeNames: new Map() };
   if (merged.servers.length > 0 && (merged.kind !== kind || kind === 'tcp')) {
-    return `port ${port} is taken by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
+    return `port ${port} is used by a ${merged.kind} server of ${gatewayName(merged.servers[0]!.gateway)}`;
   }
   for (const { hosts, tls, closed = one.closed, misdirected, suffix } of shares) {
     const routeName = closed === undefined ? routeNameOf(server, gateway, port, bind, suffix) : undefined;
     const other = kind === 'tls' && routeName !== undefined ? merged.routeNames.get(routeName) : undefined;
     if (other !== undefined) {
-      return `an HTTPS server of ${gatewayName(other)} has its routes under the same name: give the port another name`;
+      return `an HTTPS server of ${gatewayName(other)} has the same port name: rename the port`;
     }
     if (routeName !== undefined) merged.routeNames.set(routeName, gateway);
     merged.servers.push({

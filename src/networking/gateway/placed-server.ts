@@ -1,6 +1,6 @@
 /** Servers of Gateway objects on ports of a proxy, before servers of one port are merged. */
 import type { Config } from '../../model/config/config.ts';
-import type { Gateway, Server } from '../../model/kinds/gateway.ts';
+import type { Gateway, Server } from '../../model/kinds/gateway/gateway.ts';
 
 /** One server of a Gateway object on one port of the proxy. */
 export interface ServerOnPort {

@@ -1,7 +1,7 @@
 /** Gateways as Gateway objects select them, whether one is connected or not. */
 import * as E from 'fp-ts/lib/Either.js';
 import type { Config } from '../../model/config/config.ts';
-import type { Gateway } from '../../model/kinds/gateway.ts';
+import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
 import { parseNode } from '../../model/node/parse-node.ts';
 import { type ProxyShape, shapeOf } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';

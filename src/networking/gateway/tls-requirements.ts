@@ -4,8 +4,8 @@
  */
 import { TlsParameters_TlsProtocol as TlsVersion } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import { onceFor } from '../../model/collections/once-for.ts';
-import { clientAuthority } from '../../model/kinds/client-authority.ts';
-import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/kinds/gateway.ts';
+import { clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
+import type { ServerTlsMode, ServerTlsSettings, TlsProtocol } from '../../model/kinds/gateway/gateway.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { tlsParameters, workloadServerParameters } from '../messages/tls-parameters.ts';
 

@@ -9,9 +9,9 @@ import { type Memory, noMemory } from '../inputs/generator-memory.ts';
 import { policyKeys } from '../inputs/policies.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { virtualInboundListener } from '../traffic/resource-names.ts';
-import { gatewayListeners } from './gateway.ts';
-import { inboundListeners } from './inbound.ts';
-import { buildingOutboundListeners } from './outbound.ts';
+import { gatewayListeners } from './gateway/gateway.ts';
+import { inboundListeners } from './inbound/inbound.ts';
+import { buildingOutboundListeners } from './outbound/outbound.ts';
 import { virtualOutbound } from './virtual.ts';
 
 /** Names are unique: of two listeners of one place the first stays. */

@@ -8,7 +8,7 @@ import {
   FilterChainSchema,
 } from '../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Protocol } from '../../model/fields/protocol.ts';
-import type { Destination } from '../../model/kinds/virtual-service.ts';
+import type { Destination } from '../../model/kinds/virtual-service/virtual-service.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 import { type Origin, withOrigins } from '../inputs/message-origin.ts';
 import { cidrRange } from '../messages/address.ts';

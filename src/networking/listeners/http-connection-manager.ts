@@ -12,10 +12,10 @@ import { type TypedExtension, typedExtension } from '../messages/any.ts';
 import { adsConfigSource } from '../messages/config-source-message.ts';
 import type { Init } from '../messages/init.ts';
 import { duration } from '../messages/protobuf-duration.ts';
-import { accessLogs } from './access-log.ts';
-import { tracingFields } from './hcm-tracing.ts';
 import type { HttpConnectionManagerOptions } from './http-filters/contributor.ts';
 import { httpFilters } from './http-filters/index.ts';
+import { accessLogs } from './observability/access-log.ts';
+import { tracingFields } from './observability/hcm-tracing.ts';
 import { requestHeaders } from './request-headers.ts';
 
 type ManagerInit = Init<typeof HttpConnectionManagerSchema>;

@@ -3,7 +3,7 @@ import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { expect, it } from 'vitest';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import type { ServerTlsMode, ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import type { ServerTlsMode, ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import { downstreamTls } from './tls-context.ts';
 
 const { context: push } = givenMesh('');

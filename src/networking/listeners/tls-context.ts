@@ -5,8 +5,8 @@ import { QuicDownstreamTransportSchema } from '../../gen/envoy/extensions/transp
 import { SubjectAltNameMatcher_SanType } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
 import type { SdsSecretConfig } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { DownstreamTlsContextSchema } from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
-import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
-import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import { type CommonTlsInit, file, subjectAltNames, type ValidationInit } from '../clusters/tls-socket.ts';

@@ -13,15 +13,14 @@ import { type ConnectionContext, clientContext, type ProxyContext } from '../inp
 import { sidecarOrigin, withOrigins } from '../inputs/message-origin.ts';
 import { wildcardAddress } from '../messages/address.ts';
 import { duration } from '../messages/protobuf-duration.ts';
-import { fallbackHost } from '../routes/fallback.ts';
-import { routeConfiguration } from '../routes/route-configuration.ts';
+import { fallbackHost } from '../routes/translate/fallback.ts';
+import { routeConfiguration } from '../routes/translate/route-configuration.ts';
 import { fallbackCluster } from '../traffic/outbound-fallback.ts';
 import { reachOf } from '../traffic/reach.ts';
 import { blackHoleCluster, virtualInboundListener, virtualOutboundListener } from '../traffic/resource-names.ts';
-import { listenerAccessLogs } from './access-log.ts';
 import { takesHttp10 } from './http10.ts';
-import type { InboundPort } from './inbound-chains.ts';
-import { passthroughPorts } from './inbound-passthrough.ts';
+import type { InboundPort } from './inbound/inbound-chains.ts';
+import { passthroughPorts } from './inbound/inbound-passthrough.ts';
 import {
   httpInspector,
   originalDestination,
@@ -33,7 +32,8 @@ import {
 } from './inspection.ts';
 import { atBothFamilies, makeListener } from './listener.ts';
 import { requestFilters, tcpFilters } from './network-filters/index.ts';
-import { planOutbound } from './outbound-services.ts';
+import { listenerAccessLogs } from './observability/access-log.ts';
+import { planOutbound } from './outbound/outbound-services.ts';
 
 /** Takes all redirected outbound connections and hands each to the listener of its destination, if there is one. */
 export function virtualOutbound(proxy: ProxyContext): Listener {

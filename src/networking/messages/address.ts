@@ -6,6 +6,7 @@ import {
   AddressSchema,
   type CidrRange,
   CidrRangeSchema,
+  SocketAddress_Protocol,
 } from '../../gen/envoy/config/core/v3/address_pb.ts';
 import type { IpFamily } from '../../model/proxy/proxy-shape.ts';
 
@@ -25,9 +26,21 @@ export function socketAddress(address: string, port: number): Address {
   if (isUnixSocket(address)) {
     return create(AddressSchema, { address: { case: 'pipe', value: { path: unixSocketPath(address) } } });
   }
-  return create(AddressSchema, {
-    address: { case: 'socketAddress', value: { address, portSpecifier: { case: 'portValue', value: port } } },
-  });
+  // Written out, as `create` makes it: there is one for each endpoint.
+  return {
+    $typeName: 'envoy.config.core.v3.Address',
+    address: {
+      case: 'socketAddress',
+      value: {
+        $typeName: 'envoy.config.core.v3.SocketAddress',
+        protocol: SocketAddress_Protocol.TCP,
+        address,
+        portSpecifier: { case: 'portValue', value: port },
+        resolverName: '',
+        ipv4Compat: false,
+      },
+    },
+  };
 }
 
 export function isCidr(text: string): boolean {

@@ -387,8 +387,16 @@ function isZero({ zero, kind }: Field, value: unknown): boolean {
 /** Keys in the order of an object to which they were added sorted: whole numbers come first. */
 function orderedKeys(map: Values): readonly string[] {
   const keys = Object.keys(map);
-  if (keys.length < 2) return keys;
+  if (isSorted(keys)) return keys;
   // There is no whole number where the first key is none.
   if (!/^\d/.test(keys[0]!)) return keys.sort();
   return Object.keys(Object.fromEntries(keys.sort().map((key) => [key, true])));
+}
+
+/** Most maps have a key or two, which were added in order. Of whole numbers nothing is said: an object has them in an order of its own. */
+function isSorted(keys: readonly string[]): boolean {
+  if (keys.length < 2) return true;
+  if (/^\d/.test(keys[0]!)) return false;
+  for (let i = 1; i < keys.length; i++) if (keys[i - 1]! > keys[i]!) return false;
+  return true;
 }

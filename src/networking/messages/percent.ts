@@ -8,7 +8,7 @@ import {
   FractionalPercent_DenominatorType,
   FractionalPercentSchema,
 } from '../../gen/envoy/type/v3/percent_pb.ts';
-import type { Percent } from '../../model/kinds/virtual-service.ts';
+import type { Percent } from '../../model/kinds/virtual-service/virtual-service.ts';
 
 /** A percentage in millionths; absent means always. */
 export function fractionalPercent(percent: Percent | undefined): FractionalPercent {

@@ -3,7 +3,7 @@ import {
   type TlsParametersSchema,
   TlsParameters_TlsProtocol as TlsVersion,
 } from '../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.ts';
-import type { TlsProtocol } from '../../model/kinds/gateway.ts';
+import type { TlsProtocol } from '../../model/kinds/gateway/gateway.ts';
 import type { TlsDefaults } from '../../model/mesh/mesh-config.ts';
 import type { Init } from './init.ts';
 

@@ -33,7 +33,7 @@ export function withAdded<Desc extends DescMessage>(
     attempt<readonly Resource[]>(held, [], () => {
       const resource = addedBy(held, schema, completed);
       if (!isWanted(resource.name)) return [];
-      if (taken.has(resource.name)) throw new PatchFailure(`there is ${what} ${resource.name} already`);
+      if (taken.has(resource.name)) throw new PatchFailure(`there is already ${what} ${resource.name}`);
       taken.add(resource.name);
       return [resource];
     }),

@@ -62,5 +62,5 @@ it('§8.9 BOOTSTRAP: a patch that cannot be applied is left out, which is told; 
     ],
   });
   expect(patches('client')).toEqual({ admin: { accessLogPath: '/dev/null' } });
-  expect(patched.problems()).toEqual(['MERGE_AND_REPLACE_LIST is not possible in a bootstrap', undefined]);
+  expect(patched.problems()).toEqual(['operation must be MERGE in a bootstrap, got MERGE_AND_REPLACE_LIST', undefined]);
 });

@@ -4,7 +4,7 @@
  */
 import { create, type DescMessage, type Message } from '@bufbuild/protobuf';
 import * as E from 'fp-ts/lib/Either.js';
-import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/ads/ads-types.ts';
+import { bootstrapPatchesName, bootstrapType } from '../../../machines/discovery/xds/ads-types.ts';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
 import { patchValue } from '../../model/kinds/envoy-filter/envoy-filter.value.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
@@ -61,7 +61,8 @@ function bootstrapSchema(): DescMessage {
 /** @throws PatchFailure when it is none */
 function valueOf({ patch }: HeldPatch): Message {
   // What the lists are that would be replaced, the agent knows alone.
-  if (patch.operation !== 'MERGE') throw new PatchFailure(`${patch.operation} is not possible in a bootstrap`);
+  if (patch.operation !== 'MERGE')
+    throw new PatchFailure(`operation must be MERGE in a bootstrap, got ${patch.operation}`);
   const decoded = patchValue(patch);
   if (decoded === undefined) throw new PatchFailure('has no value');
   if (E.isLeft(decoded)) throw new PatchFailure(decoded.left);

@@ -149,9 +149,9 @@ describe('what is done to clusters', () => {
     expect(clusters.filter(({ name }) => name === web)).toHaveLength(1);
     expect(clusters.filter(({ name }) => name === 'limiter')).toHaveLength(1);
     expect(patched.problems()).toEqual([
-      `there is a cluster ${web} already`,
+      `there is already a cluster ${web}`,
       undefined,
-      'there is a cluster limiter already',
+      'there is already a cluster limiter',
     ]);
   });
 

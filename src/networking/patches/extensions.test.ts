@@ -24,6 +24,6 @@ describe('extensions that are added', () => {
     const patched = new PatchedMesh({ patches: [add('a'), add('a')] });
     const { context } = patched.mesh;
     expect(buildExtensions(givenShape(nodes.client, context), context, ['a'])).toHaveLength(1);
-    expect(patched.problems()).toEqual([undefined, 'there is an extension a already']);
+    expect(patched.problems()).toEqual([undefined, 'there is already an extension a']);
   });
 });

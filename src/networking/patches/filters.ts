@@ -121,7 +121,7 @@ function withoutUnreachable<F extends ListedFilter>(
     const held = insertedBy.get(filter);
     if (index <= end || held === undefined) return true;
     return attempt(held, false, () => {
-      throw new PatchFailure(`${filter.name} would come after ${filters[end]!.name}, which ends the list`);
+      throw new PatchFailure(`${filter.name} must not come after ${filters[end]!.name}, the terminal filter`);
     });
   });
 }

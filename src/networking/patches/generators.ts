@@ -14,9 +14,9 @@ import {
   buildListeners as unpatchedListeners,
 } from '../listeners/build.ts';
 import type { AheadPart, Resource } from '../messages/resource.ts';
-import { withAttemptCount } from '../routes/attempt-count.ts';
 import { buildingRoutes as buildingUnpatchedRoutes, buildRoutes as unpatchedRoutes } from '../routes/build.ts';
-import { routesInPieces } from '../routes/routes-in-pieces.ts';
+import { withAttemptCount } from '../routes/plan/attempt-count.ts';
+import { routesInPieces } from '../routes/plan/routes-in-pieces.ts';
 import { addedClusterNames, changedClusters } from './clusters.ts';
 import { patched } from './index.ts';
 import { haveSamePatches, patchSetOf } from './patch-set.ts';

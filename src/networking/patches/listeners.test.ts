@@ -146,7 +146,7 @@ describe('what is done to a list of filters', () => {
   it.each(['ADD', 'INSERT_AFTER'])('nothing comes after the last, and that is said: %s', (operation) => {
     const patched = new PatchedMesh({ patches: [filter(operation === 'ADD' ? all : at(router), operation)] });
     expect(httpFilterNames(patched.one('listeners', nodes.client, '0.0.0.0_80').filterChains[0])).toEqual(before);
-    expect(patched.problems()).toEqual([`lua would come after ${router}, which ends the list`]);
+    expect(patched.problems()).toEqual([`lua must not come after ${router}, the terminal filter`]);
   });
 
   it('settings of the same type are merged, those of another are not, and that is said', () => {
@@ -266,7 +266,7 @@ describe('listeners, chains, and filters of connections', () => {
       'mine',
     ]);
     expect(patched.one('listeners', nodes.client, '0.0.0.0_80').perConnectionBufferLimitBytes).toBe(9);
-    expect(patched.problems()[3]).toBe('there is a listener virtualInbound already');
+    expect(patched.problems()[3]).toBe('there is already a listener virtualInbound');
     expect(patched.json('listeners', nodes.door).map(({ name }) => name)).toEqual([
       '0.0.0.0_8080',
       'mine',

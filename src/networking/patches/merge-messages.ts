@@ -102,8 +102,7 @@ export function mergedPacked(before: Any, value: Any, lists: ListMerge): Any {
   const [old, now] = [typeOf(before), typeOf(value)];
   const schema = envoyApi().getMessage(old);
   if (old !== now) throw new PatchFailure(`${now} cannot be merged into ${old}`);
-  if (schema === undefined)
-    throw new PatchFailure(`${old} is no message of Envoy's API: nothing can be merged into it`);
+  if (schema === undefined) throw new PatchFailure(`${old} is not a message of Envoy's API and cannot be merged`);
   const [target, patch] = [fromBinary(schema, before.value), fromBinary(schema, value.value)];
   if (isTypedStruct(target) && target.typeUrl !== (patch as typeof target).typeUrl) {
     throw new PatchFailure(`${(patch as typeof target).typeUrl} cannot be merged into ${target.typeUrl}`);

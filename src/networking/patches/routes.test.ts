@@ -10,7 +10,7 @@ import { buildRoutes } from '../index.ts';
 import { originsOf } from '../inputs/message-origin.ts';
 import { type Encodable, Resource, type ResourceOfParts } from '../messages/resource.ts';
 import { buildRoutes as unpatchedRoutes } from '../routes/build.ts';
-import { VirtualHostPart } from '../routes/virtual-host-part.ts';
+import { VirtualHostPart } from '../routes/plan/virtual-host-part.ts';
 import { patched } from './index.ts';
 
 const route = (match: string, patch: string): string =>
@@ -124,8 +124,8 @@ describe('what is done to routes', () => {
       ],
     });
     expect(patched.json('routes', nodes.client)).toEqual(new PatchedMesh().json('routes', nodes.client));
-    expect(patched.problems()[0]).toBe('the domain web.test is taken by the virtual host web.test:80');
-    expect(patched.problems()[2]).toBe('there is a virtual host web.test:80 already');
+    expect(patched.problems()[0]).toBe('domain web.test is used by virtual host web.test:80');
+    expect(patched.problems()[2]).toBe('virtual host web.test:80 already exists');
   });
 
   it('the configuration as a whole is merged, and keeps its name', () => {

@@ -131,11 +131,11 @@ class TakenNames {
 
   /** @throws PatchFailure when another one has the host's name, or a domain of it. */
   refuseTaken(host: NamedHost): void {
-    if (this.#byName.has(host.name)) throw new PatchFailure(`there is a virtual host ${host.name} already`);
+    if (this.#byName.has(host.name)) throw new PatchFailure(`virtual host ${host.name} already exists`);
     for (const domain of host.domains) {
       const other = this.#byDomain.get(domain);
       if (other !== undefined) {
-        throw new PatchFailure(`the domain ${domain} is taken by the virtual host ${other.name}`);
+        throw new PatchFailure(`domain ${domain} is used by virtual host ${other.name}`);
       }
     }
   }

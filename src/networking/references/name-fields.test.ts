@@ -1,7 +1,7 @@
 import type { DescMessage } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { envoyApi } from '../../model/envoy-api/envoy-api.ts';
-import { clusterFields, messagesWithoutClusters, secretFields } from './name-fields.ts';
+import { clusterFields, messagesWithoutClusters, routeConfigurationFields, secretFields } from './name-fields.ts';
 
 /** Fields that have "cluster" in their name, and name no cluster that must exist. */
 const otherFields: ReadonlySet<string> = new Set([
@@ -44,13 +44,14 @@ test('each field of the API that names a cluster is in the table, or is known to
 });
 
 test('the tables name string fields of the API', () => {
-  const scalars = Object.entries({ ...clusterFields, ...secretFields }).flatMap(([typeName, numbers]) =>
-    numbers.map(
-      (number) =>
-        envoyApi()
-          .getMessage(typeName)
-          ?.fields.find((field) => field.number === number)?.scalar,
-    ),
+  const scalars = Object.entries({ ...clusterFields, ...secretFields, ...routeConfigurationFields }).flatMap(
+    ([typeName, numbers]) =>
+      numbers.map(
+        (number) =>
+          envoyApi()
+            .getMessage(typeName)
+            ?.fields.find((field) => field.number === number)?.scalar,
+      ),
   );
   expect(new Set(scalars)).toEqual(new Set([9]));
 });

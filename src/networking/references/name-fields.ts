@@ -1,4 +1,4 @@
-/** Where in Envoy's messages clusters and secrets are named. reference-fields.test.ts compares the tables with Envoy's whole API. */
+/** Where in Envoy's messages clusters, secrets and route configurations are named. reference-fields.test.ts compares the tables with Envoy's whole API. */
 
 /** Fields with the name of a cluster that must exist where the message is used, by message. */
 export const clusterFields: Readonly<Record<string, readonly number[]>> = {
@@ -30,6 +30,11 @@ export const clusterFields: Readonly<Record<string, readonly number[]>> = {
 /** The name of a secret that is fetched by SDS. */
 export const secretFields: Readonly<Record<string, readonly number[]>> = {
   'envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig': [1],
+};
+
+/** The name of a route configuration that a listener fetches by RDS. */
+export const routeConfigurationFields: Readonly<Record<string, readonly number[]>> = {
+  'envoy.extensions.filters.network.http_connection_manager.v3.Rds': [2],
 };
 
 /** Messages in which no cluster can be named: frequent ones, which are skipped. */

@@ -22,11 +22,12 @@ import { bracketed } from '../messages/address.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import type { Reach } from '../traffic/reach.ts';
 import { virtualHostName } from '../traffic/resource-names.ts';
-import { isCatchAll } from './match.ts';
-import { misdirectedHost } from './misdirected-host.ts';
-import { buildingVirtualServiceRoutes, type MadeRoutes, type RouteContext } from './route.ts';
-import { routeConfiguration, virtualHost } from './route-configuration.ts';
-import { portsThatCount, serverText } from './server-conditions.ts';
+import type { Depending } from './translate/depending.ts';
+import { isCatchAll } from './translate/match.ts';
+import { misdirectedHost } from './translate/misdirected-host.ts';
+import { buildingVirtualServiceRoutes, type RouteContext } from './translate/route.ts';
+import { routeConfiguration, virtualHost } from './translate/route-configuration.ts';
+import { portsThatCount, serverText } from './translate/server-conditions.ts';
 
 /** The configuration of a name; one without virtual hosts when its gateway is gone. With rests: it may have thousands of routes. */
 export function* buildingGatewayRoutes(
@@ -37,16 +38,16 @@ export function* buildingGatewayRoutes(
   reach: Reach,
 ): Generator<undefined, Resource> {
   const servers = merged.routes.get(name);
-  const dependsOn: ConfigKey[] = [];
-  const hosts = servers ? yield* virtualHosts(servers, shape, push, reach, dependsOn) : [];
-  const configuration = routeConfiguration(name, hosts);
+  const none: Depending<VirtualHost[]> = { value: [], dependsOn: [] };
+  const hosts = servers ? yield* virtualHosts(servers, shape, push, reach) : none;
+  const configuration = routeConfiguration(name, hosts.value);
   // Servers of HTTPS have a route configuration each.
   const [server] = servers ?? [];
   if (server !== undefined && http3Offer(server, shape, push)?.ports !== undefined) {
     const header = { key: 'alt-svc', value: http3Advertisement(server.server.port.number) };
     configuration.responseHeadersToAdd.push(create(HeaderValueOptionSchema, { header }));
   }
-  return namedResource(RouteConfigurationSchema, configuration, dependsOn);
+  return namedResource(RouteConfigurationSchema, configuration, hosts.dependsOn);
 }
 
 interface HostPlan {
@@ -62,19 +63,21 @@ function* virtualHosts(
   shape: ProxyShape,
   push: PushContext,
   reach: Reach,
-  dependsOn: ConfigKey[],
-): Generator<undefined, VirtualHost[]> {
+): Generator<undefined, Depending<VirtualHost[]>> {
   const { port } = servers[0]!;
-  const planned = yield* planHosts(servers, shape, push, dependsOn);
-  const misdirected = withoutMisdirected(planned, servers);
-  const plans = collapsed(planned);
+  const planned = yield* planHosts(servers, shape, push);
+  const dependsOn: ConfigKey[] = servers.map(({ gateway }) => configKeyOf(gateway));
+  const { own, misdirected } = withoutMisdirected(planned, servers);
+  const plans = collapsed(own);
   yield undefined;
   const all: VirtualHost[] = [];
   for (const { names, plan } of plans) {
+    const routes = yield* routesOf(plan, shape, push, reach);
+    for (const key of routes.dependsOn) dependsOn.push(key);
     const host = virtualHost(
       virtualHostName(names[0]!, [...plan.servers][0]!.server.port.number),
       names.map(bracketed),
-      yield* routesOf(plan, shape, push, reach, dependsOn),
+      routes.value,
       plan.httpsRedirect ? VirtualHost_TlsRequirementType.ALL : undefined,
     );
     all.push(withOrigins(host, originsOfPlan(plan)));
@@ -91,20 +94,24 @@ function* virtualHosts(
     .filter((host) => host.routes.length > 0 || host.requireTls === VirtualHost_TlsRequirementType.ALL)
     .sort((a, b) => compareText(a.name, b.name));
   // Without a virtual host Envoy would answer the same 404, but nobody could tell why.
-  if (hosts.length > 0) return hosts;
-  return [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))];
+  if (hosts.length > 0) return { value: hosts, dependsOn };
+  return { value: [withOrigins(virtualHost(`blackhole:${port}`, ['*'], []), servers.map(gatewayOrigin))], dependsOn };
 }
 
-/** Removes the hosts that other servers of the port serve and require more for. @returns these hosts, by their servers */
+/**
+ * The plans without hosts that other servers of the port serve, and require more for.
+ *
+ * @returns `misdirected`: these hosts, by their servers
+ */
 function withoutMisdirected(
-  plans: Map<string, HostPlan>,
+  planned: ReadonlyMap<string, HostPlan>,
   servers: readonly GatewayServer[],
-): ReadonlyMap<string, ServerOnPort> {
+): { readonly own: ReadonlyMap<string, HostPlan>; readonly misdirected: ReadonlyMap<string, ServerOnPort> } {
   const misdirected = new Map(servers.flatMap((server) => [...(server.misdirected ?? [])]));
-  if (misdirected.size === 0) return misdirected;
+  if (misdirected.size === 0) return { own: planned, misdirected };
   const known = new Set([...misdirected.keys(), ...servers.flatMap(({ hosts }) => hosts.map(dnsName))]);
-  for (const host of [...plans.keys()]) if (misdirected.has(mostSpecific(host, known)!)) plans.delete(host);
-  return misdirected;
+  const own = [...planned].filter(([host]) => !misdirected.has(mostSpecific(host, known)!));
+  return { own: new Map(own), misdirected };
 }
 
 /** A client may write the root's dot and an empty port: it is the same name, and Envoy removes neither. */
@@ -118,7 +125,6 @@ function* planHosts(
   servers: readonly GatewayServer[],
   shape: ProxyShape,
   push: PushContext,
-  dependsOn: ConfigKey[],
 ): Generator<undefined, Map<string, HostPlan>> {
   const plans = new Map<string, HostPlan>();
   const planOf = (host: string): HostPlan => {
@@ -127,16 +133,20 @@ function* planHosts(
     return plan;
   };
   const seen = new Set<string>();
+  const isNew = (text: string): boolean => {
+    if (seen.has(text)) return false;
+    seen.add(text);
+    return true;
+  };
   for (const server of servers) {
     yield undefined;
-    dependsOn.push(configKeyOf(server.gateway));
     const redirect = server.server.tls?.httpsRedirect === true;
     const name = gatewayName(server.gateway);
     const services = push.virtualServicesFor(name, shape.configNamespace);
     const { number } = server.server.port;
     const port = portsThatCount(services).has(number) ? number : '';
     // Where an older server of the object has a host, a younger one has nothing to add, but for matches of its port.
-    const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`, seen));
+    const hosts = server.hosts.filter((host) => isNew(`${name} ${redirect} ${port} ${host}`));
     for (const taken of takenServices(server, services, hosts)) {
       const text = serverText(taken.service, server);
       for (const host of taken.hosts) {
@@ -156,12 +166,6 @@ function* planHosts(
     }
   }
   return plans;
-}
-
-function isNew(text: string, seen: Set<string>): boolean {
-  if (seen.has(text)) return false;
-  seen.add(text);
-  return true;
 }
 
 /** Hosts with the same routes as one, named for the first of them in the alphabet, and for the port as the server has it. */
@@ -192,25 +196,26 @@ function* routesOf(
   shape: ProxyShape,
   push: PushContext,
   reach: Reach,
-  dependsOn: ConfigKey[],
-): Generator<undefined, Route[]> {
+): Generator<undefined, Depending<Route[]>> {
   const inOrder = byHolding(shape.configNamespace);
   const routes: Route[] = [];
+  const dependsOn: ConfigKey[] = [];
   for (const [service, through] of [...plan.services].sort(([a], [b]) => inOrder(a, b))) {
-    const made: MadeRoutes = new Map();
-    for (const { gateway, server } of through.values()) {
-      const context: RouteContext = {
+    const contexts = [...through.values()].map(
+      ({ gateway, server }): RouteContext => ({
         shape,
         gateway: gatewayName(gateway),
         listenerPort: server.port.number,
         reach,
         meshRetry: push.mesh.defaultHttpRetryPolicy,
-        dependsOn,
-      };
-      for (const route of yield* buildingVirtualServiceRoutes(service, context, made)) routes.push(route);
-    }
+      }),
+    );
+    const translated = yield* buildingVirtualServiceRoutes(service, contexts);
+    for (const route of translated.value) routes.push(route);
+    for (const key of translated.dependsOn) dependsOn.push(key);
     yield undefined;
   }
   const catchAll = routes.filter((route) => isCatchAll(route.match!));
-  return catchAll.length === 0 ? routes : [...routes.filter((route) => !isCatchAll(route.match!)), catchAll[0]!];
+  if (catchAll.length === 0) return { value: routes, dependsOn };
+  return { value: [...routes.filter((route) => !isCatchAll(route.match!)), catchAll[0]!], dependsOn };
 }

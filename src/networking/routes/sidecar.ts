@@ -15,12 +15,13 @@ import { type AheadPart, type Resource, ResourceOfParts } from '../messages/reso
 import { requestFallbackCluster } from '../traffic/outbound-fallback.ts';
 import { type Reach, reachOf } from '../traffic/reach.ts';
 import { httpProxyRoute } from '../traffic/resource-names.ts';
-import { fallbackHost } from './fallback.ts';
-import { routeConfiguration } from './route-configuration.ts';
-import { type RoutePlan, routePlan, routePlanAhead, virtualHostsField } from './route-plan.ts';
-import type { RouteSelection } from './sidecar-virtual-hosts.ts';
-import { routesPart, VirtualHostPart } from './virtual-host-part.ts';
-import { labelsThatCount } from './virtual-service-inputs.ts';
+import { type RoutePlan, virtualHostsField } from './plan/planned-routes.ts';
+import { routePlan, routePlanAhead } from './plan/route-plan.ts';
+import type { RouteSelection } from './plan/sidecar-virtual-hosts.ts';
+import { routesPart, VirtualHostPart } from './plan/virtual-host-part.ts';
+import { fallbackHost } from './translate/fallback.ts';
+import { routeConfiguration } from './translate/route-configuration.ts';
+import { labelsThatCount } from './translate/virtual-service-inputs.ts';
 
 type Block = PartBlock<VirtualHostPart>;
 

@@ -4,7 +4,7 @@ import { createAuthority } from '../../../test/certs/authority.ts';
 import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
 import type { Secret } from '../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
 import { buildSecrets, unservedCredential } from './build.ts';
-import { credentialsOfServer, parseCredentialName, subjectOfCredential } from './credential-name.ts';
+import { credentialsOfServer, parseCredentialName, serverCredentials, subjectOfCredential } from './credential-name.ts';
 
 const authority = createAuthority();
 const web = authority.issue(['web.test']);
@@ -63,13 +63,13 @@ describe('secrets by name', () => {
   });
 
   it.each([
-    ['of another namespace', 'kubernetes://other/web', /of namespace other/],
+    ['of another namespace', 'kubernetes://other/web', /in namespace other/],
     ['of another namespace alone', 'kubernetes://there', /no Secret edge\/there/],
     ['of a Secret that is no credential', 'kubernetes://bad', /Secret edge\/bad has no entries tls\.crt and tls\.key/],
     ['that are missing in it', 'kubernetes://web-cacert', /has no entry ca\.crt/],
     ['that a ConfigMap cannot have', 'configmap://ca', /no ConfigMap edge\/ca/],
-    ['of another form', 'file-cert:/etc/cert~/etc/key', /not the name of a credential/],
-    ['of too many parts', 'kubernetes://a/b/c', /not the name of a credential/],
+    ['of another form', 'file-cert:/etc/cert~/etc/key', /must be kubernetes:\/\/NAME/],
+    ['of too many parts', 'kubernetes://a/b/c', /must be kubernetes:\/\/NAME/],
   ])('are left out %s, and it can be said why', (_, name, reason) => {
     const push = context(
       object('Secret', 'edge/web', pair),
@@ -131,6 +131,13 @@ describe('names of credentials', () => {
     expect(
       credentialsOfServer({ mode: 'OPTIONAL_MUTUAL', credentialName: 'web', caCertCredentialName: 'configmap://ca' }),
     ).toEqual(['kubernetes://web', 'configmap://ca-cacert']);
+    const fields = (tls: Parameters<typeof serverCredentials>[0]) => serverCredentials(tls).map(({ field }) => field);
+    expect(fields({ mode: 'MUTUAL', credentialNames: ['a', 'b'] })).toEqual([
+      ...['credentialNames[0]', 'credentialNames[1]', 'credentialNames[0]'],
+    ]);
+    expect(fields({ mode: 'MUTUAL', credentialName: 'web', caCertCredentialName: 'ca' })).toEqual([
+      ...['credentialName', 'caCertCredentialName'],
+    ]);
     expect(credentialsOfServer({ mode: 'PASSTHROUGH' })).toEqual([]);
     expect(credentialsOfServer({ mode: 'SIMPLE', serverCertificate: '/c', privateKey: '/k' })).toEqual([]);
   });

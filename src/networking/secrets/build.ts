@@ -53,10 +53,9 @@ export interface UnservedCredential {
 /** Why a name is not served to proxies of a namespace; `undefined` if it is. */
 export function unservedCredential(name: string, namespace: string, push: Credentials): UnservedCredential | undefined {
   const asked = parseCredentialName(name, namespace);
-  if (asked === undefined)
-    return { cause: 'name', text: 'is not the name of a credential: kubernetes://NAME or configmap://NAME' };
+  if (asked === undefined) return { cause: 'name', text: 'must be kubernetes://NAME or configmap://NAME' };
   if (!mayServe(asked, namespace, push)) {
-    const text = `is of namespace ${asked.namespace}, which grants it to no Gateway of ${namespace} (ReferenceGrant)`;
+    const text = `is in namespace ${asked.namespace}, where no ReferenceGrant allows Gateways of namespace ${namespace} to refer to it`;
     return { cause: 'grant', text };
   }
   const found = objectOf(asked, push, namespace);

@@ -1,7 +1,7 @@
 /** Names under which the control plane serves credentials (spec/discovery.md §8.1, §8.7). */
 
-import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
-import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 
 /** What a name asks for. */
 export interface CredentialName {
@@ -27,13 +27,36 @@ export function rootsResourceName(credential: string): string {
   return name.endsWith(rootsSuffix) ? name : `${name}${rootsSuffix}`;
 }
 
-/** What a server asks the control plane for by name; nothing when its certificates come from elsewhere. */
-export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
+/** A credential that a server requests from the control plane. */
+export interface ServerCredential {
+  /** Name of the resource. */
+  readonly resource: string;
+  /** The field of the TLS settings that names it: `credentialNames[1]`. */
+  readonly field: string;
+}
+
+/** The credentials that a server requests from the control plane; none if its certificates come from elsewhere. */
+export function serverCredentials(tls: ServerTlsSettings): readonly ServerCredential[] {
   if (tls.mode !== 'SIMPLE' && tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return [];
-  const own = tls.credentialNames?.length ? tls.credentialNames : tls.credentialName ? [tls.credentialName] : [];
+  const { credentialName, credentialNames, caCertCredentialName } = tls;
+  const own = credentialNames?.length
+    ? credentialNames.map((name, index) => ({ name, field: `credentialNames[${index}]` }))
+    : credentialName
+      ? [{ name: credentialName, field: 'credentialName' }]
+      : [];
   const authority = checksClients(tls) ? clientAuthority(tls) : undefined;
-  const roots = authority?.kind === 'credential' ? [rootsResourceName(authority.name)] : [];
-  return [...own.map(credentialResourceName), ...roots];
+  const rootsField = caCertCredentialName ? 'caCertCredentialName' : own[0]?.field;
+  return [
+    ...own.map(({ name, field }) => ({ resource: credentialResourceName(name), field })),
+    ...(authority?.kind === 'credential' && rootsField !== undefined
+      ? [{ resource: rootsResourceName(authority.name), field: rootsField }]
+      : []),
+  ];
+}
+
+/** Resource names of {@link serverCredentials}. */
+export function credentialsOfServer(tls: ServerTlsSettings): readonly string[] {
+  return serverCredentials(tls).map(({ resource }) => resource);
 }
 
 /**

@@ -1,6 +1,6 @@
 /** Which Secrets and ConfigMaps an object refers to: no other ones are read of a cluster. */
 import type { Config } from '../../model/config/config.ts';
-import type { Gateway } from '../../model/kinds/gateway.ts';
+import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
 import type { BackendTlsPolicy } from '../../model/kinds/gateway-api/backend-tls-policy.ts';
 import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
 import type { Ingress } from '../../model/kinds/kubernetes/ingress.ts';

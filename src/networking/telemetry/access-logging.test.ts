@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../model/config/config.ts';
-import type { AccessLogging, Telemetry } from '../../model/kinds/telemetry.ts';
+import type { AccessLogging, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import { chosenLogs, meshLog } from './access-logging.ts';
 
 function given(...objects: (readonly AccessLogging[])[]): Config<Telemetry>[] {

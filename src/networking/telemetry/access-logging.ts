@@ -1,6 +1,6 @@
 /** Which logs a connection writes: the `accessLogging` of the Telemetry objects in force (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
-import type { AccessLogging, Telemetry } from '../../model/kinds/telemetry.ts';
+import type { AccessLogging, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { isFor, type Side } from './mode.ts';
 

@@ -1,6 +1,6 @@
 /** Whether a connection is counted as the mesh counts: the `metrics` of the Telemetry objects in force (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
-import type { Telemetry } from '../../model/kinds/telemetry.ts';
+import type { Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { TelemetryProvider } from '../../model/mesh/extension-providers.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { isFor, type Side } from './mode.ts';

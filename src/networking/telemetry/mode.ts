@@ -1,5 +1,5 @@
 /** Which side of a connection a rule of telemetry is for (spec/discovery.md §8.11). */
-import type { TelemetryMode } from '../../model/kinds/telemetry.ts';
+import type { TelemetryMode } from '../../model/kinds/extensions/telemetry.ts';
 import type { ConnectionContext } from '../inputs/connection-context.ts';
 
 export type Side = 'CLIENT' | 'SERVER';

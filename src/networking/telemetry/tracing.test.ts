@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../model/config/config.ts';
-import type { Telemetry, Tracing } from '../../model/kinds/telemetry.ts';
+import type { Telemetry, Tracing } from '../../model/kinds/extensions/telemetry.ts';
 import { chosenTracing } from './tracing.ts';
 
 function given(...objects: (readonly Tracing[])[]): Config<Telemetry>[] {

@@ -1,6 +1,6 @@
 /** How the requests of a connection are traced: the `tracing` of the Telemetry objects in force (spec/discovery.md §8.11). */
 import type { Config } from '../../model/config/config.ts';
-import type { CustomTag, Telemetry } from '../../model/kinds/telemetry.ts';
+import type { CustomTag, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { isFor, type Side } from './mode.ts';
 

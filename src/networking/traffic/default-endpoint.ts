@@ -1,7 +1,7 @@
 /** Where a Sidecar object's `defaultEndpoint` is on a workload. */
 import { type IpFamily, ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
 import { isUnixSocket, loopbackAddress } from '../messages/address.ts';
 
 export interface ForwardAddress {

@@ -1,5 +1,5 @@
 /** From a route's destination to the cluster behind it, for HTTP, TLS and TCP routes alike (spec/discovery.md §8.6). */
-import type { Destination } from '../../model/kinds/virtual-service.ts';
+import type { Destination } from '../../model/kinds/virtual-service/virtual-service.ts';
 import type { Service } from '../../model/services/service.ts';
 import { namedBy } from './alias.ts';
 import type { Reach } from './reach.ts';

@@ -4,16 +4,16 @@
  */
 
 import type { Protocol } from '../../model/fields/protocol.ts';
-import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
-import type { IngressListener } from '../../model/kinds/sidecar.ts';
-import type { ConnectionPoolSettings } from '../../model/kinds/traffic-policy.ts';
+import type { ConnectionPoolSettings } from '../../model/kinds/destinations/traffic-policy.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
+import type { IngressListener } from '../../model/kinds/workloads/sidecar.ts';
 import { ipFamilyOf, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { type PeerMode, type PeerModes, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
 import type { PushContext } from '../../model/push-context/push-context.ts';
 import type { MergedDestinationRule } from '../../model/push-context/resolved-rules.ts';
 import type { Port, Service, ServiceTarget } from '../../model/services/service.ts';
-import { isLoopback } from '../../runtime/loopback.ts';
-import { isUnspecified } from '../../runtime/unspecified-address.ts';
+import { isLoopback } from '../../runtime/addresses/loopback.ts';
+import { isUnspecified } from '../../runtime/addresses/unspecified-address.ts';
 import { type Origin, serviceOrigin, sidecarOrigin } from '../inputs/message-origin.ts';
 import { isUnixSocket, loopbackAddress, wildcardAddress } from '../messages/address.ts';
 import { addressOfDefaultEndpoint } from './default-endpoint.ts';

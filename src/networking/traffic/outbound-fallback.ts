@@ -1,5 +1,5 @@
 /** Where a sidecar's traffic goes that no configuration describes (spec/discovery.md §8.4, §8.5). */
-import type { OutboundTrafficPolicy } from '../../model/kinds/sidecar.ts';
+import type { OutboundTrafficPolicy } from '../../model/kinds/workloads/sidecar.ts';
 import { resolveDestination } from './destination.ts';
 import type { Reach } from './reach.ts';
 import { blackHoleCluster, dynamicDnsCluster, passthroughCluster } from './resource-names.ts';

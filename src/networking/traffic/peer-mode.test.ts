@@ -58,15 +58,13 @@ describe('whose word the mode of a port is', () => {
 describe('a proxy without certificates that should take mutual TLS alone', () => {
   it('is told of, with the object', () => {
     const { context, shape } = given(mesh);
-    expect(unenforcedMutualTls(shape, context)).toContain(
-      'PeerAuthentication istio-system/mesh asks for mutual TLS alone',
-    );
+    expect(unenforcedMutualTls(shape, context)).toContain('PeerAuthentication istio-system/mesh requires mutual TLS');
   });
 
   it('is told of with its ports, when it is about those', () => {
     const strict = '{ selector: { matchLabels: { app: web } }, portLevelMtls: { 9000: { mode: STRICT } } }';
     const { context, shape } = given(policy('web', 'shop', strict));
-    expect(unenforcedMutualTls(shape, context)).toContain('shop/web asks for mutual TLS alone on port 9000,');
+    expect(unenforcedMutualTls(shape, context)).toContain('shop/web requires mutual TLS on port 9000,');
   });
 
   it.each([

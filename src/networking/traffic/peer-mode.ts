@@ -27,8 +27,8 @@ export function unenforcedMutualTls(shape: ProxyShape, push: PushContext): strin
   const [where, port] = modes.mode === 'STRICT' ? ['', 0] : [` on port ${strict.join(', ')}`, strict[0]!];
   const [origin] = peerOrigins(push.policiesFor(shape), port);
   return (
-    `PeerAuthentication ${origin!.key.namespace}/${origin!.key.name} asks for mutual TLS alone${where}, but the ` +
-    'proxy has no workload certificates: it takes plaintext (its metadata has neither ISTIO_VERSION nor ' +
+    `PeerAuthentication ${origin!.key.namespace}/${origin!.key.name} requires mutual TLS${where}, but the ` +
+    'proxy has no workload certificates, so it accepts plaintext (its metadata has neither ISTIO_VERSION nor ' +
     'WORKLOAD_CERTIFICATES=true)'
   );
 }

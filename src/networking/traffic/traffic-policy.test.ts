@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { DestinationRule } from '../../model/kinds/destination-rule.ts';
+import type { DestinationRule } from '../../model/kinds/destinations/destination-rule.ts';
 import { effectivePolicy, localityOrdering } from './traffic-policy.ts';
 
 const rule: DestinationRule = {

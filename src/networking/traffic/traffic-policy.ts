@@ -1,12 +1,12 @@
 /** Which traffic policy holds for one port of one subset (spec/discovery.md §8.2, DestinationRule). */
 import { onceFor } from '../../model/collections/once-for.ts';
-import type { DestinationRule, Subset } from '../../model/kinds/destination-rule.ts';
+import type { DestinationRule, Subset } from '../../model/kinds/destinations/destination-rule.ts';
 import type {
   LocalityLoadBalancerSetting,
   PortPolicy,
   PortTrafficPolicy,
   TrafficPolicy,
-} from '../../model/kinds/traffic-policy.ts';
+} from '../../model/kinds/destinations/traffic-policy.ts';
 import type { Service, TrafficDistribution } from '../../model/services/service.ts';
 
 /** A policy without port levels: they are applied. */

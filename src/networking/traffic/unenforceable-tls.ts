@@ -1,15 +1,15 @@
 /** TLS that cannot ask of clients what it is to ask of them: a server of it lets nobody in (spec/discovery.md §8.7). */
-import { checksClients, clientAuthority } from '../../model/kinds/client-authority.ts';
-import type { ServerTlsSettings } from '../../model/kinds/gateway.ts';
+import { checksClients, clientAuthority } from '../../model/kinds/destinations/client-authority.ts';
+import type { ServerTlsSettings } from '../../model/kinds/gateway/gateway.ts';
 import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
 import { hasWorkloadCertificates } from './shape-keys.ts';
 
 /** Why, as a sentence for people; undefined when it can. */
 export function unenforceableTls(settings: ServerTlsSettings, shape: Pick<ProxyShape, 'metadata'>): string | undefined {
   if (settings.mode === 'ISTIO_MUTUAL' && !hasWorkloadCertificates(shape)) {
-    return 'ISTIO_MUTUAL needs workload certificates, which the proxy has no agent for';
+    return 'ISTIO_MUTUAL requires workload certificates, and the proxy has no agent';
   }
   return checksClients(settings) && clientAuthority(settings) === undefined
-    ? `${settings.mode} names no authority that clients are trusted by (caCertificates, or a credential)`
+    ? `mode ${settings.mode} requires CA certificates of clients (caCertificates or a credential)`
     : undefined;
 }

@@ -26,13 +26,13 @@ const toldOf = (yaml: string, certificates: string): string | undefined => {
 };
 
 it('TLS of a Sidecar object that mutual TLS of the mesh stands before is told, with its port', () => {
-  expect(toldOf(sidecar, 'true')).toMatch(/not in force on port 9443 \(PERMISSIVE\)/);
-  expect(toldOf(sidecar + peers('STRICT'), 'true')).toMatch(/not in force on port 9443 \(STRICT\)/);
+  expect(toldOf(sidecar, 'true')).toMatch(/does not apply to port 9443 \(PERMISSIVE\)/);
+  expect(toldOf(sidecar + peers('STRICT'), 'true')).toMatch(/does not apply to port 9443 \(STRICT\)/);
   expect(toldOf(sidecar + peers('DISABLE'), 'true')).toBeUndefined();
   expect(toldOf(sidecar, 'false')).toBeUndefined();
 });
 
 it('certificates are there in whichever case it is said', () => {
-  expect(toldOf(sidecar + peers('STRICT'), 'True')).toMatch(/not in force on port 9443 \(STRICT\)/);
-  expect(toldOf(sidecar + peers('STRICT'), '0')).toMatch(/asks for mutual TLS alone on port 9443/);
+  expect(toldOf(sidecar + peers('STRICT'), 'True')).toMatch(/does not apply to port 9443 \(STRICT\)/);
+  expect(toldOf(sidecar + peers('STRICT'), '0')).toMatch(/requires mutual TLS on port 9443/);
 });

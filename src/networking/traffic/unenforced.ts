@@ -25,7 +25,7 @@ function unenforcedIngressTls(shape: ProxyShape, push: PushContext): string | un
     .map(({ port }) => `${port.number} (${peerModeOf(modes, port.number)})`);
   if (ports.length === 0) return undefined;
   return (
-    `tls of the Sidecar object's ingress is not in force on port ${ports.join(', ')}: it holds where a PeerAuthentication ` +
-    'says DISABLE for the port'
+    `tls of ingress in the Sidecar object does not apply to port ${ports.join(', ')}: it applies if a PeerAuthentication ` +
+    'has mode DISABLE for the port'
   );
 }

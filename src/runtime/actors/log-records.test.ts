@@ -165,15 +165,42 @@ describe('a failure', () => {
     expect(lines.map(({ event }) => event)).toEqual(['epoch.waiting', 'epoch.waiting']);
   });
 
-  test('of an actor, and an event that it does not handle, are logged with the actor', () => {
+  test('of an actor is left out if its parent reports what it means, and only then', async () => {
+    const { recorder, lines } = recorded();
+    const reason = 'connection refused';
+    recorder.record({ kind: 'stop', actor: 'epoch-0/drain', status: 'error', error: 'other' });
+    recorder.record({ kind: 'stop', actor: 'epoch-0/drain', status: 'error', error: reason });
+    const event = { type: 'epoch.drain-failed', name: 'epoch-0', epoch: 0, reason };
+    recorder.record({ kind: 'event', from: 'epoch-0', to: 'supervisor', event });
+    await Promise.resolve();
+    recorder.record({ kind: 'stop', actor: 'epoch-0/later', status: 'error', error: reason });
+    await Promise.resolve();
+    expect(lines).toEqual([
+      { event: 'epoch.drain-failed', level: 'warn', actor: 'epoch-0', name: 'epoch-0', epoch: 0, reason },
+      { event: 'actor.failed', level: 'warn', actor: 'epoch-0/drain', reason: 'other' },
+    ]);
+  });
+
+  test('of an actor is logged when the log ends in the same turn', () => {
+    const recorder = createRecorder({ program: 'test' });
+    const { log, lines } = recordingLog();
+    const end = logRecords(recorder, log, { states });
+    recorder.record({ kind: 'stop', actor: 'dns', status: 'error', error: 'Error: a' });
+    expect(lines).toEqual([]);
+    end();
+    expect(lines).toMatchObject([{ event: 'actor.failed', actor: 'dns' }]);
+  });
+
+  test('of an actor, and an event that it does not handle, are logged with the actor', async () => {
     const { recorder, lines } = recorded();
     recorder.record({ kind: 'stop', actor: 'dns', status: 'error', error: 'Error: a' });
     recorder.record({ kind: 'unexpected', actor: 'status', on: 'x.y', state: 'idle' });
     const type = 'xstate.error.actor.claim';
     recorder.record({ kind: 'event', from: 'claim', to: 'agent', event: { type, error: 'Error: b' } });
+    await Promise.resolve();
     expect(lines).toMatchObject([
-      { event: 'actor.failed', level: 'warn', actor: 'dns', reason: 'Error: a' },
       { event: 'actor.unexpectedEvent', level: 'warn', actor: 'status', on: 'x.y', state: 'idle' },
+      { event: 'actor.failed', level: 'warn', actor: 'dns', reason: 'Error: a' },
       { event: 'actor.failed', level: 'warn', actor: 'agent/claim', reason: 'Error: b' },
     ]);
   });

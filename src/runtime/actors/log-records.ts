@@ -3,6 +3,7 @@
 import { isLogged, type LogEntry } from '../log-events/log-events.ts';
 import type { Logger } from '../output/log.ts';
 import { scopeOfActor } from '../output/log-scopes.ts';
+import { remembering } from '../remembering.ts';
 import type { Recorder } from '../trace/recorder.ts';
 import { redactor } from '../trace/redact.ts';
 import type { TraceRecord } from '../trace/trace.ts';
@@ -15,8 +16,8 @@ export interface OperatorStates {
    */
   readonly words: Readonly<Record<string, Readonly<Record<string, string | null>>>>;
   /**
-   * By type of event; `{name}` is a field of it. Of several texts, the first whose fields the event has. The type itself for events
-   * that are not listed, or that have the fields of no text.
+   * By type of event, or for an event of the runtime as {@link causeInWords} writes it; `{name}` is a field of it. Of several texts, the
+   * first whose fields the event has. The key itself for events that are not listed, or that have the fields of no text.
    */
   readonly causes: Readonly<Record<string, string | readonly string[]>>;
   /** Words of states that somebody should look at: their lines are warnings. */
@@ -41,9 +42,14 @@ const redact = redactor();
  */
 export function logRecords(recorder: Recorder, log: Logger, { states, entry }: RecordLogOptions): () => void {
   const logged = new Map<string, number>();
+  const general = new Map<string, LogEntry>();
+  const writeGeneral = (): void => {
+    for (const entry of general.values()) log.write(entry);
+    general.clear();
+  };
   const transitions = new TransitionLog(log, states);
   let delivered: TraceRecord | undefined;
-  return recorder.observe((record) => {
+  const end = recorder.observe((record) => {
     if (record.kind === 'event') delivered = record;
     if (record.kind === 'transition') {
       transitions.take(record, delivered);
@@ -60,10 +66,22 @@ export function logRecords(recorder: Recorder, log: Logger, { states, entry }: R
     if (failure === undefined) return;
     const reason = String(failure.reason);
     for (const [earlier, at] of logged) if (record.t - at > repetitionMs) logged.delete(earlier);
+    const isGeneral = failure.event === 'actor.failed';
+    // The parent of the actor that failed says in the same turn what that means: its line replaces the general one.
+    if (!isGeneral && general.delete(reason)) log.write(failure);
     if (logged.has(reason)) return;
     logged.set(reason, record.t);
-    log.write(failure);
+    if (!isGeneral) {
+      log.write(failure);
+      return;
+    }
+    if (general.size === 0) queueMicrotask(writeGeneral);
+    general.set(reason, failure);
   });
+  return () => {
+    end();
+    writeGeneral();
+  };
 }
 
 type Transition = TraceRecord & { kind: 'transition' };
@@ -73,10 +91,17 @@ class TransitionLog {
   readonly #states: OperatorStates;
   /** The last word of each actor whose chart is listed. */
   readonly #words = new Map<string, string>();
+  /** By actor, words of the states of its chart; `undefined` for charts that are not listed. */
+  readonly #wordsOf: (actor: string) => ((path: string) => string | undefined) | undefined;
 
   constructor(log: Logger, states: OperatorStates) {
     this.#log = log;
     this.#states = states;
+    const wordsOfChart = remembering((chart) => {
+      const words = states.words[chart];
+      return words && remembering((path) => wordOf(words, path) ?? undefined);
+    });
+    this.#wordsOf = remembering((actor) => wordsOfChart(scopeOfActor(actor)));
   }
 
   take(record: Transition, delivered: TraceRecord | undefined): void {
@@ -85,14 +110,15 @@ class TransitionLog {
     if (this.#log.enabled('debug')) {
       this.#log.debug('chart.transition', { actor, from, to, on: causeInWords(on), ...factsOf(event) });
     }
-    const word = this.#wordFor(actor, to);
+    const word = this.#wordsOf(actor)?.(to);
     const previous = this.#words.get(actor);
     if (word === undefined || word === previous) return;
     this.#words.set(actor, word);
     if (previous === undefined) return;
     const { causes, alarming } = this.#states;
-    const texts = Object.hasOwn(causes, on) ? [causes[on]!].flat() : [];
-    const cause = texts.map((text) => filledIn(text, event)).find((text) => text !== undefined) ?? causeInWords(on);
+    const key = causeInWords(on);
+    const texts = Object.hasOwn(causes, key) ? [causes[key]!].flat() : [];
+    const cause = texts.map((text) => filledIn(text, event)).find((text) => text !== undefined) ?? key;
     const line = { actor, from: previous, to: word, cause, ...(event !== undefined && { on }) };
     if (alarming.includes(word)) this.#log.warn('state.degraded', line);
     else this.#log.info('state.changed', line);
@@ -100,11 +126,6 @@ class TransitionLog {
 
   forget(actor: string): void {
     this.#words.delete(actor);
-  }
-
-  #wordFor(actor: string, path: string): string | undefined {
-    const words = this.#states.words[scopeOfActor(actor)];
-    return words === undefined ? undefined : (wordOf(words, path) ?? undefined);
   }
 }
 
@@ -121,7 +142,7 @@ export function wordOf(words: Readonly<Record<string, string | null>>, path: str
 const failureTypes = /[.-](failed|waiting|rejected|overdue|unkillable)$/;
 
 /** Whether events of this type report a failure: each of them is in the tables of `src/runtime/log-events`. */
-export const isFailureType = (type: string): boolean => failureTypes.test(type);
+export const isFailureType: (type: string) => boolean = remembering((type) => failureTypes.test(type));
 
 function failureIn(record: TraceRecord): LogEntry | undefined {
   if (record.kind === 'stop' && record.status === 'error') {

@@ -16,7 +16,7 @@ export const agentTable = {
   },
   BOOTSTRAP_INVALID: {
     meaning: 'invalid Envoy bootstrap',
-    action: 'correct the bootstrap template or the configuration that the message names',
+    action: 'correct the file or the configuration that the message names, and start the agent again',
   },
   CERTIFICATES_CHANGED: {
     meaning: 'the certificate files changed after they were checked',

@@ -7,8 +7,8 @@ export const debuggerTable = {
     action: 'use a file that `--trace` wrote, unchanged (docs/trace-format.md)',
   },
   MACHINE_INVALID: {
-    meaning: 'cannot generate tests for the machine',
-    action: 'export the machine that the message describes',
+    meaning: 'invalid state machine',
+    action: 'correct the module or its samples as the message describes',
   },
   NOT_DRAWN: {
     meaning: 'cannot draw the machine',

@@ -4,7 +4,9 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { packageRoot } from '../package-root.ts';
 import { agentTable } from './agent.ts';
+import { certificateTable } from './certificates.ts';
 import { debuggerTable } from './debugger.ts';
+import { discoveryTable } from './discovery.ts';
 import type { ErrorTable } from './error-table.ts';
 import { fieldTable } from './fields.ts';
 import { programTable } from './programs.ts';
@@ -19,6 +21,18 @@ const areas: readonly { readonly heading: string; readonly about: string; readon
     table: programTable,
   },
   { heading: 'pilot-agent and istio-iptables', about: 'Printed or logged by the agent.', table: agentTable },
+  {
+    heading: 'pilot-discovery',
+    about:
+      'At the end of a text in brackets: of the field `reason` of a log line, of the message of a gRPC status, of a condition or an Event.',
+    table: discoveryTable,
+  },
+  {
+    heading: 'Certificates and keys',
+    about:
+      'In log lines of both programs about certificates (field `code` in JSON), in status and gRPC messages. The message names the file or peer.',
+    table: certificateTable,
+  },
   { heading: 'chartpilot', about: 'Printed by the commands of the debugger.', table: debuggerTable },
   {
     heading: 'Fields of objects',

@@ -78,7 +78,8 @@ export const fieldTable = {
     action: 'remove the object, or use a supported kind (docs/compatibility.md)',
   },
   OBJECT_DUPLICATE: {
-    meaning: 'another object has the same kind, namespace and name',
+    meaning:
+      'warning: another object with this kind, namespace and name differs, and the first one applies; an error if that one is invalid',
     action: 'remove or rename one of them',
   },
   YAML_INVALID: {
@@ -96,6 +97,19 @@ export const fieldTable = {
   FIELD_DEPRECATED: {
     meaning: 'warning: the name or field is supported and deprecated',
     action: 'use its successor',
+  },
+  CREDENTIAL_INVALID: {
+    meaning: 'warning: a Secret or ConfigMap that the object uses has no valid certificate or key, so connections fail',
+    action: 'correct the Secret or ConfigMap that the message names',
+  },
+  SERVER_NOT_SERVED: {
+    meaning:
+      'warning: servers of Gateways conflict, so that one of them or some of its hosts are not served as written',
+    action: 'change the port, hosts or TLS settings of one of the servers that the message names',
+  },
+  BACKEND_TLS_NOT_APPLIED: {
+    meaning: 'warning: a BackendTLSPolicy does not apply as written, so requests fail or are sent without its settings',
+    action: 'correct the reference, the port name or the conflicting policy that the message names',
   },
   OBJECT_REJECTED: {
     meaning:

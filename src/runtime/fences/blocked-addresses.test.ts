@@ -7,7 +7,7 @@ describe('an address that an object of configuration names', () => {
     ...['fd00:ec2::254', '::ffff:127.0.0.1', '::ffff:7f00:1', '64:ff9b::7f00:1', '2002:7f00:1::', '::127.0.0.1'],
   ])('is blocked by default when it is %s', (address) => {
     expect(new BlockedAddresses().problemOf(address)).toMatch(
-      /^a [a-z-]+ address, and not in ALLOWED_CIDRS_IN_JWKS_URIS$/,
+      /^a [a-z-]+ address and not in ALLOWED_CIDRS_IN_JWKS_URIS$/,
     );
   });
 

@@ -1,7 +1,7 @@
 /** Which addresses this program does not connect to when a URL comes from an object of configuration, and not from its operator. */
 import { type BlockList, isIPv6 } from 'node:net';
-import { networkList } from '../network-list.ts';
-import { embeddedIpv4sOf, specialUseOf } from '../special-address.ts';
+import { networkList } from '../addresses/network-list.ts';
+import { embeddedIpv4sOf, specialUseOf } from '../addresses/special-address.ts';
 
 export interface BlockedNetworks {
   /** Blocked beside the addresses of special use: loopback, link-local, metadata services and others. */
@@ -10,26 +10,37 @@ export interface BlockedNetworks {
   readonly allowed?: readonly string[];
 }
 
+/** Names of the variables with an operator's networks, for messages. */
+export interface NetworkVariables {
+  readonly blocked: string;
+  readonly allowed: string;
+}
+
 export const blockedVariable = 'BLOCKED_CIDRS_IN_JWKS_URIS';
 export const allowedVariable = 'ALLOWED_CIDRS_IN_JWKS_URIS';
 
 export class BlockedAddresses {
   readonly #blocked: BlockList;
   readonly #allowed: BlockList;
+  readonly #variables: NetworkVariables;
 
-  /** @throws ChartpilotError FLAG_INVALID for a text that is no network */
-  constructor({ blocked = [], allowed = [] }: BlockedNetworks = {}) {
-    this.#blocked = networkList(blockedVariable, blocked);
-    this.#allowed = networkList(allowedVariable, allowed);
+  /** @throws ChartpilotError FLAG_INVALID for an invalid network */
+  constructor(
+    { blocked = [], allowed = [] }: BlockedNetworks = {},
+    variables: NetworkVariables = { blocked: blockedVariable, allowed: allowedVariable },
+  ) {
+    this.#variables = variables;
+    this.#blocked = networkList(variables.blocked, blocked);
+    this.#allowed = networkList(variables.allowed, allowed);
   }
 
   /** Why an address is not connected to, as the end of a sentence; `undefined` for one that may be. */
   problemOf(address: string): string | undefined {
     const isIn = (list: BlockList, one: string): boolean => list.check(one, isIPv6(one) ? 'ipv6' : 'ipv4');
     const packetsGoTo = [address.replace(/%.*$/, ''), ...embeddedIpv4sOf(address)];
-    if (packetsGoTo.some((one) => isIn(this.#blocked, one))) return `in ${blockedVariable}`;
+    if (packetsGoTo.some((one) => isIn(this.#blocked, one))) return `in ${this.#variables.blocked}`;
     if (packetsGoTo.every((one) => isIn(this.#allowed, one))) return undefined;
     const use = specialUseOf(address);
-    return use === undefined ? undefined : `a ${use} address, and not in ${allowedVariable}`;
+    return use === undefined ? undefined : `a ${use} address and not in ${this.#variables.allowed}`;
   }
 }

@@ -10,7 +10,7 @@ export async function boundedText(
   let bytes = 0;
   for await (const chunk of body) {
     bytes += chunk.length;
-    if (bytes > mostBytes) throw new Error(`the answer is longer than ${mostBytes} bytes`);
+    if (bytes > mostBytes) throw new Error(`response exceeds ${mostBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');

@@ -4,7 +4,6 @@
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
 import { get as getPlain, type IncomingMessage, type RequestOptions } from 'node:http';
-import { get as getSecure } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import { refuseOtherProtocol } from './other-protocol.ts';
@@ -32,13 +31,16 @@ export interface GuardOptions {
   readonly trustedHost?: string;
   /** The resolver of the system unless a test replaces it. */
   readonly lookup?: Lookup;
+  /** Default 3. */
+  readonly maxRedirects?: number;
 }
 
-const maxRedirects = 3;
+const defaultMaxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** @returns a function that rejects with an Error when the host, or that of a redirect, is a blocked address or resolves to one */
 export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = {}): Fetch {
+  const { maxRedirects = defaultMaxRedirects } = options;
   return async (url, init) => {
     let at = url;
     for (let followed = 0; ; followed++) {
@@ -46,7 +48,7 @@ export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = 
       const { statusCode: status = 0, headers } = response;
       if (!redirects.has(status)) return responseOf(response, status);
       response.destroy();
-      if (followed === maxRedirects) throw new Error(`the server redirects more than ${maxRedirects} times`);
+      if (followed === maxRedirects) throw new Error(`more than ${maxRedirects} redirects`);
       at = redirectTarget(at, headers.location);
     }
   };
@@ -67,7 +69,7 @@ export function connectionGuard(
   const literal = hostname.replace(/^\[|\]$/g, '');
   if (isIP(literal) !== 0) {
     const problem = blocked.problemOf(literal);
-    if (problem !== undefined) throw new Error(`the host ${literal} is ${problem}`);
+    if (problem !== undefined) throw new Error(`host ${literal} is ${problem}`);
     return {};
   }
   return {
@@ -75,13 +77,13 @@ export function connectionGuard(
       lookup(name, { ...wanted, all: true }, (error, addresses) => {
         const [first] = addresses ?? [];
         if (error !== null || first === undefined) {
-          callback(error ?? new Error(`${name} has no address`), '', 0);
+          callback(error ?? new Error(`host name ${name} not resolved`), '', 0);
           return;
         }
         for (const { address } of addresses) {
           const problem = blocked.problemOf(address);
           if (problem === undefined) continue;
-          callback(new Error(`the host ${name} resolves to ${address}, which is ${problem}`), '', 0);
+          callback(new Error(`host ${name} resolves to ${address}, which is ${problem}`), '', 0);
           return;
         }
         if (wanted.all === true) callback(null, addresses);
@@ -91,13 +93,14 @@ export function connectionGuard(
   };
 }
 
-function getOnce(
+async function getOnce(
   url: string,
   { signal, headers }: Parameters<Fetch>[1],
   guard: Pick<RequestOptions, 'lookup'>,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
-  const get = url.startsWith('https:') ? getSecure : getPlain;
+  // TLS is loaded when it is needed: an agent starts without it.
+  const get = url.startsWith('https:') ? (await import('node:https')).get : getPlain;
   // A connection of its own: one that is kept open was checked for another URL.
   const options = { agent: false, signal, headers: { 'accept-encoding': 'identity', ...headers }, ...guard };
   const request = get(url, options, resolve);
@@ -111,15 +114,18 @@ function responseOf(response: IncomingMessage, status: number): FetchedResponse 
   if (!ok) response.destroy();
   else if ((response.headers['content-encoding'] ?? 'identity') !== 'identity') {
     response.destroy();
-    throw new Error('the answer is compressed');
+    throw new Error('response must not be compressed');
   }
   return { ok, status, body: ok ? response : null };
 }
 
 function redirectTarget(from: string, location: string | undefined): string {
   const target = location === undefined ? null : URL.parse(location, from);
-  if (target === null) throw new Error('the server redirects to no URL');
-  if (target.protocol !== 'https:' && target.protocol !== new URL(from).protocol)
-    throw new Error(`the server redirects from ${new URL(from).protocol} to ${target.protocol}`);
+  if (target === null) throw new Error('redirect without a valid location');
+  const allowed = new Set(['https:', new URL(from).protocol]);
+  if (!allowed.has(target.protocol)) {
+    const names = [...allowed].map((protocol) => protocol.slice(0, -1)).join(' or ');
+    throw new Error(`URL of the redirect must use ${names}, got ${target.protocol.slice(0, -1)}`);
+  }
   return target.href;
 }

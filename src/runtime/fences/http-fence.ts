@@ -8,7 +8,7 @@
  * Every string written to a response is escaped (`visible-text.ts`): people read pages with curl in a terminal. Bytes are not.
  * A handler that sets `content-length` escapes first.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerOptions, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { messageOf } from '../errors.ts';
 import { visibleText } from '../visible-text.ts';
@@ -60,14 +60,36 @@ export type HttpServe = (request: IncomingMessage, response: ServerResponse, url
 
 /** Makes a server that is not listening yet. */
 export function createFencedServer(serve: HttpServe, options: HttpFenceOptions = {}): Server {
-  const limits = { ...defaultHttpLimits, maxInWhole: connectionsOfPort(openFilesLimit()), ...options.limits };
-  const server = createServer({
+  const limits = httpLimitsOf(options);
+  return fenceServer(createServer(serverOptionsOf(limits)), serve, limits, options);
+}
+
+export function httpLimitsOf({ limits }: HttpFenceOptions): HttpLimits {
+  return { ...defaultHttpLimits, maxInWhole: connectionsOfPort(openFilesLimit()), ...limits };
+}
+
+export function serverOptionsOf(limits: HttpLimits): ServerOptions {
+  return {
     headersTimeout: limits.headersMs,
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.idleMs,
     maxHeaderSize: limits.maxHeaderBytes,
     connectionsCheckingInterval: limits.checkMs,
-  });
+  };
+}
+
+/**
+ * Puts the fence around a server that is not listening yet.
+ *
+ * @param connectionOf the accepted connection under the socket of a request: with TLS they differ
+ */
+export function fenceServer<S extends Server>(
+  server: S,
+  serve: HttpServe,
+  limits: HttpLimits,
+  options: HttpFenceOptions,
+  connectionOf: (socket: Socket) => Socket = (socket) => socket,
+): S {
   const bounds = new ConnectionBounds<Socket>({ ...limits, isIdleReplaced: true });
   const underWay = new WeakMap<Socket, number>();
   server.on('connection', (socket: Socket) => {
@@ -89,11 +111,12 @@ export function createFencedServer(serve: HttpServe, options: HttpFenceOptions =
       return;
     }
     underWay.set(socket, pipelined);
-    bounds.busy(socket);
+    const connection = connectionOf(socket);
+    bounds.busy(connection);
     response.on('close', () => {
       const left = (underWay.get(socket) ?? 1) - 1;
       underWay.set(socket, left);
-      if (left === 0) bounds.idle(socket);
+      if (left === 0) bounds.idle(connection);
     });
     letGoWhenUnread(response, limits.unreadMs);
     fence(request, response, serve, options);
@@ -145,12 +168,12 @@ function fence(
   };
   const url = urlOf(target);
   if (url === undefined) {
-    answerText(response, 400, 'the target of the request is no address\n');
+    answerText(response, 400, 'invalid request target\n');
     return;
   }
   const repeated = repeatedHeader(request.rawHeaders);
   if (repeated !== undefined) {
-    answerText(response, 400, `the header ${repeated} is repeated: send it once\n`);
+    answerText(response, 400, `header ${repeated} must not be repeated\n`);
     return;
   }
   const owner = { name: `${method} ${url.pathname}`, fail: (error: unknown) => answerFailure(response, error) };

@@ -7,6 +7,6 @@ import type { ClientRequest } from 'node:http';
 export function refuseOtherProtocol(outgoing: ClientRequest, refuse: (error: Error) => void): void {
   outgoing.once('upgrade', (_, socket) => {
     socket.destroy();
-    refuse(new Error('it answers with another protocol'));
+    refuse(new Error('response switches to another protocol'));
   });
 }

@@ -21,7 +21,8 @@ export function writePrivateFile(file: string, content: string): void {
 export function requirePrivate(file: string, whoReads: string): void {
   const mode = statSync(file).mode & 0o777;
   if ((mode & 0o077) === 0) return;
-  throw new ChartpilotError('CONFIG_INVALID', `${file} can be read by others (mode 0${mode.toString(8)})`, {
-    hint: `${whoReads}: chmod 600 ${file}, and replace it if somebody may have`,
+  throw new ChartpilotError('CONFIG_INVALID', `${file}: mode must be 0600, got 0${mode.toString(8)}`, {
+    hint: `${whoReads}: run chmod 600 ${file}, and replace the key if another user may have read it.`,
+    fields: { path: file, expected: '0600', got: `0${mode.toString(8)}` },
   });
 }

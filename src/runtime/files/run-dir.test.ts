@@ -1,4 +1,4 @@
-import { chmodSync, lstatSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -19,7 +19,7 @@ interface Chosen {
 }
 
 /** What programs of the victim choose that start at the same time. */
-async function chosenBy(temporary: string, programs: number): Promise<Chosen> {
+async function chosenBy(temporary: string, programs: number, cwd = '/'): Promise<Chosen> {
   const script = `
     const { chooseRunDir, ensureRunDir } = await import(${JSON.stringify(join(import.meta.dirname, 'run-dir.ts'))});
     const directory = chooseRunDir(undefined);
@@ -29,7 +29,7 @@ async function chosenBy(temporary: string, programs: number): Promise<Chosen> {
   const options = {
     uid: victim,
     gid: victim,
-    cwd: '/',
+    cwd,
     env: { TMPDIR: temporary },
     extendEnv: false,
     all: true,
@@ -62,7 +62,7 @@ test.each([
   expect(chosen).toMatch(new RegExp(`^${usual}-[A-Za-z0-9]{6}$`));
   const stats = lstatSync(chosen!);
   expect([stats.uid, stats.mode & 0o777]).toEqual([victim, 0o700]);
-  expect(warnings.match(/cannot be used/g)).toHaveLength(1);
+  expect(warnings.match(/is not usable/g)).toHaveLength(1);
   expect(await chosenBy(root, 1)).toMatchObject({ directories: [chosen] });
 });
 
@@ -78,4 +78,16 @@ test('the usual name is used where it is free, without a warning', async () => {
   const root = sharedTemporary();
   expect(await chosenBy(root, 1)).toEqual({ directories: [join(root, `chartpilot-${victim}`)], warnings: '' });
   expect(readdirSync(root)).toEqual([`chartpilot-${victim}`]);
+});
+
+test('where nothing but the configuration path can be written, the directory is below it', async () => {
+  const root = sharedTemporary();
+  const configPath = join(root, 'etc/istio/proxy');
+  mkdirSync(configPath, { recursive: true });
+  chmodSync(configPath, 0o777);
+  const { directories, warnings } = await chosenBy('/proc', 2, root);
+  expect({ directories, warnings }).toEqual({
+    directories: Array(2).fill(join(configPath, `chartpilot-${victim}`)),
+    warnings: '',
+  });
 });

@@ -1,7 +1,7 @@
 /** Where programs of this host leave what others of their user must find: locks of base ids, tokens of the debugger. */
-import { lstatSync, mkdtempSync, readdirSync, rmdirSync, type Stats } from 'node:fs';
+import { existsSync, lstatSync, mkdtempSync, readdirSync, rmdirSync, type Stats } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { ChartpilotError, messageOf } from '../errors.ts';
 import { makeFolder } from './make-folder.ts';
 
@@ -11,18 +11,27 @@ export const sharedRunDir = '/run/chartpilot';
 /** Permission bits that let others than the owner write. */
 const writableByOthers = 0o022;
 
+/** Directory of the agent's generated files, unless the proxy configuration names another one; below the working directory. */
+export const defaultConfigPath = './etc/istio/proxy';
+
 /**
- * `--runDir`, else `/run/chartpilot` where that can be written, else a directory of this user's below the temporary one. Creates the one
- * that it returns unless it was named.
+ * `--runDir`, else `/run/chartpilot` where that can be written, else a directory of this user's below the temporary one or, in a container
+ * whose root is read-only, below `configPath`. Creates the one that it returns unless it was named.
  */
-export function chooseRunDir(flag: string | undefined): string {
+export function chooseRunDir(flag: string | undefined, configPath = defaultConfigPath): string {
   if (flag !== undefined) return flag;
+  if (isWritable(sharedRunDir)) return sharedRunDir;
+  const parents = [tmpdir(), resolve(configPath)];
+  return userRunDir(parents.find((parent) => existsSync(parent) && isWritable(parent)) ?? tmpdir());
+}
+
+function isWritable(folder: string): boolean {
   try {
-    makeFolder(sharedRunDir);
-    rmdirSync(mkdtempSync(join(sharedRunDir, '.probe-')));
-    return sharedRunDir;
+    makeFolder(folder);
+    rmdirSync(mkdtempSync(join(folder, '.probe-')));
+    return true;
   } catch {
-    return userRunDir();
+    return false;
   }
 }
 
@@ -35,16 +44,16 @@ export function isRunDirNameOf(uid: number, name: string): boolean {
 const fallbackNames = (uid: number): RegExp => new RegExp(`^chartpilot-${uid}-[A-Za-z0-9]{6}$`);
 
 /** Everybody knows the usual name, so another user may have created something there. */
-function userRunDir(): string {
+function userRunDir(parent: string): string {
   const uid = currentUid();
-  const usual = join(tmpdir(), `chartpilot-${uid}`);
+  const usual = join(parent, `chartpilot-${uid}`);
   const occupied = lstatSync(usual, { throwIfNoEntry: false });
   if (occupied === undefined || isOwnDirectory(occupied)) return usual;
-  const other = existingFallback(uid) ?? createdFallback(uid);
+  const other = existingFallback(parent, uid) ?? createdFallback(parent, uid);
   // `ensureRunDir` reports what is wrong with the usual one.
   if (other === undefined) return usual;
   warnOnce(
-    `run directory ${usual} cannot be used: ${whyNotOwn(occupied)}; using ${other} (--runDir names another one)`,
+    `run directory ${usual} is not usable (${whyNotOwn(occupied)}), using ${other}; set --runDir to choose another one`,
   );
   return other;
 }
@@ -54,21 +63,21 @@ function userRunDir(): string {
  *
  * @returns `undefined` if nothing can be created there
  */
-function createdFallback(uid: number): string | undefined {
+function createdFallback(parent: string, uid: number): string | undefined {
   try {
-    mkdtempSync(join(tmpdir(), `chartpilot-${uid}-`));
+    mkdtempSync(join(parent, `chartpilot-${uid}-`));
   } catch {
     return undefined;
   }
-  return existingFallback(uid);
+  return existingFallback(parent, uid);
 }
 
-function existingFallback(uid: number): string | undefined {
+function existingFallback(parent: string, uid: number): string | undefined {
   const pattern = fallbackNames(uid);
-  return readdirSync(tmpdir())
+  return readdirSync(parent)
     .filter((name) => pattern.test(name))
     .sort()
-    .map((name) => join(tmpdir(), name))
+    .map((name) => join(parent, name))
     .find((path) => {
       const stats = lstatSync(path, { throwIfNoEntry: false });
       return stats !== undefined && isOwnDirectory(stats);
@@ -88,10 +97,11 @@ export function ensureRunDir(runDir: string): void {
   try {
     makeFolder(runDir, 0o700);
     // A directory that was named is as its user wants it.
-    if (runDir === join(tmpdir(), `chartpilot-${currentUid()}`)) requireOwnDirectory(runDir);
+    if (basename(runDir) === `chartpilot-${currentUid()}`) requireOwnDirectory(runDir);
   } catch (error) {
     throw new ChartpilotError('FILE_UNREADABLE', `run directory ${runDir}: ${messageOf(error)}`, {
-      hint: 'Name a directory that this user may write with --runDir.',
+      hint: 'Set --runDir to a directory that this user may write.',
+      fields: { path: '--runDir', got: runDir },
       cause: error,
     });
   }
@@ -113,9 +123,9 @@ export function isOwnDirectory(stats: Stats): boolean {
 }
 
 function whyNotOwn(stats: Stats): string {
-  if (!stats.isDirectory()) return 'it is not a directory';
-  if (stats.uid !== currentUid()) return `it belongs to another user (uid ${stats.uid})`;
-  return 'others may write there';
+  if (!stats.isDirectory()) return 'not a directory';
+  if (stats.uid !== currentUid()) return `owner must be uid ${currentUid()}, got uid ${stats.uid}`;
+  return 'other users may write to it';
 }
 
 function currentUid(): number {

@@ -78,6 +78,6 @@ function escaped(token: Token, quote: string, match: RegExpMatchArray): Buffer {
   }
   if (simple === quote) return Buffer.from(quote);
   const known = simple === undefined ? undefined : simpleEscapes[simple];
-  if (known === undefined) throw new TemplateError(token, `${token.text}: ${whole} is no escape sequence`);
+  if (known === undefined) throw new TemplateError(token, `${token.text}: ${whole} is not a valid escape sequence`);
   return Buffer.from(known);
 }

@@ -176,8 +176,7 @@ class Parser {
   }
 
   #enter(at: Position): void {
-    if (++this.#nesting > maxNesting)
-      throw error(at, `more than ${maxNesting} blocks or parentheses within one another`);
+    if (++this.#nesting > maxNesting) throw error(at, `more than ${maxNesting} blocks or parentheses nested`);
   }
 
   #name(context: string): string {
@@ -214,7 +213,7 @@ class Parser {
     for (const [index, { operands }] of commands.entries()) {
       const [first] = operands;
       if (index > 0 && (first.is === 'literal' || first.is === 'dot' || first.is === 'nil'))
-        throw error(first, `what follows | must be a function, in stage ${index + 1} of the pipeline`);
+        throw error(first, `stage ${index + 1} of the pipeline, after |, must be a function`);
     }
   }
 

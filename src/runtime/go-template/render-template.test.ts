@@ -69,7 +69,7 @@ describe('reports an error with line and column', () => {
     ['{{ nothing .a }}', 1, 4, /there is no function "nothing"/],
     ['{{ constructor }}', 1, 4, /there is no function "constructor"/],
     ['{{ .a | .b }}', 1, 9, /\.b is not a function/],
-    ['{{ .a | "b" }}', 1, 9, /what follows \| must be a function/],
+    ['{{ .a | "b" }}', 1, 9, /stage 2 of the pipeline, after \|, must be a function/],
     ['{{ $v }}', 1, 4, /undefined variable "\$v"/],
     ['{{ ! }}', 1, 4, /unexpected character "!"/],
     ['{{ or"a""b" }}', 1, 4, /bad character/],

@@ -91,7 +91,7 @@ function jsonText(value: GoValue): string {
   if (value instanceof GoMap) return object(value.sorted());
   if (value instanceof GoStruct) return object([...value.fields]);
   if (typeof value === 'string') return JSON.stringify(value);
-  if (typeof value === 'number' && !Number.isFinite(value)) throw new Error(`${value} has no JSON form`);
+  if (typeof value === 'number' && !Number.isFinite(value)) throw new Error(`${value} cannot be encoded as JSON`);
   return String(value)
     .replace(/e\+?(-?)0?(\d)/, 'e$1$2')
     .replace(/e(\d)/, 'e+$1');

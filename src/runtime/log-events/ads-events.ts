@@ -42,7 +42,7 @@ export const adsEvents = {
     level: 'warn',
     message: 'xDS stream rejected',
     meaning: 'The stream ends with `code`, for example because the workload cannot be registered.',
-    action: 'See `reason`.',
+    action: 'Act on the code in `reason` (docs/errors.md); the client retries.',
   },
   'request.judged.rejection': {
     level: 'warn',
@@ -78,7 +78,8 @@ export const adsEvents = {
     level: 'warn',
     message: 'client keeps too many removed clusters, evicting the oldest',
     meaning: 'Removed clusters are kept for a while so that no request fails; there are more than `maxClusters`.',
-    action: noAction,
+    action:
+      'None unless requests fail: routes of this client may still use the evicted clusters. Reduce the rate of changes of clusters.',
   },
   'resources.failed': {
     level: 'error',

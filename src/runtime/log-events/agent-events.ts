@@ -37,14 +37,21 @@ export const agentEvents = {
   'agent.exited': {
     level: 'info',
     message: 'agent exited',
-    meaning: 'The agent ended as ordered. The last line of a run.',
+    meaning: 'The agent exited as requested. The last line of a run.',
     action: noAction,
   },
   'agent.failed': {
     level: 'error',
     message: 'agent failed',
-    meaning: 'The agent ended without an order: `result` is the reason. The last line of a run.',
+    meaning: 'The agent exited unexpectedly: `result` is the reason. The last line of a run.',
     action: 'Resolve the reason; `chartpilot trace FILE` shows what led to it.',
+  },
+  'agent.runDirectoryChosen': {
+    level: 'info',
+    message: 'run directory is below the configuration path',
+    meaning:
+      'Neither /run/chartpilot nor the temporary directory can be written, as in a container with a read-only root.',
+    action: 'None; --runDir sets another directory.',
   },
   'agent.recordsSkipped': {
     level: 'info',
@@ -85,7 +92,8 @@ export const agentEvents = {
   'restart.ended.failed': {
     level: 'warn',
     message: 'Envoy start failed',
-    meaning: 'The new epoch did not become live; the serving epoch, if any, continues. The agent retries.',
+    meaning:
+      'The new epoch did not become live, and its Envoy did not fail by itself (`epoch.failed`); the serving epoch, if any, continues. The agent retries.',
     action: "See `restart.outcome` and Envoy's lines before this one.",
   },
   'files.missing.awaited': {
@@ -122,18 +130,18 @@ export const agentEvents = {
     level: 'warn',
     message: 'certificate files rejected, keeping the last valid ones',
     meaning: 'Watched files changed and are not usable; Envoy is not restarted with them.',
-    action: 'Correct the files; the next change is read again.',
+    action: 'Correct the files that `reason` names (`code`: docs/errors.md); the next change is read again.',
   },
   'certificates.invalid': {
     level: 'warn',
     message: 'certificate files have problems',
     meaning: 'The certificate files at start are not usable as they are; Envoy may reject them.',
-    action: 'Correct the files.',
+    action: 'Correct the files that `reason` names (`code`: docs/errors.md).',
   },
   'epoch.failed': {
     level: 'warn',
     message: 'Envoy failed',
-    meaning: 'An epoch exited without an order. `during` is its state, `reason` what Envoy logged last.',
+    meaning: 'An epoch exited unexpectedly. `during` is its state, `reason` how it exited or what it logged last.',
     action: 'See `reason`; the agent restarts Envoy with a backoff.',
   },
   'epoch.waiting': {
@@ -156,8 +164,8 @@ export const agentEvents = {
   },
   'epoch.drain-failed': {
     level: 'warn',
-    message: 'drain order failed',
-    meaning: "Envoy's admin interface did not accept the drain order: Envoy accepts connections until it exits.",
+    message: 'drain request failed',
+    meaning: "Envoy's admin interface did not accept the drain request: Envoy accepts connections until it exits.",
     action: 'See `reason`.',
   },
   'parent.overdue': {
@@ -175,7 +183,7 @@ export const agentEvents = {
   'probe.waiting': {
     level: 'warn',
     message: 'Envoy is not live yet',
-    meaning: 'What keeps the new epoch from being live.',
+    meaning: 'The new epoch is not live yet; `reason` is what it waits for.',
     action: 'See `reason`; often the control plane is unreachable.',
   },
   'process.spawned': {
@@ -254,12 +262,12 @@ export const agentEvents = {
     level: 'warn',
     message: 'control plane sends no bootstrap patches, using the local bootstrap',
     meaning: 'The control plane did not respond to the request for bootstrap patches, or its response has none.',
-    action: 'Use a control plane that supports them, or unset the setting.',
+    action: 'Use a control plane that supports them, or unset `BOOTSTRAP_XDS_AGENT`.',
   },
   'patches.unavailable': {
     level: 'warn',
     message: 'bootstrap patches not available, will retry',
-    meaning: 'Envoy starts after the control plane has responded, or after a limit.',
+    meaning: 'Envoy starts after the control plane has responded, or without patches after 10 s.',
     action: 'Check the connection to the control plane.',
   },
 } as const satisfies LogEventTable;

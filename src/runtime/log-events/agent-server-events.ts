@@ -10,9 +10,11 @@ export const agentServerEvents = {
   },
   'secret.lacking': {
     level: 'warn',
-    message: 'certificate not available, keeping the last one, will retry',
-    meaning: 'The certificate authority or the file did not deliver the secret.',
-    action: 'See `reason`. The current certificate stays valid until its end.',
+    message: 'certificate not available, will retry',
+    meaning:
+      'The certificate authority or the file did not deliver the secret. A certificate that Envoy has stays in use.',
+    action:
+      'Act if it repeats: see `reason` (`code`: docs/errors.md). The current certificate stays in use until it expires.',
   },
   'secret.ended': {
     level: 'error',
@@ -40,15 +42,22 @@ export const agentServerEvents = {
   },
   'output.failed': {
     level: 'warn',
-    message: 'certificate files not written',
-    meaning: 'The certificates could not be written to `OUTPUT_CERTS`.',
-    action: 'Check the directory and the disk.',
+    message: 'certificate files not written, will retry',
+    meaning:
+      'The certificates could not be written to `OUTPUT_CERTS`. The next attempt is after 0.5 s, then after longer pauses up to 30 s.',
+    action: 'Check the directory and the disk: see `reason`.',
+  },
+  'grpc-bootstrap.failed': {
+    level: 'warn',
+    message: 'gRPC bootstrap file not written, will retry',
+    meaning: 'gRPC programs without a proxy cannot start; the pod is not ready.',
+    action: 'Check the directory of `GRPC_XDS_BOOTSTRAP` and the disk: see `reason`.',
   },
   'revocationList.invalid': {
     level: 'warn',
     message: 'certificate revocation list has a problem',
     meaning: 'A list or a part of it is not used, or it expires soon.',
-    action: 'Replace the file.',
+    action: 'Replace `file`: see `reason` (`code`: docs/errors.md).',
   },
   'bundle.rejected': {
     level: 'warn',
@@ -56,16 +65,24 @@ export const agentServerEvents = {
     meaning: 'The control plane sent trusted roots that are not valid; the last ones apply.',
     action: 'See `reason`; check the authority of the control plane.',
   },
+  'module.failed': {
+    level: 'warn',
+    message: 'fetch of a Wasm module failed, will retry',
+    meaning: 'Three attempts failed. The previous plugin applies, or its failure policy; the agent goes on trying.',
+    action: 'See `reason`; check the URL and checksum of the WasmPlugin whose status is `Rejected`.',
+  },
   'upstream.opened': {
     level: 'info',
     message: 'connected to the control plane',
-    meaning: "An xDS stream for one Envoy is open; `credentials` is what proved the agent's identity.",
+    meaning:
+      "The control plane responded on an xDS stream for one Envoy; `credentials` is what proved the agent's identity.",
     action: noAction,
   },
   'upstream.failed': {
     level: 'warn',
     message: 'control plane not available, will retry',
-    meaning: 'The xDS stream ended or could not be opened. Envoy keeps its configuration.',
+    meaning:
+      'The xDS stream ended or could not be opened. Envoy keeps its configuration. Of equal failures in a row the first is logged, the second, the fourth, the eighth, and so on.',
     action: 'See `reason`; check the control plane and the network.',
   },
   'resources.rejected': {
@@ -149,7 +166,7 @@ export const agentServerEvents = {
   'drain.ordered.failed': {
     level: 'warn',
     message: 'drain request failed',
-    meaning: "Envoy's admin interface did not accept the drain order.",
+    meaning: "Envoy's admin interface did not accept the drain request.",
     action: 'See `reason`.',
   },
   'replacement.ordered': {

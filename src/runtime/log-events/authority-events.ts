@@ -18,7 +18,8 @@ export const authorityEvents = {
     level: 'warn',
     message: 'certificate not signed by the external signer',
     meaning: 'The Kubernetes signer rejected a CertificateSigningRequest, or did not respond.',
-    action: 'See `reason`.',
+    action:
+      'Check the signer that `K8S_SIGNER` names and its permission; `reason` has its message. Workloads get no new certificates.',
   },
   'certificate.impersonated': {
     level: 'debug',
@@ -42,7 +43,7 @@ export const authorityEvents = {
     level: 'warn',
     message: 'certificate authority failed, keeping the current one',
     meaning: 'The authority cannot be read or changed.',
-    action: 'See `reason`.',
+    action: 'Correct the files or the Secret that `reason` names before the current authority expires.',
   },
   'authority.inMemory': {
     level: 'warn',
@@ -72,7 +73,7 @@ export const authorityEvents = {
     level: 'warn',
     message: 'plugged-in authority waits for the current rotation',
     meaning: 'It is used after the rotation has ended.',
-    action: noAction,
+    action: 'None; `/debug/authorityz` shows what the rotation waits for.',
   },
   'authority.previousUnreadable': {
     level: 'warn',
@@ -88,8 +89,8 @@ export const authorityEvents = {
   },
   'authority.orderUnknown': {
     level: 'warn',
-    message: 'unknown order in the annotation of the authority Secret',
-    meaning: 'The order has no effect.',
+    message: 'unknown command in the annotation of the authority Secret',
+    meaning: 'The annotation `chartpilot/order` has no valid command; it has no effect.',
     action: 'Use rotate, revert, taint or proceed.',
   },
   'authority.rootsUnwritable': {
@@ -102,7 +103,8 @@ export const authorityEvents = {
     level: 'warn',
     message: 'trusted root certificate ignored',
     meaning: 'A root of the mesh configuration or of a bundle cannot be used.',
-    action: 'See `reason`.',
+    action:
+      'Correct the root certificate or its trust domain as `reason` describes; certificates that it signed are rejected.',
   },
   'trust-bundle.notSaved': {
     level: 'warn',
@@ -120,7 +122,7 @@ export const authorityEvents = {
     level: 'warn',
     message: 'file of revoked certificates and tokens not readable, keeping the last content',
     meaning: 'New revocations in the file have no effect.',
-    action: 'See `reason`.',
+    action: 'Correct the file or its permissions as `reason` describes.',
   },
   'revocations.linesInvalid': {
     level: 'warn',

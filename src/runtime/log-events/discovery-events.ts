@@ -11,7 +11,7 @@ export const discoveryEvents = {
   'discovery.identity': {
     level: 'info',
     message: 'control plane identity',
-    meaning: 'The names under which proxies and other clusters know this control plane.',
+    meaning: 'The cluster ID, revision and namespace of this control plane, as proxies and other clusters see them.',
     action: noAction,
   },
   'http.listening': {
@@ -19,6 +19,31 @@ export const discoveryEvents = {
     message: 'HTTP server listening',
     meaning: 'Readiness, metrics and debug pages are served.',
     action: noAction,
+  },
+  'names.listening': {
+    level: 'info',
+    message: 'DNS server listening',
+    meaning: 'Names of the mesh are resolved over TLS at this address (`DNS_ADDR`).',
+    action: noAction,
+  },
+  'names.failed': {
+    level: 'warn',
+    message: 'DNS server unavailable, will retry',
+    meaning: 'The port of `DNS_ADDR` cannot be opened. Proxies are served; names are not resolved until it can.',
+    action: 'Check whether another process uses the port, or set `DNS_ADDR` to another address.',
+  },
+  'webhooks.listening': {
+    level: 'info',
+    message: 'webhooks listening',
+    meaning: 'The API server can call the webhooks at this address (`--httpsAddr`).',
+    action: noAction,
+  },
+  'webhooks.failed': {
+    level: 'warn',
+    message: 'webhooks unavailable, will retry',
+    meaning:
+      'The port of `--httpsAddr` cannot be opened. Proxies are served; pods are created as the failure policy of the webhook specifies.',
+    action: 'Check whether another process uses the port, or set `--httpsAddr` to another address.',
   },
   'ads.listening': {
     level: 'info',
@@ -65,14 +90,14 @@ export const discoveryEvents = {
   'settings.rejected': {
     level: 'warn',
     message: 'mesh settings rejected, keeping the last valid ones',
-    meaning: 'The mesh configuration or mesh networks are invalid; a line for each error follows.',
+    meaning: 'The mesh configuration or mesh networks have several errors; there is a line for each beside this one.',
     action: 'Correct the errors.',
   },
   'settings.warning': {
     level: 'warn',
     message: 'mesh settings have a warning',
     meaning: 'A setting is valid, but has no effect or a different one than it seems to have.',
-    action: 'See `reason`.',
+    action: 'Correct or remove the setting that `reason` names. The other settings apply.',
   },
   'sources.awaited': {
     level: 'info',
@@ -84,7 +109,71 @@ export const discoveryEvents = {
     level: 'warn',
     message: 'configuration source not readable, keeping its last content, will retry',
     meaning: 'A directory or cluster could not be read or watched.',
-    action: 'See `reason`.',
+    action:
+      'Act on `reason` (permissions, limits, or an unreachable server). Changes of this source do not apply until it is readable.',
+  },
+  'config-server.unencodable': {
+    level: 'warn',
+    message: 'object not served to other control planes',
+    meaning:
+      'A value of the object is valid here and has no form in protobuf, so that clients of configuration over xDS do not get it.',
+    action: 'Write the value as Istio documents it.',
+  },
+  'config-source.unreachable': {
+    level: 'warn',
+    message: 'configuration source unreachable, keeping its last objects, will retry',
+    meaning: 'The stream to a source over xDS ended, or could not be opened. Logged once until it is open again.',
+    action: 'Act on `reason`; `/debug/configsourcez` shows the current state.',
+  },
+  'config-source.connected': {
+    level: 'info',
+    message: 'configuration source connected again',
+    meaning: 'The stream to a source over xDS is open again.',
+    action: noAction,
+  },
+  'config-source.restored': {
+    level: 'info',
+    message: 'configuration source restored from disk',
+    meaning: 'These objects of an earlier run apply until the source has sent its own.',
+    action: noAction,
+  },
+  'config-source.stateInvalid': {
+    level: 'warn',
+    message: 'saved state of a configuration source not usable',
+    meaning: 'A file in `PILOT_XDS_SOURCE_STATE_DIR` is damaged or exceeds a limit, and is ignored.',
+    action: 'None if the source is reachable: the file is written again with the next change.',
+  },
+  'config-source.stateNotSaved': {
+    level: 'error',
+    message: 'state of a configuration source not saved',
+    meaning: 'A start without the source would use an older state, or none.',
+    action: 'Make `PILOT_XDS_SOURCE_STATE_DIR` writable and check the free space of its file system.',
+  },
+  'config-source.deletionsPaused': {
+    level: 'warn',
+    message: 'deletions of a configuration source paused, keeping the objects',
+    meaning:
+      'A source sent a state without most objects of a kind right after its stream was opened, as a source does that has just started.',
+    action:
+      'None if the source sends them later. Otherwise the deletions apply after `PILOT_XDS_SOURCE_GRACE`, or at once by `POST /debug/configsourcez?apply=ADDRESS`.',
+  },
+  'config-source.deletionsApplied': {
+    level: 'warn',
+    message: 'paused deletions of a configuration source applied',
+    meaning: 'The source has sent the same for `PILOT_XDS_SOURCE_GRACE`, or an operator confirmed it.',
+    action: noAction,
+  },
+  'config-source.responseRejected': {
+    level: 'error',
+    message: 'response of a configuration source rejected, keeping its last objects',
+    meaning: 'A response exceeds a limit. The source is notified by a NACK.',
+    action: 'Reduce what the source sends, or raise the limit that `reason` names.',
+  },
+  'config-source.failed': {
+    level: 'error',
+    message: 'configuration source failed, keeping its last objects',
+    meaning: 'An internal error in the handling of a source over xDS.',
+    action: 'Report a bug with this line and the trace.',
   },
   'configs.synced': {
     level: 'info',
@@ -96,42 +185,44 @@ export const discoveryEvents = {
     level: 'warn',
     message: 'configuration not available',
     meaning: 'A configuration source does not exist: the control plane does not start serving.',
-    action: 'See `reason`.',
+    action: 'Create the directory of `--configDir`, or correct `configSources` of the mesh configuration.',
   },
   'configs.rejected': {
     level: 'warn',
     message: 'configuration has errors',
-    meaning: 'Objects or files were rejected; a line for each follows.',
+    meaning: 'Several objects or files were rejected; there is a line for each beside this one.',
     action: 'Correct the objects; `pilot-discovery validate` checks files beforehand.',
   },
   'configs.warned': {
     level: 'info',
     message: 'configuration accepted with warnings',
-    meaning: 'A line for each object follows.',
+    meaning: 'There are warnings about several objects; there is a line for each beside this one.',
     action: noAction,
   },
   'object.rejected': {
     level: 'error',
     message: 'configuration rejected, keeping the last valid version',
-    meaning: 'An object or a file is invalid. The previous valid version applies, if there was one.',
+    meaning:
+      'An object or a file is invalid. The previous valid version applies, if there was one. `code` has the codes of the errors (docs/errors.md).',
     action: 'Correct the fields that `reason` names.',
   },
   'object.rejectedClosed': {
     level: 'error',
     message: 'configuration rejected, failing closed',
-    meaning: 'An invalid object restricts access. Until it is corrected, `effect` applies.',
+    meaning:
+      'An invalid object restricts access. Until it is corrected, `effect` applies. `code` has the codes of the errors (docs/errors.md).',
     action: 'Correct the fields that `reason` names.',
   },
   'object.warned': {
     level: 'warn',
     message: 'configuration has a warning',
     meaning: 'The object is valid, but has no effect or a different one than it seems to have.',
-    action: 'See `reason` and docs/config-analysis.md.',
+    action: 'Correct what `reason` names; `code` is explained in docs/errors.md and docs/config-analysis.md.',
   },
   'config.recovered': {
     level: 'info',
     message: 'configuration valid again',
-    meaning: 'Earlier errors of these files or objects are corrected.',
+    meaning: 'Earlier errors of these files or objects are corrected, and their current content applies.',
     action: noAction,
   },
   'key-set.fetched': {
@@ -178,19 +269,19 @@ export const discoveryEvents = {
   },
   'gateway-name.resolved': {
     level: 'info',
-    message: 'gateway name resolved',
+    message: 'gateway host name resolved',
     meaning: 'The addresses of the gateways of a network changed.',
     action: noAction,
   },
   'gateway-name.failed': {
     level: 'warn',
-    message: 'gateway name not resolved, keeping its last addresses, will retry',
+    message: 'gateway host name not resolved, keeping its last addresses, will retry',
     meaning: 'DNS does not resolve the name of the gateways of a network.',
     action: 'Check the DNS record.',
   },
   'gateway-name.failed.none': {
     level: 'warn',
-    message: 'gateway name not resolved, its network is unreachable, will retry',
+    message: 'gateway host name not resolved, its network is unreachable, will retry',
     meaning: 'DNS does not resolve the name of the gateways of a network and there are no earlier addresses.',
     action: 'Check the DNS record.',
   },
@@ -198,7 +289,7 @@ export const discoveryEvents = {
     level: 'warn',
     message: 'registry unavailable, keeping last known services, will retry',
     meaning: 'A service registry does not respond.',
-    action: 'See `reason`.',
+    action: 'Act on `reason`; check the cluster of the registry. Endpoints may be outdated until it responds.',
   },
   'services.awaited': {
     level: 'info',
@@ -252,7 +343,13 @@ export const discoveryEvents = {
     level: 'warn',
     message: 'proxy gets a reduced configuration',
     meaning: "Something in the mesh is not supported by this proxy's version or build.",
-    action: 'See `reason`.',
+    action: 'Upgrade or reconfigure the proxy as `reason` describes, or remove the object that it cannot apply.',
+  },
+  'status.reportInvalid': {
+    level: 'warn',
+    message: 'proxy counts of a replica ignored',
+    meaning: 'The annotation `chartpilot/distribution` of its Lease is invalid. `Reconciled` stays `Unknown`.',
+    action: 'See `reason`; find what else writes the Lease.',
   },
   'status.queueFull': {
     level: 'warn',

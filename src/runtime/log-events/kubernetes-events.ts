@@ -35,8 +35,8 @@ export const kubernetesEvents = {
   },
   'kubernetes.changeFailed': {
     level: 'error',
-    message: 'change of a cluster not handled',
-    meaning: 'An error in the control plane: a change may not reach proxies.',
+    message: 'cluster change not processed',
+    meaning: 'An error in the control plane: a change of Kubernetes objects may not reach proxies.',
     action: 'Report a bug with the trace (`--trace`).',
   },
   'kind.failed': {
@@ -56,12 +56,14 @@ export const kubernetesEvents = {
     message: 'object exceeds a limit, ignoring it',
     meaning:
       'The object is too large or there are too many. `similar`: more of this kind and namespace since the last line.',
-    action: 'See `reason`.',
+    action:
+      'Reduce or divide the objects as `reason` describes; it names the limit. The ignored object has no effect until then.',
   },
   'secretAccess.limitExceeded': {
     level: 'warn',
     message: 'too many service accounts request Secrets, some get none',
-    meaning: 'Accounts of the namespaces with most of them are left out.',
+    meaning:
+      'The limit of accounts with access to Secrets is reached; the namespaces with the most accounts exceed their share.',
     action: 'Check which workloads use Secrets; spread them over namespaces.',
   },
   'remoteCluster.added': {
@@ -92,7 +94,7 @@ export const kubernetesEvents = {
     level: 'warn',
     message: 'Secret of a remote cluster invalid, keeping its last kubeconfig',
     meaning: 'The Secret cannot be used.',
-    action: 'See `reason`.',
+    action: 'Correct the kubeconfig in the Secret that `reason` names.',
   },
   'remoteCluster.objectInvalid': {
     level: 'warn',
@@ -103,7 +105,8 @@ export const kubernetesEvents = {
   'leader.elected': {
     level: 'info',
     message: 'became leader',
-    meaning: 'This replica holds the Lease and writes what it stands for.',
+    meaning:
+      'This replica holds the Lease and writes the objects that belong to it (for example statuses or root certificates).',
     action: noAction,
   },
   'leader.lost': {
@@ -115,14 +118,14 @@ export const kubernetesEvents = {
   'leader.failed': {
     level: 'warn',
     message: 'Lease not available, will retry',
-    meaning: 'The Lease cannot be read or written: nothing that it stands for is written.',
-    action: 'See `reason`; check the RBAC rules for leases.',
+    meaning: 'The Lease cannot be read or written, so this replica writes none of the objects that belong to it.',
+    action: 'If it lasts: see `reason`; check the API server and the RBAC rules for leases.',
   },
   'duty.written': {
     level: 'warn',
-    message: 'objects not written, will retry',
-    meaning: 'The API server does not accept writes of this leader.',
-    action: 'See `reason`.',
+    message: 'Kubernetes objects not written, will retry',
+    meaning: 'The API server rejects writes of this leader, or does not respond. `lease` names the kind of objects.',
+    action: 'If it lasts: see `reason`; check the API server and the RBAC rules.',
   },
   'registration.failed': {
     level: 'warn',
@@ -134,12 +137,12 @@ export const kubernetesEvents = {
     level: 'warn',
     message: 'workload registration rejected',
     meaning: 'The workload cannot be registered; its connections are closed.',
-    action: 'See `reason`; check its WorkloadGroup.',
+    action: 'Correct the WorkloadGroup, the WorkloadEntry or the metadata of the proxy that `reason` names.',
   },
   'request.failed': {
     level: 'warn',
     message: 'API request failed, will retry',
     meaning: 'A request to an API server failed.',
-    action: 'See `reason`.',
+    action: 'None if it is rare: the request is retried. If it lasts, see the code in `reason` (docs/errors.md).',
   },
 } as const satisfies LogEventTable;

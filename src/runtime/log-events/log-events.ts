@@ -3,12 +3,14 @@ import { adsEvents } from './ads-events.ts';
 import { agentEvents } from './agent-events.ts';
 import { agentServerEvents } from './agent-server-events.ts';
 import { authorityEvents } from './authority-events.ts';
+import { consulEvents } from './consul-events.ts';
 import { discoveryEvents } from './discovery-events.ts';
 import { kubernetesEvents } from './kubernetes-events.ts';
 import type { EventLevel, LogEvent } from './log-event.ts';
 import { optionEvents } from './option-events.ts';
 import { programEvents } from './program-events.ts';
 import { redirectionEvents } from './redirection-events.ts';
+import { webhookEvents } from './webhook-events.ts';
 
 export type { EventLevel } from './log-event.ts';
 
@@ -19,9 +21,11 @@ const logEvents = {
   ...agentServerEvents,
   ...discoveryEvents,
   ...kubernetesEvents,
+  ...consulEvents,
   ...adsEvents,
   ...authorityEvents,
   ...redirectionEvents,
+  ...webhookEvents,
 };
 
 type LogEvents = typeof logEvents;

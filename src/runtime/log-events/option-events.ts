@@ -26,11 +26,18 @@ export const optionEvents = {
     meaning: 'The value of the setting cannot be used; the program runs without it.',
     action: 'Correct the value as `reason` describes.',
   },
+  'option.fileMissing': {
+    level: 'info',
+    message: 'configuration file does not exist, using the ConfigMap of the cluster',
+    meaning:
+      'The file named by the setting does not exist. The ConfigMap of the mesh, or the default, applies until the file exists.',
+    action: 'To use a file, check its path.',
+  },
   'option.defaulted': {
     level: 'warn',
     message: 'invalid setting, using the default',
     meaning: 'The value of the setting is invalid; `default` applies.',
-    action: 'Correct or remove the setting.',
+    action: 'Correct the value as `reason` describes, or remove the setting.',
   },
   'option.capped': {
     level: 'warn',
@@ -69,6 +76,14 @@ export const optionEvents = {
       '`LIVE_RESTORE` is set, but bin/pilot-agent is not the first process of a container: Envoy ends together with its agent.',
     action: 'Start bin/pilot-agent as the entrypoint of the container, or remove the variable.',
   },
+  'option.configServedUnverified': {
+    level: 'warn',
+    message: 'configuration of all namespaces is served to clients without an identity',
+    meaning:
+      'Any client that reaches an xDS port can read all configuration objects (`GENERATOR: api`). Istio, as a client, has no identity and needs this.',
+    action:
+      'Restrict access to the ports by the network, or remove `ENABLE_XDS_API_GENERATOR_AUTH=false` if all clients have an identity of the root namespace, as chartpilot has.',
+  },
   'option.secretsOnPlaintext': {
     level: 'warn',
     message: 'private keys are served on a port without TLS',
@@ -97,7 +112,7 @@ export const optionEvents = {
     level: 'warn',
     message: 'configuration source ignored',
     meaning: 'A `configSources` address of the mesh configuration has a scheme that is not supported.',
-    action: 'Use `fs:///DIRECTORY` or `k8s://`.',
+    action: 'Use `fs:///DIRECTORY`, `k8s://`, or `xds://HOST:PORT` (docs/config-over-xds.md).',
   },
   'option.addressMissing': {
     level: 'warn',

@@ -11,6 +11,10 @@ const logScopes: readonly string[] = [
     'authority',
     'cluster',
     'config-controller',
+    'config-server',
+    'config-source',
+    'consul',
+    'consul-catalog',
     'discovery',
     'discovery/ads-server',
     'discovery/http',
@@ -18,7 +22,8 @@ const logScopes: readonly string[] = [
     'http',
   ],
   ...['gateway-name', 'gateway-names', 'jwks', 'key-set', 'leader', 'mesh-config', 'mesh-networks', 'push', 'registry'],
-  ...['server-certificate', 'service-registry', 'shared-authority', 'trust-bundle'],
+  ...['name-server', 'server-certificate', 'service-registry', 'shared-authority', 'trust-bundle'],
+  ...['webhook-server', 'webhooks'],
 ];
 
 /** The scope of an actor: actors of one kind, such as `key-set-1` and `key-set-2`, share one. */

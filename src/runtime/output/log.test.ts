@@ -154,7 +154,7 @@ test.each([false, true])(
 
 test('a level that there is not is named', () => {
   expect(() => parseLogLevels('ads:loud')).toThrow(
-    'log level "ads:loud": expected [scope:]level with level one of none,',
+    'must be a list of [SCOPE:]LEVEL with LEVEL one of none, fatal, error, warn, info, debug, got "ads:loud"',
   );
 });
 

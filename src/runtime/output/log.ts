@@ -56,7 +56,7 @@ export function parseLogLevels(spec: string): Map<string, LogLevel> {
     const [scope, level] = item.includes(':') ? item.split(':', 2) : ['default', item];
     if (!logLevels.includes(level as LogLevel)) {
       throw new Error(
-        `log level ${JSON.stringify(item)}: expected [scope:]level with level one of ${logLevels.join(', ')}`,
+        `must be a list of [SCOPE:]LEVEL with LEVEL one of ${logLevels.join(', ')}, got ${JSON.stringify(item)}`,
       );
     }
     levels.set(scope!, level as LogLevel);

@@ -57,7 +57,7 @@ describe('without a token', () => {
   });
 
   test.each([
-    ['another host', {}, { remoteAddress: '192.0.2.7', localAddress: '192.0.2.1' }, /only from this host/],
+    ['another host', {}, { remoteAddress: '192.0.2.7', localAddress: '192.0.2.1' }, /from this host only/],
     ['this host by its outer address', {}, { remoteAddress: '192.0.2.1', localAddress: '192.0.2.1' }, /loopback/],
     ['what Envoy lets through from outside', {}, { remoteAddress: '127.0.0.6', localAddress: '10.0.0.1' }, /loopback/],
     ['an address that only begins like loopback', {}, { remoteAddress: '::ffff:1271.0.0.1' }, /loopback/],

@@ -3,11 +3,12 @@
  * read a file of the program's user. Any local user can connect to loopback; other hosts, pages of a browser and proxies are refused.
  */
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { IncomingHttpHeaders } from 'node:http';
+import { isLoopback } from '../addresses/loopback.ts';
 import { messageOf } from '../errors.ts';
+import { replaceFileSync } from '../files/replace-file.ts';
 import { ensureRunDir } from '../files/run-dir.ts';
-import { isLoopback } from '../loopback.ts';
 import type { Logger } from '../output/log.ts';
 import { readDebuggerToken, tokenFile } from './debugger-token.ts';
 
@@ -72,11 +73,8 @@ export class DebuggerAccess {
   /** Never half written, never with the mode of a file or link that was there. */
   #announce(port: number): void {
     const file = tokenFile(this.#runDir, port);
-    const draft = `${file}.${process.pid}`;
     ensureRunDir(this.#runDir);
-    rmSync(draft, { force: true });
-    writeFileSync(draft, `${this.#token}\n`, { mode: 0o600, flag: 'wx' });
-    renameSync(draft, file);
+    replaceFileSync(file, `${this.#token}\n`, { draft: 'unique' });
     this.#files.set(port, file);
   }
 
@@ -92,7 +90,7 @@ export class DebuggerAccess {
     const reason = foreignness(caller);
     if (reason !== undefined) return { status: 403, body: `refused: ${reason}\n` };
     if (!methods.includes(caller.method))
-      return { status: 405, body: `${methods[0]} only\n`, headers: { allow: methods.join(', ') } };
+      return { status: 405, body: `method must be ${methods.join(' or ')}\n`, headers: { allow: methods.join(', ') } };
     if (!needsToken || this.isTokenOf(caller)) return undefined;
     const where = [...this.#files.values()].join(' or ') || 'a file that could not be written (see the log)';
     return {
@@ -121,7 +119,8 @@ export function foreignness(caller: Pick<Caller, 'headers' | 'peer'>): string | 
 /** Why a request does not come from this host, whoever wrote it there; undefined when it does. */
 function outsideness({ headers, peer }: Pick<Caller, 'headers' | 'peer'>): string | undefined {
   // The own address too: Envoy passes on what came from outside, from an address of loopback to that of the host.
-  if (!isLoopback(peer.remoteAddress) || !isLoopback(peer.localAddress)) return 'only from this host, by loopback';
+  if (!isLoopback(peer.remoteAddress) || !isLoopback(peer.localAddress))
+    return 'reachable from this host only, at a loopback address';
   if (proxyHeaders.some((name) => headers[name] !== undefined)) return 'not through a proxy';
   // A web site whose name was made to point to this host (DNS rebinding) is given away by its name.
   if (!/^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/i.test(headers.host ?? '')) {

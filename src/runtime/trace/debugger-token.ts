@@ -151,7 +151,7 @@ function readToken(directory: string, port: number, owner: number): { token: str
       throw new Error(`owner of the directory must be uid ${owner} or root, got uid ${uid}`);
     const file = readRegularFile(tokenFile(pathOf(fd) ?? directory, port), { maxBytes: maxTokenBytes, owner });
     const token = file.content.toString('latin1').trim();
-    if (!tokenFormat.test(token)) throw new Error('must hold a token, got something else');
+    if (!tokenFormat.test(token)) throw new Error('must contain a token');
     return { token, mtimeMs: file.mtimeMs };
   } finally {
     closeSync(fd);

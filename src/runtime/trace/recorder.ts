@@ -106,14 +106,14 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
     }
   };
   // A throw in here would come out of somebody's actor.send().
-  const guarded = (work: () => void): void => {
+  const warnOf = (error: unknown): void => warn(`trace: ${messageOf(error)}`);
+  const settle = (): void => {
     try {
-      work();
+      ends.recordFailures(recording);
     } catch (error) {
-      warn(`trace: ${messageOf(error)}`);
+      warnOf(error);
     }
   };
-  const settle = (): void => guarded(() => ends.recordFailures(recording));
   let isDue = false;
   const settleSoon = (): void => {
     if (isDue) return;
@@ -123,7 +123,17 @@ function inspectorOf(recording: Recording, warn: (message: string) => void): Pic
       settle();
     });
   };
-  return { inspect: (event) => guarded(() => inspect(event)), settle };
+  return {
+    // Without a function for each event: there are several for each transition of a chart.
+    inspect: (event) => {
+      try {
+        inspect(event);
+      } catch (error) {
+        warnOf(error);
+      }
+    },
+    settle,
+  };
 }
 
 function isEnd(type: string): boolean {

@@ -1,5 +1,6 @@
 /** Makes what goes into a trace safe and small: no secret, no endless text, no endless list. */
 import { copiedText } from '../copied-text.ts';
+import { remembering } from '../remembering.ts';
 import { isSecretName, patternOfSecrets, redacted, withoutSecretLooks } from './secret-texts.ts';
 import type { TraceRecord } from './trace.ts';
 
@@ -19,7 +20,6 @@ export const tooDeep = '[deep]';
 const shortestSecretNumber = 100_000;
 /** Names of actors, states and fields come again and again: what became of them is remembered. */
 const longestRemembered = 80;
-const maxRemembered = 4_096;
 
 /** What is known of a field's name. */
 interface Key {
@@ -32,7 +32,14 @@ interface Key {
 export type Redact = <T>(value: T) => T;
 
 /** A function that leaves out of any plain data what must not be in a trace. */
-export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Redact {
+export function redactor(options: RedactOptions = {}): Redact {
+  const walk = walkOf(options);
+  return <T>(value: T): T => walk(value, false, 0) as T;
+}
+
+type Walk = (value: unknown, isSecret: boolean, depth: number) => unknown;
+
+function walkOf({ full = false, secrets = [] }: RedactOptions): Walk {
   const known = patternOfSecrets(secrets);
   const safe = (text: string): string => withoutSecretLooks(known === undefined ? text : text.replace(known, redacted));
   const safeShort = remembering(safe);
@@ -40,6 +47,11 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
 
   const isSecretWord = (word: string): boolean =>
     word.length <= longestRemembered ? keyOf(word).isSecret : isSecretName(word);
+
+  const hasSecretPart = (path: string): boolean => path.split('/').some(isSecretWord);
+  const hasSecretPartShort = remembering(hasSecretPart);
+  const isSecretPath = (path: string): boolean =>
+    path.length <= longestRemembered ? hasSecretPartShort(path) : hasSecretPart(path);
 
   const isSecretFlag = (item: unknown): boolean => isFlag(item) && isSecretWord(item);
 
@@ -65,7 +77,7 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
   };
 
   const record = (value: object, isSecret: boolean, depth: number): unknown => {
-    const namesSecret = !isSecret && isSecretNamed(value, isSecretWord);
+    const namesSecret = !isSecret && isSecretNamed(value, isSecretWord, isSecretPath);
     const fields = value as Record<string, unknown>;
     let copy: Record<string, unknown> | undefined;
     for (const name of Object.keys(value)) {
@@ -80,7 +92,7 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
     return copy ?? value;
   };
 
-  const walk = (value: unknown, isSecret: boolean, depth: number): unknown => {
+  const walk: Walk = (value, isSecret, depth) => {
     switch (typeof value) {
       case 'string':
         return text(value, isSecret);
@@ -108,7 +120,7 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
     const { constructor } = value as { constructor?: { name?: string } };
     return `[${constructor?.name || 'object'}]`;
   };
-  return <T>(value: T): T => walk(value, false, 0) as T;
+  return walk;
 }
 
 /**
@@ -116,35 +128,35 @@ export function redactor({ full = false, secrets = [] }: RedactOptions = {}): Re
  * none; what is in them is data like any other.
  */
 export function recordRedactor(options: RedactOptions = {}): (record: TraceRecord) => TraceRecord {
-  const redact = redactor(options);
+  const walk = walkOf(options);
+  // Names of a record's own fields are ours: only what is in them is looked at. Most records are safe as they are, and are not copied.
   return (record) => {
-    if (record.kind !== 'step' && record.kind !== 'transition') return redact(record);
-    const { taken, change, ...rest } = record;
-    return {
-      ...redact(rest),
-      ...(taken !== undefined && { taken }),
-      ...(change !== undefined && { change: change.map(redact) }),
-    };
+    let safe: Record<string, unknown> | undefined;
+    for (const [name, value] of Object.entries(record)) {
+      if (typeof value === 'number' || name === 'taken') continue;
+      const kept = name === 'change' ? eachOf(value as readonly object[], walk) : walk(value, false, 1);
+      if (kept === value) continue;
+      safe ??= { ...record };
+      safe[name] = kept;
+    }
+    return (safe as TraceRecord | undefined) ?? record;
   };
 }
 
-/** A function of a text that is computed once for each, while there are not too many. */
-function remembering<Result>(compute: (text: string) => Result): (text: string) => Result {
-  const results = new Map<string, Result>();
-  return (text) => {
-    const remembered = results.get(text);
-    if (remembered !== undefined) return remembered;
-    if (results.size >= maxRemembered) results.clear();
-    const result = compute(text);
-    results.set(text, result);
-    return result;
-  };
+/** The list itself if nothing in it changes. */
+function eachOf(list: readonly object[], walk: Walk): readonly unknown[] {
+  const safe = list.map((item) => walk(item, false, 0));
+  return safe.every((item, index) => item === list[index]) ? list : safe;
 }
 
 /** Whether `value` holds what another field names: of a context's change or of an environment variable. */
-function isSecretNamed(fields: object, isSecretWord: (word: string) => boolean): boolean {
+function isSecretNamed(
+  fields: object,
+  isSecretWord: (word: string) => boolean,
+  isSecretPath: (path: string) => boolean,
+): boolean {
   const { path, name, key } = fields as { path?: unknown; name?: unknown; key?: unknown };
-  if (typeof path === 'string' && path.split('/').some(isSecretWord)) return true;
+  if (typeof path === 'string' && isSecretPath(path)) return true;
   return (typeof name === 'string' && isSecretWord(name)) || (typeof key === 'string' && isSecretWord(key));
 }
 

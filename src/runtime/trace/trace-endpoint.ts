@@ -45,7 +45,7 @@ export class TraceEndpoint {
       this.#log.debug('debugger.rejected', { status: refusal.status, peer: caller.peer.remoteAddress });
       return refusal;
     }
-    if (!this.#stream.hasRoom) return { status: 503, body: 'as many debuggers are attached as may be; detach one\n' };
+    if (!this.#stream.hasRoom) return { status: 503, body: 'too many debuggers are attached: detach one\n' };
     return { stream: (response) => this.#stream.attach(response, { follow: query.get('follow') !== 'false' }) };
   }
 

@@ -50,7 +50,7 @@ export class TraceState {
           ...actor,
           state: record.to,
           ...changedContext(actor, record.change, this.#owned),
-          ...withTimers((actor.timers ?? []).filter(({ state }) => isActive(state, record.to))),
+          ...(actor.timers !== undefined && withTimers(actor.timers.filter(({ state }) => isActive(state, record.to)))),
         }));
         break;
       case 'step':
@@ -180,7 +180,8 @@ function collect(before: unknown, after: unknown, path: string, changes: Context
     changes.push(after === undefined ? { path } : { path, value: after });
     return;
   }
-  for (const [key, value] of Object.entries(after)) {
+  for (const key of Object.keys(after)) {
+    const value = after[key];
     const previous = ownValue(before, key);
     if (!Object.is(previous, value)) collect(previous, value, `${path}/${escapedPointer(key)}`, changes);
   }

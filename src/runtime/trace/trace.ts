@@ -133,7 +133,7 @@ export type TraceBody =
   | ({ kind: 'step' } & Step)
   /** The actor performed a named action that touches the world. */
   | { kind: 'effect'; actor: string; effect: string; params?: unknown; cause?: number }
-  /** The actor ended. `cause`: what its parent stopped it for. `during`: what it was at then; it ended when done with that. */
+  /** The actor ended. `cause`: what its parent stopped it for, or what it was handling when it failed. `during`: what it was at then; it ended when done with that. */
   | {
       kind: 'stop';
       actor: string;

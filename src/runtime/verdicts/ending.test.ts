@@ -23,36 +23,36 @@ describe('a run', () => {
     [
       'that was told to end',
       [event('signal.received', { signal: 'SIGTERM' }), event('epoch.drained'), end({ trouble: [] })],
-      'ended 2.0 s after SIGTERM, as ordered',
+      'exited 2.0 s after SIGTERM',
     ],
     [
       'whose signal is nothing that a program writes',
       [event('signal.received', { signal: { toString: null } }), end({})],
       undefined,
     ],
-    ['that was told by a request', [event('quit.requested'), end({})], 'ended 1.0 s after an order, as ordered'],
+    ['that was told by a request', [event('quit.requested'), end({})], 'exited 1.0 s after POST /quitquitquit'],
     [
       'that gave up',
       [failed, failed, failed, end({ trouble: ['no Envoy can be started'] })],
-      'gave up after 3 tries, the last failed while initializing: killed by SIGKILL',
+      'retries exhausted after 3 attempts; last failure while initializing: killed by SIGKILL',
     ],
     [
       'whose tries led to a life once',
       [failed, event('epoch.live'), end({ trouble: ['the port is taken'] })],
-      'ended in trouble: the port is taken',
+      'exited with an error: the port is taken',
     ],
     [
       'that ended with several troubles',
       [end({ trouble: ['one', 'two', 'three'] })],
-      'ended in trouble: one (and 2 more)',
+      'exited with an error: one (and 2 more)',
     ],
-    ['that broke', [{ kind: 'stop', actor: 'agent', status: 'error', error: 'a bug' }], 'ended in trouble: a bug'],
+    ['that broke', [{ kind: 'stop', actor: 'agent', status: 'error', error: 'a bug' }], 'exited with an error: a bug'],
     ['that goes on', [event('signal.received', { signal: 'SIGTERM' }), end({}, 'status')], undefined],
     ['whose only signal was for its logs', [event('signal.received', { signal: 'SIGUSR1' }), end({})], undefined],
     [
       'that lost an Envoy that served',
       [event('epoch.failed', { during: 'serving', reason: 'signal 11' }), end({ trouble: ['exit'] })],
-      'ended in trouble: exit',
+      'exited with an error: exit',
     ],
   ])('%s', (_, bodies, sentence) => {
     expect(saidOf(...bodies)).toBe(sentence);

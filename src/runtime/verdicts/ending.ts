@@ -29,16 +29,16 @@ export function troubleOf(output: unknown): readonly string[] {
 }
 
 export function endedAsOrdered(ms: number, order: TracedEvent): string {
-  const what = order.type === 'signal.received' ? text(order.signal) : 'an order';
-  return `ended ${span(ms)} after ${what}, as ordered`;
+  const what = order.type === 'signal.received' ? text(order.signal) : 'POST /quitquitquit';
+  return `exited ${span(ms)} after ${what}`;
 }
 
 export function endedInTrouble([reason = text(undefined), ...more]: readonly string[]): string {
-  return `ended in trouble: ${reason}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
+  return `exited with an error: ${reason}${more.length === 0 ? '' : ` (and ${more.length} more)`}`;
 }
 
 export function gaveUp(tries: number, reason: string): string {
-  return `gave up after ${count(tries, 'try', 'tries')}, the last failed while ${reason}`;
+  return `retries exhausted after ${count(tries, 'attempt')}; last failure while ${reason}`;
 }
 
 /** Follows one run, to say how it ended. */

@@ -17,18 +17,24 @@ export function span(ms: number): string {
   return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
 }
 
-/** The last name of a path. */
+/**
+ * The last name of a path. Kubernetes replaces the files of a volume by a new directory `..2026_11_29_08_10_13.1`:
+ * that is the volume, `certs/`.
+ */
 export function fileName(path: string): string {
-  return path.slice(path.lastIndexOf('/') + 1) || path;
+  const names = path.split('/').filter((name) => name !== '');
+  const volume = names.findIndex((name) => name.startsWith('..') && name.length > 2);
+  if (volume > 0) return `${names[volume - 1]}/`;
+  return names.at(-1) ?? path;
 }
 
 export function count(n: number, one: string, many = `${one}s`): string {
   return `${n.toLocaleString('en')} ${n === 1 ? one : many}`;
 }
 
-/** What a trace says is for people already, but may be of any kind and length. */
+/** One line of a value of a trace, which may have any type and length. */
 export function text(value: unknown, longest = 200): string {
-  const said = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'no reason is told');
-  const line = said.replaceAll(/\s+/g, ' ').trim() || 'no reason is told';
+  const said = typeof value === 'string' ? value : (JSON.stringify(value) ?? 'reason unknown');
+  const line = said.replaceAll(/\s+/g, ' ').trim() || 'reason unknown';
   return line.length > longest ? `${line.slice(0, longest - 1)}…` : line;
 }

@@ -6,7 +6,7 @@ import { firstBinary } from './simulated-process.ts';
 
 /** How much of each kind a run may hold. */
 export interface Bounds {
-  /** Changed certificates and SIGHUPs. */
+  /** Changed certificates, SIGHUPs and, where they are among the orders, SIGUSR1s. */
   readonly triggers: number;
   /**
    * Crashes, refused and unanswered bootstraps, failed spawns, processes that do not end, refused repairs, unusable certificates, processes
@@ -22,9 +22,9 @@ export interface ExplorationOptions {
   /** Those that the agent gets: the first one, and the one to fall back to. */
   readonly baseIds?: readonly number[];
   readonly invariants?: readonly Invariant[];
-  /** These alone may go wrong, by the names of their choices: `starve`. Absent: everything. */
+  /** These alone may go wrong, by the names of their choices: `starve`. Absent: everything but `usr1`. */
   readonly faults?: readonly string[];
-  /** These alone may be asked of the agent, by name: `binary`. A stop always may. Absent: everything. */
+  /** These alone may be asked of the agent, by name: `binary`. A stop always may. Absent: everything but `reopen`. */
   readonly orders?: readonly string[];
   /** Two states whose deadlines lie at other distances are two, though their order may be the same. */
   readonly exactTimes?: boolean;

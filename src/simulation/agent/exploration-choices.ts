@@ -1,4 +1,4 @@
-/** What may happen next in an exploration, by name: docs/exploring.md has the table. */
+/** What may happen next in an exploration, by name: docs/exploring-reference.md has the table. */
 import type { Choice } from '../../debugger/explore/world.ts';
 import type { Zone } from '../../debugger/explore/zone.ts';
 import { filesThatAreRead, type WorldState } from './exploration-state.ts';
@@ -23,7 +23,7 @@ export interface Situation {
 
 /** What is asked of the agent; every other choice that is bounded is a fault. */
 export const isTrigger = (name: string): boolean =>
-  name === 'cert' || name === 'hup' || name === 'term' || name === 'binary' || name === 'successor';
+  ['cert', 'hup', 'reopen', 'term', 'binary', 'successor'].includes(name);
 
 const free = (name: string): Choice => ({ name, free: true });
 const bounded = (name: string): Choice => ({ name, free: false });
@@ -33,6 +33,7 @@ export function* choicesIn(situation: Situation): Generator<Choice> {
   if (mayBeSucceeded && s.triggers > 0 && s.link !== undefined && s.gone === undefined) yield bounded('successor');
   if (s.gone !== undefined) yield free(standsBy ? 'hold' : 'next');
   else if (mayBeKilled && s.faults > 0 && !agentEnds) yield bounded('kill');
+  if (s.triggers > 0 && !agentEnds) yield bounded('reopen');
   // Also during a pause of the watch, which finds it afterwards.
   const mayChange = (watchFails || s.watch !== undefined) && !s.away;
   if (s.stop === 'not ordered' && !agentEnds) {
@@ -94,7 +95,10 @@ function* ofProcess(process: SimulatedProcess, state: WorldState, host: Simulate
   if (isNews(process, state, host)) yield free(`seen:${label}`);
   if (process.sick) yield free(`well:${label}`);
   if (state.faults === 0) return;
-  if (host.mayHang(process)) yield bounded(`hang:${label}`);
+  if (host.mayHang(process)) {
+    yield bounded(`hang:${label}`);
+    yield bounded(`usr1:${label}`);
+  }
   if (nature?.withinMs === undefined || host.isDoomed(process)) yield bounded(`crash:${label}`);
   if (goesLive && state.unfit === undefined) yield bounded(`starve:${label}`);
   if (host.isKilled(process) && !process.undying) yield bounded(`undying:${label}`);

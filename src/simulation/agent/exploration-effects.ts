@@ -20,17 +20,10 @@ import {
 } from '../../../machines/agent/files/binary-watcher.machine.ts';
 import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
 import { directoryWatchMachine } from '../../../machines/agent/files/directory-watch.machine.ts';
-import type {
-  AdminUse,
-  EnvoyAsk,
-  FilesAwaited,
-  ProbeExplain,
-  ProbeLook,
-  ProcessSignal,
-  ReadinessAnswer,
-} from '../../../machines/agent/protocol.ts';
+import type { FilesAwaited, ProbeExplain, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
 import { predecessorMachine } from '../../../machines/agent/replacement/predecessor.machine.ts';
 import { statusMachine } from '../../../machines/agent/status/status.machine.ts';
+import type { AdminUse, EnvoyAsk, ReadinessAnswer } from '../../../machines/agent/status-protocol.ts';
 import type { LinkOrder } from '../../../machines/agent/succession-protocol.ts';
 import {
   type Running,

@@ -1,8 +1,8 @@
 /** Watches an exploration: what the outside can know of the agent, and whether an invariant is broken. */
 import type { AnyEventObject, SnapshotFrom } from 'xstate';
 import type { agentMachine } from '../../../machines/agent/agent.machine.ts';
-import type { ReadinessAnswer } from '../../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../../machines/agent/settings.ts';
+import type { ReadinessAnswer } from '../../../machines/agent/status-protocol.ts';
 import type { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { WorldState } from './exploration-state.ts';
 import type { Invariant, Observed } from './invariants/invariant.ts';

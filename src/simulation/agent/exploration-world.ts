@@ -17,7 +17,8 @@ import type { EpochRecord } from '../../../machines/agent/envoy/epoch-record.ts'
 import { parentDueMs } from '../../../machines/agent/envoy/parent-shutdown.ts';
 import type { SupervisorContext } from '../../../machines/agent/envoy/supervisor-context.ts';
 import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
-import type { HttpOrder, ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
+import type { ProbeLook, ProcessSignal } from '../../../machines/agent/protocol.ts';
+import type { HttpOrder } from '../../../machines/agent/status-protocol.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import { SymbolicSystem } from '../../debugger/explore/symbolic-system.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
@@ -427,6 +428,10 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'hup':
         this.#demandRestart();
         return;
+      case 'reopen':
+        this.#set({ triggers: this.#state.triggers - 1 });
+        this.#raise('SIGUSR1');
+        return;
       case 'term':
         this.#set({ stops: this.#state.stops - 1, hurried: this.#oversight.agentEnds });
         this.#oversight.orderStop();
@@ -490,6 +495,10 @@ export class ExplorationWorld implements World, EffectWorld {
       case 'starve':
         this.#spendFault();
         this.#set({ unfit: this.#host.byLabel(subject).generation });
+        return;
+      case 'usr1':
+        this.#spendFault();
+        this.#host.byLabel(subject).envoy.send({ type: 'signal.sent', signal: 'SIGUSR1' });
         return;
       case 'undying':
         this.#spendFault();
@@ -859,7 +868,7 @@ export class ExplorationWorld implements World, EffectWorld {
     for (const label of this.#state.spawning.keys()) due.set(`process of ${label}`, spawnMs);
     if (this.#state.gone !== undefined) due.set('the next agent', this.#standsBy ? holdMs : nextAgentMs);
     if (this.#state.reading !== undefined) due.set('reading of the files', readMs);
-    for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`look at ${name}`, lookMs);
+    for (const name of this.#state.looking.keys()) if (answers(name, this.#host)) due.set(`check of ${name}`, lookMs);
     for (const name of this.#system.zone.names('within')) if (!due.has(name)) this.#system.disarm(name);
     for (const [name, ms] of due) if (!this.#system.zone.has(name)) this.#system.arm(name, ms, 'within');
   }
@@ -899,7 +908,8 @@ export class ExplorationWorld implements World, EffectWorld {
 
   readonly #isAllowed = ({ name, free }: Choice): boolean => {
     if (free || name.startsWith('tick:') || name === 'term') return true;
-    if (isTrigger(name)) return this.#orders?.includes(name) ?? true;
+    if (isTrigger(name)) return this.#orders?.includes(name) ?? name !== 'reopen';
+    if (name.startsWith('usr1:')) return this.#faults?.includes('usr1') === true;
     return this.#faults?.some((fault) => name.startsWith(fault)) ?? true;
   };
 

@@ -17,7 +17,7 @@ export type Reception =
   /** Epoch > 0 and no shared memory: SIGABRT. */
   | 'no shared memory'
   /** Its parent hangs, or calls a dead parent of its own, or will as soon as it hears of the child: no answer, ever. */
-  | 'no answer';
+  | 'no response';
 
 export interface SimulatedEnvoyInput {
   epoch: number;
@@ -107,6 +107,7 @@ export const simulatedEnvoyMachine = setup({
     isFirst: ({ context }) => context.epoch === 0,
     isTerm: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGTERM',
     isKill: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGKILL',
+    isReopen: ({ event }) => event.type === 'signal.sent' && event.signal === 'SIGUSR1',
   },
   actions: {
     /** Effect: the shared flag says that an Envoy initializes. */
@@ -139,7 +140,7 @@ export const simulatedEnvoyMachine = setup({
   },
   states: {
     attaching: {
-      description: 'It looks for its shared memory and its parent: at once, seen from outside.',
+      description: 'Attaches to its shared memory and its parent, in one step.',
       always: [
         { guard: { type: 'wasReceived', params: { as: 'accepted' } }, target: 'initializing' },
         {
@@ -147,12 +148,12 @@ export const simulatedEnvoyMachine = setup({
           target: 'calling a dead parent',
           actions: 'setInitializing',
         },
-        { guard: { type: 'wasReceived', params: { as: 'no answer' } }, target: 'waiting for an answer' },
+        { guard: { type: 'wasReceived', params: { as: 'no response' } }, target: 'waiting for a response' },
         { target: 'turned away' },
       ],
     },
     'turned away': {
-      description: 'Its last words are on their way. It has changed nothing that the others use.',
+      description: 'Rejected; it is about to exit, and changed no shared state.',
       meta: { nature: { event: 'envoy.ended', withinMs: refusalMs } },
       on: {
         'envoy.ended': [
@@ -163,7 +164,7 @@ export const simulatedEnvoyMachine = setup({
       },
     },
     initializing: {
-      description: 'It reads its bootstrap and waits for its first configuration. Its parent serves.',
+      description: 'Reads its bootstrap and waits for its first configuration. Its parent serves.',
       entry: 'setInitializing',
       initial: 'silent',
       on: {
@@ -179,19 +180,19 @@ export const simulatedEnvoyMachine = setup({
       },
       states: {
         silent: {
-          description: 'The admin port is still its parent’s.',
+          description: 'Its parent still owns the admin port.',
           meta: { nature: { event: 'envoy.admin-opened' } },
           on: { 'envoy.admin-opened': 'answering' },
         },
         answering: {
-          description: 'It has the admin port now, and answers 503; its parent has none from here on.',
+          description: 'Owns the admin port and responds with 503; its parent no longer has one.',
           entry: 'takeAdmin',
           meta: { nature: { event: 'envoy.went-live' } },
           on: { 'parent.died': 'orphaned' },
         },
         orphaned: {
           description:
-            'Its parent died. It never tells that it is live: it blocks at its next call, then at the latest.',
+            'Its parent exited. It blocks at its next call to the parent, before it can report that it is live.',
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent',
@@ -205,8 +206,8 @@ export const simulatedEnvoyMachine = setup({
         },
       },
     },
-    'waiting for an answer': {
-      description: 'It waits for its parent, without end, also after the parent’s death. It does not heed signals yet.',
+    'waiting for a response': {
+      description: 'Waits for its parent without a limit, even after the parent exits. Does not handle signals yet.',
       entry: 'setInitializing',
       on: {
         'signal.sent': [
@@ -216,7 +217,7 @@ export const simulatedEnvoyMachine = setup({
       },
     },
     live: {
-      description: 'It serves.',
+      description: 'Serves.',
       entry: ['takeAdmin', 'clearInitializing', 'tellParentLive'],
       initial: 'first or next',
       on: {
@@ -232,7 +233,7 @@ export const simulatedEnvoyMachine = setup({
       states: {
         'first or next': { always: [{ guard: 'isFirst', target: 'alone' }, { target: 'with a parent' }] },
         'with a parent': {
-          description: 'Its parent drains, and is told to end when its time is over.',
+          description: 'Its parent drains, and is stopped when the drain ends.',
           after: { parentShutdown: { target: 'alone', actions: 'sendParentAway' } },
           on: {
             'parent.died': 'doomed',
@@ -240,9 +241,9 @@ export const simulatedEnvoyMachine = setup({
             'child.started': { target: 'alone', actions: 'sendParentAway' },
           },
         },
-        alone: { description: 'It needs nobody.' },
+        alone: { description: 'Runs without a parent.' },
         doomed: {
-          description: 'Its parent died too early (fact 4). It serves until it calls for it the next time.',
+          description: 'Its parent exited too early (fact 4). It serves until its next call to the parent.',
           meta: { nature: { event: 'envoy.called-parent', withinMs: parentCallMs } },
           on: {
             'envoy.called-parent': '#envoy.calling a dead parent.serving',
@@ -254,32 +255,40 @@ export const simulatedEnvoyMachine = setup({
             ],
           },
         },
-        superseded: { description: 'Its child serves; it has closed its listeners and lets requests finish.' },
+        superseded: { description: 'Its child serves; its listeners are closed, and its requests finish.' },
       },
     },
     'calling a dead parent': {
-      description: 'The main thread is blocked: it heeds neither its admin interface nor SIGTERM.',
+      description: 'The main thread is blocked and handles neither its admin interface nor SIGTERM.',
       after: { tenTries: 'aborted' },
       initial: 'alone',
       states: {
         alone: { description: 'It never served.' },
-        serving: { description: 'Its workers serve on.' },
+        serving: { description: 'Its workers still serve.' },
       },
     },
     ending: {
-      description: 'It was told to end.',
+      description: 'Received the order to exit. Its main loop has ended, and with it its handler of SIGUSR1.',
       meta: { nature: { event: 'envoy.ended', withinMs: exitMs }, mayHang: true },
-      on: { 'envoy.ended': 'exited', 'envoy.hung': 'hanging' },
+      on: {
+        'envoy.ended': 'exited',
+        'envoy.hung': 'hanging',
+        'signal.sent': [
+          { guard: 'isKill', target: 'killed' },
+          { guard: 'isReopen', target: 'ended by SIGUSR1' },
+        ],
+      },
     },
-    hanging: { description: 'It was told to end and does not. SIGKILL helps.' },
+    hanging: { description: 'Does not exit on request. SIGKILL ends it.' },
     killed: {
-      description: 'The operating system ends it.',
+      description: 'The operating system terminates it.',
       meta: { nature: { event: 'envoy.ended', withinMs: killMs } },
       on: { 'envoy.ended': 'reaped', 'signal.sent': {}, 'envoy.crashed': {} },
     },
     exited: { type: 'final', entry: { type: 'leave', params: { end: clean } } },
     reaped: { type: 'final', entry: { type: 'leave', params: { end: by('SIGKILL') } } },
     terminated: { type: 'final', entry: { type: 'leave', params: { end: by('SIGTERM') } } },
+    'ended by SIGUSR1': { type: 'final', entry: { type: 'leave', params: { end: by('SIGUSR1') } } },
     crashed: { type: 'final', entry: { type: 'leave', params: { end: by('SIGSEGV') } } },
     aborted: { type: 'final', entry: { type: 'leave', params: { end: by('SIGABRT') } } },
     refused: {

@@ -3,7 +3,7 @@
  * whatever the supervisor believes; invariants are checked against it. All of it is plain immutable data and actors.
  */
 import type { AnyActorRef } from 'xstate';
-import type { EnvoyAnswered, EnvoyAsk, RefusedListener } from '../../../machines/agent/protocol.ts';
+import type { EnvoyAnswered, EnvoyAsk, RefusedListener } from '../../../machines/agent/status-protocol.ts';
 import { report } from '../../debugger/explore/scripted-effect.ts';
 import type { ActorHome } from '../../debugger/explore/symbolic-system.ts';
 import {
@@ -160,7 +160,7 @@ export class SimulatedHost {
         this.#set({ processes: [...this.processes, started], spawned: pid });
       },
     });
-    if (reception === 'accepted' || reception === 'no answer') {
+    if (reception === 'accepted' || reception === 'no response') {
       this.#parentOf(started)?.envoy.send({ type: 'child.started' });
     }
     return current();
@@ -291,7 +291,7 @@ export class SimulatedHost {
       return { by: 'admin', live, detail: live ? 'LIVE' : '503', unserved: '' };
     }
     const live = this.processes.some((process) => this.isAccepting(process));
-    const detail = live ? 'the port answers' : 'connection refused';
+    const detail = live ? 'the port responds' : 'connection refused';
     return { by: 'port', live, detail, unserved: '' };
   }
 
@@ -452,7 +452,7 @@ export class SimulatedHost {
     const parent = this.#peers(baseId).find((peer) => peer.epoch % 3 === (epoch - 1) % 3);
     // A killed one does not answer, and is gone before the newcomer has had its say.
     if (parent === undefined || parent.envoy.getSnapshot().matches('killed')) return 'no parent';
-    return this.isDoomed(parent) || this.isHanging(parent) ? 'no answer' : 'accepted';
+    return this.isDoomed(parent) || this.isHanging(parent) ? 'no response' : 'accepted';
   }
 
   /** Envoy names its sockets after its epoch modulo 3 (§2). */
@@ -486,9 +486,9 @@ export class SimulatedHost {
     return this.processes.filter((process) => process.baseId === baseId);
   }
 
-  #noteDeath(process: SimulatedProcess, { code }: ProcessEnd): void {
+  #noteDeath(process: SimulatedProcess, { code, signal }: ProcessEnd): void {
     for (const other of this.processes) {
-      if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0)
+      if (isChildOf(other, process) && other.baseId === process.baseId && code !== 0 && signal !== 'SIGUSR1')
         this.#change(other, { parentCrashed: true });
       if (other.baseId !== process.baseId && !process.seen && !process.sentAway)
         this.#change(other, { successorDied: true });

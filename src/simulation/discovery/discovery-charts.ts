@@ -1,8 +1,5 @@
 /** The statecharts of the push path with every effect scripted. Made once per set of machines: `provide` forgets what XState memorized. */
 import { type AnyActorRef, sendTo, setup } from 'xstate';
-import { adsConnectionMachine } from '../../../machines/discovery/ads/ads-connection.machine.ts';
-import { type ExchangeStepper, stepOf } from '../../../machines/discovery/ads/ads-exchange.ts';
-import type { StreamOrder } from '../../../machines/discovery/ads/ads-protocol.ts';
 import type {
   ContextBuilt,
   ContextFailed,
@@ -17,11 +14,11 @@ import { type PublishedContext, pushMachine } from '../../../machines/discovery/
 import { pushQueueMachine } from '../../../machines/discovery/push/push-queue.machine.ts';
 import { gatewayNamesMachine } from '../../../machines/discovery/registry/gateway-names.machine.ts';
 import { registryMachine } from '../../../machines/discovery/registry/registry.machine.ts';
-import {
-  type ServicesOrder,
-  type ServicesReading,
-  serviceRegistryMachine,
-} from '../../../machines/discovery/registry/service-registry.machine.ts';
+import { serviceRegistryMachine } from '../../../machines/discovery/registry/service-registry.machine.ts';
+import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
+import { adsConnectionMachine } from '../../../machines/discovery/xds/ads-connection.machine.ts';
+import { type ExchangeStepper, stepOf } from '../../../machines/discovery/xds/ads-exchange.ts';
+import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
 import { type Running, scriptedCallback, scriptedPromise } from '../../debugger/explore/scripted-effect.ts';
 
 /** What a context is built for. */

@@ -1,5 +1,5 @@
 /** What may happen next on the simulated push path. */
-import { endpointType } from '../../../machines/discovery/ads/ads-types.ts';
+import { endpointType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { Choice } from '../../debugger/explore/world.ts';
 import type { ClientState } from './discovery-client.ts';
 import type { PushMoment } from './discovery-moment.ts';

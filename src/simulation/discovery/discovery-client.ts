@@ -1,6 +1,6 @@
 /** A simulated client, as plain records: a sidecar that asks for all clusters, for their endpoints, and for one route. */
-import type { AdsRequest } from '../../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType, endpointType, isByName, routeType } from '../../../machines/discovery/ads/ads-types.ts';
+import type { AdsRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType, endpointType, isByName, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { MeshType, Resources } from './discovery-mesh.ts';
 import type { WireResponse } from './discovery-stream.ts';
 

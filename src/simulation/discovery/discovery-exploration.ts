@@ -10,10 +10,10 @@
  */
 
 import type { AnyActorRef } from 'xstate';
-import type { StreamOrder } from '../../../machines/discovery/ads/ads-protocol.ts';
-import { isByName } from '../../../machines/discovery/ads/ads-types.ts';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
-import type { ServicesOrder } from '../../../machines/discovery/registry/service-registry.machine.ts';
+import type { ServicesOrder } from '../../../machines/discovery/registry/service-registry.setup.ts';
+import type { StreamOrder } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { Running } from '../../debugger/explore/scripted-effect.ts';
 import type { Choice, Violation, World } from '../../debugger/explore/world.ts';
 import type { PushBounds, PushWorldOptions } from './discovery-bounds.ts';

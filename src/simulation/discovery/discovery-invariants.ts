@@ -2,8 +2,8 @@
  * What must never be on the push path. Each is checked from outside: against what went over the wire, what the source has
  * and what was ordered of the server, never against what a machine believes (but for what it says was acknowledged).
  */
-import type { StreamEnd } from '../../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType, endpointType } from '../../../machines/discovery/ads/ads-types.ts';
+import type { StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType, endpointType } from '../../../machines/discovery/xds/ads-types.ts';
 import type { ClientState } from './discovery-client.ts';
 import { type Contents, type MeshType, meshTypes } from './discovery-mesh.ts';
 import type { StreamState, WireResponse } from './discovery-stream.ts';
@@ -81,7 +81,7 @@ export const oneOutstanding: PushInvariant = {
   sending({ typeUrl, nonce }, wire) {
     const { unanswered, asks, overdue } = wire[typeUrl] ?? noWire;
     if (unanswered.length === 0 || asks.length > 0 || overdue) return undefined;
-    return `${nonce} follows ${unanswered.at(-1)!.nonce}, which the client has not answered`;
+    return `${nonce} follows ${unanswered.at(-1)!.nonce}, which the client has not acknowledged`;
   },
 };
 
@@ -127,7 +127,7 @@ export const clustersFirst: PushInvariant = {
 
 /** Who is connected has what the source has of what it asks for, but for what it rejected. */
 export const everyoneConverges: PushInvariant = {
-  name: 'everyone converges',
+  name: 'every client converges',
   atRest({ clients, published }) {
     for (const [index, client] of clients.entries()) {
       const lack = lackOf(client, index, published);
@@ -139,7 +139,7 @@ export const everyoneConverges: PushInvariant = {
 
 /** Whatever one client does not read, the next in the line has its turn, and its responses. */
 export const stalledDelaysNobody: PushInvariant = {
-  name: 'a client that does not read delays nobody else',
+  name: 'a client that does not read does not delay other clients',
   atRestButStalled({ clients, published }) {
     for (const [index, client] of clients.entries()) {
       const lack = client.stalled ? undefined : lackOf(client, index, published);
@@ -151,16 +151,16 @@ export const stalledDelaysNobody: PushInvariant = {
 
 /** In this world nobody else is sent away: nobody drains, and all clients say who they are. */
 export const readersStay: PushInvariant = {
-  name: 'only a client that does not read is let go, and is told why',
+  name: 'only a stream whose client does not read is closed, with a reason',
   ending({ stalled }, { code, reason }, { orders }) {
     if (stalled && orders.length > 0 && code === 'RESOURCE_EXHAUSTED' && reason !== '') return undefined;
-    return `${code} (${reason}) for a client that ${stalled ? 'does not read' : 'reads'}; ${orders.length} orders wait`;
+    return `${code} (${reason}) for a client that ${stalled ? 'does not read' : 'reads'}; ${orders.length} pushes wait`;
   },
 };
 
 /** What is missing of a first list, a proxy would take for gone (§5.1). */
 export const listsFirst: PushInvariant = {
-  name: 'no proxy is served before the first lists',
+  name: 'no proxy is served before the first lists are complete',
   always({ mayServe, streams }) {
     const [first] = streams.keys();
     return mayServe || first === undefined ? undefined : `${first} is connected`;
@@ -168,7 +168,7 @@ export const listsFirst: PushInvariant = {
 };
 
 export const throttleHolds: PushInvariant = {
-  name: 'no more proxies are served at a time than allowed',
+  name: 'the number of proxies served at once stays within the throttle',
   always({ beingServed, throttle }) {
     return beingServed.length > throttle ? `${beingServed.join(', ')} with a throttle of ${throttle}` : undefined;
   },
@@ -191,9 +191,9 @@ export const slowCostsLittle: PushInvariant = {
   always({ streams, window }) {
     for (const { connection, orders, network } of streams.values()) {
       if (new Set(orders.map(({ order }) => order.typeUrl)).size < orders.length)
-        return `${orders.length} orders wait on ${connection}: ${orders.map(({ order }) => short(order.typeUrl)).join(', ')}`;
+        return `${orders.length} pushes wait on ${connection}: ${orders.map(({ order }) => short(order.typeUrl)).join(', ')}`;
       if (network.length > (window > 0 ? window : stalledWindow))
-        return `${network.length} responses lie in the network of ${connection}`;
+        return `${network.length} responses are in flight to ${connection}`;
     }
     return undefined;
   },

@@ -1,5 +1,5 @@
 /** What the explored control plane serves: a mesh of a few clusters, with contexts that are published one after the other. */
-import { clusterType, endpointType, routeType } from '../../../machines/discovery/ads/ads-types.ts';
+import { clusterType, endpointType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
 
 export const meshTypes = [clusterType, endpointType, routeType] as const;
 export type MeshType = (typeof meshTypes)[number];

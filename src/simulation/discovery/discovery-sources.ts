@@ -1,6 +1,6 @@
 /** What the simulated push path is fed with: a configuration and a registry that change, services and contexts that are made. */
 import type { AnyActorRef } from 'xstate';
-import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.machine.ts';
+import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
 import { type Running, report, settle } from '../../debugger/explore/scripted-effect.ts';
 import type { BuildInput } from './discovery-charts.ts';
 import { changedContents, keysOf, type MeshEvent } from './discovery-mesh.ts';
@@ -102,7 +102,7 @@ export class PushSources {
 
   #takeComputing(): AnyActorRef {
     const { computing } = this.#state;
-    if (computing === undefined) throw new Error('no services are being made');
+    if (computing === undefined) throw new Error('no services are being computed');
     this.#moment.set({ computing: undefined });
     return computing;
   }

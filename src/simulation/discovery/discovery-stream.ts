@@ -1,11 +1,11 @@
 /**
- * The server's end of a simulated xDS stream: what src/discovery/ads/stream/ads-stream.ts and ads-sent.ts do with orders, as plain
+ * The server's end of a simulated xDS stream: what src/discovery/xds/stream/ads-stream.ts and ads-sent.ts do with orders, as plain
  * records. A response is not made while `window` of earlier ones have not left for a client that does not read; and while one
  * waits, nothing is read from the client.
  */
-import { type Exchange, newExchange } from '../../../machines/discovery/ads/ads-exchange.ts';
-import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/ads/ads-protocol.ts';
-import { clusterType, endpointType, isByName } from '../../../machines/discovery/ads/ads-types.ts';
+import { type Exchange, newExchange } from '../../../machines/discovery/xds/ads-exchange.ts';
+import type { AdsRequest, ResponseOrder, StreamEnd } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType, endpointType, isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { Contents, MeshType, Resources } from './discovery-mesh.ts';
 
 /** A response on the wire. */

@@ -1,12 +1,12 @@
 /** The streams of the simulated push path: their connections' charts, what goes over them in either direction, and who reads it. */
 import type { AnyActorRef } from 'xstate';
-import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/ads/ads-exchange.ts';
+import { type ExchangeEvent, routineAfter, routineBefore } from '../../../machines/discovery/xds/ads-exchange.ts';
 import type {
   AdsRequest,
   ResponseOrder,
   StreamEnd,
   StreamOrder,
-} from '../../../machines/discovery/ads/ads-protocol.ts';
+} from '../../../machines/discovery/xds/ads-protocol.ts';
 import { type Running, report } from '../../debugger/explore/scripted-effect.ts';
 import { OneAtATime } from '../../runtime/one-at-a-time.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
@@ -70,7 +70,7 @@ export class PushStreams {
     this.#happenings.add({ connection, event });
   }
 
-  /** As src/discovery/ads/stream/ads-exchange.ts does. */
+  /** As src/discovery/xds/stream/ads-exchange.ts does. */
   #step({ connection, event }: StreamHappening): void {
     const stream = this.#state.streams.get(connection);
     if (stream === undefined || stream.end !== undefined) return;

@@ -1,8 +1,8 @@
 /** The server of the simulated push path: it brings one proxy after the other up to date, as the push queue orders. */
 import type { AnyActorRef } from 'xstate';
-import type { PushToClient } from '../../../machines/discovery/ads/ads-protocol.ts';
-import { isSubscribed } from '../../../machines/discovery/ads/ads-watch.ts';
 import type { ProxiesServe } from '../../../machines/discovery/protocol.ts';
+import type { PushToClient } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { isSubscribed } from '../../../machines/discovery/xds/ads-watch.ts';
 import type { PushWorldOptions } from './discovery-bounds.ts';
 import { type MeshContext, typesToPush } from './discovery-mesh.ts';
 import type { PushMoment } from './discovery-moment.ts';

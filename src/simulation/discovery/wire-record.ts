@@ -1,6 +1,6 @@
 /** What a response and a request change in the record of a stream, as somebody would note it who reads the wire. */
-import type { AdsRequest, DeltaRequest } from '../../../machines/discovery/ads/ads-protocol.ts';
-import { isByName } from '../../../machines/discovery/ads/ads-types.ts';
+import type { AdsRequest, DeltaRequest } from '../../../machines/discovery/xds/ads-protocol.ts';
+import { isByName } from '../../../machines/discovery/xds/ads-types.ts';
 import type { WireRecord } from './discovery-invariants.ts';
 import type { Contents } from './discovery-mesh.ts';
 import type { WireResponse } from './discovery-stream.ts';

@@ -1,4 +1,5 @@
 /** A cluster with many services, their pods and slices, and a VirtualService each, as people, controllers and kubelets write them. */
+import { setTimeout as sleep } from 'node:timers/promises';
 import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
 import { startApiServer } from '../../cluster/api-server-process.ts';
 import { Cluster } from '../../cluster/cluster.ts';
@@ -30,6 +31,7 @@ export class FilledCluster {
   readonly #size: ClusterSize;
   readonly #pods: Pod[][];
   #replaced = 0;
+  #unready = 0;
 
   private constructor(cluster: Cluster, size: ClusterSize) {
     this.cluster = cluster;
@@ -90,6 +92,34 @@ export class FilledCluster {
     await each(services - 1, (n) => this.#rollService(last - 1 - n), 8);
     await this.#rollService(last, mark);
     return services * inEach;
+  }
+
+  /**
+   * Writes slices at a steady rate, one service after the other: in each write another pod of the service is not ready.
+   *
+   * @returns how many were written, and how long that took
+   */
+  async writeSlices(eventsPerSecond: number, seconds: number): Promise<{ written: number; tookMs: number }> {
+    const began = performance.now();
+    const total = eventsPerSecond * seconds;
+    const writes: Promise<void>[] = [];
+    for (let event = 0; event < total; event++) {
+      const dueMs = (event * 1_000) / eventsPerSecond - (performance.now() - began);
+      if (dueMs > 0) await sleep(dueMs);
+      const service = event % this.#size.services;
+      const pods = this.#pods[service]!;
+      const notReady = pods[Math.floor(this.#unready++ / this.#size.services) % pods.length]!.name;
+      writes.push(this.#writeSlice(service, new Set([notReady])));
+    }
+    await Promise.all(writes);
+    return { written: total, tookMs: performance.now() - began };
+  }
+
+  /** Writes the slice of the first service: its first pod has this address. The slice alone changes. */
+  async markSlice(mark: string): Promise<void> {
+    const [pods] = this.#pods as [Pod[]];
+    pods[0] = { ...pods[0]!, address: mark };
+    await this.#writeSlice(0);
   }
 
   async #rollService(service: number, mark?: string): Promise<void> {

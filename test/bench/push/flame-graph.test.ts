@@ -4,7 +4,7 @@ import { drawFlameGraph } from './flame-graph.ts';
 
 const frame = (functionName: string) => ({
   functionName,
-  url: 'src/discovery/ads/x.ts',
+  url: 'src/discovery/xds/x.ts',
   lineNumber: 1,
   columnNumber: 1,
 });
@@ -43,7 +43,7 @@ describe('a flame graph', () => {
 
   test('has a box for each call, as wide as its share, with its name and time', () => {
     expect(svg.match(/<g>/g)).toHaveLength(4);
-    expect(svg).toContain('<title>serve (src/discovery/ads/x.ts): 6.0 ms, 60.0 %</title>');
+    expect(svg).toContain('<title>serve (src/discovery/xds/x.ts): 6.0 ms, 60.0 %</title>');
     expect(svg).toMatch(/<title>serve [^/]*\/[^"]*<rect x="10.0" y="61" width="707.5"/);
   });
 

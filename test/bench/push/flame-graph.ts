@@ -15,7 +15,7 @@ const characterWidth = 6.1;
 
 /** The parts of the program, each with its colour; the first that matches. */
 const areas: readonly { readonly name: string; readonly color: string; readonly holds: (call: Call) => boolean }[] = [
-  { name: 'streams', color: '#f4a261', holds: ({ place }) => place.startsWith('src/discovery/ads') },
+  { name: 'streams', color: '#f4a261', holds: ({ place }) => place.startsWith('src/discovery/xds') },
   {
     name: 'generation and cache',
     color: '#e9c46a',

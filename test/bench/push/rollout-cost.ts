@@ -29,6 +29,8 @@ export interface RolloutCost {
   readonly connectionBytes: number;
   /** Processor time of the control plane for a change, until it rests, in milliseconds: medians. */
   readonly cpuMs: { readonly endpoint: number; readonly route: number; readonly newCluster: number };
+  /** From a change without new clusters until the last sidecar has acknowledged it, in milliseconds: medians. */
+  readonly ackMs: { readonly endpoint: number; readonly route: number };
 }
 
 /** Connections beside which the others are measured. */
@@ -63,8 +65,13 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   const many = await joined(programs, server, { protocol, sidecars, firstNumber: fewSidecars });
   await change.all(many);
   const cpuMs = { endpoint: [] as number[], route: [] as number[], newCluster: [] as number[] };
+  const ackMs = { endpoint: [] as number[], route: [] as number[] };
   for (let i = 0; i < changes; i++) {
-    for (const kind of ['endpoint', 'route'] as const) cpuMs[kind].push((await changeOnce(server, many, kind)).cpuMs);
+    for (const kind of ['endpoint', 'route'] as const) {
+      const sample = await changeOnce(server, many, kind);
+      cpuMs[kind].push(sample.cpuMs);
+      ackMs[kind].push(sample.ackMs);
+    }
     cpuMs.newCluster.push(await change.newCluster(many));
   }
   const after = await memory(server, inspector);
@@ -74,6 +81,7 @@ export async function measureRolloutCost(programs: Programs, plan: RolloutCostPl
   return {
     connectionBytes: (after - before) / sidecars,
     cpuMs: { endpoint: medianOf(cpuMs.endpoint), route: medianOf(cpuMs.route), newCluster: medianOf(cpuMs.newCluster) },
+    ackMs: { endpoint: medianOf(ackMs.endpoint), route: medianOf(ackMs.route) },
   };
 }
 

@@ -12,6 +12,14 @@ export interface World {
   readonly gateways: readonly string[];
   /** Names of the Kubernetes Gateways that HTTPRoutes attach to. */
   readonly kubernetesGateways: readonly string[];
+  /** Of each gateway: where a kind may add a server with TLS. */
+  readonly https: readonly {
+    readonly name: string;
+    readonly selector: Readonly<Record<string, string>>;
+    readonly port: number;
+  }[];
+  /** The Sidecar objects of all sidecars, with these egress hosts. */
+  readonly sidecars: (egressHosts: readonly string[]) => string;
   /** Where the application listens, at 127.0.0.1. */
   readonly backend: number;
   /** Where the application listens that gets mirrored requests. */
@@ -25,9 +33,11 @@ export interface World {
 export interface ChangeKind {
   readonly name: string;
   /** What clients send. Default `http`. */
-  readonly traffic?: 'http' | 'tcp' | 'tls';
+  readonly traffic?: 'http' | 'tcp' | 'tls' | 'https';
   /** Which proxies the change concerns. Default both. */
   readonly proxies?: 'gateway' | 'sidecar' | 'inbound';
+  /** Its objects include those of `World.sidecars`. */
+  readonly definesSidecars?: true;
   /** Requests fail without make before break, soon and often enough to wait for it. */
   readonly isLossy?: false;
   /** What hosts of services begin with that each generation replaces. */
@@ -40,7 +50,7 @@ export interface ChangeKind {
 /** By which clients know what a kind changes. */
 export const hostOf = (kind: Pick<ChangeKind, 'name'>): string => `${kind.name}.shop.test`;
 
-const isOdd = (generation: number): boolean => generation % 2 === 1;
+export const isOdd = (generation: number): boolean => generation % 2 === 1;
 
 export function service(
   host: string,
@@ -52,12 +62,12 @@ export function service(
   return serviceEntry(host, { port, backends, ...(protocol && { protocol }), ...(spec && { spec: { ...spec } }) });
 }
 
-function routes(host: string, world: World, spec: object): string {
+export function routes(host: string, world: World, spec: object): string {
   return virtualService(host, { gateways: ['mesh', ...world.gateways], ...spec });
 }
 
 /** A retry would hide a request that failed. */
-const once = { retries: { attempts: 0 } };
+export const once = { retries: { attempts: 0 } };
 
 export function httpTo(host: string, world: World, destinations: readonly object[], more: object = {}): string {
   const weight = 100 / destinations.length;
@@ -66,7 +76,7 @@ export function httpTo(host: string, world: World, destinations: readonly object
 }
 
 export const subset = (name: string): object => ({ name, labels: { version: 'main' } });
-const subsets = (host: string, names: readonly string[], more: object = {}): string =>
+export const subsets = (host: string, names: readonly string[], more: object = {}): string =>
   destinationRule(host, { subsets: names.map(subset), ...more });
 
 export function kind(name: string, config: (host: string, generation: number, world: World) => string): ChangeKind {
@@ -74,7 +84,7 @@ export function kind(name: string, config: (host: string, generation: number, wo
 }
 
 /** A service of another name than the clients', which a route leads to. */
-const target = (name: string, generation: number): string => `${name}-${generation}.backends.test`;
+export const target = (name: string, generation: number): string => `${name}-${generation}.backends.test`;
 
 const routesOfHttp: ChangeKind[] = [
   kind('subset-added', (host, generation, world) => {
@@ -217,7 +227,10 @@ const gateways: ChangeKind[] = [
       };
       return all(
         service(host, world),
-        service(next, { ...world, backend: world.mirror }, { port: authorizationPort }),
+        service(next, { ...world, backend: world.mirror }, { port: authorizationPort }).replace(
+          'namespace: shop',
+          `namespace: ${authorizationNamespace}`,
+        ),
         httpTo(host, world, [{ host }]),
         object('security.istio.io/v1', 'AuthorizationPolicy', 'shop', 'authorization', policy),
       );
@@ -237,6 +250,8 @@ export function newService(host: string, gateways: readonly string[], world: Wor
 /** Services that authorize requests; of two generations in a row each has another. */
 const authorizationServices = ['authorization-even.backends.test', 'authorization-odd.backends.test'];
 const authorizationPort = 9_000;
+/** No other kind changes the clusters of its services: an update in place resets checks in flight (docs/changes-without-loss.md). */
+const authorizationNamespace = 'authorization';
 
 /** Of the mesh configuration, for the kind `authorization`. */
 export const extensionProviders = authorizationServices.map((name) => ({
@@ -244,8 +259,9 @@ export const extensionProviders = authorizationServices.map((name) => ({
   envoyExtAuthzHttp: { service: name, port: authorizationPort, timeout: '20s' },
 }));
 
-function kubernetesService(name: string, port: number): string {
-  const ports = [{ name: 'http', port: 80, targetPort: port }];
+/** @param port of the application. @param servicePort of the Service */
+export function kubernetesService(name: string, port: number, servicePort = 80): string {
+  const ports = [{ name: 'http', port: servicePort, targetPort: port }];
   const labels = { 'kubernetes.io/service-name': name };
   return all(
     stringify({ apiVersion: 'v1', kind: 'Service', metadata: { name, namespace: 'shop' }, spec: { ports } }),

@@ -25,13 +25,17 @@ export interface ChangingMeshOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** More arguments of the control plane. */
   readonly args?: readonly string[];
+  /** The proxies have workload certificates. */
+  readonly hasCertificates?: boolean;
 }
 
 /** A proxy with its name and where clients reach it. */
 interface PlacedProxy extends Proxy {
   readonly name: string;
   readonly address: string;
-  readonly ports: { readonly http: number; readonly tcp: number; readonly tls: number; readonly routes: number };
+  readonly ports: {
+    readonly [port in 'http' | 'tcp' | 'tls' | 'https' | 'routes']: number;
+  };
 }
 
 /** As an agent starts Envoy, but sooner over: connections of a replaced listener are asked to close until then. */
@@ -81,6 +85,11 @@ export class ChangingMesh {
       ...world,
       authority: mesh.authority.certificate,
       gateways,
+      https: proxies
+        .filter(({ type }) => type === 'gateway')
+        .map(({ name, ports }) => ({ name, selector: { proxy: name }, port: ports.https })),
+      sidecars: (hosts) =>
+        all(...proxies.filter(({ type }) => type === 'sidecar').map((proxy) => this.#sidecarOf(proxy, hosts))),
       kubernetesGateways: gateways.map((name) => `routes-${name}`),
       backend: backends.ports.get('main')!,
       mirror: backends.ports.get('mirror')!,
@@ -89,8 +98,14 @@ export class ChangingMesh {
   }
 
   /** Starts all of it, with generation 0 of each kind applied by every proxy. */
-  static async start({ proxies, kinds, env = {}, args = [] }: ChangingMeshOptions): Promise<ChangingMesh> {
-    const settings = Object.fromEntries(proxies.map((proxy) => [nameOf(proxy), settingsOf(proxy)]));
+  static async start({
+    proxies,
+    kinds,
+    env = {},
+    args = [],
+    hasCertificates,
+  }: ChangingMeshOptions): Promise<ChangingMesh> {
+    const settings = Object.fromEntries(proxies.map((proxy) => [nameOf(proxy), settingsOf(proxy, hasCertificates)]));
     const mesh = await FeatureMesh.start({
       proxies: settings,
       env: { PILOT_SECRETS_ON_PLAINTEXT: 'true', ...env },
@@ -169,7 +184,7 @@ export class ChangingMesh {
         if (target === undefined) return [];
         const name = `${kind.name} at ${proxy.name}`;
         const { traffic = 'http' } = kind;
-        const client = { http: 'ka', tcp: 'tcp', tls: 'new' } as const;
+        const client = { http: 'ka', tcp: 'tcp', tls: 'new', https: 'new' } as const;
         // Connections come more slowly: a pause is all that is between them.
         const pause = traffic === 'http' ? pauseMs : pauseMs / 2;
         return [{ kind: client[traffic], count: 1, pauseMs: pause, name, target } satisfies ClientPlan];
@@ -283,7 +298,10 @@ export class ChangingMesh {
   }
 
   async #begin(): Promise<void> {
-    this.#files['base.yaml'] = all(...this.#proxies.map((proxy) => this.#objectsOf(proxy)));
+    this.#files['base.yaml'] = all(
+      ...this.#proxies.filter(({ type }) => type === 'gateway').map(gatewaysOf),
+      ...(this.#kinds.some(({ definesSidecars }) => definesSidecars) ? [] : [this.#world.sidecars(['./*'])]),
+    );
     for (const kind of this.#kinds) this.#next(kind);
     await this.mesh.apply(this.#files);
   }
@@ -297,13 +315,17 @@ export class ChangingMesh {
     }
     if (proxies !== undefined && proxies !== proxy.type) return undefined;
     const port = kind.name === 'http-route' ? proxy.ports.routes : proxy.ports[traffic];
-    return { host: proxy.address, port, authority, ...(traffic === 'tls' && { caFile: this.#caFile }) };
+    return {
+      host: proxy.address,
+      port,
+      authority,
+      ...((traffic === 'tls' || traffic === 'https') && { caFile: this.#caFile }),
+    };
   }
 
-  #objectsOf(proxy: PlacedProxy): string {
-    if (proxy.type === 'gateway') return gatewaysOf(proxy);
+  #sidecarOf(proxy: PlacedProxy, hosts: readonly string[]): string {
     const { ports, backend } = this.#world;
-    const at = { bind: proxy.address, captureMode: 'NONE', hosts: ['./*'] };
+    const at = { bind: proxy.address, captureMode: 'NONE', hosts };
     const port = (name: keyof World['ports']): object => ({
       ...at,
       port: { number: ports[name], name, protocol: name.toUpperCase() },
@@ -325,18 +347,25 @@ export class ChangingMesh {
 
 const inboundAddressOf = ({ address }: PlacedProxy): string => address.replace('127.0.3.', '127.0.4.');
 
-function settingsOf(proxy: Proxy): ProxySettings {
+function settingsOf(proxy: Proxy, hasCertificates = false): ProxySettings {
   const name = nameOf(proxy);
   const { delta, roundTripMs } = proxy;
-  if (proxy.type === 'sidecar') return { labels: { proxy: name }, delta, roundTripMs, metadata };
+  const more = {
+    delta,
+    roundTripMs,
+    metadata,
+    ...(hasCertificates && { identity: `spiffe://cluster.local/ns/shop/sa/${name}` }),
+  };
+  if (proxy.type === 'sidecar') return { labels: { proxy: name }, ...more };
   const labels = { proxy: name, 'gateway.networking.k8s.io/gateway-name': `routes-${name}` };
-  return { type: 'router', labels, delta, roundTripMs, metadata };
+  return { type: 'router', labels, ...more };
 }
 
 async function place(proxy: Proxy, index: number, ports: World['ports'], mesh: FeatureMesh): Promise<PlacedProxy> {
   const placed = { ...proxy, name: nameOf(proxy) };
-  if (proxy.type === 'sidecar') return { ...placed, address: `127.0.3.${index + 1}`, ports: { ...ports, routes: 0 } };
-  return { ...placed, address: '127.0.0.1', ports: await mesh.ports('http', 'tcp', 'tls', 'routes') };
+  if (proxy.type === 'sidecar')
+    return { ...placed, address: `127.0.3.${index + 1}`, ports: { ...ports, https: 0, routes: 0 } };
+  return { ...placed, address: '127.0.0.1', ports: await mesh.ports('http', 'tcp', 'tls', 'https', 'routes') };
 }
 
 function gatewaysOf({ name, ports }: PlacedProxy): string {

@@ -80,3 +80,8 @@ export function reasonInMachine(
     return `not explained by the load of the machine: no process waited for half of a timeout; ${facts}`;
   return `the machine is overloaded: only timeouts of the client, while processes waited for a processor; run it on a quiet machine; ${facts}`;
 }
+
+/** How long the main thread of a process has waited for a processor since it started, in milliseconds. */
+export function waitedForProcessorMs(pid: number): number {
+  return (queuedByThread(pid).get(String(pid)) ?? 0) / 1e6;
+}

@@ -52,9 +52,10 @@ const healthCheck: ChangeKind = kind('health-check', (host, generation, world) =
 });
 
 /** The configuration of a filter, which Envoy requests by its name, names the next cluster. */
-const extension: ChangeKind = {
-  ...kind('extension', (_host, generation, world) => {
-    const name = `extension-${generation}`;
+const extensionNamed = (kindName: string, nameOf: (generation: number) => string): ChangeKind => ({
+  ...kind(kindName, (_host, generation, world) => {
+    const extensionName = nameOf(generation);
+    const name = `${kindName}-${generation}`;
     const address = { socket_address: { address: 'localhost', port_value: world.mirror } };
     const cluster = {
       name,
@@ -70,11 +71,11 @@ const extension: ChangeKind = {
     };
     const source = { ads: {}, resource_api_version: 'V3' };
     const filter = {
-      name: 'shop.extension',
+      name: extensionName,
       config_discovery: { config_source: source, type_urls: [extensionType] },
     };
     const context = 'SIDECAR_INBOUND';
-    return object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', 'extension', {
+    return object('networking.istio.io/v1alpha3', 'EnvoyFilter', 'shop', kindName, {
       configPatches: [
         { applyTo: 'CLUSTER', match: { context }, patch: { operation: 'ADD', value: cluster } },
         {
@@ -84,7 +85,7 @@ const extension: ChangeKind = {
         },
         {
           applyTo: 'EXTENSION_CONFIG',
-          patch: { operation: 'ADD', value: { name: 'shop.extension', typed_config: config } },
+          patch: { operation: 'ADD', value: { name: extensionName, typed_config: config } },
         },
       ],
     });
@@ -92,6 +93,11 @@ const extension: ChangeKind = {
   proxies: 'inbound',
   // The name is resolved in less than a millisecond.
   isLossy: false,
-};
+});
+
+const extension = extensionNamed('extension', () => 'shop.extension');
+
+/** The filter has another name in each generation: the replaced listener still fetches the previous one. */
+export const extensionRenamed = extensionNamed('extension-renamed', (generation) => `shop.extension-${generation}`);
 
 export const warmingKinds: readonly ChangeKind[] = [lateCertificate, healthCheck, extension];

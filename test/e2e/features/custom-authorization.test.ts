@@ -1,9 +1,11 @@
 /** Services that are asked about requests and connections (AuthorizationPolicy, action CUSTOM). */
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { eventually } from '../../harness/eventually.ts';
 import type { HttpBackend } from './harness/backends.ts';
 import { FeatureMesh } from './harness/feature-mesh.ts';
 import { GrpcAuthorizer } from './harness/grpc-authorizer.ts';
-import { gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
+import { destinationRule, gateway, object, serviceEntry, virtualService } from './harness/objects.ts';
+import { sendRequest } from './harness/requests.ts';
 
 const extensionProviders = [
   {
@@ -86,6 +88,43 @@ async function guarded(port: number, ...policies: string[]): Promise<void> {
     ].join('\n---\n'),
   );
 }
+
+// Envoy's own clients lose their requests when their cluster is replaced: docs/changes-without-loss.md, "Not guaranteed".
+test('a check in flight survives a change of the endpoints of its service, and fails when the cluster changes', async () => {
+  const held: (() => void)[] = [];
+  const slow = await mesh.http('authz', { respond: (_request, response) => void held.push(() => response.end()) });
+  const [cart, other, port, portOfCart] = [
+    ...(await Promise.all([mesh.http('cart'), mesh.http('authz')])),
+    ...(await mesh.ports('front', 'cart').then(({ front, cart: of }) => [front, of])),
+  ] as const;
+  const configOf = (backends: readonly HttpBackend[], ...more: string[]): string =>
+    [
+      serviceEntry('cart.shop.test', { port: portOfCart!, backends: [cart] }),
+      gateway('front', { istio: 'edge' }, [{ port: port!, protocol: 'HTTP', hosts: ['*'] }]),
+      virtualService('shop.test', {
+        gateways: ['front'],
+        http: [{ route: [{ destination: { host: 'cart.shop.test' } }] }],
+      }),
+      serviceEntry('authz-http.shop.test', { port: 8000, backends }),
+      custom('all', 'by-http', [{}]),
+      ...more,
+    ].join('\n---\n');
+  const statusAcross = async (change: string): Promise<number> => {
+    const answer = sendRequest({ port: port!, host: 'shop.test' });
+    await eventually('the service is asked', () => held.length > 0);
+    await mesh.apply(change);
+    held.shift()!();
+    return (await answer).status;
+  };
+
+  await mesh.apply(configOf([slow]));
+  expect(await statusAcross(configOf([slow, other]))).toBe(200);
+  await mesh.apply(configOf([slow]));
+  const connectTimeout = destinationRule('authz-http.shop.test', {
+    trafficPolicy: { connectionPool: { tcp: { connectTimeout: '5s' } } },
+  });
+  expect(await statusAcross(configOf([slow], connectTimeout))).toBe(503);
+});
 
 test('a service is asked over HTTP about what the policy matches, and about nothing else', async () => {
   const port = await mesh.port();

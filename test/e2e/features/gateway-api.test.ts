@@ -572,7 +572,7 @@ describe('a Gateway', () => {
     };
     await apply({ team: 'web' });
     expect(await statuses()).toEqual([404, 200, 200]);
-    expect(mesh.pilot.lines.join('\n')).toContain('takes HTTPRoutes of namespace stage');
+    expect(mesh.pilot.lines.join('\n')).toContain('allows HTTPRoutes of namespace stage (allowedRoutes)');
     await apply({ team: 'db' });
     expect(await statuses()).toEqual([404, 200, 404]);
   });

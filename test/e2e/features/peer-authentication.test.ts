@@ -199,7 +199,7 @@ test('a proxy without certificates takes plaintext where mutual TLS alone is ask
   await mesh.apply(all(given(backend, place, { app: 'bare' }), mode('STRICT')));
   expect((await mesh.request('bare', { inbound: true, port: place.own, host })).status).toBe(200);
   const said = loggedLine('proxy.degraded', {
-    reason: /PeerAuthentication shop\/all asks for mutual TLS alone, but the proxy has no workload certificates/,
+    reason: /PeerAuthentication shop\/all requires mutual TLS, but the proxy has no workload certificates/,
   });
   await eventually('the log says so', () => mesh.pilot.lines.some((line) => said.test(line)));
 });

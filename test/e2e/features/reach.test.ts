@@ -177,6 +177,6 @@ ${serviceEntry('own.shop.test', { port: ports.own, backends: [own] })}`;
   await mesh.apply(`${all}\n---\n${sidecar}`);
   expect([await reach('near'), await reach('own', 'shop')]).toEqual(['near', 'own']);
   await expect(reach('far', 'bank', 1_000)).rejects.toThrow(/ECONNREFUSED|hang up/);
-  // The cluster stays while connections of the listener that named it drain.
-  expect(await mesh.envoy('web').admin('/config_dump?resource=dynamic_route_configs')).not.toContain('far.bank.test');
+  // Routes and clusters stay while connections of the removed listener drain.
+  expect(await mesh.envoy('web').admin('/listeners')).not.toContain(`:${ports.far}`);
 });

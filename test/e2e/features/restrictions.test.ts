@@ -97,11 +97,11 @@ describe('refused at its first reading', () => {
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(false);
     // Whom it is not for.
     expect(await isLetIn('PeerAuthentication', {})).toBe(true);
-    expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is refused');
+    expect(await closures()).toContain('every request to the workloads of namespace shop with istio=edge is denied');
     expect(await mesh.page('/metrics')).toMatch(/^pilot_refused_restrictions 1$/m);
     await mesh.apply(all(surroundings(), policy({})));
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
-    expect(await closures()).not.toContain('is refused');
+    expect(await closures()).not.toContain('is denied');
     // Now there is an earlier version.
     await refusedFor(wrong);
     expect(await isLetIn('AuthorizationPolicy', {})).toBe(true);
@@ -150,7 +150,10 @@ describe('a client with a certificate of its own making', () => {
   const client = (): object => mesh.authority.issue(['client.test']);
 
   /** Who is let in: with a certificate of the authority, with one of nobody's, with none. */
-  async function letIn(proxy: string, host = 'web.test'): Promise<[known: boolean, strange: boolean, none: boolean]> {
+  async function letIn(
+    proxy: string,
+    { host = 'web.test', patienceMs }: { host?: string; patienceMs?: number } = {},
+  ): Promise<[known: boolean, strange: boolean, none: boolean]> {
     const { certificate, privateKey } = client() as typeof stranger;
     const as = (shown: object): Promise<boolean> =>
       mesh
@@ -158,6 +161,7 @@ describe('a client with a certificate of its own making', () => {
           port: ports.tls,
           host,
           inbound: proxy === 'plain',
+          ...(patienceMs !== undefined && { patienceMs }),
           tls: { servername: host, ca: mesh.authority.certificate, ...shown },
         })
         .then(
@@ -221,7 +225,8 @@ describe('a client with a certificate of its own making', () => {
       );
       await mesh.apply(quiet);
       await mesh.apply(refused, { invalid: true });
-      expect(await letIn('edge')).toEqual([false, false, false]);
+      expect(await mesh.envoy('edge').admin('/listeners')).not.toContain(`:${ports.tls}`);
+      expect(await letIn('edge', { patienceMs: 0 })).toEqual([false, false, false]);
     },
   );
 
@@ -262,8 +267,8 @@ describe('a client with a certificate of its own making', () => {
       ),
     );
     expect(await letIn('edge')).toEqual([false, false, false]);
-    expect(await letIn('edge', 'other.test')).toEqual([true, true, true]);
-    expect(await mesh.page('/debug/push_status')).toContain('ISTIO_MUTUAL needs workload certificates');
+    expect(await letIn('edge', { host: 'other.test' })).toEqual([true, true, true]);
+    expect(await mesh.page('/debug/push_status')).toContain('ISTIO_MUTUAL requires workload certificates');
   });
 
   test('is kept out by MUTUAL of a Sidecar object', async () => {

@@ -86,12 +86,16 @@ describe('revocation lists of a MUTUAL server', () => {
   };
 
   test.each([
-    ['text', 'garbage', /ca\.crl: has no PEM block/],
-    ['an empty entry', '', /ca\.crl: has no PEM block/],
+    ['text', 'garbage', /ca\.crl: no PEM block/],
+    ['an empty entry', '', /ca\.crl: no PEM block/],
     ['a certificate', root.certificate.pem, /must be .*X509 CRL/],
-    ['the list of another authority', listOf(rootOf('another')), /is of an issuer that is none of the CA certificates/],
+    ['the list of another authority', listOf(rootOf('another')), /is not issued by any of the CA certificates/],
     ['an expired list', `${listOf(root)}${listOf(intermediate, [], hours(-1))}`, /expired on/],
-    ['the root’s list without the intermediate’s', listOf(root), /no usable list of CN=intermediate/],
+    [
+      'the root’s list without the intermediate’s',
+      listOf(root),
+      /no usable certificate revocation list of CN=intermediate/,
+    ],
   ])('that become %s leave the last usable one in use', async (_, bad, reported) => {
     [port, backend] = [await mesh.port(), await mesh.http('web')];
     await apply(usable);
@@ -141,7 +145,7 @@ describe('revocation lists of a MUTUAL server', () => {
     name = 'intermediate';
     await apply(listOf(intermediate), intermediate.certificate.pem);
     expect(await asks(good)).toBe('refused');
-    expect(await mesh.page('/debug/push_status')).toContain('lack the issuer of CN=intermediate');
+    expect(await mesh.page('/debug/push_status')).toContain('issuer of CA certificate CN=intermediate is missing');
   });
 });
 

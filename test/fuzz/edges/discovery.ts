@@ -2,7 +2,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { debugPages } from '../../../src/discovery/monitor/debug-endpoints.ts';
+import { debugPages } from '../../../src/discovery/monitor/debug/debug-endpoints.ts';
 import {
   DeltaDiscoveryRequestSchema,
   DiscoveryRequestSchema,

@@ -5,8 +5,8 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createAdminClient } from '../../../src/agent/admin/admin-client.ts';
-import { inspectCertificates } from '../../../src/agent/certificates/certificate-problems.ts';
 import { EnvoyOutput } from '../../../src/agent/envoy/output/envoy-log.ts';
+import { inspectCertificates } from '../../../src/agent/files/certificate-problems.ts';
 import { parseDownwardFile } from '../../../src/agent/options/downward-file.ts';
 import { checkTrace } from '../../../src/debugger/check/check.ts';
 import { loadDiagrams } from '../../../src/debugger/diagram/load.ts';
@@ -34,6 +34,7 @@ import { mutatedBytes } from '../grammar/bytes.ts';
 import { randomPem } from '../grammar/pem.ts';
 import { randomTrace } from '../grammar/trace.ts';
 import { randomYaml, yamlValues } from '../grammar/yaml.ts';
+import { consulCatalog } from './consul-catalog.ts';
 import { recordedTrace } from './recorded-trace.ts';
 import { thinking } from './thinking.ts';
 
@@ -52,6 +53,7 @@ export const functionsMaker: SubjectMaker = {
     'admin-answer',
     'trace-file',
     'diagram',
+    'consul-catalog',
   ],
   batch: 50,
   open: () => FunctionsSubject.start(),
@@ -124,6 +126,7 @@ class FunctionsSubject implements Subject {
         thinking(text, () => parseDiagram(text, 'odd.mmd'));
         return text;
       }),
+      edge('consul-catalog', 'pilot-discovery', consulCatalog),
     ];
   }
 

@@ -11,9 +11,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
 import type { SdsReport } from '../../../machines/agent/secrets-protocol.ts';
-import { secretType } from '../../../machines/discovery/ads/ads-types.ts';
-import { GrpcConnection, whenEnded } from '../../../src/agent/grpc/grpc-client.ts';
-import { FrameReader, frameHeadBytes, frameOf } from '../../../src/agent/grpc/grpc-frames.ts';
+import { secretType } from '../../../machines/discovery/xds/ads-types.ts';
 import { SecretServer } from '../../../src/agent/secrets/secret-server.ts';
 import { SecretVault } from '../../../src/agent/secrets/secret-vault.ts';
 import { SecretSchema } from '../../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
@@ -22,6 +20,8 @@ import {
   type DiscoveryResponse,
   DiscoveryResponseSchema,
 } from '../../../src/gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { GrpcConnection, whenEnded } from '../../../src/runtime/grpc/grpc-client.ts';
+import { FrameReader, frameHeadBytes, frameOf } from '../../../src/runtime/grpc/grpc-frames.ts';
 import { silentLogger } from '../../../src/runtime/output/log.ts';
 import { createAuthority } from '../../certs/authority.ts';
 import { eventually } from '../../harness/eventually.ts';

@@ -1,5 +1,6 @@
 /** What an agent makes of the Envoys that another one has left running. */
 import { describe, expect, test } from 'vitest';
+import { createActor, createMachine } from 'xstate';
 import {
   type AdoptedEpoch,
   type Adoption,
@@ -8,6 +9,8 @@ import {
   restartUnderWay,
 } from '../../../machines/agent/envoy/adoption.ts';
 import { parentDueMs } from '../../../machines/agent/envoy/parent-shutdown.ts';
+import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
+import { defaultSettings } from '../../../machines/agent/settings.ts';
 
 const epoch = (number: number, change: Partial<AdoptedEpoch> = {}): AdoptedEpoch => ({
   ...{
@@ -53,5 +56,35 @@ describe('a start that was under way', () => {
   test('does not where it had been given up, or had no process yet', () => {
     expect(restartUnderWay(adoption([epoch(0), starting]))).toBeUndefined();
     expect(restartUnderWay(adoption([epoch(0)], { restart }))).toBeUndefined();
+  });
+});
+
+describe('a parent that is gone before it is taken over', () => {
+  /** The supervisor has not taken over its child yet. @returns whether it thinks that the child has long to live */
+  function isDoomedAfter(end: { code: number | null; signal: string | null }): boolean {
+    const supervisor = createActor(
+      supervisorMachine.provide({ actors: { epoch: still as never, startLimiter: still as never } }),
+      { input: { baseIds: [7], settings: defaultSettings, adoption: leftBehind } },
+    ).start();
+    supervisor.send({ type: 'supervisor.start' });
+    const found = { during: 'serving', reason: '', refusedByParent: false, outOfMemory: false } as const;
+    supervisor.send({ type: 'epoch.failed', name: 'epoch-0', epoch: 0, ...found, ...end });
+    const { epochs } = supervisor.getSnapshot().context;
+    expect(epochs.map(({ name }) => name)).toEqual(['epoch-1']);
+    return epochs[0]!.doomed;
+  }
+  const still = createMachine({});
+  const leftBehind: Adoption = {
+    ...{ desired: { digest: 'd', orders: 0, binary: 'first' }, recovery: 'none', provenDigest: 'd' },
+    ...{ provenBinary: 'first', epochs: [epoch(0, { phase: 'leaving' }), epoch(1)] },
+  };
+
+  test.each([
+    ['with code 0', { code: 0, signal: null }, false],
+    ['by a SIGUSR1 of its last milliseconds', { code: null, signal: 'SIGUSR1' }, false],
+    ['by a crash', { code: null, signal: 'SIGSEGV' }, true],
+    ['unseen', { code: null, signal: null }, true],
+  ])('%s: its child is doomed only where it cannot have shut down', (_, end, isDoomed) => {
+    expect(isDoomedAfter(end)).toBe(isDoomed);
   });
 });

@@ -120,7 +120,7 @@ describe('another file at the path', () => {
     const world = await serving();
     await world.replaceBinary(undefined);
     await world.pass(120_000);
-    expect(world.events('binary.rejected')[0]?.reason).toContain('not checked in 120000 ms');
+    expect(world.events('binary.rejected')[0]?.reason).toContain('did not finish within 120000 ms');
     world.binary = other;
     await world.pass(1_000);
     expect(world.binaries.at(-1)).toBe('new');

@@ -44,7 +44,7 @@ test('directories that cannot be read count as empty: Envoy is started, and the 
   world.digestAnswer = undefined;
   await world.certificate('digest-1');
   expect(epochsStarted(world)).toEqual([0, 1]);
-  // In no diagram: the effect that we have reads what it can, and does not fail (src/agent/certificates/certificate-files.ts).
+  // In no diagram: the effect that we have reads what it can, and does not fail (src/agent/files/certificate-files.ts).
   AgentWorld.made.splice(0);
 });
 
@@ -76,7 +76,7 @@ describe('a file system that does not answer', () => {
     await world.pass(1);
     expect(epochsStarted(world)).toEqual([0]);
     expect(world.events('config.changed')).toEqual([{ type: 'config.changed', digest: '', files: 0 }]);
-    expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('does not answer') }]);
+    expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('does not respond') }]);
   });
 
   test('is asked again after pauses that double to a minute, and what it holds is taken when it answers', async () => {
@@ -155,7 +155,7 @@ test('certificates that Envoy could not be asked about restart nothing; it is as
   expect(epochsStarted(world)).toEqual([0]);
   expect(world.events('config.rejected')).toHaveLength(3);
   expect(world.events('config.rejected')[0]).toMatchObject({
-    reason: 'Envoy could not be asked whether it takes the certificates: no verdict in 30000 ms',
+    reason: 'Envoy could not validate the certificates: no verdict in 30000 ms',
   });
   world.notJudged = undefined;
   await world.pass(30_000);
@@ -186,7 +186,9 @@ test('files that never rest are told now and then', async () => {
   world.changeFiles('digest-0a');
   await world.pass(75_000);
   expect(epochsStarted(world)).toEqual([0]);
-  expect(world.events('config.rejected')).toMatchObject([{ reason: expect.stringContaining('when they rest') }]);
+  expect(world.events('config.rejected')).toMatchObject([
+    { reason: expect.stringContaining('when they stop changing') },
+  ]);
   world.onReading = () => {};
   await world.pass(20_000);
   expect(epochsStarted(world)).toEqual([0, 1]);

@@ -41,7 +41,7 @@ test('one that is neither open nor refused ends it after 5 s', async () => {
   const world = new AgentWorld({ dns: true });
   world.dnsAnswer = undefined;
   await world.pass(5_000);
-  expect(world.output()).toEqual({ exitCode: 1, trouble: ['the DNS port was not open in 5000 ms'] });
+  expect(world.output()).toEqual({ exitCode: 1, trouble: ['DNS port not open after 5000 ms'] });
 });
 
 test('a port that is lost is opened again after pauses that double to 30 s, and costs no Envoy', async () => {

@@ -274,7 +274,7 @@ describe('a crash while the parent drains', () => {
     await world.pass(1_000);
     await ends(world, world.newest(), { code: 1 });
     expect(world.output()?.trouble).toEqual([
-      'Envoy could not be kept running',
+      'giving up after repeated Envoy failures',
       'epoch-1, serving: signal SIGSEGV',
       'epoch-1: its parent left first',
       'epoch-0, initializing: exit code 1',
@@ -300,8 +300,13 @@ describe('a crash while the parent drains', () => {
 describe('modes', () => {
   test.each([
     ['that ends by itself with 0', { code: 0 }, 0, []],
-    ['that ends by itself with 3', { code: 3 }, 1, ['Envoy could not be kept running', expect.stringContaining('3')]],
-    ['that crashes', crashed, 1, ['Envoy could not be kept running', expect.stringContaining('SIGSEGV')]],
+    [
+      'that ends by itself with 3',
+      { code: 3 },
+      1,
+      ['giving up after repeated Envoy failures', expect.stringContaining('3')],
+    ],
+    ['that crashes', crashed, 1, ['giving up after repeated Envoy failures', expect.stringContaining('SIGSEGV')]],
   ])('with the policy exit the agent ends as the Envoy %s', async (_, end, exitCode, trouble) => {
     const world = await AgentWorld.serving({ restartPolicy: 'exit' });
     await ends(world, world.newest(), end);
@@ -343,7 +348,7 @@ describe('modes', () => {
     expect(world.newest().signals).toEqual([]);
     await world.pass(1);
     expect(world.newest().signals).toEqual(['SIGKILL']);
-    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy is being restarted in full' });
+    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy is restarting without hot restart' });
     await ends(world, world.newest(), killed);
     expect(epochsStarted(world)).toEqual([0, 0]);
     await goesLive(world);
@@ -424,7 +429,7 @@ test('a chart of ours that fails ends the agent, and says so', async () => {
   world.breakNextProcess = true;
   await world.certificate('digest-1');
   expect(world.output()?.exitCode).toBe(1);
-  expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed within the agent: a bug of ours/);
+  expect(world.output()?.trouble.join('\n')).toMatch(/epoch-1 failed in the agent: a bug of ours/);
   expect(world.supervisorIs()).toEqual(['gone']);
   // No diagram has what happens after a bug.
   AgentWorld.made.splice(0);

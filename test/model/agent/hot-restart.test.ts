@@ -17,7 +17,7 @@ test('§2.1, §2.3: a changed certificate starts the next epoch; the old one dra
 
 test.each([
   ['broken', ['tls.key is not the key of tls.crt'], ['tls.crt', 'tls.key'], 'tls.key is not the key of tls.crt'],
-  ['away', [], [], 'every certificate file is gone'],
+  ['away', [], [], 'all certificate files were removed'],
 ])('certificates that are %s change nothing, and are told; good ones do', async (_, problems, files, reason) => {
   const world = await AgentWorld.serving();
   world.fileProblems = problems;
@@ -207,6 +207,48 @@ describe('signals', () => {
   });
 });
 
+describe('SIGUSR1 and an Envoy that shuts down', () => {
+  const byReopen = { code: null, signal: 'SIGUSR1' };
+
+  test('it is sent to no parent that may leave at any time, and to no Envoy that was told to end', async () => {
+    const world = await handedOver();
+    await world.pass(53_999);
+    world.signal('SIGUSR1');
+    await world.pass(1);
+    world.signal('SIGUSR1');
+    expect(world.started.map((p) => p.signals)).toEqual([['SIGUSR1'], ['SIGUSR1', 'SIGUSR1']]);
+    await world.pass(6_000);
+    await ends(world, world.process('epoch-0'));
+    world.signal('SIGTERM');
+    await world.pass(5_000);
+    world.signal('SIGUSR1');
+    expect(world.process('epoch-1').signals).toEqual(['SIGUSR1', 'SIGUSR1', 'SIGTERM']);
+  });
+
+  test('a parent that it ends on time has left in order: its child serves on', async () => {
+    const world = await handedOver();
+    await world.pass(60_000);
+    await ends(world, world.process('epoch-0'), byReopen);
+    expect(world.supervisorIs()).toEqual(['settled']);
+    expect(world.events('epoch.failed')).toEqual([]);
+    expect(epochsStarted(world)).toEqual([0, 1]);
+  });
+
+  test('fact 4: a parent that it ends too early was told to end by another, and dooms its child', async () => {
+    const world = await handedOver();
+    await world.pass(30_000);
+    await ends(world, world.process('epoch-0'), byReopen);
+    expect(world.newest().name).toBe('epoch-0b');
+  });
+
+  test('an Envoy that it ends while it serves was told to end by another: it has ended, not crashed', async () => {
+    const world = await AgentWorld.serving();
+    await ends(world, world.process('epoch-0'), byReopen);
+    await world.pass(200);
+    expect(world.events('restart.decided').at(-1)).toMatchObject({ reason: 'Envoy ended' });
+  });
+});
+
 describe('the parent', () => {
   test('that outstays its time and grace is killed, and only then', async () => {
     const world = await handedOver();
@@ -286,7 +328,7 @@ describe('readiness', () => {
     world.envoyLive = false;
     expect(await world.ask()).toEqual({ ready: true, reason: '' });
     await goesLive(world);
-    expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 
   test('Envoy’s own word counts again when its child is gone', async () => {
@@ -296,6 +338,6 @@ describe('readiness', () => {
     expect(world.events('handover.ended')).toHaveLength(1);
     expect(await world.ask()).toEqual({ ready: true, reason: '' });
     world.envoyLive = false;
-    expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+    expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   });
 });

@@ -75,7 +75,7 @@ describe('an Envoy that waits for what never comes, with nobody serving,', () =>
     expect(world.output()).toMatchObject({
       exitCode: 1,
       trouble: [
-        'Envoy could not be kept running',
+        'giving up after repeated Envoy failures',
         expect.stringMatching(/^epoch-0: SIGKILL/),
         expect.stringMatching(/^epoch-0b: SIGKILL/),
       ],
@@ -208,7 +208,7 @@ describe('base ids that are not given back', () => {
   test('are waited for no longer than an Envoy that was killed can take', async () => {
     const world = await releasing();
     await world.pass(12_000);
-    expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringContaining('has not ended')] });
+    expect(world.output()).toMatchObject({ exitCode: 1, trouble: [expect.stringContaining('did not exit within')] });
   });
 
   test('are not waited for on a second SIGTERM', async () => {

@@ -112,7 +112,7 @@ test('§2.8 S6: every start fails: the delays double, and an exhausted budget en
   expect(world.output()).toEqual({
     exitCode: 1,
     trouble: [
-      'Envoy could not be kept running',
+      'giving up after repeated Envoy failures',
       ...Array.from({ length: 11 }, (_, i) => `epoch-0, initializing: exit code 1: reason ${i}`),
     ],
   });
@@ -190,7 +190,7 @@ test('§2.8 S11: with the policy exit, a first Envoy that ends at once ends the 
   await ends(world, world.newest(), { code: 0 });
   expect(world.output()).toEqual({
     exitCode: 1,
-    trouble: ['Envoy could not be kept running', 'epoch-0, initializing: exit code 0'],
+    trouble: ['giving up after repeated Envoy failures', 'epoch-0, initializing: exit code 0'],
   });
   expect(epochsStarted(world)).toEqual([0]);
 });
@@ -243,7 +243,7 @@ test('§2.8 S15: with the policy exit and hot restart off, the agent ends with E
   await ends(world, world.newest(), { code: 4 });
   expect(world.output()).toEqual({
     exitCode: 1,
-    trouble: ['Envoy could not be kept running', 'epoch-0, serving: exit code 4'],
+    trouble: ['giving up after repeated Envoy failures', 'epoch-0, serving: exit code 4'],
   });
   expect(epochsStarted(world)).toEqual([0]);
 });

@@ -36,6 +36,47 @@ function busiestSecond(times: readonly number[]): number {
   return Math.max(0, ...perSecond.values());
 }
 
+describe('files of OUTPUT_CERTS', () => {
+  const begun = (): SecretsWorld => {
+    const world = new SecretsWorld({ writesOutput: true, outputError: 'ENOSPC' });
+    world.pass(1);
+    return world;
+  };
+  const pausesOfWrites = ({ outputWrites: all }: SecretsWorld): number[] =>
+    all.slice(1).map(({ atMs }, index) => atMs - all[index]!.atMs);
+
+  test('that cannot be written are retried after 0.5 s, then after longer pauses up to 30 s, until they are', () => {
+    const world = begun();
+    world.pass(130_000);
+    expect(pausesOfWrites(world)).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+    expect(new Set(world.outputWrites.map(({ certificate }) => certificate))).toEqual(new Set(['certificate-1']));
+    expect(world.events('output.failed')[0]).toMatchObject({ reason: 'ENOSPC' });
+    world.outputError = undefined;
+    world.pass(30_000);
+    const { length } = world.outputWrites;
+    world.pass(hourMs);
+    expect(world.outputWrites).toHaveLength(length);
+    expectToConform(world);
+  });
+
+  test('that failed are written with a new certificate without a pause, and a later failure begins with 0.5 s again', () => {
+    const world = begun();
+    world.pass(20_000);
+    const before = world.outputWrites.length;
+    world.outputError = undefined;
+    world.renew();
+    world.pass(1);
+    expect(world.outputWrites.slice(before)).toMatchObject([{ certificate: 'certificate-2' }]);
+    world.pass(60_000);
+    expect(world.outputWrites).toHaveLength(before + 1);
+    world.outputError = 'EROFS';
+    world.renew();
+    world.pass(600);
+    expect(pausesOfWrites(world).slice(-1)).toEqual([500]);
+    expectToConform(world);
+  });
+});
+
 describe('a step of the wall clock', () => {
   const begun = (): SecretsWorld => {
     const world = new SecretsWorld();

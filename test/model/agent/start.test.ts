@@ -80,7 +80,7 @@ test('an epoch whose preparation is never answered is given up after 40 s, and t
   expect(world.events('epoch.failed')).toEqual([]);
   await world.pass(1);
   expect(world.events('epoch.failed')).toMatchObject([
-    { during: 'preparing', reason: expect.stringContaining('not prepared in 40000 ms') },
+    { during: 'preparing', reason: expect.stringContaining('bootstrap not ready after 40000 ms') },
   ]);
   expect(world.supervisorIs()).toEqual(['backing off']);
   world.preparationHangs = false;
@@ -117,7 +117,7 @@ test('an Envoy that the operating system cannot start is tried again', async () 
   await world.pass(200);
   expect(world.output()).toEqual({
     exitCode: 1,
-    trouble: ['Envoy could not be kept running', ...Array(2).fill('epoch-0, starting: spawn envoy ENOENT')],
+    trouble: ['giving up after repeated Envoy failures', ...Array(2).fill('epoch-0, starting: spawn envoy ENOENT')],
   });
   expect(world.cleanedUp).toEqual(['epoch-0', 'epoch-0']);
 });

@@ -14,7 +14,7 @@ test('not ready before an Envoy serves, ready when its admin interface says so',
   await goesLive(world);
   expect(await world.ask()).toEqual(ready);
   world.envoyLive = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   expect(world.events('envoy.ask')).toEqual([
     { type: 'envoy.ask', request: 1, at: 'admin' },
     { type: 'envoy.ask', request: 2, at: 'admin' },
@@ -41,7 +41,7 @@ test('each answer names the call that it answers', async () => {
       type: 'readiness.answer',
       request: 3,
       ready: false,
-      reason: 'the agent is stopping',
+      reason: 'agent is stopping',
       heldMs: 0,
       listenersHeldMs: 0,
     },
@@ -103,7 +103,7 @@ test('§6.3: who serves none of the ports that the application was said to have 
   expect(await world.ask()).toEqual({ ready: false, reason: unserved });
   // Envoy's own word comes first.
   world.envoyLive = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
 });
 
 test('§6.3: a port that answers in place of the admin interface says nothing of the application', async () => {
@@ -125,10 +125,10 @@ test('§6.3: an Envoy whose application was said to have no ports is asked for n
 
 test('§6.3, §9: where names are answered, ready is who has the first table; what is wrong with Envoy is said first', async () => {
   const world = await AgentWorld.serving({ dns: true, xdsSocket: './XDS' });
-  const withoutNames = { ready: false, reason: 'the control plane has not sent its names yet' };
+  const withoutNames = { ready: false, reason: 'control plane has not sent the DNS name table yet' };
   expect(await world.ask()).toEqual(withoutNames);
   world.envoyLive = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's admin interface says: 503" });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy admin interface: 503' });
   world.envoyLive = true;
   await world.certificate('digest-1');
   expect(await world.ask()).toEqual(withoutNames);
@@ -166,7 +166,7 @@ test('§6.3: what an Envoy lacked from its start is told until it has it; what i
   await world.certificate('digest-1');
   world.refused = [late, tls];
   await goesLive(world);
-  const notReady = { ready: false, reason: 'Envoy lacks listeners that it refused: tls: no certificate' };
+  const notReady = { ready: false, reason: 'Envoy rejected listeners: tls: no certificate' };
   expect(await world.ask()).toEqual(notReady);
   world.refused = [tls];
   expect(await world.ask()).toEqual(notReady);
@@ -185,7 +185,7 @@ test('§6.3: of many listeners that Envoy lacks three are named', async () => {
   world.refused = ['a', 'b', 'c', 'd', 'e'].map((name) => ({ name, why: name === 'b' ? '' : `no ${name}` }));
   await world.certificate('digest-1');
   await goesLive(world);
-  expect((await world.ask()).reason).toBe('Envoy lacks listeners that it refused: a: no a; b; c: no c, and 2 more');
+  expect((await world.ask()).reason).toBe('Envoy rejected listeners: a: no a; b; c: no c, and 2 more');
 });
 
 test('an Envoy that lives without a listener that it refused is not ready, also while its child starts', async () => {
@@ -193,7 +193,7 @@ test('an Envoy that lives without a listener that it refused is not ready, also 
   await world.certificate('digest-1');
   world.refused = [tls];
   await goesLive(world);
-  const notReady = { ready: false, reason: 'Envoy lacks listeners that it refused: tls: no certificate' };
+  const notReady = { ready: false, reason: 'Envoy rejected listeners: tls: no certificate' };
   expect(await world.ask()).toEqual(notReady);
   await world.certificate('digest-2');
   expect(await world.ask()).toEqual(notReady);
@@ -206,7 +206,7 @@ test('during a hand-over an Envoy whose port does not answer is not ready', asyn
   const world = await AgentWorld.serving();
   await world.certificate('digest-1');
   world.portAnswers = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's port says: no answer" });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
 });
 
 test('a child that took the admin port with it leaves an epoch that is asked at its port', async () => {
@@ -216,7 +216,7 @@ test('a child that took the admin port with it leaves an epoch that is asked at 
   await ends(world, world.newest(), { code: 1 });
   expect(await world.ask()).toEqual(ready);
   world.portAnswers = false;
-  expect(await world.ask()).toEqual({ ready: false, reason: "Envoy's port says: no answer" });
+  expect(await world.ask()).toEqual({ ready: false, reason: 'Envoy port: no answer' });
   world.portAnswers = true;
   await world.nextStart();
   expect(await world.ask()).toEqual(ready);
@@ -261,7 +261,7 @@ test('an Envoy that says nothing for five seconds is not ready, and its word cou
   await world.pass(4_999);
   expect(world.readiness).toEqual([]);
   await world.pass(1);
-  const silent = { ready: false, reason: 'no answer in 5000 ms' };
+  const silent = { ready: false, reason: 'no response within 5000 ms' };
   expect(world.readiness).toEqual([silent]);
   await world.ask();
   late();
@@ -280,7 +280,7 @@ test('the five seconds go on when another Envoy serves meanwhile', async () => {
   expect(world.events('handover.began')).toHaveLength(1);
   expect(world.readiness).toEqual([]);
   await world.pass(1);
-  expect(world.readiness).toEqual([{ ready: false, reason: 'no answer in 5000 ms' }]);
+  expect(world.readiness).toEqual([{ ready: false, reason: 'no response within 5000 ms' }]);
 });
 
 test('an answer that comes when the agent stops does not count', async () => {
@@ -289,7 +289,7 @@ test('an answer that comes when the agent stops does not count', async () => {
   await world.ask();
   world.signal('SIGTERM');
   world.answer();
-  expect(world.readiness).toEqual([{ ready: false, reason: 'the agent is stopping' }]);
+  expect(world.readiness).toEqual([{ ready: false, reason: 'agent is stopping' }]);
 });
 
 test('each hand-over is told with the name of who comes, each change of who serves with its name, base id, admin port and process', async () => {
@@ -342,7 +342,7 @@ test('§1.3 DISABLE_ENVOY: ready at once, with the first names where they are aw
 
   const awaiting = new AgentWorld({ runsEnvoy: false, dns: true, xdsSocket: './XDS' });
   await awaiting.settle();
-  expect(await awaiting.ask()).toEqual({ ready: false, reason: 'the control plane has not sent its names yet' });
+  expect(await awaiting.ask()).toEqual({ ready: false, reason: 'control plane has not sent the DNS name table yet' });
   awaiting.tellDns({ type: 'name-table.received', names: 0, skipped: 0 });
   expect(await awaiting.ask()).toEqual(ready);
 });

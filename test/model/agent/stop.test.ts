@@ -88,7 +88,7 @@ describe('who is told what', () => {
   test('nobody is ready any more, whatever Envoy says', async () => {
     const world = await AgentWorld.serving();
     world.signal('SIGTERM');
-    expect(await world.ask()).toEqual({ ready: false, reason: 'the agent is stopping' });
+    expect(await world.ask()).toEqual({ ready: false, reason: 'agent is stopping' });
   });
 
   test('base ids are given back when every Envoy is gone', async () => {

@@ -1,4 +1,6 @@
 /** A bootstrap of a custom template (spec/agent.md §4.2): the same values, another shape. */
+
+import { malformed, type Violation, wrongType } from '../../../model/fields/violation.ts';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { messageOf } from '../../../runtime/errors.ts';
 import { renderTemplate } from '../../../runtime/go-template/render-template.ts';
@@ -29,26 +31,29 @@ export function templateBootstrap(
     rendered = renderTemplate(text, values, templateFunctions);
   } catch (error) {
     if (!(error instanceof TemplateError)) throw error;
-    errors.config(`${path}:${error.line}:${error.column}: ${error.message}`);
+    const { line, column } = error;
+    errors.config({ source: path, line, column }, malformed(error.message));
     return {};
   }
   const read = readObject(rendered);
-  if (typeof read !== 'string') return read;
-  errors.config(`${path}: its output ${read}`);
+  if ('value' in read) return read.value;
+  errors.config(path, read.violation);
   return {};
 }
 
-/** JSON or YAML; a text says what is wrong. */
-function readObject(text: string): object | string {
+/** Reads JSON or YAML. */
+function readObject(text: string): { readonly value: object } | { readonly violation: Violation } {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch (error) {
-    if (text.trimStart().startsWith('{')) return `is not JSON: ${messageOf(error)}`;
+    if (text.trimStart().startsWith('{')) return { violation: malformed(`output is not JSON: ${messageOf(error)}`) };
     const document = parseYamlDocument({ text, line: 1 });
     const [broken] = document.errors;
-    if (broken !== undefined) return `is not YAML: line ${broken.line}: ${broken.message}`;
+    if (broken !== undefined) {
+      return { violation: malformed(`output is not YAML: line ${broken.line} of it: ${broken.message}`) };
+    }
     value = document.value;
   }
-  return isObject(value) ? value : 'is not an object';
+  return isObject(value) ? { value } : { violation: wrongType('an object as output', value) };
 }

@@ -1,3 +1,4 @@
+import { readdirSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
 import { BaseIdTable } from './base-id-table.ts';
@@ -41,4 +42,22 @@ test('all are given back when the agent is over; nothing is given back twice', a
   table.release(baseIds);
   table.releaseAll();
   expect(await isFree(baseIds[0]!)).toBe(false);
+});
+
+test('base ids that are being claimed when the agent ends are given back, once the claim has settled', async () => {
+  const table = new BaseIdTable();
+  const wanted = options();
+  const claiming = table.claim(wanted);
+  await table.settled();
+  table.releaseAll();
+  const { baseIds } = await claiming;
+  expect(await Promise.all(baseIds.map(isFree))).toEqual([true, true]);
+  expect(readdirSync(wanted.runDir)).toEqual([]);
+});
+
+test('a claim that fails keeps nobody from the end', async () => {
+  const table = new BaseIdTable();
+  const claiming = table.claim({ ...options(), baseId: 65_536, runDir: '/proc/none' }).catch(() => 'refused');
+  await table.settled();
+  expect(await claiming).toBe('refused');
 });

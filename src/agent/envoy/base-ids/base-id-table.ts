@@ -6,13 +6,13 @@ import { areFree, type BaseIdOptions, type ClaimedBaseIds, claimBaseIds, resumeB
 
 export class BaseIdTable {
   readonly #claims = new Set<ClaimedBaseIds>();
+  readonly #pending = new Set<Promise<ClaimedBaseIds | undefined>>();
 
   /** @throws ChartpilotError as `claimBaseIds` */
   async claim(
     options: BaseIdOptions & { readonly withSpare: boolean },
   ): Promise<{ baseIds: number[]; sweptFiles: string[] }> {
-    const claim = await claimBaseIds(options);
-    this.#claims.add(claim);
+    const claim = await this.#awaited(claimBaseIds(options));
     return { baseIds: [...claim.baseIds], sweptFiles: [...claim.sweptFiles] };
   }
 
@@ -21,10 +21,26 @@ export class BaseIdTable {
     options: BaseIdOptions,
     baseIds: readonly number[],
   ): Promise<{ baseIds: number[]; sweptFiles: string[] } | undefined> {
-    const claim = await resumeBaseIds(options, baseIds);
-    if (claim === undefined) return undefined;
-    this.#claims.add(claim);
-    return { baseIds: [...claim.baseIds], sweptFiles: [] };
+    const claim = await this.#awaited(resumeBaseIds(options, baseIds));
+    return claim && { baseIds: [...claim.baseIds], sweptFiles: [] };
+  }
+
+  /** What is being claimed, also by a chart that has ended, is in the table then. Never rejects. */
+  async settled(): Promise<void> {
+    await Promise.allSettled(this.#pending);
+  }
+
+  async #awaited<Claim extends ClaimedBaseIds | undefined>(claiming: Promise<Claim>): Promise<Claim> {
+    const pending = claiming.then((claim) => {
+      if (claim !== undefined) this.#claims.add(claim);
+      return claim;
+    });
+    this.#pending.add(pending);
+    try {
+      return await pending;
+    } finally {
+      this.#pending.delete(pending);
+    }
   }
 
   /** Gives back what was claimed together with any of these. Never throws. */

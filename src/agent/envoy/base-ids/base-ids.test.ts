@@ -5,6 +5,7 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../../test/fixtures/error-details.ts';
 import { temporaryFolder } from '../../../../test/fixtures/real-envoy.ts';
 import {
   type BaseIdOptions,
@@ -53,7 +54,9 @@ test('two agents of a host get two ids', async () => {
 test('two agents with different run directories get two ids', async () => {
   const wanted = 40_000 + (process.pid % 1_000);
   await claim({ ...host().options, baseId: wanted });
-  await expect(claim({ ...host().options, baseId: wanted })).rejects.toThrow(/base id \d+ is in use/);
+  await expect(claim({ ...host().options, baseId: wanted })).rejects.toThrow(
+    codedError('BASE_IDS_EXHAUSTED', { path: '--baseId', got: String(wanted) }),
+  );
 });
 
 test('a release removes lock and shared memory and gives the id back', async () => {
@@ -82,7 +85,7 @@ test('a run directory in which no lock can be written is told with its flag', as
   free.release();
   mkdirSync(join(runDir, `base-id-${free.baseId}.${process.pid}`));
   await expect(claimBaseId({ ...options, baseId: free.baseId })).rejects.toThrow(
-    `cannot write to folder: ${runDir}: EEXIST: file already exists; name another folder with --runDir`,
+    codedError('FILE_UNWRITABLE', { path: '--runDir', got: runDir }),
   );
 });
 
@@ -249,7 +252,9 @@ describe('an id that somebody else uses', () => {
     envoy.listen({ path: '\0envoy_domain_socket_child_500052' });
     await once(envoy, 'listening');
     onTestFinished(() => void envoy.close());
-    await expect(claim({ ...options, baseId: 50_005 })).rejects.toThrow(/base id 50005 is in use by another program/);
+    await expect(claim({ ...options, baseId: 50_005 })).rejects.toThrow(
+      codedError('BASE_IDS_EXHAUSTED', { path: '--baseId', got: '50005' }),
+    );
   });
 
   test('with shared memory of unknown origin is taken only when it was asked for', async () => {

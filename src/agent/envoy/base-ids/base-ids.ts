@@ -353,10 +353,12 @@ export function startTimeOf(pid: number): string | undefined {
 }
 
 function exhausted({ runDir, baseId }: BaseIdOptions): ChartpilotError {
-  if (baseId === undefined) return new ChartpilotError('BASE_IDS_EXHAUSTED', `all of 1 to ${lastBaseId} are in use`);
+  if (baseId === undefined)
+    return new ChartpilotError('BASE_IDS_EXHAUSTED', `all base IDs from 1 to ${lastBaseId} are in use`);
   const owner = readOwner(lockFile(runDir, baseId));
-  const who = owner === undefined ? 'another program' : `process ${owner.pid}`;
-  return new ChartpilotError('BASE_IDS_EXHAUSTED', `base id ${baseId} is in use by ${who}`, {
-    hint: 'End that program, or leave out --baseId: then a free one is taken.',
+  const who = owner === undefined ? 'another process' : `process ${owner.pid}`;
+  return new ChartpilotError('BASE_IDS_EXHAUSTED', `base ID ${baseId} is in use by ${who}`, {
+    hint: 'Stop that process, or omit --baseId: the agent then uses a free base ID.',
+    fields: { path: '--baseId', got: String(baseId) },
   });
 }

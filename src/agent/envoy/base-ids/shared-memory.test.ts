@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { createActor, toPromise } from 'xstate';
+import { codedError } from '../../../../test/fixtures/error-details.ts';
 import { envoyBinary } from '../../../../test/fixtures/real-envoy.ts';
 import { repairSharedMemory } from './shared-memory.ts';
 
@@ -35,17 +36,21 @@ test('the mark of an initializing epoch is cleared, and nothing else is touched'
 });
 
 test.each([
-  ['is not marked', marked(0x02), 'should say that an epoch is initializing'],
-  ['has another size', Buffer.alloc(128, 1), 'should have 104 bytes; found: 128'],
-])('shared memory that %s is left alone', async (_, bytes, reason) => {
+  ['is not marked', marked(0x02), { expected: /^an initializing epoch/, got: 'none' }],
+  ['has another size', Buffer.alloc(128, 1), { expected: /^104 bytes/, got: '128' }],
+])('shared memory that %s is left alone', async (_, bytes, { expected, got }) => {
   const { directory, file } = sharedMemory(bytes);
-  await expect(repair(directory)).rejects.toThrow(reason);
+  await expect(repair(directory)).rejects.toThrow(
+    codedError('SHARED_MEMORY_UNKNOWN', { expected: expect.stringMatching(expected), got }),
+  );
   expect(readFileSync(file)).toEqual(bytes);
 });
 
 test('shared memory of another version of Envoy is left alone', async () => {
   const bytes = marked(0x01);
   const { directory, file } = sharedMemory(bytes);
-  await expect(repair(directory, '/bin/true')).rejects.toThrow('hot restart version 11.104');
+  await expect(repair(directory, '/bin/true')).rejects.toThrow(
+    codedError('SHARED_MEMORY_UNKNOWN', { expected: expect.stringMatching(/^hot restart version 11\.104/) }),
+  );
   expect(readFileSync(file)).toEqual(bytes);
 });

@@ -60,10 +60,7 @@ async function requireKnownLayout(binary: string): Promise<void> {
   const { all } = await askProgram(binary, ['--hot-restart-version'], { all: true, timeout: 5_000 });
   const version = (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {
-    throw impossible(
-      `its layout is known for hot restart version ${knownVersion} on ${knownArch}`,
-      `${version} on ${process.arch}`,
-    );
+    throw impossible(`hot restart version ${knownVersion} on ${knownArch}`, `${version} on ${process.arch}`);
   }
 }
 
@@ -71,11 +68,10 @@ function clearInitializing(file: string): void {
   const fd = openSync(file, constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   try {
     const { size } = fstatSync(fd);
-    if (size !== knownBytes) throw impossible(`${file} should have ${knownBytes} bytes`, `${size}`);
+    if (size !== knownBytes) throw impossible(`${knownBytes} bytes in ${file}`, `${size}`);
     const flags = Buffer.alloc(1);
     readSync(fd, flags, 0, 1, flagsOffset);
-    if ((flags[0]! & initializingBit) === 0)
-      throw impossible(`${file} should say that an epoch is initializing`, 'it does not');
+    if ((flags[0]! & initializingBit) === 0) throw impossible(`an initializing epoch in ${file}`, 'none');
     writeSync(fd, Buffer.from([flags[0]! & ~initializingBit]), 0, 1, flagsOffset);
   } finally {
     closeSync(fd);
@@ -83,5 +79,7 @@ function clearInitializing(file: string): void {
 }
 
 function impossible(expected: string, found: string): ChartpilotError {
-  return new ChartpilotError('SHARED_MEMORY_UNKNOWN', `${expected}; found: ${found}`);
+  return new ChartpilotError('SHARED_MEMORY_UNKNOWN', `expected ${expected}, got ${found}`, {
+    fields: { expected, got: found },
+  });
 }

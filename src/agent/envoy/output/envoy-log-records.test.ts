@@ -44,7 +44,7 @@ test('after a burst of 200, a hundred lines a second are recorded and the others
   expect(texts).toHaveLength(250);
   at(1_000);
   take('after a second');
-  expect(texts.slice(250)).toEqual(['… 310 lines left out', 'after a second']);
+  expect(texts.slice(250)).toEqual(['… 310 lines omitted', 'after a second']);
 });
 
 test('the count of lines left out is told once a second in a flood, not between any two lines', () => {
@@ -53,7 +53,7 @@ test('the count of lines left out is told once a second in a flood, not between 
     at(ms);
     take('a', 'b');
   }
-  const counts = texts.filter((text) => text.endsWith('left out'));
+  const counts = texts.filter((text) => text.endsWith('lines omitted'));
   expect(counts.length).toBeGreaterThanOrEqual(8);
   expect(counts.length).toBeLessThanOrEqual(10);
   expect(texts.length - counts.length).toBeGreaterThanOrEqual(1_190);
@@ -64,7 +64,7 @@ test('what was left out before the end of the process is told at its end', () =>
   const { take, end, texts } = recording();
   take(...many(203));
   end();
-  expect(texts.at(-1)).toBe('… 3 lines left out');
+  expect(texts.at(-1)).toBe('… 3 lines omitted');
   end();
   expect(texts).toHaveLength(201);
 });

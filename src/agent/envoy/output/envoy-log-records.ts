@@ -46,7 +46,7 @@ export class EnvoyLogRecords {
   }
 
   #tellLeftOut(): void {
-    this.#record({ level: 'info', text: `… ${this.#leftOut} lines left out` });
+    this.#record({ level: 'info', text: `… ${this.#leftOut} lines omitted` });
     this.#leftOut = 0;
   }
 

@@ -35,7 +35,7 @@ test('the text of a line is Envoy’s', () => {
   expect(lines).toEqual(['warn default b  component=main\n', 'warn default   c\n']);
 });
 
-test('warnings about what the agent does itself are info in the log, and keep their level in the trace', () => {
+test('warnings about what the agent does itself are info or debug in the log, and keep their level in the trace', () => {
   const { log, lines } = recordingLog();
   const recorded: EnvoyLogLine[] = [];
   const output = new EnvoyOutput(log, { run, onLine: (entry) => recorded.push(entry) });
@@ -50,10 +50,11 @@ test('warnings about what the agent does itself are info in the log, and keep th
     `StreamSecrets ${closed} since 10s ago: 14, upstream connect error{upstream_reset_before_response_started{remote_connection_failure}}`,
     `StreamAggregatedResources ${closed}: 14, no healthy upstream`,
     `StreamAggregatedResources ${closed}: 16, unauthenticated`,
+    `StreamAggregatedResources ${closed}: 16, authentication%20failed{via_upstream}`,
   ];
   for (const text of texts) output.line(line('warning', text));
   output.line(line('error', texts[1]!));
-  const levels = ['info', 'info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'warn', 'error'];
+  const levels = ['info', 'info', 'info', 'info', 'info', 'info', 'warn', 'warn', 'warn', 'debug', 'error'];
   expect(lines.map(({ level }) => level)).toEqual(levels);
   expect(recorded.map(({ level }) => level)).toEqual([...texts.map(() => 'warn'), 'error']);
 });
@@ -87,6 +88,11 @@ describe('last words', () => {
   test('are the error, not its continuation and not the chatter after it', () => {
     expect(lastWordsAfter(line('critical', 'cannot bind'), 'cannot bind', line('info', 'exiting'))).toBe('cannot bind');
     expect(lastWordsAfter(line('critical', 'bad field near 1:19'), 'bogus')).toBe('bad field near 1:19');
+  });
+
+  test('are the reason after a message that an error prints', () => {
+    const reason = 'Proto constraint validation failed (ClusterValidationError.Name: value is required)';
+    expect(lastWordsAfter(line('critical', 'error initializing: static_resources {'), '}', `: ${reason}`)).toBe(reason);
   });
 
   test('are the bare message when Envoy could not even log', () => {

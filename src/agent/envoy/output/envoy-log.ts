@@ -35,7 +35,7 @@ const lastWordsAgeMs = 5_000;
 const caughtSignal = /^caught ENVOY_SIG[A-Z]+$/;
 /**
  * Warnings of Envoy about what its agent does: a hot restart, an end, and resets of connections to the agent's own sockets for xDS and
- * secrets, which last for less than 10 s at a hand-over. A longer loss, and a status that the control plane sent, stay warnings.
+ * secrets, which last for less than 10 s at a hand-over. A longer loss, and a status without a connection, stay warnings.
  */
 const routine: readonly RegExp[] = [
   /^shutting down admin due to child startup$/,
@@ -43,6 +43,10 @@ const routine: readonly RegExp[] = [
   caughtSignal,
   /^\w+ gRPC config stream to [xs]ds-grpc closed( since \ds ago)?: 1[34], .*upstream_reset_(before|after)_response_started\{/,
 ];
+/** A status that the agent sent on its xDS socket: the agent's own warning about the control plane has it. */
+const loggedByAgent = /^\w+ gRPC config stream to xds-grpc closed( since \d+s ago)?: \d+, .*\{via_upstream\}/;
+/** An error about a whole message has the message in it, line by line, and the reason after it: `: Proto constraint validation failed`. */
+const endOfError = /^: (?=[A-Z])/;
 const refusal = 'previous envoy process is still initializing';
 
 export interface EnvoyOutputOptions {
@@ -53,7 +57,7 @@ export interface EnvoyOutputOptions {
   readonly now?: () => number;
 }
 
-/** Reads the output of one process. Every line goes to the log with Envoy's own level, {@link routine} ones as info. */
+/** Reads the output of one process. Every line goes to the log with Envoy's own level, but {@link logLevelOf}. */
 export class EnvoyOutput {
   readonly #log: Logger;
   readonly #run: EnvoyOutputOptions['run'];
@@ -88,10 +92,11 @@ export class EnvoyOutput {
     const { level, component, text } = entry;
     this.#level = level;
     this.#refused ||= text.includes(refusal);
-    this.#remember(text, weightOf(level, text, parsed === undefined));
+    const isEndOfError = parsed === undefined && level === 'error' && endOfError.test(text);
+    if (isEndOfError) this.#remember(text.replace(endOfError, ''), weightOf(level, text, false));
+    else this.#remember(text, weightOf(level, text, parsed === undefined));
     this.#onLine(entry);
-    const isRoutine = level === 'warn' && routine.some((line) => line.test(text));
-    this.#log.relay('envoy.output', isRoutine ? 'info' : level, text, {
+    this.#log.relay('envoy.output', logLevelOf(entry), text, {
       epoch: this.#run?.epoch,
       baseId: this.#run?.baseId,
       component,
@@ -103,6 +108,13 @@ export class EnvoyOutput {
     const before = this.#last === undefined || at - this.#last.at > lastWordsAgeMs ? 0 : this.#last.weight;
     if (weight > 0 && weight >= before) this.#last = { text: shortened(text), weight, at };
   }
+}
+
+/** Warnings that are {@link routine} are info, those that the agent has logged itself debug. */
+function logLevelOf({ level, text }: EnvoyLogLine): Level {
+  if (level !== 'warn') return level;
+  if (loggedByAgent.test(text)) return 'debug';
+  return routine.some((line) => line.test(text)) ? 'info' : level;
 }
 
 /**

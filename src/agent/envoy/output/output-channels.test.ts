@@ -1,6 +1,7 @@
 import { text } from 'node:stream/consumers';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
+import { codedError } from '../../../../test/fixtures/error-details.ts';
 import { temporaryScratch } from '../../../../test/fixtures/real-envoy.ts';
 import { openOutputChannels } from './output-channels.ts';
 
@@ -27,6 +28,6 @@ test('an own output that is a file is handed on', () => {
 test('where there is no place for its pipes, a child is not started with other ones', () => {
   const scratch = [{ path: '/dev/null/below', flag: '--runDir' }];
   expect(() => openOutputChannels(scratch, false)).toThrow(
-    'cannot write to folder: /dev/null/below: ENOTDIR: not a directory; name another folder with --runDir',
+    codedError('FILE_UNWRITABLE', { path: '--runDir', got: '/dev/null/below' }),
   );
 });

@@ -111,7 +111,7 @@ function namedPipes(scratch: readonly ScratchParent[], count: number): NamedPipe
     const { error, status, stderr } = spawnSync('mkfifo', ['-m', '600', ...paths], { encoding: 'utf8' });
     if (error !== undefined && isSystemError(error, 'ENOENT')) return [];
     // Not every file system has them: then the next folder may.
-    if (status !== 0) throw error ?? new Error(stderr.trim() || `mkfifo ends with ${status}`);
+    if (status !== 0) throw error ?? new Error(stderr.trim() || `mkfifo: exit code ${status}`);
     return openAll(paths);
   });
 }

@@ -76,6 +76,17 @@ describe('what a killed agent leaves', () => {
     expect(found?.pidOf(live)).toBe(held.pid);
   });
 
+  test('is found whole where an earlier process of the same epoch has left its folder', async () => {
+    const { runDir, record, held } = await agentWithProcess();
+    held.kill('SIGKILL');
+    await once(held, 'exit');
+    const next = await startsProcess(record, 0);
+    record.supervisorKnows(knows(live));
+    const found = await new AgentRecord(runDir).read();
+    expect(found?.pidOf(live)).toBe(next.pid);
+    expect(isAlive(next.pid)).toBe(true);
+  });
+
   test('is nothing where an agent has ended in order', async () => {
     const { runDir, record, held } = await agentWithProcess();
     held.kill('SIGKILL');

@@ -3,11 +3,12 @@
  * (held-envoy.ts). It is written before what it says is done, whole or not at all; and it is believed only as a whole: of one that makes no
  * sense, every process that its folders name is ended, and the next agent begins as if there had been none.
  */
-import { existsSync, mkdirSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AdoptedEpoch, Adoption, KeptKnowledge } from '../../../../machines/agent/envoy/adoption.ts';
 import type { EpochRecord } from '../../../../machines/agent/envoy/epoch-record.ts';
+import { replaceFileSync } from '../../../runtime/files/replace-file.ts';
 import { ensureRunDir, requireOwnDirectory } from '../../../runtime/files/run-dir.ts';
 import { hostMs } from '../../../runtime/host-clock.ts';
 import { isObject } from '../../../runtime/json-object.ts';
@@ -114,7 +115,7 @@ export class AgentRecord {
     this.#written = '';
     this.#write();
     if (this.#newest === undefined || this.#text !== this.#written)
-      throw new Error('the record of what runs cannot be written: is the disk full?');
+      throw new Error('state record not written: check the disk and the permissions of the run directory');
   }
 
   /** Whether another agent has been here. */
@@ -172,6 +173,9 @@ export class AgentRecord {
   }: Pick<KeptProcess, keyof EnvoyRun | 'adminPort' | 'configFile'>): string {
     const folder = `envoy-${baseId}-${epoch}-${process.pid}-${startTimeOf(process.pid) ?? ''}-${this.#started++}`;
     const others = this.#processes.filter((other) => other.epoch !== epoch || other.baseId !== baseId);
+    // An agent that was about to take over has seen this process exit and left its folder, which the record names no more.
+    const earlier = this.#processes.filter((other) => !others.includes(other));
+    for (const process of earlier) endHeld(join(this.#directory, process.folder));
     this.#processes = [...others, { epoch, baseId, folder, configFile, adminPort, startedAtMs: hostMs() }];
     this.#write();
     return join(this.#directory, folder);
@@ -283,8 +287,7 @@ export class AgentRecord {
     this.#newest = record;
     if (text === this.#written) return;
     try {
-      writeFileSync(`${this.#file}.new`, text, { mode: 0o600 });
-      renameSync(`${this.#file}.new`, this.#file);
+      replaceFileSync(this.#file, text);
       this.#written = text;
     } catch {
       // An old record is worse than none: it names Envoys by what they are no more.

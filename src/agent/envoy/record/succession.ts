@@ -50,13 +50,13 @@ function readLines(socket: Socket, take: (line: string) => void): void {
 function newcomerOf(line: string): ProcessIdentity | { refused: string } {
   const said = line.startsWith('ready ') ? parsed(line.slice('ready '.length)) : undefined;
   if (!isObject(said) || typeof said.pid !== 'number' || typeof said.startTime !== 'string')
-    return { refused: 'it does not say who it is' };
+    return { refused: 'request has no process ID, start time or record format' };
   const newcomer = { pid: said.pid, startTime: said.startTime };
   if (!isAlive(newcomer) || parentOf(newcomer.pid) !== process.ppid || newcomer.pid === process.pid)
-    return { refused: 'the launcher has not started it' };
+    return { refused: 'process was not started by the launcher of this container' };
   if (said.format !== recordFormat)
     return {
-      refused: `this agent writes records of format ${recordFormat}, the newer one reads ${String(said.format)}`,
+      refused: `state record has format ${recordFormat}, newer agent reads ${String(said.format)}`,
     };
   return newcomer;
 }
@@ -89,7 +89,8 @@ export class SuccessionServer {
     if (newcomer === undefined) return;
     if (isAlive(newcomer)) process.kill(newcomer.pid, 'SIGKILL');
     for (const deadline = performance.now() + limitMs; isAlive(newcomer); await sleep(endPollMs)) {
-      if (performance.now() > deadline) throw new Error(`the newer agent, process ${newcomer.pid}, does not end`);
+      if (performance.now() > deadline)
+        throw new Error(`newer agent (process ${newcomer.pid}) did not exit after SIGKILL`);
     }
   }
 
@@ -107,7 +108,7 @@ export class SuccessionServer {
         if (line === 'hold') report({ type: 'successor.holds' });
         return;
       }
-      const newcomer = current === undefined ? newcomerOf(line) : { refused: 'another one is taking over' };
+      const newcomer = current === undefined ? newcomerOf(line) : { refused: 'another agent is already taking over' };
       if ('refused' in newcomer) {
         refuse(socket, newcomer.refused);
         return;
@@ -124,7 +125,7 @@ export class SuccessionServer {
       socket.once('close', () => {
         if (socket !== current) return;
         current = undefined;
-        report({ type: 'successor.gone', reason: 'its connection has ended' });
+        report({ type: 'successor.gone', reason: 'connection closed' });
       });
     });
     server.maxConnections = 8;
@@ -132,7 +133,7 @@ export class SuccessionServer {
     this.#listen(server).catch((error) => failed(messageOf(error)));
     const look = setInterval(() => {
       if (current === undefined && server.listening && !isSocket(socketIn(this.#directory)))
-        failed('its socket is gone from where newer agents look for it');
+        failed('hand-over socket was removed');
     }, lookMs).unref();
     receive((order) => {
       if (order.type === 'successor.grant') {
@@ -200,7 +201,7 @@ export function successorLink(directory: string, held: () => void) {
     });
     socket.once('close', () => {
       clearTimeout(dialLimit);
-      report({ type: 'predecessor.gone', reason: 'its connection has ended' });
+      report({ type: 'predecessor.gone', reason: 'connection closed' });
     });
     receive(() => {
       held();

@@ -3,8 +3,8 @@
  * agent of this container to begin with. Whole or not there: an old one is worse than none.
  */
 import { readFileSync } from 'node:fs';
-import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { replaceFile } from '../../../runtime/files/replace-file.ts';
 import { removeQuietly } from '../quiet-files.ts';
 
 export type ToldName = 'name-table' | 'trust-bundle' | 'bootstrap-patches';
@@ -46,8 +46,7 @@ export class ToldFiles {
       const [name, bytes] = next;
       const file = this.#fileOf(name);
       try {
-        await writeFile(`${file}.new`, bytes, { mode: 0o600 });
-        await rename(`${file}.new`, file);
+        await replaceFile(file, bytes);
       } catch {
         removeQuietly(file);
       }

@@ -1,6 +1,6 @@
 /** Files with credentials: their texts are secret, their names and sizes are not. */
-import { messageOf } from '../../../runtime/errors.ts';
-import { readBoundedText } from '../../config/bounded-file.ts';
+import { fileErrorOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../../config/files/bounded-file.ts';
 import { ApiError } from '../api-failure.ts';
 
 const maxBytes = 1024 * 1024;
@@ -15,7 +15,7 @@ export function readCredentialFile(path: string): string {
   try {
     text = readBoundedText(path, maxBytes);
   } catch (error) {
-    throw noCredentials(`${path}: ${messageOf(error)}`);
+    throw noCredentials(`${path}: ${fileErrorOf(error)}`);
   }
   if (text.trim() === '') throw noCredentials(`${path} is empty`);
   return text;
@@ -57,6 +57,7 @@ export class TokenFile {
 
 /** What cannot stand in a header would be a request that throws. @throws ApiError `credentials` */
 export function headerText(value: string, where: string): string {
-  if (!/^[\x21-\x7e]+$/.test(value)) throw noCredentials(`the token of ${where} has characters that no token has`);
+  if (!/^[\x21-\x7e]+$/.test(value))
+    throw noCredentials(`the token of ${where} contains spaces, control or non-ASCII characters`);
   return value;
 }

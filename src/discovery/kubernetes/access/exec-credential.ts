@@ -1,7 +1,7 @@
 /** Credentials from a program that the kubeconfig names (client.authentication.k8s.io, "exec"). */
 import { execFile } from 'node:child_process';
 import { dirname, isAbsolute, resolve } from 'node:path';
-import { isRecord } from '../trim.ts';
+import { isRecord } from '../store/trim.ts';
 import { headerText, noCredentials } from './credential-file.ts';
 
 export interface ExecPlugin {
@@ -80,9 +80,12 @@ function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): 
     const options = { env, timeout: limitMs, killSignal: 'SIGKILL', maxBuffer: maxBytes, encoding: 'utf8' } as const;
     const child = execFile(path, args, options, (error, answer, said) => {
       if (error === null) return resolve(answer);
-      const why = error.killed === true ? `did not end within ${limitMs} ms` : `failed (${error.code ?? error.signal})`;
+      const why =
+        error.killed === true
+          ? `did not exit within ${limitMs} ms`
+          : `failed (exit code or signal ${error.code ?? error.signal})`;
       const lastLine = said.trim().split('\n').at(-1)?.slice(0, 300) ?? '';
-      reject(noCredentials(`the plugin ${path} ${why}${lastLine === '' ? '' : `: ${lastLine}`}`));
+      reject(noCredentials(`exec plugin ${path} ${why}${lastLine === '' ? '' : `: ${lastLine}`}`));
     });
     child.stdin?.on('error', () => {});
     child.stdin?.end();
@@ -90,17 +93,17 @@ function output(path: string, args: readonly string[], env: NodeJS.ProcessEnv): 
 }
 
 function credentialIn(answer: string, command: string, apiVersion: string): ExecCredential {
-  const what = `the answer of the plugin ${command}`;
+  const what = `output of exec plugin ${command}`;
   let said: unknown;
   try {
     said = JSON.parse(answer);
   } catch {
-    throw noCredentials(`${what} is no JSON`);
+    throw noCredentials(`${what} is not valid JSON`);
   }
   if (!isRecord(said) || said.kind !== 'ExecCredential' || !isRecord(said.status)) {
-    throw noCredentials(`${what} is no ExecCredential with a status`);
+    throw noCredentials(`${what} must be an ExecCredential with a status`);
   }
-  if (said.apiVersion !== apiVersion) throw noCredentials(`${what} is not of ${apiVersion}`);
+  if (said.apiVersion !== apiVersion) throw noCredentials(`${what} must have apiVersion ${apiVersion}`);
   const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = said.status;
   const expiresAt = typeof expirationTimestamp === 'string' ? Date.parse(expirationTimestamp) : Number.NaN;
   const credential = {
@@ -108,6 +111,7 @@ function credentialIn(answer: string, command: string, apiVersion: string): Exec
     ...(typeof cert === 'string' && typeof key === 'string' && { cert, key }),
     ...(Number.isFinite(expiresAt) && { expiresAt }),
   };
-  if (credential.token === undefined && credential.cert === undefined) throw noCredentials(`${what} has no credential`);
+  if (credential.token === undefined && credential.cert === undefined)
+    throw noCredentials(`${what} must have a token, or a client certificate with its key`);
   return credential;
 }

@@ -15,7 +15,9 @@ export function isInCluster(env: NodeJS.ProcessEnv): boolean {
 /** @throws ApiError `credentials` when this process runs in no pod */
 export function inClusterAccess(env: NodeJS.ProcessEnv, folder: string = serviceAccountFolder): ClusterAccess {
   if (!isInCluster(env)) {
-    throw noCredentials('KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set: this is no pod');
+    throw noCredentials(
+      'KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not set, so this process does not run in a pod; set --kubeconfig',
+    );
   }
   const host = env.KUBERNETES_SERVICE_HOST!;
   const server = new URL(`https://${host.includes(':') ? `[${host}]` : host}:${env.KUBERNETES_SERVICE_PORT}`);

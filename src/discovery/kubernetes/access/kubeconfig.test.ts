@@ -83,7 +83,7 @@ describe('a kubeconfig', () => {
     expect(kubeconfigAccess(kubeconfig({ more }), { path: 'x', isTrusted: true, context: 'there' }).server.port).toBe(
       '6443',
     );
-    expect(mistakeOf(() => trusted(kubeconfig({ more })))).toContain('no context of the name "gone"');
+    expect(mistakeOf(() => trusted(kubeconfig({ more })))).toContain('contexts has no context named "gone"');
   });
 
   it.each<[string, Parts, string]>([
@@ -92,20 +92,20 @@ describe('a kubeconfig', () => {
     ['a proxy', { cluster: { 'proxy-url': 'http://x' } }, 'proxy-url'],
     ['an auth provider', { user: { 'auth-provider': { name: 'gcp' } } }, 'auth-provider'],
     ['somebody to impersonate', { user: { as: 'admin' } }, 'as is'],
-    ['half a key pair', { user: { 'client-certificate-data': base64('C') } }, 'go together'],
-    ['a token that is no text', { user: { token: 12345 } }, 'token is no text'],
-    ['a token with a line end', { user: { token: 'secret\r\nhost: evil' } }, 'characters'],
+    ['half a key pair', { user: { 'client-certificate-data': base64('C') } }, 'client-certificate and client-key'],
+    ['a token that is no text', { user: { token: 12345 } }, 'token must be a string'],
+    ['a token with a line end', { user: { token: 'secret\r\nhost: evil' } }, 'control or non-ASCII characters'],
     [
       'an authority that is not to be looked at',
       { cluster: { 'insecure-skip-tls-verify': true, 'certificate-authority-data': base64('CA') } },
-      'exclude',
+      'insecure-skip-tls-verify and certificate-authority',
     ],
     ['no context', { more: { 'current-context': '' } }, 'current-context'],
     ['no users', { more: { users: null } }, 'no user'],
     [
       'a plugin that asks people',
       { user: { exec: { apiVersion: 'client.authentication.k8s.io/v1', command: 'x', interactiveMode: 'Always' } } },
-      'person',
+      'interactiveMode',
     ],
     ['a plugin of an unknown version', { user: { exec: { apiVersion: 'v7', command: 'x' } } }, 'apiVersion'],
   ])('is refused with %s', async (_, parts, message) => {
@@ -129,7 +129,7 @@ describe('a kubeconfig', () => {
       { cluster: { 'insecure-skip-tls-verify': true } },
     ]) {
       const read = () => kubeconfigAccess(kubeconfig(parts), { path: 'Secret istio-system/east', isTrusted: false });
-      expect(mistakeOf(read)).toContain("the operator's own file only");
+      expect(mistakeOf(read)).toContain('only in the file of --kubeconfig');
     }
     expect(kubeconfigAccess(kubeconfig(), { path: 'x', isTrusted: false }).server.hostname).toBe('10.0.0.1');
   });
@@ -200,14 +200,14 @@ describe('a plugin for credentials', () => {
 
   it.each([
     ['fails', 'echo no login >&2; exit 3', 'no login'],
-    ['answers no JSON', 'echo secret-token', 'no JSON'],
-    ['answers another kind', "echo '{}'", 'no ExecCredential'],
+    ['answers no JSON', 'echo secret-token', 'not valid JSON'],
+    ['answers another kind', "echo '{}'", 'must be an ExecCredential'],
     [
       'answers another version',
       `echo '{"kind":"ExecCredential","apiVersion":"v7","status":{"token":"secret-token"}}'`,
-      'is not of',
+      'must have apiVersion client.authentication.k8s.io/',
     ],
-    ['answers no credential', answer('{}'), 'no credential'],
+    ['answers no credential', answer('{}'), 'must have a token'],
     ['answers without end', 'yes secret-token', 'failed'],
   ])('that %s is a failure that says so, and no secret', async (_, script, message) => {
     const { access } = given(script);
@@ -265,6 +265,14 @@ describe('in a pod', () => {
   });
 
   it('is where we are only when the kubelet says so', () => {
-    expect(mistakeOf(() => inClusterAccess({}))).toContain('no pod');
+    expect(mistakeOf(() => inClusterAccess({}))).toContain('KUBERNETES_SERVICE_HOST');
   });
+});
+
+it.each([
+  ['none', 'no such file or directory'],
+  ['.', 'must be a regular file, is a directory'],
+])('a kubeconfig at %s is an error with its path and "%s", without the system call', (name, reason) => {
+  const path = join(givenFolder(), name);
+  expect(() => kubeconfigFile(path)).toThrow(`${path}: ${reason} [API_CREDENTIALS_INVALID]`);
 });

@@ -5,7 +5,7 @@
 import { dirname, resolve } from 'node:path';
 import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
 import { readTogetherSync } from '../../../runtime/files/read-together.ts';
-import { isRecord } from '../trim.ts';
+import { isRecord } from '../store/trim.ts';
 import type { ClusterAccess, TlsMaterial } from './cluster-access.ts';
 import { headerText, noCredentials, readCredentialFile, TokenFile } from './credential-file.ts';
 import { ExecCredentials, type ExecPlugin } from './exec-credential.ts';
@@ -58,14 +58,14 @@ class Reading {
     this.#options = options;
     const { value, errors } = parseYamlDocument({ text, line: 1 });
     // The parser's message repeats what it read.
-    if (errors.length > 0) throw this.#mistake(`is no YAML (line ${errors[0]!.line})`);
-    if (!isRecord(value)) throw this.#mistake('is no kubeconfig');
+    if (errors.length > 0) throw this.#mistake(`must be YAML: syntax error in line ${errors[0]!.line}`);
+    if (!isRecord(value)) throw this.#mistake('must be a kubeconfig (a YAML map)');
     this.#config = value;
   }
 
   access(): ClusterAccess {
     const name = this.#options.context ?? this.#config['current-context'];
-    if (typeof name !== 'string' || name === '') throw this.#mistake('names no current-context');
+    if (typeof name !== 'string' || name === '') throw this.#mistake('current-context is not set');
     const context = this.#named('contexts', 'context', name);
     const cluster = this.#named('clusters', 'cluster', this.#text(context, 'cluster', 'context') ?? '');
     const user = this.#named('users', 'user', this.#text(context, 'user', 'context') ?? '');
@@ -95,7 +95,7 @@ class Reading {
     const entries = this.#config[list];
     const entry = Array.isArray(entries) ? entries.find((one) => isRecord(one) && one.name === name) : undefined;
     const found = isRecord(entry) ? entry[field] : undefined;
-    if (!isRecord(found)) throw this.#mistake(`has no ${field} of the name ${JSON.stringify(name.slice(0, 100))}`);
+    if (!isRecord(found)) throw this.#mistake(`${list} has no ${field} named ${JSON.stringify(name.slice(0, 100))}`);
     return found;
   }
 
@@ -105,14 +105,14 @@ class Reading {
     if (strange !== undefined) throw this.#mistake(`${part}: ${strange} is not supported`);
     const dangerous = this.#options.isTrusted ? undefined : forTrustedOnly[part].find(isSet);
     if (dangerous !== undefined)
-      throw this.#mistake(`${part}: ${dangerous} is allowed in the operator's own file only`);
+      throw this.#mistake(`${part}: ${dangerous} is allowed only in the file of --kubeconfig, not in a Secret`);
   }
 
   #server(cluster: Fields): URL {
     const text = this.#text(cluster, 'server', 'cluster');
     const server = URL.parse(text ?? '');
     // A token would be read by anybody on the way.
-    if (server?.protocol !== 'https:') throw this.#mistake('cluster: server must be an https:// address');
+    if (server?.protocol !== 'https:') throw this.#mistake('cluster: server must be an https:// URL');
     return server;
   }
 
@@ -122,7 +122,7 @@ class Reading {
     const ca = this.#pem(cluster, 'certificate-authority', { part: 'cluster', at });
     if (cluster['insecure-skip-tls-verify'] === true) {
       if (ca !== undefined)
-        throw this.#mistake('cluster: insecure-skip-tls-verify and a certificate authority exclude each other');
+        throw this.#mistake('cluster: set only one of insecure-skip-tls-verify and certificate-authority');
       return { ...named, rejectUnauthorized: false };
     }
     return { ...named, ...(ca !== undefined && { ca }) };
@@ -132,7 +132,7 @@ class Reading {
     const cert = this.#pem(user, 'client-certificate', { part: 'user', at });
     const key = this.#pem(user, 'client-key', { part: 'user', at });
     if ((cert === undefined) !== (key === undefined))
-      throw this.#mistake('user: a client certificate and its key go together');
+      throw this.#mistake('user: set both client-certificate and client-key, or neither');
     return cert === undefined || key === undefined ? {} : { cert, key };
   }
 
@@ -157,19 +157,21 @@ class Reading {
   #exec(user: Fields, cluster: Fields): ExecCredentials | undefined {
     const { exec } = user;
     if (exec === undefined || exec === null) return undefined;
-    if (!isRecord(exec)) throw this.#mistake('user: exec is no object');
+    if (!isRecord(exec)) throw this.#mistake('user: exec must be an object');
     const command = this.#text(exec, 'command', 'exec');
-    if (command === undefined) throw this.#mistake('exec: command is not set');
+    if (command === undefined) throw this.#mistake('exec: command is required');
     const apiVersion = this.#text(exec, 'apiVersion', 'exec') ?? '';
     if (!execVersions.includes(apiVersion))
-      throw this.#mistake(`exec: apiVersion must be one of ${execVersions.join(', ')}`);
+      throw this.#mistake(
+        `exec: apiVersion must be one of ${execVersions.join(', ')}, got ${JSON.stringify(apiVersion.slice(0, 100))}`,
+      );
     if (exec.interactiveMode === 'Always')
-      throw this.#mistake('exec: the plugin wants to ask a person, and there is none');
+      throw this.#mistake('exec: interactiveMode must not be Always, the control plane has no terminal');
     const plugin: ExecPlugin = {
       ...{ command, apiVersion },
       args: this.#list(exec.args, 'args').map((value) => this.#entryText(value, 'args')),
       env: this.#list(exec.env, 'env').map((value) => {
-        if (!isRecord(value)) throw this.#mistake('exec: env has an entry that is no object');
+        if (!isRecord(value)) throw this.#mistake('exec: each entry of env must be an object');
         return { name: this.#entryText(value.name, 'env'), value: this.#entryText(value.value, 'env') };
       }),
       ...(exec.provideClusterInfo === true && { cluster: this.#clusterInfo(cluster) }),
@@ -192,19 +194,19 @@ class Reading {
 
   #list(value: unknown, name: string): readonly unknown[] {
     if (value === undefined || value === null) return [];
-    if (!Array.isArray(value)) throw this.#mistake(`${name} is no list`);
+    if (!Array.isArray(value)) throw this.#mistake(`${name} must be a list`);
     return value;
   }
 
   #entryText(value: unknown, name: string): string {
-    if (typeof value !== 'string') throw this.#mistake(`exec: ${name} has an entry that is no text`);
+    if (typeof value !== 'string') throw this.#mistake(`exec: each entry of ${name} must be a string`);
     return value;
   }
 
   /** Undefined where it is empty, as in Go. */
   #text(fields: Fields, name: string, part: string): string | undefined {
     const value = fields[name] ?? '';
-    if (typeof value !== 'string') throw this.#mistake(`${part}: ${name} is no text`);
+    if (typeof value !== 'string') throw this.#mistake(`${part}: ${name} must be a string`);
     return value === '' ? undefined : value;
   }
 

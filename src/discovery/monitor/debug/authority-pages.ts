@@ -1,5 +1,5 @@
 /** The page of the certificate authority, and the orders that an operator gives it (docs/identity.md). */
-import type { OperatorOrder } from '../../../../machines/discovery/protocol.ts';
+import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { type AuthorityPageSource, type DebugPage, ok, type PageRequest, text } from './debug-page.ts';
 
 const orders: Readonly<Record<string, OperatorOrder['type']>> = {
@@ -13,17 +13,18 @@ export const authorityPages: readonly DebugPage[] = [
   {
     path: 'authorityz',
     description:
-      'who signs, which roots are trusted, whom a rotation waits for; POST ?order=rotate begins one, taint has everybody renew at once, revert takes its last step back, proceed&force=true leaves behind who is waited for',
+      'certificate authority: signer, trusted roots, workloads that a rotation waits for; POST ?order=rotate starts a rotation, taint renews all certificates at once, revert undoes the last step, proceed&force=true continues without the awaited workloads',
     changes: (query) => query.has('order'),
     answer: ({ authority }, request) => {
-      if (authority === undefined) return text('nothing is signed here: see docs/identity.md', 404);
+      if (authority === undefined)
+        return text('this control plane has no certificate authority, see docs/identity.md', 404);
       const order = request.query.get('order');
       if (order === null) return ok(authority.describe());
-      if (authority.orderedBy !== undefined) return text(`refused: ${authority.orderedBy}`, 409);
+      if (authority.orderedBy !== undefined) return text(`rejected: ${authority.orderedBy}`, 409);
       const refusal = refusalOf(order, request) ?? (order === 'proceed' ? cutOff(authority, request) : undefined);
       if (refusal !== undefined) return refusal;
       authority.rotate(orders[order]!);
-      return text('ordered: this page tells how far it is', 202);
+      return text('accepted: GET this page for the progress', 202);
     },
   },
 ];
@@ -31,19 +32,24 @@ export const authorityPages: readonly DebugPage[] = [
 /** The root is rotated from this host only. */
 function refusalOf(order: string, { caller }: PageRequest) {
   if (!Object.hasOwn(orders, order))
-    return text(`no order ${JSON.stringify(order.slice(0, 40))}: ${Object.keys(orders).join(', ')}`, 400);
-  return caller === 'operator' ? undefined : text('refused: the root is rotated from this host only', 403);
+    return text(
+      `order must be one of ${Object.keys(orders).join(', ')}, got ${JSON.stringify(order.slice(0, 40))}`,
+      400,
+    );
+  return caller === 'operator'
+    ? undefined
+    : text('forbidden: the root can be rotated only from this host, with the token of the debugger', 403);
 }
 
 /** Where nobody would be cut off, a rotation goes on by itself. */
 function cutOff({ missing }: AuthorityPageSource, { query }: PageRequest) {
   const awaited = missing();
-  if (awaited === undefined) return text('refused: nobody is waited for', 409);
+  if (awaited === undefined) return text('rejected: the rotation waits for no workload', 409);
   if (query.get('force') === 'true') return undefined;
   const { count, workloads } = awaited;
   const more = count > workloads.length ? ' and others' : '';
   return text(
-    `refused: ${count} would be cut off: ${workloads.join(', ')}${more}; &force=true leaves them behind`,
+    `rejected: ${count} workloads would lose their connections: ${workloads.join(', ')}${more}; add &force=true to continue without them`,
     409,
   );
 }

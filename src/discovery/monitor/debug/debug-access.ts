@@ -1,6 +1,6 @@
 /** Who may see debug pages (spec/discovery.md §9.1): local users, and callers from elsewhere whose identity permits it. */
 import { type DebuggerAccess, foreignness } from '../../../runtime/trace/debugger-access.ts';
-import type { HttpAnswer, HttpRequest } from '../http-server.ts';
+import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 import { type DebugPage, type PageCaller, tokenWanted } from './debug-page.ts';
 
 export interface DebugAccess {
@@ -34,8 +34,11 @@ export async function permissionOf(
   const namespace = await access.namespaceOf?.(request);
   if (namespace === undefined) {
     if (foreign === undefined) return { refusal: tokenWanted };
-    const why = access.namespaceOf === undefined ? 'as nobody else can be authenticated' : 'and you are not known';
-    return { refusal: { status: 401, body: `refused: without authentication ${foreign}, ${why}\n` } };
+    const why =
+      access.namespaceOf === undefined
+        ? 'and no authentication method is configured'
+        : 'and the credentials are missing or invalid';
+    return { refusal: { status: 401, body: `unauthenticated: without authentication ${foreign}, ${why}\n` } };
   }
   return { permission: permissionOfNamespace(access, namespace), caller: 'authenticated' };
 }
@@ -50,5 +53,5 @@ export function permissionOfNamespace(access: DebugAccess, namespace: string): P
 /** Why a page is not for a caller; undefined: it is. */
 export function refusalOf(page: DebugPage, { onlyNamespace }: Permission): HttpAnswer | undefined {
   if (onlyNamespace === undefined || page.forEveryNamespace === true) return undefined;
-  return { status: 403, body: `refused: /debug/${page.path} is not for namespace ${onlyNamespace}\n` };
+  return { status: 403, body: `forbidden: workloads of namespace ${onlyNamespace} may not see /debug/${page.path}\n` };
 }

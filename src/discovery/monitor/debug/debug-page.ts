@@ -1,12 +1,14 @@
 /** What a debug page is, and what it may look at (spec/discovery.md §9.1). */
-import type { OperatorOrder } from '../../../../machines/discovery/protocol.ts';
+import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { tokenChallenge } from '../../../runtime/trace/debugger-access.ts';
-import type { ConnectionView } from '../../ads/ads-observer.ts';
-import type { Missing } from '../../authority/workload-ledger.ts';
-import type { EncodedCache } from '../../push/encoded-cache.ts';
+import type { Missing } from '../../ca/ledger/workload-ledger.ts';
+import type { XdsSources } from '../../config/xds/xds-sources.ts';
+import type { DatacenterView } from '../../consul/consul-datacenter.ts';
+import type { EncodedCache } from '../../push/cache/encoded-cache.ts';
+import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { MeshNode, MeshResources } from '../../push/mesh-resources.ts';
-import type { MeshState } from '../../push/mesh-state.ts';
-import type { HttpAnswer, HttpRequest } from '../http-server.ts';
+import type { ConnectionView } from '../../xds/ads-observer.ts';
+import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 
 /** What the control plane knows, as far as pages show it. */
 export interface DebugSources {
@@ -20,6 +22,10 @@ export interface DebugSources {
   readonly pushAll: () => void;
   /** Absent: nothing is signed here. */
   readonly authority?: AuthorityPageSource;
+  /** Sources of configuration over xDS; absent: there can be none. */
+  readonly configSources?: Pick<XdsSources, 'statuses' | 'confirmDeletions'>;
+  /** Absent: Consul is no registry. */
+  readonly consul?: ConsulPageSource;
   readonly clusterId: string;
   /** `namespace/name` of the Secret that names a cluster; empty, or absent: none does. */
   readonly secretOfCluster?: (clusterId: string) => string;
@@ -27,6 +33,13 @@ export interface DebugSources {
   readonly unreachableCluster?: (clusterId: string) => string | undefined;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: pages that break something on purpose are there. */
   readonly unsafeAdmin: boolean;
+}
+
+/** Datacenters of Consul, as far as their page shows them. */
+export interface ConsulPageSource {
+  readonly datacenters: () => readonly DatacenterView[];
+  /** Applies the response that is held back. */
+  readonly accept: (datacenter: string) => void;
 }
 
 /** The authority, as far as its page shows it. */
@@ -66,7 +79,7 @@ export interface DebugPage {
 
 /** The words of the reference, which scripts look for. */
 const notConnected = 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n';
-const usage = 'You must provide a proxyID in the query string: ?proxyID=NODE_ID, as /debug/adsz lists them\n';
+const usage = 'You must provide a proxyID in the query string: ?proxyID=NODE_ID (/debug/adsz lists them)\n';
 
 export function ok(body: object): HttpAnswer {
   return { status: 200, body };
@@ -79,7 +92,7 @@ export function text(body: string, status = 200): HttpAnswer {
 /** Without the token, on this host. */
 export const tokenWanted: HttpAnswer = {
   status: 401,
-  body: "refused: this needs the debugger's token (debugger-PORT.token in the run directory); pilot-discovery request sends it\n",
+  body: 'unauthenticated: this request needs the token of the debugger (debugger-PORT.token in the run directory); pilot-discovery request sends it\n',
   headers: { 'www-authenticate': tokenChallenge },
 };
 
@@ -100,7 +113,7 @@ export function withProxy(
   const node = connection && resources.nodesOf(connection.node)[0];
   if (connection === undefined || node === undefined) return { status: 404, body: notConnected };
   if (onlyNamespace !== undefined && node.proxy.configNamespace !== onlyNamespace) {
-    return text(`refused: ${wanted} is of another namespace than ${onlyNamespace}`, 403);
+    return text(`forbidden: proxy ${wanted} is not in namespace ${onlyNamespace}`, 403);
   }
   return answer(connection, node);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { forwardedCertificate } from '../../authentication/forwarded-certificate.ts';
+import { forwardedCertificate } from '../../xds/access/forwarded-certificate.ts';
 import { callerNamespace } from './known-caller.ts';
 
 test.each([

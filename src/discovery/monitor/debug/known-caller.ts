@@ -1,8 +1,8 @@
 /** Who a caller of another host is, as the authenticators of xDS streams find out from its request. */
 
 import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
-import { type Authenticator, authenticate } from '../../ads/authentication.ts';
-import type { HttpRequest } from '../http-server.ts';
+import { type Authenticator, authenticate } from '../../xds/access/authenticator.ts';
+import type { HttpRequest } from '../http/http-server.ts';
 import type { DebugAccess } from './debug-access.ts';
 
 /**

@@ -6,13 +6,12 @@ import { asKubernetesObject } from './kubernetes-object.ts';
 export const meshPages: readonly DebugPage[] = [
   {
     path: 'configz',
-    description: 'configuration objects in force, as Kubernetes objects; the data of Secrets is left out',
-    answer: ({ state }) =>
-      ok([...state.configs.byKey.values()].map((config) => asKubernetesObject(config, state.mesh.rootNamespace))),
+    description: 'configuration objects that apply, as Kubernetes objects, without the data of Secrets',
+    answer: ({ state }) => ok(state.allObjects.map((config) => asKubernetesObject(config, state.mesh.rootNamespace))),
   },
   {
     path: 'resourcesz',
-    description: 'kinds of configuration that are read',
+    description: 'supported kinds of configuration',
     answer: () =>
       ok(
         Object.values(kinds).flatMap(({ group, versions, kind, writtenAs = kind }) =>
@@ -23,7 +22,7 @@ export const meshPages: readonly DebugPage[] = [
   { path: 'registryz', description: 'services of all registries', answer: ({ state }) => ok(state.registry.services) },
   {
     path: 'endpointz',
-    description: 'endpoints of all services; ?brief=1 as lines of text',
+    description: 'endpoints of all services; ?brief=1 for text',
     answer: (sources, { query }) =>
       query.get('brief') === null ? ok(endpointShards(sources)) : text(briefEndpoints(sources)),
   },
@@ -32,22 +31,22 @@ export const meshPages: readonly DebugPage[] = [
     description: 'endpoints of all services by registry and cluster',
     answer: (sources) => ok(endpointShards(sources)),
   },
-  { path: 'mesh', description: 'mesh configuration in force', answer: ({ state }) => ok(state.mesh) },
-  { path: 'networkz', description: 'mesh networks in force', answer: ({ state }) => ok(state.settings.networks) },
+  { path: 'mesh', description: 'current mesh configuration', answer: ({ state }) => ok(state.mesh) },
+  { path: 'networkz', description: 'current mesh networks', answer: ({ state }) => ok(state.settings.networks) },
   {
     path: 'clusterz',
-    description: 'clusters that are read',
+    description: 'Kubernetes clusters that are watched, and their sync status',
     answer: (sources) => ok(clusters(sources)),
   },
   {
     path: 'mcsz',
-    description: 'services of Kubernetes multi-cluster services: none, these are not read',
+    description: 'Kubernetes multi-cluster services: always empty, they are not supported',
     answer: () => ok([]),
   },
   {
     path: 'inject',
-    description: 'templates of the sidecar injector: not there',
-    answer: () => text('not there: this control plane has no sidecar injector yet, so there are no templates', 404),
+    description: 'templates of the sidecar injector: not supported',
+    answer: () => text('not found: this control plane has no sidecar injector', 404),
   },
 ];
 

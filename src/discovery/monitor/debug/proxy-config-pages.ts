@@ -1,13 +1,13 @@
 /** Pages about what one proxy was given, and why. */
 
 import { toJson } from '@bufbuild/protobuf';
-import { extensionType } from '../../../../machines/discovery/ads/ads-types.ts';
+import { extensionType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type NameTable, NameTableSchema } from '../../../gen/istio/networking/nds/v1/nds_pb.ts';
 import type { Config } from '../../../model/config/config.ts';
 import type { WorkloadPolicies } from '../../../model/push-context/workload-policies.ts';
 import { buildNameTable, clusterType, endpointType } from '../../../networking/index.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
-import type { HttpAnswer } from '../http-server.ts';
+import type { HttpAnswer } from '../http/http-server.ts';
 import { type DebugPage, type DebugSources, ok, text, withProxy } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
@@ -17,52 +17,52 @@ export const proxyConfigPages: readonly DebugPage[] = [
   {
     path: 'config_dump',
     description:
-      'what a proxy was given, as its own /config_dump; ?proxyID=ID, &types=cds,lds,rds,eds,sds,ecds, &include_eds',
+      'configuration sent to a proxy, in the format of /config_dump of Envoy; ?proxyID=ID, &types=cds,lds,rds,eds,sds,ecds, &include_eds',
     forEveryNamespace: true,
     answer: (sources, request) =>
       withProxy(sources, request, async (connection, node) => {
         // The descriptors of all extensions: loaded when somebody asks.
-        const { configDump } = await import('../config-dump.ts');
+        const { configDump } = await import('./config-dump.ts');
         return ok(configDump(connection, node, request.query));
       }),
   },
   {
     path: 'edsz',
-    description: 'the endpoints that a proxy was given; ?proxyID=ID',
+    description: 'endpoints sent to a proxy; ?proxyID=ID',
     forEveryNamespace: true,
     answer: oneType(endpointType),
   },
   {
     path: 'ecdsz',
-    description: 'the extensions that a proxy was given; ?proxyID=ID',
+    description: 'extensions sent to a proxy; ?proxyID=ID',
     answer: oneType(extensionType),
   },
-  { path: 'cdsz', description: 'the clusters that a proxy was given; ?proxyID=ID', answer: oneType(clusterType) },
+  { path: 'cdsz', description: 'clusters sent to a proxy; ?proxyID=ID', answer: oneType(clusterType) },
   {
     path: 'ndsz',
-    description: 'the table of names that a proxy was given; ?proxyID=ID',
+    description: 'DNS name table sent to a proxy; ?proxyID=ID',
     forEveryNamespace: true,
     answer: (sources, request) =>
       withProxy(sources, request, (_, node) => {
         const [table] = buildNameTable(node.shape, node.context);
-        if (table === undefined) return text('a router has no table of names', 404);
+        if (table === undefined) return text('gateways have no DNS name table', 404);
         return ok(toJson(NameTableSchema, table.message as NameTable) as object);
       }),
   },
   {
     path: 'sidecarz',
-    description: 'what of the mesh a proxy sees, and by which Sidecar object; ?proxyID=ID',
+    description: 'services visible to a proxy, and its Sidecar object; ?proxyID=ID',
     answer: (sources, request) => withProxy(sources, request, (_, node) => ok(scopeOf(node))),
   },
   {
     path: 'authorizationz',
-    description: 'the authorization policies that hold for a proxy; ?proxyID=ID',
+    description: 'AuthorizationPolicies that apply to a proxy; ?proxyID=ID',
     answer: (sources, request) =>
       withProxy(sources, request, (_, node) => policies(sources, node, 'authorizationPolicies')),
   },
   {
     path: 'authenticationz',
-    description: 'the authentication policies that hold for a proxy; ?proxyID=ID',
+    description: 'PeerAuthentication and RequestAuthentication objects that apply to a proxy; ?proxyID=ID',
     answer: (sources, request) =>
       withProxy(sources, request, (_, node) =>
         policies(sources, node, 'peerAuthentications', 'requestAuthentications'),
@@ -70,7 +70,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
   },
   {
     path: 'telemetryz',
-    description: 'the Telemetry objects that hold for a proxy; ?proxyID=ID',
+    description: 'Telemetry objects that apply to a proxy; ?proxyID=ID',
     answer: (sources, request) => withProxy(sources, request, (_, node) => policies(sources, node, 'telemetries')),
   },
 ];
@@ -78,7 +78,7 @@ export const proxyConfigPages: readonly DebugPage[] = [
 function oneType(typeUrl: string): DebugPage['answer'] {
   return (sources, request) =>
     withProxy(sources, request, async (connection, node) => {
-      const { dumpOfType } = await import('../config-dump.ts');
+      const { dumpOfType } = await import('./config-dump.ts');
       return ok(dumpOfType(typeUrl, connection, node));
     });
 }

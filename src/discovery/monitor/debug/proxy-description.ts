@@ -1,10 +1,10 @@
 /** The connection view: what each proxy has, acknowledged, rejected and why, and what it is being sent. */
-import { anyCluster } from '../../../../machines/discovery/ads/cluster-rollout.ts';
 import { type EnvoyBuild, envoyVersionText, unsupportedEnvoyText, whyNoWasm } from '../../../model/node/envoy-build.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
-import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
+import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
+import { clustersText, describeWait, shortType, type WaitDescription } from './wait-text.ts';
 
 /** One type of resource of one proxy. */
 export interface TypeDescription {
@@ -26,6 +26,8 @@ export interface TypeDescription {
   readonly awaits?: readonly string[];
   /** Clusters that the proxy could not use in time: Envoy uses them without what they wait for, until their configuration changes. */
   readonly givenUp?: readonly string[];
+  /** What is held back, kept or sent with a time limit of this type, and why (docs/changes-without-loss.md). Absent: nothing. */
+  readonly waits?: readonly WaitDescription[];
   /** How many clusters were removed before their time, because it kept too many that are no longer configured. */
   readonly evicted?: number;
 }
@@ -41,6 +43,8 @@ export interface ProxyDescription {
   readonly envoy?: string;
   /** What it cannot do for the version or build of its Envoy; absent: nothing. */
   readonly envoyProblem?: string;
+  /** Of a gRPC client or server without a proxy: what objects configure and gRPC does not do. Absent: nothing. */
+  readonly limitations?: readonly string[];
   readonly address: string;
   readonly protocol: 'sotw' | 'delta';
   readonly connectedAt: string;
@@ -55,7 +59,7 @@ export interface ProxyDescription {
   readonly types: readonly TypeDescription[];
 }
 
-/** A proxy that has this much waiting is slow: the next response waits, too (src/discovery/ads/stream/ads-stream.ts). */
+/** A proxy that has this much waiting is slow: the next response waits, too (src/discovery/xds/stream/ads-stream.ts). */
 const slowBytes = 64 * 1024;
 
 const severity: Readonly<Record<SyncState, number>> = { ERROR: 0, STALE: 1, NOT_SENT: 2, SYNCED: 3 };
@@ -76,6 +80,7 @@ export function describeProxies(connections: readonly ConnectionView[], resource
         cluster: node?.proxy.clusterId ?? '',
         version: scalarText(connection.identity.metadata.ISTIO_VERSION),
         ...envoyOf(connection.identity.envoy),
+        ...(node && node.limitations.length > 0 && { limitations: node.limitations }),
         address: connection.peer,
         protocol: connection.protocol,
         connectedAt: connection.connectedAt,
@@ -107,7 +112,7 @@ function describeType(watch: WatchView): TypeDescription {
   const state = syncStateOf(watch);
   const pending = pendingOf(watch);
   return {
-    type: watch.typeUrl.replace(/^type\.googleapis\.com\/(envoy\.(config|extensions)\.)?/, ''),
+    type: shortType(watch.typeUrl),
     typeUrl: watch.typeUrl,
     state,
     watches: watch.wildcard ? '*' : watch.names.length,
@@ -118,22 +123,21 @@ function describeType(watch: WatchView): TypeDescription {
     ...(pending !== undefined && { pending }),
     ...(watch.awaits !== undefined && { awaits: watch.awaits }),
     ...(watch.givenUp !== undefined && { givenUp: watch.givenUp }),
+    ...(watch.waits !== undefined && { waits: watch.waits.map(describeWait) }),
     ...(watch.evicted !== undefined && { evicted: watch.evicted }),
   };
 }
 
 function pendingOf({ pending, nonceSent, nonceAcked, nonceRejected, awaits }: WatchView): string | undefined {
-  if (awaits !== undefined) return `clusters that it cannot use yet: ${awaits.map(clusterText).join(', ')}`;
+  if (awaits !== undefined) return `clusters that are not warmed yet: ${clustersText(awaits)}`;
   const isAnswered = nonceSent === '' || nonceSent === nonceAcked || nonceSent === nonceRejected;
-  const waiting = isAnswered ? undefined : 'its answer to the last response';
+  const waiting = isAnswered ? undefined : 'the ACK of the last response';
   const next = pending === undefined || pending === 'nothing' ? undefined : nextOf[pending];
   return [waiting, next].filter(Boolean).join(', then ') || undefined;
 }
 
-const clusterText = (name: string): string => (name === anyCluster ? 'all' : name);
-
 const nextOf = {
-  names: 'names that it asked for',
-  changes: 'what has changed since',
-  everything: 'everything of the type',
+  names: 'newly requested names',
+  changes: 'changes since',
+  everything: 'all resources of the type',
 } as const;

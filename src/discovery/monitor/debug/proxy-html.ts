@@ -3,6 +3,10 @@ import { ownValue } from '../../../runtime/json-object.ts';
 import { markupText } from '../../../runtime/markup-text.ts';
 import type { ProxyDescription, TypeDescription } from './proxy-description.ts';
 import type { SyncState } from './sync-state.ts';
+import type { WaitDescription } from './wait-text.ts';
+
+/** Lines of a type: a proxy may keep a thousand clusters. */
+const maxWaitLines = 20;
 
 /** @param one the page is about what somebody named, so that everything is shown */
 export function proxiesPage(proxies: readonly ProxyDescription[], { one }: { one: boolean }): string {
@@ -20,7 +24,7 @@ ${body}
 function overview(proxies: readonly ProxyDescription[]): string {
   if (proxies.length === 0) return '<p>No proxy is connected.</p>';
   const types = [...new Set(proxies.flatMap((proxy) => proxy.types.map(({ type }) => type)))].sort(byOrder);
-  const heads = ['proxy', 'namespace', 'protocol', 'connected', ...types.map(shortName), 'waiting bytes'];
+  const heads = ['proxy', 'namespace', 'protocol', 'connected', ...types.map(shortName), 'buffered bytes'];
   return `<p>${summary(proxies)}</p>
 <table><thead><tr>${heads.map(head).join('')}</tr></thead>
 <tbody>${proxies.map((proxy) => overviewRow(proxy, types)).join('\n')}</tbody></table>`;
@@ -39,16 +43,19 @@ function overviewRow(proxy: ProxyDescription, types: readonly string[]): string 
 function detail(proxy: ProxyDescription): string {
   const facts: [string, string][] = [
     ['connection', markupText(proxy.connectionId)],
-    ['kind', markupText(`${proxy.type} of namespace ${proxy.namespace}, cluster ${proxy.cluster || 'not said'}`)],
-    ['Istio version', markupText(proxy.version || 'not said')],
-    ['Envoy', markupText([proxy.envoy ?? 'not said', proxy.envoyProblem].filter(Boolean).join(': '))],
+    ['kind', markupText(`${proxy.type} of namespace ${proxy.namespace}, cluster ${proxy.cluster || 'unknown'}`)],
+    ['Istio version', markupText(proxy.version || 'unknown')],
+    ['Envoy', markupText([proxy.envoy ?? 'unknown', proxy.envoyProblem].filter(Boolean).join(': '))],
+    ...(proxy.limitations
+      ? [['not supported by gRPC', markupText(proxy.limitations.join('; '))] as [string, string]]
+      : []),
     ['address', markupText(proxy.address)],
     ['protocol', `${proxy.protocol}, connection ${markupText(proxy.state)}`],
     ['connected since', time(proxy.connectedAt)],
-    ['served from context', markupText(proxy.context)],
-    ['waiting to leave', `${waiting(proxy)} bytes`],
+    ['push context', markupText(proxy.context)],
+    ['send buffer', `${waiting(proxy)} bytes`],
   ];
-  const heads = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'on its way'];
+  const heads = ['type', 'state', 'watches', 'resources', 'sent', 'acknowledged', 'pending'];
   return `<section><h1>${markupText(proxy.proxy)} ${badge(proxy.worst)}</h1>
 <dl>${facts.map(([name, value]) => `<dt>${name}</dt><dd>${value}</dd>`).join('')}</dl>
 <table><thead><tr>${heads.map(head).join('')}</tr></thead>
@@ -60,7 +67,7 @@ function detail(proxy: ProxyDescription): string {
 }
 
 function head(name: string): string {
-  return `<th${['resources', 'waiting bytes'].includes(name) ? ' class="number"' : ''}>${markupText(name)}</th>`;
+  return `<th${['resources', 'buffered bytes'].includes(name) ? ' class="number"' : ''}>${markupText(name)}</th>`;
 }
 
 function detailRow(type: TypeDescription): string {
@@ -72,10 +79,18 @@ function detailRow(type: TypeDescription): string {
 <td>${markupText(type.pending ?? '')}</td></tr>`;
   const reasons = [
     ...(type.rejected === undefined ? [] : [`rejected: <code>${markupText(type.rejected)}</code>`]),
-    ...(type.givenUp === undefined ? [] : [`given up: <code>${markupText(type.givenUp.join(', '))}</code>`]),
-    ...(type.evicted === undefined ? [] : [`${type.evicted} clusters removed before their time`]),
+    ...waitLines(type.waits ?? []),
+    ...(type.evicted === undefined ? [] : [`${type.evicted} removed clusters evicted early`]),
   ];
   return [row, ...reasons.map((why) => `<tr class="why"><td></td><td colspan="6">${why}</td></tr>`)].join('');
+}
+
+function waitLines(waits: readonly WaitDescription[]): readonly string[] {
+  const shown = waits
+    .slice(0, maxWaitLines)
+    .map(({ kind, name, why }) => `${kind}: <code>${markupText(name)}</code>: ${markupText(why)}`);
+  const left = waits.length - shown.length;
+  return left === 0 ? shown : [...shown, `${left} more, see the JSON of this page`];
 }
 
 function links({ connectionId }: ProxyDescription): string {
@@ -95,8 +110,8 @@ function summary(proxies: readonly ProxyDescription[]): string {
 }
 
 const words: Readonly<Record<SyncState, string>> = {
-  SYNCED: 'in step',
-  STALE: 'not answered',
+  SYNCED: 'synced',
+  STALE: 'not acknowledged',
   ERROR: 'rejected',
   NOT_SENT: 'not sent',
 };

@@ -1,8 +1,8 @@
 /** Pages about connected proxies. */
 import { scalarText } from '../../../runtime/scalar-text.ts';
-import type { ConnectionView, WatchView } from '../../ads/ads-observer.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
-import type { HttpAnswer } from '../http-server.ts';
+import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
+import type { HttpAnswer } from '../http/http-server.ts';
 import {
   type DebugPage,
   type DebugSources,
@@ -20,12 +20,12 @@ import { syncedTypes, syncStateOf } from './sync-state.ts';
 export const proxyPages: readonly DebugPage[] = [
   {
     path: 'proxyz',
-    description: 'what each proxy has, acknowledged, rejected and why, and is being sent; ?proxyID=ID for one',
+    description: 'what each proxy acknowledged, rejected (with the reason) and is being sent; ?proxyID=ID for one',
     answer: proxies,
   },
   {
     path: 'adsz',
-    description: 'connected proxies and what they watch; ?proxyID=ID; POST ?push=true pushes everything to everyone',
+    description: 'connected proxies and what they watch; ?proxyID=ID; POST ?push=true pushes everything to all proxies',
     changes: (query) => isOn(query.get('push')),
     answer: (sources, { query }) =>
       isOn(query.get('push')) ? pushToAll(sources) : ok(connectedClients(sources, query)),
@@ -44,12 +44,12 @@ export const proxyPages: readonly DebugPage[] = [
   },
   {
     path: 'syncz',
-    description: 'what each proxy was sent and what it acknowledged; ?namespace=NAME',
+    description: 'nonces that each proxy was sent and acknowledged; ?namespace=NAME',
     answer: (sources, { query }) => ok(syncStatus(sources, query.get('namespace') ?? '')),
   },
   {
     path: 'instancesz',
-    description: 'the service ports that each connected proxy serves',
+    description: 'service ports that each connected proxy serves',
     answer: ({ resources }) =>
       ok(
         Object.fromEntries(
@@ -59,14 +59,14 @@ export const proxyPages: readonly DebugPage[] = [
   },
   {
     path: 'force_disconnect',
-    description: 'POST ends the stream of ?proxyID=ID (only with UNSAFE_ENABLE_ADMIN_ENDPOINTS)',
+    description: 'POST closes the xDS stream of ?proxyID=ID (only with UNSAFE_ENABLE_ADMIN_ENDPOINTS)',
     changes: () => true,
     answer: (sources, request) =>
       sources.unsafeAdmin
         ? withProxy(sources, request, (connection) =>
-            sources.disconnect(connection) ? text('OK') : text('the proxy is gone already', 404),
+            sources.disconnect(connection) ? text('OK') : text('the proxy has disconnected', 404),
           )
-        : text('not there: it needs UNSAFE_ENABLE_ADMIN_ENDPOINTS=true', 404),
+        : text('not found: set UNSAFE_ENABLE_ADMIN_ENDPOINTS=true to enable this page', 404),
   },
 ];
 

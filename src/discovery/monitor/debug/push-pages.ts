@@ -1,17 +1,17 @@
 /** Pages about what is made of the mesh: the push context and the cache. */
-import { statusInTurns } from '../push-status.ts';
+import { statusInTurns } from '../diagnostics/push-status.ts';
 import { type DebugPage, isOn, ok } from './debug-page.ts';
 import { asKubernetesObject } from './kubernetes-object.ts';
 
 export const pushPages: readonly DebugPage[] = [
   {
     path: 'push_status',
-    description: 'what is odd about what was last pushed',
+    description: 'findings and warnings about the last push, by object',
     answer: async ({ state, resources }) => ok(await statusInTurns(state, resources.nodes)),
   },
   {
     path: 'pushcontext',
-    description: 'of the push context in force: version, authorization policies, gateways of networks',
+    description: 'current push context: version, authorization policies, gateways of networks',
     answer: ({ state }) => {
       const { context, configs, settings } = state;
       const policies = [...configs.byKey.values()].filter(({ kind }) => kind === 'AuthorizationPolicy');
@@ -31,7 +31,7 @@ export const pushPages: readonly DebugPage[] = [
   },
   {
     path: 'cachez',
-    description: 'the cache of encoded resources; ?sizes=true for bytes, POST ?clear=true empties it',
+    description: 'cache of encoded xDS resources; ?sizes=true for bytes, POST ?clear=true empties it',
     changes: (query) => isOn(query.get('clear')),
     answer: ({ cache, state }, { query }) => {
       if (isOn(query.get('clear'))) {

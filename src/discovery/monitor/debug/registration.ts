@@ -1,7 +1,7 @@
 /** `/v1/registration`: services and where they are, as the first Pilots answered (spec/discovery.md §9.1, G1). */
 import { compareText } from '../../../model/config/config.ts';
-import type { MeshState } from '../../push/mesh-state.ts';
-import type { HttpAnswer } from '../http-server.ts';
+import type { MeshState } from '../../push/contexts/mesh-state.ts';
+import type { HttpAnswer } from '../http/http-server.ts';
 
 interface Host {
   readonly ip_address: string;
@@ -10,7 +10,7 @@ interface Host {
 
 /** Services by key; those outside of the mesh are left out. 503 until there are services. */
 export function registration({ context }: Pick<MeshState, 'context'>): HttpAnswer {
-  if (context === undefined) return { status: 503, body: 'services are not known yet\n' };
+  if (context === undefined) return { status: 503, body: 'not ready: services are not synced yet\n' };
   const hosts = new Map<string, Host[]>();
   const seen = new Set<string>();
   for (const { hostname, namespace, ports, meshExternal } of context.services) {

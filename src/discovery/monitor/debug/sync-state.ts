@@ -5,8 +5,8 @@ import {
   extensionType,
   listenerType,
   routeType,
-} from '../../../../machines/discovery/ads/ads-types.ts';
-import type { WatchView } from '../../ads/ads-observer.ts';
+} from '../../../../machines/discovery/xds/ads-types.ts';
+import type { WatchView } from '../../xds/ads-observer.ts';
 
 export type SyncState = 'SYNCED' | 'STALE' | 'NOT_SENT' | 'ERROR';
 

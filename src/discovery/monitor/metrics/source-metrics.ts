@@ -6,7 +6,7 @@ import { kubernetesKinds } from '../../../model/kinds/kubernetes/index.ts';
 import type { ServiceRegistry } from '../../../model/services/service-registry.ts';
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import type { TraceRecord } from '../../../runtime/trace/trace.ts';
-import type { MeshState } from '../../push/mesh-state.ts';
+import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';
 
 const bounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
@@ -15,6 +15,9 @@ const bounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const registryKinds: ReadonlySet<string> = new Set(
   Object.keys(kubernetesKinds).filter((kind) => !['Secret', 'ConfigMap', 'Ingress', 'IngressClass'].includes(kind)),
 );
+
+/** Services that are searched for one by one; for more a set of all names is made. */
+const maxSearched = 16;
 
 /** Counts what passes between the actors. */
 export class SourceMetrics {
@@ -40,21 +43,25 @@ export class SourceMetrics {
       });
     this.#debounce = new Distribution(
       registry,
-      { name: 'pilot_debounce_time', help: 'Seconds from the first change to its context' },
+      { name: 'pilot_debounce_time', help: 'Seconds from the first change to the push context that has it' },
       bounds,
     );
-    this.#triggers = tally('pilot_push_triggers', 'Why pushes were asked for', 'type');
-    this.#updates = tally('pilot_inbound_updates', 'Updates that came from the sources', 'type');
-    this.#rejected = pair('pilot_total_rejected_configs', 'Objects that were refused', 'type', 'name');
+    this.#triggers = tally('pilot_push_triggers', 'Push requests by reason', 'type');
+    this.#updates = tally(
+      'pilot_inbound_updates',
+      'Updates received from configuration sources and registries',
+      'type',
+    );
+    this.#rejected = pair('pilot_total_rejected_configs', 'Rejected objects', 'type', 'name');
     this.#configEvents = pair(
       'pilot_k8s_cfg_events',
-      'Configuration objects that came, changed, went',
+      'Configuration objects added, updated and deleted',
       'type',
       'event',
     );
     this.#registryEvents = pair(
       'pilot_k8s_reg_events',
-      'Objects of the cluster that came, changed, went',
+      'Kubernetes objects added, updated and deleted',
       'type',
       'event',
     );
@@ -114,21 +121,31 @@ export class SourceMetrics {
     this.#firstRequestAt ??= at;
     for (const [type, count] of Object.entries(reasons)) this.#triggers.add(type, count);
     if (from === 'service-registry') {
-      for (const key of configs) this.#countServiceChange(key);
+      const isServed = this.#isServed(configs.length);
+      for (const key of configs) this.#countServiceChange(key, isServed);
       return;
     }
     this.#updates.add('config', configs.length > 0 ? configs.length : forced ? 1 : 0);
   }
 
-  #countServiceChange(key: ConfigKeyText): void {
+  #countServiceChange(key: ConfigKeyText, isServed: (namespace: string, hostname: string) => boolean): void {
     const { kind, namespace, name } = parseConfigKey(key);
     if (kind === 'Endpoints') this.#updates.add('eds');
     // Proxies to look at again, names for DNS: they come with an update that is counted.
     else if (kind !== 'ServiceEntry') return;
-    else if (this.#hostsOf(this.#state.registry).has(`${namespace}/${name}`)) this.#updates.add('svc');
+    else if (isServed(namespace, name)) this.#updates.add('svc');
     // Not there, and was: a service that is gone. What never was is the object that a service was made from.
     else if ((this.#state.context?.servicesOf(name, namespace).length ?? 0) > 0) this.#updates.add('svcdelete');
     else this.#updates.add('config');
+  }
+
+  /** @param count of services that it is called for */
+  #isServed(count: number): (namespace: string, hostname: string) => boolean {
+    const { registry } = this.#state;
+    return count <= maxSearched
+      ? (namespace, hostname) =>
+          registry.services.some((service) => service.hostname === hostname && service.namespace === namespace)
+      : (namespace, hostname) => this.#hostsOf(registry).has(`${namespace}/${hostname}`);
   }
 
   #hostsOf(registry: ServiceRegistry): ReadonlySet<string> {

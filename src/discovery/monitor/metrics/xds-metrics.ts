@@ -2,10 +2,10 @@
 
 import { status } from '@grpc/grpc-js';
 import { Gauge, type Registry } from 'prom-client';
-import { isAskedOnce, isWatchable } from '../../../../machines/discovery/ads/ads-types.ts';
+import { isAskedOnce, isWatchable } from '../../../../machines/discovery/xds/ads-types.ts';
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import { labelValue } from '../../../runtime/label-value.ts';
-import type { AdsObserver } from '../../ads/ads-observer.ts';
+import type { AdsObserver } from '../../xds/ads-observer.ts';
 import { Distribution, labelled, Tally } from './cheap-metrics.ts';
 
 const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
@@ -44,6 +44,11 @@ export class XdsMetrics implements AdsObserver {
   readonly #evicted: Tally;
   /** Proxies. */
   #waiting = 0;
+  /** Clusters, by the reason for which proxies keep them. */
+  readonly #kept = new Map<string, number>(
+    ['named', 'unacknowledged', 'lingering', 'removable'].map((reason) => [reason, 0]),
+  );
+  #givenUp = 0;
   readonly #rejectGauges: ReadonlyMap<string, Gauge<'node' | 'err'>>;
   /** Rejections by node and gauge: a proxy is counted with its last rejection of a type. */
   readonly #rejections = new Map<string, Map<string, Rejection>>();
@@ -60,61 +65,80 @@ export class XdsMetrics implements AdsObserver {
     };
     const seconds = (name: string, help: string, bounds: readonly number[], label?: string): Distribution =>
       new Distribution(registry, { name, help }, bounds, label === undefined ? undefined : labelled(label));
-    this.#pushes = tally(
-      'pilot_xds_pushes',
-      'Responses that were sent, by type; TYPE_senderr: that could not be',
+    this.#pushes = tally('pilot_xds_pushes', 'xDS responses sent, by type; TYPE_senderr: failed to send', 'type');
+    this.#rejects = tally('pilot_total_xds_rejects', 'xDS responses that proxies rejected (NACK)', 'type');
+    this.#expiredNonces = tally(
+      'pilot_xds_expired_nonce',
+      'xDS requests with the nonce of an earlier response',
       'type',
     );
-    this.#rejects = tally('pilot_total_xds_rejects', 'Responses that a proxy rejected', 'type');
-    this.#expiredNonces = tally('pilot_xds_expired_nonce', 'Requests that answered an old response', 'type');
-    this.#internalErrors = unlabelled('pilot_total_xds_internal_errors', 'Resources that could not be made');
-    this.#writeTimeouts = unlabelled('pilot_xds_write_timeout', 'Responses whose client did not read in time');
+    this.#internalErrors = unlabelled('pilot_total_xds_internal_errors', 'xDS resources that could not be built');
+    this.#writeTimeouts = unlabelled('pilot_xds_write_timeout', 'xDS responses that a client did not read in time');
     this.#refused = tally(
       'pilot_xds_refused_connections_total',
-      'Connections to the xDS ports that were refused, or ended because they were too busy',
+      'Connections to the xDS ports that were rejected, or closed because of a limit',
       'reason',
     );
     this.#heldOff = unlabelled(
       'pilot_xds_held_off_total',
-      'Times that an address was held off, having opened too much by which no proxy said who it is',
+      'Times that an address was throttled for too many connections or streams without a node',
     );
     this.#abandoned = unlabelled(
       'pilot_xds_abandoned_clusters_total',
-      'Clusters that a proxy could not use in time; what waited for them was sent',
+      'Clusters that a proxy did not warm in time; listeners and routes that waited for them were sent',
     );
     this.#evicted = unlabelled(
       'pilot_xds_evicted_clusters_total',
-      'Clusters that were no longer configured and were removed before their time, because a proxy kept too many',
+      'Removed clusters that were evicted early because a proxy kept too many',
     );
     const waiting: Gauge = new Gauge({
       name: 'pilot_xds_waiting_for_clusters',
-      help: 'Proxies whose listeners or routes wait until clusters can be used',
+      help: 'Proxies whose listeners or routes wait for clusters to warm',
       registers: [registry],
       collect: () => waiting.set(this.#waiting),
     });
+    const kept: Gauge<'reason'> = new Gauge({
+      name: 'pilot_xds_kept_clusters',
+      help: 'Clusters that are not configured and that proxies keep, by reason; each proxy counts',
+      labelNames: ['reason'],
+      registers: [registry],
+      collect: () => {
+        for (const [reason, count] of this.#kept) kept.set({ reason }, count);
+      },
+    });
+    const givenUp: Gauge = new Gauge({
+      name: 'pilot_xds_given_up_clusters',
+      help: 'Clusters that were not usable in time and are sent with a time limit for what they fetch; each proxy counts',
+      registers: [registry],
+      collect: () => givenUp.set(this.#givenUp),
+    });
     this.#configSize = new Distribution(
       registry,
-      { name: 'pilot_xds_config_size_bytes', help: 'Size of responses' },
+      { name: 'pilot_xds_config_size_bytes', help: 'Size of xDS responses in bytes' },
       sizeBounds,
       labelled('type'),
     );
-    this.#pushTime = seconds('pilot_xds_push_time', 'Seconds to make a response ready', pushBounds, 'type');
-    this.#sendTime = seconds('pilot_xds_send_time', 'Seconds until a response had left', sendBounds);
-    this.#requestTime = seconds('pilot_xds_request_time', 'Seconds that a request was worked on', sendBounds);
-    this.#queueTime = seconds('pilot_proxy_queue_time', 'Seconds that a push waited for a proxy', waitBounds);
+    this.#pushTime = seconds('pilot_xds_push_time', 'Seconds to build an xDS response', pushBounds, 'type');
+    this.#sendTime = seconds('pilot_xds_send_time', 'Seconds to send an xDS response', sendBounds);
+    this.#requestTime = seconds('pilot_xds_request_time', 'Seconds to process an xDS request', sendBounds);
+    this.#queueTime = seconds(
+      'pilot_proxy_queue_time',
+      'Seconds that a push waited in the queue of a proxy',
+      waitBounds,
+    );
     this.#convergence = seconds(
       'pilot_proxy_convergence_time',
-      'Seconds from a push to a proxy having been sent it',
+      'Seconds from a push request until the push was sent to a proxy',
       waitBounds,
     );
     const grpc = (name: string, help: string): Tally => new Tally(registry, { name, help }, methodLabels);
-    this.#started = grpc('grpc_server_started_total', 'Streams that were opened');
-    this.#handled = grpc('grpc_server_handled_total', 'Streams that have ended, by code');
-    this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages that were sent on streams');
-    this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages that came on streams');
+    this.#started = grpc('grpc_server_started_total', 'gRPC streams opened');
+    this.#handled = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code');
+    this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages sent on gRPC streams');
+    this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages received on gRPC streams');
     const largest: Gauge = new Gauge({
       name: 'pilot_xds_recv_max',
-      help: 'The largest request, bytes',
+      help: 'Largest xDS request in bytes',
       registers: [registry],
       collect: () => largest.set(this.#largestRequest),
     });
@@ -150,6 +174,14 @@ export class XdsMetrics implements AdsObserver {
 
   clustersAbandoned(clusters: number): void {
     this.#abandoned.add('', clusters);
+  }
+
+  clustersRetained(reason: string, change: number): void {
+    this.#kept.set(reason, (this.#kept.get(reason) ?? 0) + change);
+  }
+
+  clustersGivenUp(change: number): void {
+    this.#givenUp += change;
   }
 
   clustersEvicted(clusters: number): void {

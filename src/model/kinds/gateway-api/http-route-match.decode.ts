@@ -13,6 +13,7 @@ import {
   text,
   withDefault,
 } from '../../fields/decode.ts';
+import { literalStarInPath } from '../../fields/literal-star.ts';
 import { re2Violation } from '../../fields/re2.ts';
 import * as violation from '../../fields/violation.ts';
 import { repetitions } from '../field-rules.ts';
@@ -104,3 +105,18 @@ export const httpRouteMatch: Decoder<HttpRouteMatch> = struct<HttpRouteMatch>(
     method: optional(oneOf(methods)),
   }),
 );
+
+/** Paths with a `*`, which is no wildcard; at the fields of a rule. */
+export function literalStars(matches: readonly HttpRouteMatch[], at: string): FieldError[] {
+  return matches.flatMap(({ path: { type, value } }, index) =>
+    type === 'RegularExpression'
+      ? []
+      : violation.errorsAt(
+          `${at}.matches[${index}].path.value`,
+          literalStarInPath(
+            value,
+            (below) => `write type: PathPrefix, value: ${below.replace(/(?<=.)\/$/, '')} for everything below it`,
+          ),
+        ),
+  );
+}

@@ -8,6 +8,7 @@ import { type GatewayClass, gatewayClass } from './gateway-class.ts';
 import { grpcRouteObject } from './grpc-route.decode.ts';
 import { httpRouteObject } from './http-route.decode.ts';
 import type { RouteObject } from './http-route.ts';
+import { literalStars } from './http-route-match.decode.ts';
 import { kubernetesGateway, kubernetesGatewayWarnings } from './kubernetes-gateway.decode.ts';
 import type { KubernetesGateway } from './kubernetes-gateway.ts';
 import { l4RouteWarnings, tcpRouteObject, tlsRouteObject } from './l4-route.decode.ts';
@@ -52,7 +53,9 @@ export const gatewayApiKinds: { readonly [K in keyof SpecOfGatewayApiKind]: Kind
   }),
   GatewayClass: row('GatewayClass', 'gatewayclasses', gatewayClass, { scope: 'Cluster' }),
   GRPCRoute: row('GRPCRoute', 'grpcroutes', grpcRouteObject, { versions: ['v1', 'v1alpha2'] }),
-  HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject),
+  HTTPRoute: row('HTTPRoute', 'httproutes', httpRouteObject, {
+    warnings: ({ rules }) => rules.flatMap(({ matches }, index) => literalStars(matches, `rules[${index}]`)),
+  }),
   KubernetesGateway: row('KubernetesGateway', 'gateways', kubernetesGateway, {
     writtenAs: 'Gateway',
     warnings: kubernetesGatewayWarnings,

@@ -36,7 +36,6 @@ import type { AllowedRoutes, GatewayAddress, KubernetesGateway, Listener, Listen
 const ownProtocol = /^[a-zA-Z0-9](?:[-a-zA-Z0-9]*[a-zA-Z0-9])?$|^[a-z0-9][-a-z0-9.]*\/[A-Za-z0-9]+$/;
 
 const notChecked = 'validation of client certificates is not supported here, and the listener is closed';
-const forDeployer = 'this control plane does not deploy gateways';
 
 const ofAll =
   'validation of client certificates is not supported here, and listeners with TLS are closed; gateways present no certificate to backends';
@@ -138,7 +137,7 @@ export const kubernetesGateway: Decoder<KubernetesGateway> = refine(
     gatewayClassName: required(objectName),
     listeners: required(listOf(listener, 1, 64)),
     addresses: withDefault(listOf(address, 0, 16), []),
-    infrastructure: withoutEffect(optional(anything), forDeployer),
+    infrastructure: optional(anything),
     allowedListeners: withoutEffect(optional(anything), 'ListenerSets are not supported'),
     tls: withoutEffectWhere(optional(anything), ofAll, () => true),
     defaultScope: withoutEffect(optional(anything), 'default Gateways are not supported'),
@@ -177,7 +176,7 @@ export function kubernetesGatewayWarnings({ addresses }: KubernetesGateway): Fie
       type === 'Hostname'
         ? undefined
         : violation.ineffective(
-            `this control plane does not deploy gateways; name the Service of the gateway by an address of type Hostname, not ${type}`,
+            `only existing Services can be named; name the Service of the gateway by an address of type Hostname, not ${type}`,
           ),
     ),
   );

@@ -9,6 +9,7 @@ export interface KubernetesGateway {
   readonly listeners: readonly Listener[];
   /** None: workloads that have the object's name as a label carry it out. */
   readonly addresses: readonly GatewayAddress[];
+  /** Labels, annotations and parameters of the objects that run it (`src/injection/gateway`). */
   readonly infrastructure?: unknown;
   readonly allowedListeners?: unknown;
   /** TLS of the whole object (client certificates, certificates towards backends): not carried out. */

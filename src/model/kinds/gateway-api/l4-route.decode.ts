@@ -43,6 +43,6 @@ function withoutHostnames(route: Omit<RouteObject, 'hostnames'>): RouteObject {
 export function l4RouteWarnings(route: RouteObject): FieldError[] {
   return violation.errorsAt(
     'rules[1]',
-    route.rules.length > 1 ? violation.ineffective('the first rule takes every connection') : undefined,
+    route.rules.length > 1 ? violation.ineffective('the first rule matches every connection') : undefined,
   );
 }

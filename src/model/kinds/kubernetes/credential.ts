@@ -6,6 +6,7 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { type Either, isLeft, left, right } from 'fp-ts/lib/Either.js';
 import { type Certificate, readCertificates } from '../../../identity/certificate.ts';
+import { problemTexts } from '../../../identity/certificate-problem.ts';
 import { checkRevocationLists, expiryWarning, type RevocationLists } from '../../../identity/revocation-list.ts';
 import type { FieldError } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
@@ -65,7 +66,7 @@ export function trustedRootsOf(
   const certificates = secretBytes(secret, key)!;
   const roots = checkedRoots(key, { certificates });
   if (isLeft(roots) || lists === null) return roots;
-  if (lists.usable.length === 0) return left(`${crlKeyOf(secret) ?? crlKeys[1]}: ${lists.problems.join('; ')}`);
+  if (lists.usable.length === 0) return left(`${crlKeyOf(secret) ?? crlKeys[1]}: ${problemTexts(lists.problems)}`);
   return right({ certificates, crl: Buffer.from(lists.usable.map(({ pem }) => pem).join('')) });
 }
 
@@ -128,7 +129,7 @@ export function credentialWarnings(secret: Secret): FieldError[] {
 /** What is wrong with revocation lists that are in use, or will be soon. @param key entry of the Secret that has the lists */
 export function listWarnings({ problems, usable }: RevocationLists, now: Date, key = 'ca.crl'): readonly string[] {
   const expiry = expiryWarning(usable, now);
-  return [...problems, ...(expiry === undefined ? [] : [expiry])].map((problem) => `${key}: ${problem}`);
+  return [...problems, ...(expiry === undefined ? [] : [expiry])].map(({ message }) => `${key}: ${message}`);
 }
 
 function checkedRoots(key: string, roots: TrustedRoots): Either<string, TrustedRoots> {

@@ -5,7 +5,7 @@ import { type ConfigMap, configMap } from './config-map.ts';
 import { credentialWarnings } from './credential.ts';
 import { type EndpointSlice, endpointSlice } from './endpoint-slice.ts';
 import { type Endpoints, endpoints } from './endpoints.ts';
-import { type Ingress, type IngressClass, ingress, ingressClass } from './ingress.ts';
+import { type Ingress, type IngressClass, ingress, ingressClass, ingressWarnings } from './ingress.ts';
 import { reading } from './lenient.ts';
 import { type Node, node } from './node.ts';
 import { type Pod, pod } from './pod.ts';
@@ -54,7 +54,7 @@ export const kubernetesKinds: {
     group: 'discovery.k8s.io',
     versions: ['v1', 'v1beta1'],
   }),
-  Ingress: row('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io' }),
+  Ingress: row('Ingress', 'ingresses', ingress, { group: 'networking.k8s.io', warnings: ingressWarnings }),
   IngressClass: row('IngressClass', 'ingressclasses', ingressClass, { group: 'networking.k8s.io', scope: 'Cluster' }),
   Namespace: row('Namespace', 'namespaces', reading<Namespace>({}, ['spec', 'status']), { scope: 'Cluster' }),
   Node: row('Node', 'nodes', node, { scope: 'Cluster' }),

@@ -16,6 +16,7 @@ import {
 } from '../../fields/decode.ts';
 import { withoutEffect } from '../../fields/effect.ts';
 import { limitErrors } from '../../fields/limits.ts';
+import { literalStarInPath } from '../../fields/literal-star.ts';
 import * as violation from '../../fields/violation.ts';
 import { uncheckedHost } from '../field-rules.ts';
 import { maxIngressPaths, maxIngressTlsHosts } from '../object-limits.ts';
@@ -128,3 +129,17 @@ export const ingressClass: Decoder<IngressClass> = reading<IngressClass>({
     controller: '',
   }),
 });
+
+/** Only a path of type ImplementationSpecific may end in a wildcard. */
+export function ingressWarnings({ spec: { rules } }: Ingress): FieldError[] {
+  return rules.flatMap(({ http: { paths } = { paths: [] } }, index) =>
+    paths.flatMap(({ path: written, pathType }, at) =>
+      pathType === 'Exact' || pathType === 'Prefix'
+        ? violation.errorsAt(
+            `spec.rules[${index}].http.paths[${at}].path`,
+            literalStarInPath(written, (below) => `write pathType: Prefix, path: ${below} for everything below it`),
+          )
+        : [],
+    ),
+  );
+}

@@ -3,7 +3,6 @@
  * passed over without a warning. A field that is none of Kubernetes and nearly has the name of one that is read is a spelling mistake: it
  * has a warning.
  */
-import { isObject } from '../../../runtime/json-object.ts';
 import { anything, type Decoded, type Decoder, type Fields, fail, struct } from '../../fields/decode.ts';
 import { describedAs, descriptionOf } from '../../fields/description.ts';
 import * as violation from '../../fields/violation.ts';
@@ -14,15 +13,10 @@ import * as violation from '../../fields/violation.ts';
  * @param unread the other fields that Kubernetes has there: they concern the cluster and nothing of a mesh
  */
 export function reading<T extends object>(fields: Fields<T>, unread: readonly string[] = []): Decoder<T> {
-  const strict = struct<T>(fields);
-  const names = Object.entries<{ readonly from?: string }>(fields as never).map(([name, field]) => field.from ?? name);
-  const decoder = (value: unknown, path: string): Decoded<T> => {
-    if (!isObject(value)) return strict(value, path);
-    return strict(Object.fromEntries(names.flatMap((name) => (name in value ? [[name, value[name]]] : []))), path);
-  };
-  const description = descriptionOf(strict);
+  const decoder = struct<T>(fields, {}, 'unknown fields');
+  const description = descriptionOf(decoder);
   if (description?.type !== 'object') throw new TypeError('the fields of an object are not described');
-  return describedAs(decoder, { ...description, unread });
+  return describedAs((value: unknown, path: string) => decoder(value, path), { ...description, unread });
 }
 
 /** A number or a text: `targetPort: 8080`, `targetPort: http`. */

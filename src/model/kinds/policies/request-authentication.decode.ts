@@ -21,7 +21,7 @@ import { limitErrors } from '../../fields/limits.ts';
 import { headerNamePattern } from '../../fields/patterns.ts';
 import * as violation from '../../fields/violation.ts';
 import { lineViolation } from '../field-rules.ts';
-import { claimHeaderViolation, headerNameViolation } from '../virtual-service.rules.ts';
+import { claimHeaderViolation, headerNameViolation } from '../virtual-service/virtual-service.rules.ts';
 import { spaceViolation } from './authorization-policy.rules.ts';
 import { scopeAliases, scopeErrors, scopeFields, scopeRules } from './policy-target.decode.ts';
 import {

@@ -40,6 +40,8 @@ import { Users } from './users.ts';
 
 /** What one Service gives, and what it was made from. */
 interface Made {
+  /** The Service; absent in {@link nothing}. */
+  readonly config?: Config<KubernetesService>;
   readonly services: readonly Service[];
   readonly endpoints: readonly Endpoint[];
   /** Endpoints that are no pods of this cluster: proxies are found among them by address. */
@@ -60,6 +62,12 @@ const nothing: Made = { services: [], endpoints: [], foreign: [], uses: new Set(
 export interface KubernetesDelta extends RegistryDelta {
   /** Addresses of pods that came, or have other labels or another place: their proxies must be told. */
   readonly proxies: readonly string[];
+}
+
+/** What readers beside the registry want of it. */
+export interface KubernetesWorkloads {
+  readonly pods: readonly Config<Pod>[];
+  readonly nodes: readonly Config<Node>[];
 }
 
 /** Kinds that it is made from. */
@@ -84,6 +92,37 @@ export class KubernetesServices {
     this.#options = options;
     this.#pods = new Pods(options);
     this.#networks = new ClusterNetworks(options.networks, options.clusterId, '');
+  }
+
+  /** The object that it was told of last, of the kinds Service, EndpointSlice, Pod, Node and Namespace. */
+  objectOf(key: string): Config | undefined {
+    const end = key.indexOf('/');
+    const id = key.slice(end + 1);
+    switch (key.slice(0, end)) {
+      case 'Pod':
+        return this.#pods.pod(id);
+      case 'Node':
+        return this.#pods.node(id.slice(1));
+      case 'EndpointSlice':
+        return this.#slices.slice(id);
+      case 'Service':
+        return this.#services.get(id);
+      case 'Namespace':
+        return this.#namespaces.get(id.slice(1));
+      default:
+        return undefined;
+    }
+  }
+
+  /** Pods, Nodes and EndpointSlices. */
+  *objects(): Iterable<Config> {
+    yield* this.#pods.pods;
+    yield* this.#pods.nodes;
+    yield* this.#slices.all();
+  }
+
+  get workloads(): KubernetesWorkloads {
+    return this.#pods;
   }
 
   *services(): Iterable<Service> {
@@ -260,8 +299,14 @@ export class KubernetesServices {
   #make(id: string, config: Config<KubernetesService>, before: Made): Made {
     const uses = new Set<string>();
     const { namespace, spec } = config;
-    const service = convertService(config, this.#options, () => this.#pods.nodes());
-    if (nodeSelectorOf(config) !== undefined) uses.add('nodes');
+    const usesNodes = nodeSelectorOf(config) !== undefined;
+    if (usesNodes) uses.add('nodes');
+    // Mostly the endpoints alone are others: then what is made of the Service, and the index of its selector, stay as they are.
+    const isSame = config === before.config && !usesNodes;
+    const services = isSame
+      ? before.services
+      : keptServices([convertService(config, this.#options, () => this.#pods.nodes)], before.services);
+    const service = services[0]!;
     const selects = hasSelector(config);
     const isName = service.resolution === 'Alias';
     const found = sliceEndpoints(isName ? [] : this.#slices.of(id), {
@@ -286,10 +331,10 @@ export class KubernetesServices {
     const endpoints = keptEndpoints([...found.endpoints, ...selected], before.endpoints);
     const foreign = selects ? keptEndpoints(selected, before.foreign) : endpoints;
     const item = { hostname: service.hostname, ports: spec.spec.ports };
+    const selecting = isSame ? before.selecting : selects ? { id, selector: spec.spec.selector!, item } : undefined;
     return {
-      services: keptServices([service], before.services),
-      ...{ endpoints, foreign, uses, pending: found.pending, bare: found.bare },
-      ...(selects && { selecting: { id, selector: spec.spec.selector!, item } }),
+      ...{ config, services, endpoints, foreign, uses, pending: found.pending, bare: found.bare },
+      ...(selecting && { selecting }),
     };
   }
 
@@ -317,6 +362,7 @@ export class KubernetesServices {
   #refile(id: string, before: Made, made: Made): void {
     this.#users.put(id, before.uses, made.uses);
     const namespace = id.slice(0, id.indexOf('/'));
+    if (before.selecting === made.selecting) return;
     if (before.selecting) this.#selectors = this.#selectors.without(namespace, before.selecting);
     if (made.selecting) this.#selectors = this.#selectors.with(namespace, made.selecting);
   }

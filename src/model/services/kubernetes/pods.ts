@@ -19,6 +19,8 @@ export class Pods {
   readonly #options: PodOptions;
   readonly #objects = new Map<string, Config<Pod>>();
   readonly #nodes = new Map<string, Config<Node>>();
+  #podList: readonly Config<Pod>[] | undefined;
+  #nodeList: readonly Config<Node>[] | undefined;
   /** Pods by the node that they are on. */
   readonly #onNode = new Users();
   /** By `namespace/name`. Immutable: a later change makes another. */
@@ -30,8 +32,20 @@ export class Pods {
     this.#options = options;
   }
 
-  nodes(): Iterable<Config<Node>> {
-    return this.#nodes.values();
+  /** The same list until a pod changes. */
+  get pods(): readonly Config<Pod>[] {
+    this.#podList ??= [...this.#objects.values()];
+    return this.#podList;
+  }
+
+  /** The same list until a node changes. */
+  get nodes(): readonly Config<Node>[] {
+    this.#nodeList ??= [...this.#nodes.values()];
+    return this.#nodeList;
+  }
+
+  pod(id: string): Config<Pod> | undefined {
+    return this.#objects.get(id);
   }
 
   node(name: string | undefined): Config<Node> | undefined {
@@ -40,7 +54,9 @@ export class Pods {
 
   /** Files the object; its workload is made by {@link renew}. */
   putPod(id: string, config: Config<Pod> | undefined): void {
-    const nodesOf = (one: Config<Pod> | undefined): string[] => (one === undefined ? [] : [one.spec.spec.nodeName]);
+    this.#podList = undefined;
+    const nodesOf = (one: Config<Pod> | undefined): ReadonlySet<string> =>
+      new Set(one === undefined ? [] : [one.spec.spec.nodeName]);
     this.#onNode.put(id, nodesOf(this.#objects.get(id)), nodesOf(config));
     if (config === undefined) this.#objects.delete(id);
     else this.#objects.set(id, config);
@@ -52,6 +68,7 @@ export class Pods {
     config: Config<Node> | undefined,
   ): { readonly differs: boolean; readonly pods: Iterable<string> } {
     const before = this.#nodes.get(name);
+    this.#nodeList = undefined;
     if (config === undefined) this.#nodes.delete(name);
     else this.#nodes.set(name, config);
     const text = (node: Config<Node> | undefined): string => JSON.stringify([node?.labels, node?.spec]);

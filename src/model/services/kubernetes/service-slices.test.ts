@@ -36,12 +36,12 @@ it('of a service whose slices are gone nothing is kept, however many come and go
 
 it('of what nobody uses any more nothing is kept', async () => {
   const users = new Users();
-  users.put('shop/web', [], ['node n1', 'pod shop/a']);
-  users.put('shop/web', ['node n1', 'pod shop/a'], ['node n2']);
+  users.put('shop/web', new Set(), new Set(['node n1', 'pod shop/a']));
+  users.put('shop/web', new Set(['node n1', 'pod shop/a']), new Set(['node n2']));
   expect([[...users.of('node n2')], [...users.of('node n1')]]).toEqual([['shop/web'], []]);
   const bytes = await kept((index) => {
-    users.put('shop/web', [], [`pod shop/${index}`]);
-    users.put('shop/web', [`pod shop/${index}`], []);
+    users.put('shop/web', new Set(), new Set([`pod shop/${index}`]));
+    users.put('shop/web', new Set([`pod shop/${index}`]), new Set());
   });
   expect(bytes).toBeLessThan(1_000_000);
 });

@@ -30,6 +30,14 @@ export class ServiceSlices {
     return touched;
   }
 
+  all(): Iterable<Config<EndpointSlice>> {
+    return this.#slices.values();
+  }
+
+  slice(id: string): Config<EndpointSlice> | undefined {
+    return this.#slices.get(id);
+  }
+
   /** Files an Endpoints object, whose id is its service's. */
   putEndpoints(id: string, current: Config<Endpoints> | undefined): void {
     put(this.#endpoints, id, current);

@@ -2,7 +2,7 @@
 import type { EndpointSlice, SliceConditions, SliceEndpoint } from '../../kinds/kubernetes/endpoint-slice.ts';
 import { endpointId } from '../same-endpoint.ts';
 import type { Endpoint } from '../service.ts';
-import { type EndpointTemplate, endpointOf, type Workload } from '../workload.ts';
+import type { EndpointTemplate, Workload } from '../workload.ts';
 
 /** What a service's endpoints are made of beside the slices. */
 export interface SliceSurroundings {
@@ -47,14 +47,16 @@ export function sliceEndpoints(slices: readonly EndpointSlice[], around: SliceSu
           continue;
         }
         if (found.pod === undefined && around.hasSelector) bare.push(address);
-        const template = { ...found.template, address, health };
-        const made = ports.map(({ name, port }) => endpointOf({ template }, name, port));
+        const { template } = found;
+        const made = ports.map(({ name, port }) => ({ ...template, address, health, port, servicePortName: name }));
         const known = endpoints.get(address);
         endpoints.set(address, known === undefined ? made : joined(known, made));
       }
     }
   }
-  return { endpoints: [...endpoints.values()].flatMap((known) => [...known.values()]), pending, bare };
+  const all: Endpoint[] = [];
+  for (const ofAddress of endpoints.values()) for (const endpoint of ofAddress.values()) all.push(endpoint);
+  return { endpoints: all, pending, bare };
 }
 
 /** Without those that mean all ports; each once. */
@@ -83,18 +85,19 @@ function templateOf(
   address: string,
   around: SliceSurroundings,
 ): { readonly pod?: string; readonly template?: EndpointTemplate } {
-  const bare = { template: around.templateAt(address, given.nodeName) };
-  if (!around.hasSelector) return bare;
+  // Most addresses are of pods: only the others need it.
+  const bare = () => ({ template: around.templateAt(address, given.nodeName) });
+  if (!around.hasSelector) return bare();
   const { targetRef } = given;
   if (targetRef?.kind === 'Pod' && targetRef.name !== '') {
     const namespace = targetRef.namespace || around.namespace;
     // A Service selects pods of its own namespace. Another pod's identity is not this service's to accept.
-    if (namespace !== around.namespace) return bare;
+    if (namespace !== around.namespace) return bare();
     const pod = around.podNamed(targetRef.name);
     return { pod: `${namespace}/${targetRef.name}`, ...(pod && { template: withHostname(pod, given) }) };
   }
   const pod = around.podAt(address);
-  return pod === undefined ? bare : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
+  return pod === undefined ? bare() : { pod: `${pod.namespace}/${pod.name}`, template: withHostname(pod, given) };
 }
 
 /** A slice says the host name of a pod of a headless service again. */

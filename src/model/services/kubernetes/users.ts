@@ -10,13 +10,15 @@ export class Users {
   }
 
   /** A service looked for other things than before. */
-  put(service: string, before: Iterable<string>, now: Iterable<string>): void {
+  put(service: string, before: ReadonlySet<string>, now: ReadonlySet<string>): void {
     for (const use of before) {
+      if (now.has(use)) continue;
       const users = this.#users.get(use);
       users?.delete(service);
       if (users?.size === 0) this.#users.delete(use);
     }
     for (const use of now) {
+      if (before.has(use)) continue;
       const users = this.#users.get(use);
       if (users === undefined) this.#users.set(use, new Set([service]));
       else users.add(service);

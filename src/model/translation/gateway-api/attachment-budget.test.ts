@@ -4,7 +4,7 @@ import { document, service, setOf } from '../../../../test/fixtures/given-object
 import { atOnce } from '../../../runtime/turns.ts';
 import type { Config } from '../../config/config.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
-import type { RouteDestination, VirtualService } from '../../kinds/virtual-service.ts';
+import type { RouteDestination, VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import { noDestination } from './backends.ts';
 import { judgingGatewayApi } from './judge.ts';
 import { translateGatewayApi } from './translate.ts';
@@ -88,9 +88,9 @@ describe('routes of one namespace at a Gateway with many listeners', () => {
   it('are reported in the log and the status with count, limit and remedy', () => {
     const yaml = gateway(16) + cart + largeRoutes(17).join('');
     const message =
-      'requests for the route are answered with 503: it has 2048 translated matches (matches x hosts x listeners, each counted once for each ' +
-      'kB), and with older routes of namespace mallory at Gateways of namespace shop more than 32768 (LIMIT_EXCEEDED): use fewer matches, ' +
-      'hostnames or headers, or name a listener with sectionName';
+      'requests for the route get 503: it has 2048 translated matches (matches x hosts x listeners, each counted once for each ' +
+      'kB), and the limit for all routes of namespace mallory at Gateways of namespace shop is 32768 (LIMIT_EXCEEDED): reduce matches, ' +
+      'hostnames or headers, or select a listener with sectionName';
     expect(translate(yaml).told).toEqual([`HTTPRoute mallory/r16 spec.parentRefs[0]: ${message}`]);
     expect(acceptedOf(yaml, 'mallory/r15')).toMatchObject([{ status: 'True', reason: 'Accepted' }]);
     expect(acceptedOf(yaml, 'mallory/r16')).toEqual([
@@ -220,5 +220,5 @@ it('routes over Services beyond the limit respond with 503 at all of them', () =
   const { told, beyondLimit, matches, closed } = translate(services + cart + largeRoutes(17, { parents }).join(''));
   expect([matches, closed]).toEqual([maxAttachedMatches, 128 * 16]);
   expect(beyondLimit).toBe(1);
-  expect(told[0]).toContain('with older routes of namespace mallory at Services more than 32768');
+  expect(told[0]).toContain('the limit for all routes of namespace mallory at Services is 32768');
 });

@@ -9,7 +9,7 @@ import type { Config } from '../../config/config.ts';
 import { beyondLimit, type Share } from '../../config/oldest-first.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
 import { maxAttachedMatches } from '../../kinds/object-limits.ts';
-import { routeUnits } from '../../kinds/virtual-service.size.ts';
+import { routeUnits } from '../../kinds/virtual-service/virtual-service.size.ts';
 
 /** What a route attaches to the parents of one share. */
 interface Attached extends Share {
@@ -89,12 +89,12 @@ export class RoutesBeyondLimit {
     const parents = parentNamespace === undefined ? 'Services' : `Gateways of namespace ${parentNamespace}`;
     const effect =
       limited.attachment === 'closed'
-        ? 'requests for the route are answered with 503'
+        ? 'requests for the route get 503'
         : 'the route is not attached, and its requests go to other routes';
     return (
-      `${effect}: it has ${limited.cost} translated matches (matches x hosts x listeners, each counted once for each kB), and with older ` +
-      `routes of namespace ${route.namespace} at ${parents} more than ${maxAttachedMatches} (LIMIT_EXCEEDED): ` +
-      'use fewer matches, hostnames or headers, or name a listener with sectionName'
+      `${effect}: it has ${limited.cost} translated matches (matches x hosts x listeners, each counted once for each kB), and the limit for all ` +
+      `routes of namespace ${route.namespace} at ${parents} is ${maxAttachedMatches} (LIMIT_EXCEEDED): ` +
+      'reduce matches, hostnames or headers, or select a listener with sectionName'
     );
   }
 

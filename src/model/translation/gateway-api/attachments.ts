@@ -46,7 +46,7 @@ export interface ParentRefusal {
 }
 
 /** What became of a reference to a parent; `not ours`: somebody else's, or nobody's. */
-export type ParentOutcome = 'attached' | 'not ours' | ParentRefusal;
+export type ParentOutcome = 'attached' | 'foreign' | ParentRefusal;
 
 /** Is told what became of each reference of each route. */
 export type ToldOfParents = (route: Config<RouteObject>, index: number, outcome: ParentOutcome) => void;
@@ -65,7 +65,8 @@ export function* attaching(
   for (const route of routes) {
     yield;
     const { parentRefs } = route.spec;
-    if (parentRefs.length === 0) around.warn(route, 'parentRefs', 'there are none: the route is not in force');
+    if (parentRefs.length === 0)
+      around.warn(route, 'parentRefs', 'the list is empty, so the route does not apply: set a Gateway or Service');
     const known = new Set<KnownListener>();
     for (const [index, parent] of parentRefs.entries()) {
       const warn = (message: string, about?: WarningAbout): void =>
@@ -79,7 +80,7 @@ export function* attaching(
             ...{ code: 'GATEWAY_NOT_FOUND', absent: { kind: 'KubernetesGateway', namespace: gatewayNamespace } },
           });
         }
-        if (typeof found === 'string') told?.(route, index, 'not ours');
+        if (typeof found === 'string') told?.(route, index, 'foreign');
         else if ('reason' in found) {
           warn(found.message);
           told?.(route, index, found);
@@ -103,8 +104,8 @@ export function* attaching(
           toServices.push(found);
         }
       } else {
-        warn(`${parent.kind} ${parent.name} is neither a Gateway nor a Service`);
-        told?.(route, index, 'not ours');
+        warn(`must be a Gateway or a Service, got ${parent.kind} ${parent.name}`);
+        told?.(route, index, 'foreign');
       }
     }
   }
@@ -135,11 +136,11 @@ function atGateway(
   { namespace = route.namespace, name, sectionName, port }: ParentReference,
   gateways: ReadonlyMap<string, KnownGateway>,
   around: Surroundings,
-): ListenerAttachment[] | ParentRefusal | 'no gateway' | 'not ours' {
+): ListenerAttachment[] | ParentRefusal | 'no gateway' | 'foreign' {
   const gateway = gateways.get(`${namespace}/${name}`);
   if (gateway === undefined) return 'no gateway';
   // What is another controller's is its own to tell, and a class that nobody knows was told of.
-  if (!gateway.isOurs) return 'not ours';
+  if (!gateway.isOurs) return 'foreign';
   const named = namedListeners(gateway.listeners, sectionName, port);
   const isOpen = ({ listener }: KnownListener): boolean => {
     const { namespaces, kinds } = listener.allowedRoutes;
@@ -167,12 +168,15 @@ function atGateway(
       (sectionName ?? one.name) === one.name && (port ?? one.port) === one.port;
     const reason = gateway.written.some(isNamed) ? 'NotAllowedByListeners' : 'NoMatchingParent';
     const which = wanted === '' ? 'listener' : `listener ${wanted}`;
-    return refusal(reason, `Gateway ${namespace}/${name} has no ${which} that is served`);
+    return refusal(reason, `Gateway ${namespace}/${name} has no valid ${which}`);
   }
-  const which = `no such listener of Gateway ${namespace}/${name}`;
+  const which = `no matching listener of Gateway ${namespace}/${name}`;
   if (named.listeners.some(isOpen))
-    return refusal('NoMatchingListenerHostname', `${which} has one of the route's hostnames`);
-  return refusal('NotAllowedByListeners', `${which} takes ${route.kind}s of namespace ${route.namespace}`);
+    return refusal('NoMatchingListenerHostname', `${which} has a hostname of the route`);
+  return refusal(
+    'NotAllowedByListeners',
+    `${which} allows ${route.kind}s of namespace ${route.namespace} (allowedRoutes)`,
+  );
 }
 
 function overService(
@@ -182,7 +186,8 @@ function overService(
 ): ServiceAttachment | ParentRefusal {
   const reason = 'NoMatchingParent';
   // The names of a Service's TLS connections are its own.
-  if (route.kind === 'TLSRoute') return { reason, message: 'TLSRoutes are at Gateways, not over Services' };
+  if (route.kind === 'TLSRoute')
+    return { reason, message: 'the parent of a TLSRoute must be a Gateway, got a Service' };
   const service = around.service(namespace, name);
   if (service === undefined) {
     const about: WarningAbout = { code: 'HOST_NOT_FOUND', absent: { kind: 'Service', namespace } };

@@ -78,7 +78,7 @@ describe('a BackendTLSPolicy', () => {
     expect(statusOf(mesh + young + old, 'zold')).toEqual([`${at}, Accepted True Accepted, ${resolved}`]);
   });
 
-  it('that is not valid reports that requests are answered with 503', () => {
+  it('that is not valid reports that requests get 503', () => {
     expect(statusOf(mesh + policy('crl: list'))).toEqual([`${at}, Accepted False Invalid, ${resolved}`]);
   });
 });

@@ -42,39 +42,20 @@ export function backendTlsStatuses(
   );
 }
 
-/** Names of the ports of a Service; `undefined`: it is not known whether there is such a Service. */
-export type PortsOfService = (namespace: string, name: string) => readonly string[] | 'absent' | undefined;
-
 /** What a policy cannot do, for whom no Gateway is known: what `push_status` and `validate` say. */
 export function* backendTlsReports(
   policies: readonly Config<BackendTlsPolicy>[],
   configMaps: Pick<CredentialIndex, 'configMap'>,
-  portsOf: PortsOfService,
 ): Iterable<{ readonly policy: Config<BackendTlsPolicy>; readonly message: string } | undefined> {
   const byTarget = policiesByTarget(policies);
   for (const policy of policies) {
     const tls = backendTlsOf(policy, configMaps);
     const failed = [acceptedOf(policy, tls, byTarget), resolvedRefs(tls)].filter(({ status }) => status === 'False');
-    const messages = [...failed.map(({ message }) => message), ...missingTargets(policy, portsOf)];
+    const messages = failed.map(({ message }) => message);
     // A refused policy is reported as such.
     if (messages.length === 0 || policy.standsFor !== undefined) yield undefined;
     else yield { policy, message: messages.join('; ') };
   }
-}
-
-/** The policy attaches to no such target, and connections there stay without TLS. */
-function missingTargets(policy: Config<BackendTlsPolicy>, portsOf: PortsOfService): string[] {
-  return servicesOf(policy).flatMap(({ name, sectionName }) => {
-    const ports = portsOf(policy.namespace, name);
-    if (ports === undefined) return [];
-    if (ports === 'absent') return [`there is no Service ${policy.namespace}/${name}: the policy does not apply`];
-    if (sectionName === undefined || ports.includes(sectionName)) return [];
-    const known = ports.filter((port) => port !== '').join(', ') || 'none with a name';
-    return [
-      `Service ${policy.namespace}/${name} has no port named ${sectionName} (its ports: ${known}): the policy does not apply there, and ` +
-        'connections are not secured',
-    ];
-  });
 }
 
 function servicesOf({ spec }: Config<BackendTlsPolicy>): BackendTlsPolicy['targetRefs'] {
@@ -105,14 +86,14 @@ function acceptedOf(
     const winner = byTarget.get(backendTlsTargetKey(policy.namespace, name, sectionName))!;
     if (winner === policy) continue;
     const target = `Service ${name}${sectionName === undefined ? '' : ` port ${sectionName}`}`;
-    const message = `BackendTLSPolicy ${winner.namespace}/${winner.name} applies to ${target}: it is older or first by name`;
+    const message = `BackendTLSPolicy ${winner.namespace}/${winner.name} applies to ${target} instead: it is older, or first by name`;
     return condition('Accepted', false, 'Conflicted', message);
   }
-  if (roots !== undefined) return condition('Accepted', true, 'Accepted', 'gateways secure connections by this policy');
+  if (roots !== undefined) return condition('Accepted', true, 'Accepted', 'gateways use TLS as the policy specifies');
   const unsupported = problems.find(({ reason }) => reason === 'Invalid');
-  const effect = 'requests are answered with 503';
+  const effect = 'requests get 503';
   if (unsupported !== undefined) return condition('Accepted', false, 'Invalid', `${unsupported.message}: ${effect}`);
-  return condition('Accepted', false, 'NoValidCACertificate', `no reference has a usable certificate: ${effect}`);
+  return condition('Accepted', false, 'NoValidCACertificate', `no reference has a valid CA certificate: ${effect}`);
 }
 
 function resolvedRefs({ problems }: BackendTls): ObjectCondition {

@@ -2,7 +2,7 @@
 import type { Config } from '../../config/config.ts';
 import { isShortName } from '../../fields/hostname.ts';
 import type { BackendRef, RouteObject } from '../../kinds/gateway-api/http-route.ts';
-import type { Destination } from '../../kinds/virtual-service.ts';
+import type { Destination } from '../../kinds/virtual-service/virtual-service.ts';
 import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** Names nobody has (RFC 6761 §6.4): no proxy has a cluster for it, so that requests for it are answered with an error. */
@@ -32,7 +32,7 @@ export function destinationOf(
     const from = { kind: route.kind, namespace: route.namespace };
     const to = { group: '', kind: 'Service', name: service, namespace: of };
     if (inMesh || around.isGranted(from, to)) return undefined;
-    const missing = `no ReferenceGrant of ${of} lets ${route.kind}s of ${route.namespace} send to Service ${service}`;
+    const missing = `no ReferenceGrant in namespace ${of} allows ${route.kind}s of namespace ${route.namespace} to refer to Service ${service}`;
     const about: WarningAbout = { code: 'REFERENCE_NOT_GRANTED', absent: { kind: 'ReferenceGrant', namespace: of } };
     return { reason: 'RefNotPermitted', missing, about };
   };
@@ -44,7 +44,11 @@ export function destinationOf(
     return refused ?? { host, ...(port !== undefined && { port: { number: port } }) };
   }
   if (group !== '' || kind !== 'Service') {
-    return { reason: 'InvalidKind', missing: `${kind} ${name} is no Service`, about: { code: 'NOT_PROGRAMMED' } };
+    return {
+      reason: 'InvalidKind',
+      missing: `the backend must be a Service, got ${kind} ${name}`,
+      about: { code: 'NOT_PROGRAMMED' },
+    };
   }
   const service = around.service(namespace, name);
   const refused = notGranted(namespace, name);

@@ -3,7 +3,7 @@
  * `port`). Envoy keeps the port of the name in the request, so that the name must be said without it.
  */
 import { isWildcard } from '../../fields/hostname.ts';
-import type { StringMatch } from '../../kinds/string-match.ts';
+import type { StringMatch } from '../../kinds/virtual-service/string-match.ts';
 import type { PlacedRoute } from './http-route-rules.ts';
 
 /** Whether what is made of a route depends on the host that it is for. */

@@ -1,8 +1,8 @@
 /** Listeners of the Gateway API's Gateways as servers of Istio's (spec/discovery.md §4.2, §8.12). */
 import type { Config } from '../../config/config.ts';
 import { isHostWithin, isShortName, keysAround } from '../../fields/hostname.ts';
-import type { Gateway, Server } from '../../kinds/gateway.ts';
-import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/gateway.ts';
+import type { Gateway, Server } from '../../kinds/gateway/gateway.ts';
+import { gatewayServiceAnnotation, ownNamespaceAnnotation } from '../../kinds/gateway/gateway.ts';
 import type { KubernetesGateway, Listener } from '../../kinds/gateway-api/kubernetes-gateway.ts';
 import { type ListenerRefusal, tlsOf } from './listener-tls.ts';
 import { made, madeNameMark } from './made.ts';
@@ -40,7 +40,7 @@ export const gatewayNameLabel = 'gateway.networking.k8s.io/gateway-name';
 const ofRequests = ['HTTPRoute', 'GRPCRoute'];
 const servedProtocols = ['HTTP', 'HTTPS', 'TLS', 'TCP'] as const;
 type ServedProtocol = (typeof servedProtocols)[number];
-export const protocolsServed = 'HTTP, HTTPS, TLS and TCP';
+export const protocolsServed = 'HTTP, HTTPS, TLS or TCP';
 
 function isServed(protocol: string): protocol is ServedProtocol {
   return servedProtocols.includes(protocol as ServedProtocol);
@@ -74,7 +74,11 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
     const path = `listeners[${index}]`;
     const { protocol } = listener;
     if (!isServed(protocol)) {
-      around.warn(gateway, `${path}.protocol`, `is not in force: ${protocol} is not served, ${protocolsServed} are`);
+      around.warn(
+        gateway,
+        `${path}.protocol`,
+        `must be ${protocolsServed}, got ${protocol}: the listener does not apply`,
+      );
       return [];
     }
     const hostname = listener.hostname ?? '*';
@@ -84,7 +88,7 @@ export function knownGateway(gateway: Config<KubernetesGateway>, around: Surroun
     const about = { gateway, listener, index, gatewayName, hostname };
     if (tls !== undefined && 'reason' in tls) {
       const { field, reason, message, about: code } = tls;
-      around.warn(gateway, `${path}${field}`, `is not in force: ${message}`, code);
+      around.warn(gateway, `${path}${field}`, `the listener does not apply: ${message}`, code);
       return [{ ...about, refusal: { reason, message } }];
     }
     // What is bound to it is made here, in its own namespace: routes of others have been let in or not.
@@ -140,7 +144,7 @@ function serverOf({ server, listener, hostname, refusal }: KnownListener): Serve
   return {
     port: { number: listener.port, protocol, name: 'default' },
     hosts: [`./${hostname}`],
-    closed: `the listener is not in force: ${refusal!.message}`,
+    closed: `the listener does not apply: ${refusal!.message}`,
   };
 }
 

@@ -2,7 +2,7 @@
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
-import type { VirtualService } from '../../kinds/virtual-service.ts';
+import type { VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import type { ListenerAttachment } from './attachments.ts';
 import { atHost, dependsOnHost } from './default-port.ts';
 import { isWithinWider, type KnownListener } from './gateway-listeners.ts';
@@ -81,7 +81,7 @@ function tellUnreached(
     around.warn(
       route,
       `rules[${rule}].matches[${index}].${route.kind === 'GRPCRoute' ? 'method' : 'path'}`,
-      `is never reached: rules[${byRule}] of ${by} takes every path, and expressions come after all prefixes`,
+      `is never reached: rules[${byRule}] of ${by} matches every path, and regular expressions come after all prefixes`,
     );
   }
 }

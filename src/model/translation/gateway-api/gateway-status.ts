@@ -72,9 +72,9 @@ export function gatewayStatusOf(
     conditions: [
       acceptedOf(spec, ofListeners.filter(({ conditions }) => !isTrue(conditions, 'Accepted')).length),
       inForce === 0
-        ? condition('Programmed', false, 'Invalid', 'none of the listeners is in force')
+        ? condition('Programmed', false, 'Invalid', 'no listener is valid')
         : problem === undefined
-          ? condition('Programmed', true, 'Programmed', `in force at ${addresses.map(({ value }) => value).join(', ')}`)
+          ? condition('Programmed', true, 'Programmed', `applied at ${addresses.map(({ value }) => value).join(', ')}`)
           : condition('Programmed', false, 'AddressNotAssigned', problem),
     ],
     addresses: addresses.slice(0, mostAddresses),
@@ -85,10 +85,10 @@ export function gatewayStatusOf(
 function acceptedOf({ addresses, listeners }: KubernetesGateway, refused: number): ObjectCondition {
   const other = addresses.find(({ type }) => type !== 'Hostname');
   if (other !== undefined) {
-    const message = `${other.type} ${other.value} cannot be asked for: an address is a Hostname, of a Service`;
+    const message = `addresses: type must be Hostname (the name of a Service), got ${other.type} ${other.value}`;
     return condition('Accepted', false, 'UnsupportedAddress', message);
   }
-  if (refused === 0) return condition('Accepted', true, 'Accepted', 'carried out by this control plane');
+  if (refused === 0) return condition('Accepted', true, 'Accepted', 'accepted by this control plane');
   const message = `${refused} of ${listeners.length} listeners are not accepted`;
   return condition('Accepted', refused < listeners.length, 'ListenersNotValid', message);
 }
@@ -115,9 +115,9 @@ function listenerConditions(
   surroundings: GatewaySurroundings,
 ): ObjectCondition[] {
   const references = resolvedRefs(listener, served, surroundings);
-  const free = condition('Conflicted', false, 'NoConflicts', 'no other listener is in its way');
+  const free = condition('Conflicted', false, 'NoConflicts', 'no conflict with another listener');
   if (served === undefined) {
-    const message = `${listener.protocol} is not served: ${protocolsServed} are`;
+    const message = `protocol must be ${protocolsServed}, got ${listener.protocol}`;
     return [
       condition('Accepted', false, 'UnsupportedProtocol', message),
       condition('Programmed', false, 'Invalid', message),
@@ -134,12 +134,12 @@ function listenerConditions(
       condition('Conflicted', true, reason, message),
     ];
   }
-  const accepted = condition('Accepted', true, 'Accepted', 'taken as it is');
+  const accepted = condition('Accepted', true, 'Accepted', 'the listener is valid');
   const why =
     served.refusal?.message ?? (references.reason === 'InvalidCertificateRef' ? references.message : undefined);
   const programmed =
     why === undefined
-      ? condition('Programmed', true, 'Programmed', 'in force')
+      ? condition('Programmed', true, 'Programmed', 'the listener is applied')
       : condition('Programmed', false, 'Invalid', why);
   return [accepted, programmed, references, free];
 }
@@ -154,14 +154,15 @@ function resolvedRefs(
   if (refusal !== undefined && refusal.reason !== 'Invalid') return no(refusal.reason, refusal.message);
   const { kinds = [] } = listener.allowedRoutes;
   const other = kinds.find((one) => !isSupported(one, listener));
-  if (served !== undefined && other !== undefined) return no('InvalidRouteKinds', `${other.kind} is not served here`);
+  if (served !== undefined && other !== undefined)
+    return no('InvalidRouteKinds', `allowedRoutes: ${other.kind} is not supported for protocol ${listener.protocol}`);
   for (const ref of served?.server === undefined ? [] : (listener.tls?.certificateRefs ?? [])) {
     const key = `${ref.namespace ?? served!.gateway.namespace}/${ref.name}`;
     const secret = secrets.get(key);
-    const mistake = secret === undefined ? 'is not there' : certificateViolation(secret.spec);
+    const mistake = secret === undefined ? 'does not exist' : certificateViolation(secret.spec);
     if (mistake !== undefined) return no('InvalidCertificateRef', `Secret ${key} ${mistake}`);
   }
-  return condition('ResolvedRefs', true, 'ResolvedRefs', 'everything that is referred to is there');
+  return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
 }
 
 const mistakes = new WeakMap<Secret, string | undefined>();
@@ -194,10 +195,10 @@ function portConflicts(listeners: readonly KnownListener[]): ReadonlyMap<KnownLi
     for (const one of sorted) {
       const before = byHostname.get(one.hostname);
       if (portUseOf(one.listener) !== portUseOf(first)) {
-        const message = `port ${port} is ${first.protocol} by the listener ${first.name}`;
+        const message = `port ${port} has protocol ${first.protocol} because of listener ${first.name}`;
         conflicts.set(one, { reason: 'ProtocolConflict', message });
       } else if (before !== undefined) {
-        const message = `the hostname ${one.hostname} of port ${port} is ${before.protocol} by the listener ${before.name}`;
+        const message = `hostname ${one.hostname} of port ${port} has protocol ${before.protocol} because of listener ${before.name}`;
         conflicts.set(one, { reason: 'HostnameConflict', message });
       } else byHostname.set(one.hostname, one.listener);
     }
@@ -222,8 +223,8 @@ function overlapOf(one: KnownListener | undefined, listeners: readonly KnownList
   );
   if (other === undefined) return [];
   const message =
-    `the hostname ${one.hostname} overlaps with ${other.hostname} of the listener ${other.listener.name}: ` +
-    'requests for the narrower one get 421 over connections of the wider one where it requires more of its clients';
+    `hostname ${one.hostname} overlaps with ${other.hostname} of listener ${other.listener.name}: ` +
+    'requests for the more specific one get 421 over connections of the other one, if it has stricter requirements for clients';
   return [condition('OverlappingTLSConfig', true, 'OverlappingHostnames', message)];
 }
 

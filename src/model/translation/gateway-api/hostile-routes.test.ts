@@ -74,7 +74,9 @@ describe('a Hostname as backend', () => {
   it('that is the name of a Service of another namespace needs its grant, as the Service does', () => {
     const yaml = tcp + to('cart.shop.svc.cluster.local');
     expect(hostOf(yaml)).toBe('no-backend.invalid');
-    expect(translated(yaml).told).toEqual([expect.stringContaining('no ReferenceGrant of shop lets TCPRoutes of a')]);
+    expect(translated(yaml).told).toEqual([
+      expect.stringContaining('no ReferenceGrant in namespace shop allows TCPRoutes of namespace a'),
+    ]);
     expect(hostOf(yaml + grant)).toBe('cart.shop.svc.cluster.local');
     expect(hostOf(tcp + to('cart.a.svc.cluster.local'))).toBe('cart.a.svc.cluster.local');
     expect(hostOf(tcp + to('example.com'))).toBe('example.com');
@@ -106,7 +108,7 @@ describe('of several routes for the same connections', () => {
     const tcp = gateway(`{name: l, port: 9000, protocol: TCP, ${everybody}}`);
     expect(translated(tcp + route('TCPRoute', 'a', 'a') + route('TCPRoute', 'b', 'a')).told).toEqual([
       expect.stringContaining(
-        'TCPRoute a/b spec.parentRefs: every connection at listener l goes to TCPRoute a/a, which is older or first by name',
+        'TCPRoute a/b spec.parentRefs: TCPRoute a/a handles every connection at listener l: it is older, or first by name',
       ),
       expect.stringContaining('TCPRoute a/a spec.rules[0].backendRefs[0]: there is no Service'),
       expect.stringContaining('TCPRoute a/b spec.rules[0].backendRefs[0]: there is no Service'),
@@ -117,7 +119,9 @@ describe('of several routes for the same connections', () => {
     const of = (name: string, hostnames: string): string => route('TLSRoute', name, 'a', `hostnames: ${hostnames}, `);
     const yaml = gateway(passthrough) + service('cart', 'a') + of('a', '[x.test]') + of('b', '[y.test, x.test]');
     expect(translated(yaml + of('c', '[z.test]')).told).toEqual([
-      expect.stringMatching(/TLSRoute a\/b spec.hostnames: what is for x.test at listener \w+ goes to TLSRoute a\/a,/),
+      expect.stringMatching(
+        /TLSRoute a\/b spec.hostnames: TLSRoute a\/a handles connections to x.test at listener \w+:/,
+      ),
     ]);
   });
 
@@ -177,11 +181,11 @@ describe('a listener with TLS that is not in force', () => {
     '{parentRefs: [{name: front}], hostnames: [a.b.test, x.b.test], rules: [{backendRefs: [{name: cart, port: 80}]}]}',
   );
   const closedIn = (yaml: string): (string | undefined)[] =>
-    translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 28));
+    translated(yaml).gateways.map(({ spec }) => spec.servers[0]!.closed?.slice(0, 27));
 
   it('closes its connections, which would come to a listener of the port that asks for less', () => {
     const yaml = gateway(`${wide}, ${https('narrow', 'a.b.test', bad)}`) + toCart + service('cart');
-    expect(closedIn(yaml)).toEqual([undefined, 'the listener is not in force']);
+    expect(closedIn(yaml)).toEqual([undefined, 'the listener does not apply']);
     expect(translated(yaml).gateways[1]!.spec.servers[0]).toMatchObject({
       ...{ hosts: ['./a.b.test'], port: { number: 443, protocol: 'HTTPS' } },
     });

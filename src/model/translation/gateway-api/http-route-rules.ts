@@ -14,7 +14,7 @@ import type {
 } from '../../kinds/gateway-api/http-route.ts';
 import { pathModifierOf } from '../../kinds/gateway-api/http-route-filter.decode.ts';
 import { everyRequest } from '../../kinds/gateway-api/http-route-match.decode.ts';
-import type { StringMatch } from '../../kinds/string-match.ts';
+import type { StringMatch } from '../../kinds/virtual-service/string-match.ts';
 import {
   closedRoute,
   type HeaderOperations,
@@ -24,7 +24,7 @@ import {
   type HttpRedirect,
   type HttpRoute,
   type HttpRouteDestination,
-} from '../../kinds/virtual-service.ts';
+} from '../../kinds/virtual-service/virtual-service.ts';
 import { destinationOf, noDestination } from './backends.ts';
 import { pathMatches, pathRedirect, pathRewrite } from './paths.ts';
 import type { Placed } from './precedence.ts';
@@ -147,10 +147,7 @@ class RuleAction {
     const unknown = filters.findIndex(({ type }) => !supported.has(type));
     if (unknown >= 0) {
       // To leave a filter out is not allowed: requests must not go where it would have kept them from.
-      this.#warn(
-        `filters[${unknown}]`,
-        `${filters[unknown]!.type} is not carried out: requests are answered with ${this.#status}`,
-      );
+      this.#warn(`filters[${unknown}]`, `${filters[unknown]!.type} is not supported: requests get ${this.#status}`);
       return this.#refused;
     }
     const redirects = filters.some(({ requestRedirect }) => requestRedirect !== undefined);
@@ -176,7 +173,7 @@ class RuleAction {
   #destinations(): readonly HttpRouteDestination[] | undefined {
     const { backendRefs } = this.#rule;
     if (backendRefs.length === 0) {
-      this.#warn('backendRefs', `there are none: requests are answered with ${this.#status}`);
+      this.#warn('backendRefs', `the list is empty: requests get ${this.#status}`);
       return undefined;
     }
     const all = backendRefs.map((ref, index) => this.#destination(ref, `backendRefs[${index}]`));
@@ -190,18 +187,15 @@ class RuleAction {
   #destination(ref: HttpBackendRef, path: string): HttpRouteDestination {
     const found = this.#found(ref);
     const lost = { destination: noDestination, weight: ref.weight };
-    const share = this.#rule.backendRefs.length > 1 ? 'its share of requests is' : 'requests are';
+    const share = this.#rule.backendRefs.length > 1 ? 'its share of requests gets' : 'requests get';
     if ('missing' in found) {
-      this.#warn(path, `${found.missing}: ${share} answered with ${this.#status}`, found.about);
+      this.#warn(path, `${found.missing}: ${share} ${this.#status}`, found.about);
       return lost;
     }
     const other = ref.filters.findIndex(({ type }) => !ofBackend.has(type));
     if (other >= 0) {
       const { type } = ref.filters[other]!;
-      this.#warn(
-        `${path}.filters[${other}]`,
-        `${type} is not carried out here: ${share} answered with ${this.#status}`,
-      );
+      this.#warn(`${path}.filters[${other}]`, `${type} is not supported for a backend: ${share} ${this.#status}`);
       return lost;
     }
     return { destination: found, weight: ref.weight, ...headersOf(ref.filters) };
@@ -214,7 +208,7 @@ class RuleAction {
       if (!('missing' in destination)) return [{ destination, ...percentageOf(requestMirror) }];
       this.#warn(
         `filters[${index}].requestMirror.backendRef`,
-        `${destination.missing}: nothing is mirrored`,
+        `${destination.missing}: requests are not mirrored`,
         destination.about,
       );
       return [];

@@ -50,7 +50,7 @@ export function* judgingGatewayApi(
     around,
     (route, index, outcome) => {
       const ofRoute = outcomes.get(route) ?? [];
-      ofRoute[index] = isAtOthers(route, index) ? 'not ours' : outcome;
+      ofRoute[index] = isAtOthers(route, index) ? 'foreign' : outcome;
       outcomes.set(route, ofRoute);
     },
   );
@@ -99,7 +99,7 @@ function classesOf({ GatewayClass: classes }: JudgedSources): ReadonlyMap<string
       keyOf(one),
       {
         ...(one.generation !== undefined && { generation: one.generation }),
-        conditions: [condition('Accepted', true, 'Accepted', 'carried out by this control plane')],
+        conditions: [condition('Accepted', true, 'Accepted', 'accepted by this control plane')],
         supportedFeatures,
       },
     ]),

@@ -2,7 +2,7 @@
 import type { Steps } from '../../../runtime/turns.ts';
 import { type Config, compareText, type Origin } from '../../config/config.ts';
 import type { RouteObject } from '../../kinds/gateway-api/http-route.ts';
-import type { RouteDestination, VirtualService } from '../../kinds/virtual-service.ts';
+import type { RouteDestination, VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import type { Attachments, ListenerAttachment } from './attachments.ts';
 import { destinationOf, noDestination } from './backends.ts';
 import type { KnownListener } from './gateway-listeners.ts';
@@ -75,12 +75,12 @@ function tellOfOlder(toListeners: readonly ListenerAttachment[], first: FirstRou
       if (winner === route) continue;
       told.add(route);
       const [field, what] =
-        name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `what is for ${name}`] as const);
+        name === everyConnection ? (['parentRefs', name] as const) : (['hostnames', `connections to ${name}`] as const);
       const by = `${winner.kind} ${winner.namespace}/${winner.name}`;
       around.warn(
         route,
         field,
-        `${what} at listener ${listener.listener.name} goes to ${by}, which is older or first by name`,
+        `${by} handles ${what} at listener ${listener.listener.name}: it is older, or first by name`,
       );
       break;
     }

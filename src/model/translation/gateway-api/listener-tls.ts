@@ -1,8 +1,8 @@
 /** TLS of the Gateway API's listeners as that of Istio's servers, with the options that Istio has for it. */
 import type { Config } from '../../config/config.ts';
-import type { ServerTlsSettings } from '../../kinds/gateway.ts';
+import type { ServerTlsSettings } from '../../kinds/gateway/gateway.ts';
+import { knownCipherSuites } from '../../kinds/gateway/server-tls.decode.ts';
 import type { KubernetesGateway, Listener, ListenerTls } from '../../kinds/gateway-api/kubernetes-gateway.ts';
-import { knownCipherSuites } from '../../kinds/server-tls.decode.ts';
 import type { Surroundings, WarningAbout } from './surroundings.ts';
 
 /** Why a listener is not in force. */
@@ -46,13 +46,13 @@ export function tlsOf(
 ): ServerTlsSettings | Refused | undefined {
   const { protocol, tls } = listener;
   if (protocol === 'HTTP' || protocol === 'TCP') return undefined;
-  if (tls === undefined) return refuse('', `protocol ${protocol} needs tls with certificateRefs`);
+  if (tls === undefined) return refuse('', `tls is required with protocol ${protocol}`);
   const unknown = Object.keys(tls.options).find((key) => key.startsWith(prefix) && !knownOptions.includes(key));
   // It may restrict whom the listener serves.
   if (unknown !== undefined)
     return refuse(
       '.tls.options',
-      `${unknown} is not a known option: ${knownOptions.join(', ')}`,
+      `unknown option ${unknown}, must be one of ${knownOptions.join(', ')}`,
       'Invalid',
       unknownOption,
     );
@@ -61,18 +61,18 @@ export function tlsOf(
   }
   // A listener that asks for certificates of clients must not serve without.
   if (tls.frontendValidation !== undefined) {
-    const message = `certificates of clients are asked for by the option ${terminateModeOption}`;
+    const message = `is not supported: use option ${terminateModeOption} to require client certificates`;
     return refuse('.tls.frontendValidation', message);
   }
   if ((gateway.spec.tls as { frontend?: unknown } | undefined)?.frontend !== undefined) {
-    return refuse('', `the Gateway's tls.frontend is not carried out`);
+    return refuse('', 'spec.tls.frontend of the Gateway is not supported');
   }
   const mode = terminateModes.find((one) => one === (tls.options[terminateModeOption] ?? 'SIMPLE'));
   if (mode === undefined) {
     const got = tls.options[terminateModeOption];
     return refuse(
       '.tls.options',
-      `${terminateModeOption} must be ${terminateModes.join(', ')}, got ${got}`,
+      `${terminateModeOption} must be one of ${terminateModes.join(', ')}, got ${got}`,
       'Invalid',
       unknownOption,
     );
@@ -82,12 +82,7 @@ export function tlsOf(
   const { unknownSuites, cipherSuites } = suites;
   if (unknownSuites.length > 0) {
     const path = `listeners[${gateway.spec.listeners.indexOf(listener)}].tls.options`;
-    around.warn(
-      gateway,
-      path,
-      `cipher suites ${unknownSuites.join(', ')} are not known and are ignored`,
-      unknownOption,
-    );
+    around.warn(gateway, path, `unknown cipher suites are ignored: ${unknownSuites.join(', ')}`, unknownOption);
   }
   const restriction = cipherSuites === undefined ? {} : { cipherSuites };
   if (mode === 'ISTIO_MUTUAL') return { mode, ...restriction };
@@ -118,7 +113,7 @@ function cipherSuitesOf({ options }: ListenerTls): CipherSuites | Refused {
   if (cipherSuites.length === 0) {
     return refuse(
       '.tls.options',
-      `${cipherSuitesOption} has no known cipher suite, got ${JSON.stringify(option)}`,
+      `${cipherSuitesOption} must have at least one known cipher suite, got ${JSON.stringify(option)}`,
       'Invalid',
       unknownOption,
     );
@@ -136,14 +131,14 @@ function credentialsOf(
   for (const [index, ref] of certificateRefs.entries()) {
     const field = `.tls.certificateRefs[${index}]`;
     const { group, kind, name, namespace = gateway.namespace } = ref;
-    if (group !== '' || kind !== 'Secret') return refuse(field, `${kind} ${name} is no Secret`, bad);
+    if (group !== '' || kind !== 'Secret') return refuse(field, `must be a Secret, got ${kind} ${name}`, bad);
     if (!around.isGranted({ kind: 'Gateway', namespace: gateway.namespace }, { group, kind, name, namespace })) {
-      const message = `no ReferenceGrant of ${namespace} lets Gateways of ${gateway.namespace} have Secret ${name}`;
+      const message = `no ReferenceGrant in namespace ${namespace} allows Gateways of namespace ${gateway.namespace} to refer to Secret ${name}`;
       const about: WarningAbout = { code: 'REFERENCE_NOT_GRANTED', absent: { kind: 'ReferenceGrant', namespace } };
       return refuse(field, message, 'RefNotPermitted', about);
     }
     names.push(namespace === gateway.namespace ? `kubernetes://${name}` : `kubernetes://${namespace}/${name}`);
   }
-  if (names.length === 0) return refuse('.tls', 'certificateRefs must name a Secret', bad);
+  if (names.length === 0) return refuse('.tls', 'certificateRefs must have a Secret', bad);
   return names.length === 1 ? { credentialName: names[0]! } : { credentialNames: names };
 }

@@ -1,6 +1,6 @@
 /** Paths of the Gateway API: how they are matched, and what they are replaced by. */
 import type { HttpRouteMatch, PathModifier } from '../../kinds/gateway-api/http-route.ts';
-import type { HttpMatchRequest, HttpRedirect, HttpRewrite } from '../../kinds/virtual-service.ts';
+import type { HttpMatchRequest, HttpRedirect, HttpRewrite } from '../../kinds/virtual-service/virtual-service.ts';
 import { pathOf } from './precedence.ts';
 
 type PathCondition = Pick<HttpMatchRequest, 'uri' | 'bySegments'>;

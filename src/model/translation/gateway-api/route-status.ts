@@ -16,8 +16,8 @@ export function routeStatusOf(
   const { generation, spec } = route;
   const rules = rulesOf(route);
   const parents = spec.parentRefs.flatMap((parentRef, index): RouteStatus['parents'][number][] => {
-    const outcome = outcomes[index] ?? 'not ours';
-    if (outcome === 'not ours') return [];
+    const outcome = outcomes[index] ?? 'foreign';
+    if (outcome === 'foreign') return [];
     const accepted = outcome === 'attached' ? rules : [condition('Accepted', false, outcome.reason, outcome.message)];
     const isInMesh = parentRef.kind === 'Service';
     return [{ parentRef, conditions: [...accepted, resolvedRefs(route, around, isInMesh)] }];
@@ -29,11 +29,11 @@ export function routeStatusOf(
 function rulesOf({ spec: { rules } }: Config<RouteObject>): ObjectCondition[] {
   const bad = rules.flatMap((rule, index) => {
     const filter = unsupportedFilterOf(rule);
-    return filter === undefined ? [] : [`rules[${index}]: the filter ${filter} is not carried out`];
+    return filter === undefined ? [] : [`rules[${index}]: filter ${filter} is not supported`];
   });
   if (bad.length === rules.length && bad.length > 0)
     return [condition('Accepted', false, 'UnsupportedValue', bad.join('; '))];
-  const accepted = condition('Accepted', true, 'Accepted', 'the route is at this parent');
+  const accepted = condition('Accepted', true, 'Accepted', 'the route is attached to this parent');
   if (bad.length === 0) return [accepted];
   return [accepted, condition('PartiallyInvalid', true, 'UnsupportedValue', `Dropped Rule: ${bad.join('; ')}`)];
 }
@@ -49,8 +49,7 @@ function resolvedRefs(route: Config<RouteObject>, around: Surroundings, isInMesh
     const found = destinationOf(ref, route, around, isInMesh);
     if ('missing' in found) missing.set(found.missing, found);
   }
-  if (missing.size === 0)
-    return condition('ResolvedRefs', true, 'ResolvedRefs', 'everything that is referred to is there');
+  if (missing.size === 0) return condition('ResolvedRefs', true, 'ResolvedRefs', 'all references are resolved');
   const all = [...missing.values()].sort((a, b) => worst.indexOf(a.reason) - worst.indexOf(b.reason));
   const texts = all.slice(0, mostNamed).map((one) => one.missing);
   if (all.length > mostNamed) texts.push(`and ${all.length - mostNamed} more`);

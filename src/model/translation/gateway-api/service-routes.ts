@@ -5,7 +5,7 @@
 import type { Steps } from '../../../runtime/turns.ts';
 import type { Config, Origin } from '../../config/config.ts';
 import type { KubernetesService } from '../../kinds/kubernetes/service.ts';
-import type { HttpRoute, VirtualService } from '../../kinds/virtual-service.ts';
+import type { HttpRoute, VirtualService } from '../../kinds/virtual-service/virtual-service.ts';
 import { exportAnnotation } from '../../services/kubernetes/convert-service.ts';
 import type { ServiceAttachment } from './attachments.ts';
 import { hostsOrigin, httpOrigins, parentsText } from './gateway-routes.ts';

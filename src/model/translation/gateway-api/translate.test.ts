@@ -73,33 +73,39 @@ describe('a Gateway', () => {
 
   const secure = (tls: string): string => `{name: s, port: 443, protocol: HTTPS, ${tls}}`;
   it.each([
-    ['{name: t, port: 443, protocol: UDP}', 'listeners[0].protocol: is not in force: UDP is not served'],
-    ['{name: t, port: 443, protocol: TLS}', 'listeners[0]: is not in force: protocol TLS needs tls'],
-    ['{name: s, port: 443, protocol: HTTPS}', 'listeners[0]: is not in force: protocol HTTPS needs tls'],
+    ['{name: t, port: 443, protocol: UDP}', 'listeners[0].protocol: must be HTTP, HTTPS, TLS or TCP, got UDP'],
+    [
+      '{name: t, port: 443, protocol: TLS}',
+      'listeners[0]: the listener does not apply: tls is required with protocol TLS',
+    ],
+    [
+      '{name: s, port: 443, protocol: HTTPS}',
+      'listeners[0]: the listener does not apply: tls is required with protocol HTTPS',
+    ],
     [
       secure('tls: {certificateRefs: [{name: a, namespace: other}]}'),
-      'no ReferenceGrant of other lets Gateways of shop',
+      'no ReferenceGrant in namespace other allows Gateways of namespace shop',
     ],
     [
       secure('tls: {certificateRefs: [{name: a, kind: Vault, group: x.y}]}'),
-      'certificateRefs[0]: is not in force: Vault a',
+      'certificateRefs[0]: the listener does not apply: must be a Secret, got Vault a',
     ],
     [
       secure('tls: {certificateRefs: [{name: a}], frontendValidation: {caCertificateRefs: []}}'),
-      'frontendValidation: is not in force',
+      'frontendValidation: the listener does not apply',
     ],
     [
       secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminate-mode: X}}'),
-      'must be SIMPLE',
+      'must be one of SIMPLE',
     ],
-    [secure('tls: {options: {a: b}}'), 'certificateRefs must name a Secret'],
+    [secure('tls: {options: {a: b}}'), 'certificateRefs must have a Secret'],
     [
       secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-terminat-mode: MUTUAL}}'),
-      'gateway.istio.io/tls-terminat-mode is not a known option',
+      'unknown option gateway.istio.io/tls-terminat-mode',
     ],
     [
       secure('tls: {certificateRefs: [{name: a}], options: {gateway.istio.io/tls-cipher-suites: "NOPE,"}}'),
-      'gateway.istio.io/tls-cipher-suites has no known cipher suite, got "NOPE,"',
+      'gateway.istio.io/tls-cipher-suites must have at least one known cipher suite, got "NOPE,"',
     ],
   ])('says which listener is not in force, and why: %s', (listener, expected) => {
     const { gateways, told } = translated(gateway(listener));
@@ -117,7 +123,7 @@ describe('a Gateway', () => {
     [
       'gateway.istio.io/tls-cipher-suites: "NOPE,ECDHE-RSA-AES128-GCM-SHA256", gateway.istio.io/tls-terminate-mode: MUTUAL',
       { mode: 'MUTUAL', cipherSuites: ['ECDHE-RSA-AES128-GCM-SHA256'] },
-      ['KubernetesGateway shop/front spec.listeners[0].tls.options: cipher suites NOPE are not known and are ignored'],
+      ['KubernetesGateway shop/front spec.listeners[0].tls.options: unknown cipher suites are ignored: NOPE'],
     ],
     ['example.com/other: x', { mode: 'SIMPLE' }, []],
   ])('has the TLS options of Istio: %s', (text, expected, warnings) => {
@@ -261,12 +267,12 @@ describe('an HTTPRoute at a Gateway', () => {
   });
 
   it.each([
-    ['{parentRefs: [], rules: []}'.replace('rules: []', `rules: [{${toCart}}]`), 'spec.parentRefs: there are none'],
+    ['{parentRefs: [], rules: []}'.replace('rules: []', `rules: [{${toCart}}]`), 'spec.parentRefs: the list is empty'],
     [`{parentRefs: [{name: back}], rules: [{${toCart}}]}`, 'parentRefs[0]: there is no Gateway shop/back'],
-    [`{parentRefs: [{name: front, sectionName: x}], rules: [{${toCart}}]}`, 'has no listener x that is served'],
-    [`{parentRefs: [{name: front, port: 81}], rules: [{${toCart}}]}`, 'has no listener port 81 that is served'],
-    [`{parentRefs: [{name: front}], hostnames: [b.test], rules: [{${toCart}}]}`, "has one of the route's hostnames"],
-    [`{parentRefs: [{name: x, kind: Mesh}], rules: [{${toCart}}]}`, 'Mesh x is neither a Gateway nor a Service'],
+    [`{parentRefs: [{name: front, sectionName: x}], rules: [{${toCart}}]}`, 'has no valid listener x'],
+    [`{parentRefs: [{name: front, port: 81}], rules: [{${toCart}}]}`, 'has no valid listener port 81'],
+    [`{parentRefs: [{name: front}], hostnames: [b.test], rules: [{${toCart}}]}`, 'has a hostname of the route'],
+    [`{parentRefs: [{name: x, kind: Mesh}], rules: [{${toCart}}]}`, 'must be a Gateway or a Service, got Mesh x'],
     [`{parentRefs: [{name: x, kind: Service, group: ""}], rules: [{${toCart}}]}`, 'there is no Service shop/x'],
     [`{parentRefs: [{name: cart, kind: Service, group: "", port: 9}], rules: [{${toCart}}]}`, 'cart has no port 9'],
   ])('says why it is not in force: %s', (spec, expected) => {
@@ -307,7 +313,7 @@ describe('an HTTPRoute at a Gateway', () => {
   it('is not let in where other kinds alone are', () => {
     const listener = '{name: plain, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: GRPCRoute}]}}';
     expect(translated(gateway(listener) + cart + route('r', `{${toCart}}`)).told).toEqual([
-      expect.stringContaining('takes HTTPRoutes of namespace shop'),
+      expect.stringContaining('allows HTTPRoutes of namespace shop'),
     ]);
   });
 });
@@ -368,7 +374,7 @@ describe('a rule of an HTTPRoute', () => {
   it('of an expression that a rule for every path stands before is told', () => {
     const rules = `{matches: [{path: {type: RegularExpression, value: "/a[0-9]"}}], ${toCart}}, {${toCart}}`;
     expect(translated(gateway() + cart + route('r', rules)).told).toEqual([
-      'HTTPRoute shop/r spec.rules[0].matches[0].path: is never reached: rules[1] of shop/r takes every path, and expressions come after all prefixes',
+      'HTTPRoute shop/r spec.rules[0].matches[0].path: is never reached: rules[1] of shop/r matches every path, and regular expressions come after all prefixes',
     ]);
     const method = `{matches: [{path: {type: RegularExpression, value: "/a[0-9]"}}], ${toCart}}, {matches: [{method: GET}], ${toCart}}`;
     expect(translated(gateway() + cart + route('r', method)).told).toEqual([]);
@@ -427,23 +433,23 @@ describe('a rule of an HTTPRoute', () => {
     ]);
     expect(http.missingDestinationStatus).toBe(500);
     expect(told).toEqual([
-      'HTTPRoute shop/r spec.rules[0].backendRefs[1]: there is no Service shop/gone: its share of requests is answered with 500',
-      'HTTPRoute shop/r spec.rules[0].backendRefs[2]: Service shop/v2 has no port 81: its share of requests is answered with 500',
+      'HTTPRoute shop/r spec.rules[0].backendRefs[1]: there is no Service shop/gone: its share of requests gets 500',
+      'HTTPRoute shop/r spec.rules[0].backendRefs[2]: Service shop/v2 has no port 81: its share of requests gets 500',
     ]);
   });
 
   it.each([
     ['backendRefs: [{name: gone, port: 80}]', 'there is no Service shop/gone'],
-    ['backendRefs: []', 'there are none'],
+    ['backendRefs: []', 'the list is empty'],
     ['backendRefs: [{name: cart, port: 80, weight: 0}]', undefined],
-    ['backendRefs: [{name: pay, kind: Lambda, group: aws.test}]', 'Lambda pay is no Service'],
+    ['backendRefs: [{name: pay, kind: Lambda, group: aws.test}]', 'must be a Service, got Lambda pay'],
     [
       `filters: [{type: ExtensionRef, extensionRef: {name: x}}], ${toCart}`,
-      'filters[0]: ExtensionRef is not carried out',
+      'filters[0]: ExtensionRef is not supported',
     ],
     [
       'backendRefs: [{name: cart, port: 80, filters: [{type: URLRewrite, urlRewrite: {hostname: a.test}}]}]',
-      'backendRefs[0].filters[0]: URLRewrite is not carried out here',
+      'backendRefs[0].filters[0]: URLRewrite is not supported for a backend',
     ],
   ])('answers with 500 what nobody can be sent: {%s}', (rule, expected) => {
     const { http, told } = made(rule);
@@ -460,7 +466,9 @@ describe('a rule of an HTTPRoute', () => {
       );
     const rule = 'backendRefs: [{name: cart, namespace: shop, port: 80}]';
     const at = (more: string) => made(rule, { namespace: 'stage', more });
-    expect(at('').told).toEqual([expect.stringContaining('no ReferenceGrant of shop lets HTTPRoutes of stage send')]);
+    expect(at('').told).toEqual([
+      expect.stringContaining('no ReferenceGrant in namespace shop allows HTTPRoutes of namespace stage to refer'),
+    ]);
     expect(at(grant('Secret')).http.directResponse).toEqual({ status: 500 });
     expect(at(grant('Service, name: pay')).http.directResponse).toEqual({ status: 500 });
     expect(at(grant('Service', 'elsewhere')).http.directResponse).toEqual({ status: 500 });
@@ -487,7 +495,7 @@ describe('a rule of an HTTPRoute', () => {
     const [http] = virtualServices[0]!.spec.http!;
     expect(http).toMatchObject({ route: [{ destination: { host: 'cart.shop.svc.cluster.local' } }] });
     expect(http).not.toHaveProperty('mirrors');
-    expect(told).toEqual([expect.stringContaining('there is no Service shop/gone: nothing is mirrored')]);
+    expect(told).toEqual([expect.stringContaining('there is no Service shop/gone: requests are not mirrored')]);
   });
 
   it('mirrors a part of requests, and nothing to nobody', () => {
@@ -496,7 +504,7 @@ describe('a rule of an HTTPRoute', () => {
       `filters: [${mirror('backendRef: {name: v2, port: 80}, percent: 20')}, ${mirror('backendRef: {name: v2, port: 80}, fraction: {numerator: 1, denominator: 8}')}, ${mirror('backendRef: {name: gone, port: 80}')}], ${toCart}`,
     );
     expect(http.mirrors!.map(({ percentage }) => percentage)).toEqual([{ value: 20 }, { value: 12.5 }]);
-    expect(told).toEqual([expect.stringContaining('there is no Service shop/gone: nothing is mirrored')]);
+    expect(told).toEqual([expect.stringContaining('there is no Service shop/gone: requests are not mirrored')]);
   });
 });
 
@@ -553,7 +561,9 @@ describe('an HTTPRoute over a Service', () => {
       `{${parents}, rules: [{backendRefs: [{name: cart, namespace: stage, port: 80}]}]}`,
     );
     const { virtualServices, told } = translated(gateway() + cart + service('cart', 'stage') + both);
-    expect(told).toEqual([expect.stringContaining('no ReferenceGrant of stage lets HTTPRoutes of shop send')]);
+    expect(told).toEqual([
+      expect.stringContaining('no ReferenceGrant in namespace stage allows HTTPRoutes of namespace shop to refer'),
+    ]);
     expect(virtualServices.map(({ spec }) => spec.http![0])).toMatchObject([
       { directResponse: { status: 500 } },
       { route: [{ destination: { host: 'cart.stage.svc.cluster.local' } }] },
@@ -665,7 +675,7 @@ describe('a GRPCRoute', () => {
     expect(none.virtualServices[0]!.spec.http).toMatchObject([{ directResponse: { status: 503 } }]);
     const half = translated(gateway() + cart + grpc('{backendRefs: [{name: gone, port: 80}, {name: cart, port: 80}]}'));
     expect(half.virtualServices[0]!.spec.http![0]).not.toHaveProperty('missingDestinationStatus');
-    expect(half.told).toEqual([expect.stringContaining('its share of requests is answered with 503')]);
+    expect(half.told).toEqual([expect.stringContaining('its share of requests gets 503')]);
   });
 
   it('is beside an HTTPRoute of its name and host: each has its own requests', () => {
@@ -695,7 +705,7 @@ describe('a GRPCRoute', () => {
       );
     expect(translated(gateway() + far + to + grant('GRPCRoute')).told).toEqual([]);
     expect(translated(gateway() + far + to + grant('HTTPRoute')).told).toEqual([
-      expect.stringContaining('lets GRPCRoutes of shop send to Service far'),
+      expect.stringContaining('allows GRPCRoutes of namespace shop to refer to Service far'),
     ]);
   });
 
@@ -779,10 +789,10 @@ describe('routes of connections', () => {
     const told = (routes: string, listeners: string): readonly string[] =>
       translated(gateway(listeners) + cart + routes).told;
     expect(told(at('TCPRoute', 'a', one), plain)).toEqual([
-      expect.stringContaining('takes TCPRoutes of namespace shop'),
+      expect.stringContaining('allows TCPRoutes of namespace shop'),
     ]);
     expect(told(route('a', `{${toCart}}`), listener('protocol: TCP'))).toEqual([
-      expect.stringContaining('takes HTTPRoutes of namespace shop'),
+      expect.stringContaining('allows HTTPRoutes of namespace shop'),
     ]);
   });
 

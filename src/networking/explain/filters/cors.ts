@@ -18,7 +18,7 @@ export function throughCors(policy: CorsPolicy, request: RoutedRequest): FilterV
     outcome: {
       kind: 'preflight',
       status: 200,
-      why: 'the proxy responds to the preflight by the corsPolicy of the route',
+      why: 'the proxy responds to the preflight request, by the corsPolicy of the route',
     },
   };
 }

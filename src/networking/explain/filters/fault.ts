@@ -35,7 +35,7 @@ function statusOf({ errorType }: FaultAbort): number {
     case 'grpcStatus':
       return httpStatuses[errorType.value] ?? 500;
     default:
-      throw new UndecidedError('a header of the request chooses the fault');
+      throw new UndecidedError('a request header selects the fault');
   }
 }
 

@@ -2,6 +2,7 @@
 import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
 import { anyUnpack } from '@bufbuild/protobuf/wkt';
 import { CorsPolicySchema, CorsSchema } from '../../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.ts';
+import { FilterConfigSchema as DynamicForwardProxySchema } from '../../../gen/envoy/extensions/filters/http/dynamic_forward_proxy/v3/dynamic_forward_proxy_pb.ts';
 import {
   type ExtAuthz,
   ExtAuthzPerRouteSchema,
@@ -33,7 +34,6 @@ const passing = new Set([
   'envoy.extensions.filters.http.grpc_stats.v3.FilterConfig',
   'envoy.extensions.filters.http.grpc_web.v3.GrpcWeb',
   'envoy.extensions.filters.http.router.v3.Router',
-  'envoy.extensions.filters.http.dynamic_forward_proxy.v3.FilterConfig',
   'envoy.extensions.filters.http.set_filter_state.v3.Config',
   'envoy.extensions.filters.http.stateful_session.v3.StatefulSession',
   'envoy.extensions.filters.http.compressor.v3.Compressor',
@@ -49,6 +49,8 @@ export interface RequestState {
   readonly routeConfigs: () => RouteConfigs;
   /** Chooses the route again, by what filters changed. */
   readonly clearRoute: () => void;
+  /** Whether the cluster of the request resolves the name in its Host header. */
+  readonly resolvesHost: () => boolean;
   readonly nowMs: number;
   readonly lacksFetchedKeys: boolean;
 }
@@ -101,11 +103,18 @@ function through(filter: HttpFilter, state: RequestState): FilterVerdict {
   const extAuthz = configOf(filter, ExtAuthzSchema);
   if (extAuthz)
     return throughExtAuthz(extAuthz, subject, perRoute(ExtAuthzPerRouteSchema)?.override.case === 'disabled');
+  if (configOf(filter, DynamicForwardProxySchema)) return throughDynamicForwardProxy(state);
   const lua = configOf(filter, LuaSchema);
   if (lua) return throughLua(lua, perRoute(LuaPerRouteSchema));
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
   if (type !== undefined && passing.has(type)) return undefined;
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);
+}
+
+function throughDynamicForwardProxy({ subject, resolvesHost }: RequestState): FilterVerdict {
+  if (subject.request.authority !== '' || !resolvesHost()) return undefined;
+  const why = 'the Host header is empty: no name to resolve';
+  return { outcome: { kind: 'malformed', status: 400, details: 'empty_host_header', why } };
 }
 
 function throughTokens(

@@ -76,7 +76,7 @@ export function tokenError(
   const known = keysOf(provider);
   if (lacksFetchedKeys && known.some(({ n }) => n === unknownKey.n)) {
     throw new UndecidedError(
-      `the keys of issuer ${provider.issuer} are behind its jwksUri; ask a control plane (--from)`,
+      `the keys of issuer ${provider.issuer} must be fetched from its jwksUri; query a control plane with --from`,
     );
   }
   const keys = known.filter(

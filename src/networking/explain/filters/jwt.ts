@@ -57,7 +57,7 @@ function requirementFor(
   if (perRoute?.requirementSpecifier.case === 'disabled' && perRoute.requirementSpecifier.value) return undefined;
   if (perRoute?.requirementSpecifier.case === 'requirementName')
     return requirementMap[perRoute.requirementSpecifier.value];
-  if (filterStateRules) throw new UndecidedError('the state of another filter chooses what tokens are required');
+  if (filterStateRules) throw new UndecidedError('the filter state of another filter selects the required tokens');
   const rule = rules.find(({ match }) => match !== undefined && matchesRoute(match, request));
   const required = rule?.requirementType;
   return required?.case === 'requirementName' ? requirementMap[required.value] : required?.value;

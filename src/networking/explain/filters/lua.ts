@@ -18,9 +18,9 @@ export function throughLua(
       : override?.case === 'name'
         ? textOf(sourceCodes[override.value])
         : (textOf(defaultSourceCode) ?? inlineCode);
-  if (source === undefined) throw new UndecidedError('its code is in a file');
+  if (source === undefined) throw new UndecidedError('its code is in a file, which is not read');
   if (!source.includes('envoy_on_request') && !indirect.test(source)) return undefined;
-  throw new UndecidedError('its code sees requests, and may respond to them');
+  throw new UndecidedError('its code can respond to requests');
 }
 
 function textOf(source: DataSource | undefined): string | undefined {

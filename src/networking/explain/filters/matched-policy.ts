@@ -73,7 +73,7 @@ function matchesPermission({ rule }: Permission, subject: Subject): boolean {
     case 'sourcedMetadata':
       return hasMetadata(rule.value.metadataMatcher, subject);
     default:
-      throw new UndecidedError(`a policy has the permission ${rule.case ?? 'of an unknown kind'}`);
+      throw new UndecidedError(`a policy has a permission of type ${rule.case ?? 'unknown'}`);
   }
 }
 
@@ -103,7 +103,7 @@ function matchesPrincipal({ identifier }: Principal, subject: Subject): boolean 
     case 'sourcedMetadata':
       return hasMetadata(identifier.value.metadataMatcher, subject);
     default:
-      throw new UndecidedError(`a policy has the principal ${identifier.case ?? 'of an unknown kind'}`);
+      throw new UndecidedError(`a policy has a principal of type ${identifier.case ?? 'unknown'}`);
   }
 }
 

@@ -14,7 +14,7 @@ export function throughHttpRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: RBAC,
   subject: Subject,
 ): FilterVerdict {
-  if (matcher) throw new UndecidedError('policies are a matcher tree');
+  if (matcher) throw new UndecidedError('the policies are a matcher tree');
   noteShadow(httpRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
   if (denied === undefined) return undefined;
@@ -25,7 +25,7 @@ export function throughNetworkRbac(
   { rules, matcher, shadowRules, shadowRulesStatPrefix }: NetworkRbac,
   subject: Subject,
 ): FilterVerdict {
-  if (matcher) throw new UndecidedError('policies are a matcher tree');
+  if (matcher) throw new UndecidedError('the policies are a matcher tree');
   noteShadow(networkRbacName, shadowRules, shadowRulesStatPrefix, subject);
   const denied = rules && deniedBy(rules, subject);
   return denied && { outcome: { kind: 'closed', why: denied.why } };

@@ -2,7 +2,7 @@
 
 import type { FilterSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
 import type { Protocol } from '../../../model/fields/protocol.ts';
-import type { TunnelSettings } from '../../../model/kinds/traffic-policy.ts';
+import type { TunnelSettings } from '../../../model/kinds/destinations/traffic-policy.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import type { Init } from '../../messages/init.ts';
 import type { HttpConnectionManagerOptions } from '../http-filters/contributor.ts';

@@ -6,7 +6,7 @@ import { bracketed } from '../../messages/address.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
-import { accessLogs } from '../access-log.ts';
+import { accessLogs } from '../observability/access-log.ts';
 import type { NetworkFilterContributor, TcpProxyOptions } from './contributor.ts';
 import { speaksRedis } from './redis-proxy.ts';
 

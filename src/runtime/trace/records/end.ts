@@ -34,6 +34,7 @@ export class EndRecords {
       ...(output !== undefined && { output: data(output) }),
       ...(error !== undefined && { error: messageOf(error) }),
       ...(status === 'stopped' && stoppedFor),
+      ...(status === 'error' && actors.causeOf(ref)),
     });
   }
 }

@@ -28,7 +28,7 @@ export const triggersAreApplied: Invariant = {
  * (a folder, a control plane) may be well by now. To be asked when every fault is over.
  */
 export const givingUpPasses: Invariant = {
-  name: 'what was given up on is tried again when the faults are over',
+  name: 'exhausted retries resume when the faults are over',
   atRest(observed) {
     const { host } = observed;
     if (!host.processes.some((process) => host.isServing(process))) return undefined;

@@ -6,7 +6,7 @@ export const nobodyForgotten: Invariant = {
   always({ host, agentEnds }) {
     if (agentEnds) return undefined;
     const forgotten = host.processes.filter(({ effect }) => effect.getSnapshot().status !== 'active');
-    return forgotten.length === 0 ? undefined : `nobody waits for the exit of ${listOf(forgotten)}`;
+    return forgotten.length === 0 ? undefined : `no epoch waits for the exit of ${listOf(forgotten)}`;
   },
 };
 
@@ -17,19 +17,19 @@ export const nobodyLeftBehind: Invariant = {
     // Whom SIGKILL does not end nobody can end; and who is told twice to end does not wait for the kernel.
     const left = host.processes.filter((one) => !one.undying && !(hurried === true && host.isKilled(one)));
     if (agentExitCode === undefined || left.length === 0) return undefined;
-    return `the agent has ended; alive: ${listOf(left)}`;
+    return `the agent exited; running: ${listOf(left)}`;
   },
 };
 
 /** The agent ends by itself only when it has tried as often as it may, and nobody serves. */
 export const agentEndsForAReason: Invariant = {
-  name: 'the agent ends only when told to, or when its retry budget is gone and nobody serves',
+  name: 'the agent exits only on request, or when retries are exhausted and no Envoy serves',
   always({ agentExitCode, stopOrdered, triesSinceTrigger, retryBudget, policy, host }) {
     if (agentExitCode === undefined || stopOrdered) return undefined;
     // Without a base id there is nothing to try.
     if (host.processes.some(({ undying }) => undying)) return undefined;
     if (triesSinceTrigger > (policy?.restartPolicy === 'exit' ? 0 : retryBudget)) return undefined;
-    return `it ended with ${agentExitCode} after ${triesSinceTrigger} tries`;
+    return `it exited with ${agentExitCode} after ${triesSinceTrigger} attempts`;
   },
 };
 
@@ -37,6 +37,6 @@ export const stopEnds: Invariant = {
   name: 'a stop always ends',
   atRest({ stopOrdered, agentExitCode, host }) {
     if (!stopOrdered || agentExitCode !== undefined) return undefined;
-    return `nothing happens any more, and the agent has not ended; alive: ${listOf(host.processes)}`;
+    return `no event is pending, and the agent still runs; running: ${listOf(host.processes)}`;
   },
 };

@@ -1,5 +1,5 @@
-import type { ReadinessAnswer } from '../../../../machines/agent/protocol.ts';
 import type { AgentSettings } from '../../../../machines/agent/settings.ts';
+import type { ReadinessAnswer } from '../../../../machines/agent/status-protocol.ts';
 import type { ProcessEnd } from '../simulated-envoy.machine.ts';
 import type { EnvoySignal, SimulatedHost, SimulatedProcess } from '../simulated-host.ts';
 

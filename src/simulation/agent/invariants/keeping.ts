@@ -4,7 +4,7 @@ import { type Invariant, listOf, named, type Observed } from './invariant.ts';
 
 /** Its requests still run, and a child whose parent dies before its time is doomed (fact 4). */
 export const noSignalToDrainingParent: Invariant = {
-  name: 'never an ending signal to a draining parent before its time',
+  name: 'never a termination signal to a draining parent before its deadline',
   signalling(process, signal, observed) {
     if (signal === 'SIGUSR1' || !observed.host.isDraining(process) || process.sentAway) return undefined;
     // A child that was killed between two probes may have been live.
@@ -16,7 +16,7 @@ export const noSignalToDrainingParent: Invariant = {
 
 /** A child that is not live needs its parent: without it, it calls ten times and aborts (§2). */
 export const noSignalToNeededParent: Invariant = {
-  name: 'never an ending signal to the parent of an epoch that is on its way',
+  name: 'never a termination signal to the parent of a starting epoch',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || process.sentAway) return undefined;
     // It may hang, and its child would wait for ever.
@@ -39,12 +39,12 @@ export const onlyKillTheUnborn: Invariant = {
 
 /** Who was never seen to be live may be so by now: it is asked once more. Its parent has closed its listeners. */
 export const liveIsNotKilled: Invariant = {
-  name: 'never SIGKILL to an epoch that would say that it is live',
+  name: 'never SIGKILL to an epoch that would report that it is live',
   signalling(process, signal, { host, stopOrdered }) {
     if (signal !== 'SIGKILL' || stopOrdered || process.sentAway) return undefined;
     if (process.seen || mayBeHeldBack(process)) return undefined;
     if (!host.isServing(process) || !host.hasAdmin(process) || !host.isResponsive(process)) return undefined;
-    return host.isDoomed(process) ? undefined : `SIGKILL to ${named(process)}, which serves; nobody has asked it`;
+    return host.isDoomed(process) ? undefined : `SIGKILL to ${named(process)}, which serves and was not probed`;
   },
 };
 
@@ -53,7 +53,7 @@ export const liveIsNotKilled: Invariant = {
  * close its listeners takes connections until it is ended.
  */
 export const replacedHasItsTime: Invariant = {
-  name: 'never an ending signal to a replaced epoch before its time',
+  name: 'never a termination signal to a replaced epoch before its deadline',
   signalling(process, signal, { host, stopOrdered, isOverdue }) {
     if (signal === 'SIGUSR1' || stopOrdered || !process.closed) return undefined;
     if (host.isDoomed(process) || process.parentCrashed) return undefined;
@@ -88,7 +88,7 @@ function givenUp(deed: string, process: SimulatedProcess, observed: Observed): s
   const takesNoChild = host.isDoomed(process) || process.parentCrashed || host.isStuck(process.baseId);
   if (takesNoChild && (observed.restartsInFull === true || process.successorDied)) return undefined;
   const better = host.processes.some((other) => other !== process && host.isServing(other));
-  return better ? undefined : `${deed}, which serves; alive: ${listOf(host.processes)}`;
+  return better ? undefined : `${deed}, which serves; running: ${listOf(host.processes)}`;
 }
 
 /** Its main thread blocks 5 s after its parent's death at the latest, and it aborts 10 s later (fact 4): time to begin. */
@@ -98,6 +98,6 @@ export const doomedIsReplaced: Invariant = {
     if (signal !== 'SIGABRT' || !process.seen || process.sentAway || process.successorTried) return undefined;
     // There may be no agent that could do it.
     if (stopOrdered || restartsInFull === true || agentEnds) return undefined;
-    return `${named(process)} has aborted, and nobody was started in its place`;
+    return `${named(process)} aborted, and no replacement was started`;
   },
 };

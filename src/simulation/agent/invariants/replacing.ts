@@ -3,7 +3,7 @@ import { type Invariant, listOf } from './invariant.ts';
 
 /** Whatever lies at its path when a certificate changes. */
 export const checkedAlone: Invariant = {
-  name: 'never an Envoy that nobody has checked',
+  name: 'never an Envoy binary that was not checked',
   spawning({ epoch, binary = '' }, { checked }) {
     if (checked === undefined || checked.has(binary)) return undefined;
     return `epoch ${epoch} is started from ${binary}; checked: ${[...checked].join(', ')}`;
@@ -12,7 +12,7 @@ export const checkedAlone: Invariant = {
 
 /** A new one that died by itself would do so again. It comes again as another file only. */
 export const failedIsNotRepeated: Invariant = {
-  name: 'never a new Envoy again that died, or was taken back',
+  name: 'never a new Envoy binary that failed or was reverted',
   preparing({ epoch, binary }, { failedBinaries }) {
     return failedBinaries?.has(binary) ? `epoch ${epoch} is started from ${binary}, which has failed` : undefined;
   },
@@ -20,7 +20,7 @@ export const failedIsNotRepeated: Invariant = {
 
 /** When all is quiet, the newest one that fits serves; or people were told that it was taken back. */
 export const servedIsWanted: Invariant = {
-  name: 'the newest Envoy that fits serves, or was taken back',
+  name: 'the newest compatible Envoy binary serves, or was reverted',
   atRest({ host, checked, withdrawn, triesSinceTrigger, retryBudget, stopOrdered, agentExitCode, mayWaitForEver }) {
     if (checked === undefined || withdrawn === undefined || stopOrdered || agentExitCode !== undefined)
       return undefined;
@@ -29,6 +29,6 @@ export const servedIsWanted: Invariant = {
     const newest = [...checked].at(-1) ?? '';
     const serving = host.processes.filter((process) => host.isServing(process));
     if (withdrawn.has(newest) || serving.some(({ binary }) => binary === newest)) return undefined;
-    return `${newest} fits, and is not served; serving: ${listOf(serving)}`;
+    return `${newest} is compatible and does not serve; serving: ${listOf(serving)}`;
   },
 };

@@ -15,7 +15,7 @@ export const noGap: Invariant = {
   spawning({ epoch, baseId }, { host }) {
     const alive = host.processes.filter((process) => process.baseId === baseId);
     const good = epoch === 0 || alive.some((process) => process.epoch === epoch - 1);
-    return good ? undefined : `epoch ${epoch} is started without its predecessor; alive: ${listOf(alive)}`;
+    return good ? undefined : `epoch ${epoch} is started without its predecessor; running: ${listOf(alive)}`;
   },
 };
 
@@ -24,7 +24,7 @@ export const noSecondBeginning: Invariant = {
   name: 'never epoch 0 beside another epoch',
   spawning({ epoch, baseId }, { host }) {
     const alive = host.processes.filter((process) => process.baseId === baseId);
-    return epoch !== 0 || alive.length === 0 ? undefined : `epoch 0 is started while ${listOf(alive)} lives`;
+    return epoch !== 0 || alive.length === 0 ? undefined : `epoch 0 is started while ${listOf(alive)} runs`;
   },
 };
 
@@ -46,6 +46,6 @@ export const fewProcesses: Invariant = {
     const processes = host.processes.filter(({ undying }) => !undying);
     const ofOne = (baseId: number): number => processes.filter((process) => process.baseId === baseId).length;
     const tooMany = processes.length > 3 || processes.some(({ baseId }) => ofOne(baseId) > 2);
-    return tooMany ? `alive: ${listOf(processes)}` : undefined;
+    return tooMany ? `running: ${listOf(processes)}` : undefined;
   },
 };

@@ -1,9 +1,9 @@
 /** Compares what `explain` reports for every request with Envoy's access log (`test/explained/differences.ts`). */
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
-import { resolveDiscoveryOptions } from '../../../../src/discovery/discovery-options.ts';
 import { given } from '../../../../src/discovery/explain/explain-command.ts';
 import { readOfflineMesh } from '../../../../src/discovery/explain/offline-mesh.ts';
+import { resolveDiscoveryOptions } from '../../../../src/discovery/options/discovery-options.ts';
 import { explain } from '../../../../src/networking/explain/explain.ts';
 import type { ProxyConfiguration } from '../../../../src/networking/explain/proxy-configuration.ts';
 import type { Question } from '../../../../src/networking/explain/question.ts';

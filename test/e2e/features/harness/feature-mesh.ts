@@ -51,6 +51,7 @@ export class FeatureMesh {
   readonly authority: CertificateAuthority = createAuthority();
   readonly #options: FeatureMeshOptions;
   readonly #envoys = new Map<string, FeatureEnvoy>();
+  readonly #delaying: DelayingProxy[] = [];
   readonly #closing: (() => Promise<void> | void)[] = [];
   readonly #configDir = join(this.root, 'config');
   readonly #meshFile = join(this.root, 'mesh.yaml');
@@ -114,6 +115,11 @@ export class FeatureMesh {
     await this.#inForce(options);
   }
 
+  /** Replaces the mesh configuration, and waits for nothing. */
+  writeMeshConfig(meshConfig: Readonly<Record<string, unknown>>): void {
+    this.#writeMeshConfig(meshConfig);
+  }
+
   /** Writes a file of the configuration, and waits for nothing: the next {@link FeatureMesh.apply} has to include it. */
   write(name: string, text: string): void {
     if (!this.#files.includes(name)) this.#files.push(name);
@@ -155,6 +161,11 @@ export class FeatureMesh {
   /** What the control plane prints, line by line. */
   get pilot(): Program {
     return this.#pilot;
+  }
+
+  /** Ends the connections to the control plane of all proxies that have a delay: they connect again. */
+  disconnect(): void {
+    for (const proxy of this.#delaying) proxy.disconnect();
   }
 
   /** `host:port` of the control plane's pages. */
@@ -228,6 +239,7 @@ export class FeatureMesh {
   async #delayed(xdsPort: number, { roundTripMs = 0 }: ProxySettings): Promise<number> {
     if (roundTripMs === 0) return xdsPort;
     const proxy = await DelayingProxy.start({ to: xdsPort, roundTripMs });
+    this.#delaying.push(proxy);
     this.#closing.push(() => proxy.close());
     return proxy.port;
   }
@@ -289,13 +301,15 @@ export class FeatureMesh {
     const all = JSON.parse(await this.page('/debug/proxyz')) as ProxyState[];
     // A case may have other clients, which are its own.
     const proxies = all.filter(({ proxy }) => this.#envoys.has(proxy.slice(0, proxy.indexOf('.'))));
-    const rejected = proxies.flatMap(({ proxy, types }) =>
-      types
-        .filter(isWatched)
-        // What was rejected before the last response, which is not answered yet, may be of the case before.
-        .filter((type) => !type.pending?.startsWith(unanswered))
-        .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
-    );
+    const rejected = proxies
+      .filter(({ context }) => countOf(context) >= count)
+      .flatMap(({ proxy, types }) =>
+        types
+          .filter(isWatched)
+          // A rejection may belong to the case before as long as a later response has to be sent or answered.
+          .filter(({ pending }) => pending === undefined)
+          .flatMap((type) => (type.rejected ? [`${proxy} rejected ${type.type}: ${type.rejected}`] : [])),
+      );
     this.#rejection = rejected.join('\n') || undefined;
     this.#lastStates = JSON.stringify(proxies);
     const isDone = ({ context, types }: ProxyState): boolean =>
@@ -354,9 +368,6 @@ interface ProxyState {
     readonly pending?: string;
   }[];
 }
-
-/** What `pending` begins with as long as Envoy has said nothing to the last response. */
-const unanswered = 'its answer to the last response';
 
 /** Secrets that are not there are not answered. */
 function isMissingSecret({ type, state }: ProxyState['types'][number]): boolean {

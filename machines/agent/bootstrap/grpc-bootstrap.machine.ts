@@ -1,0 +1,109 @@
+import { assign, sendParent, sendTo, setup } from 'xstate';
+import { promiseEffect, reasonOf } from '../../effect.ts';
+import type { GrpcBootstrapFailed, GrpcBootstrapWritten } from '../grpc-bootstrap-protocol.ts';
+import { peer } from '../peers.ts';
+import { grpcBootstrapTimeline } from '../timeline.ts';
+
+interface GrpcBootstrapContext {
+  /** Milliseconds until the next attempt; 0 before the first failure. */
+  pauseMs: number;
+}
+
+/** Path of the file, or why it could not be written. */
+export type WriteOutcome = { file: string } | { reason: string };
+
+/** A file system that hangs responds later or not at all. */
+const writeLimitMs = 10_000;
+const minPauseMs = 500;
+const maxPauseMs = 30_000;
+
+/**
+ * Writes the bootstrap file from which gRPC clients and servers of the pod start. The agent starts this machine when the
+ * certificates are on disk, because gRPC reads them as soon as it has the file. The workload is not ready before the file is written.
+ */
+export const grpcBootstrapMachine = setup({
+  types: {
+    context: {} as GrpcBootstrapContext,
+    events: {} as { type: 'none' },
+    children: {} as { write: 'writeGrpcBootstrap' },
+  },
+  actors: {
+    /** Replaces the file atomically. */
+    writeGrpcBootstrap: promiseEffect<WriteOutcome, undefined>('writeGrpcBootstrap'),
+  },
+  delays: { writeLimit: writeLimitMs, pause: ({ context }) => context.pauseMs },
+  guards: { isWritten: (_, outcome: WriteOutcome) => 'file' in outcome },
+  actions: {
+    lengthenPause: assign({
+      pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(minPauseMs, context.pauseMs * 2)),
+    }),
+    notifyStatus: sendTo(
+      peer('status'),
+      (_, outcome: WriteOutcome): GrpcBootstrapWritten => ({
+        type: 'grpc-bootstrap.written',
+        file: 'file' in outcome ? outcome.file : '',
+      }),
+    ),
+    reportFailed: sendParent(
+      ({ context }, { reason }: { reason: string }): GrpcBootstrapFailed => ({
+        ...{ type: 'grpc-bootstrap.failed', reason, pauseMs: context.pauseMs },
+      }),
+    ),
+  },
+}).createMachine({
+  id: 'grpc-bootstrap',
+  description: 'The bootstrap file of gRPC programs without a proxy.',
+  meta: { timeline: grpcBootstrapTimeline },
+  context: { pauseMs: 0 },
+  initial: 'writing',
+  states: {
+    writing: {
+      description: 'The certificates are on disk, the file is not yet.',
+      invoke: {
+        id: 'write',
+        src: 'writeGrpcBootstrap',
+        onDone: [
+          {
+            guard: { type: 'isWritten', params: ({ event }) => event.output },
+            target: 'written',
+            actions: { type: 'notifyStatus', params: ({ event }) => event.output },
+          },
+          {
+            target: 'pausing',
+            actions: [
+              'lengthenPause',
+              {
+                type: 'reportFailed',
+                params: ({ event: { output } }) => ({ reason: 'reason' in output ? output.reason : '' }),
+              },
+            ],
+          },
+        ],
+        onError: {
+          target: 'pausing',
+          actions: [
+            'lengthenPause',
+            { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+          ],
+        },
+      },
+      after: {
+        writeLimit: {
+          target: 'pausing',
+          actions: [
+            'lengthenPause',
+            { type: 'reportFailed', params: { reason: `gRPC bootstrap file not written within ${writeLimitMs} ms` } },
+          ],
+        },
+      },
+    },
+    pausing: {
+      description: 'The last attempt failed.',
+      after: { pause: 'writing' },
+    },
+    written: {
+      meta: { waitsFor: 'nothing' },
+      description: 'gRPC programs can start. Certificates change in their own files.',
+    },
+  },
+});

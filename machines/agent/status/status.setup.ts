@@ -1,0 +1,177 @@
+import { assign, enqueueActions, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect } from '../../effect.ts';
+import type { NamesKnown } from '../dns-protocol.ts';
+import type { GrpcBootstrapWritten } from '../grpc-bootstrap-protocol.ts';
+import type { ServingBegan, ServingReport, StatusDrain, StatusStart } from '../protocol.ts';
+import type {
+  EnvoyAnswered,
+  EnvoyAsk,
+  HttpOrder,
+  HttpReport,
+  ListenersChecked,
+  ReadinessSettled,
+} from '../status-protocol.ts';
+import {
+  atAnswer,
+  atFirstLook,
+  atLaterLook,
+  type KnownListeners,
+  ofSuccessor,
+  sayLacking,
+} from './lacking-listeners.ts';
+
+export interface StatusInput {
+  /** 0: no server. */
+  port: number;
+  /** False: applications speak xDS themselves, and no Envoy is to be ready. */
+  hasEnvoy: boolean;
+  /** Whether an Envoy is ready only when it was seen to serve one of the application's ports. */
+  awaitsApplication: boolean;
+  /** Whether the control plane's names are for the workload to ask: it is not ready without them. */
+  awaitsNames: boolean;
+  /** Whether programs of the workload need a bootstrap file of gRPC: it is not ready without the file. */
+  awaitsGrpcBootstrap: boolean;
+}
+
+interface StatusContext extends StatusInput {
+  /** Why this proxy is not ready, while no Envoy is asked. */
+  reason: string;
+  /** The readiness call that was not answered yet; null when there is none. */
+  question: number | null;
+  listeners: KnownListeners;
+}
+
+/** The answer to a readiness call is "not ready" when Envoy says nothing for so long. */
+const answerLimitMs = 5_000;
+/** Why an agent that stops is not ready. */
+export const stoppingReason = 'agent is stopping';
+/** An Envoy that hangs is ready for so long at most; a probe each second asks Envoy one time in five. */
+const heldMs = 5_000;
+/** For listeners of an Envoy that lacked none, so rarely is enough: to say it, Envoy writes its whole configuration. */
+const listenersHeldMs = 10_000;
+const notHeld = { heldMs: 0, listenersHeldMs: 0 } as const;
+
+export const statusSetup = setup({
+  types: {
+    context: {} as StatusContext,
+    input: {} as StatusInput,
+    events: {} as
+      | StatusStart
+      | StatusDrain
+      | ServingReport
+      | NamesKnown
+      | GrpcBootstrapWritten
+      | HttpReport
+      | ReadinessSettled,
+    children: {} as { http: 'http' },
+  },
+  actors: {
+    /** Serves the status port, and asks Envoy's admin interface when told to. */
+    http: callbackEffect<HttpOrder, Pick<StatusInput, 'port'>>('http'),
+  },
+  delays: { answerLimit: answerLimitMs },
+  guards: {
+    isOff: ({ context }) => context.port === 0,
+    awaitsNames: ({ context }) => context.awaitsNames,
+    awaitsGrpcBootstrap: ({ context }) => context.awaitsGrpcBootstrap,
+    hasNoEnvoy: ({ context }) => !context.hasEnvoy,
+    /** Live is not yet serving all that it was sent. */
+    lacksListeners: ({ context, event }) =>
+      event.type === 'envoy.answered' && event.live && context.listeners.lacking.length > 0,
+    lacksFromStart: ({ context, event }) =>
+      event.type === 'listeners.checked' && atFirstLook(context.listeners, event.listeners).lacking.length > 0,
+    lacksStill: ({ context, event }) =>
+      event.type === 'listeners.checked' && atLaterLook(context.listeners, event.listeners).lacking.length > 0,
+    saysLive: ({ event }) => event.type === 'envoy.answered' && event.live,
+    saidByAdmin: ({ event }) => event.type === 'envoy.answered' && event.by === 'admin',
+    awaitsApplication: ({ context }) => context.awaitsApplication,
+    lacksApplication: ({ context, event }) =>
+      context.awaitsApplication &&
+      event.type === 'envoy.answered' &&
+      event.live &&
+      event.unserved !== '' &&
+      !context.listeners.servedApplication,
+    /** Nobody has answered that call yet. */
+    isOpen: ({ context, event }) => event.type === 'envoy.answered' && event.request === context.question,
+    isAsked: ({ context }) => context.question !== null,
+  },
+  actions: {
+    reportOff: sendParent({ type: 'status.listening', port: 0 }),
+    reportListening: sendParent((_, params: { port: number }) => ({ type: 'status.listening', port: params.port })),
+    reportFailed: sendParent((_, params: { reason: string }) => ({ type: 'status.failed', reason: params.reason })),
+    passOnQuit: sendParent({ type: 'quit.requested' }),
+    passOnUpgrade: sendParent({ type: 'upgrade.requested' }),
+    rememberReason: assign({ reason: (_, params: { reason: string }) => params.reason }),
+    rememberQuestion: assign({ question: (_, params: { request: number }) => params.request }),
+    forgetQuestion: assign({ question: null }),
+    answerNotReady: enqueueActions(({ context, enqueue }, { request }: { request: number }) => {
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason: context.reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerReady: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: true, reason: '', ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerAsEnvoy: enqueueActions(({ enqueue }, { request, by, live, detail }: EnvoyAnswered) => {
+      const source = by === 'admin' ? 'admin interface' : 'port';
+      const reason = live ? '' : by === 'agent' ? detail : `Envoy ${source}: ${detail}`;
+      // A port says nothing of what comes next: there, somebody is about to take over.
+      const held = live && by === 'admin' ? { heldMs, listenersHeldMs } : notHeld;
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: live, reason, ...held });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerForSilence: sendTo(
+      'http',
+      ({ context }): HttpOrder => ({
+        type: 'readiness.answer',
+        request: context.question ?? 0,
+        ready: false,
+        reason: `no response within ${answerLimitMs} ms`,
+        ...notHeld,
+      }),
+    ),
+    answerLacking: enqueueActions(({ context, enqueue }, { request }: EnvoyAnswered) => {
+      const reason = `Envoy rejected listeners: ${sayLacking(context.listeners.lacking)}`;
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerUnserved: enqueueActions(({ enqueue }, { request, unserved: reason }: EnvoyAnswered) => {
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerWithoutNames: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+      const reason = 'control plane has not sent the DNS name table yet';
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    answerWithoutGrpcBootstrap: enqueueActions(({ enqueue }, { request }: { request: number }) => {
+      const reason = 'gRPC bootstrap file not written yet';
+      enqueue.sendTo('http', { type: 'readiness.answer', request, ready: false, reason, ...notHeld });
+      enqueue.raise({ type: 'readiness.settled' });
+    }),
+    beginListeners: assign({ listeners: ({ context }) => ofSuccessor(context.listeners) }),
+    noteListeners: assign({
+      listeners: ({ context }, params: ListenersChecked) => atFirstLook(context.listeners, params.listeners),
+    }),
+    noteListenersAgain: assign({
+      listeners: ({ context }, params: ListenersChecked) => atLaterLook(context.listeners, params.listeners),
+    }),
+    noteApplication: assign({ listeners: ({ context }, params: EnvoyAnswered) => atAnswer(context.listeners, params) }),
+    drainEnvoy: sendTo('http', { type: 'envoy.drain' }),
+    outdateAnswer: sendTo('http', { type: 'readiness.outdated' }),
+    useAdmin: sendTo(
+      'http',
+      (_, { epoch, baseId, adminPort, pid }: ServingBegan): HttpOrder => ({
+        ...{ type: 'admin.use', epoch, baseId, adminPort, pid },
+      }),
+    ),
+    askEnvoy: sendTo(
+      'http',
+      (_, { request, at }: Omit<EnvoyAsk, 'type'>): HttpOrder => ({ type: 'envoy.ask', request, at }),
+    ),
+    askAnew: sendTo(
+      'http',
+      ({ context }): HttpOrder => ({ type: 'envoy.ask', request: context.question ?? 0, at: 'admin' }),
+    ),
+  },
+});

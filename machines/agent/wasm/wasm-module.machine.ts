@@ -1,0 +1,115 @@
+import { assign, sendParent, setup } from 'xstate';
+import { promiseEffect, reasonOf } from '../../effect.ts';
+import { wasmModuleTimeline } from '../timeline.ts';
+import type { ModuleFailed, ModuleFetched, WasmModule } from '../wasm-protocol.ts';
+
+/** Path of the module's file, or why there is none. */
+export type FetchOutcome = { file: string } | { reason: string };
+
+interface WasmModuleContext extends WasmModule {
+  failures: number;
+  lastFailure: string;
+}
+
+/** Limit of one attempt, including redirects and the write to disk. */
+export const fetchLimitMs = 30_000;
+/** Attempts before the control plane is notified: a server that restarts is not reported. */
+export const quickAttempts = 3;
+const minPauseMs = 500;
+const maxPauseMs = 60_000;
+
+/** Milliseconds until the next attempt: doubles with each failure. */
+export function pauseAfterFailures(failures: number): number {
+  return Math.min(maxPauseMs, minPauseMs * 2 ** Math.min(failures - 1, 10));
+}
+
+/**
+ * Fetches one Wasm module for one response of the control plane. The stream holds the response until the module is fetched or the quick
+ * attempts have failed. Later attempts go on with longer pauses until a newer response replaces this one.
+ */
+export const wasmModuleMachine = setup({
+  types: {
+    context: {} as WasmModuleContext,
+    input: {} as WasmModule,
+    events: {} as { type: 'none' },
+    children: {} as { fetch: 'fetchModule' },
+  },
+  actors: {
+    /** Returns the cached module, or fetches, verifies and caches it. */
+    fetchModule: promiseEffect<FetchOutcome, WasmModule>('fetchModule'),
+  },
+  delays: { fetchLimit: fetchLimitMs, pause: ({ context }) => pauseAfterFailures(context.failures) },
+  guards: {
+    isFetched: (_, outcome: FetchOutcome) => 'file' in outcome,
+    isLastQuickAttempt: ({ context }) => context.failures === quickAttempts,
+  },
+  actions: {
+    recordFailure: assign({
+      failures: ({ context }) => context.failures + 1,
+      lastFailure: (_, { reason }: { reason: string }) => reason,
+    }),
+    reportFetched: sendParent(
+      ({ context }, outcome: FetchOutcome): ModuleFetched => ({
+        ...{ type: 'module.fetched', id: context.id, stream: context.stream },
+        file: 'file' in outcome ? outcome.file : '',
+      }),
+    ),
+    reportFailed: sendParent(
+      ({ context }): ModuleFailed => ({
+        ...{ type: 'module.failed', id: context.id, stream: context.stream },
+        reason: context.lastFailure,
+      }),
+    ),
+  },
+}).createMachine({
+  id: 'wasm-module',
+  description: 'One Wasm module that the agent fetches for Envoy.',
+  meta: { timeline: wasmModuleTimeline },
+  context: ({ input }) => ({ ...input, failures: 0, lastFailure: '' }),
+  initial: 'fetching',
+  states: {
+    fetching: {
+      description: 'The module comes from the cache or from its server.',
+      invoke: {
+        id: 'fetch',
+        src: 'fetchModule',
+        input: ({ context: { id, stream, extension, url, sha256 } }) => ({ id, stream, extension, url, sha256 }),
+        onDone: [
+          {
+            guard: { type: 'isFetched', params: ({ event }) => event.output },
+            target: 'cached',
+            actions: { type: 'reportFetched', params: ({ event }) => event.output },
+          },
+          {
+            target: 'failed',
+            actions: {
+              type: 'recordFailure',
+              params: ({ event: { output } }) => ({ reason: 'reason' in output ? output.reason : '' }),
+            },
+          },
+        ],
+        onError: {
+          target: 'failed',
+          actions: { type: 'recordFailure', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+        },
+      },
+      after: {
+        fetchLimit: {
+          target: 'failed',
+          actions: { type: 'recordFailure', params: { reason: `no module within ${fetchLimitMs} ms` } },
+        },
+      },
+    },
+    failed: {
+      description: 'The last attempt failed. The next one follows after a pause.',
+      always: { guard: 'isLastQuickAttempt', target: 'reported' },
+      after: { pause: 'fetching' },
+    },
+    reported: {
+      description: 'The quick attempts failed, and the control plane receives the reason.',
+      entry: 'reportFailed',
+      after: { pause: 'fetching' },
+    },
+    cached: { type: 'final' },
+  },
+});

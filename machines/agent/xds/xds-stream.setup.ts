@@ -1,0 +1,168 @@
+import { assign, sendParent, sendTo, setup } from 'xstate';
+import { callbackEffect } from '../../effect.ts';
+import type { ModuleFailed, ModuleFetched, ModuleReleased, ModuleRequired } from '../wasm-protocol.ts';
+import type {
+  BundleAnswer,
+  BundleArrived,
+  CertificateTell,
+  DownstreamEnd,
+  HealthTell,
+  StreamCode,
+  StreamNews,
+  StreamOrder,
+  StreamReport,
+  UpstreamLost,
+} from '../xds-protocol.ts';
+import { type Failures, failedAgain, forgotten, pauseAfter, type Shown } from './xds-pause.ts';
+
+export interface XdsStreamInput {
+  stream: number;
+  protocol: 'sotw' | 'delta';
+  /** Drawn from 0 to 1: spreads the first pause. */
+  chance: number;
+  /** Failures of the streams before this one. */
+  failures: Failures;
+  /** Serial number of the certificate that every Envoy of the workload has; empty: none is known of. */
+  certificate: string;
+  /** How the workload is; null: nobody knows. */
+  health: WorkloadHealth | null;
+}
+
+/** What the control plane is told of the workload. */
+export interface WorkloadHealth {
+  healthy: boolean;
+  /** Why it is not; empty where it is. */
+  message: string;
+}
+
+interface XdsStreamContext extends XdsStreamInput {
+  /** What Envoy's stream is ended with. */
+  end: { code: StreamCode; reason: string };
+  /** Roots that wait for somebody to trust them; empty: none do. */
+  bundle: string;
+}
+
+/** The connection has a limit of its own (5 s), and so have the files that are read before it. */
+export const dialLimitMs = 15_000;
+/** A control plane that a thousand agents come back to at once serves them within a minute. */
+export const answerLimitMs = 60_000;
+/** How long a control plane must serve for the next pause to be the first one again. */
+const trialMs = 10_000;
+/** Envoy's main thread was seen busy for 10 s. */
+export const congestionLimitMs = 60_000;
+/** Envoy takes new roots within a second, or says why not. */
+export const bundleLimitMs = 30_000;
+/** How long what was written may take to be read. */
+export const endLimitMs = 10_000;
+
+/** Codes with which a server says that it does not want this client, or not now. */
+const refusals: ReadonlySet<StreamCode> = new Set([
+  'UNAUTHENTICATED',
+  'PERMISSION_DENIED',
+  'RESOURCE_EXHAUSTED',
+  'UNIMPLEMENTED',
+  'INVALID_ARGUMENT',
+  'FAILED_PRECONDITION',
+]);
+
+export const xdsStreamSetup = setup({
+  types: {
+    context: {} as XdsStreamContext,
+    input: {} as XdsStreamInput,
+    events: {} as StreamOrder | StreamReport,
+    children: {} as { downstream: 'downstream'; upstream: 'upstream' },
+  },
+  actors: {
+    /** Envoy's stream. */
+    downstream: callbackEffect<DownstreamEnd, { stream: number }>('downstream'),
+    /** The connection to the control plane, and whatever goes through it. */
+    upstream: callbackEffect<
+      BundleAnswer | CertificateTell | HealthTell | ModuleFetched | ModuleFailed,
+      Pick<XdsStreamInput, 'stream' | 'protocol' | 'certificate' | 'health'> & { shows: Shown }
+    >('upstream'),
+  },
+  delays: {
+    pause: ({ context }) => pauseAfter(context.failures, context.chance),
+    dialLimit: dialLimitMs,
+    answerLimit: answerLimitMs,
+    trial: trialMs,
+    congestionLimit: congestionLimitMs,
+    bundleLimit: bundleLimitMs,
+    endLimit: endLimitMs,
+  },
+  guards: {
+    hasFailedLately: ({ context }) => context.failures.count > 0,
+    isAwaited: ({ context, event }) => 'hash' in event && event.hash === context.bundle,
+  },
+  actions: {
+    noteFailure: assign({
+      failures: ({ context }, params: { isRefusal: boolean; retryAfterMs: number }) =>
+        failedAgain(context.failures, params),
+    }),
+    forgetFailures: assign({ failures: ({ context }) => forgotten(context.failures) }),
+    drawAgain: assign({ chance: (_, params: { chance: number }) => params.chance }),
+    rememberEnd: assign({ end: (_, params: { code: StreamCode; reason: string }) => params }),
+    rememberBundle: assign({ bundle: (_, params: { hash: string }) => params.hash }),
+    forgetBundle: assign({ bundle: '' }),
+    noteCertificate: assign({ certificate: (_, { serialNumber }: CertificateTell) => serialNumber }),
+    tellCertificate: sendTo(
+      'upstream',
+      (_, { serialNumber }: CertificateTell): CertificateTell => ({
+        type: 'certificate.tell',
+        serialNumber,
+      }),
+    ),
+    noteHealth: assign({ health: (_, { healthy, message }: HealthTell) => ({ healthy, message }) }),
+    tellHealth: sendTo('upstream', (_, order: HealthTell): HealthTell => order),
+    requestModule: sendParent((_, order: ModuleRequired | ModuleReleased): StreamNews => order),
+    reportModule: sendTo('upstream', (_, report: ModuleFetched | ModuleFailed) => report),
+    tellUnreachable: sendParent(
+      ({ context }, params: { reason: string }): StreamNews => ({
+        type: 'upstream.failed',
+        stream: context.stream,
+        reason: params.reason,
+        isRefusal: false,
+        retryAfterMs: 0,
+      }),
+    ),
+    tellLost: sendParent(
+      ({ context }, { code, reason, retryAfterMs }: Omit<UpstreamLost, 'type'>): StreamNews => ({
+        type: 'upstream.failed',
+        stream: context.stream,
+        reason: `${code}: ${reason}`,
+        isRefusal: refusals.has(code),
+        retryAfterMs,
+      }),
+    ),
+    tellServed: sendParent(({ context }): StreamNews => ({ type: 'upstream.served', stream: context.stream })),
+    tellEnded: sendParent(
+      ({ context }, params: { reason: string }): StreamNews => ({
+        type: 'stream.ended',
+        stream: context.stream,
+        reason: params.reason,
+      }),
+    ),
+    tellBundle: sendParent(
+      (_, { roots, hash, members, tainted }: Omit<BundleArrived, 'type'>): StreamNews => ({
+        type: 'trust-bundle.received',
+        roots,
+        hash,
+        members,
+        tainted,
+      }),
+    ),
+    endDownstream: sendTo('downstream', ({ context }): DownstreamEnd => ({ type: 'downstream.end', ...context.end })),
+    acknowledgeBundle: sendTo(
+      'upstream',
+      ({ context }): BundleAnswer => ({ type: 'bundle.answer', hash: context.bundle, refusal: '' }),
+    ),
+    refuseBundle: sendTo(
+      'upstream',
+      ({ context }, params: { reason: string }): BundleAnswer => ({
+        type: 'bundle.answer',
+        hash: context.bundle,
+        refusal: params.reason,
+      }),
+    ),
+  },
+});

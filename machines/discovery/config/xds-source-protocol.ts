@@ -1,0 +1,78 @@
+/** Events of a source of configuration over xDS: the chart `xds-source` and its effect, a stream to another server (docs/config-over-xds.md). */
+import type { CatalogueRow } from '../../catalogue-row.ts';
+
+/** How a stream delivers resources: each response has all of a type, or the changes alone. */
+export type XdsProtocol = 'sotw' | 'delta';
+
+// ---- xds-source-N/stream → xds-source-N
+
+/** xds-source-N/stream → xds-source-N. The stream is open, and the first requests are sent. */
+export type SourceStreamOpened = { type: 'source-stream.opened' };
+/** xds-source-N/stream → xds-source-N. A response was decoded; it applies when the chart has decided about its deletions. */
+export type SourceResponseReceived = {
+  type: 'source-response.received';
+  /** What it is about: `VirtualService`. */
+  kind: string;
+  nonce: string;
+  /** Objects of this kind that apply now. */
+  known: number;
+  /** Those of them that the response deletes. */
+  removed: number;
+  /** Objects that are rejected; the previous version of each stays. */
+  rejected: number;
+};
+/** xds-source-N/stream → xds-source-N. The stream, or the attempt to open one, ended. */
+export type SourceStreamEnded = {
+  type: 'source-stream.ended';
+  /** The gRPC status, `UNAVAILABLE`. */
+  code: string;
+  reason: string;
+  /** The server asks not to be called before that, in milliseconds; 0: it does not say. */
+  retryAfterMs: number;
+  /** From 0 to 1, drawn by the effect: spreads the retries of several clients. */
+  chance: number;
+};
+
+// ---- xds-source-N → xds-source-N/stream
+
+/**
+ * xds-source-N → xds-source-N/stream. Apply the response and acknowledge it, or reject it if objects in it are invalid. `pause`: the objects
+ * that it does not contain stay.
+ */
+export type SourceResponseApply = {
+  type: 'source-response.apply';
+  kind: string;
+  nonce: string;
+  deletions: 'apply' | 'pause';
+};
+/** xds-source-N → xds-source-N/stream. Apply the deletions of these kinds, which were paused. */
+export type SourceDeletionsApply = { type: 'source-deletions.apply'; kinds: string[] };
+/** xds-source-N → xds-source-N/stream. Also request these kinds, which the server has not sent, by the other versions of their types. */
+export type SourceVersionsRequest = { type: 'source-versions.request'; kinds: string[] };
+
+export type XdsSourceOrder = SourceResponseApply | SourceDeletionsApply | SourceVersionsRequest;
+
+// ---- from outside
+
+/** outside → xds-source-N. An operator confirms all paused deletions (`POST /debug/configsourcez?apply=…`). */
+export type SourceDeletionsConfirmed = { type: 'source-deletions.confirmed' };
+
+const diagram = 'xds-source';
+type Row = CatalogueRow<typeof diagram>;
+const self = 'xds-source-N';
+const row = (type: string, from: string, to: string): Row => ({ type, from, to, diagram, seeds: [] });
+
+export const xdsSourceCatalogue: readonly Row[] = [
+  row('spawn', self, `${self}/restoring`),
+  row('spawn', self, `${self}/stream`),
+  ...['source-stream.opened', 'source-response.received', 'source-stream.ended'].map((type) =>
+    row(type, `${self}/stream`, self),
+  ),
+  ...['source-response.apply', 'source-deletions.apply', 'source-versions.request'].map((type) =>
+    row(type, self, `${self}/stream`),
+  ),
+  row('source-deletions.confirmed', 'outside', self),
+  ...['firstResponseLimit', 'versionLimit', 'youngStream', 'retryDelay', 'startLimit', 'pauseLimit'].map((timer) =>
+    row(`timer ${timer}`, self, self),
+  ),
+];

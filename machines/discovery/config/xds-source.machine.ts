@@ -1,0 +1,338 @@
+import { assign, sendTo, setup } from 'xstate';
+import { callbackEffect, promiseEffect } from '../../effect.ts';
+import { failedOnceMore } from '../retry-delay.ts';
+import { noLane } from '../timeline.ts';
+import { type PausedKind, pausedAfter, pausesDeletions } from './paused-deletions.ts';
+import type {
+  SourceDeletionsApply,
+  SourceDeletionsConfirmed,
+  SourceResponseApply,
+  SourceResponseReceived,
+  SourceStreamEnded,
+  SourceStreamOpened,
+  SourceVersionsRequest,
+  XdsProtocol,
+  XdsSourceOrder,
+} from './xds-source-protocol.ts';
+
+export interface XdsSourceInput {
+  /** `xds://config.example.com:15010`. */
+  address: string;
+  /** Kinds that are requested, each of which the server must send once before the source counts as read. */
+  kinds: string[];
+  /** `auto`: delta if the server supports it. */
+  protocol: XdsProtocol | 'auto';
+  /** How long the start waits for the server if it can go on without; null: for ever. */
+  optionalMs: number | null;
+  /** Until paused deletions apply, if the server still sends the same. */
+  pauseMs: number;
+}
+
+interface XdsSourceContext extends Omit<XdsSourceInput, 'protocol'> {
+  protocol: XdsProtocol;
+  /** Delta is not known to be supported, and the state of the world is tried if it is not. */
+  mayFallBack: boolean;
+  /** Kinds that the server has sent. */
+  received: string[];
+  /** Objects restored from disk. */
+  restored: number;
+  paused: PausedKind[];
+  /** The server may have started a moment ago. */
+  isYoung: boolean;
+  /** Kinds that were received on this stream: the first response of a kind may come late, from caches that are not filled yet. */
+  receivedOnStream: string[];
+  /** Streams that ended without a response since the last one with one. */
+  failures: number;
+  retryAfterMs: number;
+  chance: number;
+  /** Why there is no stream; empty while there is one. */
+  reason: string;
+}
+
+/** What the disk has of an earlier run. */
+export interface RestoredState {
+  /** Objects that apply until the server has sent its own. */
+  objects: number;
+}
+
+/** Streams younger than this may come from a server that has just started. */
+export const youngStreamMs = 60_000;
+/** Without `optional`, the start waits this long for the server if there is a state on disk. */
+export const restoredStartMs = 10_000;
+/** A server that has not responded to a delta stream by then does not support it. */
+export const firstResponseMs = 5_000;
+/** A kind that the server has not sent by then is also requested by the other versions of its type. */
+export const versionMs = 5_000;
+const maxRetryMs = 30_000;
+const firstRetryMs = 500;
+
+/** Statuses of a server that does not implement the delta protocol; libraries also report it as UNKNOWN or INVALID_ARGUMENT. */
+const unsupportedCodes: readonly string[] = ['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'];
+
+type Received = { event: SourceResponseReceived };
+const ofResponse = ({ event }: Received): SourceResponseReceived => event;
+const responseReceived = [
+  { type: 'recordResponse', params: ofResponse },
+  { type: 'applyResponse', params: ofResponse },
+  { type: 'recordPaused', params: ofResponse },
+] as const;
+
+/**
+ * One source of configuration over xDS: its stream, the objects that an earlier run saved, and when deletions apply. A server that is
+ * unreachable, slow or empty after a restart deletes nothing.
+ */
+export const xdsSourceMachine = setup({
+  types: {
+    context: {} as XdsSourceContext,
+    input: {} as XdsSourceInput,
+    events: {} as SourceStreamOpened | SourceResponseReceived | SourceStreamEnded | SourceDeletionsConfirmed,
+    children: {} as { restoring: 'restoreState'; stream: 'stream' },
+  },
+  actors: {
+    /** Reads the objects that an earlier run saved. */
+    restoreState: promiseEffect<RestoredState, undefined>('restoreState'),
+    /** Connects, subscribes, decodes responses, and applies them when ordered to. */
+    stream: callbackEffect<XdsSourceOrder, { protocol: XdsProtocol }>('stream'),
+  },
+  delays: {
+    firstResponseLimit: firstResponseMs,
+    versionLimit: versionMs,
+    youngStream: youngStreamMs,
+    retryDelay: ({ context: { failures, retryAfterMs, chance } }) =>
+      Math.max(retryAfterMs, Math.min(firstRetryMs * 2 ** failures, maxRetryMs) * (0.5 + chance / 2)),
+    startLimit: ({ context }) => context.optionalMs ?? restoredStartMs,
+    pauseLimit: ({ context }) => context.pauseMs,
+  },
+  guards: {
+    isDelta: ({ context }) => context.protocol === 'delta' && context.mayFallBack,
+    isDeltaUnsupported: ({ context }, params: { code: string }) =>
+      context.protocol === 'delta' && context.mayFallBack && unsupportedCodes.includes(params.code),
+    isComplete: ({ context }) => missingOf(context).length === 0,
+    isOptional: ({ context }) => context.optionalMs !== null || context.restored > 0,
+    hasPaused: ({ context }) => context.paused.some(({ isConfirmed }) => isConfirmed),
+    pausesOneMore: ({ context }, response: SourceResponseReceived) =>
+      pausesDeletions(response, context.paused, isYoungFor(context, response)) &&
+      !context.paused.some(({ kind, isConfirmed }) => kind === response.kind && isConfirmed),
+    hasNoPaused: ({ context }) => !context.paused.some(({ isConfirmed }) => isConfirmed),
+  },
+  actions: {
+    rememberRestored: assign({ restored: (_, params: RestoredState) => params.objects }),
+    /** Effect: the first reading of the source returns what was received or restored. */
+    allowReading: () => {},
+    useStateOfWorld: assign({ protocol: 'sotw', mayFallBack: false }),
+    recordOpened: assign({ reason: '' }),
+    recordResponse: assign({
+      failures: 0,
+      mayFallBack: false,
+      received: ({ context: { received } }, { kind }: SourceResponseReceived) =>
+        received.includes(kind) ? received : [...received, kind],
+    }),
+    recordEnd: assign({
+      failures: ({ context }) => failedOnceMore(context.failures),
+      retryAfterMs: (_, params: SourceStreamEnded) => params.retryAfterMs,
+      chance: (_, params: SourceStreamEnded) => params.chance,
+      reason: (_, params: SourceStreamEnded) => params.reason,
+      paused: ({ context }) => context.paused.map((one) => ({ ...one, isConfirmed: false })),
+    }),
+    requestOtherVersions: sendTo(
+      'stream',
+      ({ context }): SourceVersionsRequest => ({ type: 'source-versions.request', kinds: missingOf(context) }),
+    ),
+    startYoung: assign({ isYoung: true, receivedOnStream: [] }),
+    endYoung: assign({ isYoung: false }),
+    applyResponse: sendTo(
+      'stream',
+      ({ context }, response: SourceResponseReceived): SourceResponseApply => ({
+        ...{ type: 'source-response.apply', kind: response.kind, nonce: response.nonce },
+        deletions: pausesDeletions(response, context.paused, isYoungFor(context, response)) ? 'pause' : 'apply',
+      }),
+    ),
+    recordPaused: assign({
+      paused: ({ context }, response: SourceResponseReceived) =>
+        pausedAfter(response, context.paused, isYoungFor(context, response)),
+      receivedOnStream: ({ context: { receivedOnStream } }, { kind }: SourceResponseReceived) =>
+        receivedOnStream.includes(kind) ? receivedOnStream : [...receivedOnStream, kind],
+    }),
+    applyPaused: sendTo(
+      'stream',
+      ({ context }): SourceDeletionsApply => ({ type: 'source-deletions.apply', kinds: confirmedOf(context) }),
+    ),
+    forgetPaused: assign({ paused: ({ context }) => context.paused.filter(({ isConfirmed }) => !isConfirmed) }),
+  },
+}).createMachine({
+  id: 'xds-source',
+  description: 'A source of configuration over xDS.',
+  meta: { timeline: noLane },
+  context: ({ input: { protocol, ...input } }) => ({
+    ...input,
+    protocol: protocol === 'sotw' ? 'sotw' : 'delta',
+    mayFallBack: protocol === 'auto',
+    ...{
+      received: [],
+      restored: 0,
+      paused: [],
+      isYoung: true,
+      receivedOnStream: [],
+      failures: 0,
+      retryAfterMs: 0,
+      chance: 0,
+      reason: '',
+    },
+  }),
+  type: 'parallel',
+  states: {
+    connection: {
+      description: 'The stream to the server.',
+      initial: 'restoring',
+      states: {
+        restoring: {
+          description: 'The objects that an earlier run saved are read from disk.',
+          meta: { waitsFor: 'the reading of files' },
+          invoke: {
+            id: 'restoring',
+            src: 'restoreState',
+            onDone: {
+              target: 'streaming',
+              actions: { type: 'rememberRestored', params: ({ event }) => event.output },
+            },
+            onError: { description: 'There is no usable state on disk.', target: 'streaming' },
+          },
+        },
+        streaming: {
+          description: 'A stream is being opened or open.',
+          entry: 'startYoung',
+          invoke: { id: 'stream', src: 'stream', input: ({ context: { protocol } }) => ({ protocol }) },
+          initial: 'opening',
+          on: {
+            'source-stream.ended': [
+              {
+                description: 'The server has no delta protocol.',
+                guard: { type: 'isDeltaUnsupported', params: ({ event }) => event },
+                target: 'streaming',
+                reenter: true,
+                actions: 'useStateOfWorld',
+              },
+              { target: 'backing off', actions: { type: 'recordEnd', params: ({ event }) => event } },
+            ],
+          },
+          states: {
+            opening: {
+              description: 'A connection is being made; the effect has a limit for it.',
+              meta: { waitsFor: 'the connection, which has a limit' },
+              on: { 'source-stream.opened': { target: 'awaiting first response', actions: 'recordOpened' } },
+            },
+            'awaiting first response': {
+              description: 'The server has sent nothing on this stream.',
+              meta: { waitsFor: 'the first response; without one the last objects stay' },
+              after: {
+                firstResponseLimit: {
+                  description: 'A server without the delta protocol may also be silent.',
+                  guard: 'isDelta',
+                  target: '#xds-source.connection.streaming',
+                  reenter: true,
+                  actions: 'useStateOfWorld',
+                },
+              },
+              on: { 'source-response.received': { target: 'young', actions: responseReceived } },
+            },
+            young: {
+              description:
+                'The server may have started a moment ago: a response that deletes most objects is not applied.',
+              type: 'parallel',
+              after: { youngStream: 'established' },
+              on: { 'source-response.received': { actions: responseReceived } },
+              states: {
+                versions: {
+                  initial: 'waiting',
+                  states: {
+                    waiting: {
+                      description: 'Kinds that the server does not send may have another version in its types.',
+                      after: {
+                        versionLimit: [
+                          { guard: 'isComplete', target: 'settled' },
+                          { target: 'settled', actions: 'requestOtherVersions' },
+                        ],
+                      },
+                    },
+                    settled: { meta: { waitsFor: 'the age of the stream' } },
+                  },
+                },
+              },
+            },
+            established: {
+              description: 'The server has been sending for a while: its deletions apply at once.',
+              entry: 'endYoung',
+              meta: { waitsFor: 'responses: this is the work' },
+              on: { 'source-response.received': { actions: responseReceived } },
+            },
+          },
+        },
+        'backing off': {
+          description:
+            'The stream ended. The last objects stay; the next attempt comes later each time without a response.',
+          after: { retryDelay: 'streaming' },
+        },
+      },
+    },
+    reading: {
+      description: 'Whether the source can be read.',
+      initial: 'waiting',
+      states: {
+        waiting: {
+          description: 'Kinds are missing: without them proxies would take their objects for deleted.',
+          meta: { waitsFor: 'a response for each kind, or the limit of the start if there is a state on disk' },
+          always: { guard: 'isComplete', target: 'readable' },
+          after: {
+            startLimit: [{ guard: 'isOptional', target: 'readable' }, { target: 'required' }],
+          },
+        },
+        required: {
+          description:
+            'The start does not go on without the server: there is no state on disk, and it is not optional.',
+          meta: { waitsFor: 'a response for each kind; /ready names the source' },
+          always: { guard: 'isComplete', target: 'readable' },
+        },
+        readable: { description: 'The source can be read.', entry: 'allowReading', meta: { waitsFor: 'nothing' } },
+      },
+    },
+    deletions: {
+      description: 'Whether deletions wait.',
+      initial: 'applied',
+      states: {
+        applied: {
+          description: 'No deletions are paused by the stream that is open.',
+          meta: { waitsFor: 'a response that deletes most objects on a young stream' },
+          always: { guard: 'hasPaused', target: 'paused' },
+          on: { 'source-deletions.confirmed': { description: 'There is nothing to confirm.' } },
+        },
+        paused: {
+          description:
+            'The server still sends a state without these objects. They stay until it has done so for a while.',
+          always: { guard: 'hasNoPaused', target: 'applied' },
+          after: { pauseLimit: { target: 'applied', actions: ['applyPaused', 'forgetPaused'] } },
+          on: {
+            'source-response.received': {
+              description: 'One more kind: the time begins again.',
+              guard: { type: 'pausesOneMore', params: ({ event }) => event },
+              target: 'paused',
+              reenter: true,
+            },
+            'source-deletions.confirmed': { target: 'applied', actions: ['applyPaused', 'forgetPaused'] },
+          },
+        },
+      },
+    },
+  },
+});
+
+function isYoungFor({ isYoung, receivedOnStream }: XdsSourceContext, { kind }: SourceResponseReceived): boolean {
+  return isYoung || !receivedOnStream.includes(kind);
+}
+
+function missingOf({ kinds, received }: Pick<XdsSourceContext, 'kinds' | 'received'>): string[] {
+  return kinds.filter((kind) => !received.includes(kind));
+}
+
+function confirmedOf({ paused }: Pick<XdsSourceContext, 'paused'>): string[] {
+  return paused.filter(({ isConfirmed }) => isConfirmed).map(({ kind }) => kind);
+}

@@ -1,0 +1,66 @@
+/**
+ * Whether a response of Consul may remove what is served. Consul responds with an empty list and status 200 when an ACL denies access,
+ * when a server lost its data, and during a change of the leader (spec/consul.md §4, §5.7).
+ */
+
+/** What decisions need to know of a catalog. */
+export interface CatalogReading {
+  /** Nodes of the datacenter. A server that has its data lists itself at least. */
+  nodes: number;
+  /** Services of the mesh. */
+  services: number;
+  instances: number;
+  /** The token may not see all: results were filtered by ACLs, or the default policy is `deny` and there is no token. */
+  restricted: boolean;
+  /** Nodes or services that had instances and have none in this reading. */
+  emptied: number;
+}
+
+/**
+ * Why the whole catalog is read. After `growth` (more nodes than connections) nothing is wrong with the server or the token, and a large
+ * part may go at once; after `accepted` an operator confirmed that everything may go.
+ */
+export type ReadCause = 'start' | 'reconnect' | 'lower index' | 'new credentials' | 'loss' | 'growth' | 'accepted';
+
+/** A catalog of fewer services may lose most of them at once. */
+const minServicesOfLargeLoss = 4;
+
+/**
+ * Why a reading of the whole catalog must not be applied without a confirmation; undefined if it may.
+ *
+ * @param applied what is served; null if nothing was read yet
+ */
+export function alarmOf(applied: CatalogReading | null, reading: CatalogReading, cause: ReadCause): string | undefined {
+  const { services, instances, restricted } = reading;
+  if (cause === 'accepted') return undefined;
+  if (reading.nodes === 0) return `the response lists no nodes${because(restricted)}`;
+  if (applied === null) {
+    return services === 0 && restricted ? `the response lists no services${because(restricted)}` : undefined;
+  }
+  if (services === 0 && applied.services > 0) {
+    return `the response would remove all ${applied.services} services${because(restricted)}`;
+  }
+  if (cause === 'growth') return undefined;
+  const isLarge =
+    applied.services >= minServicesOfLargeLoss &&
+    (services * 2 < applied.services || instances * 2 < applied.instances);
+  return isLarge
+    ? `the response would leave ${services} of ${applied.services} services and ${instances} of ${applied.instances} instances (read because of: ${cause})${because(restricted)}`
+    : undefined;
+}
+
+/**
+ * Whether a change that blocking queries returned needs the whole catalog to be read before it is applied: each query sees a part, and
+ * what an ACL hides goes part by part.
+ */
+export function needsWholeRead(applied: CatalogReading, reading: CatalogReading): boolean {
+  return (
+    reading.nodes === 0 ||
+    (reading.services === 0 && applied.services > 0) ||
+    (reading.restricted && (!applied.restricted || reading.emptied > 0))
+  );
+}
+
+function because(restricted: boolean): string {
+  return restricted ? '; ACLs hide results from this token' : '';
+}

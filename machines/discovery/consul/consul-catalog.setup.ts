@@ -1,0 +1,207 @@
+import { assign, enqueueActions, sendParent, setup } from 'xstate';
+import { callbackEffect, promiseEffect } from '../../effect.ts';
+import { alarmOf, type CatalogReading, needsWholeRead, type ReadCause } from './catalog-change.ts';
+import type {
+  CatalogAccept,
+  CatalogChanged,
+  CatalogFailed,
+  CatalogHeld,
+  CatalogRecovered,
+  CatalogReleased,
+  CatalogSynced,
+  ConsulCredentialsChanged,
+  ConsulFailure,
+  IndexRegressed,
+  QueryFailed,
+  ReleaseCause,
+  StrategyChosen,
+} from './consul-protocol.ts';
+import {
+  type CatalogSurvey,
+  type ChosenStrategy,
+  chooseStrategy,
+  fewerConnections,
+  isOutgrown,
+  maxConsulConnections,
+  type WatchStrategy,
+} from './watch-strategy.ts';
+
+export interface ConsulCatalogInput {
+  /** Empty: that of the agent. */
+  datacenter: string;
+}
+
+/** A request that brought nothing. `draw`: at random, from 0 to 1. */
+export type RequestFailure = { outcome: 'failed'; failure: ConsulFailure; draw: number };
+export type SurveyOutcome = { outcome: 'read'; survey: CatalogSurvey } | RequestFailure;
+export type ReadOutcome = { outcome: 'read'; reading: CatalogReading } | RequestFailure;
+
+export interface WatchOrder {
+  datacenter: string;
+  strategy: WatchStrategy;
+  maxConnections: number;
+}
+
+export interface ReadOrder extends WatchOrder {
+  /** The leader confirms that it is still the leader before it responds. */
+  consistent: boolean;
+}
+
+export interface ConsulCatalogContext extends ConsulCatalogInput {
+  chosen: ChosenStrategy;
+  /** The choice that was reported last; empty: none. */
+  reportedChoice: string;
+  /** Connections of HTTP/1.1 that may be occupied. */
+  maxConnections: number;
+  /** What is served; null: nothing was read yet. */
+  applied: CatalogReading | null;
+  /** Why the whole catalog is read. */
+  cause: ReadCause;
+  /** Consecutive failures since the watch was stable, at most {@link maxFailures}. */
+  failures: number;
+  /** At random, from 0 to 1: control planes do not return at the same moment. */
+  draw: number;
+  /** `catalog.failed` was reported, `catalog.recovered` was not. */
+  isReportedFailing: boolean;
+  /** Consecutive consistent reads that repeated the response that is held back. */
+  repetitions: number;
+}
+
+/** Longer delays are not reached. */
+const maxFailures = 7;
+const firstRetryDelayMs = 500;
+const maxRetryDelayMs = 30_000;
+const verifyIntervalMs = 10_000;
+const confirmationMs = 300_000;
+/** A response that would remove everything is applied after it was repeated for five minutes. */
+export const minRepetitions = confirmationMs / verifyIntervalMs;
+
+/** The words that the chart of `consul-catalog` is written in: its types, actors, delays, guards and actions. */
+export const consulCatalogSetup = setup({
+  types: {
+    context: {} as ConsulCatalogContext,
+    input: {} as ConsulCatalogInput,
+    events: {} as CatalogAccept | ConsulCredentialsChanged | CatalogChanged | IndexRegressed | QueryFailed,
+    children: {} as {
+      credentials: 'watchCredentials';
+      surveying: 'surveyCatalog';
+      reading: 'readCatalog';
+      watching: 'watchCatalog';
+      verifying: 'readCatalog';
+    },
+  },
+  actors: {
+    /** Reports that files of the token or of certificates changed. */
+    watchCredentials: callbackEffect<{ type: never }, ConsulCatalogInput>('watchCredentials'),
+    /** Counts nodes and services. */
+    surveyCatalog: promiseEffect<SurveyOutcome, ConsulCatalogInput>('surveyCatalog'),
+    /** Reads everything from index 0 and keeps it apart until it is applied. */
+    readCatalog: promiseEffect<ReadOutcome, ReadOrder>('readCatalog'),
+    /**
+     * Runs blocking queries from the indexes of the last reading and reports what they return, each change as part of a reading that is
+     * kept apart until it is applied. It reports its first failure and does nothing more.
+     */
+    watchCatalog: callbackEffect<{ type: never }, WatchOrder>('watchCatalog'),
+  },
+  delays: {
+    /** A server without a leader does not respond. The whole catalog of 2,000 services takes half a second. */
+    readLimit: 30_000,
+    verifyInterval: verifyIntervalMs,
+    /** Only a watch that lasts longer resets the delays. */
+    stableDelay: 10_000,
+    /** Half a second, one, two … half a minute, a quarter less or more. */
+    retryDelay: ({ context: { failures, draw } }) =>
+      Math.min(firstRetryDelayMs * 2 ** Math.max(0, failures - 1), maxRetryDelayMs) * (0.75 + draw / 2),
+  },
+  guards: {
+    isFailure: (_, { outcome }: { outcome: string }) => outcome === 'failed',
+    isAlarming: ({ context }, outcome: ReadOutcome) => alarmIn(context, outcome) !== undefined,
+    /** Not repeated often enough, or by a token that may not see everything. */
+    isUnconfirmed: ({ context }, outcome: ReadOutcome) =>
+      alarmIn(context, outcome) !== undefined && (isRestricted(outcome) || context.repetitions + 1 < minRepetitions),
+    needsWholeRead: ({ context }, { reading }: CatalogChanged) =>
+      context.applied === null || needsWholeRead(context.applied, reading),
+    isOutgrown: ({ context: { chosen, maxConnections } }, { reading }: CatalogChanged) =>
+      isOutgrown(chosen, reading, maxConnections),
+  },
+  actions: {
+    recordCause: assign((_, { cause }: { cause: ReadCause }) => ({ cause })),
+    recordSurvey: assign(({ context }, params: SurveyOutcome) =>
+      params.outcome === 'read' ? { chosen: chooseStrategy(params.survey, context.maxConnections) } : {},
+    ),
+    /** The next read begins from index 0. A 429 lowers the number of connections at once. */
+    recordFailure: assign(({ context }, { failure: { status }, draw }: Pick<RequestFailure, 'failure' | 'draw'>) => ({
+      ...{ failures: Math.min(context.failures + 1, maxFailures), draw },
+      ...(context.applied !== null && { cause: 'reconnect' as const }),
+      ...(status === 429 && { maxConnections: fewerConnections(context.chosen.connections, context.maxConnections) }),
+    })),
+    resetFailures: assign({ failures: 0 }),
+    countRepetition: assign({
+      repetitions: ({ context }, outcome: ReadOutcome) => (isRestricted(outcome) ? 0 : context.repetitions + 1),
+    }),
+    resetRepetitions: assign({ repetitions: 0 }),
+    /** A reading is served from now on: records it, and reports what is new about it. */
+    recordApplied: enqueueActions(({ context, enqueue }, { reading }: { reading: CatalogReading }) => {
+      const { datacenter, applied, chosen, reportedChoice, isReportedFailing } = context;
+      const choice = JSON.stringify(chosen);
+      enqueue.assign({
+        ...{ applied: { ...reading, emptied: 0 }, cause: 'growth', repetitions: 0 },
+        ...{ reportedChoice: choice, isReportedFailing: false },
+      });
+      if (choice !== reportedChoice)
+        enqueue.sendParent({ type: 'strategy.chosen', datacenter, ...chosen } satisfies StrategyChosen);
+      if (applied === null) {
+        const { services, instances } = reading;
+        enqueue.sendParent({ type: 'catalog.synced', datacenter, services, instances } satisfies CatalogSynced);
+      } else if (isReportedFailing) {
+        enqueue.sendParent({ type: 'catalog.recovered', datacenter } satisfies CatalogRecovered);
+      }
+    }),
+    /** Effect: what was read last is served from now on, and nothing is wrong. */
+    applyCatalog: (_, _params: { datacenter: string }) => {},
+    /** Effect: connections are closed; new ones use the new credentials. */
+    reconnect: (_, _params: { datacenter: string }) => {},
+    /** Effect: `/ready`, `/debug` and the metrics show that the response is held back. */
+    publishHeld: (_, _params: { datacenter: string; reason: string }) => {},
+    /** Effect: `/ready`, `/debug` and the metrics show that Consul does not respond. */
+    publishFailing: (_, _params: { datacenter: string; reason: string }) => {},
+    recordHeld: enqueueActions(({ context, enqueue }, outcome: ReadOutcome) => {
+      const { datacenter } = context;
+      const reason = alarmIn(context, outcome) ?? '';
+      enqueue.assign({ repetitions: 0, isReportedFailing: false });
+      enqueue.sendParent({ type: 'catalog.held', datacenter, reason } satisfies CatalogHeld);
+    }),
+    reportReleased: sendParent(
+      ({ context: { datacenter } }, { cause }: { cause: ReleaseCause }): CatalogReleased => ({
+        ...{ type: 'catalog.released', datacenter, cause },
+      }),
+    ),
+    recordFailing: enqueueActions(({ context: { datacenter }, enqueue }, { failure }: { failure: ConsulFailure }) => {
+      const { reason } = failure;
+      enqueue.assign({ isReportedFailing: true });
+      enqueue.sendParent({ type: 'catalog.failed', datacenter, reason } satisfies CatalogFailed);
+    }),
+  },
+});
+
+export const initialContext = (input: ConsulCatalogInput): ConsulCatalogContext => ({
+  ...input,
+  chosen: { strategy: 'coarse', transport: 'HTTP/1.1', connections: 0 },
+  reportedChoice: '',
+  maxConnections: maxConsulConnections,
+  applied: null,
+  cause: 'start',
+  failures: 0,
+  draw: 0,
+  isReportedFailing: false,
+  repetitions: 0,
+});
+
+export function alarmIn({ applied, cause }: ConsulCatalogContext, outcome: ReadOutcome): string | undefined {
+  return outcome.outcome === 'read' ? alarmOf(applied, outcome.reading, cause) : undefined;
+}
+
+/** What a token may not see is no evidence that it does not exist. */
+function isRestricted(outcome: ReadOutcome): boolean {
+  return outcome.outcome === 'read' && outcome.reading.restricted;
+}

@@ -1,0 +1,93 @@
+/** Events of Consul's charts, in the order of the sequence diagrams. */
+import type { CatalogueRow } from '../../catalogue-row.ts';
+import type { CatalogReading } from './catalog-change.ts';
+import type { WatchStrategy } from './watch-strategy.ts';
+
+/** Why a request to Consul brought nothing. */
+export type ConsulFailure = {
+  /** For people. */
+  reason: string;
+  /** HTTP status; 0 without a response. */
+  status: number;
+};
+
+// ---- consul/datacenters → consul
+
+/** consul/datacenters → consul. These datacenters are read, and no others. Empty: that of the agent. */
+export type DatacentersListed = { type: 'datacenters.listed'; datacenters: string[] };
+
+// ---- discovery/http → consul → consul-catalog-N
+
+/** discovery/http → consul → consul-catalog-N. An operator confirms the response that is held back. */
+export type CatalogAccept = { type: 'catalog.accept'; datacenter: string };
+
+// ---- consul-catalog-N/credentials → consul-catalog-N
+
+/** consul-catalog-N/credentials → consul-catalog-N. The file of the token, or one of the certificates, changed. */
+export type ConsulCredentialsChanged = { type: 'consul-credentials.changed' };
+
+// ---- consul-catalog-N/watching → consul-catalog-N
+
+/** consul-catalog-N/watching → consul-catalog-N. Blocking queries returned other content; it is not served yet. */
+export type CatalogChanged = { type: 'catalog.changed'; reading: CatalogReading };
+/** consul-catalog-N/watching → consul-catalog-N. An index is lower than before: the server lost data, or is another one. */
+export type IndexRegressed = { type: 'index.regressed'; query: string };
+/** consul-catalog-N/watching → consul-catalog-N. A blocking query failed. `draw`: at random, from 0 to 1. */
+export type QueryFailed = { type: 'query.failed'; failure: ConsulFailure; draw: number };
+
+// ---- consul-catalog-N → consul
+
+/** consul-catalog-N → consul. The catalog was read for the first time. */
+export type CatalogSynced = { type: 'catalog.synced'; datacenter: string; services: number; instances: number };
+/** consul-catalog-N → consul. How the catalog is watched, once for each choice. */
+export type StrategyChosen = {
+  type: 'strategy.chosen';
+  datacenter: string;
+  strategy: WatchStrategy;
+  transport: string;
+  connections: number;
+};
+/** consul-catalog-N → consul. A response is held back; the last known services are served. */
+export type CatalogHeld = { type: 'catalog.held'; datacenter: string; reason: string };
+/** consul-catalog-N → consul. The response is no longer held back: it was applied, or the next one removes little. */
+export type CatalogReleased = { type: 'catalog.released'; datacenter: string; cause: ReleaseCause };
+/** consul-catalog-N → consul. Consul does not respond, or responds with an error; the last known services are served. */
+export type CatalogFailed = { type: 'catalog.failed'; datacenter: string; reason: string };
+/** consul-catalog-N → consul. Consul responds again. */
+export type CatalogRecovered = { type: 'catalog.recovered'; datacenter: string };
+
+export type ReleaseCause = 'recovered' | 'repeated' | 'accepted by an operator';
+
+export type CatalogReport =
+  | CatalogSynced
+  | StrategyChosen
+  | CatalogHeld
+  | CatalogReleased
+  | CatalogFailed
+  | CatalogRecovered;
+
+type Diagram = 'consul' | 'consul-catalog';
+
+const rows = (diagram: Diagram, from: string, to: string, types: readonly string[]): CatalogueRow<Diagram>[] =>
+  types.map((type) => ({ type, from, to, diagram, seeds: [] }));
+
+const reports: readonly CatalogReport['type'][] = [
+  ...(['catalog.synced', 'strategy.chosen', 'catalog.held'] as const),
+  ...(['catalog.released', 'catalog.failed', 'catalog.recovered'] as const),
+];
+const timers = ['readLimit', 'retryDelay', 'stableDelay', 'verifyInterval'].map((name) => `timer ${name}`);
+const children = ['credentials', 'surveying', 'reading', 'watching', 'verifying'];
+
+export const consulCatalogue: readonly CatalogueRow<Diagram>[] = [
+  ...rows('consul', 'consul', 'consul/datacenters', ['spawn']),
+  ...rows('consul', 'consul/datacenters', 'consul', ['datacenters.listed']),
+  ...rows('consul', 'discovery/http', 'consul', ['catalog.accept']),
+  ...rows('consul-catalog', 'consul', 'consul-catalog-N', ['spawn', 'catalog.accept']),
+  ...rows('consul-catalog', 'consul-catalog-N', 'consul', reports),
+  ...children.flatMap((child) => rows('consul-catalog', 'consul-catalog-N', `consul-catalog-N/${child}`, ['spawn'])),
+  ...rows('consul-catalog', 'consul-catalog-N/credentials', 'consul-catalog-N', ['consul-credentials.changed']),
+  ...rows('consul-catalog', 'consul-catalog-N/watching', 'consul-catalog-N', [
+    ...['catalog.changed', 'index.regressed', 'query.failed'],
+  ]),
+  ...rows('consul-catalog', 'consul-catalog-N', 'consul-catalog-N', timers),
+];

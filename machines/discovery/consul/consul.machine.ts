@@ -1,0 +1,94 @@
+import { enqueueActions, setup } from 'xstate';
+import { callbackEffect, reasonOf } from '../../effect.ts';
+import { consulTimeline } from '../timeline.ts';
+import { consulCatalogMachine } from './consul-catalog.machine.ts';
+import type { CatalogAccept, CatalogReport, DatacentersListed } from './consul-protocol.ts';
+
+/** A datacenter whose catalog is read. */
+interface FollowedDatacenter {
+  datacenter: string;
+  /** Of its actor. */
+  name: `consul-catalog-${number}`;
+}
+
+interface ConsulContext {
+  datacenters: FollowedDatacenter[];
+  /** How many actors there were, for the name of the next. */
+  started: number;
+  /** Why the list of datacenters no longer changes; empty: it does. */
+  trouble: string;
+}
+
+/** Datacenters of Consul, each with a catalog of its own: one that does not respond affects no other. */
+export const consulMachine = setup({
+  types: {
+    context: {} as ConsulContext,
+    events: {} as DatacentersListed | CatalogAccept | CatalogReport,
+    children: {} as { datacenters: 'listDatacenters' } & Record<`consul-catalog-${number}`, 'consulCatalog'>,
+  },
+  actors: {
+    /** Reports which datacenters are read, at once and whenever they change. */
+    listDatacenters: callbackEffect<{ type: never }, undefined>('listDatacenters'),
+    consulCatalog: consulCatalogMachine,
+  },
+  actions: {
+    /** New datacenters get a catalog each; catalogs of removed ones are stopped. */
+    follow: enqueueActions(({ context, enqueue }, { datacenters: listed }: DatacentersListed) => {
+      let { started } = context;
+      const known = new Map(context.datacenters.map((one) => [one.datacenter, one]));
+      const datacenters = [...new Set(listed)].map((datacenter): FollowedDatacenter => {
+        const before = known.get(datacenter);
+        if (before !== undefined) return before;
+        const name = `consul-catalog-${++started}` as const;
+        enqueue.spawnChild('consulCatalog', { id: name, input: { datacenter } });
+        return { datacenter, name };
+      });
+      for (const one of context.datacenters) if (!datacenters.includes(one)) enqueue.stopChild(one.name);
+      enqueue.assign({ datacenters, started });
+    }),
+    /** Effect: each datacenter is offered as a registry; of any other nothing remains. */
+    publishDatacenters: (_, _params: { datacenters: string[] }) => {},
+    passOn: enqueueActions(({ context, enqueue }, order: CatalogAccept) => {
+      const found = context.datacenters.find(({ datacenter }) => datacenter === order.datacenter);
+      if (found !== undefined) enqueue.sendTo(found.name, order);
+    }),
+    recordTrouble: enqueueActions(({ enqueue }, { error }: { error: unknown }) => {
+      enqueue.assign({ trouble: reasonOf(error) });
+    }),
+  },
+}).createMachine({
+  id: 'consul',
+  description: 'Datacenters of Consul that services are read from.',
+  meta: { timeline: consulTimeline },
+  context: { datacenters: [], started: 0, trouble: '' },
+  invoke: {
+    id: 'datacenters',
+    src: 'listDatacenters',
+    onError: {
+      description: 'A fault of ours. The known datacenters are read.',
+      actions: { type: 'recordTrouble', params: ({ event }) => ({ error: event.error }) },
+    },
+  },
+  initial: 'following',
+  states: {
+    following: {
+      description: 'Each datacenter has a catalog of its own.',
+      meta: { waitsFor: 'other datacenters: this is the work' },
+      on: {
+        'datacenters.listed': {
+          actions: [
+            { type: 'follow', params: ({ event }) => event },
+            { type: 'publishDatacenters', params: ({ event }) => ({ datacenters: event.datacenters }) },
+          ],
+        },
+        'catalog.accept': { actions: { type: 'passOn', params: ({ event }) => event } },
+        'catalog.synced': { description: 'For the log.' },
+        'strategy.chosen': { description: 'For the log.' },
+        'catalog.held': { description: 'For the log: the last known services are served.' },
+        'catalog.released': { description: 'For the log.' },
+        'catalog.failed': { description: 'For the log: the last known services are served.' },
+        'catalog.recovered': { description: 'For the log.' },
+      },
+    },
+  },
+});

@@ -1,0 +1,82 @@
+/**
+ * Which blocking queries watch a catalog (spec/consul.md §3). A blocking query on the list of services does not return when an instance
+ * becomes unhealthy, and one on a service occupies a connection of HTTP/1.1.
+ */
+
+/**
+ * `nodes`: a query for each node, one for nodes, one for checks that do not pass. `services`: a query for each service, one for
+ * the list of services. `coarse`: three lists; each change of services reads all of them again.
+ */
+export type WatchStrategy = 'nodes' | 'services' | 'coarse';
+
+export type ConsulTransport = 'HTTP/1.1' | 'HTTP/2';
+
+/** How much there is to watch. */
+export interface CatalogSurvey {
+  nodes: number;
+  /** All names in the list of services. */
+  services: number;
+  transport: ConsulTransport;
+}
+
+export interface ChosenStrategy {
+  strategy: WatchStrategy;
+  transport: ConsulTransport;
+  /** Connections that the blocking queries occupy. */
+  connections: number;
+}
+
+/** Of HTTP/1.1, one for each query. An agent allows 200 connections for each address, and other programs of the host need some. */
+export const maxConsulConnections = 150;
+/** A 429 never lowers the number of connections below this one: the coarse strategy needs it. */
+export const minConsulConnections = 8;
+/** Streams that one HTTP/2 connection of an agent carries. */
+const streamsPerConnection = 250;
+/** Of HTTP/2. Each carries {@link streamsPerConnection} queries. */
+const maxHttp2Connections = 8;
+/** Queries of the `nodes` strategy beside those of nodes: the list of nodes, and checks. */
+const nodeLists = 2;
+/** Queries of the `services` strategy beside those of services: the list of services. */
+const serviceLists = 1;
+const coarseQueries = 3;
+
+/** @param maxConnections of HTTP/1.1: {@link maxConsulConnections}, or less after a 429 */
+export function chooseStrategy(survey: CatalogSurvey, maxConnections: number): ChosenStrategy {
+  const { nodes, services, transport } = survey;
+  const byNode = { strategy: 'nodes', queries: nodes + nodeLists } as const;
+  const byService = { strategy: 'services', queries: services + serviceLists } as const;
+  const coarse = { strategy: 'coarse', queries: coarseQueries } as const;
+  // By service exactly the changed services are read again; by node the fewest connections of HTTP/1.1 are occupied.
+  const preferred =
+    transport === 'HTTP/2'
+      ? [byService, byNode]
+      : byNode.queries <= byService.queries
+        ? [byNode, byService]
+        : [byService, byNode];
+  const limit = limitOf(transport, maxConnections);
+  const { strategy, queries } = preferred.find((one) => connectionsOf(transport, one.queries) <= limit) ?? coarse;
+  return { strategy, transport, connections: connectionsOf(transport, queries) };
+}
+
+/** Whether another strategy is needed because nodes or services were added. */
+export function isOutgrown(
+  { strategy, transport }: ChosenStrategy,
+  { nodes, services }: Pick<CatalogSurvey, 'nodes' | 'services'>,
+  maxConnections: number,
+): boolean {
+  const queries = strategy === 'nodes' ? nodes + nodeLists : strategy === 'services' ? services + serviceLists : 0;
+  return connectionsOf(transport, queries) > limitOf(transport, maxConnections);
+}
+
+/** After a 429: half of what was occupied. */
+export function fewerConnections(occupied: number, maxConnections: number): number {
+  return Math.max(minConsulConnections, Math.floor(Math.min(occupied || maxConnections, maxConnections) / 2));
+}
+
+function connectionsOf(transport: ConsulTransport, queries: number): number {
+  return transport === 'HTTP/2' ? Math.ceil(queries / streamsPerConnection) : queries;
+}
+
+function limitOf(transport: ConsulTransport, maxConnections: number): number {
+  return transport === 'HTTP/2' ? maxHttp2Connections : maxConnections;
+}

@@ -1,0 +1,115 @@
+/** The chart of a port that the control plane can serve without: `name-server`, `webhook-server`. */
+import { assign, sendParent, setup } from 'xstate';
+import { callbackEffect, reasonOf } from '../effect.ts';
+import type { Timeline } from '../timeline.ts';
+import type { PortFailed, PortListening } from './port-protocol.ts';
+
+export interface OptionalPort<Listening extends string, Failed extends string> {
+  readonly id: string;
+  readonly description: string;
+  readonly timeline: Timeline;
+  /** Reported to the parent: the port is open, and it is not. */
+  readonly listening: Listening;
+  readonly failed: Failed;
+}
+
+interface OptionalPortContext {
+  /** Milliseconds until the port is opened again; 0 if it has not failed lately. */
+  pauseMs: number;
+}
+
+/** The operating system opens a port or rejects it at once. */
+const openLimitMs = 5_000;
+const minPauseMs = 500;
+const maxPauseMs = 30_000;
+/** How long the port must be open until the next pause is the shortest one again. */
+const trialMs = 60_000;
+
+/**
+ * Opens a port when proxies are served, and again after each failure. Proxies do not depend on it, so a port that is in use neither delays nor
+ * ends the control plane.
+ */
+export function optionalPortMachine<Listening extends string, Failed extends string>(
+  port: OptionalPort<Listening, Failed>,
+) {
+  const pausing = `#${port.id}.pausing`;
+  return setup({
+    types: {
+      context: {} as OptionalPortContext,
+      events: {} as PortListening | PortFailed,
+      children: {} as { port: 'port' },
+    },
+    actors: {
+      /** Opens the port and serves its clients. */
+      port: callbackEffect<{ type: never }, undefined>('port'),
+    },
+    delays: { openLimit: openLimitMs, pause: ({ context }) => context.pauseMs, trial: trialMs },
+    actions: {
+      lengthenPause: assign({
+        pauseMs: ({ context }) => Math.min(maxPauseMs, Math.max(minPauseMs, context.pauseMs * 2)),
+      }),
+      resetPause: assign({ pauseMs: 0 }),
+      reportListening: sendParent((_, { address }: { address: string }) => ({ type: port.listening, address })),
+      reportFailed: sendParent((_, { reason }: { reason: string }) => ({ type: port.failed, reason })),
+    },
+  }).createMachine({
+    id: port.id,
+    description: port.description,
+    meta: { timeline: port.timeline },
+    context: { pauseMs: 0 },
+    initial: 'open',
+    states: {
+      open: {
+        description: 'The port is open, or is being opened.',
+        invoke: {
+          id: 'port',
+          src: 'port',
+          onError: {
+            target: 'pausing',
+            actions: [
+              'lengthenPause',
+              { type: 'reportFailed', params: ({ event }) => ({ reason: reasonOf(event.error) }) },
+            ],
+          },
+        },
+        on: {
+          'port.closed': {
+            target: 'pausing',
+            actions: ['lengthenPause', { type: 'reportFailed', params: ({ event }) => event }],
+          },
+        },
+        initial: 'opening',
+        states: {
+          opening: {
+            description: 'No client is served yet.',
+            after: {
+              openLimit: {
+                target: pausing,
+                actions: [
+                  'lengthenPause',
+                  { type: 'reportFailed', params: { reason: `port not open after ${openLimitMs} ms` } },
+                ],
+              },
+            },
+            on: {
+              'port.listening': {
+                target: 'serving',
+                actions: { type: 'reportListening', params: ({ event }) => event },
+              },
+            },
+          },
+          serving: {
+            description: 'Clients are served.',
+            meta: { waitsFor: 'clients: this is the work' },
+            after: { trial: { actions: 'resetPause' } },
+            on: { 'port.listening': { description: 'Reported once.' } },
+          },
+        },
+      },
+      pausing: {
+        description: 'The port is closed; it is opened again after a pause that doubles up to 30 s.',
+        after: { pause: 'open' },
+      },
+    },
+  });
+}

@@ -1,0 +1,6 @@
+/** Events of a port that the control plane can serve without ({@link optionalPortMachine}). */
+
+/** port → its chart. Clients are served at this address from now on. */
+export type PortListening = { type: 'port.listening'; address: string };
+/** port → its chart. The port cannot be opened, or its socket has failed; it is closed. */
+export type PortFailed = { type: 'port.closed'; reason: string };

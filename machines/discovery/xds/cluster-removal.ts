@@ -1,0 +1,134 @@
+/**
+ * Removal last, and late: a cluster that is no longer configured stays at the client until no listener and no route of the client
+ * names it, the client has acknowledged those, and the requests that chose a route before are over. A request chooses its route
+ * before the filters and its cluster after them, and a retry chooses it again (spec/make-before-break.md §3).
+ */
+import type { RetainedCluster, Rollout } from './cluster-rollout.ts';
+
+/** What is known of the use of clusters, as far as the client was sent it. */
+export type ClusterUse = {
+  /** Whether a listener, route or extension configuration that the client was sent names the cluster. */
+  isNamed: (cluster: string) => boolean;
+  /** Whether a listener that was replaced names it: its connections drain, with the routes that they had. */
+  drains: (cluster: string) => boolean;
+  /** Types that name clusters, and of which the client has not acknowledged what it was sent last. */
+  unacknowledged: readonly string[];
+  /** Steps of the removal delay for which a listener drains. */
+  drainSteps: number;
+};
+
+/** Clusters that a client keeps in this way: the oldest are removed before their time, which is reported. */
+export const maxRetainedClusters = 1_000;
+
+/** Steps for which removals wait for a CDS response that is sent for something else. */
+export const stepsToJoin = 1;
+
+const nothing: readonly string[] = [];
+
+/**
+ * A CDS response is made.
+ *
+ * @param removed names that the client has, and that the node should not have any more
+ * @param isConfigured whether the node should have a cluster
+ */
+export function withRetained(
+  rollout: Rollout,
+  removed: readonly string[],
+  isConfigured: (name: string) => boolean,
+  use: () => ClusterUse,
+): Rollout {
+  const { retained } = rollout;
+  const left = retained.some(({ name }) => isConfigured(name))
+    ? retained.filter(({ name }) => !isConfigured(name))
+    : retained;
+  const known = new Set(left.map(({ name }) => name));
+  const added = removed.filter((name) => !known.has(name));
+  if (added.length === 0) return left === retained ? rollout : { ...rollout, retained: left };
+  const found = use();
+  const isRunning = isRemovalPending(rollout);
+  const excess = Math.max(0, left.length + added.length - maxRetainedClusters);
+  const all = [
+    ...left,
+    ...added.map((name): RetainedCluster => ({ name, state: 'named', unacknowledged: nothing, stepsLeft: 0 })),
+  ];
+  return {
+    ...rollout,
+    retained: all.map((cluster, index): RetainedCluster => {
+      if (index < excess) return { ...cluster, state: 'removable', stepsLeft: 0 };
+      return index < left.length ? cluster : judged(cluster, found, isRunning);
+    }),
+  };
+}
+
+/** The client has acknowledged what it was sent last of a type that names clusters. */
+export function withUseAcknowledged(rollout: Rollout, typeUrl: string, use: () => ClusterUse): Rollout {
+  if (!rollout.retained.some(isInUse)) return rollout;
+  const found = use();
+  const isRunning = isRemovalPending(rollout);
+  const unacknowledged = found.unacknowledged.filter((each) => each !== typeUrl);
+  const retained = rollout.retained.map((cluster): RetainedCluster => {
+    if (cluster.state === 'named') return judged(cluster, { ...found, unacknowledged }, isRunning);
+    if (cluster.state !== 'unacknowledged') return cluster;
+    const left = cluster.unacknowledged.filter((each) => each !== typeUrl);
+    return judged(cluster, { ...found, unacknowledged: left }, isRunning);
+  });
+  return { ...rollout, retained };
+}
+
+function isInUse({ state }: RetainedCluster): boolean {
+  return state === 'named' || state === 'unacknowledged';
+}
+
+/** named → unacknowledged → lingering. @param isRunning a step has begun already: it is not a whole one */
+function judged(cluster: RetainedCluster, use: ClusterUse, isRunning: boolean): RetainedCluster {
+  const { name } = cluster;
+  if (use.isNamed(name)) return { name, state: 'named', unacknowledged: nothing, stepsLeft: 0 };
+  const { unacknowledged } = use;
+  if (unacknowledged.length > 0) return { name, state: 'unacknowledged', unacknowledged, stepsLeft: 0 };
+  const drains = use.drains(name);
+  const stepsLeft = (drains ? use.drainSteps : 1) + (isRunning ? 1 : 0);
+  return { name, state: 'lingering', unacknowledged: nothing, stepsLeft, ...(drains && { drains }) };
+}
+
+/** Whether clusters will be removed after some time. */
+export function isRemovalPending({ retained }: Rollout): boolean {
+  return retained.some((cluster) => !isInUse(cluster));
+}
+
+/**
+ * A step of the removal delay has passed. Removable clusters are removed with the next CDS response: for one step, none is sent for
+ * them alone (in state of the world, it would contain all other clusters).
+ */
+export function afterRemovalStep(rollout: Rollout): Rollout {
+  const retained = rollout.retained.map((cluster): RetainedCluster => {
+    const stepsLeft = Math.max(0, cluster.stepsLeft - 1);
+    if (cluster.state === 'removable') return { ...cluster, stepsLeft };
+    if (cluster.state !== 'lingering') return cluster;
+    if (stepsLeft > 0) return { ...cluster, stepsLeft };
+    return { name: cluster.name, state: 'removable', unacknowledged: nothing, stepsLeft: stepsToJoin };
+  });
+  return { ...rollout, retained };
+}
+
+/** Whether a CDS response should be sent for the removals alone. */
+export function areRemovalsDue({ retained }: Rollout): boolean {
+  return retained.some(({ state, stepsLeft }) => state === 'removable' && stepsLeft === 0);
+}
+
+/** The names that were made removable before their time, because the client keeps too many. */
+export function evictedBetween(before: Rollout, next: Rollout): readonly string[] {
+  if (next.retained.length <= maxRetainedClusters) return nothing;
+  const removable = new Set(removableClusters(before));
+  return removableClusters(next).filter((name) => !removable.has(name));
+}
+
+/** The names that may be removed now. */
+export function removableClusters({ retained }: Rollout): readonly string[] {
+  return retained.filter(({ state }) => state === 'removable').map(({ name }) => name);
+}
+
+/** A CDS response without the removable clusters is made. */
+export function withoutRemovable(rollout: Rollout): Rollout {
+  const retained = rollout.retained.filter(({ state }) => state !== 'removable');
+  return retained.length === rollout.retained.length ? rollout : { ...rollout, retained };
+}

@@ -1,0 +1,30 @@
+/** Effects of the chart `bootstrap-patches`. */
+import { bootstrapPatchesMachine } from '../../../machines/agent/bootstrap/bootstrap-patches.machine.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { UpstreamEnvironment } from '../xds/upstream.ts';
+import { askForPatches, type BootstrapPatches } from './bootstrap-patches.ts';
+import { firstRun } from './first-verdict.ts';
+import type { PrepareEnvironment } from './prepare-epoch.ts';
+
+type BootstrapParts = Pick<PrepareEnvironment, 'source' | 'admin'>;
+
+/** A bootstrap that the control plane has not patched. */
+export function unpatched({ source, admin }: BootstrapParts): () => object {
+  return () => ('bootstrap' in source ? source.bootstrap(admin.port, firstRun) : {});
+}
+
+export function bootstrapPatchesWithEffects(
+  parts: BootstrapParts,
+  {
+    way,
+    patches,
+    log,
+  }: {
+    way: Pick<UpstreamEnvironment, 'discoveryAddress' | 'credentials' | 'headers'>;
+    patches: BootstrapPatches;
+    log: Logger;
+  },
+) {
+  const ask = askForPatches({ ...way, patches, bootstrap: unpatched(parts), log: log.scope('bootstrap') });
+  return bootstrapPatchesMachine.provide({ actors: { ask } });
+}

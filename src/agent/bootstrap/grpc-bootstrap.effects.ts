@@ -1,0 +1,40 @@
+/** Effects of the chart `grpc-bootstrap`: writes the file. */
+import { dirname } from 'node:path';
+import { fromPromise } from 'xstate';
+import { grpcBootstrapMachine, type WriteOutcome } from '../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { writeIfDifferent } from '../files/write-if-different.ts';
+import type { ProxyOptions } from '../options/options.ts';
+import { grpcBootstrap, grpcBootstrapPath } from './grpc-bootstrap.ts';
+import { bootstrapText } from './prepare-epoch.ts';
+
+export interface GrpcBootstrapEnvironment {
+  readonly options: ProxyOptions;
+  readonly hasCredentialServer: boolean;
+  readonly log: Logger;
+}
+
+/** Programs of other users of the pod read the file: it has no secrets. */
+const fileMode = 0o644;
+const folderMode = 0o700;
+
+export function grpcBootstrapWithEffects({ options, hasCredentialServer, log }: GrpcBootstrapEnvironment) {
+  return grpcBootstrapMachine.provide({
+    actors: {
+      writeGrpcBootstrap: fromPromise<WriteOutcome, undefined>(async () => {
+        const file = grpcBootstrapPath(options);
+        const { bootstrap, warnings } = grpcBootstrap(options, { hasCredentialServer });
+        for (const warning of warnings) log.write(warning);
+        try {
+          makeFolder(dirname(file), folderMode);
+          await writeIfDifferent(file, bootstrapText(bootstrap), fileMode);
+        } catch (error) {
+          return { reason: `${file}: ${messageOf(error)}` };
+        }
+        return { file };
+      }),
+    },
+  });
+}

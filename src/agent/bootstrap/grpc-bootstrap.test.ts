@@ -1,0 +1,149 @@
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createActor, type StateFrom, waitFor } from 'xstate';
+import type { grpcBootstrapMachine } from '../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import type { ProxyOptions } from '../options/options.ts';
+import { resolveProxyOptions } from '../options/proxy-options.ts';
+import { servesProxyless } from '../options/proxyless.ts';
+import { grpcBootstrapWithEffects } from './grpc-bootstrap.effects.ts';
+import { grpcBootstrap, grpcBootstrapPath } from './grpc-bootstrap.ts';
+
+const pod = {
+  ISTIO_META_GENERATOR: 'grpc',
+  DISABLE_ENVOY: 'true',
+  POD_NAME: 'web-0',
+  POD_NAMESPACE: 'shop',
+  INSTANCE_IP: '10.1.2.3',
+  OUTPUT_CERTS: '/certs',
+};
+
+const optionsOf = (env: NodeJS.ProcessEnv = {}, flags: Record<string, string> = {}): ProxyOptions =>
+  resolveProxyOptions({
+    role: 'sidecar',
+    flags: { configPath: '/proxy', discoveryAddress: 'istiod:15012', ...flags },
+    env: { ...pod, ...env },
+    // As where the token of the pod is mounted.
+    assumesMounts: true,
+  });
+
+// biome-ignore lint/suspicious/noExplicitAny: JSON as a gRPC library reads it.
+const fileOf = (options: ProxyOptions): any => {
+  const { bootstrap } = grpcBootstrap(options, { hasCredentialServer: false });
+  return JSON.parse(JSON.stringify(bootstrap));
+};
+
+describe('the bootstrap file of gRPC', () => {
+  it('names the socket of the agent, the node, the certificates and the listener of a server', () => {
+    const { node, ...rest } = fileOf(optionsOf());
+    expect(rest).toEqual({
+      xds_servers: [
+        { server_uri: 'unix:///proxy/XDS', channel_creds: [{ type: 'insecure' }], server_features: ['xds_v3'] },
+      ],
+      certificate_providers: {
+        default: {
+          plugin_name: 'file_watcher',
+          config: {
+            certificate_file: '/certs/cert-chain.pem',
+            private_key_file: '/certs/key.pem',
+            ca_certificate_file: '/certs/root-cert.pem',
+            refresh_interval: '900s',
+          },
+        },
+      },
+      server_listener_resource_name_template: 'xds.istio.io/grpc/lds/inbound/%s',
+    });
+    expect(node).toMatchObject({
+      id: 'sidecar~10.1.2.3~web-0.shop~shop.svc.cluster.local',
+      metadata: { GENERATOR: 'grpc', NAMESPACE: 'shop', WORKLOAD_CERTIFICATES: 'true' },
+    });
+  });
+
+  it('has a locality even if none is known, without which Node rejects the file', () => {
+    expect(fileOf(optionsOf()).node.locality).toEqual({});
+    const env = { ISTIO_METAJSON_LABELS: '{"istio-locality":"eu/eu-1/a"}' };
+    expect(fileOf(optionsOf(env)).node.locality).toEqual({ region: 'eu', zone: 'eu-1', sub_zone: 'a' });
+  });
+
+  it('names no certificates if none are written, and the node reports that', () => {
+    const file = fileOf(optionsOf({ OUTPUT_CERTS: '' }));
+    expect(file.certificate_providers).toBeUndefined();
+    expect(file.node.metadata.WORKLOAD_CERTIFICATES).toBe('false');
+  });
+
+  it.each([
+    ['24h', '0.5', '900s'],
+    ['1h', '0.5', '441s'],
+    ['40s', '0.9', '8s'],
+    ['1s', '0.5', '1s'],
+  ])(
+    'a certificate of %s that is renewed when %s of it is left is read four times before it expires',
+    (ttl, ratio, interval) => {
+      const options = optionsOf({ SECRET_TTL: ttl, SECRET_GRACE_PERIOD_RATIO: ratio });
+      expect(fileOf(options).certificate_providers.default.config.refresh_interval).toBe(interval);
+    },
+  );
+
+  it('is written for GENERATOR grpc alone, of the environment or of proxyMetadata', () => {
+    expect(servesProxyless(optionsOf())).toBe(true);
+    expect(servesProxyless(optionsOf({ ISTIO_META_GENERATOR: undefined }))).toBe(false);
+    expect(servesProxyless(optionsOf({ ISTIO_META_GENERATOR: 'other' }))).toBe(false);
+    const proxyMetadata = 'proxyMetadata: { ISTIO_META_GENERATOR: grpc }';
+    expect(servesProxyless(optionsOf({ ISTIO_META_GENERATOR: undefined, PROXY_CONFIG: proxyMetadata }))).toBe(true);
+  });
+
+  it('is at the path that GRPC_XDS_BOOTSTRAP names, or in the directory of generated files', () => {
+    expect(grpcBootstrapPath(optionsOf())).toBe('/proxy/grpc-bootstrap.json');
+    expect(grpcBootstrapPath(optionsOf({ GRPC_XDS_BOOTSTRAP: '/etc/g.json' }))).toBe('/etc/g.json');
+  });
+});
+
+/** @returns the snapshot when the file is written, or when the first attempt has failed */
+async function written(options: ProxyOptions): Promise<StateFrom<typeof grpcBootstrapMachine>> {
+  const machine = grpcBootstrapWithEffects({ options, hasCredentialServer: false, log: silentLogger });
+  const failures: string[] = [];
+  const actor = createActor(
+    machine.provide({
+      actions: { notifyStatus: () => {}, reportFailed: (_, { reason }) => void failures.push(reason) },
+    }),
+  ).start();
+  onTestFinished(() => void actor.stop());
+  const snapshot = await waitFor(actor, (state) => !state.matches('writing'), { timeout: 90_000 });
+  if (failures.length > 0) throw new Error(failures.join());
+  return snapshot;
+}
+
+describe('writing the file', () => {
+  const folder = (): string => {
+    const made = mkdtempSync(join(tmpdir(), 'grpc-bootstrap-'));
+    onTestFinished(() => rmSync(made, { recursive: true }));
+    return made;
+  };
+
+  it('creates a directory for the agent alone and a file for all users of the pod', async () => {
+    const path = join(folder(), 'new/grpc-bootstrap.json');
+    const options = optionsOf({ GRPC_XDS_BOOTSTRAP: path });
+    expect((await written(options)).value).toBe('written');
+    expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual(fileOf(options));
+    expect(statSync(path).mode & 0o777).toBe(0o644 & ~process.umask());
+    expect(statSync(join(path, '..')).mode & 0o777).toBe(0o700);
+  });
+
+  it('replaces an earlier file as a whole and leaves nothing beside it', async () => {
+    const made = folder();
+    const path = join(made, 'g.json');
+    writeFileSync(path, 'half a f');
+    const before = statSync(path).ino;
+    await written(optionsOf({ GRPC_XDS_BOOTSTRAP: path }));
+    expect(statSync(path).ino).not.toBe(before);
+    expect(readdirSync(made)).toEqual(['g.json']);
+  });
+
+  it('reports path and reason if it cannot be written', async () => {
+    const path = join(folder(), 'g.json');
+    mkdirSync(path);
+    await expect(written(optionsOf({ GRPC_XDS_BOOTSTRAP: path }))).rejects.toThrow(new RegExp(`^${path}: .*EISDIR`));
+  });
+});

@@ -1,0 +1,82 @@
+/** The bootstrap file of gRPC programs without a proxy (gRFC A27, A29, A36; spec/proxyless.md §4). Pure. */
+import { join, resolve } from 'node:path';
+import { provesIdentity } from '../../../machines/agent/settings.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
+import type { MountedFiles } from '../options/identity-options.ts';
+import type { ProxyOptions } from '../options/options.ts';
+import { xdsSocketPath } from '../xds/xds-streams.ts';
+import { nodeFacts } from './agent-bootstrap.ts';
+import { buildNode } from './node-metadata.ts';
+
+/** Name of the provider that the control plane refers to. */
+const providerName = 'default';
+/** The interval of Istio. */
+const maxRefreshSeconds = 900;
+/** Of the time between the renewal of a certificate and the end of the previous one: gRPC must read the new one in between. */
+const refreshesBeforeExpiry = 4;
+
+/** Path of the file: GRPC_XDS_BOOTSTRAP, which the programs read as well, or a file in `configPath`. */
+export function grpcBootstrapPath({ env, config }: Pick<ProxyOptions, 'env' | 'config'>): string {
+  return resolve(env.GRPC_XDS_BOOTSTRAP || join(config.configPath, 'grpc-bootstrap.json'));
+}
+
+/**
+ * Builds the content of the file.
+ *
+ * @returns also what of the environment was left out of the node because it could not be read
+ */
+export function grpcBootstrap(
+  options: ProxyOptions,
+  { hasCredentialServer }: { readonly hasCredentialServer: boolean },
+): { bootstrap: object; warnings: LogWarning[] } {
+  const files = certificateFiles(options);
+  const { node, warnings } = buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets: files !== undefined }));
+  const bootstrap = {
+    xds_servers: [
+      { server_uri: serverUri(options), channel_creds: [{ type: 'insecure' }], server_features: ['xds_v3'] },
+    ],
+    // Node requires `locality`, even if it is unknown.
+    node: { ...node, metadata: { ...node.metadata, GENERATOR: 'grpc' }, locality: node.locality ?? {} },
+    ...(files && {
+      certificate_providers: {
+        [providerName]: {
+          plugin_name: 'file_watcher',
+          config: {
+            certificate_file: files.certificate,
+            private_key_file: files.key,
+            ca_certificate_file: files.roots,
+            refresh_interval: `${refreshSeconds(options)}s`,
+          },
+        },
+      },
+    }),
+    server_listener_resource_name_template: 'xds.istio.io/grpc/lds/inbound/%s',
+  };
+  return { bootstrap, warnings };
+}
+
+/** The socket of the agent; without it, for a bootstrap of the user's own, the control plane itself. */
+function serverUri({ config }: ProxyOptions): string {
+  return config.customConfigFile ? config.discoveryAddress : `unix://${resolve(xdsSocketPath(config.configPath))}`;
+}
+
+/** Absolute paths: programs have other working directories. `undefined`: the programs have no certificates. */
+function certificateFiles({ identity }: ProxyOptions): MountedFiles | undefined {
+  const { outputDirectory, mounted, settings } = identity;
+  const inOutput = (name: string): string => resolve(outputDirectory, name);
+  if (outputDirectory !== '' && provesIdentity(settings)) {
+    return { certificate: inOutput('cert-chain.pem'), key: inOutput('key.pem'), roots: inOutput('root-cert.pem') };
+  }
+  if (mounted === undefined) return undefined;
+  const { certificate, key, roots } = mounted;
+  return { certificate: resolve(certificate), key: resolve(key), roots: resolve(roots) };
+}
+
+/** Whole seconds from 1 to 900. A certificate is renewed when the share `grace.ratio` of its lifetime is left. */
+function refreshSeconds({ identity: { lifetimeSeconds, settings } }: ProxyOptions): number {
+  if (settings.source !== 'authority') return maxRefreshSeconds;
+  const seconds = Math.floor(
+    (lifetimeSeconds * (settings.grace.ratio - settings.grace.jitter)) / refreshesBeforeExpiry,
+  );
+  return Math.max(1, Math.min(maxRefreshSeconds, seconds));
+}

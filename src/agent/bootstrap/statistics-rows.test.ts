@@ -1,0 +1,149 @@
+/** Each row of spec/agent.md §5.3: statistics of a bootstrap. */
+import { describe, expect, test } from 'vitest';
+import { annotated, bootstrapOf } from '../../../test/fixtures/configured-bootstraps.ts';
+import { errorWith } from '../../../test/fixtures/error-details.ts';
+import { madeBootstrap, type Sources } from '../../../test/fixtures/made-bootstrap.ts';
+import type { ErrorFields } from '../../runtime/errors.ts';
+
+describe('§5.3 statistics', () => {
+  const tags = (sources: Sources = {}): { tag_name: string; regex: string }[] =>
+    bootstrapOf(sources).stats_config.stats_tags;
+  const patterns = (sources: Sources = {}) => bootstrapOf(sources).stats_config.stats_matcher.inclusion_list.patterns;
+
+  test('§5.3, §5.2 stats_config: tags, in their order', () => {
+    expect(tags().map(({ tag_name }) => tag_name)).toEqual([
+      ...[
+        'cluster_name',
+        'http_conn_manager_prefix',
+        'thread_name',
+        'tcp_prefix',
+        'response_code',
+        'response_code_class',
+      ],
+      ...['http_conn_manager_listener_prefix', 'listener_address', 'mongo_prefix', 'cache', 'component', 'tag'],
+      ...['wasm_filter', 'authz_enforce_result', 'authz_dry_run_action', 'authz_dry_run_result'],
+    ]);
+    expect(bootstrapOf().stats_config.use_all_default_tags).toBe(false);
+  });
+
+  test.each([
+    ['cluster_name', String.raw`^cluster(\.(.+);)`],
+    ['http_conn_manager_prefix', String.raw`^http\.(((?:[_.[:digit:]\w]*|[_\[\]aAbBcCdDeEfF[:digit:]\w\:]*));\.)`],
+    ['thread_name', String.raw`^server(\.(.+))\.watchdog`],
+    ['tcp_prefix', String.raw`^tcp\.((.*?)\.)\w+?$`],
+    ['response_code', String.raw`_rq(_(\d{3}))$`],
+    ['response_code_class', String.raw`_rq(_(\dxx))$`],
+    [
+      'http_conn_manager_listener_prefix',
+      String.raw`^listener(?=\.).*?\.http\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`,
+    ],
+    ['listener_address', String.raw`^listener\.(((?:[_.[:digit:]]*|[_\[\]aAbBcCdDeEfF[:digit:]]*))\.)`],
+    ['mongo_prefix', String.raw`^mongo\.(.+?)\.(collection|cmd|cx_|op_|delays_|decoding_)(.*?)$`],
+    ['cache', String.raw`(cache\.(.+?)\.)`],
+    ['component', String.raw`(component\.(.+?)\.)`],
+    ['tag', String.raw`(tag\.(.+?);\.)`],
+    ['wasm_filter', String.raw`(wasm_filter\.(.+?)\.)`],
+    ['authz_enforce_result', String.raw`rbac(\.(allowed|denied))`],
+    ['authz_dry_run_action', String.raw`(\.istio_dry_run_(allow|deny)_)`],
+    ['authz_dry_run_result', String.raw`(\.shadow_(allowed|denied))`],
+  ])('§5.3 tag %s', (name, regex) => {
+    expect(tags()).toContainEqual({ tag_name: name, regex });
+  });
+
+  test('§5.3 extra tags: the mesh’s, then the annotation’s, each once', () => {
+    const sources = annotated({ 'sidecar.istio.io/extraStatTags': 'b, c' });
+    const extra = tags({ ...sources, env: { PROXY_CONFIG: 'extraStatTags: [a, b]' } }).slice(9, 12);
+    expect(extra).toEqual(
+      ['a', 'b', 'c'].map((name) => ({ tag_name: name, regex: String.raw`(${name}=\.=(.*?);\.;)` })),
+    );
+  });
+
+  test('§5.3 the inclusion list, in its order', () => {
+    expect(patterns()).toEqual([
+      { prefix: 'reporter=' },
+      ...['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm'].map((prefix) => ({ prefix })),
+      // Ours: it tells why an Envoy waits.
+      { prefix: 'control_plane' },
+      ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'].map((suffix) => ({ suffix })),
+      { safe_regex: { regex: String.raw`vhost\..*\.route\..*` } },
+      { prefix: 'component' },
+      { prefix: 'istio' },
+    ]);
+  });
+
+  test('§5.3 downstream_cx_active with exit on zero', () => {
+    expect(patterns({ env: { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: 'true' } })).toContainEqual({
+      suffix: 'downstream_cx_active',
+    });
+  });
+
+  test.each([
+    ['Prefixes', (text: string) => ({ prefix: text })],
+    ['Suffixes', (text: string) => ({ suffix: text })],
+    ['Regexps', (text: string) => ({ safe_regex: { regex: text } })],
+  ])('§5.3 statsInclusion%s: the annotation instead of the mesh, {pod_ip} once for each address', (list, pattern) => {
+    const env = { PROXY_CONFIG: `proxyStatsMatcher: {inclusion${list}: [mesh]}` };
+    expect(patterns({ env })).toContainEqual(pattern('mesh'));
+    const empty = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: '' });
+    expect(patterns({ ...empty, env })).toContainEqual(pattern('mesh'));
+    const own = annotated({ [`sidecar.istio.io/statsInclusion${list}`]: 'own,x{pod_ip}' });
+    const found = patterns({ ...own, env, flags: { instanceIPs: '10.0.0.1,10.0.0.2' } });
+    for (const text of ['own', 'x10.0.0.1', 'x10.0.0.2']) expect(found).toContainEqual(pattern(text));
+    expect(found).not.toContainEqual(pattern('mesh'));
+  });
+
+  test('§5.2 flush and eviction intervals, histogram buckets', () => {
+    const bootstrap = bootstrapOf(
+      annotated({
+        'sidecar.istio.io/statsFlushInterval': '2s',
+        'sidecar.istio.io/statsEvictionInterval': '10s',
+        'sidecar.istio.io/statsHistogramBuckets': '{"istio": [1, 5]}',
+      }),
+    );
+    expect(bootstrap).toMatchObject({ stats_flush_interval: '2s', stats_eviction_interval: '10s' });
+    expect(bootstrap.stats_config.histogram_bucket_settings).toEqual([{ match: { prefix: 'istio' }, buckets: [1, 5] }]);
+  });
+
+  test('§5.2 an eviction interval that is no multiple is left out, with a warning', () => {
+    const { bootstrap, warnings } = madeBootstrap(annotated({ 'sidecar.istio.io/statsEvictionInterval': '7s' }));
+    expect(bootstrap).not.toHaveProperty('stats_eviction_interval');
+    expect(warnings).toEqual([
+      {
+        ...{ event: 'option.ignored', setting: 'annotation sidecar.istio.io/statsEvictionInterval', value: '7000ms' },
+        reason: 'must be a multiple of the flush interval',
+      },
+    ]);
+  });
+
+  test.each([
+    ['statsFlushInterval', '6m', /must be a duration from 1ms to 5m/],
+    ['statsEvictionInterval', 'soon', /must be a duration from 1ms to 5m/],
+    ['statsHistogramBuckets', '{"a": [2, 1]}', /a: must be numbers above 0/],
+    ['statsHistogramBuckets', '{', /must be a JSON object/],
+  ])('§5.2 %s that Envoy would refuse (%s) is left out, with a warning', (name, value, why) => {
+    const { bootstrap, warnings } = madeBootstrap(annotated({ [`sidecar.istio.io/${name}`]: value }));
+    expect(bootstrap).toEqual({ ...bootstrapOf({}), node: bootstrap.node });
+    const setting = `annotation sidecar.istio.io/${name}`;
+    expect(warnings).toMatchObject([{ event: 'option.ignored', setting, reason: expect.stringMatching(why) }]);
+  });
+
+  test.each<[string, Sources, ErrorFields]>([
+    [
+      'an expression',
+      annotated({ 'sidecar.istio.io/statsInclusionRegexps': '(' }),
+      { code: 'FIELD_FORMAT_INVALID', path: 'annotation sidecar.istio.io/statsInclusionRegexps', got: '"("' },
+    ],
+    [
+      'an empty prefix',
+      { env: { PROXY_CONFIG: 'proxyStatsMatcher: {inclusionPrefixes: [""]}' } },
+      { code: 'FIELD_EMPTY', path: 'proxyStatsMatcher.inclusionPrefixes' },
+    ],
+    [
+      'a tag',
+      { env: { PROXY_CONFIG: 'extraStatTags: ["a("]' } },
+      { code: 'FIELD_FORMAT_INVALID', path: 'extraStatTags', got: '"a("' },
+    ],
+  ])('§5.3 what Envoy would refuse is refused with its source: %s', (_, sources, fields) => {
+    expect(() => bootstrapOf(sources)).toThrow(errorWith(fields));
+  });
+});

@@ -1,0 +1,69 @@
+/** Each row of spec/agent.md §5.4: tracers of a bootstrap. */
+import { describe, expect, test } from 'vitest';
+import { clusterOf, configured } from '../../../test/fixtures/configured-bootstraps.ts';
+import { errorWith } from '../../../test/fixtures/error-details.ts';
+import { madeBootstrap } from '../../../test/fixtures/made-bootstrap.ts';
+
+describe('§5.4 tracers', () => {
+  test('§5.4 zipkin', () => {
+    const bootstrap = configured('tracing: {zipkin: {address: "z:1"}}');
+    expect(bootstrap.tracing.http).toEqual({
+      name: 'envoy.tracers.zipkin',
+      typed_config: {
+        '@type': 'type.googleapis.com/envoy.config.trace.v3.ZipkinConfig',
+        collector_cluster: 'zipkin',
+        collector_endpoint: '/api/v2/spans',
+        collector_endpoint_version: 'HTTP_JSON',
+        trace_id_128bit: true,
+        shared_span_context: false,
+      },
+    });
+    expect(clusterOf(bootstrap, 'zipkin')).toMatchObject({
+      type: 'STRICT_DNS',
+      respect_dns_ttl: true,
+      dns_refresh_rate: '30s',
+      connect_timeout: '1s',
+    });
+  });
+
+  test.each([
+    ['tracing: {datadog: {address: "d:1"}}', 'datadog_agent'],
+    ['tracing: {lightstep: {address: "l:1", accessToken: x}}', 'lightstep'],
+    ['envoyMetricsService: {address: "m:1"}', 'envoy_metrics_service'],
+    ['envoyAccessLogService: {address: "m:1"}', 'envoy_accesslog_service'],
+  ])('§5.4 %s leaves the rate of DNS queries of cluster %s to Envoy', (config, name) => {
+    expect(clusterOf(configured(config), name)).not.toHaveProperty('dns_refresh_rate');
+  });
+
+  test('§5.4 datadog', () => {
+    const { tracing } = configured('tracing: {datadog: {address: "d:1"}}', { flags: { serviceCluster: 's' } });
+    expect(tracing.http.typed_config).toMatchObject({ collector_cluster: 'datadog_agent', service_name: 's' });
+  });
+
+  test('§5.4 lightstep is OpenTelemetry to a cluster of its own, with the token as a header', () => {
+    const bootstrap = configured('tracing: {lightstep: {address: "l:1", accessToken: t}}');
+    expect(bootstrap.tracing.http).toMatchObject({
+      name: 'envoy.tracers.opentelemetry',
+      typed_config: { grpc_service: { initial_metadata: [{ key: 'lightstep-access-token', value: 't' }] } },
+    });
+    expect(clusterOf(bootstrap, 'lightstep')).toHaveProperty('typed_extension_protocol_options');
+    expect(() => configured('tracing: {lightstep: {address: "l:1", accessToken: "a\\nb"}}')).toThrow(
+      errorWith({ code: 'FIELD_FORMAT_INVALID', path: 'tracing.lightstep.accessToken' }),
+    );
+  });
+
+  test.each(['openCensusAgent', 'stackdriver'])('§5.4 %s: Envoy has none, which is told', (tracer) => {
+    const { bootstrap, options } = madeBootstrap({ env: { PROXY_CONFIG: `tracing: {${tracer}: {}}` } });
+    expect(bootstrap).not.toHaveProperty('tracing');
+    expect(options.warnings).toMatchObject([{ event: 'option.fieldIgnored', field: `tracing.${tracer}` }]);
+  });
+
+  test('§5.4 TLS of a tracer; its name for ISTIO_MUTUAL is tracer', () => {
+    const cluster = clusterOf(
+      configured('tracing: {zipkin: {address: "z:1"}, tlsSettings: {mode: ISTIO_MUTUAL}}'),
+      'zipkin',
+    );
+    expect(cluster).toMatchObject({ transport_socket: { typed_config: { sni: 'tracer' } } });
+    expect(JSON.stringify(cluster)).not.toContain('alpn_protocols');
+  });
+});

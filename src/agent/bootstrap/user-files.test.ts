@@ -1,0 +1,112 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import type { ErrorFields } from '../../runtime/errors.ts';
+import type { Verdict } from '../envoy/envoy-validation.ts';
+import { requireUserFiles, type UserFiles } from './user-files.ts';
+
+const refused = (why: string): Verdict => ({ is: 'refused', why });
+const taken: Verdict = { is: 'taken' };
+
+function fileWith(text: string): string {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, 'file.yaml');
+  writeFileSync(path, text);
+  return path;
+}
+
+const override = (path: string): UserFiles => ({ override: { setting: 'ISTIO_BOOTSTRAP_OVERRIDE', path } });
+
+/** Verdicts without the override, and with it. */
+const requiredWith = (files: UserFiles, base: Verdict, whole: Verdict = base): Promise<void> =>
+  requireUserFiles(files, async ({ withOverride }) => (withOverride ? whole : base));
+
+async function fieldsOf(
+  attempt: Promise<void>,
+): Promise<Omit<ErrorFields, 'code'> & { message: string; code: string | undefined }> {
+  const error = (await attempt.then(
+    () => new Error('accepted'),
+    (rejection: Error) => rejection,
+  )) as Error & { code?: string; fields?: ErrorFields };
+  return { message: error.message, code: error.code, ...error.fields };
+}
+
+const nothingWrong = { message: 'accepted' };
+
+test('an override with a field that Envoy does not know is named with its field and line', async () => {
+  const path = fileWith('admin:\n  profile_pathh: /tmp/x\n');
+  const why =
+    'Protobuf message (type envoy.config.bootstrap.v3.Bootstrap reason INVALID_ARGUMENT: invalid JSON in ' +
+    'envoy.config.bootstrap.v3.Bootstrap @ admin: message envoy.config.bootstrap.v3.Admin, near 1:27 (offset 26): ' +
+    "no such field: 'profile_pathh') has unknown fields";
+  expect(await fieldsOf(requiredWith(override(path), taken, refused(why)))).toEqual({
+    message: `invalid Envoy bootstrap: ISTIO_BOOTSTRAP_OVERRIDE ${path}:2:3: admin.profile_pathh: rejected by Envoy: no such field`,
+    code: 'BOOTSTRAP_INVALID',
+    path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: admin.profile_pathh`,
+    line: 2,
+    column: 3,
+  });
+});
+
+test('an unknown field at the top and a wrong value are named with their field', async () => {
+  const path = fileWith('foo: 1\ndynamic_resources: {lds_config: {ads: "yes"}}\n');
+  const unknown =
+    "Protobuf message (type B reason INVALID_ARGUMENT: invalid JSON in B, near 1:8 (offset 7): no such field: 'foo') has unknown fields";
+  expect(await fieldsOf(requiredWith(override(path), taken, refused(unknown)))).toMatchObject({
+    path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: foo`,
+    line: 1,
+  });
+  const value =
+    'Unable to parse JSON as proto (INVALID_ARGUMENT: invalid JSON in B @ dynamic_resources.lds_config.ads: message A, ' +
+    `near 1:43 (offset 42): unexpected character: '"'; expected '{'): {"dynamic_resources":1}`;
+  const found = await fieldsOf(requiredWith(override(path), taken, refused(value)));
+  expect(found).toMatchObject({ path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: dynamic_resources.lds_config.ads`, line: 2 });
+  expect(found.message).toMatch(/rejected by Envoy: unexpected character: '"'; expected '\{'$/);
+});
+
+test('a violated constraint is named with its field, in a list by the words of Envoy, whose index is of the merged bootstrap', async () => {
+  const path = fileWith('stats_flush_interval: 0s\n');
+  const chain = (...parts: string[]): Verdict =>
+    refused(`Proto constraint validation failed (${parts.join(': embedded message failed validation | caused by ')})`);
+  expect(
+    await fieldsOf(
+      requiredWith(override(path), taken, chain('BootstrapValidationError.StatsFlushInterval: value must be >= 1ms')),
+    ),
+  ).toMatchObject({ path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}: stats_flush_interval`, line: 1 });
+  const inList = await fieldsOf(
+    requiredWith(
+      override(path),
+      taken,
+      chain(
+        'BootstrapValidationError.StaticResources',
+        'StaticResourcesValidationError.Clusters[3]',
+        'ClusterValidationError.Name: value length must be at least 1 characters',
+      ),
+    ),
+  );
+  expect(inList).toMatchObject({ path: `ISTIO_BOOTSTRAP_OVERRIDE: ${path}` });
+  expect(inList.message).toMatch(/ClusterValidationError\.Name: value length/);
+});
+
+test('a rejection without the override is about the bootstrap of the user, or not about a file', async () => {
+  const path = fileWith('{}');
+  const bad = refused('Invalid duration: Expected positive duration');
+  expect(await fieldsOf(requiredWith(override(path), bad))).toEqual({ ...nothingWrong, code: undefined });
+  const bootstrap = { setting: 'customConfigFile', path };
+  expect(await fieldsOf(requiredWith({ ...override('/other'), bootstrap }, bad))).toMatchObject({
+    code: 'BOOTSTRAP_INVALID',
+    path: `customConfigFile: ${path}`,
+  });
+});
+
+test('a file that does not exist yet, and an Envoy without a verdict, are no errors of the file', async () => {
+  const path = fileWith('{}');
+  for (const whole of [refused('Invalid path: /no/such.pem'), { is: 'not known', why: 'killed' } as const, taken]) {
+    expect(await fieldsOf(requiredWith(override(path), taken, whole)), whole.is).toMatchObject(nothingWrong);
+  }
+  expect(await fieldsOf(requiredWith(override(path), taken, refused(`Invalid path: ${path}`)))).toMatchObject({
+    code: 'BOOTSTRAP_INVALID',
+  });
+});

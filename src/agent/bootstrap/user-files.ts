@@ -1,0 +1,101 @@
+/** Files of the user that Envoy reads at each start of this agent: a file that Envoy rejects would be rejected by every attempt. */
+import { existsSync, readFileSync } from 'node:fs';
+import { type Position, parseYamlDocument } from '../../model/yaml/yaml-document.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import type { Verdict } from '../envoy/envoy-validation.ts';
+import type { ProxyOptions } from '../options/options.ts';
+
+export interface UserFile {
+  /** Flag, variable or field that names the file. */
+  readonly setting: string;
+  readonly path: string;
+  /** The text of a template is not what Envoy reads. */
+  readonly isTemplate?: boolean;
+}
+
+export interface UserFiles {
+  /** The bootstrap, or the template of it; absent if the agent generates the bootstrap. */
+  readonly bootstrap?: UserFile;
+  readonly override?: UserFile;
+}
+
+/** The files that these options name, of those that Envoy reads. */
+export function userFilesOf({ config, configOverride, env, template }: ProxyOptions): UserFiles {
+  const { customConfigFile } = config;
+  const override = configOverride === '' ? undefined : env.ISTIO_BOOTSTRAP_OVERRIDE;
+  return {
+    ...(customConfigFile
+      ? { bootstrap: { setting: 'customConfigFile', path: customConfigFile } }
+      : template && { bootstrap: { setting: 'bootstrap template', path: template.path, isTemplate: true } }),
+    ...(override && { override: { setting: 'ISTIO_BOOTSTRAP_OVERRIDE', path: override } }),
+  };
+}
+
+/**
+ * Requests Envoy's verdict on the bootstrap without the override, then with it.
+ *
+ * A rejection that names a file that does not exist is no error here: certificates may be written later, and the start is retried.
+ *
+ * @param validate with the override or without
+ * @throws ChartpilotError BOOTSTRAP_INVALID with the user's file, and the field and its line if Envoy names a field
+ */
+export async function requireUserFiles(
+  { bootstrap, override }: UserFiles,
+  validate: (options: { withOverride: boolean }) => Promise<Verdict>,
+): Promise<void> {
+  const base = await validate({ withOverride: false });
+  // Without a file of the user's it is a generated bootstrap, whose files or patches may come later.
+  if (base.is !== 'taken') return bootstrap && requireAccepted(bootstrap, base);
+  if (override) requireAccepted(override, await validate({ withOverride: true }));
+}
+
+function requireAccepted({ setting, path, isTemplate }: UserFile, verdict: Verdict): void {
+  if (verdict.is !== 'refused' || namesMissingFile(verdict.why)) return;
+  const { field, reason } = rejectionIn(verdict.why);
+  const position = field === undefined || isTemplate ? undefined : positionIn(path, field);
+  const place = position === undefined ? path : `${path}:${position.line}:${position.column}`;
+  throw new ChartpilotError(
+    'BOOTSTRAP_INVALID',
+    `${setting} ${place}: ${field === undefined ? '' : `${field}: `}rejected by Envoy: ${reason}`,
+    {
+      hint: 'Correct the file, and start the agent again: it reads the file only once.',
+      fields: { path: field === undefined ? `${setting}: ${path}` : `${setting}: ${path}: ${field}`, ...position },
+    },
+  );
+}
+
+/** A path in Envoy's message that ends at a quote, a space or the end. */
+function namesMissingFile(why: string): boolean {
+  return [...why.matchAll(/(?<![\w./@])\/[^\s'":,)]+/g)].some(([path]) => !existsSync(path));
+}
+
+/**
+ * Parts of Envoy's message: `… @ admin.address: message T, near 1:46 (offset 45): no such field: 'port') has unknown fields`, or
+ * `Proto constraint validation failed (BootstrapValidationError.Admin: … | caused by AdminValidationError.Address: value is required)`.
+ */
+function rejectionIn(why: string): { readonly field?: string; readonly reason: string } {
+  const { path, reason } =
+    /(?: @ (?<path>\S+): message \S+)?, near \d+:\d+ \(offset \d+\): (?<reason>.+)/.exec(why)?.groups ?? {};
+  if (reason === undefined) return violationIn(why) ?? { reason: why };
+  const unknown = /^no such field: '([^']*)'/.exec(reason)?.[1];
+  if (unknown !== undefined) return { field: [path ?? [], unknown].flat().join('.'), reason: 'no such field' };
+  const said = reason.replace(/\)(?: has unknown fields$|: \{.*)/, '');
+  return { ...(path !== undefined && { field: path }), reason: said };
+}
+
+/** Only if no part of the path is an element of a list: in the merged bootstrap it has another index than in the file. */
+function violationIn(why: string): { readonly field: string; readonly reason: string } | undefined {
+  const parts = [...why.matchAll(/\w+ValidationError\.(\w+)(\[)?/g)];
+  const reason = /ValidationError\.\w+: ([^|]+)\)$/.exec(why)?.[1];
+  if (reason === undefined || parts.some(([, , index]) => index !== undefined)) return undefined;
+  const field = parts.map(([, name = '']) => name.replace(/(?<!^)[A-Z]/g, '_$&').toLowerCase()).join('.');
+  return { field, reason };
+}
+
+function positionIn(path: string, field: string): Position | undefined {
+  try {
+    return parseYamlDocument({ text: readFileSync(path, 'utf8'), line: 1 }).positionOf(field);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,102 @@
+/** Effects of the chart `dns`: the name server. */
+import { fromCallback } from 'xstate';
+import { dnsMachine } from '../../../machines/agent/dns/dns.machine.ts';
+import type { DnsPortFailed, DnsPortListening, NameTableReceived } from '../../../machines/agent/dns-protocol.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
+import type { KeptPorts } from '../ports/kept-ports.ts';
+import type { DnsCounts } from './dns-counts.ts';
+import type { DnsOptions } from './dns-options.ts';
+import { DnsServer } from './dns-server.ts';
+import type { DnsTables } from './dns-tables.ts';
+import { DnsUpstream } from './dns-upstream.ts';
+
+export interface DnsEnvironment {
+  readonly options: DnsOptions;
+  readonly tables: DnsTables;
+  readonly counts: DnsCounts;
+  /** Another agent may have the port before or after this one: it is opened when this one owns it, and said to be open before. */
+  readonly ownership?: Ownership;
+  /** The port is one that stays open when this agent ends. */
+  readonly ports?: KeptPorts;
+}
+
+/** Most names are answered by others in some milliseconds. */
+const leaveLimitMs = 300;
+
+type Report = DnsPortListening | DnsPortFailed | NameTableReceived;
+
+export function dnsWithEffects(environment: DnsEnvironment) {
+  return dnsMachine.provide({ actors: { server: dnsServer(environment) } });
+}
+
+function dnsServer({ options, tables, counts, ownership, ports }: DnsEnvironment) {
+  return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+    let isOpen = true;
+    const report = (event: Report): void => {
+      if (isOpen) sendBack(event);
+    };
+    const { addresses } = options;
+    const upstream = new DnsUpstream(options, counts.upstream);
+    const failed = (error: unknown): void => {
+      close();
+      report({ type: 'dns-port.failed', reason: `DNS server on ${addresses.join(', ')}: ${messageOf(error)}` });
+    };
+    const close = (): void => {
+      upstream.close();
+      ports?.forget('dns');
+      server.close();
+    };
+    const made = (isShared: boolean): DnsServer =>
+      new DnsServer({
+        addresses,
+        port: options.port,
+        isShared,
+        names: () => tables.names,
+        forwardBeforeTable: options.forwardBeforeTable,
+        upstream,
+        counts,
+        failed,
+      });
+    const server = made(ownership !== undefined);
+    const unfollow = tables.follow(({ size, skipped }) =>
+      report({ type: 'name-table.received', names: size, skipped }),
+    );
+    const listening = (port: number): void => report({ type: 'dns-port.listening', addresses: [...addresses], port });
+    const isFirst = ownership?.isOurs !== false;
+    const open = async (): Promise<void> => {
+      if (isFirst && ownership !== undefined && ports?.isAfterAnother !== true) await findFree(made(false));
+      const port = await server.open();
+      if (!isOpen) {
+        server.close();
+        return;
+      }
+      ports?.keep('dns', server.sockets, server);
+      if (isFirst) listening(port);
+    };
+    let isDue = true;
+    const begin = async (): Promise<void> => {
+      if (!isDue) return;
+      isDue = false;
+      await open().catch(failed);
+    };
+    if (ownership === undefined) void begin();
+    // In a turn of its own, as when a port is opened: what is said of names is taken before.
+    else if (!isFirst) setImmediate(() => listening(options.port));
+    const leaveOwnership = ownership?.whenOurs(begin);
+    const stay = ownership?.whenLeft(() => server.leave(leaveLimitMs));
+    return () => {
+      isOpen = false;
+      leaveOwnership?.();
+      stay?.();
+      unfollow();
+      close();
+    };
+  });
+}
+
+/** A port that nobody else has is found free before it is shared, for sharing would not say so. @throws Error where it is not free */
+async function findFree(trial: DnsServer): Promise<void> {
+  await trial.open();
+  trial.close();
+}

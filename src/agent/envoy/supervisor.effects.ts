@@ -1,0 +1,21 @@
+/** Effects of the chart `supervisor`. */
+import { supervisorMachine } from '../../../machines/agent/envoy/supervisor.machine.ts';
+import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
+import { type RepairEnvironment, repairSharedMemory } from './base-ids/shared-memory.ts';
+import type { EnvoyBinaries } from './envoy-binaries.ts';
+
+export interface SupervisorEffects extends ActorsOf<typeof supervisorMachine, 'epoch' | 'shutdown'> {
+  readonly binaries: EnvoyBinaries;
+  /** The Envoy that repairs shared memory. */
+  readonly newest: RepairEnvironment;
+}
+
+export function supervisorWithEffects({ epoch, shutdown, binaries, newest }: SupervisorEffects) {
+  return supervisorMachine.provide({
+    actors: { epoch, shutdown, repair: repairSharedMemory(newest) },
+    actions: {
+      keepBinaries: ({ context: { desired, provenBinary, epochs } }) =>
+        binaries.keep(new Set([desired.binary, provenBinary, ...epochs.map(({ binary }) => binary)])),
+    },
+  });
+}

@@ -1,0 +1,15 @@
+/** Effects of the chart `binary-watcher`. */
+import { basename } from 'node:path';
+import { binaryWatcherMachine } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import { type BinaryCheckEnvironment, checkBinary } from './check-binary.ts';
+import { directoryWatchWithEffects } from './directory-watch.effects.ts';
+
+/** @param binary path of the binary that is watched */
+export function binaryWatcherWithEffects(binary: string, check: BinaryCheckEnvironment) {
+  return binaryWatcherMachine.provide({
+    actors: {
+      directory: directoryWatchWithEffects((name) => name === basename(binary)),
+      checkBinary: checkBinary(check),
+    },
+  });
+}

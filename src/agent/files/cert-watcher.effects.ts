@@ -1,0 +1,19 @@
+/** Effects of the chart `cert-watcher`. */
+import { certWatcherMachine } from '../../../machines/agent/files/cert-watcher.machine.ts';
+import type { FileTurns } from '../../runtime/files/file-turns.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { ValidationEnvironment } from '../envoy/envoy-validation.ts';
+import { readCertificates, waitForFiles } from './certificate-files.ts';
+import { certificateJudge } from './certificate-verdict.ts';
+import { directoryWatchWithEffects } from './directory-watch.effects.ts';
+
+/** @param newest the Envoy that validates certificates */
+export function certWatcherWithEffects(newest: ValidationEnvironment, turns: FileTurns, log: Logger) {
+  return certWatcherMachine.provide({
+    actors: {
+      waitForFiles: waitForFiles(turns),
+      directory: directoryWatchWithEffects(),
+      digestFiles: readCertificates(certificateJudge(newest), log.scope('cert-watcher'), turns),
+    },
+  });
+}

@@ -1,0 +1,275 @@
+import { execFileSync } from 'node:child_process';
+import { createHash, type KeyPairKeyObjectResult } from 'node:crypto';
+import { appendFileSync, mkdirSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createActor, setup, toPromise } from 'xstate';
+import type { FilesAwaited } from '../../../machines/agent/protocol.ts';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { linesOf } from '../../../test/harness/logged-line.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
+import { createLogger } from '../../runtime/output/log.ts';
+import { type CertificateReading, digestDirectories, readCertificates, waitForFiles } from './certificate-files.ts';
+import type { CertificateJudge } from './certificate-verdict.ts';
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+const sha256 = (...contents: string[]): string => createHash('sha256').update(contents.join('')).digest('hex');
+
+describe('the digest', () => {
+  test('is the hash of the files’ contents, by name and not by age', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.key'), 'key');
+    writeFileSync(join(directory, 'root.pem'), 'root');
+    writeFileSync(join(directory, 'tls.crt'), 'chain');
+    expect(await digestDirectories([directory])).toMatchObject({
+      digest: sha256('root', 'chain', 'key'),
+      files: ['root.pem', 'tls.crt', 'tls.key'].map((name) => join(directory, name)),
+    });
+  });
+
+  test('is not changed by directories that are missing, files that cannot be read and files of other kinds', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.crt'), 'chain');
+    symlinkSync('nowhere', join(directory, 'broken.pem'));
+    writeFileSync(join(directory, 'notes.txt'), 'text');
+    mkdirSync(join(directory, 'folder.pem'));
+    const { digest, files } = await digestDirectories([join(directory, 'missing'), directory]);
+    expect(digest).toBe(sha256('chain'));
+    expect(files).toHaveLength(1);
+  });
+
+  test('of nothing is the hash of nothing', async () => {
+    expect((await digestDirectories([])).digest).toBe(sha256(''));
+  });
+
+  test('counts a directory that is named twice once', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'a.pem'), 'a');
+    expect((await digestDirectories([directory, directory])).digest).toBe(sha256('a'));
+  });
+
+  test('follows the links of a Kubernetes volume and reads each file once', async () => {
+    const directory = folder();
+    mkdirSync(join(directory, '..2024_01_01'));
+    writeFileSync(join(directory, '..2024_01_01', 'tls.crt'), 'one');
+    symlinkSync('..2024_01_01', join(directory, '..data'));
+    symlinkSync('..data/tls.crt', join(directory, 'tls.crt'));
+    expect((await digestDirectories([directory])).digest).toBe(sha256('one'));
+    mkdirSync(join(directory, '..2024_01_02'));
+    writeFileSync(join(directory, '..2024_01_02', 'tls.crt'), 'two');
+    symlinkSync('..2024_01_02', join(directory, '..data_tmp'));
+    renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+    rmSync(join(directory, '..2024_01_01'), { recursive: true });
+    expect((await digestDirectories([directory])).digest).toBe(sha256('two'));
+  });
+});
+
+describe('what is no certificate file', () => {
+  /** Not as root, who may read everything. */
+  const asNobody = process.getuid?.() === 0 ? test.skip : test;
+
+  test('is told, and nobody waits for it', async () => {
+    const directory = folder();
+    mkdirSync(join(directory, 'tls.crt'));
+    execFileSync('mkfifo', [join(directory, 'tls.key')]);
+    symlinkSync('nowhere', join(directory, 'ca.crt'));
+    symlinkSync('/dev/zero', join(directory, 'zero.pem'));
+    writeFileSync(join(directory, 'large.pem'), '');
+    truncateSync(join(directory, 'large.pem'), 100 * 1024 * 1024);
+    const { digest, files, problems } = await digestDirectories([directory]);
+    expect(problems).toEqual([
+      `${directory}: ca.crt does not exist`,
+      `${directory}: large.pem must have at most 4194304 bytes`,
+      `${directory}: tls.crt must be a regular file, got a directory`,
+      `${directory}: tls.key must be a regular file, got another kind of file`,
+      `${directory}: zero.pem must be a regular file, got another kind of file`,
+    ]);
+    expect({ digest, files }).toEqual({ digest: sha256(''), files: [] });
+  });
+
+  asNobody('a file that may not be read is told', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'tls.crt'), '', { mode: 0 });
+    expect((await digestDirectories([directory])).problems).toEqual([
+      `${directory}: tls.crt cannot be read: EACCES: permission denied`,
+    ]);
+  });
+
+  test('a file in the place of the directory is told, a missing directory is not', async () => {
+    const file = join(folder(), 'file');
+    writeFileSync(file, '');
+    expect((await digestDirectories([file, `${file}-missing`])).problems).toEqual([
+      `${file}: cannot be read: ENOTDIR: not a directory`,
+    ]);
+  });
+
+  test('a directory of thousands of files is not read to its end', async () => {
+    const directory = folder();
+    for (let i = 0; i < 1_001; i++) writeFileSync(join(directory, `${i}.pem`), '-----BEGIN X-----');
+    expect((await digestDirectories([directory])).problems).toContain(
+      `${directory}: directory must have at most 1000 certificate files, got 1001`,
+    );
+  });
+});
+
+describe('a reading', () => {
+  const read = (
+    directories: string[],
+    judge: CertificateJudge,
+    lines: string[] = [],
+    asked = true,
+    turns = new FileTurns(),
+  ): Promise<CertificateReading> => {
+    const logic = readCertificates(judge, createLogger({ write: (line) => lines.push(line.trimEnd()) }), turns);
+    return toPromise(createActor(logic, { input: { directories, judge: asked } }).start());
+  };
+  const withPair = (keys?: KeyPairKeyObjectResult): string => {
+    const directory = folder();
+    const { certificate, privateKey } = createAuthority().issue(['a'], keys);
+    writeFileSync(join(directory, 'tls.crt'), certificate);
+    writeFileSync(join(directory, 'tls.key'), privateKey);
+    return directory;
+  };
+  const takesAll: CertificateJudge = async () => [];
+
+  test('asks Envoy about what lies there, and tells its words with file and blocks', async () => {
+    const directory = withPair();
+    const judge: CertificateJudge = async ([set]) => [
+      { set: set!, verdict: { is: 'refused', why: "error initializing configuration '': Failed to load it" } },
+    ];
+    expect((await read([directory], judge)).problems).toEqual([
+      `Envoy rejects ${directory}/tls.crt: Failed to load it (block 1: EC prime256v1)`,
+    ]);
+    expect((await read([directory], takesAll)).problems).toEqual([]);
+  });
+
+  test('waits for a question that hangs, is never asked when it is given up meanwhile, and answers when its turn comes', async () => {
+    const directory = withPair();
+    const turns = new FileTurns();
+    const hung = Promise.withResolvers<void>();
+    void turns.ask(() => hung.promise, new AbortController().signal);
+    let asked = 0;
+    const judge: CertificateJudge = async () => {
+      asked++;
+      return [];
+    };
+    const logic = readCertificates(judge, createLogger({ write: () => {} }), turns);
+    const givenUp = createActor(logic, { input: { directories: [directory], judge: true } }).start();
+    givenUp.stop();
+    const reading = read([directory], judge, [], true, turns);
+    await sleep(50);
+    expect(asked).toBe(0);
+    hung.resolve();
+    expect((await reading).files).toHaveLength(2);
+    expect(asked).toBe(1);
+  });
+
+  test('that is given up reads no file more', async () => {
+    const directory = withPair();
+    await expect(digestDirectories([directory], AbortSignal.abort())).rejects.toThrow('aborted');
+  });
+
+  test('without a verdict says so, and says nothing against the files', async () => {
+    const directory = withPair();
+    const none: CertificateJudge = async ([set]) => [{ set: set!, verdict: { is: 'not known', why: 'no time' } }];
+    expect(await read([directory], none)).toMatchObject({ problems: [], notJudged: 'no time' });
+    const fails: CertificateJudge = async () => {
+      throw new Error('EMFILE');
+    };
+    expect(await read([directory], fails)).toMatchObject({ problems: [], notJudged: 'EMFILE' });
+  });
+
+  test('does not ask about what is wrong anyway, nor for a first start, which it warns of', async () => {
+    const directory = withPair();
+    rmSync(join(directory, 'tls.key'));
+    const judge: CertificateJudge = async () => {
+      throw new Error('must not be asked');
+    };
+    const lines: string[] = [];
+    const reading = await read([directory], judge, lines);
+    expect(reading.problems).toEqual([`${directory}: tls.key is missing beside tls.crt`]);
+    expect(reading).toMatchObject({ code: 'PRIVATE_KEY_INVALID' });
+    expect(reading.notJudged).toBeUndefined();
+    expect(await read([directory], judge, lines, false)).toEqual(reading);
+    expect(
+      linesOf(lines, 'certificates.invalid', { code: 'PRIVATE_KEY_INVALID', reason: /tls\.key is missing/ }),
+    ).toHaveLength(1);
+  });
+
+  test('of files that change meanwhile begins again; a verdict is about what was read', async () => {
+    const directory = withPair();
+    let asked = 0;
+    const changing =
+      (times: number): CertificateJudge =>
+      async () => {
+        if (asked++ < times) appendFileSync(join(directory, 'tls.crt'), ' ');
+        return [];
+      };
+    const once = await read([directory], changing(1));
+    expect(once.problems).toEqual([]);
+    expect(asked).toBe(2);
+    expect(once.digest).toBe((await digestDirectories([directory])).digest);
+    const always = await read([directory], changing(Number.POSITIVE_INFINITY));
+    expect(always.problems).toEqual(['certificate files keep changing while they are read']);
+  });
+});
+
+describe('waiting for files', () => {
+  /** Starts the effect below a machine that notes what it is told. */
+  function wait(files: string[]): { told: Omit<FilesAwaited, 'type'>[]; stop: () => void } {
+    const told: Omit<FilesAwaited, 'type'>[] = [];
+    const parent = setup({
+      types: { events: {} as FilesAwaited },
+      actors: { wait: waitForFiles(new FileTurns()) },
+      actions: { note: ({ event: { missing, unreachable } }) => void told.push({ missing, unreachable }) },
+    }).createMachine({ invoke: { src: 'wait', input: { files } }, on: { 'files.awaited': { actions: 'note' } } });
+    const actor = createActor(parent).start();
+    onTestFinished(() => void actor.stop());
+    return { told, stop: () => void actor.stop() };
+  }
+
+  test('says at once which are missing, and again whenever that changes', async () => {
+    const directory = folder();
+    const [one, two] = [join(directory, 'one'), join(directory, 'two')];
+    writeFileSync(one, '');
+    const { told } = wait([one, two]);
+    await eventuallyHolds(() => expect(told).toEqual([{ missing: [two], unreachable: [] }]));
+    rmSync(one);
+    writeFileSync(two, '');
+    await eventuallyHolds(() => expect(told.at(-1)).toEqual({ missing: [one], unreachable: [] }));
+    writeFileSync(one, '');
+    await eventuallyHolds(() => expect(told.at(-1)).toEqual({ missing: [], unreachable: [] }));
+  });
+
+  test('nothing is missing where nothing is needed', async () => {
+    const { told } = wait([]);
+    await eventuallyHolds(() => expect(told).toEqual([{ missing: [], unreachable: [] }]));
+  });
+
+  test('a file that will never be readable is told apart, with why', async () => {
+    const directory = folder();
+    writeFileSync(join(directory, 'file'), '');
+    const below = join(directory, 'file', 'below');
+    const { told } = wait([below]);
+    const unreachable = [`${below}: ENOTDIR: not a directory`];
+    await eventuallyHolds(() => expect(told).toEqual([{ missing: [], unreachable }]));
+  });
+
+  test('nothing is told after the stop', async () => {
+    const file = join(folder(), 'file');
+    const { told, stop } = wait([file]);
+    await eventuallyHolds(() => expect(told).toHaveLength(1));
+    stop();
+    writeFileSync(file, '');
+    await sleep(250);
+    expect(told).toHaveLength(1);
+  });
+});

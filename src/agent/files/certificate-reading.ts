@@ -1,0 +1,39 @@
+/** Reads one file that may be anything: a directory, a pipe nobody writes to, a disk image. */
+import { constants } from 'node:fs';
+import { open } from 'node:fs/promises';
+import type { CertificateCode } from '../../runtime/error-codes/certificates.ts';
+import { isSystemError, messageOf } from '../../runtime/errors.ts';
+
+/** The whole web's roots are 0.3 MiB. */
+const largestFileBytes = 4 * 1024 * 1024;
+
+/** @returns its content, or why it has none: never rejects, never waits for a writer */
+export async function readSmallFile(
+  path: string,
+): Promise<Buffer | { readonly problem: string; readonly code: CertificateCode }> {
+  try {
+    await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    const { size, ...found } = await file.stat().then((stat) => ({
+      size: stat.size,
+      isFile: stat.isFile(),
+      kind: stat.isDirectory() ? 'a directory' : 'another kind of file',
+    }));
+    if (!found.isFile) return unreadable(`must be a regular file, got ${found.kind}`);
+    const content = Buffer.alloc(Math.min(size, largestFileBytes) + 1);
+    let bytes = 0;
+    // The file may have grown since its size was asked: one byte too many tells that.
+    for (let read = 1; read > 0 && bytes < content.length; bytes += read) {
+      ({ bytesRead: read } = await file.read(content, bytes, content.length - bytes));
+    }
+    if (bytes > largestFileBytes) return unreadable(`must have at most ${largestFileBytes} bytes`);
+    if (bytes > size) return unreadable('changed while it was read');
+    return content.subarray(0, bytes);
+  } catch (error) {
+    if (isSystemError(error, 'ENOENT')) return unreadable('does not exist');
+    return unreadable(`cannot be read: ${messageOf(error).split(', ', 1)[0]}`);
+  }
+}
+
+function unreadable(problem: string): { readonly problem: string; readonly code: CertificateCode } {
+  return { problem, code: 'CERTIFICATE_FILE_UNREADABLE' };
+}

@@ -1,0 +1,85 @@
+/** Whether the real Envoy takes certificates, before one is started with them. */
+import { generateKeyPairSync, type KeyPairKeyObjectResult } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { envoyBinary, temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { parentDeathGuard } from '../envoy/parent-death.ts';
+import type { CertificateSet } from './certificate-problems.ts';
+import { certificateJudge, type JudgedSet } from './certificate-verdict.ts';
+
+const authority = createAuthority();
+let guard: readonly string[];
+
+beforeAll(async () => {
+  guard = await parentDeathGuard();
+});
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+function pair(directory: string, name: string, keys?: KeyPairKeyObjectResult): CertificateSet {
+  const issued = authority.issue([name], keys);
+  const set = { certificate: join(directory, `${name}.crt`), key: join(directory, `${name}.key`) };
+  writeFileSync(set.certificate, issued.certificate);
+  writeFileSync(set.key, issued.privateKey);
+  return set;
+}
+
+const judge = (sets: readonly CertificateSet[], binary = envoyBinary(), limitMs = 30_000): Promise<JudgedSet[]> =>
+  certificateJudge({ binary, guard, limitMs })(sets, new AbortController().signal);
+
+test.each<[string, KeyPairKeyObjectResult]>([
+  ['P-256', generateKeyPairSync('ec', { namedCurve: 'P-256' })],
+  ['P-384', generateKeyPairSync('ec', { namedCurve: 'P-384' })],
+  ['RSA 2048', generateKeyPairSync('rsa', { modulusLength: 2048 })],
+  ['Ed25519', generateKeyPairSync('ed25519')],
+])('%s is taken', async (_, keys) => {
+  expect(await judge([pair(folder(), 'one', keys)])).toEqual([]);
+});
+
+test.each<[string, KeyPairKeyObjectResult]>([
+  ['RSA of 1024 bits', generateKeyPairSync('rsa', { modulusLength: 1024 })],
+  ['P-224', generateKeyPairSync('ec', { namedCurve: 'P-224' })],
+  ['secp256k1', generateKeyPairSync('ec', { namedCurve: 'secp256k1' })],
+])('%s is refused, with the file', async (_, keys) => {
+  const set = pair(folder(), 'one', keys) as { certificate: string };
+  expect(await judge([set as CertificateSet])).toEqual([
+    { set, verdict: { is: 'refused', why: expect.stringContaining(set.certificate) } },
+  ]);
+});
+
+test('of several, each that is refused is told', async () => {
+  const directory = folder();
+  const p224 = generateKeyPairSync('ec', { namedCurve: 'P-224' });
+  const roots = join(directory, 'roots.pem');
+  writeFileSync(roots, '-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n');
+  const sets = [pair(directory, 'good'), pair(directory, 'bad', p224), { roots }];
+  const judged = await judge(sets);
+  expect(judged.map(({ set }) => set)).toEqual([sets[1], sets[2]]);
+  expect(judged[1]!.verdict.why).toContain(`Failed to load trusted CA certificates from ${roots}`);
+});
+
+test('an Envoy that hangs, dies or is not there has said nothing of the certificates', async () => {
+  const directory = folder();
+  const set = pair(directory, 'good');
+  const script = (name: string, line: string): string => {
+    const path = join(directory, name);
+    writeFileSync(path, `#!/bin/sh\n${line}\n`, { mode: 0o700 });
+    return path;
+  };
+  const whys = [
+    await judge([set], script('hangs', 'exec sleep 1000'), 300),
+    await judge([set], script('dies', 'kill -11 $$')),
+    await judge([set], join(directory, 'missing')),
+  ].map(([judged]) => judged!.verdict);
+  expect(whys).toEqual([
+    { is: 'not known', why: 'envoy --mode validate did not finish within 300 ms' },
+    { is: 'not known', why: expect.stringContaining('SIGSEGV') },
+    { is: 'not known', why: expect.anything() },
+  ]);
+});

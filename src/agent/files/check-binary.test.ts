@@ -1,0 +1,169 @@
+import { copyFileSync, existsSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { createActor, toPromise } from 'xstate';
+import type { BinaryCheck } from '../../../machines/agent/files/binary-watcher.machine.ts';
+import { codedError } from '../../../test/fixtures/error-details.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { isAlive } from '../../../test/harness/process-alive.ts';
+import { FileTurns } from '../../runtime/files/file-turns.ts';
+import { EnvoyBinaries, firstBinary } from '../envoy/envoy-binaries.ts';
+import type { Verdict } from '../envoy/envoy-validation.ts';
+import { checkBinary } from './check-binary.ts';
+
+const versionOf = (release: string): string => `echo "envoy  version: abc123/${release}/Clean/RELEASE/BoringSSL"`;
+
+interface Given {
+  readonly release?: string;
+  readonly hotRestart?: string;
+  /** Lines before any answer. */
+  readonly first?: string;
+}
+
+/** A program that answers as Envoy does: its hot restart version on standard error, without an end of line. */
+function envoy({ release = '1.39.3', hotRestart = '11.104', first = '' }: Given = {}): string {
+  return `#!/bin/sh\n${first}\nfor word in "$@"; do case $word in\n--version) ${versionOf(release)}; exit;;\n--hot-restart-version) printf ${hotRestart} >&2; exit;;\nesac; done\n`;
+}
+
+function given(verdict: Verdict = { is: 'taken' }, atFirst = envoy()) {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const path = join(folder.path, 'envoy');
+  /** Another file, moved to the path. */
+  const put = (content: string, mode = 0o700): void => {
+    writeFileSync(`${path}.new`, content, { mode });
+    renameSync(`${path}.new`, path);
+  };
+  put(atFirst);
+  const binaries = new EnvoyBinaries(path);
+  onTestFinished(() => binaries.close());
+  const judged: string[] = [];
+  const asked = () =>
+    createActor(
+      checkBinary({
+        binaries,
+        turns: new FileTurns(),
+        words: ['--concurrency', '2'],
+        hotRestart: true,
+        validate: async (binary) => {
+          judged.push(binary);
+          return verdict;
+        },
+      }),
+      { input: { path, known: firstBinary } },
+    ).start();
+  const check = (): Promise<BinaryCheck> => toPromise(asked());
+  return { path, folder: folder.path, put, binaries, asked, check, judged };
+}
+
+const nameIn = (check: BinaryCheck): string => ('binary' in check ? check.binary : '');
+
+test('the file that was there is known, and not asked', async () => {
+  const { check, judged } = given();
+  expect(await check()).toMatchObject({ binary: firstBinary });
+  expect(judged).toEqual([]);
+});
+
+test('a copy of it is known by its content', async () => {
+  const { path, check, judged } = given();
+  copyFileSync(path, `${path}.copy`);
+  renameSync(`${path}.copy`, path);
+  expect(await check()).toMatchObject({ binary: firstBinary });
+  expect(judged).toEqual([]);
+});
+
+test('another one that fits is told with version, digest and path, and pinned', async () => {
+  const { path, put, check, binaries } = given();
+  put(envoy({ release: '1.40.0' }));
+  const found = await check();
+  expect(found).toMatchObject({ description: expect.stringMatching(/^1\.40\.0 \(sha256 [0-9a-f]{64}\) \/.*\/envoy$/) });
+  expect(binaries.pathOf(nameIn(found))).toBe(path);
+  expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\/\d+\/fd\/\d+$/);
+});
+
+test.each<[string, Given, RegExp]>([
+  [
+    'of another hot restart version',
+    { hotRestart: '11.112' },
+    /hot restart version 11\.112, running Envoy has 11\.104/,
+  ],
+  ['that is no Envoy', { first: 'exit 0' }, /printed no Envoy version: exit code 0 without output/],
+  [
+    'that refuses a flag',
+    { first: 'case "$*" in *concurrency*) echo "no such flag" >&2; exit 1;; esac' },
+    /no such flag/,
+  ],
+])('one %s is refused', async (_, kind, why) => {
+  const { put, check, judged } = given();
+  put(envoy({ release: '1.40.0', ...kind }));
+  expect(await check()).toMatchObject({ refused: expect.stringMatching(why) });
+  expect(judged).toEqual([]);
+});
+
+test('one that follows a broken one is not held against what that says', async () => {
+  const { put, check, binaries } = given({ is: 'taken' }, '#!/bin/sh\necho "no such device" >&2\nexit 3\n');
+  put(envoy({ release: '1.40.0' }));
+  expect(binaries.pathOf(nameIn(await check()))).toMatch(/envoy$/);
+});
+
+test('one that refuses the bootstrap is refused; where it was not asked, nobody knows', async () => {
+  for (const [is, key] of [
+    ['refused', 'refused'],
+    ['not known', 'unknown'],
+  ] as const) {
+    const { put, check } = given({ is, why: 'no such filter' });
+    put(envoy({ release: '1.40.0' }));
+    expect(await check()).toMatchObject({ [key]: expect.stringContaining('no such filter') });
+  }
+});
+
+test('a file that is not there, or cannot be executed, is refused', async () => {
+  const { path, put, check, folder } = given();
+  rmSync(path);
+  expect(await check()).toEqual({ refused: `${path} does not exist` });
+  symlinkSync(folder, path);
+  expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
+  rmSync(path);
+  put(envoy(), 0o600);
+  expect(await check()).toMatchObject({ refused: expect.stringContaining('is not an executable file') });
+});
+
+test('what was pinned is executed whatever lies at its path, until it is let go or written over', async () => {
+  const { path, put, check, binaries, folder } = given();
+  renameSync(path, join(folder, 'old'));
+  put(envoy({ release: '1.40.0' }));
+  const name = nameIn(await check());
+  expect(binaries.pathOf(firstBinary)).toMatch(/^\/proc\//);
+  writeFileSync(join(folder, 'old'), 'another content');
+  expect(() => binaries.pathOf(firstBinary)).toThrow(codedError('ENVOY_CHANGED', { path }));
+  binaries.keep(new Set([name]));
+  expect(binaries.newestPath).toBe(path);
+  expect(() => binaries.pathOf(firstBinary)).toThrow(/unknown Envoy binary first/);
+});
+
+describe('a shell that starts programs', () => {
+  const pidsIn = (folder: string): number[] => {
+    const file = join(folder, 'pids');
+    return existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean).map(Number) : [];
+  };
+  const ended = (folder: string) =>
+    eventually('what it has started has ended', () => pidsIn(folder).every((pid) => !isAlive(pid)));
+
+  test('answers when it has ended, whatever still runs; nothing of it is left', async () => {
+    const { put, check, folder } = given();
+    put(envoy({ release: '1.40.0', first: `sleep 60 &\necho $! >>${folder}/pids` }));
+    expect(await check()).toMatchObject({ description: expect.stringMatching(/^1\.40\.0/) });
+    expect(pidsIn(folder)).not.toEqual([]);
+    await ended(folder);
+  });
+
+  test('and hangs in one of them ends with it, when nobody waits any more', async () => {
+    const { put, asked, folder } = given();
+    put(envoy({ first: `sh -c 'echo $$ >>${folder}/pids; exec sleep 60'` }));
+    const check = asked();
+    await eventually('it hangs', () => pidsIn(folder).length > 0);
+    check.stop();
+    await ended(folder);
+  });
+});

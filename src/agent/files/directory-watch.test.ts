@@ -1,0 +1,316 @@
+import { mkdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs';
+import { readdir, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor, setup } from 'xstate';
+import type {
+  DirectoryFound,
+  DirectoryMissing,
+  FilesChanged,
+  WatchBegan,
+  WatchFailed,
+} from '../../../machines/agent/protocol.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually, eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { watchDirectory } from './directory-watch.effects.ts';
+
+interface Told {
+  readonly paths: string[];
+  readonly facts: string[];
+  readonly failures: WatchFailed[];
+  stop(): void;
+}
+
+/** Starts the effect below a machine that notes what it is told. */
+function begin(directory: string, effect: ReturnType<typeof watchDirectory>, seen: string | null = null): Told {
+  const paths: string[] = [];
+  const facts: string[] = [];
+  const failures: WatchFailed[] = [];
+  const parent = setup({
+    types: { events: {} as FilesChanged | WatchBegan | WatchFailed | DirectoryMissing | DirectoryFound },
+    actors: { watch: effect },
+    actions: {
+      note: ({ event }) => {
+        if (event.type === 'files.changed') paths.push(event.path);
+        else facts.push(event.type);
+        if (event.type === 'watch.failed') failures.push(event);
+      },
+    },
+  }).createMachine({
+    invoke: { src: 'watch', input: { directory, seen } },
+    on: { '*': { actions: 'note' } },
+  });
+  const actor = createActor(parent).start();
+  onTestFinished(() => void actor.stop());
+  return { paths, facts, failures, stop: () => void actor.stop() };
+}
+
+/** And waits until it is known what there is. */
+async function watching(
+  directory: string,
+  effect = watchDirectory({ identityMs: 50 }),
+  seen: string | null = null,
+): Promise<Told & { next(deed: () => void): Promise<string> }> {
+  const told = begin(directory, effect, seen);
+  const { facts, paths } = told;
+  await eventuallyHolds(() => expect(facts).not.toEqual([]));
+  await sleep(300);
+  if (seen === null) paths.length = 0;
+  return {
+    ...told,
+    async next(deed) {
+      paths.length = 0;
+      deed();
+      await eventually('it is told', () => paths.length > 0, { everyMs: 10 });
+      // What belongs to the same deed.
+      await sleep(150);
+      return paths[0]!;
+    },
+  };
+}
+
+function folder(): string {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  return made.path;
+}
+
+test('creating, changing and removing a file is told', async () => {
+  const directory = folder();
+  const file = join(directory, 'tls.crt');
+  const watch = await watching(directory);
+  expect(await watch.next(() => writeFileSync(file, 'one'))).toBe(file);
+  expect(await watch.next(() => writeFileSync(file, 'two'))).toBe(file);
+  expect(await watch.next(() => unlinkSync(file))).toBe(file);
+});
+
+test('what is there at the start is not told', async () => {
+  const directory = folder();
+  writeFileSync(join(directory, 'tls.crt'), 'one');
+  await sleep(100);
+  const { paths, facts } = begin(directory, watchDirectory());
+  await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
+  await sleep(200);
+  expect(paths).toEqual([]);
+});
+
+test('§3.3: Kubernetes’ switch of ..data is told, although no watched file changes itself', async () => {
+  const directory = folder();
+  mkdirSync(join(directory, '..1'));
+  writeFileSync(join(directory, '..1', 'tls.crt'), 'one');
+  symlinkSync('..1', join(directory, '..data'));
+  symlinkSync('..data/tls.crt', join(directory, 'tls.crt'));
+  const watch = await watching(directory);
+  mkdirSync(join(directory, '..2'));
+  writeFileSync(join(directory, '..2', 'tls.crt'), 'two');
+  symlinkSync('..2', join(directory, '..data_tmp'));
+  await sleep(200);
+  await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
+  // And again: the watch has not died with the first switch.
+  mkdirSync(join(directory, '..3'));
+  symlinkSync('..3', join(directory, '..data_tmp'));
+  await sleep(200);
+  await watch.next(() => renameSync(join(directory, '..data_tmp'), join(directory, '..data')));
+});
+
+test('a directory that is missing is told when it appears, and watched from then on', async () => {
+  const directory = join(folder(), 'later');
+  const watch = await watching(directory);
+  await watch.next(() => mkdirSync(directory));
+  await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('watch.began'));
+  expect(await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'))).toBe(join(directory, 'a.pem'));
+});
+
+test('a directory that is removed and made anew is watched anew', async () => {
+  const directory = join(folder(), 'certs');
+  mkdirSync(directory);
+  const watch = await watching(directory);
+  await watch.next(() => rmSync(directory, { recursive: true }));
+  await watch.next(() => mkdirSync(directory));
+  await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('watch.began'));
+  await watch.next(() => writeFileSync(join(directory, 'a.pem'), 'a'));
+});
+
+test('a path that is a link is watched where it leads, and followed when it leads elsewhere', async () => {
+  const root = folder();
+  mkdirSync(join(root, 'one'));
+  mkdirSync(join(root, 'two'));
+  const link = join(root, 'link');
+  symlinkSync('one', link);
+  const watch = await watching(link);
+  await watch.next(() => writeFileSync(join(root, 'one', 'a.pem'), 'a'));
+  await watch.next(() => {
+    symlinkSync('two', `${link}.new`);
+    renameSync(`${link}.new`, link);
+  });
+  await eventuallyHolds(() => expect(watch.facts).toEqual(['watch.began', 'directory.found', 'watch.began']));
+  await watch.next(() => writeFileSync(join(root, 'two', 'a.pem'), 'a'));
+});
+
+test('a change that the kernel does not tell of is found by comparing', async () => {
+  const root = folder();
+  const directory = join(root, 'certs');
+  mkdirSync(directory);
+  const elsewhere = join(root, 'real.pem');
+  writeFileSync(elsewhere, 'one');
+  symlinkSync(elsewhere, join(directory, 'a.pem'));
+  const watch = await watching(directory, watchDirectory({ identityMs: 50, safetyMs: 100 }));
+  expect(await watch.next(() => writeFileSync(elsewhere, 'another'))).toBe(directory);
+});
+
+test('nothing is told after the stop', async () => {
+  const directory = folder();
+  const watch = await watching(directory);
+  watch.stop();
+  writeFileSync(join(directory, 'tls.crt'), 'one');
+  await sleep(300);
+  expect(watch.paths).toEqual([]);
+});
+
+test('a directory that comes and goes is told as missing, found and watched', async () => {
+  const directory = join(folder(), 'certs');
+  const watch = await watching(directory);
+  expect(watch.facts).toEqual(['directory.missing']);
+  await watch.next(() => mkdirSync(directory));
+  await eventuallyHolds(() => expect(watch.facts).toEqual(['directory.missing', 'directory.found', 'watch.began']));
+  await watch.next(() => rmSync(directory, { recursive: true }));
+  await eventuallyHolds(() => expect(watch.facts.at(-1)).toBe('directory.missing'));
+});
+
+test('what is there now and was not before the watch is told as a change', async () => {
+  const directory = folder();
+  writeFileSync(join(directory, 'tls.crt'), 'one');
+  const watch = await watching(directory, watchDirectory(), 'what was there before');
+  await eventuallyHolds(() => expect(watch.paths).toEqual([directory]));
+});
+
+test('another directory at the path is found before it is watched: so long nobody hears of changes', async () => {
+  const root = folder();
+  const directory = join(root, 'certs');
+  mkdirSync(directory);
+  const watch = await watching(directory);
+  await watch.next(() => {
+    mkdirSync(join(root, 'others'));
+    renameSync(directory, join(root, 'gone'));
+    renameSync(join(root, 'others'), directory);
+  });
+  await eventuallyHolds(() => expect(watch.facts).toEqual(['watch.began', 'directory.found', 'watch.began']));
+});
+
+test('a path that leads nowhere but to itself cannot be watched, which is told with its reason, once', async () => {
+  const path = join(folder(), 'loop');
+  symlinkSync(path, path);
+  const watch = await watching(path);
+  expect(watch.facts).toEqual(['watch.failed']);
+  expect(watch.failures[0]?.reason).toMatch(/cannot watch .*loop: ELOOP/);
+});
+
+const noMoreWatches = (): never => {
+  throw Object.assign(new Error('ENOSPC: System limit for number of file watchers reached'), { code: 'ENOSPC' });
+};
+
+test('a watch that the kernel refuses says what it saw last: the next one tells of what has changed since, and of nothing else', async () => {
+  const directory = folder();
+  writeFileSync(join(directory, 'tls.crt'), 'one');
+  const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
+  const { facts, failures } = await watching(directory, effect);
+  expect(facts).toEqual(['watch.failed']);
+  expect(failures[0]?.reason).toMatch(/cannot watch .*: ENOSPC/);
+  const seen = failures[0]!.seen;
+  expect(seen).not.toBeNull();
+
+  const unchanged = await watching(directory, effect, seen);
+  expect(unchanged.paths).toEqual([]);
+  writeFileSync(join(directory, 'tls.crt'), 'two');
+  const changed = await watching(directory, effect, seen);
+  expect(changed.paths).toEqual([directory]);
+});
+
+test('contents that were there before do not look as they did: what was read in between would stay in force', async () => {
+  const directory = folder();
+  const link = join(directory, '..data');
+  const switchTo = (target: string): void => {
+    symlinkSync(target, `${link}_tmp`);
+    renameSync(`${link}_tmp`, link);
+  };
+  for (const name of ['..1', '..2']) mkdirSync(join(directory, name));
+  switchTo('..1');
+  const effect = watchDirectory({ identityMs: 50 }, { watch: noMoreWatches });
+  const before = await watching(directory, effect);
+  switchTo('..2');
+  switchTo('..1');
+  const after = await watching(directory, effect, before.failures[0]!.seen);
+  expect(after.paths).toEqual([directory]);
+});
+
+test('a file system that hangs is asked once, however often the watch is given up and set up; when it answers, all is well', async () => {
+  const directory = folder();
+  const hang = Promise.withResolvers<void>();
+  let looks = 0;
+  const hanging = async (...asked: Parameters<typeof stat>) => {
+    looks++;
+    await hang.promise;
+    return stat(...asked);
+  };
+  const effect = watchDirectory({ identityMs: 20 }, { stat: hanging as typeof stat });
+  for (let attempts = 0; attempts < 5; attempts++) {
+    const { stop, facts } = begin(directory, effect);
+    await sleep(60);
+    expect(facts).toEqual([]);
+    stop();
+  }
+  expect(looks).toBe(1);
+  const { facts } = begin(directory, effect);
+  hang.resolve();
+  await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
+});
+
+test.each(['changed', 'removed'] as const)(
+  'a file that is %s between the order to watch and the first look is told: it was read before',
+  async (how) => {
+    const directory = folder();
+    const file = join(directory, 'tls.crt');
+    writeFileSync(file, 'one');
+    await sleep(100);
+    const later = async (path: string): Promise<string[]> => {
+      if (how === 'changed') writeFileSync(file, 'two');
+      else rmSync(file, { force: true });
+      return readdir(path);
+    };
+    const { paths, facts } = begin(directory, watchDirectory({ identityMs: 5_000 }, { readdir: later }));
+    await eventuallyHolds(() => expect(facts).toEqual(['watch.began']));
+    await eventuallyHolds(() => expect(paths).toContain(directory));
+  },
+);
+
+test('where the first look took long, what was read meanwhile is read again', async () => {
+  const directory = folder();
+  const slow = async (...asked: Parameters<typeof stat>) => {
+    await sleep(100);
+    return stat(...asked);
+  };
+  const { paths } = begin(directory, watchDirectory({ identityMs: 50 }, { stat: slow as typeof stat }));
+  await eventuallyHolds(() => expect(paths).toEqual([directory]));
+});
+
+test('of thousands of files those are looked at that are read, one by one', async () => {
+  const directory = folder();
+  for (let i = 0; i < 3_000; i++) writeFileSync(join(directory, `${i}.pem`), '');
+  let atOnce = 0;
+  let most = 0;
+  let looks = 0;
+  const counted = async (...asked: Parameters<typeof stat>) => {
+    looks++;
+    most = Math.max(most, ++atOnce);
+    try {
+      return await stat(...asked);
+    } finally {
+      atOnce--;
+    }
+  };
+  const watch = await watching(directory, watchDirectory({ identityMs: 5_000 }, { stat: counted as typeof stat }));
+  await eventuallyHolds(() => expect(looks).toBe(1 + 2 * 1_000));
+  expect(most).toBe(1);
+  expect(watch.facts).toEqual(['watch.began']);
+});

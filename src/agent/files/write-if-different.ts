@@ -1,0 +1,15 @@
+/** Files of certificates and bootstraps that other programs read while they are replaced. */
+import { replaceFile } from '../../runtime/files/replace-file.ts';
+import { readSmallFile } from './certificate-reading.ts';
+
+/**
+ * Replaces a file atomically: a reader sees the old content or the new one. A file with the same content is not written. The path may be of
+ * anything, because others may write to the directory.
+ *
+ * @param mode of a new file
+ */
+export async function writeIfDifferent(file: string, content: string | Buffer, mode: number): Promise<void> {
+  const found = await readSmallFile(file);
+  if (!('problem' in found) && found.equals(Buffer.from(content))) return;
+  await replaceFile(file, content, { mode, draft: 'unique' });
+}

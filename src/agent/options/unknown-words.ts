@@ -1,0 +1,23 @@
+/** Variables whose value is one of a few words, and for which any other word means the default. */
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
+
+interface Words {
+  readonly known: readonly string[];
+  /** What applies for any other word. */
+  readonly otherwise: string;
+}
+
+const variables: Readonly<Record<string, Words>> = {
+  JWT_POLICY: { known: ['third-party-jwt', 'first-party-jwt', 'none'], otherwise: 'none' },
+  PILOT_CERT_PROVIDER: { known: ['istiod', 'kubernetes', 'custom', 'none'], otherwise: 'istiod' },
+};
+
+/** One warning for each variable with an unknown word. */
+export function unknownWords(env: NodeJS.ProcessEnv): LogWarning[] {
+  return Object.entries(variables).flatMap(([setting, { known, otherwise }]) => {
+    const value = env[setting];
+    if (!value || known.includes(value)) return [];
+    const reason = `must be one of ${known.join(', ')}`;
+    return [{ event: 'option.defaulted', setting, value, default: otherwise, reason }];
+  });
+}

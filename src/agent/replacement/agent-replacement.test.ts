@@ -1,0 +1,141 @@
+/** What the sides of a replacement do when they are too slow for their charts: whoever decides by then is left alone. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { type AnyActorLogic, type AnyEventObject, createActor, fromCallback, sendTo, setup } from 'xstate';
+import type { HoldTell, LinkOrder } from '../../../machines/agent/succession-protocol.ts';
+import { temporaryFolder } from '../../../test/fixtures/real-envoy.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import { Ownership } from '../../runtime/ownership.ts';
+import { BaseIdTable } from '../envoy/base-ids/base-id-table.ts';
+import { ProcessTable } from '../envoy/process-table.ts';
+import type { AgentRecord } from '../envoy/record/agent-record.ts';
+import type { ToldFiles } from '../envoy/record/told-files.ts';
+import type { Inheritance } from './agent-replacement.ts';
+import { predecessorWithEffects } from './predecessor.effects.ts';
+import { successorWithEffects } from './successor.effects.ts';
+
+let done: (() => void) | undefined;
+beforeEach(() => {
+  done = undefined;
+});
+/** What a slow disk, or a busy machine, is waited for. */
+const slow = (): Promise<void> =>
+  new Promise((resolve) => {
+    done = resolve;
+  });
+
+class CountedIds extends BaseIdTable {
+  held = false;
+  override async resume(): Promise<{ baseIds: number[]; sweptFiles: string[] }> {
+    this.held = true;
+    return { baseIds: [7], sweptFiles: [] };
+  }
+  override letGoAll(): void {
+    this.held = false;
+  }
+}
+
+/** An agent of which `slowly` is slow. */
+function given(slowly: 'the told files' | 'the ports' | 'nothing') {
+  const folder = temporaryFolder();
+  onTestFinished(() => folder[Symbol.dispose]());
+  const [table, baseIds, ownership] = [new ProcessTable(), new CountedIds(), new Ownership(true)];
+  if (slowly === 'the ports') {
+    let isFirst = true;
+    ownership.whenOurs(() => {
+      const taking = isFirst ? undefined : slow();
+      isFirst = false;
+      return taking;
+    });
+  }
+  const record = {
+    directory: folder.path,
+    baseIds: [7],
+    require: () => {},
+    read: async () => undefined,
+    keep: () => {},
+  };
+  const told = { read: () => undefined, settled: slowly === 'the told files' ? slow : async () => {} };
+  const inheritance: Inheritance = {
+    ...{ table, baseIds, ownership, needed: [], runDir: folder.path, log: silentLogger },
+    record: record as unknown as AgentRecord,
+    told: told as unknown as ToldFiles,
+    binaries: {} as Inheritance['binaries'],
+  };
+  return {
+    table,
+    baseIds,
+    predecessor: predecessorWithEffects(inheritance),
+    successor: successorWithEffects(inheritance),
+  };
+}
+
+/** A parent as the agent is one: it begins to give way as soon as it is asked. */
+function started(machine: AnyActorLogic) {
+  const told: string[] = [];
+  const parent = setup({ actors: { machine } }).createMachine({
+    invoke: { id: 'machine', src: 'machine' },
+    on: {
+      '*': [
+        {
+          guard: ({ event }) => event.type === 'succession.due',
+          actions: sendTo('machine', { type: 'succession.begin' }),
+        },
+        { actions: ({ event }) => told.push(event.type) },
+      ],
+    },
+  });
+  const actor = createActor(parent).start();
+  onTestFinished(() => void actor.stop());
+  const child = () => actor.getSnapshot().children.machine!;
+  return { told, say: (event: AnyEventObject) => child().send(event) };
+}
+
+const [silent, unheard] = [fromCallback<LinkOrder, undefined>(() => {}), fromCallback<HoldTell, undefined>(() => {})];
+const ready = { type: 'successor.ready', pid: 2 };
+
+test('an agent whose newer one ends while the record is written goes on with what runs as its own', async () => {
+  const { predecessor, table } = given('the told files');
+  const { say } = started(predecessor.provide({ actors: { link: silent } }));
+  say(ready);
+  await eventually('the record is being written', () => done !== undefined);
+  say({ type: 'successor.gone', reason: '' });
+  done!();
+  await sleep(5);
+  expect(table.letsGo).toBe(false);
+});
+
+test('an agent that takes back more slowly than it may leaves all to the one that comes after', async () => {
+  const { predecessor, table, baseIds } = given('the ports');
+  const { say, told } = started(predecessor.provide({ actors: { link: silent }, delays: { takeBackLimit: 20 } }));
+  say(ready);
+  await eventually('it has given up', () => table.letsGo);
+  await sleep(5);
+  say({ type: 'successor.gone', reason: '' });
+  await eventually('its time is over', () => told.includes('succession.done'));
+  done!();
+  await sleep(5);
+  expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: true, held: false });
+});
+
+test('an agent that takes back in time has it all', async () => {
+  const { predecessor, table, baseIds } = given('nothing');
+  const { say, told } = started(predecessor.provide({ actors: { link: silent } }));
+  say(ready);
+  await eventually('it has given up', () => table.letsGo);
+  await sleep(5);
+  say({ type: 'successor.gone', reason: '' });
+  await eventually('it has taken back', () => told.includes('succession.failed'));
+  expect({ letsGo: table.letsGo, held: baseIds.held }).toEqual({ letsGo: false, held: true });
+});
+
+test('a newer agent that claims more slowly than it may keeps nothing of it', async () => {
+  const { successor, baseIds } = given('the ports');
+  const { say, told } = started(successor.provide({ actors: { link: unheard }, delays: { claimLimit: 20 } }));
+  say({ type: 'predecessor.granted' });
+  await eventually('its time is over', () => told.includes('succession.refused'));
+  done!();
+  await sleep(5);
+  expect(baseIds.held).toBe(false);
+});

@@ -1,0 +1,455 @@
+/** The secrets of a workload from files, as an Envoy gets them over a real socket. */
+import { spawnSync } from 'node:child_process';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer as createHttp2 } from 'node:http2';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createAuthority } from '../../../test/certs/authority.ts';
+import { eventually, eventuallyHolds } from '../../../test/harness/eventually.ts';
+import {
+  givenSecrets,
+  type StartedSecrets,
+  secretsOf,
+  startSecrets,
+  stopSecrets,
+} from '../../../test/harness/given-secrets.ts';
+import { type SecretAnswer, SecretClient } from '../../../test/harness/secret-client.ts';
+import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { GrpcConnection, whenEnded } from '../../runtime/grpc/grpc-client.ts';
+import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
+import { OptionErrors } from '../../runtime/option-errors.ts';
+import { type IdentityOptions, identityOptions } from '../options/identity-options.ts';
+
+const authority = createAuthority();
+let directory: string;
+const ends: (() => unknown)[] = [];
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'sds-'));
+});
+
+afterEach(async () => {
+  for (const end of ends.splice(0).reverse()) end();
+  await stopSecrets();
+  rmSync(directory, { recursive: true });
+});
+
+const nothing: SecretAnswer = { version: '', nonce: '', name: '', chain: '', key: '', roots: '', crl: '' };
+const socket = (): string => join(directory, 'uds/socket');
+const mounted = () => ({
+  certificate: join(directory, 'certs/cert-chain.pem'),
+  key: join(directory, 'certs/key.pem'),
+  roots: join(directory, 'certs/root-cert.pem'),
+});
+
+function write(file: string, content: string): void {
+  mkdirSync(join(directory, file, '..'), { recursive: true });
+  writeFileSync(join(directory, `${file}.new`), content);
+  renameSync(join(directory, `${file}.new`), join(directory, file));
+}
+
+function issue(name = 'spiffe://cluster.local/ns/shop/sa/cart') {
+  const { certificate, privateKey } = authority.issue([name]);
+  write('certs/cert-chain.pem', certificate);
+  write('certs/key.pem', privateKey);
+  return { certificate, privateKey };
+}
+
+async function start(change: Partial<IdentityOptions['settings']> = {}, outputDirectory = ''): Promise<StartedSecrets> {
+  return givenSecrets(given(change, outputDirectory));
+}
+
+function given(change: Partial<IdentityOptions['settings']> = {}, outputDirectory = '') {
+  const settings = {
+    source: 'files' as const,
+    reason: 'mounted',
+    socket: socket(),
+    certificateDirectory: join(directory, 'certs'),
+    rootDirectory: join(directory, 'certs'),
+    grace: { ratio: 0.5, jitter: 0 },
+    writesOutput: outputDirectory !== '',
+    ...change,
+  };
+  return { identity: { ...secretsOf({ env: {} }).identity, settings, mounted: mounted(), outputDirectory }, env: {} };
+}
+
+async function client(method?: string): Promise<SecretClient> {
+  const made = await SecretClient.open(socket(), method);
+  ends.push(() => made.close());
+  return made;
+}
+
+test('an Envoy gets certificate, key and roots; a change reaches it; its acknowledgement brings nothing', async () => {
+  const first = issue();
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  expect(statSync(socket()).mode & 0o777).toBe(0o600);
+  const [leaf, roots] = [await client(), await client()];
+  leaf.ask('default');
+  roots.ask('ROOTCA');
+  const answer = await leaf.next();
+  expect(answer).toMatchObject({ name: 'default', chain: first.certificate, key: first.privateKey });
+  expect((await roots.next()).roots).toBe(authority.certificate);
+  leaf.acknowledge(answer, 'default');
+  await eventually('it is taken', () => secrets.events('sds.acknowledged').length === 1);
+  const second = issue();
+  expect(await leaf.next(2)).toMatchObject({ name: 'default', chain: second.certificate, key: second.privateKey });
+  leaf.acknowledge(leaf.answers[1]!, 'default');
+  await eventually('it is taken', () => secrets.events('sds.acknowledged').length === 2);
+  expect(leaf.answers).toHaveLength(2);
+  expect(roots.answers).toHaveLength(1);
+});
+
+test('three changes by a switched link are each served; a key of another certificate never is, and costs nothing', async () => {
+  const volume = (name: string, key = authority.issue(['a'])): string => {
+    write(`certs/${name}/cert-chain.pem`, key.certificate);
+    write(`certs/${name}/key.pem`, key.privateKey);
+    write(`certs/${name}/root-cert.pem`, authority.certificate);
+    symlinkSync(name, join(directory, 'certs/..data_tmp'));
+    renameSync(join(directory, 'certs/..data_tmp'), join(directory, 'certs/..data'));
+    return key.certificate;
+  };
+  const before = volume('..0');
+  for (const file of ['cert-chain.pem', 'key.pem', 'root-cert.pem']) {
+    symlinkSync(`..data/${file}`, join(directory, 'certs', file));
+  }
+  const secrets = await start();
+  const envoy = await client();
+  envoy.ask('default');
+  expect((await envoy.next()).chain).toBe(before);
+  for (const change of [1, 2, 3]) {
+    envoy.acknowledge(envoy.answers.at(-1)!, 'default');
+    const certificate = volume(`..${change}`);
+    expect((await envoy.next(change + 1)).chain).toBe(certificate);
+  }
+  volume('..4', { ...authority.issue(['a']), privateKey: authority.issue(['b']).privateKey });
+  await eventually('it is told', () => secrets.events('secret.lacking').length > 0);
+  expect(secrets.events('secret.lacking')[0]).toMatchObject({
+    name: 'default',
+    code: 'PRIVATE_KEY_MISMATCH',
+  });
+  const late = await client();
+  late.ask('default');
+  expect((await late.next()).chain).toBe(envoy.answers.at(-1)!.chain);
+  expect(envoy.answers).toHaveLength(4);
+});
+
+test('a secret that is not there holds nobody back: it comes when its files do', async () => {
+  const secrets = await start();
+  const [leaf, roots, other] = [await client(), await client(), await client()];
+  leaf.ask('default');
+  const file = join(directory, 'more/ca.pem');
+  other.ask(`file-root:${file}`);
+  roots.ask('ROOTCA');
+  write('certs/root-cert.pem', authority.certificate);
+  expect((await roots.next()).roots).toBe(authority.certificate);
+  write('more/ca.pem', authority.certificate);
+  expect(await other.next()).toMatchObject({ name: `file-root:${file}`, roots: authority.certificate });
+  issue();
+  await leaf.next();
+  // Nobody wants it any more.
+  other.close();
+  await eventually('it is let go', () => secrets.events('sds.left').some(({ name }) => name === `file-root:${file}`));
+});
+
+test('a workload without an identity has the files that its services name, and nothing of its own', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const tlsSettings = { mode: 'SIMPLE', caCertificates: mounted().roots };
+  const config = { ...defaultProxyConfig, controlPlaneAuthPolicy: 'NONE' as const, tracing: { tlsSettings } };
+  const identity = identityOptions({ config, env: {} }, new OptionErrors());
+  expect(identity.settings.source).toBe('files of services');
+  const settings = { ...identity.settings, socket: socket() };
+  const secrets = await givenSecrets({ identity: { ...identity, settings }, env: {} });
+  const envoy = await secrets.client();
+  envoy.ask('default', `file-root:${mounted().roots}`);
+  expect(await envoy.next()).toMatchObject({ name: `file-root:${mounted().roots}`, roots: authority.certificate });
+  expect(envoy.answers).toHaveLength(1);
+});
+
+test('a pair and the roots of the operating system are served by their files', async () => {
+  await start();
+  const { certificate, privateKey } = issue();
+  const envoy = await client();
+  const name = `file-cert:${mounted().certificate}~${mounted().key}`;
+  envoy.ask(name, 'file-root:system');
+  const answers = [await envoy.next(1), await envoy.next(2)];
+  expect(answers.find((one) => one.name === name)).toMatchObject({ chain: certificate, key: privateKey });
+  expect(answers.find((one) => one.name === 'file-root:system')?.roots).toContain('BEGIN CERTIFICATE');
+});
+
+test.each(['nonsense', 'file-cert:a', 'file-cert:a~b~c', 'file-root:', '', '__proto__', `x${'y'.repeat(3_000)}`])(
+  'the name %j is unknown: who wants nothing else is told, the others get what there is',
+  async (name) => {
+    write('certs/root-cert.pem', authority.certificate);
+    await start();
+    const [alone, with_] = [await client(), await client()];
+    alone.ask(name);
+    await eventually('the end', () => alone.ended);
+    expect(alone.ended).toContain('NOT_FOUND');
+    with_.ask(name, 'ROOTCA');
+    expect((await with_.next()).name).toBe('ROOTCA');
+    expect(with_.ended).toBeUndefined();
+  },
+);
+
+test('who wants a name that somebody else was refused is told as well, and gets it when it can be had', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const [others, more] = [await client(), await client()];
+  others.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${i}`));
+  more.ask('ROOTCA', ...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/else/${i}`));
+  await others.next();
+  await more.next();
+  const name = `file-root:${mounted().roots}`;
+  const first = await client();
+  first.ask('ROOTCA', name);
+  await eventually('it is refused', () => secrets.events('sds.refuse').length > 0);
+  const alone = await client();
+  alone.ask(name);
+  await eventually('the end', () => alone.ended);
+  expect(alone.ended).toContain('limit of 200 secrets reached');
+  others.close();
+  await eventually('there is room', () => secrets.events('sds.left').length >= 99);
+  const late = await client();
+  late.ask(name);
+  expect((await late.next()).name).toBe(name);
+  expect((await first.next(2)).name).toBe(name);
+});
+
+test('who wants another secret after its acknowledgement names the response that it had last, and gets it', async () => {
+  issue();
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const one = await client();
+  one.ask('default');
+  const answer = await one.next();
+  one.acknowledge(answer, 'default');
+  one.acknowledge(answer, 'default', 'ROOTCA');
+  expect((await one.next(2)).name).toBe('ROOTCA');
+  // Answered twice, and what it does not want any more is not sent.
+  one.acknowledge(one.answers[1]!, 'ROOTCA');
+  one.acknowledge(one.answers[1]!, 'ROOTCA');
+  await eventually('it has left', () => secrets.events('sds.left').length > 0);
+  expect(one.answers).toHaveLength(2);
+  expect(one.ended).toBeUndefined();
+});
+
+test('a nonce of another stream says nothing: what the first request names is sent', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  await start();
+  const one = await client();
+  one.acknowledge({ ...nothing, version: 'one', nonce: '7' }, 'ROOTCA');
+  expect((await one.next()).name).toBe('ROOTCA');
+});
+
+test('what Envoy refuses is told in its words, is not sent again, and the next version is', async () => {
+  issue();
+  const secrets = await start();
+  const envoy = await client();
+  envoy.ask('default');
+  envoy.reject(await envoy.next(), 'Failed to load certificate chain', 'default');
+  await eventually('it is told', () => secrets.events('sds.rejected').length > 0);
+  expect(secrets.events('sds.rejected')).toEqual([
+    {
+      type: 'sds.rejected',
+      name: 'default',
+      version: envoy.answers[0]!.version,
+      reason: 'Failed to load certificate chain',
+    },
+  ]);
+  const { certificate } = issue();
+  expect((await envoy.next(2)).chain).toBe(certificate);
+  expect(envoy.answers).toHaveLength(2);
+});
+
+test.each<[string, (envoy: SecretClient) => void, string]>([
+  ['bytes that are no message', (envoy) => envoy.write(frameOf(Buffer.from([0xff, 0xff, 0xff]))), 'INVALID_ARGUMENT'],
+  ['a compressed message', (envoy) => envoy.write(Buffer.from([1, 0, 0, 0, 0])), 'INTERNAL'],
+  ['two megabytes', (envoy) => envoy.write(Buffer.from([0, 0, 0x20, 0, 0])), 'RESOURCE_EXHAUSTED'],
+  [
+    'a hundred and one names',
+    (envoy) => envoy.ask(...Array.from({ length: 101 }, (_, i) => `file-root:/${i}`)),
+    'INVALID',
+  ],
+  ['a name of 5,000 characters', (envoy) => envoy.ask('y'.repeat(5_000)), 'INVALID_ARGUMENT'],
+])('a client that sends %s is let go, and the next one is served', async (_, send, code) => {
+  write('certs/root-cert.pem', authority.certificate);
+  await start();
+  const hostile = await client();
+  send(hostile);
+  await eventually('the end', () => hostile.ended);
+  expect(hostile.ended).toContain(code);
+  const envoy = await client();
+  envoy.ask('ROOTCA');
+  await envoy.next();
+});
+
+test('names of files have a bound; those that were there are served on', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  // As an Envoy with two streams of many names, and streams of one each.
+  for (const [index, names] of [99, 99, 1, 1, 1].entries()) {
+    const one = await client();
+    one.ask(...Array.from({ length: names }, (_, i) => `file-root:/nowhere/${index}/${i}`));
+  }
+  const refusals = () => secrets.events('sds.refuse');
+  await eventually('some are refused', () => refusals().length === 3);
+  expect(refusals()[0]!.reason).toBe('limit of 200 secrets reached');
+  const envoy = await client();
+  envoy.ask('ROOTCA');
+  await envoy.next();
+});
+
+test('who wants other secrets without end is let go, and costs nobody else the agent', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const [envoy, hostile] = [await client(), await client()];
+  envoy.ask('ROOTCA');
+  await envoy.next();
+  // What comes in one piece is taken without a pause.
+  for (let i = 0; i < 5_000; i++) hostile.ask(`file-root:/nowhere/${i % 2}`);
+  await eventually('it is let go', () => hostile.ended);
+  expect(hostile.ended).toContain('RESOURCE_EXHAUSTED: subscriptions change too often');
+  expect(secrets.events('sds.asked').length).toBeLessThan(300);
+  await eventually('what it wanted is let go', () => secrets.events('sds.left').length > 0);
+  write('certs/root-cert.pem', createAuthority().certificate);
+  await envoy.next(2);
+});
+
+test('who wants much from the first has no more of it than who wants it later', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const secrets = await start();
+  const hostile = [await client(), await client(), await client(), await client()];
+  for (const [index, one] of hostile.entries()) {
+    one.ask(...Array.from({ length: 99 }, (_, i) => `file-root:/nowhere/${index}/${i}`));
+  }
+  await eventually('two are let go', () => hostile.filter(({ ended }) => ended !== undefined).length >= 2);
+  expect(hostile.filter(({ ended }) => ended?.includes('subscriptions change too often') === true)).toHaveLength(2);
+  expect(secrets.events('sds.asked')).toHaveLength(2 * 99);
+  const envoy = await client();
+  envoy.ask('ROOTCA');
+  await envoy.next();
+});
+
+test('a client may begin so many streams, and no more', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  await start();
+  const connection = await GrpcConnection.open({ address: { path: socket() } });
+  ends.push(() => connection.close());
+  let refused = 0;
+  for (let i = 0; i < 2_600 && refused === 0; i++) {
+    const stream = connection.start('/envoy.service.secret.v3.SecretDiscoveryService/StreamSecrets', {});
+    const answer = await new Promise<string>((resolve) => {
+      whenEnded(stream, connection, (status) => resolve(status?.message ?? 'OK'));
+      stream.resume();
+      stream.end();
+    });
+    if (answer.includes('RESOURCE_EXHAUSTED: too many calls per second')) refused++;
+  }
+  expect(refused).toBe(1);
+});
+
+test('other methods are not known', async () => {
+  await start();
+  for (const method of ['DeltaSecrets', 'FetchSecrets']) {
+    const one = await client(`/envoy.service.secret.v3.SecretDiscoveryService/${method}`);
+    one.ask('default');
+    await eventually('the end', () => one.ended);
+    expect(one.ended).toContain('UNIMPLEMENTED');
+  }
+});
+
+test('a second agent at the socket is told so, and a server of others is left to serve', async () => {
+  await start();
+  const second = await start();
+  expect(second.events('secrets.failed')).toMatchObject([{ reason: expect.stringContaining('another agent') }]);
+  await stopSecrets();
+
+  const others = createHttp2((_, response) => response.writeHead(404).end()).listen(socket());
+  ends.push(() => others.close());
+  await eventually('it listens', () => others.listening);
+  const third = await start();
+  expect(third.events('secrets.ready')).toMatchObject([{ by: 'another' }]);
+});
+
+test('a socket that is left over is replaced, a file that is none is left alone', async () => {
+  mkdirSync(join(directory, 'uds'));
+  const left = spawnSync(process.execPath, [
+    '-e',
+    `require('net').createServer().listen(${JSON.stringify(socket())}, () => process.kill(process.pid, 'SIGKILL'))`,
+  ]);
+  expect(left.signal).toBe('SIGKILL');
+  expect(statSync(socket()).isSocket()).toBe(true);
+  expect((await start()).events('secrets.ready')).toMatchObject([{ by: 'us' }]);
+  await stopSecrets();
+  rmSync(socket(), { force: true });
+  write('uds/socket', 'somebody needs this');
+  const refused = startSecrets(given());
+  await eventually('it is told', () => refused.events('sds.failed').length > 0);
+  expect(refused.events('sds.failed')[0]!.reason).toContain('exists and is not a socket');
+  expect(readFileSync(socket(), 'utf8')).toBe('somebody needs this');
+});
+
+test('roots of the control plane are trusted beside the mounted ones, and it is told when every Envoy does', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const other = createAuthority('another');
+  const secrets = await start();
+  const envoy = await client();
+  envoy.ask('ROOTCA');
+  envoy.acknowledge(await envoy.next(), 'ROOTCA');
+  secrets.tellRoots('one', [other.certificate, authority.certificate]);
+  const both = await envoy.next(2);
+  expect(both.roots.match(/BEGIN/g)).toHaveLength(2);
+  expect(both.roots).toContain(other.certificate);
+  expect(secrets.events('trust-bundle.served')).toEqual([]);
+  envoy.acknowledge(both, 'ROOTCA');
+  await eventually('it is told', () => secrets.events('trust-bundle.served').length > 0);
+  // In another order, and of a set that was there already: nothing is sent, and it is said at once.
+  secrets.tellRoots('two', [authority.certificate, other.certificate]);
+  await eventually('it is told', () => secrets.events('trust-bundle.served').length > 1);
+  expect(secrets.events('trust-bundle.served').map(({ hash }) => hash)).toEqual(['one', 'two']);
+  expect(envoy.answers).toHaveLength(2);
+  // Nobody asks for roots.
+  envoy.close();
+  await eventually('it has left', () => secrets.events('sds.left').length > 0);
+  secrets.tellRoots('three', [other.certificate]);
+  await eventually('it is told', () => secrets.events('trust-bundle.served').length > 2);
+});
+
+test('what is served is written to files, whole, for this user alone', async () => {
+  write('certs/root-cert.pem', authority.certificate);
+  const { certificate, privateKey } = issue();
+  const out = join(directory, 'out');
+  await start({}, out);
+  await eventually('the files', () => statSync(join(out, 'root-cert.pem'), { throwIfNoEntry: false }) !== undefined);
+  expect(readFileSync(join(out, 'key.pem'), 'utf8')).toBe(privateKey);
+  expect(readFileSync(join(out, 'cert-chain.pem'), 'utf8')).toBe(certificate);
+  expect(statSync(join(out, 'key.pem')).mode & 0o777).toBe(0o600);
+  for (const _ of [1, 2, 3]) {
+    const next = issue();
+    await eventually('the next', () => readFileSync(join(out, 'cert-chain.pem'), 'utf8') === next.certificate);
+    await eventually('its key', () => readFileSync(join(out, 'key.pem'), 'utf8') === next.privateKey);
+  }
+});
+
+test('files of OUTPUT_CERTS that could not be written are written when the directory can be, without a new certificate', async () => {
+  const { certificate } = issue();
+  write('certs/root-cert.pem', authority.certificate);
+  // A file is in the place of the directory.
+  write('out', '');
+  const secrets = await start({}, join(directory, 'out'));
+  await eventually('a write has failed', () => secrets.events('output.failed').length > 0);
+  rmSync(join(directory, 'out'));
+  await eventuallyHolds(() => expect(readFileSync(join(directory, 'out/cert-chain.pem'), 'utf8')).toBe(certificate));
+  expect(secrets.events('secret.obtained').filter(({ name }) => name === 'default')).toHaveLength(1);
+});

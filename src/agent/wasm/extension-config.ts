@@ -1,0 +1,132 @@
+/**
+ * Extension configurations (ECDS) on the wire, as far as the agent reads and changes them: where the code of a Wasm plugin is. Fields that the
+ * agent does not know stay as they are.
+ */
+import { BinaryReader, BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { fieldIn, textIn } from '../../runtime/grpc/message-fields.ts';
+
+/** Cluster of an `http_uri` that the agent fetches; Istio's control plane writes the same. */
+export const agentCluster = '_';
+
+const httpWasm = 'type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm';
+const networkWasm = 'type.googleapis.com/envoy.extensions.filters.network.wasm.v3.Wasm';
+const httpRbac = 'type.googleapis.com/envoy.extensions.filters.http.rbac.v3.RBAC';
+const networkRbac = 'type.googleapis.com/envoy.extensions.filters.network.rbac.v3.RBAC';
+
+/** What the agent fetches for an extension. */
+export interface RemoteCode {
+  /** Name of the extension. */
+  readonly extension: string;
+  readonly url: string;
+  /** Empty: any module. */
+  readonly sha256: string;
+  readonly failsOpen: boolean;
+}
+
+// Fields of Any, TypedExtensionConfig, Wasm, PluginConfig and VmConfig, from the outside to the inside.
+const anyValue = 2;
+const typedConfig = 2;
+const pathOfPlugin = [anyValue, typedConfig, anyValue, 1];
+const pathOfCode = [...pathOfPlugin, 3, 3];
+const failOpenField = 5;
+
+/**
+ * @param extension an Any with a TypedExtensionConfig
+ * @returns `undefined` for an extension whose code Envoy gets by itself
+ * @throws Error if the bytes are not a message
+ */
+export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
+  const config = fieldIn(extension, anyValue);
+  const typed = config && fieldIn(config, typedConfig);
+  const type = typed && textIn(typed, 1);
+  if (config === undefined || (type !== httpWasm && type !== networkWasm)) return undefined;
+  const plugin = at(extension, pathOfPlugin);
+  const remote = at(extension, [...pathOfCode, 2]);
+  const uri = remote && fieldIn(remote, 1);
+  if (plugin === undefined || remote === undefined || uri === undefined || textIn(uri, 2) !== agentCluster)
+    return undefined;
+  const sha256 = textIn(remote, 2) ?? '';
+  return {
+    extension: textIn(config, 1) ?? '',
+    url: textIn(uri, 1) ?? '',
+    // Istio's control plane writes `nil` for none.
+    sha256: sha256 === 'nil' ? '' : sha256,
+    failsOpen: isTrue(plugin, failOpenField),
+  };
+}
+
+/** The extension with its code in a file. */
+export function withFile(extension: Uint8Array, file: string): Uint8Array {
+  const source = part(1, part(1, Buffer.from(file)));
+  return replaced(extension, pathOfCode, () => source);
+}
+
+/** The extension with a filter that permits everything. */
+export function withPassThrough(extension: Uint8Array): Uint8Array {
+  return replaced(extension, [anyValue, typedConfig], (typed) =>
+    textIn(typed, 1) === networkWasm
+      ? Buffer.concat([part(1, Buffer.from(networkRbac)), part(2, part(3, Buffer.from('wasm.')))])
+      : part(1, Buffer.from(httpRbac)),
+  );
+}
+
+/** A length-delimited field. */
+export function part(field: number, bytes: Uint8Array): Uint8Array {
+  return new BinaryWriter().tag(field, WireType.LengthDelimited).bytes(bytes).finish();
+}
+
+export interface WireField {
+  readonly field: number;
+  /** With tag and length. */
+  readonly raw: Uint8Array;
+  /** Content of a length-delimited field. */
+  readonly content: Uint8Array | undefined;
+}
+
+/** All fields of a message in their order. @throws Error if the bytes are not a message */
+export function wireFieldsOf(message: Uint8Array): WireField[] {
+  const reader = new BinaryReader(message);
+  const fields: WireField[] = [];
+  while (reader.pos < reader.len) {
+    const start = reader.pos;
+    const [field, wireType] = reader.tag();
+    let content: Uint8Array | undefined;
+    if (wireType === WireType.LengthDelimited) content = reader.bytes();
+    else reader.skip(wireType, field);
+    fields.push({ field, raw: message.subarray(start, reader.pos), content });
+  }
+  return fields;
+}
+
+function at(message: Uint8Array, path: readonly number[]): Uint8Array | undefined {
+  let found: Uint8Array | undefined = message;
+  for (const field of path) found = found && fieldIn(found, field);
+  return found;
+}
+
+/** The message with the first field at the path replaced. */
+export function replaced(
+  message: Uint8Array,
+  [field, ...rest]: readonly number[],
+  replacement: (content: Uint8Array) => Uint8Array,
+): Uint8Array {
+  let isReplaced = false;
+  return Buffer.concat(
+    wireFieldsOf(message).map(({ field: number, raw, content }) => {
+      if (number !== field || content === undefined || isReplaced) return raw;
+      isReplaced = true;
+      return part(number, rest.length === 0 ? replacement(content) : replaced(content, rest, replacement));
+    }),
+  );
+}
+
+function isTrue(message: Uint8Array, wanted: number): boolean {
+  const reader = new BinaryReader(message);
+  let value = false;
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag();
+    if (field === wanted && wireType === WireType.Varint) value = reader.bool();
+    else reader.skip(wireType, field);
+  }
+  return value;
+}

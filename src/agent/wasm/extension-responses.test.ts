@@ -1,0 +1,206 @@
+import { create, fromBinary, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { anyPack, anyUnpack } from '@bufbuild/protobuf/wkt';
+import { expect, test } from 'vitest';
+import { extensionType } from '../../../machines/discovery/xds/ads-types.ts';
+import { TypedExtensionConfigSchema } from '../../gen/envoy/config/core/v3/extension_pb.ts';
+import { RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import { WasmSchema } from '../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
+import { RBACSchema as NetworkRbacSchema } from '../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.ts';
+import { WasmSchema as NetworkWasmSchema } from '../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
+import {
+  DeltaDiscoveryResponseSchema,
+  DiscoveryResponseSchema,
+} from '../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import type { RemoteCode } from './extension-config.ts';
+import { ExtensionResponses } from './extension-responses.ts';
+
+interface PluginOptions {
+  url?: string;
+  sha256?: string;
+  failOpen?: boolean;
+  cluster?: string;
+  network?: boolean;
+}
+
+function extension(name: string, options: PluginOptions = {}) {
+  const { url = `http://modules.test/${name}`, sha256 = '', failOpen = false, cluster = '_', network } = options;
+  const config: MessageInitShape<typeof WasmSchema>['config'] = {
+    ...{ name, rootId: 'root', failOpen },
+    vm: {
+      case: 'vmConfig',
+      value: {
+        ...{ vmId: 'a', runtime: 'envoy.wasm.runtime.v8' },
+        code: {
+          specifier: {
+            case: 'remote',
+            value: { httpUri: { uri: url, httpUpstreamType: { case: 'cluster', value: cluster } }, sha256 },
+          },
+        },
+        environmentVariables: { keyValues: { A: 'b' } },
+      },
+    },
+  };
+  const typedConfig = network
+    ? anyPack(NetworkWasmSchema, create(NetworkWasmSchema, { config }))
+    : anyPack(WasmSchema, create(WasmSchema, { config }));
+  return anyPack(TypedExtensionConfigSchema, create(TypedExtensionConfigSchema, { name, typedConfig }));
+}
+
+type Packed = ReturnType<typeof extension>;
+
+/** Responses of one protocol, what they require, and what Envoy receives. */
+function stream(protocol: 'sotw' | 'delta') {
+  const required: RemoteCode[] = [];
+  const released: number[] = [];
+  const forwarded: { nonce: string; names: string[]; extensions: Packed[]; version: string }[] = [];
+  const responses = new ExtensionResponses(
+    protocol,
+    { require: (code) => required.push(code), release: (id) => released.push(id) },
+    (message) => {
+      const { nonce, resources, version } = protocol === 'sotw' ? readSotw(message) : readDelta(message);
+      const names = resources.map((one) => anyUnpack(one, TypedExtensionConfigSchema)!.name);
+      forwarded.push({ nonce, names, extensions: resources, version });
+    },
+  );
+  const take = (nonce: string, extensions: Packed[], removedResources: string[] = []): void => {
+    const head = { typeUrl: extensionType, nonce };
+    responses.take(
+      protocol === 'sotw'
+        ? toBinary(
+            DiscoveryResponseSchema,
+            create(DiscoveryResponseSchema, { ...head, versionInfo: '1', resources: extensions }),
+          )
+        : toBinary(
+            DeltaDiscoveryResponseSchema,
+            create(DeltaDiscoveryResponseSchema, {
+              ...{ ...head, systemVersionInfo: '1', removedResources },
+              resources: extensions.map((resource) => ({
+                ...{ name: anyUnpack(resource, TypedExtensionConfigSchema)!.name, version: '7', resource },
+              })),
+            }),
+          ),
+    );
+  };
+  return { responses, required, released, forwarded, take };
+}
+
+function readSotw(message: Uint8Array) {
+  const { nonce, resources, versionInfo, typeUrl } = fromBinary(DiscoveryResponseSchema, message);
+  expect(typeUrl).toBe(extensionType);
+  return { nonce, resources, version: versionInfo };
+}
+
+function readDelta(message: Uint8Array) {
+  const { nonce, resources, systemVersionInfo, typeUrl } = fromBinary(DeltaDiscoveryResponseSchema, message);
+  expect(typeUrl).toBe(extensionType);
+  for (const { version } of resources) expect(version).toBe('7');
+  return { nonce, resources: resources.map(({ resource }) => resource!), version: systemVersionInfo };
+}
+
+function wasmOf(packed: Packed | undefined) {
+  return anyUnpack(anyUnpack(packed!, TypedExtensionConfigSchema)!.typedConfig!, WasmSchema)?.config;
+}
+
+function codeOf(packed: Packed | undefined) {
+  const vm = wasmOf(packed)?.vm;
+  return vm?.case === 'vmConfig' ? vm.value.code?.specifier : undefined;
+}
+
+const file = { case: 'local', value: { specifier: { case: 'filename', value: '/modules/a.wasm' } } };
+
+test.each(['sotw', 'delta'] as const)(
+  'a response waits for its module and has the path of its file (%s)',
+  (protocol) => {
+    const { responses, required, forwarded, take } = stream(protocol);
+    take('n1', [extension('shop.a', { sha256: 'abc' })]);
+    expect(required).toEqual([
+      { extension: 'shop.a', url: 'http://modules.test/shop.a', sha256: 'abc', failsOpen: false },
+    ]);
+    expect(forwarded).toEqual([]);
+    responses.settle(1, { file: '/modules/a.wasm' });
+    expect(forwarded).toMatchObject([{ nonce: 'n1', names: ['shop.a'], version: '1' }]);
+    expect(codeOf(forwarded[0]!.extensions[0])).toMatchObject(file);
+    // Everything else is as it was sent.
+    expect(wasmOf(forwarded[0]!.extensions[0])).toMatchObject({
+      ...{ name: 'shop.a', rootId: 'root' },
+      vm: { value: { vmId: 'a', runtime: 'envoy.wasm.runtime.v8', environmentVariables: { keyValues: { A: 'b' } } } },
+    });
+    expect(responses.refusalOf('n1')).toBeUndefined();
+  },
+);
+
+test('code that Envoy fetches from a cluster is forwarded unchanged and at once', () => {
+  const { required, forwarded, take } = stream('sotw');
+  take('n1', [extension('shop.a', { cluster: 'outbound|80||modules.test' })]);
+  expect(required).toEqual([]);
+  expect(codeOf(forwarded[0]!.extensions[0])).toMatchObject({ case: 'remote' });
+});
+
+test('responses keep their order', () => {
+  const { responses, forwarded, take } = stream('delta');
+  take('n1', [extension('shop.a')]);
+  take('n2', [], ['shop.b']);
+  expect(forwarded).toEqual([]);
+  responses.settle(1, { file: '/modules/a.wasm' });
+  expect(forwarded.map(({ nonce }) => nonce)).toEqual(['n1', 'n2']);
+});
+
+test.each(['sotw', 'delta'] as const)(
+  'a module that was not fetched is left out, and the acknowledgement becomes a rejection, once (%s)',
+  (protocol) => {
+    const { responses, forwarded, take } = stream(protocol);
+    take('n1', [extension('shop.a'), extension('shop.b', { url: 'http://user:secret@modules.test/b' })]);
+    responses.settle(1, { file: '/modules/a.wasm' });
+    responses.settle(2, { reason: 'status must be 200, got 404' });
+    expect(forwarded).toMatchObject([{ nonce: 'n1', names: ['shop.a'] }]);
+    expect(responses.refusalOf('n0')).toBeUndefined();
+    expect(responses.refusalOf('n1')).toBe(
+      'extension shop.b: failed to fetch Wasm module http://modules.test/b: status must be 200, got 404',
+    );
+    expect(responses.refusalOf('n1')).toBeUndefined();
+    // It is fetched later.
+    responses.settle(2, { file: '/modules/a.wasm' });
+    expect(forwarded[1]).toMatchObject({ nonce: 'n1', names: ['shop.b'] });
+    expect(codeOf(forwarded[1]!.extensions[0])).toMatchObject(file);
+  },
+);
+
+test.each([
+  ['HTTP', false],
+  ['NETWORK', true],
+] as const)('a plugin that fails open is replaced by a filter that permits everything (%s)', (_, network) => {
+  const { responses, forwarded, take } = stream('sotw');
+  take('n1', [extension('shop.a', { failOpen: true, network })]);
+  responses.settle(1, { reason: 'no' });
+  const { typedConfig, name } = anyUnpack(forwarded[0]!.extensions[0]!, TypedExtensionConfigSchema)!;
+  expect(name).toBe('shop.a');
+  if (network) {
+    expect(anyUnpack(typedConfig!, NetworkRbacSchema)).toMatchObject({ statPrefix: 'wasm.' });
+    expect(anyUnpack(typedConfig!, NetworkRbacSchema)!.rules).toBeUndefined();
+  } else expect(anyUnpack(typedConfig!, RBACSchema)!.rules).toBeUndefined();
+  expect(responses.refusalOf('n1')).toContain('extension shop.a: failed to fetch');
+});
+
+test('a newer response with the same name, or that removes it, ends the fetch for the older response', () => {
+  const { responses, released, forwarded, take } = stream('delta');
+  take('n1', [extension('shop.a'), extension('shop.b')]);
+  responses.settle(1, { reason: 'no' });
+  responses.settle(2, { reason: 'no' });
+  take('n2', [extension('shop.a', { url: 'http://modules.test/new' })], ['shop.b']);
+  expect(released).toEqual([1, 2]);
+  responses.settle(1, { file: '/modules/old.wasm' });
+  expect(forwarded).toHaveLength(1);
+  responses.settle(3, { file: '/modules/a.wasm' });
+  expect(forwarded[1]).toMatchObject({ nonce: 'n2', names: ['shop.a'] });
+});
+
+test('the limits of waiting responses and of modules hold', () => {
+  const { required, take } = stream('sotw');
+  take(
+    'n1',
+    Array.from({ length: 300 }, (_, index) => extension(`shop.${index}`)),
+  );
+  expect(required).toHaveLength(256);
+  for (let index = 2; index <= 16; index++) take(`n${index}`, []);
+  expect(() => take('n17', [])).toThrow('more than 16 responses wait');
+});

@@ -1,0 +1,171 @@
+/** `pilot-discovery inject -f FILE`: adds the sidecar to manifests, as the webhook does in the cluster (spec/injection.md §4.6). */
+import { Command, InvalidArgumentError, Option } from 'commander';
+import * as E from 'fp-ts/lib/Either.js';
+import { configLimitsOf } from '../../discovery/config/files/config-limits.ts';
+import { type ByteLimit, readNamedText, readStreamText } from '../../discovery/config/validation/given-texts.ts';
+import { Environment } from '../../discovery/environment.ts';
+import type { Injector } from '../../injection/injector.ts';
+import { injectManifests, type ManifestMessage } from '../../injection/manifests.ts';
+import { decodeInjectionConfig, decodeInjectionValues } from '../../injection/settings.decode.ts';
+import { defaultInjectionConfig } from '../../injection/settings.ts';
+import { problemText } from '../../model/config/problem.ts';
+import type { Decoded } from '../../model/fields/decode.ts';
+import { isNamespace } from '../../model/fields/names.ts';
+import { mustBe } from '../../model/fields/violation.ts';
+import { readMeshConfig } from '../../model/mesh/mesh-config.decode.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { describeFieldErrors } from '../../model/mesh/proxy-config.ts';
+import { proxyConfigFor } from '../../model/push-context/workload-proxy-config.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { entryText } from '../../runtime/output/log.ts';
+import { exitUnansweredWith } from '../../runtime/output/standard-streams.ts';
+import { visibleLine } from '../../runtime/visible-text.ts';
+import { addHelpSections } from './help-sections.ts';
+import { type CommandStreams, processStreams } from './validate.ts';
+
+interface InjectFlags {
+  readonly filename: readonly string[];
+  readonly valuesFile: string;
+  readonly injectConfigFile?: string;
+  readonly meshConfigFile?: string;
+  readonly revision: string;
+  readonly namespace: string;
+}
+
+const standardInput = '-';
+/** 1 says that a manifest cannot be injected. */
+const exitCodes = { invalid: 1, unreadable: 2, unwritten: 3 } as const;
+
+/** Its action sets the process's exit code. */
+export function injectCommand({ out, error }: CommandStreams = processStreams): Command {
+  const command = new Command('inject')
+    .summary('Add the sidecar to manifests')
+    .description(
+      'Add the sidecar to the pods of manifests, as the webhook does in a cluster, and print them. Documents without pods are printed ' +
+        'byte for byte. If a manifest cannot be injected, nothing is printed, so that no pod is applied without its sidecar.',
+    )
+    .requiredOption('-f, --filename <file>', 'Manifests in YAML or JSON; - is standard input; repeatable', collected)
+    .requiredOption('--valuesFile <file>', 'Values of the injector: key values of ConfigMap istio-sidecar-injector')
+    .option('--injectConfigFile <file>', 'Settings of the injector: key config of ConfigMap istio-sidecar-injector')
+    .option('--meshConfigFile <file>', 'Mesh configuration: key mesh of ConfigMap istio')
+    .option('--revision <name>', 'Revision of the control plane (default: the default one)', '')
+    .addOption(
+      new Option('-n, --namespace <namespace>', 'Namespace of objects that name none')
+        .default('default')
+        .argParser(namespaceOf),
+    );
+  return addHelpSections(command, {
+    examples: [
+      'pilot-discovery inject -f web.yaml --valuesFile values.yaml | kubectl apply -f -',
+      "kubectl -n istio-system get configmap istio-sidecar-injector -o 'jsonpath={.data.values}' > values.yaml",
+    ],
+    exitCodes: [
+      ['0', 'manifests printed'],
+      ['1', 'a manifest cannot be injected, or a setting or flag is invalid'],
+      ['2', 'a file cannot be read'],
+      ['3', 'the result cannot be written'],
+    ],
+  }).action(async (flags: InjectFlags) => {
+    exitUnansweredWith(exitCodes.unwritten);
+    process.exitCode = await injectFiles(flags, { out, error });
+  });
+}
+
+function namespaceOf(value: string): string {
+  if (value === '' || isNamespace(value)) return value;
+  throw new InvalidArgumentError(mustBe('a namespace', value).message);
+}
+
+function collected(value: string, earlier: readonly string[] = []): readonly string[] {
+  return [...earlier, value];
+}
+
+async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): Promise<number> {
+  const environment = new Environment(process.env, (warning) => error(`${entryText(warning)}\n`));
+  const limits = configLimitsOf(environment);
+  const ofFile: ByteLimit = { bytes: limits.maxFileBytes, setting: 'PILOT_CONFIG_MAX_FILE_BYTES' };
+  const report = (place: string, message: string): void =>
+    error(`pilot-discovery: ${place}: ${visibleLine(message)}\n`);
+  const texts: { readonly file: string; readonly text: string }[] = [];
+  for (const file of flags.filename) {
+    const text = await textOf(file, ofFile);
+    if (E.isLeft(text)) {
+      report(file, text.left);
+      return exitCodes.unreadable;
+    }
+    texts.push({ file, text: text.right });
+  }
+  const injector = await injectorOf(flags, ofFile, report);
+  if (injector === undefined) return exitCodes.invalid;
+  let failed = false;
+  const injected = texts.map(({ file, text }) => {
+    const { text: changed, errors, skipped } = injectManifests(text, injector, flags.namespace);
+    const place = ({ line, object }: ManifestMessage): string => `${file}:${line}: ${object}`;
+    for (const one of errors) report(place(one), one.message);
+    for (const one of skipped) error(`note: ${visibleLine(`${place(one)}: not injected: ${one.message}`)}\n`);
+    failed ||= errors.length > 0;
+    return changed;
+  });
+  if (failed) return exitCodes.invalid;
+  out(joined(injected));
+  return 0;
+}
+
+/** Streams of documents one after the other; a single one stays byte for byte. */
+function joined(streams: readonly string[]): string {
+  return streams.reduce((all, next) => `${all}${all.endsWith('\n') ? '' : '\n'}---\n${next}`);
+}
+
+async function textOf(file: string, limit: ByteLimit): Promise<E.Either<string, string>> {
+  try {
+    return E.right(
+      file === standardInput ? await readStreamText(process.stdin, limit) : await readNamedText(file, limit),
+    );
+  } catch (error) {
+    return E.left(messageOf(error));
+  }
+}
+
+/** `undefined`: a setting is invalid, which is reported. */
+async function injectorOf(
+  flags: InjectFlags,
+  limit: ByteLimit,
+  report: (place: string, message: string) => void,
+): Promise<Injector | undefined> {
+  let isValid = true;
+  const read = async <T>(
+    flag: string,
+    file: string | undefined,
+    decode: (text: string) => E.Either<string, T>,
+  ): Promise<T | undefined> => {
+    if (file === undefined) return undefined;
+    const text = await textOf(file, limit);
+    if (E.isLeft(text)) report(`${flag} ${file}`, text.left);
+    const decoded = E.isRight(text) ? decode(text.right) : undefined;
+    if (decoded !== undefined && E.isLeft(decoded)) report(`${flag} ${file}`, decoded.left);
+    if (decoded !== undefined && E.isRight(decoded)) return decoded.right;
+    isValid = false;
+    return undefined;
+  };
+  const values = await read('--valuesFile', flags.valuesFile, (text) => described(decodeInjectionValues(text)));
+  const config = await read('--injectConfigFile', flags.injectConfigFile, (text) =>
+    described(decodeInjectionConfig(text)),
+  );
+  const mesh = (await read('--meshConfigFile', flags.meshConfigFile, decodedMesh)) ?? defaultMeshConfig;
+  for (const warning of config?.warnings ?? []) report('--injectConfigFile', describeFieldErrors([warning]));
+  if (!isValid || values === undefined) return undefined;
+  return {
+    settings: { config: config?.settings ?? defaultInjectionConfig, values, revision: flags.revision },
+    mesh,
+    proxyConfigFor: (workload) => proxyConfigFor([], mesh, workload).proxyConfig,
+  };
+}
+
+function decodedMesh(text: string): E.Either<string, MeshConfig> {
+  const read = readMeshConfig('mesh', text);
+  return E.isRight(read) ? E.right(read.right.mesh) : E.left(read.left.map(problemText).join('; '));
+}
+
+function described<T>(decoded: Decoded<T>): E.Either<string, T> {
+  return E.isRight(decoded) ? decoded : E.left(describeFieldErrors(decoded.left));
+}

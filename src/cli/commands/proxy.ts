@@ -1,0 +1,156 @@
+/** `proxy`: runs Envoy and what belongs to it. */
+import { Command } from 'commander';
+import { agentMachine } from '../../../machines/agent/agent.machine.ts';
+import { runAgent } from '../../agent/agent-system.ts';
+import { findOrInstallEnvoy } from '../../agent/envoy/envoy-binary.ts';
+import { warnOfVersion } from '../../agent/envoy/envoy-release.ts';
+import { awaitAddresses } from '../../agent/options/addresses.ts';
+import { withCloudMetadata } from '../../agent/options/cloud-platform.ts';
+import type { ProxyOptions } from '../../agent/options/options.ts';
+import type { ProxyFlags } from '../../agent/options/proxy-flags.ts';
+import { resolveProxyOptions } from '../../agent/options/proxy-options.ts';
+import { withStatsdAddress } from '../../agent/options/statsd-address.ts';
+import { proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
+import { openFilesLimit } from '../../runtime/fences/open-files.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { standardError } from '../../runtime/output/standard-streams.ts';
+import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from '../flags/log-flags.ts';
+import { addRecordingFlags, openRecording, type RecordingFlags } from '../flags/trace-flags.ts';
+import { refuseRedirectionLoop } from '../refuse-redirection-loop.ts';
+import { unknownFlagsOf } from '../usage.ts';
+import { addHelpSections } from './help-sections.ts';
+import { addProxyFlags, roleAmong } from './proxy-flags.ts';
+import { versionLine } from './version.ts';
+
+/** An agent that takes the place of an older one. */
+export interface Succession {
+  /** The agent has charts, which have limits: the limit of its boot ends. */
+  readonly booted: () => void;
+}
+
+interface CommandFlags extends ProxyFlags, LogFlags, RecordingFlags {}
+
+/** @returns the exit code */
+export type ProxyRun = (args: readonly string[], flags: CommandFlags) => Promise<number>;
+
+/** The command. @param run for tests: takes the parsed command line instead of starting an agent */
+export function proxyCommand(succession?: Succession, run: ProxyRun = proxyRun(succession)): Command {
+  const command = new Command('proxy')
+    .summary('Run Envoy')
+    .description(
+      'Run Envoy until SIGTERM, SIGINT or SIGQUIT, which drain it; a second signal stops it immediately. ' +
+        'SIGHUP starts a hot restart. SIGUSR1 reopens access logs.',
+    )
+    .argument('[role]', 'Proxy type: sidecar or router', 'sidecar')
+    .allowUnknownOption()
+    .allowExcessArguments();
+  addProxyCommandFlags(command);
+  return addHelpSections(command, {
+    examples: ['pilot-agent proxy router --discoveryAddress 127.0.0.1:15010 --controlPlaneAuthPolicy NONE'],
+    environment: [
+      [
+        'EXIT_ON_ZERO_ACTIVE_CONNECTIONS',
+        'true: exit when no connection is active, instead of after --terminationDrainDuration',
+      ],
+      ['MINIMUM_DRAIN_DURATION', 'Minimum drain time with EXIT_ON_ZERO_ACTIVE_CONNECTIONS (default 5s)'],
+      ['LIVE_RESTORE', 'true: as PID 1 of a container, keep Envoy running if the agent is killed'],
+      ['DISABLE_ENVOY', 'true: run no Envoy, only the agent (for proxyless gRPC)'],
+      ['GRPC_XDS_BOOTSTRAP', 'Path of the gRPC bootstrap file, written if ISTIO_META_GENERATOR is grpc'],
+    ],
+    exitCodes: [
+      ['0', 'stopped by a signal'],
+      ['1', 'Envoy could not be kept running, or a port of the agent is in use'],
+      ['255', 'invalid flag, file or environment variable'],
+    ],
+  }).action(async (_role: string, flags: CommandFlags) => {
+    process.exitCode = await run(command.args, flags);
+  });
+}
+
+function proxyRun(succession: Succession | undefined): ProxyRun {
+  return (args, flags) => proxy(args, flags, succession);
+}
+
+function addProxyCommandFlags(command: Command): Command {
+  return addLogFlags(addRecordingFlags(addProxyFlags(command)));
+}
+
+/** What the command line, the environment and the files of a pod say. Logs the start, and what is ignored. */
+export async function prepareProxy(args: readonly string[], flags: CommandFlags) {
+  const role = roleAmong(args, 'sidecar');
+  const noAddress = await awaitAddresses();
+  const options = await withCloudMetadata(
+    await withStatsdAddress(resolveProxyOptions({ role, flags, env: process.env })),
+  );
+  const { log, unwritten } = loggerFromFlags(flags, envoyScopeLevel(options));
+  logWarnings(log);
+  if (noAddress !== undefined) log.write(noAddress);
+  log.info('agent.started', { version: versionLine(), role, pid: process.pid });
+  log.info('program.flags', withoutTokens(flags));
+  log.info('agent.fileLimit', { limit: openFilesLimit() });
+  log.info('agent.config', withoutTokens(proxyConfigToJson(options.config)));
+  const unknown = unknownFlagsOf(addProxyCommandFlags(new Command()), args);
+  if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
+  return { role, options, log, unwritten };
+}
+
+/** @returns the exit code */
+async function proxy(
+  args: readonly string[],
+  flags: CommandFlags,
+  succession: Succession | undefined,
+): Promise<number> {
+  const { role, options, log, unwritten } = await prepareProxy(args, flags);
+  const mode = process.env.ISTIO_META_INTERCEPTION_MODE ?? options.config.interceptionMode;
+  await refuseRedirectionLoop(log, { role, intercepts: mode !== 'NONE' });
+  const binary = options.runsEnvoy ? await envoyFor(options, log) : '';
+  const { runDir } = options;
+  // The older agent writes on into its own.
+  const succeeds = succession !== undefined;
+  const trace = succeeds && flags.trace ? { trace: `${flags.trace}.${process.pid}` } : {};
+  const recording = openRecording({
+    program: 'pilot-agent',
+    machines: [agentMachine],
+    flags: { ...flags, ...trace },
+    runDir,
+    log,
+  });
+  succession?.booted();
+  try {
+    const unwrittenLines = () => ({ log: unwritten(), trace: recording.unwritten() });
+    const traceLevel = recording.level;
+    return await runWith({ options, binary, log, unwrittenLines, traceLevel, succeeds, ...recording }, flags.trace);
+  } finally {
+    await recording.close();
+  }
+}
+
+/** @returns the path of the binary */
+async function envoyFor({ binaryPath }: ProxyOptions, log: Logger): Promise<string> {
+  const search = binaryPath === undefined ? {} : { binaryPath };
+  const progress = (line: string): void => standardError.write(`${line}\n`);
+  const envoy = await findOrInstallEnvoy({ ...search, env: process.env }, { env: process.env, progress });
+  log.info('envoy.binary', { path: envoy.path, source: envoy.by });
+  void warnOfVersion(envoy.path, log);
+  return envoy.path;
+}
+
+async function runWith(program: Parameters<typeof runAgent>[0], trace: string | undefined): Promise<number> {
+  const { exitCode, trouble } = await runAgent(program);
+  if (trouble.length === 0) return exitCode;
+  const [what, ...details] = trouble;
+  const place = trace === undefined ? '' : `\n  → what led to it: chartpilot trace ${trace}`;
+  standardError.write(`pilot-agent: ${[what, ...details].join('\n  ')}${place}\n`);
+  return exitCode;
+}
+
+/** A log is read by more people than a configuration. */
+function withoutTokens(said: object): object {
+  const isToken = (key: string): boolean => /accessToken$/i.test(key);
+  return JSON.parse(JSON.stringify(said, (key, value: unknown) => (isToken(key) ? '…' : value))) as object;
+}
+
+/** Who asks Envoy to say more wants to read it. */
+function envoyScopeLevel({ logLevel }: ProxyOptions): string {
+  return /\b(debug|trace)\b/.test(`${logLevel.level},${logLevel.components}`) ? 'envoy:debug' : '';
+}

@@ -1,0 +1,62 @@
+/** Reports values of flags that have no effect, before the command runs: repeated ones, and empty ones. */
+import type { Command, Option } from 'commander';
+
+/** An empty value means something: no address, no registry, no port. */
+const mayBeEmpty: ReadonlySet<string> = new Set([
+  ...['--registries', '--grpcAddr', '--httpAddr', '--monitoringAddr', '--secureGRPCAddr', '--httpsAddr'],
+]);
+/** Placeholders of lists in which an empty value is an empty list. */
+const lists = /<(ports|uids|gids|nics|ranges)>/;
+
+/** @returns whether an empty value of the flag means something */
+export function isEmptyAllowed({ long, flags }: Option): boolean {
+  return mayBeEmpty.has(long ?? '') || lists.test(flags);
+}
+
+/**
+ * Reports flags that take one value and are given several different ones: commander uses the last one and ignores the others. Reports
+ * empty values, which count as not given.
+ *
+ * @param report called once for each such flag, before the command runs
+ */
+export function reportFlagValues(program: Command, report: (message: string) => void): void {
+  for (const command of [program, ...program.commands]) {
+    const values = new Map<Option, string[]>();
+    const collected = new Map<Option, readonly unknown[]>();
+    for (const option of command.options) {
+      if (!option.required && !option.optional) continue;
+      command.on(`option:${option.name()}`, (value: string | null) => {
+        values.set(option, [...(values.get(option) ?? []), value ?? '']);
+        const list: unknown = command.getOptionValue(option.attributeName());
+        if (!Array.isArray(list)) return;
+        // A flag that collects its values keeps those before; the list of another one is that of its last value.
+        const before = collected.get(option);
+        collected.set(option, list);
+        if (before !== undefined && before.length < list.length && before.every((item, at) => item === list[at])) {
+          values.set(option, []);
+        }
+      });
+    }
+    command.hook('preAction', () => {
+      for (const [option, given] of values) {
+        const name = option.long ?? option.flags;
+        if (new Set(given).size > 1) {
+          const shown = isSecret(name) ? '' : ` (${given.map((value) => JSON.stringify(value)).join(', ')})`;
+          report(`${name} is given ${given.length} times${shown}: only the last value is used. Give it once`);
+        }
+        const attribute = option.attributeName();
+        const value: unknown = command.getOptionValue(attribute);
+        const list: readonly unknown[] = Array.isArray(value) ? value : [];
+        if ((value !== '' && !list.includes('')) || isEmptyAllowed(option)) continue;
+        const items = list.filter((item) => item !== '');
+        if (items.length > 0) command.setOptionValue(attribute, items);
+        else command.setOptionValueWithSource(attribute, option.defaultValue, 'default');
+        report(`${name} is empty ("") and counts as not given. Give a value, or omit it`);
+      }
+    });
+  }
+}
+
+function isSecret(name: string): boolean {
+  return /token$/i.test(name);
+}

@@ -1,0 +1,156 @@
+/** The log flags of both programs (spec/discovery.md §1.2). */
+import { statSync } from 'node:fs';
+import { dirname, resolve } from 'node:path';
+import { Command, Option } from 'commander';
+import { malformed, mustBe } from '../../model/fields/violation.ts';
+import { type ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
+import type { LineSink, SinkLines } from '../../runtime/output/line-sink.ts';
+import { createLogger, type Logger, parseLogLevels } from '../../runtime/output/log.ts';
+import { scopesInWords, unknownScopes } from '../../runtime/output/log-scopes.ts';
+import { mistakeInPath } from '../../runtime/output/outlet.ts';
+import { appendTo, standardError, standardOutput } from '../../runtime/output/standard-streams.ts';
+
+export interface LogFlags {
+  readonly log_output_level: string;
+  readonly log_as_json?: boolean;
+  readonly log_target: string;
+  readonly log_caller?: string;
+  readonly log_stacktrace_level?: string;
+}
+
+/** Adds them to a command. */
+export function addLogFlags(command: Command): Command {
+  command.optionsGroup('Observability:');
+  return command
+    .addOption(new Option('--log_output_level <scope:level,…>', 'Log level of each scope').default('default:info'))
+    .addOption(new Option('--log_as_json', 'Write one JSON object per line'))
+    .addOption(new Option('--log_target <where>', 'Destination: stdout, stderr or a file').default('stdout'))
+    .addOption(new Option('--log_caller <scope,…>', 'Scopes whose lines contain their caller').hideHelp())
+    .addOption(new Option('--log_stacktrace_level <scope:level,…>', 'Levels that include a stack trace').hideHelp());
+}
+
+/** Hidden flags of a command without a log: every command of the reference accepts them. Their values are checked all the same. */
+export function takeLogFlags(command: Command): void {
+  const has = new Set(command.options.map(({ long }) => long));
+  for (const option of addLogFlags(new Command()).options)
+    if (!has.has(option.long)) command.addOption(option.hideHelp());
+  // `proxy` opens its log first of all.
+  if (command.name() !== 'proxy') command.hook('preAction', () => checkLogFlags(command.opts<LogFlags>()));
+}
+
+/** Checks the flags without opening a log; unknown scopes are reported on standard error. @throws ChartpilotError FLAG_INVALID */
+function checkLogFlags(flags: LogFlags): void {
+  const { log_target: target } = flags;
+  // No file is created for a log that is not written.
+  if (
+    !standardStreams.has(target) &&
+    statSync(dirname(resolve(target)), { throwIfNoEntry: false })?.isDirectory() !== true
+  ) {
+    throw unwritableLog(target, 'its directory does not exist');
+  }
+  const log = loggerTo(standardError, { ...flags, log_as_json: false }, '');
+  reportUnknownScopes(flags, log);
+}
+
+const standardStreams: ReadonlySet<string> = new Set(['stdout', 'stderr']);
+
+export interface ProgramLog {
+  readonly log: Logger;
+  /** Lines of it and of standard output that are not out. */
+  unwritten(): SinkLines;
+}
+
+/**
+ * @param quieter levels of scopes about which the flags say nothing: `envoy:debug`
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function loggerFromFlags(flags: LogFlags, quieter = ''): ProgramLog {
+  const sink = sinkOf(flags.log_target);
+  const log = loggerTo(sink, flags, quieter);
+  reportUnknownScopes(flags, log);
+  logLosses(sink, 'log', log);
+  // Access logs of an Envoy go there, wherever the log is.
+  if (sink !== standardOutput) logLosses(standardOutput, 'standard output', log);
+  return { log, unwritten: () => sumOf(sink === standardOutput ? [sink] : [sink, standardOutput]) };
+}
+
+/** A misspelt scope changes nothing. */
+function reportUnknownScopes(
+  { log_output_level, log_stacktrace_level = '', log_caller = '' }: LogFlags,
+  log: Logger,
+): void {
+  const callers = log_caller.split(',').map((scope) => scope.trim());
+  const named = {
+    '--log_output_level': parseLogLevels(log_output_level).keys(),
+    '--log_stacktrace_level': parseLogLevels(log_stacktrace_level).keys(),
+    '--log_caller': callers.filter((scope) => scope !== '' && scope !== '*'),
+  };
+  for (const [flag, scopes] of Object.entries(named)) {
+    const unknown = unknownScopes(scopes);
+    if (unknown.length === 0) continue;
+    log.warn('log.scopeUnknown', { flag, scopes: unknown.join(', '), known: scopesInWords() });
+  }
+}
+
+function sumOf(sinks: readonly LineSink[]): SinkLines {
+  const lines = sinks.map((sink) => sink.lines);
+  const sum = (key: keyof SinkLines): number => lines.reduce((all, each) => all + each[key], 0);
+  return { lost: sum('lost'), waiting: sum('waiting') };
+}
+
+/** Logs lost lines, in the place of the lost ones. */
+export function logLosses(sink: LineSink, output: string, log: Logger): void {
+  sink.listen({
+    recovered: (loss) => {
+      if (loss === undefined) return;
+      const { lines, from, to, why } = loss;
+      log.warn('log.linesLost', { output, lines, from: from.toISOString(), to: to.toISOString(), reason: why });
+    },
+  });
+}
+
+/** Logs the warnings of Node, which itself would wait until standard error accepts them, however long. */
+export function logWarnings(log: Logger): void {
+  process.removeAllListeners('warning');
+  process.on('warning', ({ message, name }) => log.warn('node.warning', { name, reason: message }));
+}
+
+function loggerTo(sink: LineSink, flags: LogFlags, quieter: string): Logger {
+  const stackTraceLevel = flags.log_stacktrace_level ?? '';
+  try {
+    parseLogLevels(stackTraceLevel);
+  } catch (error) {
+    throw optionError('--log_stacktrace_level', malformed(messageOf(error), stackTraceLevel));
+  }
+  try {
+    return createLogger({
+      outputLevel: [quieter, flags.log_output_level].filter(Boolean).join(','),
+      asJson: flags.log_as_json === true,
+      ...(flags.log_caller !== undefined && { callers: flags.log_caller }),
+      stackTraceLevel,
+      write: (line) => sink.write(line),
+    });
+  } catch (error) {
+    throw optionError('--log_output_level', malformed(messageOf(error), flags.log_output_level));
+  }
+}
+
+function unwritableLog(target: string, reason: string): ChartpilotError {
+  const violation = mustBe('stdout, stderr or a file that can be written', target, { hint: reason });
+  return optionError('--log_target', violation);
+}
+
+function sinkOf(target: string): LineSink {
+  if (target === 'stdout') return standardOutput;
+  if (target === 'stderr') return standardError;
+  const mistake = mistakeInPath(target);
+  if (mistake !== undefined) throw unwritableLog(target, mistake);
+  const sink = appendTo(target);
+  // The log cannot say it itself.
+  sink.listen({
+    failed: (error) => standardError.write(`cannot write log to ${target}: ${messageOf(error)}\n`),
+    recovered: () => standardError.write(`log is written to ${target} again\n`),
+  });
+  return sink;
+}

@@ -1,0 +1,66 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Command } from 'commander';
+import { expect, onTestFinished, test } from 'vitest';
+import { codedError } from '../../../test/fixtures/error-details.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import type { TraceLine } from '../../runtime/trace/trace.ts';
+import { addRecordingFlags, openRecording, type Recording, type RecordingFlags } from './trace-flags.ts';
+
+function temporaryFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-recording-'));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+function open(args: readonly string[], runDir = temporaryFolder()): Recording {
+  const flags = addRecordingFlags(new Command()).parse(args, { from: 'user' }).opts<RecordingFlags>();
+  return openRecording({ program: 'test', machines: [], routine: ['tick'], flags, runDir, log: silentLogger });
+}
+
+const longText = 'x'.repeat(3_000);
+
+async function recordedIn(file: string, recording: Recording): Promise<TraceLine[]> {
+  recording.recorder.record({ kind: 'effect', actor: 'a', effect: 'e', params: longText });
+  await recording.close();
+  return readFileSync(file, 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as TraceLine);
+}
+
+test('the file has the level that was asked for; long texts are cut unless it is full', async () => {
+  const file = join(temporaryFolder(), 'a.trace');
+  const standard = await recordedIn(file, open(['--trace', file]));
+  expect(standard).toMatchObject([
+    { level: 'standard', omits: ['tick'] },
+    { params: expect.stringMatching(/… \(3000 characters\)$/) },
+  ]);
+  const full = await recordedIn(file, open(['--trace', file, '--traceLevel', 'full']));
+  expect(full).toMatchObject([{ level: 'full' }, { params: longText }]);
+  expect(full[0]).not.toHaveProperty('omits');
+});
+
+test('an empty name is no file', async () => {
+  await open(['--trace=']).close();
+});
+
+test('the trace is offered unless the debugger is off', async () => {
+  for (const args of [[], ['--debugger', 'on'], ['--debugger', 'open']]) {
+    const recording = open(args);
+    expect(recording.trace).toBeDefined();
+    await recording.close();
+  }
+  const off = open(['--debugger', 'off']);
+  expect(off.trace).toBeUndefined();
+  await off.close();
+});
+
+test.each([
+  ['--debugger', 'yes', 'one of on, open, off'],
+  ['--traceLevel', 'loud', 'one of standard, full'],
+  ['--trace', '/nonexistent/a.trace', 'a file that can be written'],
+])('%s %s is rejected with what is expected', (path, value, expected) => {
+  expect(() => open([path, value])).toThrow(codedError('FLAG_INVALID', { path, expected, got: JSON.stringify(value) }));
+});

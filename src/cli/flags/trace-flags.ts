@@ -1,0 +1,113 @@
+/** Flags of the trace file and the debugger, and what they enable. */
+import type { Command } from 'commander';
+import type { AnyStateMachine } from 'xstate';
+import { mustBe, unknownValue } from '../../model/fields/violation.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { chooseRunDir } from '../../runtime/files/run-dir.ts';
+import { optionError } from '../../runtime/option-errors.ts';
+import type { SinkLines, SinkListener } from '../../runtime/output/line-sink.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { DebuggerAccess, type DebuggerMode, debuggerModes } from '../../runtime/trace/debugger-access.ts';
+import { createRecorder, type Recorder } from '../../runtime/trace/recorder.ts';
+import type { TraceLevel, TraceSink } from '../../runtime/trace/trace.ts';
+import { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
+import { type TraceFile, traceFile } from '../../runtime/trace/trace-file.ts';
+import { TraceRing } from '../../runtime/trace/trace-ring.ts';
+
+export interface RecordingFlags {
+  readonly trace?: string;
+  readonly traceLevel?: string;
+  readonly debugger?: string;
+}
+
+export function addRecordingFlags(command: Command): Command {
+  command.optionsGroup('Observability:');
+  return command
+    .option('--trace <file>', 'Record a trace of the state machines')
+    .option('--traceLevel <level>', 'Detail of the trace: standard (default) or full')
+    .option('--debugger <mode>', 'Access of local users to the trace: on (with a token, default), open or off');
+}
+
+export interface Recording {
+  readonly level: TraceLevel;
+  readonly recorder: Recorder;
+  /** Of pages that need the token. */
+  readonly access: DebuggerAccess;
+  /** Absent with `--debugger off`. */
+  readonly trace?: TraceEndpoint;
+  /** Records that are not in the trace file. */
+  unwritten(): SinkLines;
+  /** The program is over. Those who watch get the rest. */
+  close(): Promise<void>;
+}
+
+/** Hours of quiet life, or minutes of trouble. */
+const recordsKept = 20_000;
+const levels = ['standard', 'full'] as const;
+
+/** @throws ChartpilotError FLAG_INVALID */
+export function openRecording(options: {
+  readonly program: string;
+  readonly machines: readonly AnyStateMachine[];
+  /** Types of events that are recorded at level `full` only. */
+  readonly routine?: readonly string[];
+  readonly flags: RecordingFlags;
+  /** Of `--runDir`. */
+  readonly runDir?: string | undefined;
+  readonly log: Logger;
+}): Recording {
+  const { program, machines, flags, log } = options;
+  const level = oneOf(levels, '--traceLevel', flags.traceLevel ?? 'standard');
+  const mode: DebuggerMode = oneOf(debuggerModes, '--debugger', flags.debugger ?? 'on');
+  const file = flags.trace ? openTraceFile(flags.trace, log) : undefined;
+  const sinks: TraceSink[] = file === undefined ? [] : [file];
+  const unwritten = (): SinkLines => file?.lines ?? { lost: 0, waiting: 0 };
+  const settings = { program, machines, level, omits: level === 'full' ? [] : (options.routine ?? []) };
+  const debuggerLog = log.scope('debugger');
+  const access = new DebuggerAccess({ runDir: chooseRunDir(options.runDir), log: debuggerLog });
+  const ring = mode === 'off' ? undefined : new TraceRing(recordsKept);
+  const recorder = createRecorder({ ...settings, sinks: ring === undefined ? sinks : [...sinks, ring] });
+  const trace =
+    ring === undefined || mode === 'off' ? undefined : new TraceEndpoint({ ring, mode, access, log: debuggerLog });
+  return {
+    level,
+    recorder,
+    access,
+    ...(trace && { trace }),
+    unwritten,
+    async close() {
+      access.withdraw();
+      await trace?.end();
+      recorder.close();
+    },
+  };
+}
+
+function openTraceFile(path: string, log: Logger): TraceFile {
+  try {
+    return traceFile(path, { listener: traceListener(path, log) });
+  } catch (error) {
+    throw optionError('--trace', mustBe('a file that can be written', path, { hint: messageOf(error) }), {
+      cause: error,
+    });
+  }
+}
+
+/** The log says what becomes of the trace: nobody misses it until it is needed. */
+export function traceListener(file: string, log: Logger): SinkListener {
+  return {
+    failed: (error) => log.warn('trace.unwritable', { file, reason: messageOf(error) }),
+    recovered: (loss) =>
+      log.warn('trace.resumed', {
+        file,
+        lost: loss?.lines ?? 0,
+        ...(loss !== undefined && { from: loss.from.toISOString(), to: loss.to.toISOString(), reason: loss.why }),
+      }),
+  };
+}
+
+function oneOf<Value extends string>(values: readonly Value[], flag: string, text: string): Value {
+  const value = values.find((candidate) => candidate === text);
+  if (value !== undefined) return value;
+  throw optionError(flag, unknownValue(values, text));
+}

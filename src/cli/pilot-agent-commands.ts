@@ -1,0 +1,56 @@
+/** The commands of `pilot-agent` (spec/agent.md §1). */
+import { Command } from 'commander';
+import { standardError } from '../runtime/output/standard-streams.ts';
+import { bootstrapCommand } from './commands/bootstrap.ts';
+import { completionCommand } from './commands/completion.ts';
+import { istioCleanIptablesCommand, istioIptablesCommand } from './commands/istio-iptables.ts';
+import { requestCommand } from './commands/request.ts';
+import { versionCommand } from './commands/version.ts';
+import { waitCommand } from './commands/wait.ts';
+import { takeLogFlags } from './flags/log-flags.ts';
+
+/** The program with its commands. @param proxy the command `proxy` */
+export function pilotAgent(proxy: Command): Command {
+  const program = new Command('pilot-agent')
+    .description('Run Envoy as a sidecar or gateway: generate its bootstrap, start, hot restart and drain it.')
+    .allowUnknownOption()
+    .exitOverride()
+    .addCommand(proxy)
+    .addCommand(bootstrapCommand())
+    .addCommand(
+      requestCommand({
+        target: "Envoy's admin interface",
+        host: 'localhost',
+        defaultPort: 15000,
+        allowedPorts: [15000, 15004, 15020, 15021],
+        example: 'pilot-agent request GET /stats',
+        failed: 255,
+      }),
+    )
+    .addCommand(waitCommand())
+    .addCommand(istioIptablesCommand())
+    .addCommand(istioCleanIptablesCommand())
+    .addCommand(completionCommand('pilot-agent'))
+    .addCommand(versionCommand('pilot-agent'));
+  // addCommand, unlike command, does not copy the settings of the program.
+  for (const command of program.commands) {
+    command.exitOverride();
+    takeLogFlags(command);
+  }
+  return program;
+}
+
+/**
+ * Flags before the command's name are those of `proxy`, as the reference has them; whichever it does not know it ignores, and other
+ * commands ignore all (spec/agent.md §1.1). A word after an unknown flag is its value, unless it names a command.
+ */
+export function commandFirst(program: Command, args: readonly string[]): readonly string[] {
+  const names = new Set(program.commands.map((command) => command.name()));
+  const at = args.findIndex((arg) => names.has(arg));
+  if (at <= 0 || !args[0]!.startsWith('-') || args.slice(0, at).some((arg) => arg === '-h' || arg === '--help'))
+    return args;
+  const [before, command, after] = [args.slice(0, at), args[at]!, args.slice(at + 1)];
+  if (command === 'proxy') return [command, ...after, ...before];
+  standardError.write(`pilot-agent: ignoring flags that ${command} does not have: ${before.join(' ')}\n`);
+  return [command, ...after];
+}

@@ -1,0 +1,40 @@
+/** The commands of `pilot-discovery` (spec/discovery.md §1). */
+import { Command } from 'commander';
+import { completionCommand } from './commands/completion.ts';
+import { crdsCommand } from './commands/crds.ts';
+import { explainCommand } from './commands/explain.ts';
+import { injectCommand } from './commands/inject.ts';
+import { requestCommand } from './commands/request.ts';
+import { tokenCommand } from './commands/token.ts';
+import { validateCommand } from './commands/validate.ts';
+import { versionCommand } from './commands/version.ts';
+import { registerConformanceCommand } from './commands/xds-conformance.ts';
+
+/** The program with its commands. @param discovery the command `discovery` */
+export function pilotDiscovery(discovery: Command): Command {
+  const program = new Command('pilot-discovery')
+    .description('Istio control plane: read mesh configuration and serve it to Envoy proxies over xDS.')
+    .exitOverride()
+    .addCommand(discovery)
+    .addCommand(validateCommand())
+    .addCommand(explainCommand())
+    .addCommand(injectCommand())
+    .addCommand(
+      requestCommand({
+        target: 'the control plane on this host',
+        host: '127.0.0.1',
+        defaultPort: 15014,
+        allowedPorts: [],
+        example: 'pilot-discovery request GET /debug/syncz',
+        failed: 1,
+      }),
+    )
+    .addCommand(crdsCommand())
+    .addCommand(tokenCommand())
+    .addCommand(versionCommand('pilot-discovery'))
+    .addCommand(completionCommand('pilot-discovery'));
+  registerConformanceCommand(program);
+  // addCommand, unlike command, does not copy the settings of the program.
+  for (const command of program.commands) command.exitOverride();
+  return program;
+}

@@ -1,0 +1,210 @@
+/** Every flag of every command with a wrong value, misspelt, given twice, and empty: an error or a warning names it, never a stack. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Command, Option } from 'commander';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
+import { standardError, standardOutput } from '../runtime/output/standard-streams.ts';
+import { packageRoot } from '../runtime/package-root.ts';
+import { chartpilot } from './chartpilot-commands.ts';
+import { discoveryCommand, normalizedArguments, prepareDiscovery } from './commands/discovery.ts';
+import { prepareProxy, proxyCommand } from './commands/proxy.ts';
+import { isEmptyAllowed } from './flags/flag-values.ts';
+import { openRecording } from './flags/trace-flags.ts';
+import { commandFirst, pilotAgent } from './pilot-agent-commands.ts';
+import { pilotDiscovery } from './pilot-discovery-commands.ts';
+import { runCommandLine } from './run-program.ts';
+
+const folder = mkdtempSync(join(tmpdir(), 'cp-flags-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const [mesh, ownTrace] = [
+  join(folder, 'mesh.yaml'),
+  join(packageRoot(), 'test/fixtures/traces-of-versions/version-2.trace'),
+];
+writeFileSync(mesh, '');
+const injectionValues = join(folder, 'values.yaml');
+writeFileSync(injectionValues, 'global: {hub: example.com, tag: "1"}');
+
+interface Program {
+  readonly make: () => Command;
+  readonly rewrite: (args: readonly string[], program: Command) => readonly string[];
+}
+
+/** The programs, whose long-running commands end where they would start something. */
+const programs: Readonly<Record<string, Program>> = {
+  'pilot-agent': {
+    make: () =>
+      pilotAgent(
+        proxyCommand(undefined, async (args, flags) => {
+          const { options, log } = await prepareProxy(args, flags);
+          for (const warning of options.warnings) log.write(warning);
+          await openRecording({ program: 'pilot-agent', machines: [], flags, runDir: folder, log }).close();
+          return 0;
+        }),
+      ),
+    rewrite: (args, program) => commandFirst(program, args),
+  },
+  'pilot-discovery': {
+    make: () =>
+      pilotDiscovery(
+        discoveryCommand(async (args, flags) => {
+          const { options, log } = prepareDiscovery(args, flags);
+          for (const entry of [...options.warnings, ...options.notes]) log.write(entry);
+          await openRecording({ program: 'pilot-discovery', machines: [], flags, runDir: folder, log }).close();
+          return 0;
+        }),
+      ),
+    rewrite: (args) => normalizedArguments(args),
+  },
+  chartpilot: { make: chartpilot, rewrite: (args) => args },
+};
+
+/** What a command needs beside the flag. */
+const needed: Readonly<Record<string, readonly string[]>> = {
+  request: ['GET', '/x'],
+  completion: ['bash'],
+  token: ['shop/cart', '--dir', folder],
+  validate: [mesh],
+  inject: ['--filename', mesh, '--valuesFile', injectionValues],
+  explain: ['--configDir', folder, '--node', 'sidecar~10.1.2.3~a.b~b.svc.cluster.local', '--url', 'http://a:80/'],
+  wait: ['--timeoutSeconds', '0'],
+  'istio-iptables': ['--dry-run'],
+  'istio-clean-iptables': ['--dry-run'],
+  visualize: [ownTrace, '--output', join(folder, 'page.html')],
+  check: [ownTrace],
+  replay: [ownTrace],
+  trace: [ownTrace],
+  generate: ['cert-watcher', '--cover', 'states'],
+  diagram: ['supervisor'],
+  explore: ['--limit', '5'],
+};
+
+/** Below a file there is nothing. */
+const wrong = join(mesh, 'such+value');
+/** Placeholders of flags for which any text is valid. */
+const anyText = /<(id|name|suffix|domain|token|audience|module|method)>/;
+/** Values that are checked when they are used, after the part of a command that runs here. */
+const checkedLater: Readonly<Record<string, string>> = {
+  '--binaryPath': 'Envoy is found when it is started',
+  '--configPath': 'requireFolders (requirements.test.ts)',
+  '--runDir': 'requireFolders (requirements.test.ts)',
+  '--outlierLogPath': 'Envoy opens it',
+  '--watchCerts': 'a directory may appear later',
+  '--lightstepCacertPath': 'Envoy reads it',
+  '--pilotSAN': 'any name',
+  '--configDir': 'the start reads it (discovery-start.test.ts)',
+  '--kubeconfig': 'the start reads it (discovery-start.test.ts)',
+  '--registries': 'the start makes registries (registry-names.test.ts)',
+  '--clusterID': 'any name',
+  '--network-namespace': 'nsenter opens it',
+  '--resolv-conf': 'only --redirect-dns reads it',
+  '--output-paths': 'written with the rules',
+  '--dir': 'the directory is created',
+};
+
+function commandsOf(name: string): Command[] {
+  return programs[name]!.make().commands.filter((command) => command.name() !== 'help');
+}
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  process.exitCode = undefined;
+});
+
+/** @param acts false: no command does anything */
+async function textOf(name: string, args: readonly string[], acts = true): Promise<string> {
+  const parts: string[] = [];
+  const take = (part: unknown): void => void parts.push(String(part));
+  for (const spy of [
+    vi.spyOn(standardError, 'write'),
+    vi.spyOn(standardOutput, 'write'),
+    vi.spyOn(standardOutput, 'print'),
+  ])
+    spy.mockImplementation(take as never);
+  const warnings = process.listeners('warning');
+  const { make, rewrite } = programs[name]!;
+  const program = make();
+  if (!acts) for (const command of program.commands) command.action(() => {});
+  await runCommandLine(program, { misused: 255, failed: () => 254 }, rewrite(args, program));
+  process.removeAllListeners('warning');
+  for (const listener of warnings) process.on('warning', listener);
+  return parts.join('');
+}
+
+/** Lines that report the flag: not those that list the command line. */
+function reportsOf(text: string, flag: string): string[] {
+  return text.split('\n').filter((line) => line.includes(flag) && !line.includes('command line flags'));
+}
+
+function takesValue({ required, optional }: Option): boolean {
+  return required || optional;
+}
+
+const rows = Object.keys(programs).flatMap((name) =>
+  commandsOf(name).flatMap((command) =>
+    command.options.map((option) => ({ name, command: command.name(), option, flag: option.long! })),
+  ),
+);
+const key = ({ name, command, flag }: (typeof rows)[number]): string => `${name} ${command} ${flag}`;
+const argsOf = (command: string, ...more: readonly string[]): string[] => [
+  command,
+  ...(needed[command] ?? []),
+  ...more,
+];
+
+describe('a flag of any command', () => {
+  const commands = [...new Set(rows.map(({ name, command }) => `${name} ${command}`))];
+
+  test.each(commands)('with a wrong value is reported with its name or its value: %s', async (ofCommand) => {
+    const silent: string[] = [];
+    for (const row of rows.filter(({ name, command }) => `${name} ${command}` === ofCommand)) {
+      const { name, command, option, flag } = row;
+      if (anyText.test(option.flags) || flag in checkedLater) continue;
+      const text = await textOf(name, argsOf(command, `${flag}=${takesValue(option) ? wrong : 'perhaps'}`));
+      // The place of a file says which flag is meant.
+      const isReported =
+        reportsOf(text, flag).length > 0 ||
+        (/<(file|dir|trace)>/.test(option.flags) && reportsOf(text, wrong).length > 0);
+      if (!isReported) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+      if (/^ {4}at /m.test(text)) silent.push(`${key(row)}: a stack`);
+    }
+    expect(silent).toEqual([]);
+  });
+
+  test('that is empty is reported, unless that means something', async () => {
+    const silent: string[] = [];
+    for (const row of rows) {
+      const { name, command, option, flag } = row;
+      if (!takesValue(option) || isEmptyAllowed(option)) continue;
+      const text = await textOf(name, argsOf(command, `${flag}=`), false);
+      if (reportsOf(text, flag).length === 0) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+    }
+    expect(silent).toEqual([]);
+  });
+
+  test('that is given twice is reported with both values, unless it collects them', async () => {
+    const silent: string[] = [];
+    for (const row of rows) {
+      const { name, command, option, flag } = row;
+      if (
+        !takesValue(option) ||
+        ['--label', '--metadata', '--header', '--actor', '--machine', '--attach', '--filename'].includes(flag)
+      )
+        continue;
+      const text = await textOf(name, argsOf(command, `${flag}=${wrong}`, `${flag}=other`), false);
+      if (reportsOf(text, flag).length === 0) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+    }
+    expect(silent).toEqual([]);
+  });
+
+  test('that is misspelt is reported with the flag that was meant', async () => {
+    const silent: string[] = [];
+    for (const row of rows) {
+      const { name, command, option, flag } = row;
+      if (option.hidden || flag.length < 6) continue;
+      const text = await textOf(name, argsOf(command, `${flag.slice(0, -1)}=x`));
+      if (!text.includes(`did you mean ${flag}?`)) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
+    }
+    expect(silent).toEqual([]);
+  });
+});

@@ -1,0 +1,219 @@
+/** Samples for the charts of Envoy's processes: the supervisor, its phases, and an epoch. */
+import { type EpochOver, parentFailures } from '../../../../machines/agent/envoy/supervisor-context.ts';
+import { defaultSettings } from '../../../../machines/agent/settings.ts';
+import type { Payload, SampledState, Samples } from '../samples.ts';
+
+interface EpochSeen {
+  readonly phase: string;
+  readonly name: string;
+  readonly epoch: number;
+  readonly baseId?: number;
+  readonly adminPort?: number;
+  readonly pid?: number;
+  readonly digest?: string;
+  readonly orders?: number;
+  readonly binary?: string;
+}
+
+interface Desired {
+  readonly digest: string;
+  readonly orders: number;
+  readonly binary: string;
+}
+
+export const settings = { ...defaultSettings, watch: { ...defaultSettings.watch, directories: ['certs'] } };
+
+/** What every epoch that the supervisor knows of may tell. */
+const ofEachEpoch =
+  (...payloads: readonly Payload[]) =>
+  ({ context }: SampledState): readonly Payload[] => {
+    const known = context.epochs as readonly EpochSeen[];
+    // Where none is known, a report comes from one that is forgotten.
+    const seen = known.length > 0 ? known : [{ name: 'epoch-9', epoch: 9 }];
+    return seen.flatMap(({ name, epoch }) => payloads.map((payload) => ({ name, epoch, ...payload })));
+  };
+
+const supervisorInput = (change: Partial<typeof settings>) => ({
+  baseIds: [7, 8],
+  settings: { ...settings, retry: { ...settings.retry, budget: 1 }, ...change },
+});
+
+/** What the supervisor says to itself about an end comes of that end, and from nobody else. */
+const saidToItself: Record<EpochOver['type'], readonly Payload[]> = {
+  'serving.failed': [],
+  'serving.doomed': [],
+  'newcomer.failed': [],
+  'newcomer.gone': [],
+  'newcomer.orphaned': [],
+  'base-id.blocked': [],
+  'epoch.gone': [],
+};
+
+export const supervisorSamples: Samples = {
+  inputs: [
+    supervisorInput({}),
+    supervisorInput({ hotRestart: false }),
+    supervisorInput({ restartPolicy: 'exit' }),
+    supervisorInput({ exitOnZeroActiveConnections: true }),
+  ],
+  events: {
+    ...saidToItself,
+    'config.changed': ({ context }) => {
+      // What it runs already, and something else: more bring nothing new.
+      const now = (context.desired as Desired).digest;
+      const other = { digest: now === 'digest-1' ? 'digest-2' : 'digest-1', files: 1 };
+      return now === '' ? [other] : [other, { digest: now, files: 1 }];
+    },
+    'binary.changed': ({ value, context }) => {
+      // Between a request and its grant no time passes where there is a token: there it is as any other news.
+      if ((value as { running?: unknown }).running === 'waiting for a start') return [];
+      const isFirst = (context.desired as Desired).binary === '';
+      return [{ binary: isFirst ? 'second' : '', description: isFirst ? '1.40.0' : '1.39.3' }];
+    },
+    'binary.rejected': [{ reason: 'its hot restart version is 11.112' }],
+    'config.rejected': [{ reason: 'tls.key is not the key of tls.crt' }],
+    'supervisor.restart': [{ reason: 'SIGHUP' }],
+    'supervisor.stop': [{ reason: 'SIGTERM' }],
+    'child.abort': ({ context }) => {
+      const epochs = context.epochs as readonly EpochSeen[];
+      if (epochs.some(({ phase }) => phase === 'live')) return [{ why: 'not live in time' }];
+      if (epochs.some(({ phase }) => phase === 'leaving')) return parentFailures.map((why) => ({ why }));
+      // What it was started for is what is wanted, or something newer is.
+      const { digest, orders } = context.desired as Desired;
+      const isCurrent = epochs.at(-1)?.digest === digest && epochs.at(-1)?.orders === orders;
+      return isCurrent ? [] : [{ why: 'something newer is wanted' }];
+    },
+    'epoch.started': ofEachEpoch({ pid: 100, adminPort: 15_000 }),
+    'epoch.live': ofEachEpoch({ timeToLiveMs: 300, unseenMs: 50 }),
+    'epoch.waiting': ofEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.not-live': ofEachEpoch({ reason: '503 INITIALIZING' }),
+    'epoch.unkillable': ofEachEpoch({ reason: 'SIGKILL has not ended it' }),
+    'epoch.healthy': ofEachEpoch({}),
+    'epoch.drained': ofEachEpoch({}),
+    'epoch.drain-failed': ofEachEpoch({ reason: 'no response' }),
+    'epoch.overdue': ofEachEpoch({}),
+    'epoch.exited': ofEachEpoch({ code: 0, signal: null }),
+    'epoch.failed': ofEachEpoch(
+      { during: 'serving', code: null, signal: 'SIGSEGV', reason: 'signal SIGSEGV', refusedByParent: false },
+      { during: 'initializing', code: 1, signal: null, reason: 'exit code 1', refusedByParent: true },
+    ),
+  },
+  outcomes: {
+    'start-limiter': [],
+    // Not before it was given up: until then the supervisor ends it.
+    restart: ({ context }) =>
+      context.restart === undefined ? [{ output: { end: 'failed' } }, { output: { end: 'called off' } }] : [],
+  },
+  // Epochs are known by their place and not by their number, configurations by whether they are the one that is wanted.
+  relevant: ({ epochs, desired, failures, recovery, restart, baseIds, provenBinary }) => [
+    (epochs as readonly EpochSeen[]).map(
+      ({ name, epoch, baseId, adminPort, pid, digest, orders, binary, ...rest }) => ({
+        ...rest,
+        second: baseId === (baseIds as readonly number[])[1],
+        wanted: digest === (desired as Desired).digest && orders === (desired as Desired).orders,
+        other: binary !== (desired as Desired).binary,
+      }),
+    ),
+    (desired as Desired).digest === '',
+    (desired as Desired).binary === provenBinary,
+    failures,
+    recovery,
+    restart !== undefined,
+  ],
+};
+
+const restartInput = {
+  beside: true,
+  needsNobody: false,
+  isOutdated: false,
+  startLimitMs: 20_000,
+  outdatedLimitMs: 5_000,
+};
+
+export const restartSamples: Samples = {
+  inputs: [
+    restartInput,
+    { ...restartInput, needsNobody: true },
+    { ...restartInput, beside: false, needsNobody: true },
+    { ...restartInput, beside: false, needsNobody: true, isOutdated: true },
+  ],
+  events: { 'wanted.changed': [{ isOutdated: true }, { isOutdated: false }] },
+};
+
+const shutdownInput = {
+  now: false,
+  nothingToDrain: false,
+  adminPort: 15_000,
+  waitsForRequests: false,
+  terminationDrainMs: 5_000,
+  minimumDrainMs: 5_000,
+  stopLimitMs: 12_000,
+};
+
+export const shutdownSamples: Samples = {
+  inputs: [
+    shutdownInput,
+    { ...shutdownInput, waitsForRequests: true },
+    { ...shutdownInput, nothingToDrain: true },
+    { ...shutdownInput, now: true },
+  ],
+  events: {
+    'epochs.changed': [
+      { nothingToDrain: false, adminPort: 15_001 },
+      { nothingToDrain: true, adminPort: 0 },
+    ],
+  },
+  outcomes: { count: [{ output: 0 }, { output: 3 }, { error: 'the admin interface does not respond' }] },
+};
+
+export const epochSamples: Samples = {
+  input: {
+    epoch: 0,
+    name: 'epoch-0',
+    baseId: 7,
+    adminPort: 15_000,
+    binary: '',
+    validate: true,
+    certificates: null,
+    parentGraceMs: 5_000,
+    healthyMs: 60_000,
+  },
+  events: {
+    'epoch.supersede': [
+      { parentShutdownMs: 60_000, unseenMs: 50 },
+      { parentShutdownMs: 60_000, unseenMs: 60_000 },
+    ],
+    'epoch.retire': [
+      { lingerMs: 60_000, doomed: false },
+      { lingerMs: 8_500, doomed: true },
+    ],
+    'process.spawned': [{ pid: 100, startedAtMs: 0 }],
+    'process.exited': [
+      { code: null, signal: 'SIGSEGV', lastWords: '', refusedByParent: false, outOfMemory: false },
+      { code: 0, signal: null, lastWords: '', refusedByParent: false, outOfMemory: false },
+      {
+        code: null,
+        signal: 'SIGSEGV',
+        lastWords: '',
+        refusedByParent: false,
+        outOfMemory: false,
+        tookOverWithinMs: 300,
+      },
+    ],
+    'process.failed': [{ reason: 'spawn ENOENT' }],
+    'probe.passed': [{ timeToLiveMs: 300, unseenMs: 50 }],
+    'probe.waiting': [{ reason: '503 INITIALIZING' }],
+    'probe.failed': [{ reason: '503 INITIALIZING' }],
+    'probe.lacking': [{ reason: 'LIVE without 1 refused listeners, tls: no certificate' }],
+  },
+  outcomes: {
+    prepare: [
+      { output: { configFile: 'envoy-rev0.json', adminPort: 15_000 } },
+      { output: { outdated: 'the certificate files changed after they were checked' } },
+      { output: { unwritable: '/etc/istio/proxy: EROFS: read-only file system' } },
+      { output: { unreachable: '127.0.0.1:15010 (connection refused)' } },
+      { error: 'Envoy refuses envoy-rev0.json' },
+    ],
+    drain: [{ output: undefined }, { error: 'the admin interface does not respond' }],
+  },
+};

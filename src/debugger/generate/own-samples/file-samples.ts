@@ -1,0 +1,43 @@
+/** Samples for the charts that watch files. */
+import type { Samples } from '../samples.ts';
+import { settings } from './envoy-samples.ts';
+
+export const certWatcherSamples: Samples = {
+  input: settings.watch,
+  events: {
+    'files.awaited': [
+      { missing: [], unreachable: [] },
+      { missing: ['certs/tls.crt'], unreachable: [] },
+      { missing: [], unreachable: ['certs/tls.crt: ENOTDIR: not a directory'] },
+    ],
+    'files.changed': [{ path: 'certs/tls.crt' }],
+  },
+  outcomes: {
+    digest: [
+      { output: { digest: 'digest-1', files: ['tls.crt', 'tls.key'], problems: [] } },
+      { output: { digest: 'digest-2', files: ['tls.crt'], problems: ['tls.key is missing'] } },
+      {
+        output: {
+          digest: 'digest-3',
+          files: ['tls.crt', 'tls.key'],
+          problems: [],
+          notJudged: 'Envoy did not validate it',
+        },
+      },
+      { error: 'the directory cannot be read' },
+    ],
+  },
+  // Not how long the pauses have become.
+  relevant: ({ filesInForce, outdatedReadings, missing }) => [filesInForce, outdatedReadings, missing],
+};
+
+export const directorySamples: Samples = {
+  input: { directory: 'certs' },
+  events: {
+    'files.changed': [{ path: 'certs/tls.crt' }],
+    'watch.failed': [
+      { reason: 'ENOSPC', seen: null },
+      { reason: 'ENOSPC', seen: 'digest-1' },
+    ],
+  },
+};

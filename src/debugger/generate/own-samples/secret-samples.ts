@@ -1,0 +1,92 @@
+/** Samples for the charts of secrets. */
+import { type HeldSecret, isTaken } from '../../../../machines/agent/secrets/held-secrets.ts';
+import type { Samples } from '../samples.ts';
+import { identity } from './xds-samples.ts';
+
+const parts = { authorities: 'roots-1', bundle: '' };
+
+export const secretsSamples: Samples = {
+  inputs: [identity, { ...identity, source: 'files of services' }, { ...identity, obtainsFirst: true }],
+  events: {
+    'sds.failed': [{ reason: 'address already in use' }],
+    'sds.asked': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }, { name: 'nonsense' }],
+    'sds.left': [{ name: 'ROOTCA' }, { name: 'file-root:ca.pem' }],
+    'sds.acknowledged': [{ name: 'ROOTCA', version: 'roots-1' }],
+    'sds.rejected': [{ name: 'ROOTCA', version: 'roots-1', reason: 'no certificate' }],
+    'secret.obtained': [
+      {
+        ...{ name: 'default', version: 'certificate-1', authorities: 'roots-1', root: 'root-1' },
+        ...{ serialNumber: '4A', parts, endsAtMs: 1 },
+      },
+      { name: 'ROOTCA', version: 'roots-1', authorities: '', root: '', serialNumber: '', parts, endsAtMs: null },
+    ],
+    'secret.lacking': [{ name: 'default', reason: 'the authority does not respond', attempts: 1, pauseMs: 500 }],
+    'secret.ended': [{ name: 'default' }],
+    'trust-bundle.received': [{ roots: [], hash: 'bundle-1', members: [], tainted: [] }],
+    // Only in the first states: the region of the files is independent of the others, and would double their number.
+    'output.failed': ({ context: { held, failures } }) =>
+      (held as HeldSecret[]).length === 0 && failures === 0 ? [{ reason: 'no space left on device' }] : [],
+  },
+  outcomes: { look: [{ output: 'nobody' }, { output: 'a server' }, { output: 'another agent' }, { error: 'a fault' }] },
+  // Of the secrets, the roots: what certificates wait for.
+  relevant: ({ held, parts: made, heldBack, failures }) => [
+    failures,
+    heldBack,
+    (made as typeof parts).authorities,
+    (held as HeldSecret[])
+      .filter(({ name }) => name === 'ROOTCA')
+      .map((roots) => [roots.version, roots.parts.authorities, isTaken(roots)]),
+  ],
+};
+
+const secretInput = {
+  name: 'default',
+  source: 'authority',
+  directory: '',
+  number: 0,
+  grace: identity.grace,
+  parts: { authorities: '', bundle: '' },
+} as const;
+
+const answered = { atMs: 10_000, draw: 0.5 };
+
+export const secretSamples: Samples = {
+  inputs: [
+    secretInput,
+    { ...secretInput, name: 'ROOTCA', source: 'roots' },
+    { ...secretInput, source: 'files', directory: 'certs' },
+  ],
+  events: {
+    'secret.refresh': [{ parts }],
+    'secret.taint': [{ roots: ['root-1'] }, { roots: [] }],
+    'files.changed': [{ path: 'certs/cert-chain.pem' }],
+  },
+  outcomes: {
+    obtain: [
+      {
+        output: {
+          ...answered,
+          outcome: 'obtained',
+          version: 'one',
+          authorities: 'roots-1',
+          root: 'root-1',
+          serialNumber: '4A',
+          endsAtMs: 20_000,
+        },
+      },
+      {
+        output: {
+          ...answered,
+          ...{ outcome: 'obtained', version: 'one', authorities: '', root: '', serialNumber: '', endsAtMs: null },
+        },
+      },
+      { output: { ...answered, outcome: 'refused', reason: 'it does not respond', unknown: false, pushbackMs: 0 } },
+      { output: { ...answered, outcome: 'refused', reason: 'the token has ended', unknown: true, pushbackMs: 0 } },
+      { output: { atMs: 30_000, draw: 0.5, outcome: 'refused', reason: 'it is late', unknown: false, pushbackMs: 0 } },
+      { error: 'a fault' },
+    ],
+    clock: [{ output: { atMs: 11_000 } }, { output: { atMs: 16_000 } }, { error: 'a fault' }],
+    step: [{ output: undefined }, { error: 'a fault' }],
+  },
+  relevant: ({ version, endsAtMs, shown, parts: made, tainted }) => [version, endsAtMs, shown, made, tainted],
+};

@@ -1,0 +1,20 @@
+/** Effects of the chart `trust-bundles`. */
+import { fromPromise } from 'xstate';
+import type { TrustBundleInput } from '../../../machines/discovery/bundles/trust-bundle.machine.ts';
+import { trustBundlesMachine } from '../../../machines/discovery/bundles/trust-bundles.machine.ts';
+import type { BundleEndpoints } from './bundle-endpoints.ts';
+import { trustBundleWithEffects } from './trust-bundle.effects.ts';
+
+/**
+ * @param bundles `undefined` if there is no authority, so no other roots are trusted either
+ * @param publishRoots called when other roots are trusted
+ */
+export function trustBundlesWithEffects(bundles: BundleEndpoints | undefined, publishRoots: () => void) {
+  return trustBundlesMachine.provide({
+    actors: {
+      findEndpoints: fromPromise<TrustBundleInput[], undefined>(async () => bundles?.find() ?? []),
+      ...(bundles && { trustBundle: trustBundleWithEffects(bundles) }),
+    },
+    actions: { publishRoots },
+  });
+}

@@ -1,0 +1,174 @@
+/**
+ * Where an authority lies: keys, chains and the journal of a rotation, in a directory (keys with mode 0600), or in memory
+ * where none is named. What is written is whole and on the disk before it counts (spec/identity.md §8).
+ */
+import { createPrivateKey } from 'node:crypto';
+import { existsSync, readdirSync, rmSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import type { Journal } from '../../../machines/discovery/ca/authority.machine.ts';
+import type { AuthorityId } from '../../../machines/discovery/ca/authority-protocol.ts';
+import { readCertificates } from '../../identity/certificate.ts';
+import { endOf } from '../../identity/certificate-path.ts';
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { requirePrivate } from '../../runtime/files/private-file.ts';
+import { replaceFileSync } from '../../runtime/files/replace-file.ts';
+import { readBoundedText } from '../config/files/bounded-file.ts';
+import { type AuthorityMaterial, materialOf } from './authority-material.ts';
+
+export interface AuthorityStore {
+  /** What is there, that counts at this time or not. */
+  readJournal(): Journal | undefined;
+  writeJournal(journal: Journal): void;
+  /**
+   * @throws ChartpilotError for one that is damaged, or counts no more
+   */
+  read(id: AuthorityId, now: Date): AuthorityMaterial;
+  /** When the first certificate of its chain ends; undefined for one that cannot be read at all. */
+  endOf(id: AuthorityId): Date | undefined;
+  save(material: AuthorityMaterial): void;
+  /** For whoever hands them out to workloads. */
+  saveRevocationLists(pem: string): void;
+  /** Everything else is forgotten, keys first of all. */
+  keepOnly(ids: readonly AuthorityId[]): void;
+  /** Where a person finds what agents are to know the control plane by; not read again. */
+  saveRoots(pem: string): void;
+}
+
+const stages: readonly Journal['stage'][] = ['steady', 'trusting', 'signing', 'dropping'];
+const mostFileBytes = 1024 * 1024;
+
+/** Lost with the process: whoever trusts its root has to be told of another after a restart. */
+export class MemoryStore implements AuthorityStore {
+  readonly #materials = new Map<AuthorityId, AuthorityMaterial>();
+  #journal: Journal | undefined;
+
+  readJournal(): Journal | undefined {
+    return this.#journal;
+  }
+
+  writeJournal(journal: Journal): void {
+    this.#journal = journal;
+  }
+
+  read(id: AuthorityId): AuthorityMaterial {
+    const material = this.#materials.get(id);
+    if (material === undefined)
+      throw new ChartpilotError('CONFIG_INVALID', `no certificate authority with ID ${id} in memory`);
+    return material;
+  }
+
+  endOf(id: AuthorityId): Date | undefined {
+    return this.#materials.get(id)?.notAfter;
+  }
+
+  save(material: AuthorityMaterial): void {
+    this.#materials.set(material.id, material);
+  }
+
+  saveRevocationLists(): void {}
+
+  keepOnly(ids: readonly AuthorityId[]): void {
+    for (const id of this.#materials.keys()) if (!ids.includes(id)) this.#materials.delete(id);
+  }
+
+  saveRoots(): void {}
+}
+
+/**
+ * `journal.json`, for each authority `<id>.key` and `<id>.chain`, from the signing certificate to the root, and for people
+ * `root-cert.pem`, the roots that are trusted, and `ca-crl.pem`, what was taken back under them.
+ */
+export class DirectoryStore implements AuthorityStore {
+  readonly #directory: string;
+
+  constructor(directory: string) {
+    this.#directory = directory;
+  }
+
+  readJournal(): Journal | undefined {
+    const file = this.#fileOf('journal.json');
+    if (!existsSync(file)) return undefined;
+    try {
+      return journalIn(JSON.parse(readBoundedText(file, mostFileBytes)));
+    } catch (error) {
+      throw this.#damaged(file, messageOf(error));
+    }
+  }
+
+  writeJournal(journal: Journal): void {
+    this.#write('journal.json', `${JSON.stringify(journal)}\n`);
+  }
+
+  read(id: AuthorityId, now: Date): AuthorityMaterial {
+    const [keyFile, chainFile] = [this.#fileOf(`${id}.key`), this.#fileOf(`${id}.chain`)];
+    if (existsSync(keyFile)) requirePrivate(keyFile, 'a reader of the file can sign certificates for any workload');
+    try {
+      const [certificate, ...others] = readCertificates(readBoundedText(chainFile, mostFileBytes));
+      const privateKey = createPrivateKey(readBoundedText(keyFile, mostFileBytes));
+      if (!certificate!.x509.checkPrivateKey(privateKey))
+        throw new Error(`its certificate does not match the key in ${keyFile}`);
+      const roots = [others.at(-1) ?? certificate!];
+      const material = materialOf({ certificate: certificate!, privateKey }, others, roots, now);
+      if (material.id !== id) throw new Error(`it has the authority ${material.id}, expected ${id}`);
+      return material;
+    } catch (error) {
+      throw this.#damaged(chainFile, messageOf(error));
+    }
+  }
+
+  endOf(id: AuthorityId): Date | undefined {
+    try {
+      return endOf(readCertificates(readBoundedText(this.#fileOf(`${id}.chain`), mostFileBytes)));
+    } catch {
+      return undefined;
+    }
+  }
+
+  save({ id, issuer, path }: AuthorityMaterial): void {
+    this.#write(`${id}.chain`, path.map(({ pem }) => pem).join(''));
+    this.#write(`${id}.key`, issuer.privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
+  }
+
+  saveRevocationLists(pem: string): void {
+    this.#write('ca-crl.pem', pem);
+  }
+
+  keepOnly(ids: readonly AuthorityId[]): void {
+    const kept = new Set(ids.flatMap((id) => [`${id}.key`, `${id}.chain`]));
+    // Also what was cut off before it was in its place: on a full disk, or by a kill.
+    const names = readdirSync(this.#directory).filter((name) => /^[0-9a-f]+\.(key|chain)(\.new)?$/.test(name));
+    for (const name of names.sort().reverse()) if (!kept.has(name)) rmSync(this.#fileOf(name));
+  }
+
+  saveRoots(pem: string): void {
+    this.#write('root-cert.pem', pem);
+  }
+
+  #fileOf(name: string): string {
+    return join(this.#directory, name);
+  }
+
+  #write(name: string, content: string): void {
+    makeFolder(this.#directory, 0o700);
+    replaceFileSync(this.#fileOf(name), content, { flush: 'content and name' });
+  }
+
+  #damaged(file: string, what: string): ChartpilotError {
+    return new ChartpilotError('CONFIG_INVALID', `${file} cannot be used: ${what}`, {
+      hint: `restore the file from a backup, or remove the directory ${basename(this.#directory)} to create a new root, which must then be distributed to all workloads`,
+    });
+  }
+}
+
+function journalIn(value: unknown): Journal {
+  const { stage, signer, other, tainted = null } = (value ?? {}) as Partial<Record<keyof Journal, unknown>>;
+  const isId = (id: unknown): id is string => typeof id === 'string' && /^[0-9a-f]+$/.test(id);
+  const found = stages.find((one) => one === stage);
+  if (found === undefined || !isId(signer) || (other !== null && !isId(other)))
+    throw new Error('it must have a stage, and the IDs of the signing and of the other authority');
+  // One that was written before there were tainted roots has none.
+  const isKnown = tainted === null || tainted === signer || tainted === other;
+  if (!isKnown) throw new Error('tainted must be one of its authorities');
+  return { stage: found, signer, other, tainted: tainted as Journal['tainted'] };
+}

@@ -1,0 +1,394 @@
+/** What an authority finds at its start, whatever happened before it. */
+
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { Journal } from '../../../machines/discovery/ca/authority.machine.ts';
+import { type LoggedEvent, recordingLog } from '../../../test/harness/recording-log.ts';
+import { readCertificate } from '../../identity/certificate.ts';
+import { type Issuer, issueIntermediate, issueRoot } from '../../identity/issue.ts';
+import { Authority, type AuthorityOptions } from './authority.ts';
+import { DirectoryStore } from './authority-store.ts';
+
+const hour = 3_600_000;
+let directory: string;
+let now: Date;
+let warnings: LoggedEvent[];
+let log: AuthorityOptions['log'];
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'authority-'));
+  now = new Date('2026-11-23T12:00:00Z');
+  ({ log, lines: warnings } = recordingLog());
+});
+afterEach(() => rmSync(directory, { recursive: true, force: true }));
+
+const state = (): string => join(directory, 'state');
+const plugged = (): string => join(directory, 'plugged');
+
+function authority(changes: Partial<AuthorityOptions> = {}): Authority {
+  return new Authority({
+    root: { ttlMs: 100 * hour, rsaBits: 0 },
+    pluggedInDirectory: plugged(),
+    store: new DirectoryStore(state()),
+    trustDomain: () => 'cluster.local',
+    gracePercent: 20,
+    now: () => now,
+    log,
+    ...changes,
+  });
+}
+
+/** As the chart does it. */
+async function begun(): Promise<{ one: Authority; id: string }> {
+  const one = authority();
+  expect(one.load()).toEqual({ outcome: 'absent' });
+  const { id } = await one.prepareRoot();
+  one.writeJournal({ stage: 'steady', signer: id, other: null, tainted: null });
+  return { one, id };
+}
+
+const pass = (ms: number): void => {
+  now = new Date(now.getTime() + ms);
+};
+
+describe('a root of our own', () => {
+  it('is found again after a restart, its key readable by nobody else', async () => {
+    const { id } = await begun();
+    expect(authority().load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: id, other: null, tainted: null },
+    });
+    for (const name of readdirSync(state())) expect(statSync(join(state(), name)).mode & 0o077).toBe(0);
+    expect(statSync(state()).mode & 0o077).toBe(0);
+  });
+
+  it('lies beside it for people as it is trusted; where that cannot be written, it is trusted all the same', async () => {
+    const { one, id } = await begun();
+    const { id: next } = await one.prepareRoot();
+    const certificates = (): number => {
+      const text = readFileSync(join(state(), 'root-cert.pem'), 'utf8');
+      return text.match(/BEGIN CERTIFICATE/g)!.length;
+    };
+    for (const roots of [[id], [id, next], [next]]) {
+      one.publishRoots(roots);
+      expect(certificates()).toBe(roots.length);
+    }
+    one.signWith(next);
+    rmSync(join(state(), 'root-cert.pem'));
+    mkdirSync(join(state(), 'root-cert.pem'));
+    one.publishRoots([id, next]);
+    expect(one.inForce?.roots).toEqual([id, next]);
+    expect(warnings.at(-1)).toMatchObject({ event: 'authority.rootsUnwritable', reason: expect.stringMatching(/./) });
+  });
+
+  it('goes on in the midst of a rotation', async () => {
+    const { one, id } = await begun();
+    const { id: next } = await one.prepareRoot();
+    const journal = { stage: 'trusting' as const, signer: id, other: next, tainted: null };
+    one.writeJournal(journal);
+    const again = authority();
+    expect(again.load()).toEqual({ outcome: 'resumed', journal });
+    again.publishRoots([id, next]);
+    again.signWith(id);
+    expect(again.inForce?.material.id).toBe(id);
+    expect(again.inForce?.bundle.roots).toHaveLength(2);
+  });
+
+  it('is followed by the control plane’s own certificate last, also after a restart in between', async () => {
+    const { one, id } = await begun();
+    const { id: next } = await one.prepareRoot();
+    const signersIn = (which: Authority): unknown[] => [which.inForce?.material.id, which.inForce?.ofServer.id];
+    const take = (which: Authority, journal: Journal, roots: string[]): void => {
+      which.writeJournal(journal);
+      which.publishRoots(roots);
+      which.signWith(journal.signer);
+    };
+    take(one, { stage: 'trusting', signer: id, other: next, tainted: null }, [id, next]);
+    expect(signersIn(one)).toEqual([id, id]);
+    take(one, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
+    expect(signersIn(one)).toEqual([next, id]);
+    const again = authority();
+    const reading = again.load();
+    expect(reading).toMatchObject({ outcome: 'resumed', journal: { stage: 'signing' } });
+    take(again, { stage: 'signing', signer: next, other: id, tainted: null }, [next, id]);
+    expect(signersIn(again)).toEqual([next, id]);
+    take(again, { stage: 'dropping', signer: next, other: id, tainted: null }, [next]);
+    expect(signersIn(again)).toEqual([next, next]);
+  });
+
+  it('whose preparation was killed before the journal is no part of anything, and is swept', async () => {
+    const { one, id } = await begun();
+    await one.prepareRoot();
+    // Written beside its place, as a disk that is full leaves it.
+    for (const name of ['key', 'chain']) writeFileSync(join(state(), `0123abcd.${name}.new`), 'half');
+    const again = authority();
+    expect(again.load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: id, other: null, tainted: null },
+    });
+    again.writeJournal({ stage: 'steady', signer: id, other: null, tainted: null });
+    expect(readdirSync(state()).sort()).toEqual([`${id}.chain`, `${id}.key`, 'journal.json'].sort());
+  });
+
+  it('that has ended is replaced: everybody who trusted it alone has ended as well', async () => {
+    await begun();
+    pass(101 * hour);
+    expect(authority().load()).toEqual({ outcome: 'absent' });
+    expect(warnings).toMatchObject([{ event: 'authority.expired', next: 'new root' }]);
+  });
+
+  it('that has ended in a rotation leaves the other one', async () => {
+    const { one, id } = await begun();
+    pass(60 * hour);
+    const { id: next } = await one.prepareRoot();
+    one.writeJournal({ stage: 'signing', signer: next, other: id, tainted: null });
+    pass(50 * hour);
+    expect(authority().load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'steady', signer: next, other: null, tainted: null },
+    });
+  });
+
+  it('is due when a fifth of its life is left', async () => {
+    const { one, id } = await begun();
+    pass(79 * hour);
+    expect(one.isRootDue(id)).toBe(false);
+    pass(2 * hour);
+    expect(one.isRootDue(id)).toBe(true);
+  });
+
+  it.each([0o640, 0o604, 0o620])('whose key others can read or write (mode %o) signs nothing', async (mode) => {
+    const { id } = await begun();
+    chmodSync(join(state(), `${id}.key`), mode);
+    expect(authority().load()).toEqual({
+      outcome: 'refused',
+      reason: expect.stringMatching(/state.*mode must be 0600.*sign certificates for any workload.*chmod 600/),
+    });
+  });
+
+  it.each<[string, (id: string) => void]>([
+    ['a journal that was cut off', () => writeFileSync(join(state(), 'journal.json'), '{"stage":"ste')],
+    [
+      'a journal of something else',
+      () => writeFileSync(join(state(), 'journal.json'), '{"stage":"x","signer":"../y","other":null}'),
+    ],
+    ['an empty journal', () => writeFileSync(join(state(), 'journal.json'), '')],
+    ['a missing key', (id) => rmSync(join(state(), `${id}.key`))],
+    ['an empty key', (id) => writeFileSync(join(state(), `${id}.key`), '')],
+    [
+      'the key of another',
+      (id) => {
+        const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+        writeFileSync(join(state(), `${id}.key`), privateKey.export({ format: 'pem', type: 'pkcs8' }));
+      },
+    ],
+    [
+      'half a chain',
+      (id) =>
+        writeFileSync(join(state(), `${id}.chain`), readFileSync(join(state(), `${id}.chain`), 'utf8').slice(0, 200)),
+    ],
+  ])('with %s signs nothing, and says what to do', async (_, damage) => {
+    const { id } = await begun();
+    damage(id);
+    expect(authority().load()).toEqual({
+      outcome: 'refused',
+      reason: expect.stringMatching(/state.*cannot be used.*restore the file/),
+    });
+  });
+
+  it('is not made on a disk that cannot keep it', async () => {
+    writeFileSync(state(), 'a file where the directory should be');
+    await expect(authority().prepareRoot()).rejects.toThrow();
+  });
+});
+
+describe('an authority that is plugged in', () => {
+  const keyOf = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+  const life = () => ({ notBefore: new Date(now.getTime() - hour), notAfter: new Date(now.getTime() + 50 * hour) });
+
+  function rootOf(commonName: string): Issuer {
+    const privateKey = keyOf();
+    return {
+      privateKey,
+      certificate: readCertificate(issueRoot(privateKey, { organization: 'a', commonName }, life())),
+    };
+  }
+
+  function plug(root: Issuer, key = keyOf()): void {
+    const subject = { organization: 'a', commonName: 'intermediate' };
+    const certificate = readCertificate(issueIntermediate(root, createPublicKey(key), subject, life()));
+    rmSync(plugged(), { recursive: true, force: true });
+    const files = {
+      'ca-key.pem': key.export({ format: 'pem', type: 'pkcs8' }) as string,
+      'ca-cert.pem': certificate.pem,
+      'cert-chain.pem': certificate.pem,
+      'root-cert.pem': root.certificate.pem,
+    };
+    mkdirSync(plugged());
+    for (const [name, content] of Object.entries(files)) writeFileSync(join(plugged(), name), content);
+  }
+
+  it('signs from the start', () => {
+    plug(rootOf('root'));
+    const one = authority();
+    const reading = one.load();
+    expect(reading).toMatchObject({ outcome: 'resumed', journal: { stage: 'steady', other: null } });
+    expect(one.readCandidate((reading as { journal: { signer: string } }).journal.signer)).toEqual({ outcome: 'same' });
+  });
+
+  const begunWith = (root: Issuer): { one: Authority; id: string } => {
+    plug(root);
+    const one = authority();
+    const { journal } = one.load() as { journal: { stage: 'steady'; signer: string; other: null; tainted: null } };
+    one.writeJournal(journal);
+    return { one, id: journal.signer };
+  };
+
+  it('takes over another intermediate of the same root at once, and another root by a rotation', () => {
+    const root = rootOf('root');
+    const { one, id } = begunWith(root);
+    plug(root);
+    const renewed = one.readCandidate(id);
+    expect(renewed).toMatchObject({ outcome: 'renewed' });
+    plug(rootOf('other'));
+    expect(one.readCandidate((renewed as { id: string }).id)).toMatchObject({ outcome: 'replaced' });
+  });
+
+  it('takes over what was renewed with the key that it had: an intermediate, its root, a revocation list', () => {
+    const [root, key] = [rootOf('root'), keyOf()];
+    plug(root, key);
+    const one = authority();
+    const { journal } = one.load() as { journal: Journal };
+    const id = journal.signer;
+    const inForceAfter = (taken: object) => {
+      expect(taken).toEqual({ outcome: 'renewed', id });
+      one.writeJournal(journal);
+      one.publishRoots([id]);
+      one.signWith(id);
+      expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
+      return one.inForce!;
+    };
+    one.publishRoots([id]);
+    one.signWith(id);
+    expect(one.readCandidate(id)).toEqual({ outcome: 'same' });
+    pass(2 * hour);
+    plug(root, key);
+    expect(inForceAfter(one.readCandidate(id)).material.issuer.certificate.notBefore).toEqual(life().notBefore);
+    const subject = { organization: 'a', commonName: 'root' };
+    pass(2 * hour);
+    const renewed = { ...root, certificate: readCertificate(issueRoot(root.privateKey, subject, life())) };
+    plug(renewed, key);
+    expect(inForceAfter(one.readCandidate(id)).bundle.roots).toEqual([renewed.certificate]);
+    writeFileSync(join(plugged(), 'ca-crl.pem'), 'a list');
+    expect(inForceAfter(one.readCandidate(id)).material.revocationLists).toBe('a list');
+  });
+
+  it('is refused under another root with the key of the one that signs, for nobody could tell the two apart', () => {
+    const key = keyOf();
+    plug(rootOf('root'), key);
+    const one = authority();
+    const { journal } = one.load() as { journal: Journal };
+    plug(rootOf('other'), key);
+    const reason = expect.stringContaining(`${plugged()} has a new root certificate with the key of the previous one`);
+    expect(one.readCandidate(journal.signer)).toEqual({ outcome: 'refused', reason });
+  });
+
+  it('is not taken over by a restart where one that runs refuses it', () => {
+    const [root, key] = [rootOf('root'), keyOf()];
+    plug(root, key);
+    const one = authority();
+    const { journal } = one.load() as { journal: Journal };
+    one.writeJournal(journal);
+    plug(rootOf('other'), key);
+    for (const again of [authority(), authority()]) {
+      expect(again.load()).toEqual({ outcome: 'resumed', journal });
+      again.publishRoots([journal.signer]);
+      again.signWith(journal.signer);
+      expect(again.inForce?.bundle.roots).toEqual([root.certificate]);
+      expect(again.readCandidate(journal.signer)).toMatchObject({ outcome: 'refused' });
+    }
+    expect(warnings.map(({ event }) => event)).toEqual(Array(2).fill('authority.keyReused'));
+  });
+
+  it('begins a rotation for a root that was plugged in while nothing ran', () => {
+    const { id } = begunWith(rootOf('root'));
+    plug(rootOf('other'));
+    expect(authority().load()).toEqual({
+      outcome: 'resumed',
+      journal: { stage: 'trusting', signer: id, other: expect.not.stringMatching(id), tainted: null },
+    });
+  });
+
+  it.each([
+    ['another intermediate of the new root', (next: Issuer) => plug(next)],
+    ['a third root', () => plug(rootOf('third'))],
+  ])('waits with %s until certificates of the old root have ended', (_, replace) => {
+    const { one, id: old } = begunWith(rootOf('root'));
+    const next = rootOf('next');
+    plug(next);
+    const { id: signer } = one.readCandidate(old) as { id: string };
+    const signing: Journal = { stage: 'signing', signer, other: old, tainted: null };
+    one.writeJournal(signing);
+    replace(next);
+    const again = authority();
+    expect(again.load()).toEqual({ outcome: 'resumed', journal: signing });
+    again.publishRoots([signer, old]);
+    again.signWith(signer);
+    expect(again.inForce?.roots).toEqual([signer, old]);
+    expect(warnings.map(({ event }) => event)).toEqual(['authority.postponed']);
+    // What signed before is not to be waited for where it has ended.
+    pass(51 * hour);
+    replace(rootOf('next'));
+    expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { other: null } });
+  });
+
+  it('says when those who trust what was there before are cut off', () => {
+    const { id } = begunWith(rootOf('root'));
+    rmSync(join(state(), `${id}.key`));
+    plug(rootOf('other'));
+    expect(authority().load()).toMatchObject({ outcome: 'resumed', journal: { stage: 'steady' } });
+    expect(warnings).toMatchObject([{ event: 'authority.previousUnreadable', previous: id }]);
+  });
+
+  it('is not made anew, whatever is ordered', async () => {
+    const { one, id } = begunWith(rootOf('root'));
+    await expect(one.prepareRoot()).rejects.toThrow(`put the next one into ${plugged()}`);
+    pass(45 * hour);
+    expect(one.isRootDue(id)).toBe(false);
+    expect(warnings).toMatchObject([{ event: 'authority.rootEnding', directory: plugged() }]);
+  });
+
+  it.each<[string, () => void, RegExp]>([
+    [
+      'another key',
+      () => writeFileSync(join(plugged(), 'ca-key.pem'), keyOf().export({ format: 'pem', type: 'pkcs8' })),
+      /ca-key.pem does not match .*ca-cert.pem/,
+    ],
+    [
+      'another root',
+      () => writeFileSync(join(plugged(), 'root-cert.pem'), rootOf('x').certificate.pem),
+      /ca-cert.pem .* no valid chain to a root/,
+    ],
+    ['no root', () => rmSync(join(plugged(), 'root-cert.pem')), /root-cert.pem/],
+    ['an empty certificate', () => writeFileSync(join(plugged(), 'ca-cert.pem'), ''), /ca-cert.pem is not valid PEM/],
+    [
+      'a leaf',
+      () =>
+        writeFileSync(join(plugged(), 'ca-cert.pem'), '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n'),
+      /is not an X.509 certificate/,
+    ],
+  ])('with %s is refused, at the start and later', (_, damage, reason) => {
+    const { one, id } = begunWith(rootOf('root'));
+    damage();
+    expect(one.readCandidate(id)).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
+    expect(authority().load()).toEqual({ outcome: 'refused', reason: expect.stringMatching(reason) });
+  });
+
+  it('takes the place of one of our own by a rotation', async () => {
+    const { one, id } = await begun();
+    plug(rootOf('root'));
+    expect(one.readCandidate(id)).toMatchObject({ outcome: 'replaced' });
+  });
+});

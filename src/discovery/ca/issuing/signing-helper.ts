@@ -1,0 +1,67 @@
+/** A thread that verifies requests and signs certificates: two to five milliseconds each would hold up pushes (spec/identity.md §7). */
+import { constants, getPriority, setPriority } from 'node:os';
+import { parentPort } from 'node:worker_threads';
+import { readCertificate } from '../../../identity/certificate.ts';
+import { namesIn, RequestError, verifyRequest } from '../../../identity/certificate-request.ts';
+import { type Issuer, issueLeaf } from '../../../identity/issue.ts';
+import { LeafCheck } from '../../../identity/leaf-check.ts';
+import { pemOf } from '../../../identity/pem.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import type {
+  LeafOrder,
+  SignerOrder,
+  SigningAnswer,
+  SigningOrder,
+  SigningOutcome,
+  VerifiedRequest,
+  VerifyOrder,
+} from './signing-work.ts';
+
+/**
+ * A push is waited for now, a certificate has hours: where all want a processor, this thread has a tenth of it. Of whoever calls, Linux
+ * changes the thread and not the process (setpriority(2), "C library/kernel differences").
+ */
+setPriority(Math.min(getPriority() + constants.priority.PRIORITY_BELOW_NORMAL, constants.priority.PRIORITY_LOW));
+
+let signing: { readonly issuer: Issuer; readonly check: LeafCheck } | undefined;
+
+parentPort!.on('message', (order: SigningOrder | SignerOrder) => {
+  if ('signer' in order) {
+    const { der, privateKey } = order.signer;
+    const issuer = { certificate: readCertificate(der), privateKey };
+    signing = { issuer, check: new LeafCheck(issuer) };
+  } else {
+    const outcome = 'requestToVerify' in order ? verified(order) : signed(order);
+    parentPort!.postMessage({ id: order.id, ...outcome } satisfies SigningAnswer);
+  }
+});
+
+function verified({ requestToVerify, uri }: VerifyOrder): VerifiedRequest {
+  try {
+    const key = verifyRequest(requestToVerify);
+    const { uris, dns, ips, others } = namesIn(requestToVerify);
+    if (uris.length === 1 && uris[0] === uri && dns.length + ips.length + others === 0) return { key };
+    return { refused: `the certificate request must have the URI ${uri} and no other name` };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function signed({ request, uri, notBefore, notAfter }: LeafOrder): SigningOutcome {
+  if (signing === undefined) return { failed: 'the certificate authority is not ready' };
+  try {
+    const key = verifyRequest(request);
+    const lifetime = { notBefore, notAfter };
+    const der = issueLeaf(signing.issuer, key, { uris: [uri], dns: [], ips: [] }, lifetime);
+    const serialNumber = signing.check.serialNumberOf(der, { key, uri, lifetime });
+    return { leaf: pemOf('CERTIFICATE', der), serialNumber };
+  } catch (error) {
+    return failureOf(error);
+  }
+}
+
+function failureOf(error: unknown): { readonly refused: string } | { readonly failed: string } {
+  return error instanceof RequestError
+    ? { refused: `the certificate request ${error.message}` }
+    : { failed: messageOf(error) };
+}

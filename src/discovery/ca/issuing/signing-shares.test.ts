@@ -1,0 +1,50 @@
+import { expect, it } from 'vitest';
+import { FairQueue } from '../../../model/collections/fair-queue.ts';
+import { type SigningLimits, signingKey, signingShares } from './signing-shares.ts';
+
+interface Waiting {
+  readonly name: string;
+  readonly endsAt: number;
+}
+
+function given(limits: SigningLimits = { maxWaiting: 10_000, maxOfConnection: 16 }) {
+  const queue = new FairQueue<Waiting>(signingShares(limits));
+  const add = (account: string, name: string, endsAt: number, connection = name): string | undefined =>
+    queue.add({ name, endsAt }, signingKey(`spiffe://td/ns/${account.replace('/', '/sa/')}`, connection))?.name;
+  return { queue, add, order: () => Array.from({ length: queue.size }, () => queue.next()?.name) };
+}
+
+it('signs first for the connection whose certificate has the shortest remaining lifetime only within an account', () => {
+  const { add, order } = given();
+  for (const [name, endsAt] of [
+    ['day', 24],
+    ['none', 0],
+    ['hour', 1],
+  ] as const)
+    add('shop/cart', name, endsAt, 'one connection');
+  add('bank/pay', 'renewal', 48);
+  expect(order()).toEqual(['none', 'renewal', 'hour', 'day']);
+});
+
+it('signs for another namespace second, however many connections and accounts a namespace floods it with', () => {
+  const { add, order } = given();
+  for (let i = 0; i < 2_000; i++) add(`mallory/account-${i % 50}`, `flood ${i}`, 0);
+  add('bank/pay', 'renewal', 24);
+  expect(order().indexOf('renewal')).toBeLessThanOrEqual(1);
+});
+
+it('signs for another account of the namespace second, however many connections one account has', () => {
+  const { add, order } = given();
+  for (let i = 0; i < 2_000; i++) add('shop/crawler', `flood ${i}`, 0);
+  add('shop/cart', 'renewal', 24);
+  expect(order().indexOf('renewal')).toBeLessThanOrEqual(1);
+});
+
+it('rejects of the namespace with the most when it is full, and new requests of a connection beyond its limit', () => {
+  const { add, queue } = given({ maxWaiting: 4, maxOfConnection: 2 });
+  for (const name of ['a', 'b', 'c', 'd']) add(`greedy/${name}`, name, 0);
+  expect(add('shop/cart', 'renewal', 24)).not.toBe('renewal');
+  expect(add('shop/cart', 'another', 48, 'renewal')).not.toBe('another');
+  expect(add('shop/cart', 'third', 1, 'renewal')).toBe('third');
+  expect(queue.sizeOf(['greedy'])).toBe(2);
+});

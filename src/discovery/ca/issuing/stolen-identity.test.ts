@@ -1,0 +1,233 @@
+/**
+ * Nobody gets an identity that is not theirs: each way to try, against what is built, and against the same without the check that
+ * refuses it, where it must succeed. More of them, token by token, are in authentication/impostors.test.ts; docs/identity-reference.md has the table.
+ */
+import { createHmac, createPrivateKey, createPublicKey, generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import { CertificationRequest } from '@peculiar/asn1-csr';
+import { AsnConvert } from '@peculiar/asn1-schema';
+import { Extensions, SubjectAlternativeName } from '@peculiar/asn1-x509';
+import { decodeJwt, exportJWK, SignJWT, UnsecuredJWT } from 'jose';
+import { describe, expect, it } from 'vitest';
+import { typeUrls } from '../../../../test/ads-client.ts';
+import { askForCertificate, type OwnCertificate, serverName } from '../../../../test/harness/certificate-caller.ts';
+import { sidecar } from '../../../../test/harness/control-plane.ts';
+import { givenAuthority, servingAuthority } from '../../../../test/harness/given-authority.ts';
+import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
+import { readCertificate, readCertificates } from '../../../identity/certificate.ts';
+import { makeRequest, verifyRequest } from '../../../identity/certificate-request.ts';
+import { type Issuer, issueLeaf, issueRoot } from '../../../identity/issue.ts';
+import { pemBlocks } from '../../../identity/pem.ts';
+import { spiffeUriOf } from '../../../identity/spiffe-id.ts';
+import { TrustBundle } from '../../../identity/trust-bundle.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import type { Authenticator, Peer } from '../../xds/access/authenticator.ts';
+import { bearerToken } from '../../xds/access/bearer-token.ts';
+import { clientCertificate } from '../../xds/access/client-certificate.ts';
+import { givenKeys } from '../../xds/access/issuer-keys.ts';
+import { workloadsOfMesh } from '../../xds/access/workloads-of-mesh.ts';
+import { materialOf } from '../authority-material.ts';
+import { CertificateService } from './certificate-service.ts';
+import type { SigningRequest } from './certificate-signer.ts';
+
+const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
+const theirs = 'spiffe://cluster.local/ns/istio-system/sa/istiod';
+const cart = { namespace: 'shop', serviceAccount: 'cart' };
+const key = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+
+function rootOf(commonName: string): Issuer {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const certificate = readCertificate(issueRoot(privateKey, { organization: 'mesh', commonName }, life));
+  return { certificate, privateKey };
+}
+
+const peerWith = (token: string): Peer => ({
+  host: '10.0.0.1',
+  address: '10.0.0.1:4711',
+  metadata: (name) => (name === 'authorization' ? [`Bearer ${token}`] : []),
+  certificate: undefined,
+});
+
+describe('a request for a certificate', () => {
+  const issuer = rootOf('own');
+  type Sign = (order: SigningRequest) => string[];
+  const byCaller: Sign = ({ uri }) => [uri];
+
+  /** @param namesOf where the names of a certificate come from */
+  async function asks(request: object, namesOf: Sign = byCaller): Promise<string[]> {
+    const material = materialOf(issuer, [], [issuer.certificate], new Date());
+    const bundle = new TrustBundle('cluster.local', [material.root]);
+    const service = new CertificateService({
+      authenticators: [{ name: 'test', authenticate: () => ({ identities: [mine] }) }],
+      inForce: () => ({
+        ...{ material, bundle, ofServer: material, authorities: [material], tainted: [], roots: [material.id] },
+      }),
+      signer: {
+        async sign(order) {
+          const names = { uris: namesOf(order), dns: [], ips: [] };
+          const leaf = readCertificate(issueLeaf(issuer, verifyRequest(order.request), names, order));
+          return { leaf: leaf.pem, serialNumber: leaf.serialNumber };
+        },
+        verify: () => Promise.reject(new Error('no other signer is configured')),
+      },
+      trustDomains: () => ['cluster.local'],
+      limits: { defaultMs: 60_000, maxMs: 60_000 },
+      now: () => new Date(),
+      logger: silentLogger,
+    });
+    const message = create(IstioCertificateRequestSchema, { csr: makeRequest(key, []), ...request });
+    const bytes = await service.create(toBinary(IstioCertificateRequestSchema, message), peerWith(''));
+    const [leaf] = fromBinary(IstioCertificateResponseSchema, bytes).certChain;
+    return [...(readCertificates(leaf!)[0]!.alternativeNames?.uris ?? [])];
+  }
+
+  const namesInRequest: Sign = ({ request }) => {
+    const { der } = pemBlocks(request)[0]!;
+    const { attributes } = AsnConvert.parse(der, CertificationRequest).certificationRequestInfo;
+    const extensions = AsnConvert.parse(attributes[0]!.values[0]!, Extensions);
+    const names = AsnConvert.parse(extensions[0]!.extnValue.buffer, SubjectAlternativeName);
+    return names.flatMap(({ uniformResourceIdentifier: uri }) => uri ?? []);
+  };
+
+  it('with names of another workload is signed for the caller only', async () => {
+    const request = { csr: makeRequest(key, [theirs]) };
+    expect(await asks(request)).toEqual([mine]);
+    expect(await asks(request, namesInRequest)).toEqual([theirs]);
+  });
+
+  it('of a node in another namespace is signed for the caller only', async () => {
+    const metadata = { NodeID: `sidecar~1.2.3.4~a.istio-system~istio-system.svc.cluster.local` };
+    const request = { csr: makeRequest(key, [theirs]), metadata };
+    expect(await asks(request)).toEqual([mine]);
+    expect(await asks(request, () => [theirs])).toEqual([theirs]);
+  });
+
+  it('with ImpersonatedIdentity is rejected', async () => {
+    const ask = (ImpersonatedIdentity: unknown) => asks({ metadata: { ImpersonatedIdentity } });
+    const refusal = { code: status.UNAUTHENTICATED, message: expect.stringContaining('[CLIENT_FORBIDDEN]') };
+    for (const who of [theirs, mine, 'x', 1]) await expect(ask(who)).rejects.toMatchObject(refusal);
+    expect(await ask('')).toEqual([mine]);
+  });
+});
+
+describe('a token', () => {
+  const claims = {
+    ...{ sub: 'system:serviceaccount:istio-system:istiod', iss: 'https://issuer', aud: 'istio-ca' },
+    exp: Math.floor(Date.now() / 1_000) + 600,
+  };
+  const base64 = (value: object): string => Buffer.from(JSON.stringify(value)).toString('base64url');
+  /** Reads what a token says, and sees to no signature. */
+  const unverified: Authenticator = {
+    name: 'unverified',
+    authenticate(peer) {
+      const { sub = '' } = decodeJwt(peer.metadata('authorization')[0]!.slice('Bearer '.length));
+      const [, , namespace = '', serviceAccount = ''] = sub.split(':');
+      return { identities: [spiffeUriOf({ trustDomain: 'cluster.local', namespace, serviceAccount })] };
+    },
+  };
+  const spki = createPublicKey(key).export({ format: 'pem', type: 'spki' }) as string;
+
+  it.each<[string, () => Promise<string> | string]>([
+    ['that is unsigned (alg: none)', () => new UnsecuredJWT(claims).encode()],
+    ['that is unsigned (alg: NONE)', () => `${base64({ alg: 'NONE' })}.${base64(claims)}.`],
+    [
+      'that is signed with the public key as a shared secret',
+      () => {
+        const text = `${base64({ alg: 'HS256', kid: 'k0' })}.${base64(claims)}`;
+        return `${text}.${createHmac('sha256', spki).update(text).digest('base64url')}`;
+      },
+    ],
+    [
+      'with a modified namespace',
+      async () => {
+        const own = { ...claims, sub: 'system:serviceaccount:shop:cart' };
+        const token = await new SignJWT(own).setProtectedHeader({ alg: 'ES256', kid: 'k0' }).sign(key);
+        const [header, , signature] = token.split('.');
+        return `${header}.${base64(claims)}.${signature}`;
+      },
+    ],
+  ])('%s has no identity, and has the claimed one if signatures are not verified', async (_, make) => {
+    const keys = givenKeys({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid: 'k0' }] });
+    const rule = { issuer: 'https://issuer', audiences: ['istio-ca'], keys };
+    const peer = peerWith(await make());
+    const verified = bearerToken({ name: 'test', rule, trustDomain: () => 'cluster.local' });
+    expect(await verified.authenticate(peer)).toHaveProperty('failure');
+    expect(await unverified.authenticate(peer)).toEqual({ identities: [theirs] });
+  });
+});
+
+describe('a client', () => {
+  const given = givenAuthority();
+
+  function ownAuthority(): Issuer {
+    const [id] = readdirSync(given.directory).flatMap((name) => /^([0-9a-f]+)\.key$/.exec(name)?.[1] ?? []);
+    const privateKey = createPrivateKey(readFileSync(join(given.directory, `${id}.key`)));
+    return {
+      certificate: readCertificates(readFileSync(join(given.directory, `${id}.chain`), 'utf8'))[0]!,
+      privateKey,
+    };
+  }
+
+  const signedBy = (issuer: Issuer, uri: string, notAfter = life.notAfter): OwnCertificate => {
+    const der = issueLeaf(issuer, createPublicKey(key), { uris: [uri], dns: [], ips: [] }, { ...life, notAfter });
+    return { chain: readCertificate(der).pem, key };
+  };
+
+  /** As if TLS had let it pass, and nobody looked at its end. */
+  const unverified = ({ chain }: OwnCertificate, trustDomains: readonly string[]) =>
+    workloadsOfMesh(
+      clientCertificate(undefined, () => 0),
+      () => trustDomains,
+    ).authenticate({
+      ...peerWith(''),
+      certificate: new X509Certificate(chain).toLegacyObject(),
+    });
+
+  it.each<[string, () => OwnCertificate, string, status]>([
+    ['a self-signed certificate', () => signedBy(rootOf('self-made'), mine), mine, status.UNAVAILABLE],
+    [
+      'an expired certificate',
+      () => signedBy(ownAuthority(), mine, new Date(Date.now() - 1_000)),
+      mine,
+      status.UNAVAILABLE,
+    ],
+    [
+      'a certificate of another trust domain',
+      () => signedBy(ownAuthority(), 'spiffe://other.example/ns/shop/sa/cart'),
+      'spiffe://other.example/ns/shop/sa/cart',
+      status.UNAUTHENTICATED,
+    ],
+  ])(
+    'with %s has no identity, and has the claimed one if certificates are not verified',
+    async (_, make, name, code) => {
+      const plane = await servingAuthority(given);
+      const own = make();
+      const asked = askForCertificate(given.caller.client(plane.port('ads.listening'), own), {
+        csr: makeRequest(key, []),
+      });
+      await expect(asked).rejects.toMatchObject({ code });
+      const domains = ['cluster.local', 'other.example'];
+      expect(await unverified(own, domains)).toEqual({ identities: [name] });
+    },
+  );
+
+  it.each([
+    ['by default', {}, false],
+    ['with the check disabled', { PILOT_ENABLE_XDS_IDENTITY_CHECK: 'false' }, true],
+  ])('that reports a node of another namespace, %s', async (_, env, isServed) => {
+    const plane = await servingAuthority(given, env);
+    const bearer = await given.caller.token(cart);
+    const port = plane.port('ads.listening');
+    const chain = await askForCertificate(given.caller.client(port), { csr: makeRequest(key, []), bearer });
+    const credentials = given.caller.channel({ chain: chain[0]!, key });
+    const stream = plane.client(port, credentials, serverName).sotw();
+    const node = { ...sidecar, metadata: { ...sidecar.metadata, NAMESPACE: 'bank' } };
+    stream.send({ node, typeUrl: typeUrls.CDS });
+    if (isServed) expect((await stream.next()).typeUrl).toBe(typeUrls.CDS);
+    else expect((await stream.ended).code).toBe(status.PERMISSION_DENIED);
+  });
+});

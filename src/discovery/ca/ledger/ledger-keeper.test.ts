@@ -1,0 +1,86 @@
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { expect, onTestFinished, test } from 'vitest';
+import { createActor } from 'xstate';
+import { IstioCertificateRequestSchema } from '../../../gen/istio/v1/auth/ca_pb.ts';
+import { readCertificate } from '../../../identity/certificate.ts';
+import { makeRequest } from '../../../identity/certificate-request.ts';
+import { type Issuer, issueIntermediate, issueRoot } from '../../../identity/issue.ts';
+import { TrustBundle } from '../../../identity/trust-bundle.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import { type AuthorityMaterial, ledgerIdsOf, materialOf } from '../authority-material.ts';
+import { CertificateService } from '../issuing/certificate-service.ts';
+import { LedgerKeeper } from './ledger-keeper.ts';
+import { WorkloadLedger } from './workload-ledger.ts';
+
+const keyOf = (): KeyObject => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+
+function rootOf(commonName: string): Issuer {
+  const privateKey = keyOf();
+  return {
+    privateKey,
+    certificate: readCertificate(issueRoot(privateKey, { organization: 'mesh', commonName }, life)),
+  };
+}
+
+function intermediateOf(root: Issuer): AuthorityMaterial {
+  const privateKey = keyOf();
+  const subject = { organization: 'mesh', commonName: 'intermediate' };
+  const certificate = readCertificate(issueIntermediate(root, createPublicKey(privateKey), subject, life));
+  return materialOf({ certificate, privateKey }, [], [root.certificate], new Date());
+}
+
+test('a root is not dropped while what an intermediate before the last one has signed is in use', async () => {
+  const old = rootOf('old');
+  const [first, second, next] = [intermediateOf(old), intermediateOf(old), intermediateOf(rootOf('next'))];
+  const materials = [first, second, next];
+  const keeper = new LedgerKeeper({
+    ledger: new WorkloadLedger({ maxLeafMs: 3_600_000 }),
+    idsOf: (authority) => ledgerIdsOf(materials.find(({ id }) => id === authority)!),
+    now: Date.now,
+    logger: silentLogger,
+  });
+  let signer = first;
+  const service = new CertificateService({
+    authenticators: [{ name: 'test', authenticate: () => ({ identities: ['spiffe://td/ns/shop/sa/cart'] }) }],
+    inForce: () => ({
+      ...{ material: signer, bundle: new TrustBundle('td', [signer.root]), ofServer: signer },
+      ...{ authorities: [signer], tainted: [], roots: [signer.id] },
+    }),
+    signer: {
+      sign: async () => ({ leaf: '', serialNumber: signer.id }),
+      verify: () => Promise.reject(new Error('no other signer is configured')),
+    },
+    trustDomains: () => ['td'],
+    limits: { defaultMs: 60_000, maxMs: 60_000 },
+    now: () => new Date(),
+    logger: silentLogger,
+    issued: (leaf) => keeper.issued(leaf),
+  });
+  const asks = async (by: AuthorityMaterial, NodeID: string): Promise<void> => {
+    signer = by;
+    const request = create(IstioCertificateRequestSchema, { csr: makeRequest(keyOf(), []), metadata: { NodeID } });
+    const peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+    await service.create(toBinary(IstioCertificateRequestSchema, request), peer);
+  };
+  const ledger = createActor(keeper.effect()).start();
+  onTestFinished(() => void ledger.stop());
+  const missing = (): number => {
+    ledger.send({ type: 'leaves.await', authority: second.id });
+    return keeper.missing?.count ?? 0;
+  };
+  await asks(first, 'a');
+  await asks(second, 'b');
+  expect(missing()).toBe(2);
+  await asks(next, 'b');
+  keeper.arrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'b', serialNumber: next.id });
+  expect(missing()).toBe(1);
+  await asks(next, 'a');
+  keeper.arrived({ identity: 'spiffe://td/ns/shop/sa/cart', node: 'a', serialNumber: next.id });
+  expect(missing()).toBe(0);
+  // A line of a version that wrote who had signed.
+  const [identity, endsAt] = ['spiffe://td/ns/shop/sa/cart', Date.now() + 60_000];
+  keeper.issued({ identity, node: 'c', authority: second.id, serialNumber: '1', endsAt });
+  expect(missing()).toBe(1);
+});

@@ -1,0 +1,119 @@
+/**
+ * The ledger's lines in a file: one is added for each certificate and each word, so that a control plane that is killed knows
+ * after its start who is out there. Made anew at each start and when it has grown.
+ */
+import { appendFileSync, closeSync, readSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { StringDecoder } from 'node:string_decoder';
+import { makeFolder } from '../../../runtime/files/make-folder.ts';
+import { replaceFileSync } from '../../../runtime/files/replace-file.ts';
+import { openRegularFile } from '../../config/files/bounded-file.ts';
+import { isGone } from '../../config/files/directory-walk.ts';
+import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
+
+const pieceBytes = 1024 * 1024;
+/** An identity has 2 KB at the most, and the id of a node 1. */
+const longestLine = 64 * 1024;
+/** Rewritten when this much was added. */
+const rewrittenAfter = 8 * 1024 * 1024;
+
+export class LedgerLog {
+  readonly #file: string;
+  #added = 0;
+
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /**
+   * Brings a ledger to where it was. A line that was cut off by a kill is passed over.
+   *
+   * @returns how many lines could not be read
+   */
+  readInto(ledger: WorkloadLedger, now: number): number {
+    let unreadable = 0;
+    try {
+      for (const line of linesOf(this.#file)) {
+        if (line === '') continue;
+        try {
+          ledger.apply(lineIn(JSON.parse(line)));
+        } catch {
+          unreadable++;
+        }
+      }
+    } catch (error) {
+      if (!isGone(error)) throw error;
+    }
+    this.#rewrite(ledger, now);
+    return unreadable;
+  }
+
+  add(line: LedgerLine, ledger: WorkloadLedger, now: number): void {
+    const text = `${JSON.stringify(line)}\n`;
+    appendFileSync(this.#file, text, { mode: 0o600 });
+    this.#added += text.length;
+    if (this.#added > rewrittenAfter) this.#rewrite(ledger, now);
+  }
+
+  #rewrite(ledger: WorkloadLedger, now: number): void {
+    makeFolder(dirname(this.#file), 0o700);
+    replaceFileSync(this.#file, piecesOf(ledger, now));
+    this.#added = 0;
+  }
+}
+
+/** The lines of a ledger in pieces: one string would exceed the longest one. */
+function* piecesOf(ledger: WorkloadLedger, now: number): Generator<string> {
+  let text = '';
+  for (const line of ledger.lines(now)) {
+    text += `${JSON.stringify(line)}\n`;
+    if (text.length < pieceBytes) continue;
+    yield text;
+    text = '';
+  }
+  yield text;
+}
+
+/**
+ * Piece by piece: the ledger has a bound, its file has none, for workloads decide what is added to it. One that is too long comes in
+ * parts, which nobody can read.
+ */
+function* linesOf(path: string): Generator<string> {
+  const file = openRegularFile(path, path);
+  try {
+    const decoder = new StringDecoder('utf8');
+    const piece = Buffer.allocUnsafe(pieceBytes);
+    let rest = '';
+    for (let read = readSync(file, piece); read > 0; read = readSync(file, piece)) {
+      const lines = (rest + decoder.write(piece.subarray(0, read))).split('\n');
+      rest = lines.pop()!;
+      yield* lines;
+      if (rest.length <= longestLine) continue;
+      yield rest;
+      rest = '';
+    }
+    yield rest;
+  } finally {
+    closeSync(file);
+  }
+}
+
+function lineIn(value: unknown): LedgerLine {
+  const { issued, arrived, trusted } = value as { readonly [kind in 'issued' | 'arrived' | 'trusted']?: Fields };
+  const { identity, node } = issued ?? arrived ?? trusted ?? {};
+  if (typeof identity !== 'string' || typeof node !== 'string') throw new Error('has no identity or node');
+  if (trusted !== undefined) {
+    const { roots } = trusted;
+    if (!Array.isArray(roots) || !roots.every((id) => typeof id === 'string'))
+      throw new Error('roots must be a list of strings');
+    return { trusted: { identity, node, roots } };
+  }
+  // Written by a version that counted a certificate when it was signed, an issued one has none.
+  const { authority, serialNumber = '', endsAt } = issued ?? arrived!;
+  if (typeof serialNumber !== 'string') throw new Error('serialNumber must be a string');
+  if (arrived !== undefined) return { arrived: { identity, node, serialNumber } };
+  if (typeof authority !== 'string' || typeof endsAt !== 'number') throw new Error('has no authority or endsAt');
+  return { issued: { identity, node, authority, serialNumber, endsAt } };
+}
+
+type Fields = Readonly<Record<string, unknown>>;

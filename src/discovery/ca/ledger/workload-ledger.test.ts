@@ -1,0 +1,202 @@
+/** What is known of workloads' certificates: one is renewed when another has arrived, by its agent's word, and not when it is signed. */
+import { appendFileSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { LedgerLog } from './ledger-log.ts';
+import { WorkloadLedger } from './workload-ledger.ts';
+
+const hourMs = 3_600_000;
+const cart = { identity: 'spiffe://td/ns/shop/sa/cart', node: 'a' };
+/** An agent of others says no id. */
+const foreign = { ...cart, node: '' };
+
+function ledgerOf(): WorkloadLedger {
+  return new WorkloadLedger({ maxLeafMs: 24 * hourMs });
+}
+
+function issue(ledger: WorkloadLedger, authority: string, serialNumber: string, hours: number, workload = cart): void {
+  ledger.apply({ issued: { ...workload, authority, serialNumber, endsAt: hours * hourMs } });
+}
+
+const missing = (ledger: WorkloadLedger, authority: string, hours = 0) =>
+  ledger.missingRenewal([authority], hours * hourMs);
+
+describe('a workload is waited for', () => {
+  it('until another certificate has arrived, however many were signed', () => {
+    const ledger = ledgerOf();
+    issue(ledger, 'old', '1', 24);
+    issue(ledger, 'new', '2', 30);
+    issue(ledger, 'new', '3', 31);
+    expect(missing(ledger, 'old')).toMatchObject({
+      count: 1,
+      workloads: [
+        `${cart.identity} a (renewed, but the renewal is not confirmed; certificate expires 1970-01-02T00:00:00.000Z)`,
+      ],
+    });
+    ledger.apply({ arrived: { ...cart, serialNumber: '1' } });
+    expect(missing(ledger, 'old').count).toBe(1);
+    ledger.apply({ arrived: { ...cart, serialNumber: '2' } });
+    expect(missing(ledger, 'old').count).toBe(0);
+    expect(missing(ledger, 'new').count).toBe(1);
+  });
+
+  it('until the old one ends, where it never says anything', () => {
+    const ledger = ledgerOf();
+    issue(ledger, 'old', '1', 24);
+    issue(ledger, 'new', '2', 40);
+    expect(missing(ledger, 'old', 23.9).count).toBe(1);
+    expect(missing(ledger, 'old', 24).count).toBe(0);
+    expect(missing(ledger, 'new', 24).count).toBe(1);
+  });
+
+  it('by the last end of all that have no id, whatever one of them says', () => {
+    const ledger = ledgerOf();
+    issue(ledger, 'old', '1', 24, foreign);
+    issue(ledger, 'old', '2', 20, foreign);
+    issue(ledger, 'new', '3', 40, foreign);
+    ledger.apply({ arrived: { ...foreign, serialNumber: '3' } });
+    expect(missing(ledger, 'old', 23)).toMatchObject({ count: 1, lookAgainAt: 24 * hourMs });
+    expect(missing(ledger, 'old', 24).count).toBe(0);
+  });
+
+  it('by nobody else’s word', () => {
+    const ledger = ledgerOf();
+    issue(ledger, 'old', '1', 24);
+    issue(ledger, 'new', '2', 24);
+    for (const other of [
+      { ...cart, node: 'b' },
+      { ...cart, identity: 'spiffe://td/ns/shop/sa/other' },
+    ]) {
+      ledger.apply({ arrived: { ...other, serialNumber: '2' } });
+    }
+    ledger.apply({ arrived: { ...cart, serialNumber: '3' } });
+    ledger.apply({ arrived: { ...cart, serialNumber: '' } });
+    expect(missing(ledger, 'old').count).toBe(1);
+    expect(ledger.isNews({ ...cart, serialNumber: '2' })).toBe(true);
+    ledger.apply({ arrived: { ...cart, serialNumber: '2' } });
+    expect(ledger.isNews({ ...cart, serialNumber: '2' })).toBe(false);
+  });
+});
+
+describe('whoever asks for certificates without end', () => {
+  it('costs a few lines, and no root is dropped for it', () => {
+    const ledger = ledgerOf();
+    issue(ledger, 'old', '0', 24);
+    for (let i = 1; i <= 5_000; i++) issue(ledger, i % 2 === 0 ? 'new' : 'newer', String(i), 30);
+    expect([...ledger.lines(0)].length).toBeLessThanOrEqual(11);
+    expect(missing(ledger, 'old', 23.9).count).toBe(1);
+    expect(missing(ledger, 'old', 24).count).toBe(0);
+    ledger.apply({ arrived: { ...cart, serialNumber: '5000' } });
+    expect(missing(ledger, 'new', 29).count).toBeGreaterThan(0);
+  });
+
+  it('of one authority is forgotten nothing of, but for numbers', () => {
+    const ledger = ledgerOf();
+    issue(ledger, 'old', '0', 48);
+    for (let i = 1; i <= 100; i++) issue(ledger, 'old', String(i), 24);
+    expect([...ledger.lines(0)]).toHaveLength(8);
+    expect(missing(ledger, 'old', 47).count).toBe(1);
+    issue(ledger, 'new', '101', 24);
+    ledger.apply({ arrived: { ...cart, serialNumber: '101' } });
+    expect(missing(ledger, 'old', 1).count).toBe(0);
+  });
+});
+
+describe('a workload that is at many nodes, by its own word', () => {
+  const at = (node: string, identity = cart.identity) => ({ identity, node });
+
+  it('has room for so many, waits for the others by time, and takes nothing from another', () => {
+    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => 0 });
+    for (const node of ['a', 'b', 'c', 'd']) issue(ledger, 'old', node, 24, at(node));
+    const other = at('a', 'spiffe://td/ns/shop/sa/other');
+    issue(ledger, 'old', '9', 24, other);
+    expect(ledger.size).toBe(3);
+    for (const workload of [at('a'), at('b'), other]) {
+      issue(ledger, 'new', `${workload.node}2`, 30, workload);
+      ledger.apply({ arrived: { ...workload, serialNumber: `${workload.node}2` } });
+    }
+    expect(missing(ledger, 'old', 23.9).count).toBe(1);
+    expect(missing(ledger, 'old', 24).count).toBe(0);
+  });
+
+  it('has room again when certificates have ended, without anybody waiting for them', () => {
+    let now = 0;
+    const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxOfIdentity: 2, maxEntries: 3, now: () => now });
+    for (const node of ['a', 'b']) issue(ledger, 'old', node, 24, at(node));
+    now = 25 * hourMs;
+    issue(ledger, 'old', 'c', 48, at('c'));
+    expect(ledger.size).toBe(1);
+    expect([...ledger.lines(now)]).toMatchObject([{ issued: { node: 'c' } }]);
+  });
+});
+
+it('a namespace with many service accounts takes no room from another namespace, and is waited for by time', () => {
+  const ledger = new WorkloadLedger({ maxLeafMs: 24 * hourMs, maxEntries: 4, now: () => 0 });
+  for (let i = 0; i < 9; i++) {
+    issue(ledger, 'old', `${i}`, 20, { identity: `spiffe://td/ns/mallory/sa/${i}`, node: 'a' });
+  }
+  const bank = { identity: 'spiffe://td/ns/bank/sa/pay', node: 'a' };
+  issue(ledger, 'old', '99', 24, bank);
+  expect(ledger.size).toBe(4);
+  expect(ledger.isNews({ ...bank, serialNumber: '99' })).toBe(false);
+  issue(ledger, 'new', '100', 30, bank);
+  expect(ledger.isNews({ ...bank, serialNumber: '100' })).toBe(true);
+  ledger.apply({ arrived: { ...bank, serialNumber: '100' } });
+  expect(missing(ledger, 'old', 19).count).toBe(4);
+  expect(missing(ledger, 'old', 20).count).toBe(0);
+});
+
+describe('the log', () => {
+  const file = (): string => {
+    const directory = mkdtempSync(join(tmpdir(), 'ledger-'));
+    onTestFinished(() => rmSync(directory, { recursive: true }));
+    return join(directory, 'workloads.log');
+  };
+
+  it('has what was signed and what has arrived, also when it is made anew', () => {
+    const path = file();
+    const [log, ledger] = [new LedgerLog(path), ledgerOf()];
+    log.readInto(ledger, 0);
+    const add = (line: Parameters<WorkloadLedger['apply']>[0]): void => {
+      ledger.apply(line);
+      log.add(line, ledger, 0);
+    };
+    add({ issued: { ...cart, authority: 'old', serialNumber: '1', endsAt: 24 * hourMs } });
+    add({ issued: { ...cart, authority: 'new', serialNumber: '2', endsAt: 24 * hourMs } });
+    for (const times of [1, 2]) {
+      const read = ledgerOf();
+      expect(new LedgerLog(path).readInto(read, 0), `read ${times} times`).toBe(0);
+      expect(missing(read, 'old').count).toBe(1);
+    }
+    add({ arrived: { ...cart, serialNumber: '2' } });
+    for (const _ of [1, 2]) {
+      const read = ledgerOf();
+      new LedgerLog(path).readInto(read, 0);
+      expect([missing(read, 'old').count, missing(read, 'new').count]).toEqual([0, 1]);
+    }
+  });
+
+  it('is read whatever its size: a control plane that was made to write much starts again', () => {
+    const path = file();
+    const line = (i: number) =>
+      `${JSON.stringify({ issued: { ...cart, node: 'n'.repeat(1_000), authority: 'old', serialNumber: `${i}`, endsAt: hourMs } })}\n`;
+    const lines = Array.from({ length: 1_000 }, (_, i) => line(i)).join('');
+    for (let written = 0; written < 70 * 1024 * 1024; written += lines.length) appendFileSync(path, lines);
+    appendFileSync(path, `${'x'.repeat(3 * 1024 * 1024)}\n{"issued":{"iden`);
+    const ledger = ledgerOf();
+    expect(new LedgerLog(path).readInto(ledger, 0)).toBeGreaterThan(0);
+    expect(missing(ledger, 'old').count).toBe(1);
+    expect(statSync(path).size).toBeLessThan(100_000);
+  });
+
+  it('of a version that counted what was signed waits for each certificate until it ends', () => {
+    const path = file();
+    const line = (authority: string, endsAt: number) => JSON.stringify({ issued: { ...cart, authority, endsAt } });
+    writeFileSync(path, `${line('old', 24 * hourMs)}\n${line('new', 30 * hourMs)}\n{"arrived":{"node":1}}\n`);
+    const ledger = ledgerOf();
+    expect(new LedgerLog(path).readInto(ledger, 0)).toBe(1);
+    expect(missing(ledger, 'old', 23.9).count).toBe(1);
+    expect(missing(ledger, 'old', 24).count).toBe(0);
+  });
+});

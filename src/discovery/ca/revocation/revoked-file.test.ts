@@ -1,0 +1,78 @@
+import { chmodSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { type LoggedEvent, recordingLog } from '../../../../test/harness/recording-log.ts';
+import { type Logger, silentLogger } from '../../../runtime/output/log.ts';
+import { RevokedFile, serialText } from './revoked-file.ts';
+
+let directory: string;
+let warnings: LoggedEvent[];
+let log: Logger;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'revoked-'));
+  ({ log, lines: warnings } = recordingLog());
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+const file = (): string => join(directory, 'revoked');
+const made = (): RevokedFile => new RevokedFile(file(), log);
+
+it('counts from when it is written, and no longer when it is gone', () => {
+  const revoked = made();
+  expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('0A1B')]).toEqual([false, false]);
+  writeFileSync(file(), '# stolen laptop\n\ntoken a\n  certificate 0a:1b   # cart\r\n');
+  expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('A1B')]).toEqual([true, true]);
+  expect([revoked.isTokenRevoked('A1B'), revoked.isCertificateRevoked('a')]).toEqual([false, false]);
+  writeFileSync(file(), 'token b\n');
+  expect([revoked.isTokenRevoked('a'), revoked.isTokenRevoked('b')]).toEqual([false, true]);
+  rmSync(file());
+  expect(revoked.isTokenRevoked('b')).toBe(false);
+  expect(warnings).toEqual([]);
+});
+
+it.each<[string, () => void]>([
+  ['a line that says nothing', () => writeFileSync(file(), 'tokn a\n')],
+  ['a serial number that is none', () => writeFileSync(file(), 'certificate xyz\n')],
+  [
+    'a directory',
+    () => {
+      rmSync(file());
+      mkdirSync(file());
+    },
+  ],
+])('keeps out whoever was kept out before where there is %s', (_, spoil) => {
+  const revoked = made();
+  writeFileSync(file(), 'token a\ncertificate 1\n');
+  expect(revoked.isTokenRevoked('a')).toBe(true);
+  spoil();
+  expect([revoked.isTokenRevoked('a'), revoked.isCertificateRevoked('1')]).toEqual([true, true]);
+  expect(warnings).toHaveLength(1);
+});
+
+it('that cannot be read for a moment is read when it can be, and that is told once', () => {
+  const revoked = made();
+  const away = `${file()}-`;
+  writeFileSync(away, 'token a\n');
+  // What root cannot read either.
+  mkdirSync(file());
+  for (let i = 0; i < 3; i++) expect(revoked.isTokenRevoked('a')).toBe(false);
+  expect(warnings).toMatchObject([{ event: 'revocations.unreadable', file: file() }]);
+  rmSync(file(), { recursive: true });
+  renameSync(away, file());
+  expect(revoked.isTokenRevoked('a')).toBe(true);
+  chmodSync(file(), 0o600);
+  expect([revoked.isTokenRevoked('a'), warnings.length]).toEqual([true, 1]);
+});
+
+it('takes nothing back where there is no directory', () => {
+  expect(new RevokedFile('', silentLogger).isTokenRevoked('')).toBe(false);
+});
+
+it.each([
+  ['00', '0'],
+  ['0a:1B', 'A1B'],
+  ['A1B', 'A1B'],
+])('a serial number is one number: %s', (text, same) => {
+  expect(serialText(text)).toBe(same);
+});

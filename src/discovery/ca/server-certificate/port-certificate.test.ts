@@ -1,0 +1,214 @@
+/** The port with TLS shows another certificate without a restart, whatever it comes from, and three times in a row. */
+import { generateKeyPairSync } from 'node:crypto';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+import { credentials } from '@grpc/grpc-js';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { typeUrls } from '../../../../test/ads-client.ts';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { CertificateCaller, serverName } from '../../../../test/harness/certificate-caller.ts';
+import { ControlPlane, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { type Certificate, readCertificate } from '../../../identity/certificate.ts';
+import { issueRoot } from '../../../identity/issue.ts';
+import { TrustBundle } from '../../../identity/trust-bundle.ts';
+import { materialOf } from '../authority-material.ts';
+import { isOwnCertificateDue, issueOwnCertificate } from './own-certificate.ts';
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'port-'));
+});
+afterEach(async () => {
+  await stopControlPlanes();
+  rmSync(directory, { recursive: true });
+});
+
+async function serving(flags: object, env: NodeJS.ProcessEnv): Promise<ControlPlane> {
+  const plane = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0', ...flags }, undefined, env);
+  await plane.ready();
+  return plane;
+}
+
+/** What a new handshake is shown. */
+function shown(plane: ControlPlane): Promise<Certificate> {
+  return new Promise((resolve, reject) => {
+    const options = {
+      port: plane.port('ads.listening'),
+      servername: 'istiod',
+      ALPNProtocols: ['h2'],
+      rejectUnauthorized: false,
+    };
+    const socket = connect(options, () => {
+      resolve(readCertificate(socket.getPeerX509Certificate()!.raw));
+      socket.destroy();
+    });
+    socket.on('error', reject);
+  });
+}
+
+const reported = (plane: ControlPlane, type: string) =>
+  plane.records.flatMap((record) => (record.kind === 'event' && record.event.type === type ? [record.event] : []));
+
+const rootOf = (name: string) => {
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const life = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+  return {
+    privateKey,
+    certificate: readCertificate(issueRoot(privateKey, { organization: 'a', commonName: name }, life)),
+  };
+};
+
+describe('from files', () => {
+  const authority = createAuthority();
+  const fileOf = (name: string): string => join(directory, name);
+  const write = (part: { certificate: string; privateKey: string }): void => {
+    writeFileSync(fileOf('key'), part.privateKey);
+    writeFileSync(fileOf('cert'), part.certificate);
+  };
+  const issue = () => authority.issue(['127.0.0.1']);
+  const begun = async (): Promise<ControlPlane> => {
+    writeFileSync(fileOf('ca'), authority.certificate);
+    write(issue());
+    const flags = { caCertFile: fileOf('ca'), tlsCertFile: fileOf('cert'), tlsKeyFile: fileOf('key') };
+    return serving(flags, { XDS_AUTH: 'false' });
+  };
+  const showing = (plane: ControlPlane, serialNumber: string) =>
+    eventually('it is shown', async () => (await shown(plane)).serialNumber === serialNumber);
+
+  it('is replaced three times, and a stream that was there goes on', async () => {
+    const plane = await begun();
+    const trusted = credentials.createSsl(Buffer.from(authority.certificate));
+    const stream = plane.client(plane.port('ads.listening'), trusted).sotw();
+    stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+    await stream.next();
+    for (let i = 0; i < 3; i++) {
+      const next = issue();
+      write(next);
+      await showing(plane, next.serialNumber);
+    }
+    expect(reported(plane, 'certificate.changed')).toHaveLength(3);
+    stream.send({ typeUrl: typeUrls.LDS });
+    expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
+    expect(plane.departures()).toEqual([]);
+  });
+
+  const broken: [string, () => void, RegExp][] = [
+    [
+      'a key of another',
+      () => writeFileSync(fileOf('key'), issue().privateKey),
+      /--tlsKeyFile .* does not match the certificate/,
+    ],
+    [
+      'a certificate of a stranger',
+      () => write(createAuthority('x').issue(['127.0.0.1'])),
+      /--tlsCertFile .* no valid chain to a root/,
+    ],
+    [
+      'half a certificate',
+      () => writeFileSync(fileOf('cert'), issue().certificate.slice(0, 200)),
+      /--tlsCertFile .* not valid PEM/,
+    ],
+    ['no certificate', () => rmSync(fileOf('cert')), /ENOENT/],
+  ];
+  it.each(broken)('is not taken over when there is %s, and is when that was mended', async (_, spoil, why) => {
+    const plane = await begun();
+    const { serialNumber } = await shown(plane);
+    spoil();
+    await eventually('it is refused', async () => reported(plane, 'certificate.rejected').length > 0);
+    expect(reported(plane, 'certificate.rejected')[0]?.reason).toMatch(why);
+    expect((await shown(plane)).serialNumber).toBe(serialNumber);
+    const next = issue();
+    write(next);
+    await showing(plane, next.serialNumber);
+  });
+});
+
+describe('signed by the authority', () => {
+  const page = async (plane: ControlPlane): Promise<{ stage: string; signer: { id: string } }> =>
+    (await plane.get('/debug/authorityz')).json();
+  const rotate = (plane: ControlPlane) =>
+    fetch(`http://127.0.0.1:${plane.port('http.listening')}/debug/authorityz?order=rotate`, {
+      method: 'POST',
+      headers: plane.operator,
+    });
+
+  it('is of another root after each of three rotations, and a stream that was there goes on', async () => {
+    const plane = await serving({}, { SELF_SIGNED_CA_DIR: directory, XDS_AUTH: 'false' });
+    const caller = new CertificateCaller(directory);
+    const stream = plane.client(plane.port('ads.listening'), caller.channel(), serverName).sotw();
+    stream.send({ node: sidecar, typeUrl: typeUrls.CDS });
+    await stream.next();
+    const signers = new Set([(await page(plane)).signer.id]);
+    for (let i = 1; i <= 3; i++) {
+      await rotate(plane);
+      await eventually('another signs', async () => {
+        const { stage, signer } = await page(plane);
+        return stage === 'steady' && !signers.has(signer.id);
+      });
+      const { signer } = await page(plane);
+      signers.add(signer.id);
+      expect((await shown(plane)).authorityKeyId).toBe(signer.id);
+    }
+    stream.send({ typeUrl: typeUrls.LDS });
+    expect((await stream.next()).typeUrl).toBe(typeUrls.LDS);
+  });
+
+  it('is of the plugged-in authority, three times in a row', async () => {
+    const plugged = join(directory, 'plugged');
+    mkdirSync(plugged);
+    const plug = (): Certificate => {
+      const { privateKey, certificate } = rootOf(`root ${Math.random()}`);
+      writeFileSync(join(plugged, 'ca-key.pem'), privateKey.export({ format: 'pem', type: 'pkcs8' }));
+      for (const name of ['ca-cert.pem', 'root-cert.pem']) writeFileSync(join(plugged, name), certificate.pem);
+      return certificate;
+    };
+    let root = plug();
+    const plane = await serving({}, { SELF_SIGNED_CA_DIR: join(directory, 'state'), ROOT_CA_DIR: plugged });
+    for (let i = 0; i < 4; i++) {
+      expect((await shown(plane)).authorityKeyId).toBe(root.subjectKeyId);
+      if (i === 3) break;
+      root = plug();
+      await eventually('it signs alone', async () => {
+        const { stage, signer } = await page(plane);
+        return stage === 'steady' && signer.id === root.subjectKeyId;
+      });
+    }
+  });
+});
+
+describe('another is due', () => {
+  const hour = 3_600_000;
+  const now = Date.now();
+  const authorityOf = (endsAt: number) => {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const life = { notBefore: new Date(now - hour), notAfter: new Date(Math.floor(endsAt / 1000) * 1000) };
+    const certificate = readCertificate(issueRoot(privateKey, { organization: 'a', commonName: 'b' }, life));
+    return materialOf({ certificate, privateKey }, [], [certificate], new Date(now));
+  };
+  const [short, long] = [authorityOf(now + 9 * hour), authorityOf(now + 90 * hour)];
+  const inForce = (ofServer: typeof short, ...trusted: (typeof short)[]) => ({
+    material: ofServer,
+    ofServer,
+    authorities: trusted,
+    tainted: [],
+    roots: trusted.map(({ id }) => id),
+    bundle: new TrustBundle(
+      'a',
+      trusted.map(({ root }) => root),
+    ),
+  });
+  const own = issueOwnCertificate(inForce(short, short), ['a'], new Date(now));
+
+  it.each([
+    ['when its root is trusted no more', true, inForce(long, long), 0],
+    ['not while its root is trusted', false, inForce(long, long, short), 0],
+    ['when a third of its life is left', true, inForce(long, long, short), 7],
+    ['not when another would end as early', false, inForce(short, short), 7],
+    ['when the clock was set back to before it began', true, inForce(short, short), -30],
+  ])('%s', (_, isDue, authority, hours) => {
+    expect(isOwnCertificateDue(own, authority, new Date(now + hours * hour))).toBe(isDue);
+  });
+});

@@ -1,0 +1,22 @@
+/** Effects of the chart `signing-request`: one certificate by a signer of the cluster. */
+import { fromPromise } from 'xstate';
+import {
+  type RequestReading,
+  type RequestStep,
+  type SigningRequestOutput,
+  signingRequestMachine,
+} from '../../../machines/discovery/ca/signing-request.machine.ts';
+import type { RequestObject } from './cluster-signer/request-object.ts';
+
+/** @param settle called with the result, before the object is deleted */
+export function signingRequestWithEffects(request: RequestObject, settle: (result: SigningRequestOutput) => void) {
+  return signingRequestMachine.provide({
+    actors: {
+      createRequest: fromPromise<RequestStep, undefined>(({ signal }) => request.create(signal)),
+      approveRequest: fromPromise<RequestStep, undefined>(({ signal }) => request.approve(signal)),
+      readRequest: fromPromise<RequestReading, undefined>(({ signal }) => request.read(signal)),
+      removeRequest: fromPromise<void, undefined>(({ signal }) => request.remove(signal)),
+    },
+    actions: { settle: (_, result) => settle(result) },
+  });
+}

@@ -1,0 +1,45 @@
+/** Which namespaces of a cluster are read. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { createLogger } from '../../runtime/output/log.ts';
+import { makeCluster } from './make-cluster.ts';
+
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+current-context: one
+contexts: [{ name: one, context: { cluster: one, user: one } }]
+clusters: [{ name: one, cluster: { server: "https://127.0.0.1:1" } }]
+users: [{ name: one, user: { token: t } }]
+`;
+
+/** Names of all that is followed. */
+function followed(clusterRegistriesNamespace: string): readonly string[] {
+  const folder = mkdtempSync(join(tmpdir(), 'followed-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const file = join(folder, 'kubeconfig');
+  writeFileSync(file, kubeconfig);
+  const cluster = makeCluster(
+    {
+      ...{ kubeconfig: file, registries: ['Kubernetes'], configDir: '', pod: {}, podName: 'pilot-0', revision: '' },
+      ...{
+        namespace: 'mesh',
+        clusterRegistriesNamespace,
+        sharedMeshConfig: '',
+        authority: undefined,
+        rootConfigMap: 'istio-ca-root-cert',
+        webhooksAddress: undefined,
+      },
+    },
+    createLogger({ write: () => {} }),
+  )!;
+  return cluster.input.resources;
+}
+
+test('Secrets that name other clusters are those of the namespace that a flag names', () => {
+  expect(followed('mesh')).toContain('v1/secrets/mesh/istio/multiCluster');
+  expect(followed('clusters')).toContain('v1/secrets/clusters/istio/multiCluster');
+  expect(followed('clusters')).not.toContain('v1/secrets/mesh/istio/multiCluster');
+});

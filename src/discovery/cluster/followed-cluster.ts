@@ -1,0 +1,339 @@
+/** One cluster as the control plane follows it: its API server, the kinds that are followed there, and who reads them. */
+import { randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
+import type { ApiServerInput } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
+import { type KindName, kinds } from '../../model/kinds/index.ts';
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { credentialsReferencedBy } from '../../networking/secrets/credential-references.ts';
+import { grantedCredentials } from '../../networking/secrets/granted-credentials.ts';
+import { faultLog } from '../../runtime/fences/uncaught.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { AuthoritySecrets } from '../ca/shared-authority.effects.ts';
+import type { ConfigSource } from '../config/sources/config-source.ts';
+import { clusterConfig, clusterServices } from '../config/sources/config-sources.ts';
+import { isOfRevision } from '../config/sources/object-revision.ts';
+import { type DnsSecrets, dnsSecretType } from '../controllers/dns-certificates.ts';
+import { rootConfigMapsOf } from '../controllers/root-certificates.ts';
+import { webhookConfigurationsOf } from '../controllers/webhook-bundles.ts';
+import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
+import { customResourceDefinitions, resourceOf } from '../kubernetes/api-resource.ts';
+import { type FollowedKind, InformerEffects } from '../kubernetes/api-server.effects.ts';
+import { OutageLog, usualOutageMs } from '../kubernetes/outage-log.ts';
+import { ClusterSettings, type SettingsNames } from '../kubernetes/readers/cluster-settings.ts';
+import { ClusterSource, type ClusterSourceOptions } from '../kubernetes/readers/cluster-source.ts';
+import { DiscoveredNamespaces } from '../kubernetes/readers/discovered-namespaces.ts';
+import { ReferencedObjects } from '../kubernetes/readers/referenced-objects.ts';
+import { StoredObjects } from '../kubernetes/readers/stored-objects.ts';
+import { RefusedObjectLog } from '../kubernetes/store/refused-object-log.ts';
+import { usualSelection } from '../kubernetes/store/usual-selection.ts';
+import { Http2ApiServer } from '../kubernetes/transport/http2-api-server.ts';
+import type { Publication } from '../push/contexts/mesh-state.ts';
+import { type ReadGroup, readGroup } from '../registration/group-entry.ts';
+import { WorkloadRegistrations } from '../registration/workload-registrations.ts';
+import type { RemoteSecrets } from '../remote/remote-clusters.effects.ts';
+import { SecretAccess } from '../secrets/secret-access.ts';
+import type { InjectorConfigMap } from '../webhooks/injector-settings.ts';
+import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
+
+export interface FollowedClusterOptions {
+  readonly access: ClusterAccess;
+  /** Services and pods of the cluster are those of a registry. */
+  readonly isRegistry: boolean;
+  /** Where settings of the mesh are, and of which revision this control plane is. */
+  readonly settings: SettingsNames;
+  /** Where Secrets name other clusters; absent: in the namespace of the settings. */
+  readonly clusterRegistriesNamespace?: string;
+  /** The Secret in which replicas share an authority; absent: they share none. */
+  readonly authoritySecret?: string;
+  /** Certificates are signed here, those that the mesh configuration names as well. */
+  readonly signs?: boolean;
+  /** Sidecars are injected, so ConfigMap `istio-sidecar-injector` is followed. */
+  readonly injects?: boolean;
+  /** PILOT_CA_CERT_CONFIGMAP: ConfigMaps with the root of the mesh, which are written where certificates are signed. */
+  readonly rootConfigMap?: string;
+  /** Empty or absent: it is the host's. */
+  readonly podName?: string;
+  readonly log: Logger;
+}
+
+/** Kinds that only the registry of the cluster reads. It does not read Endpoints: Kubernetes mirrors them as slices. */
+const workloadKinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
+/** Kinds that the registry reads, and configuration as well. */
+const sharedKinds: readonly KindName[] = ['Service', 'Namespace'];
+const registryKinds: readonly KindName[] = [...sharedKinds, ...workloadKinds];
+const configKinds = (Object.keys(kinds) as KindName[]).filter(
+  (kind) => kind !== 'Endpoints' && !registryKinds.includes(kind),
+);
+
+/** How many of the missing kinds are named. */
+const mostNamed = 4;
+
+export class FollowedCluster {
+  /** What is asked of it beside what is followed has connections of its own. */
+  readonly server: Http2ApiServer;
+  /** Sources by their address. */
+  readonly sources: ReadonlyMap<string, ClusterSource>;
+  /** What only the registry reads; absent: services of the cluster are not asked for. */
+  readonly workloads?: StoredObjects;
+  readonly settings: ClusterSettings;
+  readonly secretAccess: SecretAccess;
+  readonly registrations: WorkloadRegistrations;
+  /** Secrets that name other clusters; absent: services of clusters are not asked for. */
+  readonly remoteSecrets?: RemoteSecrets;
+  /** Secrets of the authority that replicas share; absent: they share none. */
+  readonly authoritySecrets?: AuthoritySecrets;
+  /** Secrets with certificates that the mesh configuration names; absent: none is signed here. */
+  readonly dnsSecrets?: DnsSecrets;
+  /** Settings of the injector; absent: no sidecars are injected. */
+  readonly injectorSettings?: InjectorConfigMap;
+  /** Namespaces that take part in the mesh. */
+  readonly discovered = new DiscoveredNamespaces(() => this.informers);
+  /** Secrets and ConfigMaps that something refers to. */
+  readonly referenced: ReferencedObjects;
+  /** What is known of it. Readers are added before the chart is started. */
+  readonly informers: InformerEffects;
+  /** Who writes there: the pod, and a part by chance, so that a container that is started again is another one. */
+  readonly identity: string;
+  /** A connection for Leases alone: no other request holds up a renewal. */
+  readonly leaseServer: Http2ApiServer;
+  readonly #isRegistry: boolean;
+  readonly #settingsChanged = new Set<() => void>();
+  readonly url: string;
+  readonly #outage: OutageLog;
+  readonly #unserved: RepeatedLines;
+
+  constructor(options: FollowedClusterOptions) {
+    const { access, isRegistry, settings, authoritySecret, signs = false, podName, log } = options;
+    const remoteSecrets = remoteSecretsIn(options.clusterRegistriesNamespace ?? settings.namespace);
+    this.#isRegistry = isRegistry;
+    this.identity = `${podName || hostname()}_${randomUUID()}`;
+    // An address may have a password in it, and is told in logs and traces.
+    this.url = `${access.server.origin}${access.server.pathname}`;
+    // A definition is served some moments after it was created.
+    this.#unserved = new RepeatedLines(log, () => performance.now(), usualOutageMs);
+    this.#outage = new OutageLog(log, { server: this.url });
+    this.server = new Http2ApiServer(access);
+    this.leaseServer = new Http2ApiServer(access);
+    this.secretAccess = new SecretAccess({ server: this.server, log });
+    const own = isRegistry ? configKinds : [...configKinds, 'Namespace' as const];
+    const refusals = new RefusedObjectLog((fields) => log.warn('object.limitExceeded', fields));
+    const refused = (kind: string, key: string, reason: string): void => refusals.refused(kind, key, reason);
+    this.referenced = new ReferencedObjects({
+      ...{ server: this.server, informers: () => this.informers, fault: faultOf(log), refused },
+    });
+    const rootConfigMaps = signs && options.rootConfigMap ? [rootConfigMapsOf(options.rootConfigMap)] : [];
+    const injectorMap = options.injects === true ? [injectorMapOf(settings)] : [];
+    this.settings = new ClusterSettings(settings, () => this.informers);
+    this.informers = new InformerEffects({
+      server: this.server,
+      kinds: [
+        ...this.settings.kinds,
+        ...injectorMap,
+        ...(isRegistry ? [remoteSecrets] : []),
+        ...(signs ? [dnsSecretsIn(settings.namespace)] : []),
+        ...(authoritySecret === undefined
+          ? []
+          : [authoritySecret, pluggedInSecret].map((name) => oneSecret(settings.namespace, name))),
+        { resource: customResourceDefinitions, selection: usualSelection(customResourceDefinitions) },
+        ...rootConfigMaps,
+        ...(options.injects === true && signs ? webhookConfigurationsOf(settings.revision) : []),
+        ...[...own, ...(isRegistry ? registryKinds : [])].map((kind) =>
+          followedKind(kind, this.referenced, this.discovered),
+        ),
+      ],
+      refused,
+      draw: Math.random,
+      now: () => performance.now(),
+      lost: (reason) => this.#outage.report(reason),
+      unserved: (resource, versions) => {
+        this.#unserved.warn(resource, 'kind.unserved', { resource, versions: versions.join(', ') });
+      },
+      fault: faultOf(log),
+    });
+    this.referenced.follow(['Secret', 'ConfigMap']);
+    if (isRegistry) this.discovered.follow();
+    this.registrations = new WorkloadRegistrations({
+      server: this.server,
+      groupOf: (...name) => this.#groupOf(settings.revision, ...name),
+      onEntries: (changed) => this.informers.addReader(resourceOf('WorkloadEntry'), changed),
+      controller: this.identity,
+    });
+    this.settings.onChanged(() => {
+      for (const changed of this.#settingsChanged) changed();
+    });
+    for (const { name, place } of injectorMap) {
+      this.injectorSettings = {
+        place,
+        data: () => this.informers.storeOf(name).get(place)?.data,
+        known: this.informers.firstSet(name),
+        onChanged: (changed) => this.informers.addReader(name, () => changed()),
+      };
+    }
+    if (isRegistry) {
+      this.remoteSecrets = {
+        store: this.informers.storeOf(remoteSecrets.name),
+        onChanged: (changed) => this.informers.addReader(remoteSecrets.name, () => changed()),
+      };
+    }
+    if (signs) {
+      const { name } = dnsSecretsIn(settings.namespace);
+      this.dnsSecrets = {
+        ...{ namespace: settings.namespace, store: this.informers.storeOf(name), known: this.informers.firstSet(name) },
+        onChanged: (changed) => this.informers.addReader(name, () => changed()),
+      };
+    }
+    if (authoritySecret !== undefined)
+      this.authoritySecrets = this.#authoritySecrets(settings.namespace, authoritySecret);
+    const referenced = { objects: this.referenced, of: credentialsReferencedBy };
+    const { informers } = this;
+    const about = { informers, revision: settings.revision, referenced };
+    this.sources = new Map([
+      [clusterConfig, new ClusterSource({ ...about, address: clusterConfig, kinds: own })],
+      ...(isRegistry ? [this.#services(about)] : []),
+    ]);
+    if (isRegistry) this.workloads = new StoredObjects({ address: clusterServices, informers, kinds: workloadKinds });
+  }
+
+  /** Opens one of {@link sources}. */
+  readonly open = (address: string): ConfigSource => {
+    const source = this.sources.get(address);
+    if (source === undefined) throw new Error(`the cluster has no configuration source ${address}`);
+    return source;
+  };
+
+  /** `discoverySelectors` of the mesh configuration. */
+  select(selectors: readonly LabelSelector[]): void {
+    if (this.#isRegistry) this.discovered.select(selectors);
+  }
+
+  /** Reads Secrets that ReferenceGrants give to Gateways of other namespaces: the status of those Gateways depends on them. */
+  readGranted({ configs: { set }, context, forced, changed }: Publication): void {
+    const isAffected = (key: string): boolean => /^(?:KubernetesGateway|ReferenceGrant)\//.test(key);
+    if (!forced && ![...changed].some(isAffected)) return;
+    this.referenced.refer('granted Secrets', grantedCredentials(set.KubernetesGateway, context.referenceGrants));
+  }
+
+  /** Tells when settings of the mesh are others. @returns ends it */
+  watchSettings(changed: () => void): () => void {
+    this.#settingsChanged.add(changed);
+    return () => void this.#settingsChanged.delete(changed);
+  }
+
+  /** Input of the chart `api-server`. */
+  get input(): ApiServerInput {
+    return { server: this.url, resources: this.informers.resources, firstInformer: 1 };
+  }
+
+  machine() {
+    return this.informers.machine();
+  }
+
+  /** What has not come yet, for people; empty: all of it has. */
+  get awaited(): string {
+    const { reason } = this.#outage;
+    if (reason !== undefined) return `the API server ${this.url} does not respond: ${reason}`;
+    const awaited = this.informers.awaited;
+    const named = awaited.toSorted((a, b) => Number(b.reason !== undefined) - Number(a.reason !== undefined));
+    const texts = named
+      .slice(0, mostNamed)
+      .map(({ name, reason }) => (reason === undefined ? name : `${name} (${reason})`));
+    const more = awaited.length - texts.length;
+    return [...texts, ...(more > 0 ? [`${more} other kinds`] : [])].join(', ');
+  }
+
+  /** The start waits for this source, and so for everything that services are made from. */
+  #services(about: Omit<ClusterSourceOptions, 'address' | 'kinds' | 'awaits'>): [string, ClusterSource] {
+    const kinds = { kinds: sharedKinds, awaits: workloadKinds };
+    return [clusterServices, new ClusterSource({ ...about, ...kinds, address: clusterServices })];
+  }
+
+  #groupOf(revision: string, namespace: string, name: string): ReadGroup | undefined {
+    const object = this.informers.storeOf(resourceOf('WorkloadGroup')).get(`${namespace}/${name}`);
+    return object === undefined || !isOfRevision(object, revision) ? undefined : readGroup(object);
+  }
+
+  /** Nothing is asked any more. */
+  /** Why its API server does not respond; undefined: it does, or no request was sent yet. */
+  get unreachable(): string | undefined {
+    return this.#outage.reason;
+  }
+
+  close(): void {
+    this.#outage.close();
+    this.referenced.close();
+    this.server.close();
+    this.leaseServer.close();
+  }
+
+  #authoritySecrets(namespace: string, name: string): AuthoritySecrets {
+    const kindOf = (secret: string): string => oneSecret(namespace, secret).name;
+    const objectOf = (secret: string) => this.informers.storeOf(kindOf(secret)).get(`${namespace}/${secret}`);
+    const listeners = new Set<() => void>();
+    for (const secret of [name, pluggedInSecret]) {
+      this.informers.addReader(kindOf(secret), () => {
+        for (const changed of listeners) changed();
+      });
+    }
+    return {
+      ...{ namespace, name },
+      shared: () => objectOf(name),
+      plugged: () => objectOf(pluggedInSecret),
+      known: Promise.all([name, pluggedInSecret].map((secret) => this.informers.firstSet(kindOf(secret)))),
+      watch: (changed) => {
+        listeners.add(changed);
+        return () => void listeners.delete(changed);
+      },
+    };
+  }
+}
+
+/** Secrets of the namespace that have certificates for names of hosts. */
+function dnsSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
+  const selection = { namespace, fieldSelector: `type=${dnsSecretType}`, keepsData: true };
+  return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${dnsSecretType}`, selection };
+}
+
+/** The ConfigMap of the injector, with all keys. */
+function injectorMapOf({
+  namespace,
+  revision,
+}: SettingsNames): FollowedKind & { readonly name: string; readonly place: string } {
+  const map =
+    revision === '' || revision === 'default' ? 'istio-sidecar-injector' : `istio-sidecar-injector-${revision}`;
+  const selection = { namespace, fieldSelector: `metadata.name=${map}`, keepsData: true };
+  const name = `v1/configmaps/${namespace}/${map}`;
+  return { resource: resourceOf('ConfigMap'), name, place: `${namespace}/${map}`, selection };
+}
+
+/** Istio's, of an authority that a person has made. */
+const pluggedInSecret = 'cacerts';
+
+/** One Secret of the namespace with all that it has, and no other one. */
+function oneSecret(namespace: string, name: string): FollowedKind & { readonly name: string } {
+  const selection = { namespace, fieldSelector: `metadata.name=${name}`, keepsData: true };
+  return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/${name}`, selection };
+}
+
+/** Secrets of a namespace that have kubeconfigs of other clusters in them. */
+function remoteSecretsIn(namespace: string): FollowedKind & { readonly name: string } {
+  const selection = { namespace, labelSelector: 'istio/multiCluster=true', keepsData: true };
+  return { resource: resourceOf('Secret'), name: `v1/secrets/${namespace}/istio/multiCluster`, selection };
+}
+
+function followedKind(kind: KindName, referenced: ReferencedObjects, discovered: DiscoveredNamespaces): FollowedKind {
+  const resource = resourceOf(kind);
+  const usual = { resource, selection: usualSelection(resource), otherVersions: kinds[kind].versions.slice(1) };
+  if (discovered.decides(kind)) return { ...usual, keeps: discovered.keeps };
+  if (kind !== 'Secret' && kind !== 'ConfigMap') return usual;
+  return {
+    ...usual,
+    selection: { ...usual.selection, metadataOnly: true },
+    keeps: (key) => referenced.keeps(kind, key),
+    isOnDemand: true,
+  };
+}
+
+function faultOf(log: Logger): (error: unknown) => void {
+  const report = faultLog(log, 'kubernetes.changeFailed');
+  return (error) => report(error);
+}

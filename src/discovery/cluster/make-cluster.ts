@@ -1,0 +1,61 @@
+/** Cluster: the one that this control plane follows, as flags and environment name it. */
+import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { isAuthorityShared } from '../ca/authority-settings.ts';
+import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
+import { inClusterAccess, isInCluster } from '../kubernetes/access/in-cluster.ts';
+import { kubeconfigFile } from '../kubernetes/access/kubeconfig.ts';
+import type { DiscoveryOptions } from '../options/discovery-options.ts';
+import { FollowedCluster } from './followed-cluster.ts';
+
+type AskedCluster = Pick<
+  DiscoveryOptions,
+  | 'kubeconfig'
+  | 'registries'
+  | 'configDir'
+  | 'pod'
+  | 'revision'
+  | 'namespace'
+  | 'clusterRegistriesNamespace'
+  | 'sharedMeshConfig'
+  | 'authority'
+  | 'podName'
+  | 'rootConfigMap'
+  | 'webhooksAddress'
+>;
+
+/**
+ * The cluster that flags and environment name. Without a kubeconfig it is the cluster of this pod, unless `--configDir` is set.
+ *
+ * @throws ChartpilotError FLAG_INVALID for a kubeconfig that cannot be used
+ */
+export function makeCluster(options: AskedCluster, log: Logger): FollowedCluster | undefined {
+  const access = accessOf(options);
+  const { registries, revision, namespace, clusterRegistriesNamespace, sharedMeshConfig: shared } = options;
+  const { authority, podName, rootConfigMap, webhooksAddress } = options;
+  const isRegistry = registries.includes('Kubernetes');
+  const sharesAuthority = authority !== undefined && isAuthorityShared(authority);
+  return (
+    access &&
+    new FollowedCluster({
+      ...{ access, isRegistry, settings: { namespace, revision, shared }, clusterRegistriesNamespace, podName, log },
+      ...(sharesAuthority && { authoritySecret: authority.secret }),
+      ...{ signs: authority !== undefined, rootConfigMap, injects: webhooksAddress !== undefined },
+    })
+  );
+}
+
+function accessOf({ kubeconfig, registries, configDir, pod }: AskedCluster): ClusterAccess | undefined {
+  if (kubeconfig === '') {
+    return registries.includes('Kubernetes') && configDir === '' && isInCluster(pod) ? inClusterAccess(pod) : undefined;
+  }
+  try {
+    return kubeconfigFile(kubeconfig);
+  } catch (error) {
+    throw new ChartpilotError('FLAG_INVALID', `--kubeconfig: ${messageOf(error)}`, {
+      cause: error,
+      hint: 'pass the path of a valid kubeconfig that this user may read',
+      fields: { path: '--kubeconfig' },
+    });
+  }
+}

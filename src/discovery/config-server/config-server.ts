@@ -1,0 +1,172 @@
+/**
+ * Serves the objects of this control plane to other ones: clients of xDS with `GENERATOR: api` in their node. They read all namespaces, so that
+ * they must show an identity of the root namespace.
+ */
+import type { DescMessage } from '@bufbuild/protobuf';
+import { workloadIdentityOf } from '../../identity/spiffe-id.ts';
+import type { Config } from '../../model/config/config.ts';
+import type { KindName } from '../../model/kinds/index.ts';
+import { messageOf, withCode } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { scalarText } from '../../runtime/scalar-text.ts';
+import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import { isOfRevision } from '../config/sources/object-revision.ts';
+import { kindOfType, loadMessages } from '../config/xds/config-types.ts';
+import type {
+  EncodedResource,
+  NodeIdentity,
+  NodeResources,
+  OpenedNode,
+  ResourceChange,
+  ResourceSet,
+  ResourceSource,
+} from '../xds/resource-source.ts';
+import { encodeObject } from './encoded-object.ts';
+
+export interface ConfigServerOptions {
+  readonly configs: () => ConfigSnapshot;
+  readonly rootNamespace: () => string;
+  /** ENABLE_XDS_API_GENERATOR_AUTH. */
+  readonly requiresIdentity: boolean;
+  /** Has all clients served that a change concerns. */
+  readonly push: (change: ResourceChange) => void;
+  readonly log: Logger;
+}
+
+/** All objects of a kind for one revision. */
+interface ServedKind {
+  readonly configs: readonly Config[];
+  readonly set: ResourceSet;
+}
+
+/** Encoded objects; undefined: it has no wire form. */
+type Encoded = WeakMap<Config, EncodedResource | 'none'>;
+
+const empty: ResourceSet = { version: 'empty', resources: new Map() };
+const changedKey = 'chartpilot/config-over-xds';
+
+export class ConfigServer {
+  readonly #options: ConfigServerOptions;
+  readonly #encoded: Encoded = new WeakMap();
+  /** By kind and revision. */
+  readonly #served = new Map<string, ServedKind>();
+  readonly #clients = new Set<ConfigClient>();
+  #messages: ReadonlyMap<KindName, DescMessage> | undefined;
+  #version = 0;
+
+  constructor(options: ConfigServerOptions) {
+    this.#options = options;
+  }
+
+  /** Loads what encodes objects. Until then clients are asked to retry. */
+  async load(): Promise<void> {
+    this.#messages ??= await loadMessages();
+  }
+
+  /** Objects changed: clients get them without the delay that collects changes for proxies. */
+  changed(touched: ReadonlySet<string>): void {
+    if (this.#clients.size === 0 || touched.size === 0) return;
+    this.#options.push({ version: `config-${++this.#version}`, forced: false, configs: new Set([changedKey]) });
+  }
+
+  /** Serves these clients, and all others from another source. */
+  beside(others: ResourceSource): ResourceSource {
+    return {
+      open: (node, refused) => (node.metadata.GENERATOR === 'api' ? this.#open(node) : others.open(node, refused)),
+    };
+  }
+
+  #open(node: NodeIdentity): OpenedNode {
+    const rejection = this.#rejectionOf(node.identities ?? []);
+    if (rejection !== undefined) return rejection;
+    if (this.#messages === undefined) {
+      return { code: 'UNAVAILABLE', error: withCode('configuration is being prepared, retry', 'SERVER_NOT_READY') };
+    }
+    const revision = scalarText(node.metadata.ISTIO_REVISION);
+    const client = new ConfigClient(
+      (typeUrl) => this.#setOf(typeUrl, revision),
+      () => this.#clients.delete(client),
+    );
+    this.#clients.add(client);
+    return { resources: client };
+  }
+
+  #rejectionOf(
+    identities: readonly string[],
+  ): { readonly code: 'UNAUTHENTICATED' | 'PERMISSION_DENIED'; readonly error: string } | undefined {
+    if (!this.#options.requiresIdentity) return undefined;
+    const root = this.#options.rootNamespace();
+    if (identities.length === 0) {
+      const error = `configuration is served to identities of namespace ${root} only, over TLS with a certificate or token (ENABLE_XDS_API_GENERATOR_AUTH)`;
+      return { code: 'UNAUTHENTICATED', error: withCode(error, 'CLIENT_UNAUTHENTICATED') };
+    }
+    if (identities.some((identity) => workloadIdentityOf(identity)?.namespace === root)) return undefined;
+    const error = `configuration is served to identities of namespace ${root} only, got ${identities.join(', ')}`;
+    return { code: 'PERMISSION_DENIED', error: withCode(error, 'CLIENT_FORBIDDEN') };
+  }
+
+  /** Equal for equal objects; a type that is not known has none, so that no client waits for it. */
+  #setOf(typeUrl: string, revision: string): ResourceSet {
+    const kind = kindOfType(typeUrl);
+    const schema = kind && this.#messages?.get(kind);
+    if (kind === undefined || schema === undefined) return empty;
+    const configs = this.#options.configs().set[kind] as readonly Config[];
+    const key = `${kind} ${revision}`;
+    const known = this.#served.get(key);
+    if (known?.configs === configs) return known.set;
+    const resources = new Map<string, EncodedResource>();
+    for (const config of configs) {
+      if (revision !== '' && !isOfRevision({ metadata: { labels: config.labels } }, revision)) continue;
+      const encoded = this.#encode(config, schema);
+      if (encoded !== 'none') resources.set(encoded.name, encoded);
+    }
+    const isSame = known !== undefined && isEqual(known.set.resources, resources);
+    const set = isSame ? known.set : { version: `${++this.#version}`, resources };
+    if (this.#served.size >= maxServedKinds) this.#served.clear();
+    this.#served.set(key, { configs, set });
+    return set;
+  }
+
+  #encode(config: Config, schema: DescMessage): EncodedResource | 'none' {
+    const known = this.#encoded.get(config);
+    if (known !== undefined) return known;
+    let encoded: EncodedResource | 'none' = 'none';
+    try {
+      encoded = encodeObject(config, schema) ?? 'none';
+    } catch (error) {
+      const object = `${config.kind} ${config.namespace}/${config.name}`;
+      this.#options.log.warn('config-server.unencodable', { object, reason: messageOf(error) });
+    }
+    this.#encoded.set(config, encoded);
+    return encoded;
+  }
+}
+
+/** Kinds of a few revisions: a client may name any. */
+const maxServedKinds = 256;
+
+function isEqual(one: ReadonlyMap<string, EncodedResource>, other: ReadonlyMap<string, EncodedResource>): boolean {
+  return one.size === other.size && [...one].every(([name, { version }]) => other.get(name)?.version === version);
+}
+
+class ConfigClient implements NodeResources {
+  readonly #setOf: (typeUrl: string) => ResourceSet;
+  readonly close: () => void;
+  /** What each type had when it was last looked up. */
+  readonly #sent = new Map<string, ResourceSet>();
+
+  constructor(setOf: (typeUrl: string) => ResourceSet, close: () => void) {
+    this.#setOf = setOf;
+    this.close = close;
+  }
+
+  get(typeUrl: string): ResourceSet {
+    const set = this.#setOf(typeUrl);
+    this.#sent.set(typeUrl, set);
+    return set;
+  }
+
+  typesToPush(_: ResourceChange, watched: readonly string[]): readonly string[] {
+    return watched.filter((typeUrl) => this.#setOf(typeUrl) !== this.#sent.get(typeUrl));
+  }
+}

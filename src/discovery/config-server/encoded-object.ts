@@ -1,0 +1,62 @@
+/** An object of configuration as a resource of configuration over xDS: the reverse of `received-object.ts`. */
+import { create, type DescMessage, fromJson, type JsonValue, toBinary } from '@bufbuild/protobuf';
+import { anyPack, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { ResourceSchema } from '../../gen/istio/mcp/v1alpha1/resource_pb.ts';
+import type { Config } from '../../model/config/config.ts';
+import { writtenSpec } from '../../model/config/written-spec.ts';
+import { durationMsOf } from '../../model/fields/duration.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { EncodedResource } from '../xds/resource-source.ts';
+import { encodeValue } from '../xds/responses/encoding.ts';
+
+const resourceType = 'type.googleapis.com/istio.mcp.v1alpha1.Resource';
+
+/**
+ * @returns undefined for an object that nobody wrote: a stand-in, or one that is made of others
+ * @throws Error when the spec has no wire form
+ */
+export function encodeObject(config: Config, schema: DescMessage): EncodedResource | undefined {
+  const spec = config.standsFor === undefined ? writtenSpec(config.spec) : undefined;
+  if (spec === undefined) return undefined;
+  const name = `${config.namespace}/${config.name}`;
+  const { labels, annotations, creationTimestamp, resourceVersion: version } = config;
+  const message = fromJson(schema, wireJson(JSON.parse(spec) as JsonValue, schema), { ignoreUnknownFields: true });
+  const metadata = {
+    ...{ name, version, labels: { ...labels }, annotations: { ...annotations } },
+    ...(creationTimestamp > 0 && { createTime: timestampFromMs(creationTimestamp) }),
+  };
+  const value = toBinary(ResourceSchema, create(ResourceSchema, { metadata, body: anyPack(schema, message) }));
+  return encodeValue(resourceType, value, name);
+}
+
+/** Durations such as `1m` have no form in the JSON of protobuf, which has seconds only. */
+function wireJson(value: JsonValue, schema: DescMessage): JsonValue {
+  if (!isObject(value)) return value;
+  const fields = new Map(
+    schema.fields.flatMap((field) => [[field.jsonName, field] as const, [field.name, field] as const]),
+  );
+  const entries = Object.entries(value).map(([name, written]): [string, JsonValue] => {
+    const field = fields.get(name);
+    const message = field?.message;
+    if (field === undefined || message === undefined) return [name, written as JsonValue];
+    const each = (item: unknown): JsonValue => messageJson(item as JsonValue, message);
+    if (field.fieldKind === 'list') return [name, Array.isArray(written) ? written.map(each) : (written as JsonValue)];
+    if (field.fieldKind === 'map')
+      return [
+        name,
+        isObject(written)
+          ? Object.fromEntries(Object.entries(written).map(([key, item]) => [key, each(item)]))
+          : (written as JsonValue),
+      ];
+    return [name, each(written)];
+  });
+  return Object.fromEntries(entries);
+}
+
+function messageJson(value: JsonValue, message: DescMessage): JsonValue {
+  if (message.typeName === 'google.protobuf.Duration') {
+    const ms = typeof value === 'string' ? durationMsOf(value) : undefined;
+    return ms === undefined ? value : `${ms / 1_000}s`;
+  }
+  return message.typeName.startsWith('google.protobuf.') ? value : wireJson(value, message);
+}

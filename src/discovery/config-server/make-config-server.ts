@@ -1,0 +1,21 @@
+/** The objects of this control plane, served to other ones over xDS. */
+import type { Logger } from '../../runtime/output/log.ts';
+import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
+import type { ResourceChange } from '../xds/resource-source.ts';
+import { ConfigServer } from './config-server.ts';
+
+export interface ConfigServerParts {
+  readonly configs: MeshConfigs;
+  readonly rootNamespace: () => string;
+  /** ENABLE_XDS_API_GENERATOR_AUTH. */
+  readonly requiresIdentity: boolean;
+  /** Serves all clients that a change concerns. */
+  readonly push: (change: ResourceChange) => void;
+  readonly log: Logger;
+}
+
+export function makeConfigServer({ configs, ...parts }: ConfigServerParts): ConfigServer {
+  const server = new ConfigServer({ ...parts, configs: () => configs.snapshot });
+  configs.onChanges((_, touched) => server.changed(touched));
+  return server;
+}

@@ -1,0 +1,47 @@
+/** Effects of the chart `config-controller`: which sources there are, and their objects together. */
+import { fromCallback, fromPromise } from 'xstate';
+import {
+  type ConfigReading,
+  configControllerMachine,
+} from '../../../machines/discovery/config/config-controller.machine.ts';
+import type { SourcesList, SourcesListed, SourcesRefused } from '../../../machines/discovery/protocol.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { configSourceWithEffects } from './config-source.effects.ts';
+import type { MeshConfigs } from './snapshots/mesh-configs.ts';
+import type { configSources } from './sources/config-sources.ts';
+
+export interface ConfigControllerEffects {
+  readonly configs: MeshConfigs;
+  /** @throws Error for sources that cannot be read */
+  readonly listSources: () => ReturnType<typeof configSources>;
+  readonly log: Logger;
+}
+
+export function configControllerWithEffects({ configs, listSources, log }: ConfigControllerEffects) {
+  /** Ignored sources that were logged. */
+  let logged: ReadonlySet<string> = new Set();
+  const list = (): SourcesListed | SourcesRefused => {
+    try {
+      const { sources, ignored } = listSources();
+      for (const [source, reason] of ignored) {
+        if (!logged.has(source)) log.warn('option.configSourceIgnored', { source, reason });
+      }
+      logged = new Set(ignored.keys());
+      return { type: 'sources.listed', sources: [...sources] };
+    } catch (error) {
+      return { type: 'sources.refused', reason: messageOf(error) };
+    }
+  };
+  return configControllerMachine.provide({
+    actors: {
+      configSource: configSourceWithEffects(configs, log.scope('config-controller')),
+      listSources: fromCallback<SourcesList, undefined>(({ sendBack, receive }) => {
+        receive(() => sendBack(list()));
+      }),
+      joinSources: fromPromise<ConfigReading, { sources: string[]; known: string[] }>(({ input, signal }) =>
+        configs.join(input.sources, input.known, signal),
+      ),
+    },
+  });
+}

@@ -1,0 +1,242 @@
+/** Reading only what is said to have changed gives what reading everything gives. */
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import fc from 'fast-check';
+import { expect, it } from 'vitest';
+import { type Config, type ConfigKey, configKeyText } from '../../../model/config/config.ts';
+import { readConfigFile, repetition, withoutRepetitions } from '../../../model/config/config-file.ts';
+import { type Problem, problemText } from '../../../model/config/problem.ts';
+import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
+import { fullProblemText } from '../sources/config-problem.ts';
+import { ConfigDirectory } from './config-directory.ts';
+import { walk } from './directory-walk.ts';
+
+const names = [
+  'a.yaml',
+  'b.yaml',
+  'b.yml',
+  'b/c.yaml',
+  'b/d/e.yaml',
+  'b-x.yaml',
+  'n.txt',
+  '.hidden.yaml',
+  '..data/a.yaml',
+];
+
+/** Few names in few files: most objects are defined twice sooner or later. */
+const document = fc
+  .record({
+    name: fc.constantFrom('x', 'y', 'z'),
+    kind: fc.constantFrom('WorkloadEntry', 'Gateway', 'AuthorizationPolicy'),
+    address: fc.constantFrom('10.0.0.1', '10.0.0.2', '"?"'),
+    team: fc.constantFrom('one', 'two'),
+    extra: fc.constantFrom('', '', '', '# comment\n', 'spec: [', 'kind: Pizza\n', 'a: b: c\n'),
+  })
+  .map(({ name, kind, address, team, extra }) => {
+    const spec =
+      kind === 'Gateway'
+        ? `{servers: [{port: {number: 80, name: ${address}, protocol: HTTP}, hosts: ["*"]}]}`
+        : kind === 'AuthorizationPolicy'
+          ? `{rules: ${address === '"?"' ? '"?"' : `[{from: [{source: {ipBlocks: [${address}]}}]}]`}}`
+          : `{address: ${address}}`;
+    const group = kind === 'AuthorizationPolicy' ? 'security' : 'networking';
+    return `${extra}apiVersion: ${group}.istio.io/v1\nkind: ${kind}\nmetadata: {name: ${name}, labels: {team: ${team}}}\nspec: ${spec}\n`;
+  });
+
+const text = fc.array(document, { maxLength: 3 }).map((documents) => documents.join('---\n'));
+
+const name = fc.constantFrom(...names);
+
+type Deed = (root: string) => string[];
+
+/** Does it, and answers the paths that a watch would report. */
+const deed: fc.Arbitrary<Deed> = fc.oneof(
+  {
+    weight: 8,
+    arbitrary: fc.record({ file: name, content: text }).map(
+      ({ file, content }): Deed =>
+        (root) => {
+          const path = join(root, file);
+          const made = mkdirSync(dirname(path), { recursive: true });
+          rmSync(path, { recursive: true, force: true });
+          writeFileSync(path, content);
+          return [path, ...(made === undefined ? [] : [made])];
+        },
+    ),
+  },
+  {
+    weight: 3,
+    arbitrary: name.map(
+      (file): Deed =>
+        (root) => {
+          rmSync(join(root, file), { recursive: true, force: true });
+          return [join(root, file)];
+        },
+    ),
+  },
+  {
+    weight: 2,
+    arbitrary: fc.record({ from: name, to: name }).map(
+      ({ from, to }): Deed =>
+        (root) => {
+          const made = mkdirSync(dirname(join(root, to)), { recursive: true });
+          try {
+            renameSync(join(root, from), join(root, to));
+          } catch {
+            return made === undefined ? [] : [made];
+          }
+          return [join(root, from), join(root, to), ...(made === undefined ? [] : [made])];
+        },
+    ),
+  },
+  fc.constantFrom<Deed>(
+    (root) => {
+      rmSync(join(root, 'b'), { recursive: true, force: true });
+      return [join(root, 'b')];
+    },
+    (root) => {
+      rmSync(join(root, 'a.yaml'), { recursive: true, force: true });
+      mkdirSync(join(root, 'a.yaml'));
+      writeFileSync(join(root, 'a.yaml/in.yaml'), '');
+      return [join(root, 'a.yaml')];
+    },
+    (root) => {
+      rmSync(join(root, 'l.yaml'), { force: true });
+      symlinkSync('..data/a.yaml', join(root, 'l.yaml'));
+      return [join(root, 'l.yaml')];
+    },
+    (root) => {
+      rmSync(join(root, 'l.yaml'), { force: true });
+      return [join(root, 'l.yaml')];
+    },
+    (root) => {
+      if (!readdirSync(root).includes('b')) return [];
+      chmodSync(join(root, 'b'), 0o700);
+      return [join(root, 'b')];
+    },
+  ),
+);
+
+function keyTextOf(key: ConfigKey | undefined): string {
+  return key === undefined ? '' : configKeyText(key);
+}
+
+/** What a reading gives, done in the plainest way: everything, every time. */
+class PlainReading {
+  #before = new Map<string, Config>();
+  #problems = new Map<string, string>();
+
+  async read(root: string) {
+    const { files } = await walk(root);
+    const { readFileSync } = await import('node:fs');
+    const contents = files.map(({ path }) => {
+      return readConfigFile(path, readFileSync(path, 'utf8'), { creationTimestamp: 0 });
+    });
+    // The first of each key counts, refused or not.
+    const refused = new Map<string, Config>();
+    const isDefined = new Set<string>();
+    const repetitions: Problem[] = [];
+    const good: Config[] = [];
+    for (const { configs, standIns } of contents) {
+      for (const config of [...configs, ...standIns].sort((a, b) => a.source!.line - b.source!.line)) {
+        const { standsFor } = config;
+        const key = standsFor === undefined ? configKeyText(config) : keyTextOf(standsFor.key);
+        if (standsFor === undefined) {
+          if (refused.has(key)) repetitions.push(repetition(config, refused.get(key)!)[0]!);
+          else good.push(config);
+          isDefined.add(key);
+        } else if (key !== '' && !isDefined.has(key) && !refused.has(key)) refused.set(key, config);
+      }
+    }
+    const valid = withoutRepetitions(good);
+    const problems = [...contents.flatMap((content) => content.problems), ...valid.problems, ...repetitions];
+    const shadowed = (key: string): string | undefined =>
+      isDefined.has(key) ? refused.get(key)?.source?.file : undefined;
+    const errors = problems.filter(({ severity }) => severity === 'error');
+    const named = new Set(errors.flatMap(({ key }) => (key === undefined ? [] : configKeyText(key))));
+    const bad = new Set(errors.filter(({ key }) => key === undefined).map(({ file }) => file));
+    const now = new Map(valid.configs.map((config) => [configKeyText(config), config]));
+    const kept = [...this.#before].filter(
+      ([key, { standsFor, source }]) =>
+        standsFor === undefined &&
+        !now.has(key) &&
+        (named.has(key) || bad.has(source!.file)) &&
+        (shadowed(key) === undefined || shadowed(key) === source!.file),
+    );
+    for (const [key, config] of kept) now.set(key, config);
+    const isThere = ({ standsFor, source }: Config): boolean =>
+      standsFor!.key === undefined
+        ? kept.some(([, { kind, source: from }]) => kind === standsFor!.kind && from?.file === source?.file)
+        : now.has(configKeyText(standsFor!.key));
+    const standIns = contents.flatMap((content) => content.standIns).filter((config) => !isThere(config));
+    const unread = [...this.#before.values()].filter(({ standsFor, source }) => standsFor && bad.has(source!.file));
+    const widest = standIns.toSorted((a, b) => Number(a.standsFor!.isScopeKnown) - Number(b.standsFor!.isScopeKnown));
+    for (const config of [...widest, ...unread]) {
+      const key = configKeyText(config);
+      if (!now.has(key)) now.set(key, config);
+    }
+    const known = this.#problems;
+    this.#problems = new Map(problems.map((problem) => [problemText(problem), problem.file]));
+    const still = new Set(this.#problems.values());
+    const before = new ConfigSnapshot([...this.#before.values()]);
+    this.#before = now;
+    const snapshot = new ConfigSnapshot([...now.values()]);
+    return {
+      snapshot,
+      changes: snapshot.changesSince(before),
+      version: snapshot.version,
+      problemCount: problems.length,
+      problems: problems.map(problemText).filter((one) => !known.has(one)),
+      recovered: [...new Set(known.values())].filter((file) => !still.has(file)).sort(),
+    };
+  }
+}
+
+it('reads single files to the same end as everything', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(deed, { minLength: 1, maxLength: 3 }), { maxLength: 12 }), async (batches) => {
+      const root = mkdtempSync(join(tmpdir(), 'chartpilot-config-property-'));
+      try {
+        const directory = new ConfigDirectory(root);
+        const plain = new PlainReading();
+        for (const deeds of [[], ...batches]) {
+          const paths = deeds.flatMap((one) => one(root));
+          const expected = await plain.read(root);
+          const reading = await directory.read(paths);
+          if (reading.outcome !== 'read') throw new Error('missing');
+          expect(new Map(directory.snapshot.byKey)).toEqual(new Map(expected.snapshot.byKey));
+          expect(directory.snapshot.set).toEqual(expected.snapshot.set);
+          expect(reading.version).toBe(expected.version);
+          expect(reading.changes).toEqual(expected.changes);
+          expect(reading.problemCount).toBe(expected.problemCount);
+          expect(reading.recovered).toEqual(expected.recovered);
+          const told = reading.problems.map(fullProblemText);
+          const withoutColumn = expected.problems.map((one) =>
+            one.replace(/:(\d+):\d+: /, ':$1: ').replace(/ \[\w+\]$/, ''),
+          );
+          expect(told.map((one) => one.replace(/:(\d+): /, ': ')).sort()).toEqual(
+            withoutColumn.map((one) => one.replace(/:(\d+): /, ': ')).sort(),
+          );
+          const { snapshot } = directory;
+          const again = await directory.read();
+          expect(again).toMatchObject({ outcome: 'read', version: reading.version, problems: [], recovered: [] });
+          expect(again).toHaveProperty('changes', []);
+          expect(new Map(directory.snapshot.byKey)).toEqual(new Map(snapshot.byKey));
+        }
+      } finally {
+        rmSync(root, { recursive: true, force: true });
+      }
+    }),
+    { numRuns: 100 },
+  );
+});

@@ -1,0 +1,332 @@
+/** What is not configuration, or too much of it, costs what it may cost, and takes nothing from what is. */
+import { execFileSync } from 'node:child_process';
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { ConfigDirectory, type DirectoryReading } from './config-directory.ts';
+import { defaultConfigLimits } from './config-limits.ts';
+import { watchDirectory } from './directory-watch.ts';
+
+let parent: string;
+let root: string;
+
+beforeEach(() => {
+  parent = mkdtempSync(join(tmpdir(), 'chartpilot-limits-'));
+  root = join(parent, 'mesh');
+  mkdirSync(root);
+});
+
+afterEach(() => rmSync(parent, { recursive: true, force: true }));
+
+function write(name: string, text: string): void {
+  mkdirSync(dirname(join(root, name)), { recursive: true });
+  writeFileSync(join(root, name), text);
+}
+
+const entry = (name: string, address = '10.0.0.1'): string =>
+  `apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: ${name}, namespace: shop}\nspec: {address: ${address}}\n`;
+
+const namesIn = (directory: ConfigDirectory): string[] =>
+  [...directory.snapshot.byKey.values()].map(({ name }) => name).sort();
+
+async function read(
+  directory: ConfigDirectory,
+  ...paths: string[]
+): Promise<Extract<DirectoryReading, { outcome: 'read' }>> {
+  const reading = await directory.read(paths.map((path) => join(root, path)));
+  if (reading.outcome !== 'read') throw new Error(`the directory is ${reading.outcome}`);
+  return reading;
+}
+
+const limited = (limits: Partial<typeof defaultConfigLimits>): ConfigDirectory =>
+  new ConfigDirectory(root, { ...defaultConfigLimits, ...limits });
+
+describe('a file that is too large', () => {
+  it('is refused with its size and what to do; what was in force of it stays', async () => {
+    write('a.yaml', entry('a'));
+    write('b.yaml', entry('b'));
+    const directory = limited({ maxFileBytes: 1_000 });
+    await read(directory);
+    appendFileSync(join(root, 'a.yaml'), `# ${'x'.repeat(2_000)}\n`);
+    write('b.yaml', entry('b2'));
+    const { problems } = await read(directory);
+    expect(problems).toMatchObject([{ severity: 'error', place: { file: join(root, 'a.yaml') } }]);
+    expect(problems[0]?.message).toMatch(/^has 2\d{3} bytes, the limit .* is 1000: .* PILOT_CONFIG_MAX_FILE_BYTES$/);
+    expect(namesIn(directory)).toEqual(['a', 'b2']);
+    expect([...directory.unreadable.keys()]).toEqual([join(root, 'a.yaml')]);
+    write('a.yaml', entry('a3'));
+    expect(await read(directory, 'a.yaml')).toMatchObject({ recovered: [join(root, 'a.yaml')] });
+    expect(namesIn(directory)).toEqual(['a3', 'b2']);
+  });
+
+  it('is not read, whatever its size: nobody has so much memory', async () => {
+    write('a.yaml', '');
+    truncateSync(join(root, 'a.yaml'), 2 ** 40);
+    const { problems } = await read(limited({}));
+    expect(problems[0]?.message).toMatch(/1099511627776 bytes, the limit .* is 8388608:/);
+  });
+
+  it('is one too many when all of them have too many bytes; another takes its room when it goes', async () => {
+    for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, `${entry(name)}# ${'x'.repeat(500)}\n`);
+    const directory = limited({ maxBytes: 1_400 });
+    const { problems } = await read(directory);
+    expect(problems).toMatchObject([{ place: { file: join(root, 'c.yaml') } }]);
+    expect(problems[0]?.message).toContain('PILOT_CONFIG_MAX_BYTES');
+    expect(namesIn(directory)).toEqual(['a', 'b']);
+    rmSync(join(root, 'a.yaml'));
+    await read(directory, 'a.yaml');
+    await read(directory);
+    expect(namesIn(directory)).toEqual(['b', 'c']);
+  });
+});
+
+describe('what is no file', () => {
+  it.each([
+    ['a named pipe', (path: string) => void execFileSync('mkfifo', [path])],
+    ['one of a kernel file system', (path: string) => symlinkSync('/proc/kmsg', path)],
+    ['a device', (path: string) => symlinkSync('/dev/zero', path)],
+  ])('is not read: %s', async (what, make) => {
+    write('a.yaml', entry('a'));
+    const directory = limited({});
+    await read(directory);
+    rmSync(join(root, 'a.yaml'));
+    make(join(root, 'a.yaml'));
+    expect((await read(directory)).problems[0]?.message).toContain(`must be a regular file, is ${what}`);
+    expect(namesIn(directory)).toEqual(['a']);
+  });
+});
+
+describe('a tree that is too large', () => {
+  const maxEntries = 200;
+
+  function makeTree(): string {
+    const tree = join(parent, 'elsewhere');
+    for (let i = 0; i < 3 * maxEntries; i++) {
+      mkdirSync(join(tree, String(i % 7)), { recursive: true });
+      writeFileSync(join(tree, String(i % 7), `${i}.txt`), '');
+    }
+    writeFileSync(join(tree, '0/found.yaml'), entry('found'));
+    return tree;
+  }
+
+  it('is a problem of the link that leads to it; all else is read, and read on', async () => {
+    write('a.yaml', entry('a'));
+    symlinkSync(makeTree(), join(root, '0-first'));
+    const directory = limited({ maxEntries });
+    const { problems } = await read(directory);
+    expect(problems).toMatchObject([{ severity: 'error', place: { file: join(root, '0-first') } }]);
+    expect(problems[0]?.message).toContain('PILOT_CONFIG_MAX_ENTRIES');
+    expect(namesIn(directory)).toEqual(['a']);
+    write('a.yaml', entry('b'));
+    await read(directory, 'a.yaml');
+    expect(namesIn(directory)).toEqual(['b']);
+    rmSync(join(root, '0-first'));
+    expect(await read(directory, '0-first')).toMatchObject({ recovered: [join(root, '0-first')] });
+  });
+
+  /** What is deep in it goes: it would not be too large any more. */
+  function thinOut(tree: string): void {
+    for (let i = 1; i < 7; i++)
+      for (const name of readdirSync(join(tree, String(i)))) rmSync(join(tree, String(i), name));
+  }
+
+  it('is not walked again by each reading of everything, until its root changes', async () => {
+    write('a.yaml', entry('a'));
+    const tree = makeTree();
+    symlinkSync(tree, join(root, '0-first'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    thinOut(tree);
+    write('a.yaml', entry('b'));
+    await read(directory);
+    // It would have been seen to have room.
+    expect(namesIn(directory)).toEqual(['b']);
+    expect([...directory.unreadable.keys()]).toEqual([join(root, '0-first')]);
+    writeFileSync(join(tree, 'new.txt'), '');
+    expect(await read(directory)).toMatchObject({ recovered: [join(root, '0-first')] });
+    expect(namesIn(directory)).toEqual(['b', 'found']);
+  });
+
+  it('is walked again when the link leads to another one', async () => {
+    const tree = makeTree();
+    symlinkSync(tree, join(root, 'a'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    rmSync(join(root, 'a'));
+    mkdirSync(join(parent, 'other'));
+    writeFileSync(join(parent, 'other/found.yaml'), entry('other'));
+    symlinkSync('../other', join(root, 'a'));
+    await read(directory, 'a');
+    expect(namesIn(directory)).toEqual(['other']);
+  });
+
+  it('is walked again when everything is inspected, which happens each minute', async () => {
+    const tree = makeTree();
+    symlinkSync(tree, join(root, 'a'));
+    const directory = limited({ maxEntries });
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const told: string[] = [];
+      const stop = directory.watch({ changed: (path) => void told.push(path), failed: () => {} });
+      await read(directory);
+      thinOut(tree);
+      await read(directory);
+      expect(namesIn(directory)).toEqual([]);
+      vi.advanceTimersByTime(60_000);
+      stop();
+      expect(told).toContain(root);
+      await directory.read([root]);
+      expect(namesIn(directory)).toEqual(['found']);
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  it('makes nobody look at everything when something changes in it', async () => {
+    for (const name of ['b', 'c']) write(`${name}.yaml`, entry(name));
+    const tree = makeTree();
+    symlinkSync(tree, join(root, 'a'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    writeFileSync(join(tree, '3/new.txt'), '');
+    for (const name of ['b', 'c']) write(`${name}.yaml`, entry(`${name}2`));
+    await read(directory, 'b.yaml', 'a/3/new.txt', 'a/3');
+    expect(namesIn(directory)).toEqual(['b2', 'c']);
+  });
+
+  it('that only has no room because others are too large is walked again, and found when those are not any more', async () => {
+    write('z/a.yaml', entry('a'));
+    for (const name of ['b', 'c', 'd']) for (let i = 0; i <= maxEntries; i++) write(`${name}/${i}.txt`, '');
+    const directory = limited({ maxEntries });
+    await read(directory);
+    await read(directory);
+    expect(namesIn(directory)).toEqual(['a']);
+    expect([...directory.unreadable.keys()].sort()).toEqual(['b', 'c', 'd'].map((name) => join(root, name)));
+  });
+
+  it('takes nothing out of force when it grows', async () => {
+    write('a.yaml', entry('a'));
+    write('sub/b.yaml', entry('b'));
+    const directory = limited({ maxEntries });
+    await read(directory);
+    for (let i = 0; i < maxEntries; i++) write(`sub/${i}.txt`, '');
+    expect((await read(directory)).problems).toMatchObject([{ place: { file: join(root, 'sub') } }]);
+    expect(namesIn(directory)).toEqual(['a', 'b']);
+    for (let i = 0; i < maxEntries; i++) write(`${i}.txt`, '');
+    await expect(directory.read()).rejects.toThrow('PILOT_CONFIG_MAX_ENTRIES');
+    expect(namesIn(directory)).toEqual(['a', 'b']);
+  });
+
+  it('may be linked in many places, and in itself: of all of them together so much is looked at', async () => {
+    // Each directory links to the next by two names: 2^40 ways.
+    for (let i = 0; i < 40; i++) {
+      write(`..hidden/${i}/a.txt`, '');
+      for (const name of ['left', 'right'])
+        symlinkSync(join(root, `..hidden/${i + 1}`), join(root, `..hidden/${i}/${name}`));
+    }
+    write('a.yaml', entry('a'));
+    symlinkSync('..hidden/0', join(root, 'b'));
+    symlinkSync('..hidden/0', join(root, 'c'));
+    const directory = limited({ maxEntries });
+    expect((await read(directory)).problems.length).toBeGreaterThan(0);
+    expect(namesIn(directory)).toEqual(['a']);
+  });
+
+  it("is not even looked at when it is the kernel's", async () => {
+    write('a.yaml', entry('a'));
+    symlinkSync('/proc', join(root, 'proc'));
+    const directory = limited({});
+    expect((await read(directory)).problems).toMatchObject([
+      {
+        place: { file: join(root, 'proc') },
+        message: expect.stringMatching(/kernel file system .*: it is ignored, and its last valid content applies$/),
+      },
+    ]);
+    expect(namesIn(directory)).toEqual(['a']);
+  });
+
+  it('is not walked deeper than 32 directories', async () => {
+    write('a.yaml', entry('a'));
+    write(`${'d/'.repeat(31)}b.yaml`, entry('b'));
+    write(`${'d/'.repeat(40)}c.yaml`, entry('c'));
+    const directory = limited({});
+    expect((await read(directory)).problems).toMatchObject([
+      {
+        message: expect.stringMatching(
+          /nested in 32 directories.*: it is ignored, and its last valid content applies$/,
+        ),
+      },
+    ]);
+    expect(namesIn(directory)).toEqual(['a', 'b']);
+  });
+
+  it('is watched as far as may be, says that it is not wholly, and takes nothing from the rest', async () => {
+    write('a.yaml', entry('a'));
+    symlinkSync(makeTree(), join(root, '0-first'));
+    const [told, failures]: [Set<string>, unknown[]] = [new Set(), []];
+    const stop = watchDirectory(
+      root,
+      { changed: (path) => void told.add(path), failed: (error) => void failures.push(error) },
+      { ...defaultConfigLimits, maxEntries },
+    );
+    await eventually('it is told', () => failures.length > 0);
+    write('a.yaml', entry('b'));
+    await eventually('the change is seen', () => told.has(join(root, 'a.yaml')));
+    stop();
+    expect(failures.map(String)).toEqual([expect.stringContaining('more than 200 entries')]);
+  });
+});
+
+describe('one file among many', () => {
+  it('is looked at alone, whatever else there is: links, and what cannot be read', async () => {
+    for (const name of ['a', 'b', 'c']) write(`${name}.yaml`, entry(name));
+    writeFileSync(join(parent, 'linked.yaml'), entry('linked'));
+    symlinkSync('../linked.yaml', join(root, 'linked.yaml'));
+    write('large.yaml', `# ${'x'.repeat(2_000)}`);
+    symlinkSync('/dev/zero', join(root, 'zero.yaml'));
+    const directory = limited({ maxFileBytes: 1_000 });
+    await read(directory);
+    write('b.yaml', entry('b2'));
+    write('c.yaml', entry('c2'));
+    // A look at all of them would find the other, too.
+    await read(directory, 'b.yaml');
+    expect(namesIn(directory)).toEqual(['a', 'b2', 'c', 'linked']);
+    await read(directory);
+    expect(namesIn(directory)).toEqual(['a', 'b2', 'c2', 'linked']);
+  });
+
+  it('is not told by itself when very many change in one turn: the directory is', async () => {
+    const told: string[] = [];
+    const stop = watchDirectory(root, { changed: (path) => void told.push(path), failed: () => {} });
+    for (let i = 0; i < 2_000; i++) write(`${i}.yaml`, entry(`a${i}`));
+    await eventually('it is told', () => told.includes(root));
+    stop();
+    expect(told.length).toBeLessThan(300);
+  });
+
+  it('is found when a directory with very many is moved to where it is watched', async () => {
+    for (let i = 0; i < 500; i++) write(`../stage/${i % 50}/${i}.yaml`, entry(`a${i}`));
+    const told = new Set<string>();
+    const stop = watchDirectory(root, { changed: (path) => void told.add(path), failed: () => {} });
+    renameSync(join(parent, 'stage'), join(root, 'moved'));
+    await eventually('the move is seen', () => told.has(join(root, 'moved')));
+    await eventually('what changes in it is seen', () => {
+      // Until all of it is watched, the directory is told.
+      write('moved/49/new.yaml', entry('new'));
+      return told.has(join(root, 'moved/49/new.yaml'));
+    });
+    stop();
+  });
+});

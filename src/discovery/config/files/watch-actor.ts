@@ -1,0 +1,22 @@
+/** What a watch of files is to a statechart. */
+import { fromCallback } from 'xstate';
+import { messageOf } from '../../../runtime/errors.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
+import type { StopWatching, WatchHandlers } from './file-watch.ts';
+
+/** Types of the events that tell where something happened. */
+type Moved = 'files.changed' | 'source.moved';
+
+/** Passes on what a watch sees. That it cannot watch is told in the log: what was read stays good. */
+export function watchEffect<Input>(
+  begin: (input: Input, handlers: WatchHandlers) => StopWatching,
+  type: Moved,
+  log: Logger,
+) {
+  return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>
+    begin(input, {
+      changed: (path) => sendBack(type === 'source.moved' ? { type, place: path } : { type, path }),
+      failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
+    }),
+  );
+}

@@ -1,0 +1,200 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { givenObject } from '../../../../test/fixtures/given-world.ts';
+import { measuredTurns } from '../../../../test/harness/longest-turn.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import { HostNames } from '../../../model/fields/hostname.ts';
+import { maxDelegatedRoutes, maxHostRoutes } from '../../../model/kinds/object-limits.ts';
+import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { VirtualServiceIndex } from '../../../model/push-context/virtual-service-index.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { MeshConfigs } from '../snapshots/mesh-configs.ts';
+import type { LimitedObjects } from './limited-objects.ts';
+import { NamespaceBudgets } from './namespace-budgets.ts';
+
+const listOf = <T>(length: number, make: (index: number) => T): T[] =>
+  Array.from({ length }, (_, index) => make(index));
+
+/** A delegate with routes of one match each. */
+function delegate(namespace: string, name: string, routes: number): Config {
+  const http = listOf(routes, (index) => ({
+    match: [{ uri: { prefix: `/${index}` } }],
+    route: [{ destination: { host: 'a.test' } }],
+  }));
+  return givenObject('VirtualService', namespace, name, { hosts: [], http });
+}
+
+/** An object with one route for each delegate, and one more for all other requests. */
+function root(name: string, age: number, delegates: readonly string[], { hosts = 1, matches = 1 } = {}): Config {
+  const http = delegates.map((text) => {
+    const [namespace, delegateName] = text.split('/');
+    return {
+      match: listOf(matches, () => ({ uri: { prefix: '/' } })),
+      delegate: { namespace, name: delegateName },
+    };
+  });
+  const last = { route: [{ destination: { host: 'last.test' } }] };
+  const names = listOf(hosts, (index) => `${name}${index}.test`);
+  return givenObject('VirtualService', 'mallory', name, { hosts: names, http: [...http, last] }, age);
+}
+
+/** Limits with objects that are added and removed; its state is what each call returned. */
+class Given {
+  readonly #budgets: NamespaceBudgets;
+  readonly objects = new Map<string, Config>();
+  #limited: LimitedObjects['limited'] = new Map();
+
+  constructor(maxExported = Number.POSITIVE_INFINITY) {
+    this.#budgets = new NamespaceBudgets({
+      maxExportedPerNamespace: maxExported,
+      maxGatewayRoutesPerNamespace: maxExported,
+      maxEndpointsPerNamespace: Number.POSITIVE_INFINITY,
+    });
+  }
+
+  /** @returns names of objects whose limitation changed */
+  put(...configs: Config[]): string[] {
+    for (const config of configs) this.objects.set(configKeyText(config), config);
+    return this.#limit(configs);
+  }
+
+  remove(config: Config): string[] {
+    this.objects.delete(configKeyText(config));
+    return this.#limit([config]);
+  }
+
+  #limit(configs: readonly Config[]): string[] {
+    const keys = configs.map(configKeyText);
+    const { limited, changed } = atOnce(
+      this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.#limited),
+    );
+    this.#limited = limited;
+    return [...changed].map((key) => key.split('/').at(-1)!).sort();
+  }
+
+  get problems(): string[] {
+    return [...this.#limited.values()].map(({ problem }) => `${problem.object} ${problem.field}: ${problem.message}`);
+  }
+
+  /** For each route of an object: what it does. */
+  routesOf(name: string): string[] {
+    const key = `VirtualService/mallory/${name}`;
+    const { http = [] } = (this.#limited.get(key)?.config ?? this.objects.get(key)!).spec as VirtualService;
+    return http.map(({ delegate: to, directResponse }) =>
+      to !== undefined ? `delegate ${to.name}` : directResponse !== undefined ? `${directResponse.status}` : 'route',
+    );
+  }
+}
+
+describe('the limit of routes that delegates add', () => {
+  it('responds with 503 where one object has more than its limit, and keeps its other routes', () => {
+    const given = new Given();
+    given.put(delegate('mallory', 'large', 4_000), delegate('mallory', 'small', 10));
+    given.put(root('a', 1, ['mallory/small', 'mallory/large', 'mallory/small'], { matches: 3 }));
+    expect(given.routesOf('a')).toEqual(['delegate small', '503', 'delegate small', 'route']);
+    expect(given.problems).toEqual([
+      expect.stringMatching(/^VirtualService mallory\/a spec\.http\[1\]\.delegate: 1 .*LIMIT_EXCEEDED/),
+    ]);
+  });
+
+  it('counts each host and each match of the delegating route', () => {
+    const given = new Given();
+    given.put(delegate('mallory', 'd', maxHostRoutes / 8));
+    given.put(root('fits', 1, ['mallory/d'], { hosts: 2, matches: 4 }));
+    given.put(root('hosts', 2, ['mallory/d'], { hosts: 3, matches: 4 }));
+    given.put(root('matches', 3, ['mallory/d'], { hosts: 2, matches: 5 }));
+    expect(['fits', 'hosts', 'matches'].map((name) => given.routesOf(name)[0])).toEqual(['delegate d', '503', '503']);
+  });
+
+  it('counts a route of a delegate, or of the object, with many bytes once for each unit, as each merged route repeats them', () => {
+    const given = new Given();
+    const headers = { request: { set: Object.fromEntries(listOf(64, (index) => [`h${index}`, 'x'.repeat(100)])) } };
+    const large = delegate('mallory', 'large', maxHostRoutes / 16);
+    const spec = large.spec as VirtualService;
+    given.put({ ...large, spec: { ...spec, http: spec.http!.map((route) => ({ ...route, headers })) } });
+    given.put(delegate('mallory', 'small', maxHostRoutes / 16));
+    const withHeaders = root('of-object', 1, ['mallory/small'], { matches: 3 });
+    const { http = [], ...rest } = withHeaders.spec as VirtualService;
+    given.put({ ...withHeaders, spec: { ...rest, http: http.map((route) => ({ ...route, headers })) } });
+    given.put(root('to-large', 2, ['mallory/large'], { matches: 4 }));
+    given.put(root('to-small', 3, ['mallory/small'], { matches: 4 }));
+    expect(['of-object', 'to-large', 'to-small'].map((name) => given.routesOf(name)[0])).toEqual([
+      '503',
+      '503',
+      'delegate small',
+    ]);
+  });
+
+  it('keeps the delegates of the oldest objects, whatever order objects arrive in', () => {
+    const d = delegate('mallory', 'd', maxHostRoutes);
+    const roots = listOf(maxDelegatedRoutes / maxHostRoutes + 1, (index) => root(`r${index}`, index, ['mallory/d']));
+    for (const order of [[d, ...roots], [d, ...roots].toReversed()]) {
+      const given = new Given();
+      for (const object of order) given.put(object);
+      expect(roots.map(({ name }) => given.routesOf(name)[0])).toEqual([
+        ...roots.slice(1).map(() => 'delegate d'),
+        '503',
+      ]);
+    }
+  });
+
+  it('follows a delegate that grows in place, shrinks, and is removed', () => {
+    const given = new Given();
+    given.put(root('a', 1, ['mallory/d'], { matches: 100 }), delegate('mallory', 'd', 10));
+    expect(given.routesOf('a')[0]).toBe('delegate d');
+    expect(given.put(delegate('mallory', 'd', 100))).toEqual(['a']);
+    expect(given.routesOf('a')[0]).toBe('503');
+    // The same limitation is not reported again.
+    expect(given.put(delegate('mallory', 'd', 101))).toEqual([]);
+    expect(given.put(delegate('mallory', 'd', 10))).toEqual(['a']);
+    expect(given.routesOf('a')[0]).toBe('delegate d');
+    given.put(delegate('mallory', 'd', 100));
+    expect(given.remove(delegate('mallory', 'd', 100))).toEqual(['a']);
+    expect(given.problems).toEqual([]);
+  });
+
+  it('does not let a delegate of another namespace use up the share of the own ones', () => {
+    const given = new Given();
+    given.put(delegate('other', 'd', maxHostRoutes), delegate('mallory', 'own', 1_000));
+    const many = listOf(8, (index) => root(`r${index}`, index, ['other/d', 'mallory/own']));
+    given.put(...many);
+    expect(given.routesOf('r7')).toEqual(['503', 'delegate own', 'route']);
+  });
+
+  it('reports an object once that exceeds this limit and the one of exports', () => {
+    const given = new Given(0);
+    given.put(delegate('mallory', 'd', 4_000));
+    expect(given.put(root('a', 1, ['mallory/d'], { matches: 3 }))).toEqual(['a']);
+    expect(given.problems).toEqual([expect.stringMatching(/respond with 503.*visible in its own namespace only/)]);
+    expect(given.put(root('b', 2, ['mallory/d']))).toEqual(['b']);
+  });
+
+  it('keeps two objects of a file from becoming 16 million routes', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'delegates-'));
+    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const written = ({ kind, namespace, name, spec }: Config): string =>
+      JSON.stringify({ apiVersion: 'networking.istio.io/v1', kind, metadata: { namespace, name }, spec });
+    const large = delegate('mallory', 'd', 4_000);
+    const many = root(
+      'a',
+      1,
+      listOf(4_000, () => 'mallory/d'),
+    );
+    writeFileSync(join(folder, 'mallory.yaml'), [large, many].map(written).join('\n---\n'));
+    const configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local' });
+    const reading = await configs.read([folder]);
+    if (reading.outcome !== 'read') throw new Error('not read');
+    const errors = reading.problems.filter(({ severity }) => severity === 'error');
+    expect(errors).toMatchObject([{ object: 'VirtualService mallory/a', field: 'spec.http[2].delegate' }]);
+    const sources = configs.snapshot.set.VirtualService;
+    const { result: index, longestMs } = await measuredTurns(async () => {
+      return atOnce(VirtualServiceIndex.building(sources, new HostNames('cluster.local'), defaultMeshConfig));
+    });
+    const [service] = index.for('mesh', 'zoo');
+    expect(service!.config.spec.http).toHaveLength(2 * 4_000 + 3_998 + 1);
+    expect(longestMs).toBeLessThan(200);
+  });
+});

@@ -1,0 +1,134 @@
+/**
+ * Limits the routes that VirtualServices of one namespace get from delegates. Each route of a delegate is merged with each match of the
+ * route that delegates to it, for each host: two objects of 300 kB would become 16 million routes. Beyond the limit the oldest objects
+ * keep their delegates. A route of a younger one responds with 503 instead, so that its requests reach no later route.
+ */
+import { createHash } from 'node:crypto';
+import type { Config } from '../../../model/config/config.ts';
+import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import { maxDelegatedRoutes, maxHostRoutes } from '../../../model/kinds/object-limits.ts';
+import { routeUnits } from '../../../model/kinds/virtual-service/virtual-service.size.ts';
+import { closedRoute, type VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import {
+  type BudgetSettings,
+  type Excess,
+  type LimitedObject,
+  type LimitedObjects,
+  limitedAgain,
+  type NamespaceBudget,
+} from './limited-objects.ts';
+
+/** A route that delegates. */
+interface Delegating extends Share {
+  readonly index: number;
+  /** Delegates of other namespaces have their own share: their authors must not use up that of the namespace. */
+  readonly isForeign: boolean;
+}
+
+export class DelegateBudget implements NamespaceBudget {
+  /** Units of all routes of each delegate, by namespace/name. */
+  readonly #delegates = new Map<string, number>();
+  /** Objects that delegate, by namespace and key. */
+  readonly #roots = new Map<string, Map<string, Config>>();
+
+  *limiting(
+    keys: Iterable<string>,
+    objectOf: (key: string) => Config | undefined,
+    _settings: BudgetSettings,
+    before: ReadonlyMap<string, LimitedObject>,
+  ): Steps<LimitedObjects> {
+    let touched = new Set<string>();
+    let isOtherDelegate = false;
+    for (const key of keys) {
+      yield;
+      if (!key.startsWith('VirtualService/')) continue;
+      const config = objectOf(key);
+      if (this.#putDelegate(key, config)) isOtherDelegate = true;
+      if (this.#putRoot(key, config)) touched.add(namespaceOf(key));
+    }
+    if (isOtherDelegate) touched = new Set([...touched, ...this.#roots.keys()]);
+    return yield* limitedAgain(touched, before, (name) => this.#excessOf(name));
+  }
+
+  /** @returns whether the delegate of this key differs */
+  #putDelegate(key: string, config: Config | undefined): boolean {
+    const id = key.slice(key.indexOf('/') + 1);
+    const known = this.#delegates.get(id);
+    const spec = config?.spec as VirtualService | undefined;
+    const isDelegate = spec !== undefined && spec.hosts.length === 0;
+    const units = isDelegate ? (spec.http ?? []).reduce((sum, route) => sum + routeUnits(route), 0) : undefined;
+    if (units === undefined) this.#delegates.delete(id);
+    else this.#delegates.set(id, units);
+    return known !== units;
+  }
+
+  /** @returns whether the object of this key delegates, or did */
+  #putRoot(key: string, config: Config | undefined): boolean {
+    const namespace = namespaceOf(key);
+    const roots = this.#roots.get(namespace) ?? new Map<string, Config>();
+    const did = roots.delete(key);
+    const spec = config?.spec as VirtualService | undefined;
+    const does = spec !== undefined && spec.hosts.length > 0 && (spec.http ?? []).some(({ delegate }) => delegate);
+    if (does) roots.set(key, config!);
+    if (roots.size > 0) this.#roots.set(namespace, roots);
+    else this.#roots.delete(namespace);
+    return did || does;
+  }
+
+  *#excessOf(namespace: string): Generator<Excess> {
+    const kept: Delegating[] = [];
+    const beyond: Delegating[] = [];
+    for (const root of this.#roots.get(namespace)?.values() ?? []) {
+      for (const routes of byShare(this.#delegatingRoutes(root))) {
+        const tooMany = new Set(beyondLimit(routes, maxHostRoutes));
+        for (const route of routes) (tooMany.has(route) ? beyond : kept).push(route);
+      }
+    }
+    for (const routes of byShare(kept)) beyond.push(...beyondLimit(routes, maxDelegatedRoutes));
+    for (const [config, routes] of Map.groupBy(beyond, ({ config }) => config)) {
+      yield excess(
+        config,
+        routes.map(({ index }) => index).sort((a, b) => a - b),
+      );
+    }
+  }
+
+  #delegatingRoutes(config: Config): readonly Delegating[] {
+    const { hosts, http = [] } = config.spec as VirtualService;
+    return http.flatMap((route, index) => {
+      if (route.delegate === undefined) return [];
+      const { namespace = config.namespace, name } = route.delegate;
+      const cost = hosts.length * routeUnits(route) * (this.#delegates.get(`${namespace}/${name}`) ?? 0);
+      return { config, index, cost, isForeign: namespace !== config.namespace };
+    });
+  }
+}
+
+function byShare(routes: readonly Delegating[]): Iterable<readonly Delegating[]> {
+  return Map.groupBy(routes, ({ isForeign }) => isForeign).values();
+}
+
+function namespaceOf(key: string): string {
+  return key.split('/', 2)[1]!;
+}
+
+function excess(original: Config, routes: readonly number[]): Excess {
+  const spec = original.spec as VirtualService;
+  return {
+    original,
+    variant: createHash('sha256').update(routes.join()).digest('hex').slice(0, 12),
+    limit: () => {
+      const beyond = new Set(routes);
+      const http = (spec.http ?? []).map((route, index) => (beyond.has(index) ? closedRoute(route) : route));
+      return {
+        config: { spec: { ...spec, http } },
+        field: `spec.http[${routes[0]}].delegate`,
+        message:
+          `${routes.length} routes respond with 503: with delegates (hosts x matches x matches of the delegate), the limit is ` +
+          `${maxHostRoutes} routes for one object and ${maxDelegatedRoutes} for all objects of namespace ${original.namespace} ` +
+          '(LIMIT_EXCEEDED): reduce hosts, matches or delegates',
+      };
+    },
+  };
+}

@@ -1,0 +1,271 @@
+import { describe, expect, it } from 'vitest';
+import { givenObject } from '../../../../test/fixtures/given-world.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import { configSetOf } from '../../../model/config/config-set.ts';
+import { buildServiceRegistry, type ServiceRegistry } from '../../../model/services/service-registry.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { defaultConfigLimits } from '../files/config-limits.ts';
+import type { LimitedObjects } from './limited-objects.ts';
+import { NamespaceBudgets } from './namespace-budgets.ts';
+
+const maxEndpoints = 131_072;
+
+const listOf = <T>(length: number, make: (index: number) => T): T[] =>
+  Array.from({ length }, (_, index) => make(index));
+const port = (index: number) => ({ number: 80 + index, name: `p${index}`, protocol: 'HTTP' });
+
+interface Shape {
+  readonly age?: number;
+  readonly hosts?: number;
+  readonly ports?: number;
+  readonly labels?: Record<string, string>;
+  readonly resolution?: string;
+}
+
+function entry(
+  name: string,
+  { age = 0, hosts = 1, ports = 1, labels = { app: 'x' }, resolution = 'STATIC' }: Shape = {},
+): Config {
+  const spec = { hosts: listOf(hosts, (index) => `${name}-${index}.test`), ports: listOf(ports, port), resolution };
+  const about = { location: 'MESH_INTERNAL', exportTo: ['.'], workloadSelector: { labels } };
+  return givenObject('ServiceEntry', 'mallory', name, { ...spec, ...about }, age);
+}
+
+function service(name: string, age: number, ports = 1): Config {
+  const of = { type: 'ClusterIP', clusterIP: 'None', clusterIPs: [], externalIPs: [], selector: { app: 'x' } };
+  const list = listOf(ports, (index) => ({ name: `p${index}`, port: 80 + index, protocol: 'TCP', targetPort: 80 }));
+  const spec = {
+    ...of,
+    ports: list,
+    internalTrafficPolicy: 'Cluster',
+    publishNotReadyAddresses: false,
+    externalName: '',
+  };
+  return givenObject('Service', 'mallory', name, { spec, status: { loadBalancer: { ingress: [] } } }, age);
+}
+
+const slice = (name: string, endpoints: number, ports: number, age = 0): Config => ({
+  ...givenObject(
+    'EndpointSlice',
+    'mallory',
+    name,
+    {
+      addressType: 'IPv4',
+      endpoints: listOf(endpoints, (index) => ({ addresses: [address(index)], conditions: {} })),
+      ports: listOf(ports, (index) => ({ name: `p${index}`, port: 8_080 + index, protocol: 'TCP' })),
+    },
+    age,
+  ),
+  labels: { 'kubernetes.io/service-name': 'web' },
+});
+
+const address = (index: number): string => `10.9.${index >> 8}.${index & 255}`;
+const workload = (index: number, labels: Record<string, string> = { app: 'x' }): Config =>
+  givenObject('WorkloadEntry', 'mallory', `w${index}`, { address: address(index), labels });
+const pod = (index: number): Config => ({ ...givenObject('Pod', 'mallory', `pod${index}`, {}), labels: { app: 'x' } });
+
+/** Limits with objects that are added and removed; its state is what each call returned. */
+class Given {
+  readonly #budgets: NamespaceBudgets;
+  readonly objects = new Map<string, Config>();
+  limited: LimitedObjects['limited'] = new Map();
+
+  constructor(...configs: Config[]) {
+    this.#budgets = new NamespaceBudgets({
+      maxExportedPerNamespace: Number.POSITIVE_INFINITY,
+      maxGatewayRoutesPerNamespace: Number.POSITIVE_INFINITY,
+      maxEndpointsPerNamespace: this.maxEndpoints,
+    });
+    this.put(...configs);
+  }
+
+  get maxEndpoints(): number {
+    return maxEndpoints;
+  }
+
+  /** @returns names of objects whose limitation changed */
+  put(...configs: Config[]): string[] {
+    for (const config of configs) this.objects.set(configKeyText(config), config);
+    return this.#limit(configs);
+  }
+
+  remove(...configs: Config[]): string[] {
+    for (const config of configs) this.objects.delete(configKeyText(config));
+    return this.#limit(configs);
+  }
+
+  #limit(configs: readonly Config[]): string[] {
+    const keys = configs.map(configKeyText);
+    const { limited, changed } = atOnce(this.#budgets.limiting(keys, (key) => this.objects.get(key), {}, this.limited));
+    this.limited = limited;
+    return [...changed].map((key) => key.split('/').at(-1)!).sort();
+  }
+
+  get names(): string[] {
+    return [...this.limited.values()].map(({ config }) => config.name).sort();
+  }
+
+  registry(previous?: ServiceRegistry): ServiceRegistry {
+    const configs = [...this.objects].map(([key, config]) => this.limited.get(key)?.config ?? config);
+    return buildServiceRegistry(configSetOf(configs), {}, previous);
+  }
+}
+
+class GivenByDefault extends Given {
+  override get maxEndpoints(): number {
+    return defaultConfigLimits.maxEndpointsPerNamespace;
+  }
+}
+
+const endpointCount = ({ endpoints }: ServiceRegistry): number =>
+  [...endpoints.values()]
+    .flatMap((byNamespace) => [...byNamespace.values()])
+    .reduce((sum, list) => sum + list.length, 0);
+
+describe('the limit of endpoints that objects of one namespace select', () => {
+  it('bounds the endpoints of 400 ServiceEntries that select the same 1,500 WorkloadEntries, and keeps all services', () => {
+    const given = new Given(
+      ...listOf(400, (index) => entry(`s${index}`, { age: index })),
+      ...listOf(1_500, (index) => workload(index)),
+    );
+    const kept = Math.floor(maxEndpoints / 1_500);
+    expect(given.limited.size).toBe(400 - kept);
+    const registry = given.registry();
+    expect(registry.services).toHaveLength(400);
+    expect(endpointCount(registry)).toBe(kept * 1_500);
+    const problem = given.limited.get('ServiceEntry/mallory/s399')!.problem;
+    expect(problem).toMatchObject({
+      severity: 'error',
+      object: 'ServiceEntry mallory/s399',
+      field: 'spec.workloadSelector',
+    });
+    expect(problem.message).toMatch(
+      /mallory have 600000 endpoints .*limit is 131072 \(LIMIT_EXCEEDED\): .*workloads.*PILOT_MAX_ENDPOINTS_PER_NAMESPACE/,
+    );
+  });
+
+  it('counts pods and WorkloadEntries for a ServiceEntry, with each host and port', () => {
+    const workloads = [...listOf(512, (index) => workload(index)), ...listOf(512, pod)];
+    const fits = { hosts: 16, ports: 8 };
+    expect(new Given(entry('a', fits), ...workloads).names).toEqual([]);
+    expect(new Given(...workloads, entry('a', { ...fits, ports: 9 })).names).toEqual(['a']);
+    expect(new Given(entry('a', fits), ...workloads, pod(512)).names).toEqual(['a']);
+    expect(new Given(entry('a', { ...fits, ports: 9, resolution: 'NONE' }), ...workloads).names).toEqual([]);
+  });
+
+  it('counts the WorkloadEntries that a Service selects, and gives a Service beyond the limit none of them', () => {
+    const given = new Given(
+      service('old', 1, 100),
+      service('young', 2, 100),
+      ...listOf(1_000, (index) => workload(index)),
+    );
+    expect(given.names).toEqual(['young']);
+    const { endpoints } = given.registry();
+    expect(endpoints.get('old.mallory.svc.cluster.local')?.get('mallory')).toHaveLength(100_000);
+    expect(endpoints.get('young.mallory.svc.cluster.local')?.get('mallory') ?? []).toEqual([]);
+    expect(new Given(service('a', 1, 200), ...listOf(1_000, pod)).names).toEqual([]);
+  });
+
+  it('admits by default 10 ServiceEntries of 5,000 pods each, 500 of 100 workloads each, and slices of 30,000 pods with 2 ports', () => {
+    expect(new GivenByDefault(...listOf(10, (index) => entry(`s${index}`)), ...listOf(5_000, pod)).names).toEqual([]);
+    expect(new GivenByDefault(...listOf(300, (index) => slice(`s${index}`, 100, 2))).names).toEqual([]);
+    const entries = listOf(500, (index) => entry(`s${index}`, { labels: { app: `a${index % 20}`, team: 't' } }));
+    const workloads = listOf(2_000, (index) => workload(index, { app: `a${index % 20}`, team: 't' }));
+    expect(new GivenByDefault(...entries, ...workloads).names).toEqual([]);
+  });
+
+  it('counts the endpoints that a ServiceEntry lists, with each host and port, and ignores those beyond the limit', () => {
+    const listed = (name: string, age: number, resolution: string, count = 4_096): Config => {
+      const config = entry(name, { age, hosts: 8, ports: 2, resolution });
+      const { workloadSelector: _, ...spec } = config.spec as Record<string, unknown>;
+      return { ...config, spec: { ...spec, endpoints: listOf(count, (index) => ({ address: address(index) })) } };
+    };
+    const given = new Given(listed('old', 1, 'STATIC'), listed('young', 2, 'STATIC'), listed('dns', 3, 'DNS', 4_000));
+    expect(given.names).toEqual(['dns']);
+    expect(given.limited.get('ServiceEntry/mallory/dns')!.problem.field).toBe('spec.endpoints');
+    // A DNS service without endpoints resolves its host: it must not be sent there instead.
+    const { endpoints, services } = given.registry();
+    expect(endpoints.get('dns-0.test')?.get('mallory') ?? []).toEqual([]);
+    expect(services.filter(({ hostname }) => hostname.startsWith('dns-'))).toHaveLength(8);
+    expect(endpoints.get('young-0.test')?.get('mallory')).toHaveLength(2 * 4_096);
+  });
+
+  it('counts addresses x ports of EndpointSlices, and ignores the endpoints of the youngest', () => {
+    const given = new Given(service('web', 0, 25), ...listOf(6, (index) => slice(`s${index}`, 1_000, 25, index)));
+    expect(given.names).toEqual(['s5']);
+    expect(given.limited.get('EndpointSlice/mallory/s5')!.problem).toMatchObject({
+      field: 'endpoints',
+      message: expect.stringMatching(/its endpoints are ignored: .* have 150000 endpoints .*LIMIT_EXCEEDED/),
+    });
+    expect(given.limited.get('EndpointSlice/mallory/s5')!.config.spec).toMatchObject({ endpoints: [] });
+  });
+
+  it('limits the youngest objects whatever order objects arrive in, reports each once, and admits them when there is room', () => {
+    const entries = listOf(4, (index) => entry(`s${index}`, { age: index, hosts: 50 }));
+    const workloads = listOf(1_000, (index) => workload(index));
+    for (const order of [
+      [...entries, ...workloads],
+      [...workloads, ...entries.toReversed()],
+    ]) {
+      const given = new Given();
+      for (const object of order) given.put(object);
+      expect(given.names).toEqual(['s2', 's3']);
+      expect(given.remove(...workloads.slice(0, 400))).toEqual(['s2', 's3']);
+      expect(given.names).toEqual([]);
+      expect(given.put(...workloads)).toEqual(['s2', 's3']);
+      expect(given.put(workload(1_000))).toEqual([]);
+      // The oldest leaves its share to the next.
+      expect(given.remove(entries[0]!)).toEqual(['s2']);
+    }
+  });
+
+  it('has the same endpoints as if built anew, after objects became limited and were admitted again', () => {
+    const workloads = listOf(700, (index) => workload(index));
+    const given = new Given(...listOf(2, (index) => entry(`s${index}`, { age: index, hosts: 100 })), ...workloads);
+    const addresses = (registry: ServiceRegistry, host: string): string =>
+      (registry.endpoints.get(host)?.get('mallory') ?? []).map((endpoint) => endpoint.address).join();
+    let registry: ServiceRegistry | undefined;
+    registry = given.registry();
+    for (const [change, count] of [
+      [() => given.remove(...workloads.slice(0, 200)), 500],
+      [() => given.put(...workloads), 0],
+    ] as const) {
+      change();
+      registry = given.registry(registry);
+      const anew = given.registry();
+      for (const host of ['s0-0.test', 's0-99.test', 's1-0.test', 's1-99.test']) {
+        expect(addresses(registry, host)).toBe(addresses(anew, host));
+      }
+      expect(registry.endpoints.get('s1-99.test')?.get('mallory') ?? []).toHaveLength(count);
+    }
+  });
+
+  it('forgets a limited object that is removed or selects no more', () => {
+    const given = new Given(
+      entry('a', { hosts: 200 }),
+      entry('b', { hosts: 200 }),
+      ...listOf(1_000, (index) => workload(index)),
+    );
+    expect(given.names).toEqual(['a', 'b']);
+    expect(given.remove(entry('a'))).toEqual(['a']);
+    expect(given.put(entry('b', { labels: { app: 'other' } }))).toEqual(['b']);
+    expect(given.names).toEqual([]);
+  });
+});
+
+describe('endpoints of one ServiceEntry', () => {
+  it('are one list for all of its hosts, also after a workload was added', () => {
+    const given = new Given(entry('a', { hosts: 3 }), workload(0), workload(1));
+    const first = given.registry();
+    given.put(workload(2));
+    const second = given.registry(first);
+    for (const [{ endpoints }, count] of [
+      [first, 2],
+      [second, 3],
+    ] as const) {
+      const lists = listOf(3, (index) => endpoints.get(`a-${index}.test`)!.get('mallory')!);
+      expect(lists[0]).toHaveLength(count);
+      expect(new Set(lists).size).toBe(1);
+    }
+  });
+});

@@ -1,0 +1,244 @@
+/**
+ * Limits the endpoints of the services of one namespace. A ServiceEntry has each of its endpoints, and each workload that it selects, for each
+ * host and port: 1,500 ServiceEntries that select the same 1,500 WorkloadEntries, 500 kB in all, would become 2.25 million endpoints, which
+ * every proxy receives that sees the services. Beyond the limit the oldest objects keep their endpoints; a younger one keeps its services, and
+ * these get none of its endpoints.
+ */
+import type { Config } from '../../../model/config/config.ts';
+import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import type { EndpointSlice } from '../../../model/kinds/kubernetes/endpoint-slice.ts';
+import { type Endpoints, slicesOf } from '../../../model/kinds/kubernetes/endpoints.ts';
+import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
+import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
+import type { WorkloadEntry } from '../../../model/kinds/workloads/workload-entry.ts';
+import { LabelIndex } from '../../../model/services/label-match.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import {
+  type BudgetSettings,
+  type Excess,
+  type LimitedObject,
+  type LimitedObjects,
+  limitedAgain,
+  type NamespaceBudget,
+} from './limited-objects.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Labelled {
+  readonly labels: Labels;
+}
+
+/** Endpoints of one object. */
+interface Source {
+  readonly config: Config;
+  /** Written in the object. */
+  readonly listed: number;
+  readonly selection: Selection | undefined;
+}
+
+/** The selector of an object, and its endpoints for each workload selected by it. */
+interface Selection {
+  readonly selector: Labels;
+  readonly clusters: number;
+  /** Services get pods from EndpointSlices. */
+  readonly selectsPods: boolean;
+}
+
+interface Namespace {
+  /** Objects that have or select endpoints, by key. */
+  readonly sources: Map<string, Source>;
+  readonly entries: LabelIndex<Labelled>;
+  readonly pods: Map<string, Labelled>;
+  /** Sums over `sources`. */
+  readonly sums: Sums;
+  /** Exists only while an object selects pods. */
+  podIndex?: LabelIndex<Labelled> | undefined;
+}
+
+/** Upper bounds of what the objects of a namespace have, without matching selectors with workloads. */
+interface Sums {
+  listed: number;
+  /** Endpoints for each WorkloadEntry of the namespace, if every selector selects it. */
+  clusters: number;
+  /** The same for each pod. */
+  clustersOfPods: number;
+}
+
+export class EndpointBudget implements NamespaceBudget {
+  readonly #maxEndpoints: number;
+  readonly #namespaces = new Map<string, Namespace>();
+
+  /** @param maxEndpoints of the services of one namespace (PILOT_MAX_ENDPOINTS_PER_NAMESPACE) */
+  constructor(maxEndpoints: number) {
+    this.#maxEndpoints = maxEndpoints;
+  }
+
+  *limiting(
+    keys: Iterable<string>,
+    objectOf: (key: string) => Config | undefined,
+    _settings: BudgetSettings,
+    before: ReadonlyMap<string, LimitedObject>,
+  ): Steps<LimitedObjects> {
+    const touched = new Set<string>();
+    for (const key of keys) {
+      yield;
+      this.#put(key, objectOf(key), touched);
+    }
+    const limitedBefore = new Set([...before.values()].map(({ original }) => original.namespace));
+    for (const name of touched) if (!limitedBefore.has(name) && this.#hasRoom(name)) touched.delete(name);
+    if (touched.size === 0) return { limited: before, changed: touched };
+    return yield* limitedAgain(touched, before, (name) => this.#excessOf(name));
+  }
+
+  /** Whether the objects of the namespace are within the limit, whatever their selectors select. */
+  #hasRoom(name: string): boolean {
+    const namespace = this.#namespaces.get(name);
+    if (namespace === undefined) return true;
+    const { sums, entries, pods } = namespace;
+    return sums.listed + sums.clusters * entries.size + sums.clustersOfPods * pods.size <= this.#maxEndpoints;
+  }
+
+  #put(key: string, config: Config | undefined, touched: Set<string>): void {
+    const [kind = '', name = ''] = key.split('/', 2);
+    if (!kinds.has(kind)) return;
+    const namespace = this.#namespaces.get(name) ?? {
+      ...{ sources: new Map<string, Source>(), entries: new LabelIndex<Labelled>(), pods: new Map<string, Labelled>() },
+      sums: { listed: 0, clusters: 0, clustersOfPods: 0 },
+    };
+    if (kind === 'WorkloadEntry') {
+      if (config === undefined) namespace.entries.drop(key);
+      else namespace.entries.put(key, { labels: { ...(config.spec as WorkloadEntry).labels, ...config.labels } });
+    } else if (kind === 'Pod') {
+      if (config === undefined) namespace.pods.delete(key);
+      else namespace.pods.set(key, { labels: config.labels });
+      if (config === undefined) namespace.podIndex?.drop(key);
+      else namespace.podIndex?.put(key, { labels: config.labels });
+    } else {
+      const source = config && sourceOf(config);
+      addTo(namespace.sums, namespace.sources.get(key), -1);
+      addTo(namespace.sums, source, 1);
+      if (source === undefined) namespace.sources.delete(key);
+      else namespace.sources.set(key, source);
+      // Touched in any case: its result may be in the map of the caller.
+      touched.add(name);
+    }
+    if (namespace.sources.size > 0) touched.add(name);
+    if (namespace.sources.size + namespace.entries.size + namespace.pods.size > 0)
+      this.#namespaces.set(name, namespace);
+    else this.#namespaces.delete(name);
+  }
+
+  *#excessOf(name: string): Generator<Excess> {
+    const namespace = this.#namespaces.get(name);
+    if (namespace === undefined) return;
+    const shares = sharesOf(namespace);
+    const beyond = beyondLimit(shares, this.#maxEndpoints);
+    if (beyond.length === 0) return;
+    const total = shares.reduce((sum, { cost }) => sum + cost, 0);
+    for (const { config } of beyond) yield this.#excess(config, total);
+  }
+
+  #excess(original: Config, total: number): Excess {
+    const { kind, namespace } = original;
+    return {
+      original,
+      variant: 'without-endpoints',
+      limit: () => ({
+        config: withoutEndpoints(original),
+        field: fields[kind]!(original),
+        message:
+          `${effects[kind] ?? 'its services get no endpoints'}: the services of namespace ${namespace} have ${total} endpoints (addresses x ` +
+          `ports, x hosts of a ServiceEntry), the limit is ${this.#maxEndpoints} (LIMIT_EXCEEDED): reduce hosts, ports or ` +
+          'selected workloads, distribute the objects over several namespaces, or raise PILOT_MAX_ENDPOINTS_PER_NAMESPACE',
+      }),
+    };
+  }
+}
+
+const kinds: ReadonlySet<string> = new Set([
+  ...['ServiceEntry', 'Service', 'EndpointSlice', 'Endpoints', 'WorkloadEntry', 'Pod'],
+]);
+
+/** `undefined`: the object neither has nor selects endpoints. */
+function sourceOf(config: Config): Source | undefined {
+  const listed = listedEndpoints(config);
+  const selection = selectionOf(config);
+  return listed === 0 && selection === undefined ? undefined : { config, listed, selection };
+}
+
+function listedEndpoints({ kind, spec }: Config): number {
+  switch (kind) {
+    case 'EndpointSlice':
+      return sliceSize(spec as EndpointSlice);
+    case 'Endpoints':
+      return slicesOf(spec as Endpoints).reduce((sum, slice) => sum + sliceSize(slice), 0);
+    case 'ServiceEntry': {
+      const { hosts, ports, endpoints = [], resolution } = spec as ServiceEntry;
+      return resolution === 'NONE' ? 0 : hosts.length * ports.length * endpoints.length;
+    }
+    default:
+      return 0;
+  }
+}
+
+function sliceSize({ endpoints, ports }: EndpointSlice): number {
+  return endpoints.reduce((sum, { addresses }) => sum + addresses.length, 0) * ports.length;
+}
+
+function selectionOf({ kind, spec }: Config): Selection | undefined {
+  if (kind === 'Service') {
+    const { type, selector = {}, ports } = (spec as KubernetesService).spec;
+    const isNone = type === 'ExternalName' || Object.keys(selector).length === 0;
+    return isNone ? undefined : { selector, clusters: ports.length, selectsPods: false };
+  }
+  if (kind !== 'ServiceEntry') return undefined;
+  const { workloadSelector, resolution, hosts, ports } = spec as ServiceEntry;
+  // Without resolution connections go to their original destination: there are no endpoints.
+  if (workloadSelector === undefined || resolution === 'NONE') return undefined;
+  return { selector: workloadSelector.labels, clusters: hosts.length * ports.length, selectsPods: true };
+}
+
+function addTo(sums: Sums, source: Source | undefined, times: 1 | -1): void {
+  if (source === undefined) return;
+  const { listed, selection } = source;
+  sums.listed += times * listed;
+  sums.clusters += times * (selection?.clusters ?? 0);
+  if (selection?.selectsPods) sums.clustersOfPods += times * selection.clusters;
+}
+
+function sharesOf(namespace: Namespace): readonly Share[] {
+  const { sources, entries, pods } = namespace;
+  if (![...sources.values()].some(({ selection }) => selection?.selectsPods)) namespace.podIndex = undefined;
+  else if (namespace.podIndex === undefined) {
+    namespace.podIndex = new LabelIndex();
+    for (const [key, pod] of pods) namespace.podIndex.put(key, pod);
+  }
+  const { podIndex } = namespace;
+  return [...sources.values()].map(({ config, listed, selection }) => {
+    if (selection === undefined) return { config, cost: listed };
+    const { selector, clusters, selectsPods } = selection;
+    // Counting what exactly is selected would match each selector with each workload.
+    const selected = entries.maxSelectedBy(selector) + (selectsPods ? (podIndex?.maxSelectedBy(selector) ?? 0) : 0);
+    return { config, cost: listed + clusters * selected };
+  });
+}
+
+function withoutEndpoints({ kind, spec }: Config): Partial<Config> {
+  if (kind === 'EndpointSlice') return { spec: { ...(spec as EndpointSlice), endpoints: [] } };
+  if (kind === 'Endpoints') return { spec: { ...(spec as Endpoints), subsets: [] } };
+  return { isWithoutEndpoints: true };
+}
+
+const fields: Readonly<Record<string, (config: Config) => string>> = {
+  EndpointSlice: () => 'endpoints',
+  Endpoints: () => 'subsets',
+  Service: () => 'spec.selector',
+  ServiceEntry: ({ spec }) =>
+    (spec as ServiceEntry).workloadSelector === undefined ? 'spec.endpoints' : 'spec.workloadSelector',
+};
+
+const effects: Readonly<Record<string, string>> = {
+  EndpointSlice: 'its endpoints are ignored',
+  Endpoints: 'its endpoints are ignored',
+  Service: 'WorkloadEntries that it selects are ignored',
+};

@@ -1,0 +1,293 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { givenObject } from '../../../../test/fixtures/given-world.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import { unitBytes } from '../../../model/kinds/object-limits.ts';
+import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { noDestination } from '../../../model/translation/gateway-api/backends.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { defaultConfigLimits } from '../files/config-limits.ts';
+import { MeshConfigs } from '../snapshots/mesh-configs.ts';
+import { ExportBudget } from './export-budget.ts';
+import type { LimitedObject } from './limited-objects.ts';
+
+function entry(
+  name: string,
+  age: number,
+  { namespace = 'mallory', ports = 2, exportTo = ['*'], hosts = 2 } = {},
+): Config {
+  return givenObject(
+    'ServiceEntry',
+    namespace,
+    name,
+    {
+      hosts: Array.from({ length: hosts }, (_, index) => `${name}${index}.test`),
+      ports: Array.from({ length: ports }, (_, index) => ({ number: 1 + index, name: `p${index}`, protocol: 'HTTP' })),
+      exportTo,
+    },
+    age,
+  );
+}
+
+/** A budget with objects that come and go; its state is what each call returned. */
+class Given {
+  readonly budget: ExportBudget;
+  readonly objects = new Map<string, Config>();
+  limited: ReadonlyMap<string, LimitedObject> = new Map();
+
+  constructor(gateways = 10) {
+    this.budget = new ExportBudget({ mesh: 10, gateways });
+  }
+
+  put(...configs: Config[]): string[] {
+    for (const config of configs) this.objects.set(configKeyText(config), config);
+    return this.limit(configs.map(configKeyText));
+  }
+
+  remove(config: Config): string[] {
+    this.objects.delete(configKeyText(config));
+    return this.limit([configKeyText(config)]);
+  }
+
+  /** @returns names of those whose limitation changed */
+  limit(keys: string[]): string[] {
+    const { limited, changed } = atOnce(
+      this.budget.limiting(keys, (key) => this.objects.get(key), { rootNamespace: 'root' }, this.limited),
+    );
+    this.limited = limited;
+    return [...changed].map((key) => key.split('/').at(-1)!).sort();
+  }
+
+  get names(): string[] {
+    return [...this.limited.keys()].map((key) => key.split('/').at(-1)!).sort();
+  }
+}
+
+describe('the export limit of a namespace', () => {
+  it('keeps the oldest objects exported, whatever order they arrive in', () => {
+    const objects = [entry('a', 1), entry('b', 2), entry('c', 3), entry('d', 4)];
+    for (const order of [objects, objects.toReversed()]) {
+      const given = new Given();
+      for (const object of order) given.put(object);
+      expect(given.names).toEqual(['c', 'd']);
+    }
+  });
+
+  it('exports a younger object as soon as an older one is gone, and limits it again', () => {
+    const given = new Given();
+    const [a, b, c] = [entry('a', 1), entry('b', 2), entry('c', 3)];
+    expect(given.put(a, b, c)).toEqual(['c']);
+    expect(given.remove(a)).toEqual(['c']);
+    expect(given.names).toEqual([]);
+    expect(given.put(a)).toEqual(['c']);
+  });
+
+  it('keeps a small object that follows one that is too large', () => {
+    const given = new Given();
+    given.put(entry('a', 1, { hosts: 100 }), entry('b', 2));
+    expect(given.names).toEqual(['a']);
+  });
+
+  it('counts neither private objects, nor those of another namespace, nor those of the root namespace', () => {
+    const given = new Given();
+    given.put(entry('a', 1, { exportTo: ['.'], hosts: 100 }), entry('b', 2, { exportTo: ['mallory'], hosts: 100 }));
+    given.put(entry('c', 3, { namespace: 'other' }), entry('d', 4, { namespace: 'other' }), entry('e', 5));
+    given.put(entry('f', 6, { namespace: 'root', hosts: 100 }));
+    expect(given.names).toEqual([]);
+  });
+
+  it('counts a changed object anew, and says that one that stays limited is another', () => {
+    const given = new Given();
+    given.put(entry('a', 1), entry('b', 2), entry('c', 3));
+    expect(given.put(entry('c', 3, { ports: 3 }))).toEqual(['c']);
+    expect(given.put(entry('c', 3, { ports: 1 }))).toEqual(['c']);
+    expect(given.names).toEqual([]);
+  });
+
+  it('gives the same result when a call is repeated whose result did not take effect', () => {
+    const given = new Given();
+    given.put(entry('a', 1), entry('b', 2), entry('c', 3));
+    const keys = [...given.objects.keys()];
+    expect(given.limit(keys)).toEqual([]);
+    given.limited = new Map();
+    expect(given.limit(keys)).toEqual(['c']);
+    given.remove(entry('a', 1));
+    expect(given.names).toEqual([]);
+  });
+
+  it('takes the subsets of a DestinationRule, and never its TLS settings', () => {
+    const given = new Given();
+    const trafficPolicy = { tls: { mode: 'ISTIO_MUTUAL' } };
+    const subsets = [{ name: 'v1' }];
+    const rule = givenObject('DestinationRule', 'mallory', 'r', { host: '*.test', trafficPolicy, subsets }, 1);
+    given.put(rule);
+    expect(given.limited.get(configKeyText(rule))!.config.spec).toEqual({ host: '*.test', trafficPolicy });
+  });
+
+  it('counts Services by their annotation, and routes of VirtualServices for gateways separately from those for the mesh', () => {
+    const given = new Given();
+    const ports = Array.from({ length: 11 }, (_, index) => ({ name: `p${index}`, port: 1 + index }));
+    const service = givenObject('Service', 'mallory', 's', { spec: { ports } }, 1);
+    const routes = (name: string, gateways?: string[]) =>
+      givenObject(
+        'VirtualService',
+        'mallory',
+        name,
+        { hosts: ['a.test', 'b.test'], gateways, http: ports.map(() => ({})) },
+        2,
+      );
+    given.put(service, routes('mesh'), routes('gateway', ['g']));
+    expect(given.names).toEqual(['gateway', 'mesh', 's']);
+    given.remove(routes('gateway', ['g']));
+    expect(given.limited.get(configKeyText(service))!.config.annotations).toEqual({
+      'networking.istio.io/exportTo': '.',
+    });
+    given.put({ ...service, annotations: { 'networking.istio.io/exportTo': '.' } });
+    expect(given.names).toEqual(['mesh']);
+  });
+
+  it('counts a route or cluster with many bytes once for each unit', () => {
+    const given = new Given();
+    const text = 'x'.repeat(5 * unitBytes);
+    const headers = { request: { set: { a: text } } };
+    const match = [{ uri: { exact: '/a' } }, { uri: { exact: '/b' } }];
+    const service = (name: string, http: object[]): Config =>
+      givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], http }, 1);
+    given.put(service('headers', [{ match, headers }]), service('none', [{ match }]));
+    expect(given.names).toEqual(['headers']);
+    given.remove(service('headers', [{ match, headers }]));
+    const rule = (name: string, policies: { readonly common?: object; readonly own?: object }): Config => {
+      const subsets = [{ name: 'v1', trafficPolicy: policies.own }, { name: 'v2' }];
+      return givenObject('DestinationRule', 'mallory', name, {
+        host: 'a.test',
+        trafficPolicy: policies.common,
+        subsets,
+      });
+    };
+    const large = { tls: { mode: 'SIMPLE', subjectAltNames: [text] } };
+    given.put(rule('common', { common: large }), rule('none', {}), rule('own', { own: { ...large, sni: text } }));
+    expect(given.names).toEqual(['common', 'own']);
+    given.put(entry('names', 9, { hosts: 1, ports: 1 }));
+    expect(given.names).toEqual(['common', 'own']);
+    const names = entry('names', 9, { hosts: 1, ports: 1 });
+    given.put({ ...names, spec: { ...(names.spec as object), subjectAltNames: [text, text] } });
+    expect(given.names).toEqual(['common', 'names', 'own']);
+  });
+});
+
+describe('routes at gateways beyond the export limit', () => {
+  const match = (name: string) => [{ uri: { prefix: `/${name}` } }];
+  const route = [{ destination: { host: 'a.test' } }];
+  const bound = (name: string, age: number, routes: number, gateways = ['infra/edge']): Config => {
+    const http = Array.from({ length: routes }, () => ({ match: match(name), route, timeoutMs: 1_000 }));
+    return givenObject('VirtualService', 'mallory', name, { hosts: ['a.test'], gateways, http }, age);
+  };
+  const specOf = (given: Given, name: string) => given.limited.get(`VirtualService/mallory/${name}`)?.config.spec;
+
+  it('respond with 503 to the same requests, so that none reaches a wider route', () => {
+    const given = new Given();
+    given.put(bound('old', 1, 8), bound('young', 2, 3));
+    const closed = { match: match('young'), directResponse: { status: 503 } };
+    expect(given.names).toEqual(['young']);
+    expect(specOf(given, 'young')).toEqual({
+      hosts: ['a.test'],
+      gateways: ['infra/edge'],
+      http: [closed, closed, closed],
+    });
+    expect(given.limited.get('VirtualService/mallory/young')!.problem.message).toMatch(
+      /^its routes respond with 503: namespace mallory exports 11 routes at gateways, the limit is 10 \(LIMIT_EXCEEDED\)/,
+    );
+  });
+
+  it('are not sent to gateways of other namespaces where also those that respond with 503 are beyond the limit', () => {
+    const given = new Given();
+    given.put(bound('a', 1, 8), bound('b', 2, 8), bound('c', 3, 8));
+    expect([specOf(given, 'b'), specOf(given, 'c')]).toMatchObject([
+      { http: expect.arrayContaining([expect.objectContaining({ directResponse: { status: 503 } })]) },
+      { exportTo: ['.'] },
+    ]);
+    expect(specOf(given, 'b')).not.toHaveProperty('exportTo');
+  });
+
+  it('have a limit of their own, which the message names with its setting', () => {
+    const given = new Given(20);
+    given.put(bound('a', 1, 11), bound('b', 2, 8), bound('c', 3, 8));
+    expect(given.names).toEqual(['c']);
+    expect(given.limited.get('VirtualService/mallory/c')!.problem.message).toMatch(
+      /exports 27 routes at gateways, the limit is 20 .* raise PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE$/,
+    );
+  });
+
+  it('close connections of TLS and TCP routes', () => {
+    const given = new Given();
+    const spec = {
+      hosts: ['a.test'],
+      gateways: ['infra/edge'],
+      tls: [{ match: [{ sniHosts: ['a.test'], port: 443 }], route }],
+      tcp: [{ match: [{ port: 9_000 }], route }],
+    };
+    given.put(bound('old', 1, 9), givenObject('VirtualService', 'mallory', 'l4', spec, 2));
+    const nowhere = [{ destination: noDestination }];
+    expect(specOf(given, 'l4')).toEqual({
+      ...spec,
+      tls: [{ ...spec.tls[0], route: nowhere }],
+      tcp: [{ ...spec.tcp[0], route: nowhere }],
+    });
+  });
+
+  it('stay as they are where only the limit of the mesh is exceeded, for which they do not apply any more', () => {
+    const given = new Given();
+    given.put(entry('a', 1, { hosts: 5 }), bound('both', 2, 3, ['mesh', 'infra/edge']));
+    expect(specOf(given, 'both')).toMatchObject({ gateways: ['infra/edge'], http: [{ route }, { route }, { route }] });
+    expect(specOf(given, 'both')).not.toHaveProperty('exportTo');
+    expect(given.limited.get('VirtualService/mallory/both')!.problem.message).toMatch(
+      /^it does not apply to the mesh: /,
+    );
+  });
+});
+
+describe('objects in force beyond the export limit', () => {
+  it('are visible in their own namespace only, are reported once, and are exported again when there is room', async () => {
+    const root = mkdtempSync(join(tmpdir(), 'chartpilot-budget-'));
+    onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+    const limits = { ...defaultConfigLimits, maxExportedPerNamespace: 3, maxGatewayRoutesPerNamespace: 3 };
+    const configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local', limits });
+    const reported: string[] = [];
+    configs.onLimited((key, limited) => reported.push(`${key} ${limited?.problem.message}`));
+    const write = (name: string, ports: number): void =>
+      writeFileSync(
+        join(root, `${name}.yaml`),
+        `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: mallory, creationTimestamp: 2026-01-0${name === 'old' ? 1 : 2}T00:00:00Z}
+spec: {hosts: [${name}.test], ports: [${Array.from({ length: ports }, (_, i) => `{number: ${80 + i}, name: p${i}, protocol: HTTP}`)}]}
+`,
+      );
+    const exportOf = (name: string): unknown =>
+      (configs.snapshot.byKey.get(`ServiceEntry/mallory/${name}`)!.spec as { exportTo?: unknown }).exportTo;
+    write('old', 2);
+    write('young', 2);
+    const first = await configs.read([root]);
+    const problem = {
+      severity: 'error',
+      object: 'ServiceEntry mallory/young',
+      message: expect.stringMatching(/own namespace only.* exports 4 .* limit is 3 .*PILOT_MAX_EXPORTED_PER_NAMESPACE/),
+    };
+    expect(first).toMatchObject({ problems: [problem], problemCount: 1 });
+    expect([exportOf('old'), exportOf('young'), configs.limitedCount]).toEqual([undefined, ['.'], 1]);
+    write('old', 1);
+    const second = await configs.read([root]);
+    expect(second).toMatchObject({ problems: [], problemCount: 0 });
+    expect(second.outcome === 'read' && second.changes.map(({ key }) => key).sort()).toEqual([
+      'ServiceEntry/mallory/old',
+      'ServiceEntry/mallory/young',
+    ]);
+    expect([exportOf('young'), configs.limitedCount]).toEqual([undefined, 0]);
+    expect(reported).toEqual([
+      expect.stringMatching(/^ServiceEntry\/mallory\/young .*LIMIT_EXCEEDED/),
+      'ServiceEntry/mallory/young undefined',
+    ]);
+  });
+});

@@ -1,0 +1,279 @@
+/**
+ * What one namespace may make the proxies of all other namespaces build. Every sidecar gets the clusters and routes of every exported
+ * object, and every gateway the routes that are bound to it, so that a tenant with many valid objects could slow down everybody. Beyond the
+ * limit the oldest objects stay exported; a younger one is visible in its own namespace only, loses its subsets, or responds with 503.
+ * Which ones depends on the objects alone, not on their order of arrival.
+ */
+import type { Config } from '../../../model/config/config.ts';
+import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import { isWildcard } from '../../../model/fields/hostname.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import type { TrafficPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
+import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
+import { maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';
+import { bytesOf, unitsOf, virtualServiceUnits } from '../../../model/kinds/virtual-service/virtual-service.size.ts';
+import { closedRoute, type VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
+import { exportAnnotation, exportAnnotationName } from '../../../model/services/kubernetes/convert-service.ts';
+import { noDestination } from '../../../model/translation/gateway-api/backends.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import {
+  type BudgetSettings,
+  type Excess,
+  type LimitedObject,
+  type LimitedObjects,
+  limitedAgain,
+  type NamespaceBudget,
+} from './limited-objects.ts';
+
+/** Sidecars and gateways are different proxies: what the ones get costs the others nothing. */
+interface Costs {
+  /** Units of clusters and routes in each client of another namespace. */
+  readonly mesh: number;
+  /** Units of routes in gateways of other namespaces. */
+  readonly gateways: number;
+}
+
+interface Exported extends Costs {
+  readonly config: Config;
+}
+
+interface Namespace {
+  readonly objects: Map<string, Exported>;
+  readonly totals: { mesh: number; gateways: number };
+}
+
+export class ExportBudget implements NamespaceBudget {
+  readonly #limits: Costs;
+  readonly #namespaces = new Map<string, Namespace>();
+
+  /**
+   * @param limits what objects of one namespace may make others build: clusters and routes of sidecars (PILOT_MAX_EXPORTED_PER_NAMESPACE),
+   *   routes of gateways (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE)
+   */
+  constructor(limits: Costs) {
+    this.#limits = limits;
+  }
+
+  *limiting(
+    keys: Iterable<string>,
+    objectOf: (key: string) => Config | undefined,
+    settings: BudgetSettings,
+    before: ReadonlyMap<string, LimitedObject>,
+  ): Steps<LimitedObjects> {
+    const touched = new Set<string>();
+    for (const key of keys) {
+      yield;
+      this.#put(key, objectOf(key), settings, touched);
+    }
+    return yield* limitedAgain(touched, before, (name) =>
+      name === settings.rootNamespace ? [] : this.#excessOf(name),
+    );
+  }
+
+  #put(key: string, config: Config | undefined, settings: BudgetSettings, touched: Set<string>): void {
+    const [kind = '', name = ''] = key.split('/', 2);
+    const costsOf = costs.get(kind);
+    if (costsOf === undefined) return;
+    const namespace = this.#namespaces.get(name) ?? { objects: new Map(), totals: { mesh: 0, gateways: 0 } };
+    const known = namespace.objects.get(key);
+    if (known !== undefined) touched.add(name);
+    if (known?.config === config) return;
+    const { mesh, gateways } = config === undefined ? nothing : costsOf(config, settings);
+    const isExported = mesh + gateways > 0;
+    if (known === undefined && !isExported) return;
+    namespace.totals.mesh += mesh - (known?.mesh ?? 0);
+    namespace.totals.gateways += gateways - (known?.gateways ?? 0);
+    if (isExported) namespace.objects.set(key, { config: config!, mesh, gateways });
+    else namespace.objects.delete(key);
+    if (namespace.objects.size > 0) this.#namespaces.set(name, namespace);
+    else this.#namespaces.delete(name);
+    touched.add(name);
+  }
+
+  *#excessOf(name: string): Generator<Excess> {
+    const namespace = this.#namespaces.get(name);
+    if (namespace === undefined) return;
+    const { totals } = namespace;
+    const configsOf = (shares: readonly Share[]): ReadonlySet<Config> => new Set(shares.map(({ config }) => config));
+    const meshBeyond = configsOf(this.#beyond(namespace, 'mesh'));
+    const gatewaysBeyond = configsOf(this.#beyond(namespace, 'gateways'));
+    // 503 has no backend, but its matches: without a limit of their own they would be as many as without any limit.
+    const closable = [...gatewaysBeyond].map((config) => ({ config, cost: virtualServiceUnits(closedSpec(config)) }));
+    const hidden = configsOf(beyondLimit(closable, this.#limits.gateways));
+    for (const config of new Set([...meshBeyond, ...gatewaysBeyond])) {
+      const isOfGateways = gatewaysOf(config).length > 0;
+      const how: Limitation = {
+        isHidden: hidden.has(config) || (meshBeyond.has(config) && !isOfGateways),
+        isOutOfMesh: meshBeyond.has(config) && isOfGateways,
+        isClosed: gatewaysBeyond.has(config),
+      };
+      yield this.#excess(config, how, totals);
+    }
+  }
+
+  #beyond({ objects, totals }: Namespace, share: keyof Costs): Share[] {
+    if (totals[share] <= this.#limits[share]) return [];
+    const shares = [...objects.values()].filter((one) => one[share] > 0);
+    return beyondLimit(
+      shares.map(({ config, [share]: cost }) => ({ config, cost })),
+      this.#limits[share],
+    );
+  }
+
+  #excess(original: Config, how: Limitation, totals: Costs): Excess {
+    const { isHidden, isOutOfMesh, isClosed } = how;
+    const share = isClosed ? 'gateways' : 'mesh';
+    return {
+      original,
+      variant: `limited${isHidden ? '-hidden' : ''}${isOutOfMesh ? '-out-of-mesh' : ''}${isClosed ? '-closed' : ''}`,
+      limit: () => {
+        const { config, effect } = limited(original, how);
+        return {
+          config,
+          field: '',
+          message:
+            `${effect}: namespace ${original.namespace} exports ${totals[share]} ${exported[share].what}, ` +
+            `the limit is ${this.#limits[share]} (LIMIT_EXCEEDED): narrow exportTo of its objects, or raise ${exported[share].setting}`,
+        };
+      },
+    };
+  }
+}
+
+/** How an object beyond the limit is limited. */
+interface Limitation {
+  /** Visible in its own namespace only. */
+  readonly isHidden: boolean;
+  /** A VirtualService that stays bound to its gateways, where its routes keep requests from wider ones. */
+  readonly isOutOfMesh: boolean;
+  /** Its routes respond with 503, at gateways and in the mesh. */
+  readonly isClosed: boolean;
+}
+
+const exported: Readonly<Record<keyof Costs, { readonly what: string; readonly setting: string }>> = {
+  mesh: { what: 'clusters and routes', setting: 'PILOT_MAX_EXPORTED_PER_NAMESPACE' },
+  gateways: { what: 'routes at gateways', setting: 'PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE' },
+};
+
+const nothing: Costs = { mesh: 0, gateways: 0 };
+
+/** No cost: no other namespace sees the object. */
+const costs: ReadonlyMap<string, (config: Config, settings: BudgetSettings) => Costs> = new Map([
+  [
+    'ServiceEntry',
+    (config, { defaultServiceExportTo }) => {
+      const { hosts, ports, addresses = [], exportTo, subjectAltNames } = config.spec as ServiceEntry;
+      if (!isExported(config, exportTo, defaultServiceExportTo)) return nothing;
+      const clusters = Math.max(hosts.length, addresses.length) * ports.length;
+      return { mesh: clusters * unitsOf(bytesOf(subjectAltNames)), gateways: 0 };
+    },
+  ],
+  [
+    'Service',
+    (config, { defaultServiceExportTo }) => {
+      if (!isExported(config, exportAnnotation(config), defaultServiceExportTo)) return nothing;
+      return { mesh: (config.spec as KubernetesService).spec.ports.length, gateways: 0 };
+    },
+  ],
+  [
+    'VirtualService',
+    (config, { defaultVirtualServiceExportTo }) => {
+      const spec = config.spec as VirtualService;
+      const { hosts, gateways = [], exportTo } = spec;
+      // Delegates are counted in the objects that delegate to them.
+      if (hosts.length === 0 || !isExported(config, exportTo, defaultVirtualServiceExportTo)) return nothing;
+      const units = virtualServiceUnits(spec);
+      const isOfMesh = gateways.length === 0 || gateways.includes('mesh');
+      // A Gateway of any namespace may be for workloads of another one. Ingresses have a limit of their own.
+      const isOfGateways = gateways.some((name) => name !== 'mesh') && config.madeFrom !== 'Ingress';
+      return { mesh: isOfMesh ? units : 0, gateways: isOfGateways ? units : 0 };
+    },
+  ],
+  [
+    'DestinationRule',
+    (config, { defaultDestinationRuleExportTo }) => {
+      const { host, subsets = [], exportTo, trafficPolicy } = config.spec as DestinationRule;
+      if (!isExported(config, exportTo, defaultDestinationRuleExportTo)) return nothing;
+      const common = policyBytes(trafficPolicy);
+      // A policy of usual size adds nothing to the clusters that services are counted for.
+      const own = unitsOf(common) - 1;
+      const ofSubsets = subsets.reduce((sum, subset) => sum + unitsOf(common + policyBytes(subset.trafficPolicy)), 0);
+      return { mesh: (own + ofSubsets) * (isWildcard(host) ? maxWildcardSubsets : 1), gateways: 0 };
+    },
+  ],
+]);
+
+/** Bytes that a policy adds to each cluster; of the ports one counts. */
+function policyBytes(policy: TrafficPolicy | undefined): number {
+  if (policy === undefined) return 0;
+  const { portLevelSettings = [], ...common } = policy;
+  return portLevelSettings.reduce((most, port) => Math.max(most, bytesOf(port)), bytesOf(common));
+}
+
+function isExported(
+  { namespace, standsFor }: Config,
+  exportTo: readonly string[] | undefined,
+  byDefault: readonly string[] = ['*'],
+): boolean {
+  // What stands in for a rejected object restricts: it is never narrowed.
+  if (standsFor !== undefined) return false;
+  const targets = exportTo !== undefined && exportTo.length > 0 ? exportTo : byDefault;
+  return targets.length === 0 || targets.some((target) => target !== '.' && target !== '~' && target !== namespace);
+}
+
+/** Gateways that an object is bound to. */
+function gatewaysOf({ kind, spec }: Config): readonly string[] {
+  return kind === 'VirtualService' ? ((spec as VirtualService).gateways ?? []).filter((name) => name !== 'mesh') : [];
+}
+
+const inOwnNamespace = 'it is visible in its own namespace only';
+
+/** A DestinationRule keeps its TLS settings, which must not be lost, and has no subsets. */
+function limited(config: Config, how: Limitation): { readonly config: Partial<Config>; readonly effect: string } {
+  switch (config.kind) {
+    case 'DestinationRule': {
+      const { subsets: _, ...spec } = config.spec as DestinationRule;
+      return { config: { spec }, effect: 'its subsets are ignored' };
+    }
+    case 'Service':
+      return {
+        config: { annotations: { ...config.annotations, [exportAnnotationName]: '.' } },
+        effect: inOwnNamespace,
+      };
+    case 'VirtualService': {
+      const { isHidden, isOutOfMesh, isClosed } = how;
+      const spec = isClosed ? closedSpec(config) : (config.spec as VirtualService);
+      const effects = [
+        isHidden && inOwnNamespace,
+        isOutOfMesh && 'it does not apply to the mesh',
+        isClosed && 'its routes respond with 503',
+      ];
+      return {
+        config: {
+          spec: {
+            ...spec,
+            ...(isHidden && { exportTo: ['.'] }),
+            ...(isOutOfMesh && { gateways: gatewaysOf(config) }),
+          },
+        },
+        effect: effects.filter(Boolean).join(', and '),
+      };
+    }
+    default:
+      return { config: { spec: { ...(config.spec as object), exportTo: ['.'] } }, effect: inOwnNamespace };
+  }
+}
+
+/** Takes the same requests as before, so that none reaches a wider route. Connections are closed by a destination that does not exist. */
+function closedSpec({ spec }: Config): VirtualService {
+  const { http, tls, tcp, ...rest } = spec as VirtualService;
+  return {
+    ...rest,
+    ...(http && { http: http.map(closedRoute) }),
+    ...(tls && { tls: tls.map(({ match }) => ({ match, route: nowhere })) }),
+    ...(tcp && { tcp: tcp.map(({ match }) => ({ ...(match && { match }), route: nowhere })) }),
+  };
+}
+
+const nowhere = [{ destination: noDestination }];

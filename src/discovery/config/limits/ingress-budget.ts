@@ -1,0 +1,77 @@
+/**
+ * Limits the paths that Ingresses of one namespace add to the gateway of Ingresses. They are counted before Ingresses become VirtualServices:
+ * one of these has the paths of all namespaces for a host, and belongs to the oldest of them. Beyond the limit the oldest Ingresses stay as
+ * they are; the paths of a younger one respond with 503, so that its requests reach no wider path.
+ */
+import type { Config } from '../../../model/config/config.ts';
+import { beyondLimit, type Share } from '../../../model/config/oldest-first.ts';
+import type { Ingress } from '../../../model/kinds/kubernetes/ingress.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import {
+  type BudgetSettings,
+  type Excess,
+  type LimitedObject,
+  type LimitedObjects,
+  limitedAgain,
+  type NamespaceBudget,
+} from './limited-objects.ts';
+
+export class IngressBudget implements NamespaceBudget {
+  readonly #maxPaths: number;
+  readonly #namespaces = new Map<string, Map<string, Share>>();
+
+  /** @param maxPaths paths and hosts of TLS of one namespace (PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE); as many again respond with 503 */
+  constructor(maxPaths: number) {
+    this.#maxPaths = maxPaths;
+  }
+
+  *limiting(
+    keys: Iterable<string>,
+    objectOf: (key: string) => Config | undefined,
+    { rootNamespace }: BudgetSettings,
+    before: ReadonlyMap<string, LimitedObject>,
+  ): Steps<LimitedObjects> {
+    const touched = new Set<string>();
+    for (const key of keys) {
+      yield;
+      const [kind, name = ''] = key.split('/', 2);
+      if (kind !== 'Ingress') continue;
+      touched.add(name);
+      const shares = this.#namespaces.get(name) ?? new Map<string, Share>();
+      const config = objectOf(key);
+      if (config === undefined) shares.delete(key);
+      else shares.set(key, { config, cost: sizeOf(config as Config<Ingress>) });
+      if (shares.size > 0) this.#namespaces.set(name, shares);
+      else this.#namespaces.delete(name);
+    }
+    return yield* limitedAgain(touched, before, (name) => (name === rootNamespace ? [] : this.#excessOf(name)));
+  }
+
+  *#excessOf(name: string): Generator<Excess> {
+    const shares = [...(this.#namespaces.get(name)?.values() ?? [])];
+    const beyond = beyondLimit(shares, this.#maxPaths);
+    const removed = new Set(beyondLimit(beyond, this.#maxPaths));
+    const total = shares.reduce((sum, { cost }) => sum + cost, 0);
+    for (const share of beyond) yield this.#excess(share.config as Config<Ingress>, removed.has(share), total);
+  }
+
+  #excess(original: Config<Ingress>, isRemoved: boolean, total: number): Excess {
+    const { namespace, spec } = original;
+    return {
+      original,
+      variant: isRemoved ? 'removed' : 'closed',
+      limit: () => ({
+        config: isRemoved ? { spec: { ...spec, spec: { ...spec.spec, rules: [], tls: [] } } } : { isClosed: true },
+        field: 'spec.rules',
+        message:
+          `${isRemoved ? 'it is ignored' : 'its paths respond with 503'}: Ingresses of namespace ${namespace} have ${total} paths and hosts ` +
+          `of TLS, the limit is ${this.#maxPaths} (LIMIT_EXCEEDED): reduce them, or raise PILOT_MAX_GATEWAY_ROUTES_PER_NAMESPACE`,
+      }),
+    };
+  }
+}
+
+function sizeOf({ spec: { spec } }: Config<Ingress>): number {
+  const paths = spec.rules.reduce((sum, { http }) => sum + (http?.paths.length ?? 0), 0);
+  return paths + spec.tls.reduce((sum, { hosts }) => sum + Math.max(hosts.length, 1), 0);
+}

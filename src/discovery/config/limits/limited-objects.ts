@@ -1,0 +1,107 @@
+/** Objects beyond a limit that all objects of their namespace share: what takes effect instead of them, and the problem that says so. */
+import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import { clusterConfig } from '../sources/config-sources.ts';
+
+/** What the objects of some keys mean after a limit. */
+export interface LimitedObjects {
+  /** By key: what takes the place of an object beyond the limit. */
+  readonly limited: ReadonlyMap<string, LimitedObject>;
+  /** Keys of objects that are limited now and were not, or the reverse, or in another way. */
+  readonly changed: ReadonlySet<string>;
+}
+
+export interface LimitedObject {
+  /** As it was given. */
+  readonly original: Config;
+  readonly config: Config;
+  readonly problem: ConfigProblem;
+}
+
+/** Mesh settings that limits depend on. */
+export interface BudgetSettings {
+  readonly rootNamespace?: string;
+  readonly defaultServiceExportTo?: readonly string[];
+  readonly defaultVirtualServiceExportTo?: readonly string[];
+  readonly defaultDestinationRuleExportTo?: readonly string[];
+}
+
+/** One limit that the objects of a namespace share. */
+export interface NamespaceBudget {
+  /**
+   * Idempotent: a caller that failed halfway calls it again with the same keys.
+   *
+   * @param keys of all objects that may differ from the last call
+   * @param objectOf what the key stands for now
+   * @param before result of the last call that took effect
+   */
+  limiting(
+    keys: Iterable<string>,
+    objectOf: (key: string) => Config | undefined,
+    settings: BudgetSettings,
+    before: ReadonlyMap<string, LimitedObject>,
+  ): Steps<LimitedObjects>;
+}
+
+/** An object beyond a limit. */
+export interface Excess {
+  readonly original: Config;
+  /** Differs for each way in which the object is limited; becomes part of its resourceVersion. */
+  readonly variant: string;
+  /** Called if the object was not limited in this way before. */
+  readonly limit: () => {
+    /** Fields that differ from the original. */
+    readonly config: Partial<Config>;
+    /** `spec.workloadSelector`; empty: the object as a whole. */
+    readonly field: string;
+    readonly message: string;
+  };
+}
+
+/**
+ * Applies a limit to some namespaces; all others keep their results.
+ *
+ * @param excessOf objects of the namespace that are beyond the limit
+ */
+export function* limitedAgain(
+  namespaces: ReadonlySet<string>,
+  before: ReadonlyMap<string, LimitedObject>,
+  excessOf: (namespace: string) => Iterable<Excess>,
+): Steps<LimitedObjects> {
+  const limited = new Map([...before].filter(([, { original }]) => !namespaces.has(original.namespace)));
+  for (const namespace of namespaces) {
+    yield;
+    for (const excess of excessOf(namespace)) {
+      yield;
+      const key = configKeyText(excess.original);
+      const known = before.get(key);
+      const isSame = known?.original === excess.original && known.config.resourceVersion === versionOf(excess);
+      limited.set(key, isSame ? known : limitedObject(excess));
+    }
+  }
+  const changed = new Set<string>();
+  for (const [key, { config }] of limited) if (before.get(key)?.config !== config) changed.add(key);
+  for (const key of before.keys()) if (!limited.has(key)) changed.add(key);
+  return { limited, changed };
+}
+
+const versionOf = ({ original, variant }: Excess): string => `${original.resourceVersion}-${variant}`;
+
+function limitedObject(excess: Excess): LimitedObject {
+  const { original } = excess;
+  const { kind, namespace, name, source } = original;
+  const { config, field, message } = excess.limit();
+  return {
+    original,
+    config: Object.freeze({ ...original, ...config, resourceVersion: versionOf(excess) }),
+    problem: {
+      severity: 'error',
+      code: 'LIMIT_EXCEEDED',
+      place: source === undefined ? { source: clusterConfig } : { file: source.file, line: source.line },
+      object: `${kind} ${namespace}/${name}`,
+      field,
+      message,
+    },
+  };
+}

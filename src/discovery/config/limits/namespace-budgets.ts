@@ -1,0 +1,76 @@
+/** All limits that objects of one namespace share, one after the other: each sees what the ones before it left of an object. */
+import type { Config } from '../../../model/config/config.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import { DelegateBudget } from './delegate-budget.ts';
+import { EndpointBudget } from './endpoint-budget.ts';
+import { ExportBudget } from './export-budget.ts';
+import { IngressBudget } from './ingress-budget.ts';
+import type { BudgetSettings, LimitedObject, LimitedObjects, NamespaceBudget } from './limited-objects.ts';
+
+type Limited = ReadonlyMap<string, LimitedObject>;
+
+export interface NamespaceLimits {
+  /** As for {@link ExportBudget}. */
+  readonly maxExportedPerNamespace: number;
+  /** As for {@link ExportBudget} and {@link IngressBudget}. */
+  readonly maxGatewayRoutesPerNamespace: number;
+  /** As for {@link EndpointBudget}; absent: the registries apply it (`src/discovery/registry/service-objects.ts`). */
+  readonly maxEndpointsPerNamespace?: number;
+}
+
+export class NamespaceBudgets implements NamespaceBudget {
+  readonly #budgets: readonly NamespaceBudget[];
+  /** The result of each limit that a returned map combines. */
+  readonly #parts = new WeakMap<Limited, readonly Limited[]>();
+  /** Objects beyond several limits, by their result of the last one: the same result is reported once. */
+  readonly #combined = new WeakMap<LimitedObject, LimitedObject>();
+
+  constructor({ maxExportedPerNamespace, maxGatewayRoutesPerNamespace, maxEndpointsPerNamespace }: NamespaceLimits) {
+    this.#budgets = [
+      new DelegateBudget(),
+      ...(maxEndpointsPerNamespace === undefined ? [] : [new EndpointBudget(maxEndpointsPerNamespace)]),
+      new ExportBudget({ mesh: maxExportedPerNamespace, gateways: maxGatewayRoutesPerNamespace }),
+      new IngressBudget(maxGatewayRoutesPerNamespace),
+    ];
+  }
+
+  *limiting(
+    keys: Iterable<string>,
+    objectOf: (key: string) => Config | undefined,
+    settings: BudgetSettings,
+    before: Limited,
+  ): Steps<LimitedObjects> {
+    const known = this.#parts.get(before);
+    const touched = new Set(keys);
+    const changed = new Set<string>();
+    const limited = new Map<string, LimitedObject>();
+    const parts: Limited[] = [];
+    for (const [index, budget] of this.#budgets.entries()) {
+      const narrowed = (key: string): Config | undefined => limited.get(key)?.config ?? objectOf(key);
+      const part = yield* budget.limiting(touched, narrowed, settings, known?.[index] ?? before);
+      for (const key of part.changed) {
+        touched.add(key);
+        changed.add(key);
+      }
+      for (const [key, one] of part.limited) limited.set(key, this.#combine(limited.get(key), one));
+      parts.push(part.limited);
+    }
+    this.#parts.set(limited, parts);
+    return { limited, changed };
+  }
+
+  #combine(reduced: LimitedObject | undefined, last: LimitedObject): LimitedObject {
+    if (reduced === undefined) return last;
+    const known = this.#combined.get(last);
+    if (known?.original === reduced.original) return known;
+    const combined = combinedLimit(reduced, last);
+    this.#combined.set(last, combined);
+    return combined;
+  }
+}
+
+/** One object beyond two limits. @param last applies to what the other one left of the object */
+export function combinedLimit(reduced: LimitedObject, last: LimitedObject): LimitedObject {
+  const message = `${reduced.problem.message}; ${last.problem.message}`;
+  return { ...last, original: reduced.original, problem: { ...reduced.problem, message } };
+}

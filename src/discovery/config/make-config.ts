@@ -1,0 +1,51 @@
+/** Mesh configuration: its sources, their objects, and the settings of the mesh. */
+import type { Logger } from '../../runtime/output/log.ts';
+import { configControllerWithEffects } from './config-controller.effects.ts';
+import type { ConfigLimits } from './files/config-limits.ts';
+import { SettingsFiles } from './files/settings-files.ts';
+import { meshConfigWithEffects, type SettingsOfCluster } from './mesh-config.effects.ts';
+import { MeshConfigs } from './snapshots/mesh-configs.ts';
+import type { SourceAdapters } from './sources/config-source.ts';
+import { type AskedSources, configSources } from './sources/config-sources.ts';
+import { XdsSources, type XdsSourcesOptions } from './xds/xds-sources.ts';
+
+export interface ConfigParts extends Pick<XdsSourcesOptions, 'mesh' | 'own' | 'recorder'> {
+  readonly options: AskedSources &
+    Pick<XdsSourcesOptions, 'namespace' | 'domain' | 'revision' | 'clusterId'> & {
+      readonly configLimits: ConfigLimits;
+      readonly xdsSources: XdsSourcesOptions['limits'];
+    };
+  /** Sources by the scheme of their addresses, beside files and xDS. */
+  readonly adapters: SourceAdapters;
+  /** `undefined` if no cluster is configured. */
+  readonly cluster: SettingsOfCluster | undefined;
+  readonly log: Logger;
+}
+
+export function makeConfig({ options, adapters: others, cluster, mesh, own, recorder, log }: ConfigParts) {
+  const { namespace, domain, revision, clusterId, configLimits: limits } = options;
+  const xdsSources = new XdsSources({
+    ...{ namespace, domain, revision, clusterId, limits: options.xdsSources },
+    ...{ mesh, own, recorder, log: log.scope('config-source') },
+  });
+  const adapters: SourceAdapters = { xds: xdsSources.open, ...others };
+  const settings = new SettingsFiles(
+    ({ file, line, field, message: reason }) =>
+      log.scope('mesh-config').warn('settings.warning', { place: `${file}:${line}`, field, reason }),
+    options.configLimits,
+  );
+  const configs = new MeshConfigs({ mesh: () => settings.mesh, domain, limits, adapters });
+  const listSources = () => configSources(options, settings.mesh, adapters);
+  return {
+    settings,
+    configs,
+    xdsSources,
+    /** @throws Error for sources that cannot be read */
+    checkSources: (): void => void listSources(),
+    /** @param adopted called after settings of the mesh were adopted */
+    actors: (adopted: () => void) => ({
+      meshConfig: meshConfigWithEffects({ settings, cluster, adopted, log: log.scope('mesh-config') }),
+      configController: configControllerWithEffects({ configs, listSources, log }),
+    }),
+  };
+}

@@ -1,0 +1,53 @@
+/** Effects of the chart `mesh-config`: the mesh configuration, and networks. */
+import { fromPromise } from 'xstate';
+import { meshConfigMachine, type SettingsReading } from '../../../machines/discovery/config/mesh-config.machine.ts';
+import type { SettingsName } from '../../../machines/discovery/protocol.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { watchFile } from './files/file-watch.ts';
+import type { SettingsFiles } from './files/settings-files.ts';
+import { watchEffect } from './files/watch-actor.ts';
+
+/** Settings in ConfigMaps of a cluster. */
+export interface SettingsOfCluster {
+  readonly read: (what: SettingsName) => Promise<Parameters<SettingsFiles['readTexts']>[1]>;
+  /** Reports when settings may be different. @returns ends it */
+  readonly watch: (changed: () => void) => () => void;
+}
+
+export interface MeshConfigEffects {
+  readonly settings: SettingsFiles;
+  /** Settings of a cluster apply where there is no file. `undefined` if no cluster is configured. */
+  readonly cluster: SettingsOfCluster | undefined;
+  /** Called after settings were adopted. */
+  readonly adopted: () => void;
+  readonly log: Logger;
+}
+
+export function meshConfigWithEffects({ settings, cluster, adopted, log }: MeshConfigEffects) {
+  return meshConfigMachine.provide({
+    actors: {
+      watchFile: watchEffect<{ file: string }>(
+        ({ file }, handlers) => {
+          const stops = [watchFile(file, handlers), cluster?.watch(() => handlers.changed('the cluster'))];
+          return () => {
+            for (const stop of stops) stop?.();
+          };
+        },
+        'files.changed',
+        log,
+      ),
+      readSettings: fromPromise<SettingsReading, { what: SettingsName; file: string }>(async ({ input }) => {
+        const { what, file } = input;
+        const reading = settings.read(what, file);
+        if (reading.outcome !== 'absent' || cluster === undefined) return reading;
+        return settings.readTexts(what, await cluster.read(what));
+      }),
+    },
+    actions: {
+      adopt: ({ context }, { version }) => {
+        settings.adopt(context.what, version);
+        adopted();
+      },
+    },
+  });
+}

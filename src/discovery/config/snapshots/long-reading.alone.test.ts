@@ -1,0 +1,152 @@
+/**
+ * While much is read the event loop has its turns: how long one lasts is counted in time of this thread on a processor,
+ * which a busy machine does not lengthen.
+ */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { measuredTurns } from '../../../../test/harness/longest-turn.ts';
+import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { MeshConfigs } from './mesh-configs.ts';
+
+let root: string;
+let configs: MeshConfigs;
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-long-'));
+  configs = new MeshConfigs({ mesh: () => defaultMeshConfig, domain: 'cluster.local' });
+});
+
+afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+const objects = 6_000;
+
+/** A route of the same size each. */
+const route = (name: string, timeout: string): string => `apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: ${name}, namespace: shop}
+spec:
+  hosts: [${name}.example.com]
+  http: [{timeout: ${timeout}, route: [{destination: {host: ${name}.example.com}}]}]
+`;
+
+const source = (): string => `fs://${root}`;
+
+async function readAndJoin(...paths: string[]) {
+  const { objects: count, problems } = Object.assign(
+    { objects: -1, problems: -1 },
+    await configs.readSource(source(), paths),
+  );
+  const reading = await configs.join([source()]);
+  return { count, problems, reading };
+}
+
+it('gives others their turn while a file with very many objects is read, put together, changed in all of them, and broken', async () => {
+  const file = join(root, 'a.yaml');
+  const write = (timeout: string): void =>
+    writeFileSync(file, Array.from({ length: objects }, (_, i) => route(`r${i}`, timeout)).join('---\n'));
+  await configs.join([]);
+  const stages: Record<string, { longestMs: number; sumMs: number }> = {};
+  for (const [stage, timeout] of Object.entries({
+    come: '1s',
+    change: '2s',
+    break: 'soon',
+    recover: '3s',
+    wander: '4s',
+  })) {
+    write(timeout);
+    const { result, ...figures } = await measuredTurns(() => readAndJoin());
+    stages[stage] = figures;
+    expect(result.count).toBe(objects);
+    expect(result.problems).toBe(stage === 'break' ? objects : 0);
+  }
+  for (const [stage, { longestMs, sumMs }] of Object.entries(stages)) {
+    // Ten milliseconds of some hundred; a machine is slow in all of them, and one turn may have memory collected.
+    expect(longestMs, `${stage}: ${JSON.stringify(stages)}`).toBeLessThan(sumMs / 5);
+  }
+});
+
+it('an edit of one file costs as much beside many files that are broken as beside few', async () => {
+  const broken = Array.from({ length: objects }, (_, i) => route(`r${i}`, '1s')).join('---\n');
+  writeFileSync(join(root, 'many.yaml'), broken);
+  writeFileSync(join(root, 'one.yaml'), route('one', '1s'));
+  await readAndJoin();
+  writeFileSync(join(root, 'many.yaml'), broken.replaceAll('timeout: 1s', 'timeout: soon'));
+  const all = await measuredTurns(() => readAndJoin());
+  const edits: number[] = [];
+  for (let i = 2; i < 12; i++) {
+    writeFileSync(join(root, 'one.yaml'), route('one', `${i}s`));
+    const { result, sumMs } = await measuredTurns(() => readAndJoin(join(root, 'one.yaml')));
+    expect(result.reading).toMatchObject({ changes: [{ key: 'VirtualService/shop/one' }], problemCount: objects });
+    edits.push(sumMs);
+  }
+  // A hundredth, and a floor for what a clock and a collection of memory add.
+  expect(edits.sort((a, b) => a - b)[4]).toBeLessThan(Math.max(5, all.sumMs / 50));
+});
+
+const kinds: Readonly<Record<string, (index: number, timeout: string) => string>> = {
+  Ingress: (index, timeout) => `apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: i${index}, namespace: shop, annotations: {kubernetes.io/ingress.class: istio, said: ${timeout}}}
+spec:
+  rules: [{host: h${index}.example.com, http: {paths: [{path: /${timeout}, pathType: Prefix, backend: {service: {name: web, port: {number: 80}}}}]}}]
+`,
+  HTTPRoute: (index, timeout) => `apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: r${index}, namespace: shop}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [h${index}.example.com]
+  rules: [{matches: [{path: {type: PathPrefix, value: /${timeout}}}], backendRefs: [{name: web, port: 80}]}]
+`,
+};
+
+const gateway = `apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: istio}
+spec: {controllerName: istio.io/gateway-controller}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec:
+  gatewayClassName: istio
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+---
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {ports: [{name: http, port: 80}]}
+`;
+
+it.each(Object.keys(kinds))(
+  'gives others their turn while what is made of very many objects of kind %s comes into force, all in one of them',
+  async (kind) => {
+    const file = join(root, 'a.yaml');
+    writeFileSync(join(root, 'gateway.yaml'), gateway);
+    const write = (timeout: string): void =>
+      writeFileSync(file, Array.from({ length: 3_000 }, (_, i) => kinds[kind]!(i, timeout)).join('---\n'));
+    const made: Record<string, number> = {};
+    for (const timeout of ['1s', '2s']) {
+      write(timeout);
+      expect(await configs.readSource(source(), [])).toMatchObject({ problems: 0 });
+      // Counted in each turn: the virtual services of one timeout, never of both, never some of them.
+      const seen = new Set<string>();
+      const { longestMs, sumMs } = await measuredTurns(
+        () => configs.join([source()]),
+        () => {
+          const { VirtualService } = configs.snapshot.set;
+          const [first, last] = [VirtualService[0], VirtualService.at(-1)].map((one) => JSON.stringify(one?.spec));
+          const isNew = (text: string | undefined): boolean => text?.includes(timeout) ?? false;
+          seen.add(`${VirtualService.length} ${isNew(first)} ${isNew(last)}`);
+        },
+      );
+      const before = timeout === '1s' ? '0 false false' : '3000 false false';
+      expect([...seen]).toEqual([before, '3000 true true']);
+      expect(longestMs, `${timeout}: ${longestMs} of ${sumMs} ms`).toBeLessThan(sumMs / 4);
+      made[timeout] = configs.snapshot.set.VirtualService.length;
+    }
+    expect(made).toEqual({ '1s': 3_000, '2s': 3_000 });
+  },
+);

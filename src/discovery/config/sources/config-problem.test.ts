@@ -1,0 +1,30 @@
+import { expect, it } from 'vitest';
+import { type Problem, problemText } from '../../../model/config/problem.ts';
+import { codedMessage, codesOf, fullProblemText, problemLine, toConfigProblem } from './config-problem.ts';
+
+const about: Problem = {
+  ...{ severity: 'warning', file: '', line: 1, object: 'Gateway shop/web', field: 'spec.servers', message: 'is empty' },
+};
+
+it('an object of the cluster, which has no file, is located in the cluster and not in line 1 of nothing', () => {
+  const problem = toConfigProblem(about);
+  expect(problem.place).toEqual({ source: 'k8s://' });
+  expect(problemLine(problem)).toBe('k8s://: Gateway shop/web: spec.servers: is empty');
+  expect(fullProblemText(problem)).toMatch(/^k8s:\/\/: warning: Gateway/);
+  expect(problemText(about)).toMatch(/^warning: Gateway/);
+});
+
+it('a problem keeps its code for the log, and Events have it in brackets', () => {
+  const problem = toConfigProblem({ ...about, code: 'FIELD_EMPTY' });
+  expect(problem.code).toBe('FIELD_EMPTY');
+  expect(codedMessage(problem)).toBe('is empty [FIELD_EMPTY]');
+  expect(codesOf([problem, { ...problem, code: 'FIELD_UNKNOWN' }, problem, toConfigProblem(about)])).toBe(
+    'FIELD_EMPTY, FIELD_UNKNOWN',
+  );
+});
+
+it('an object of a file is located by file and line', () => {
+  const problem = toConfigProblem({ ...about, file: 'mesh/web.yaml', line: 12 });
+  expect(problem.place).toEqual({ file: 'mesh/web.yaml', line: 12 });
+  expect(problemText({ ...about, file: 'mesh/web.yaml', line: 12 })).toMatch(/^mesh\/web\.yaml:12: warning: /);
+});

@@ -1,0 +1,82 @@
+import type { ConfigPlace, ConfigProblem } from '../../../../machines/discovery/protocol.ts';
+import type { Config } from '../../../model/config/config.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { clusterConfig } from './config-sources.ts';
+
+/**
+ * A problem of an object as events carry it.
+ *
+ * @param inForce by key; absent: nothing stands in for an object that is refused
+ */
+export function toConfigProblem(
+  { severity, file, line, object = '', field = '', message, code, standIn = '' }: Problem,
+  inForce?: ReadonlyMap<string, Config>,
+): ConfigProblem {
+  const closed = inForce?.get(standIn)?.standsFor?.effect;
+  // Objects of a cluster have no file.
+  const place = file === '' ? { source: clusterConfig } : { file, line };
+  return { severity, place, object, field, message, ...codeIn(code), ...(closed !== undefined && { closed }) };
+}
+
+/** The code as an event carries it. */
+export function codeIn(code: string | undefined): Pick<ConfigProblem, 'code'> {
+  return code === undefined ? {} : { code };
+}
+
+/** The codes of problems, each once: `FIELD_REQUIRED, FIELD_TYPE_INVALID`; empty if none has one. */
+export function codesOf(problems: readonly ConfigProblem[]): string {
+  return [...new Set(problems.flatMap(({ code }) => code ?? []))].join(', ');
+}
+
+/** `must not be empty [FIELD_EMPTY]`: for texts that have no field for the code. */
+export function codedMessage({ message, code }: Pick<ConfigProblem, 'message' | 'code'>): string {
+  return code === undefined || message.includes(`(${code})`) ? message : `${message} [${code}]`;
+}
+
+/** `mesh/web.yaml:12`; of an object without a file its source, `k8s://east`. */
+export function placeText(place: ConfigPlace): string {
+  if ('source' in place) return place.source;
+  return place.line > 0 ? `${place.file}:${place.line}` : place.file;
+}
+
+/** The file or the source that a place is in. */
+export function whereabouts(place: ConfigPlace): string {
+  return 'source' in place ? place.source : place.file;
+}
+
+const mostInOneLine = 5;
+
+/**
+ * `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration; line 14: spec.hosts: is required`.
+ *
+ * @param problems of one object, or of one file
+ */
+export function describeProblems(problems: readonly ConfigProblem[]): string {
+  const [first] = problems;
+  if (first === undefined) return '';
+  return [placeText(first.place), first.object, fieldTexts(problems)].filter((part) => part !== '').join(': ');
+}
+
+/** The same without the place and the object of the first one. */
+export function fieldTexts([first, ...others]: readonly ConfigProblem[]): string {
+  if (first === undefined) return '';
+  const shown = others.slice(0, mostInOneLine - 1).map(({ place, ...other }) => {
+    return 'line' in place ? `line ${place.line}: ${mistake(other)}` : mistake(other);
+  });
+  const rest = others.length - shown.length;
+  return [mistake(first), ...shown, ...(rest > 0 ? [`and ${rest} more`] : [])].join('; ');
+}
+
+/** `mesh/web.yaml:12: VirtualService shop/web: spec.http[0].timeout: must be a duration`. */
+export function problemLine({ place, object, ...what }: ConfigProblem): string {
+  return [placeText(place), object, mistake(what)].filter((part) => part !== '').join(': ');
+}
+
+/** The same with how bad it is: `mesh/web.yaml:12: warning: …`. */
+export function fullProblemText({ severity, place, object, field, message }: ConfigProblem): string {
+  return [placeText(place), severity, object, field, message].filter((part) => part !== '').join(': ');
+}
+
+function mistake({ field, message }: Pick<ConfigProblem, 'field' | 'message'>): string {
+  return field === '' ? message : `${field}: ${message}`;
+}

@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import { parseSourceAddress } from '../xds/source-address.ts';
+import { configSources } from './config-sources.ts';
+
+const sources = (configDir: string, registries: string[], ...addresses: string[]) =>
+  configSources({ configDir, registries }, { configSources: addresses.map((address) => ({ address })) });
+
+it("are the flag's directory, then the mesh's, each once", () => {
+  expect(sources('/mesh', [], 'fs:///more', 'fs:///mesh', 'fs://relative/dir')).toEqual({
+    sources: ['fs:///mesh', 'fs:///more', 'fs://relative/dir'],
+    ignored: new Map(),
+  });
+});
+
+it('are none when nobody names one and no registry is asked for', () => {
+  expect(sources('', []).sources).toEqual([]);
+});
+
+it('must be some when the services of a cluster are asked for, and there is none', () => {
+  expect(() => sources('', ['Kubernetes'])).toThrow('needs a cluster: this process does not run in a pod');
+  expect(() => sources('', ['Kubernetes'], 'k8s://')).toThrow('k8s:// needs a cluster');
+  expect(sources('/mesh', ['Kubernetes']).sources).toEqual(['fs:///mesh']);
+});
+
+it("are the cluster's where the mesh names none, behind the flag's directory, and what its registry is made of in any case", () => {
+  const cluster = ['k8s://', 'k8s://services'];
+  const ofMesh = (configDir: string, ...addresses: string[]) =>
+    configSources(
+      { configDir, registries: ['Kubernetes'], cluster },
+      { configSources: addresses.map((address) => ({ address })) },
+    ).sources;
+  expect(ofMesh('')).toEqual(cluster);
+  expect(ofMesh('/mesh')).toEqual(['fs:///mesh', ...cluster]);
+  expect(ofMesh('', 'fs:///more')).toEqual(['fs:///more', 'k8s://services']);
+  expect(ofMesh('', 'k8s://', 'fs:///more')).toEqual(['k8s://', 'fs:///more', 'k8s://services']);
+  expect(() => ofMesh('', 'k8s://services')).toThrow('k8s://services must be k8s://');
+});
+
+it('are ignored with a reason if their scheme is not supported or unknown', () => {
+  const { sources: found, ignored } = sources('', [], 'mcp://pilot:15010', 'ftp://host/dir', 'fs:///mesh');
+  expect(found).toEqual(['fs:///mesh']);
+  expect([...ignored]).toEqual([
+    ['mcp://pilot:15010', 'mcp:// is not supported: use xds://HOST:PORT'],
+    ['ftp://host/dir', 'unknown scheme ftp://'],
+  ]);
+});
+
+it('may be servers of configuration over xDS', () => {
+  const address = 'xds://[::1]:15010?optional=30s&versions=v1alpha3,v1&protocol=sotw';
+  expect(sources('', [], address, 'xds://istiod:15010').sources).toEqual([address, 'xds://istiod:15010']);
+  expect(parseSourceAddress(address)).toEqual({
+    ...{ host: '::1', port: 15010, optionalMs: 30_000, versions: ['v1alpha3', 'v1'], protocol: 'sotw' },
+  });
+});
+
+it.each([
+  ['xds://istiod', 'must have a host and port'],
+  ['xds://istiod:0', 'must have a host and port'],
+  ['xds://istiod:15010/path', 'must have a host and port'],
+  ['xds://istiod:15010?optinal=1s', 'unknown parameter "optinal"'],
+  ['xds://istiod:15010?optional=soon', 'optional must be a duration such as 30s'],
+  ['xds://istiod:15010?versions=one', 'versions must be a list such as v1,v1alpha3'],
+  ['xds://istiod:15010?protocol=mcp', 'protocol must be auto, sotw or delta'],
+])('end the start if the address of a server is %s', (address, reason) => {
+  expect(() => sources('', [], address)).toThrow(reason);
+});
+
+it('end the start when they make no sense', () => {
+  expect(() => sources('', [], '/mesh')).toThrow('/mesh must be a URL');
+  expect(() => sources('', [], 'fs://')).toThrow('fs:// must have a directory');
+});

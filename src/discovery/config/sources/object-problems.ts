@@ -1,0 +1,41 @@
+/** Problems of objects that are received one by one, from a cluster or over xDS. */
+import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { codeIn } from './config-problem.ts';
+
+/** A problem of an object that is in no file, with what is closed because of it. */
+export function problemOf(
+  { severity, object = '', field = '', message, code, standIn = '' }: Problem,
+  standIns: readonly Config[],
+  source: string,
+): ConfigProblem {
+  const closed = standIns.find((config) => configKeyText(config) === standIn)?.standsFor?.effect;
+  return {
+    ...{ severity, place: { source }, object, field, message },
+    ...codeIn(code),
+    ...(closed !== undefined && { closed }),
+  };
+}
+
+/** A list of 100,000 bad ports would otherwise be as many texts in memory, in the log and in statuses. */
+const maxProblemsOfObject = 50;
+
+/** At most 50, errors first: they reject the object. */
+export function boundedProblems(problems: readonly Problem[]): readonly Problem[] {
+  if (problems.length <= maxProblemsOfObject) return problems;
+  const errors = problems.filter(({ severity }) => severity === 'error');
+  const ordered = [...errors, ...problems.filter(({ severity }) => severity !== 'error')];
+  const kept = ordered.slice(0, maxProblemsOfObject);
+  const { field: _, code: __, ...last } = kept.at(-1)!;
+  const more = problems.length - maxProblemsOfObject + 1;
+  return [...kept.slice(0, -1), { ...last, message: `has ${more} more errors and warnings, which are not listed` }];
+}
+
+/** Nothing is closed while the last valid version applies. */
+export function withoutEffect(
+  problems: readonly ConfigProblem[],
+  lastGood: readonly Config[],
+): readonly ConfigProblem[] {
+  return lastGood.length === 0 ? problems : problems.map(({ closed: _, ...problem }) => problem);
+}

@@ -1,0 +1,222 @@
+/**
+ * A new source of configuration, made as README.md of this folder says: somebody else's store of objects, which tells when
+ * they change. It stands beside a directory, beneath the same controller.
+ */
+
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
+import { typeUrls } from '../../../../test/ads-client.ts';
+import { ControlPlane, cartCluster, serviceEntry, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { linesOf } from '../../../../test/harness/logged-line.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import { readConfigFile } from '../../../model/config/config-file.ts';
+import type { StopWatching, WatchHandlers } from '../files/file-watch.ts';
+import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
+import type { ConfigSource, SourceReading } from './config-source.ts';
+
+afterEach(stopControlPlanes);
+
+/** The store: somebody else's program. Objects by name, each as text. */
+class Store {
+  readonly listeners = new Set<(name: string) => void>();
+  readonly objects = new Map<string, string>();
+  /** Settles when all that it has can be read. */
+  readonly listed = Promise.withResolvers<void>();
+  isBroken = false;
+
+  put(name: string, text: string | undefined): void {
+    if (text === undefined) this.objects.delete(name);
+    else this.objects.set(name, text);
+    for (const listener of this.listeners) listener(name);
+  }
+}
+
+// ---- the adapter: all that a new source is
+
+class ToySource implements ConfigSource {
+  readonly #address: string;
+  readonly #store: Store;
+  /** What each name has in force: its objects, or what stands in for them. */
+  readonly #inForce = new Map<string, readonly Config[]>();
+  readonly #problems = new Map<string, readonly ConfigProblem[]>();
+  #snapshot = ConfigSnapshot.empty;
+
+  constructor(address: string, store: Store) {
+    this.#address = address;
+    this.#store = store;
+  }
+
+  get snapshot(): ConfigSnapshot {
+    return this.#snapshot;
+  }
+
+  get problemCount(): number {
+    return [...this.#problems.values()].flat().length;
+  }
+
+  watch({ changed }: WatchHandlers): StopWatching {
+    this.#store.listeners.add(changed);
+    return () => this.#store.listeners.delete(changed);
+  }
+
+  async read(names: readonly string[]): Promise<SourceReading> {
+    await this.#store.listed.promise;
+    if (this.#store.isBroken) throw new Error('connection reset');
+    const edits = new Map<string, Config | undefined>();
+    const problems: ConfigProblem[] = [];
+    const recovered: string[] = [];
+    for (const name of names.length > 0 ? names : new Set([...this.#inForce.keys(), ...this.#store.objects.keys()])) {
+      const read = readConfigFile(name, this.#store.objects.get(name) ?? '', { creationTimestamp: 0 });
+      const before = this.#inForce.get(name) ?? [];
+      const lastGood = before.filter(({ standsFor }) => standsFor === undefined);
+      const isRefused = read.problems.some(({ severity }) => severity === 'error');
+      // What is wrong leaves the last good one in force; without one, what restricts is closed.
+      const now = !isRefused ? read.configs : lastGood.length > 0 ? lastGood : read.standIns;
+      for (const config of before) edits.set(configKeyText(config), undefined);
+      for (const config of now) edits.set(configKeyText(config), config);
+      this.#inForce.set(name, now);
+      if (read.problems.length === 0) {
+        if (this.#problems.delete(name)) recovered.push(`toy ${name}`);
+        continue;
+      }
+      const found = read.problems.map(({ severity, object = '', field = '', message }): ConfigProblem => {
+        return { severity, place: { source: this.#address }, object, field, message };
+      });
+      this.#problems.set(name, found);
+      problems.push(...found);
+    }
+    this.#snapshot = this.#snapshot.edited(edits);
+    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+  }
+}
+
+// ---- what becomes of it
+
+const toyCluster = 'outbound|80||toy.example.com';
+const toyEntry = (port = 80): string => serviceEntry(['10.7.7.7'], port).replaceAll('cart', 'toy');
+
+/** A control plane that reads a directory, and the store. */
+function given(store: Store): ControlPlane {
+  const mesh = `configSources: [{address: "toy://store"}]\n`;
+  const plane = new ControlPlane(
+    {},
+    { 'cart.yaml': serviceEntry() },
+    ({ root }) => writeFileSync(join(root, 'mesh'), mesh),
+    {},
+    { sources: { toy: (address) => new ToySource(address, store) } },
+  );
+  return plane;
+}
+
+const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
+
+test('the start waits until it has been read, and says so; then its objects are served beside those of the files', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  const plane = given(store);
+  const waits = 'not ready: syncing configuration, waiting for configuration source toy://store\n';
+  await eventually('it says what it waits for', async () => {
+    return (await plane.get('/ready').catch(() => ({ text: '' }))).text === waits;
+  });
+  store.listed.resolve();
+  await plane.ready();
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cartCluster, toyCluster]));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('a change in it is pushed, and so is a change of a file beside it', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  const { stream, clusters } = await plane.subscribe();
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: stream.responses[0]!.nonce });
+  store.put('other', toyEntry().replaceAll('toy', 'other'));
+  const pushed = await stream.next();
+  expect(pushed.resources.length).toBe(clusters.length + 1);
+  stream.send({ typeUrl: typeUrls.CDS, responseNonce: pushed.nonce });
+  plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+  await stream.next();
+  store.put('other', undefined);
+  await eventually('it is gone', async () => !(await clustersOf(plane)).includes('outbound|80||other.example.com'));
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining(['outbound|81||cart.example.com', toyCluster]));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('a mistake in it is told with its object and field, leaves the last good one in force, and is told when it is mended', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  store.put('toy', toyEntry().replace('resolution: STATIC', 'resolution: SOMETIMES'));
+  await eventually('it is told', () =>
+    linesOf(plane.lines, 'object.rejected', { object: 'ServiceEntry shop/toy', reason: /spec\.resolution: / }).some(
+      (line) => line.includes('place=toy://store'),
+    ),
+  );
+  expect(await clustersOf(plane)).toContain(toyCluster);
+  store.put('toy', toyEntry(81));
+  await eventually('it is in order', () => linesOf(plane.lines, 'config.recovered', { places: /toy toy/ }).length > 0);
+  await eventually('it is served', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('what restricts and is refused at once is closed, until it is mended; a warning keeps nothing out of force', async () => {
+  const store = new Store();
+  const policy = (spec: string): string =>
+    `apiVersion: security.istio.io/v1\nkind: PeerAuthentication\nmetadata: {name: strict, namespace: shop}\nspec: ${spec}\n`;
+  store.put('strict', policy('{mtls: {mode: STRIKT}}'));
+  store.put('toy', toyEntry().replace('spec:', 'spec:\n  anUnknownField: true'));
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  expect(await clustersOf(plane)).toContain(toyCluster);
+  expect(linesOf(plane.lines, 'object.warned', { reason: /anUnknownField/ })).toHaveLength(1);
+  const closed = async (): Promise<boolean> =>
+    /strict[^\n]*is rejected/.test((await plane.get('/debug/push_status')).text);
+  expect(await closed()).toBe(true);
+  store.put('strict', policy('{mtls: {mode: STRICT}}'));
+  await eventually('it is mended', async () => !(await closed()));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('one that breaks takes nothing away, and is read again when it works', async () => {
+  const store = new Store();
+  store.put('toy', toyEntry());
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  store.isBroken = true;
+  store.put('toy', toyEntry(81));
+  await eventually(
+    'it is told',
+    () => linesOf(plane.lines, 'source.failed', { reason: /connection reset/ }).length > 0,
+  );
+  expect(await clustersOf(plane)).toContain(toyCluster);
+  plane.write('cart.yaml', serviceEntry(['10.1.1.1'], 81));
+  await eventually('files count meanwhile', async () =>
+    (await clustersOf(plane)).includes('outbound|81||cart.example.com'),
+  );
+  store.isBroken = false;
+  await eventually('it is read', async () => (await clustersOf(plane)).includes('outbound|81||toy.example.com'));
+  expect(plane.departures()).toEqual([]);
+});
+
+test('of an object that both have the first source counts', async () => {
+  const store = new Store();
+  store.put('cart', serviceEntry(['10.7.7.7'], 99));
+  store.listed.resolve();
+  const plane = given(store);
+  await plane.ready();
+  expect(await clustersOf(plane)).not.toContain('outbound|99||cart.example.com');
+  rmSync(join(plane.root, 'config', 'cart.yaml'));
+  await eventually("the second's is in force", async () =>
+    (await clustersOf(plane)).includes('outbound|99||cart.example.com'),
+  );
+  expect(plane.departures()).toEqual([]);
+});

@@ -1,0 +1,17 @@
+import { type Config, configKeyOf } from '../../../model/config/config.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { writtenKind } from '../../../model/kinds/index.ts';
+
+/** Which object a problem is about, and where it is written. */
+export function aboutObject(config: Config): Pick<Problem, 'file' | 'line' | 'key'> & { readonly object: string } {
+  const { source } = config;
+  return {
+    ...{ file: source?.file ?? '', line: source?.line ?? 1 },
+    ...{ object: objectText(config), key: configKeyOf(config) },
+  };
+}
+
+/** `VirtualService shop/web`, with the kind as it is written. */
+export function objectText({ kind, namespace, name }: Pick<Config, 'kind' | 'namespace' | 'name'>): string {
+  return kind === 'MeshConfig' ? 'mesh configuration' : `${writtenKind(kind)} ${namespace}/${name}`;
+}

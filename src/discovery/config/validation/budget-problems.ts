@@ -1,0 +1,51 @@
+/** Objects of the same files that are beyond a limit which the objects of a namespace share, as the control plane finds them. */
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import type { ConfigSet } from '../../../model/config/config-set.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { selectKeySources } from '../../jwks/key-sources.ts';
+import type { LimitedObject } from '../limits/limited-objects.ts';
+import { NamespaceBudgets, type NamespaceLimits } from '../limits/namespace-budgets.ts';
+import { aboutObject } from './about-object.ts';
+import type { TranslatedFiles } from './translated-files.ts';
+
+/**
+ * @param files of which a cluster may have more: only limits that these alone exceed are found. Without a `creationTimestamp` they are of
+ *   the same age, so that a cluster may limit others of them.
+ */
+export function budgetProblems(
+  { configs, written: set, mesh, gatewayApi, made }: TranslatedFiles,
+  limits: NamespaceLimits,
+): Problem[] {
+  const written = new Map(configs.map((config) => [configKeyText(config), config]));
+  const objects = new Map([...made, ...written]);
+  const { limited } = atOnce(
+    new NamespaceBudgets(limits).limiting(objects.keys(), (key) => objects.get(key), mesh, new Map()),
+  );
+  const found = [
+    ...[...limited.values()].map((one) => limitedProblem(one, written)),
+    ...[...gatewayApi.problems.values()].filter(({ code }) => code === 'LIMIT_EXCEEDED'),
+    ...issuerProblems(set),
+  ];
+  // Several objects that are made of one have the same problem.
+  return [...new Map(found.map((problem) => [`${problem.object} ${problem.message}`, problem])).values()];
+}
+
+function limitedProblem(
+  { original, problem: { field, message } }: LimitedObject,
+  written: ReadonlyMap<string, Config>,
+): Problem {
+  const origin = Object.values(original.madeOf ?? {})[0]?.[0];
+  const config = (origin && written.get(configKeyText(origin.key))) ?? original;
+  return problemOf(config, origin === undefined ? field : '', message);
+}
+
+function issuerProblems({ RequestAuthentication }: Pick<ConfigSet, 'RequestAuthentication'>): Problem[] {
+  const { rejected } = atOnce(selectKeySources(RequestAuthentication));
+  const byKey = new Map(RequestAuthentication.map((config) => [configKeyText(config), config]));
+  return [...rejected].map(([key, reason]) => problemOf(byKey.get(key)!, 'spec.jwtRules', reason));
+}
+
+function problemOf(config: Config, field: string, message: string): Problem {
+  return { severity: 'error', ...aboutObject(config), field, message, code: 'LIMIT_EXCEEDED' };
+}

@@ -1,0 +1,77 @@
+/** Credentials of Gateway objects that are in the same files, and that no server could do with (spec/discovery.md §8.7). */
+import type { Config } from '../../../model/config/config.ts';
+import { type Problem, violationIn } from '../../../model/config/problem.ts';
+import { isHostWithin } from '../../../model/fields/hostname.ts';
+import { credentialWarnings } from '../../../model/kinds/destinations/destination-rule.decode.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
+import type { ReferenceGrant } from '../../../model/kinds/gateway-api/reference-grant.ts';
+import type { ConfigMap } from '../../../model/kinds/kubernetes/config-map.ts';
+import type { Secret } from '../../../model/kinds/kubernetes/secret.ts';
+import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { CredentialIndex } from '../../../model/push-context/credential-index.ts';
+import { ReferenceGrants } from '../../../model/push-context/reference-grants.ts';
+import { unservedCredential } from '../../../networking/secrets/build.ts';
+import { serverCredentials } from '../../../networking/secrets/credential-name.ts';
+import { aboutObject } from './about-object.ts';
+
+/**
+ * Warnings: a gateway of another namespace would have Secrets of its own, and one that is not in the files may be in the
+ * cluster.
+ */
+export function credentialProblems(configs: readonly Config[]): Problem[] {
+  const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
+  const credentials = new CredentialIndex({
+    Secret: ofKind<Secret>('Secret'),
+    ConfigMap: ofKind<ConfigMap>('ConfigMap'),
+  });
+  const referenceGrants = new ReferenceGrants(ofKind<ReferenceGrant>('ReferenceGrant'));
+  return ofKind<Gateway>('Gateway').flatMap((gateway) =>
+    gateway.spec.servers.flatMap(({ tls }, index) =>
+      (tls ? serverCredentials(tls) : []).flatMap(({ resource, field }): Problem[] => {
+        const unserved = unservedCredential(resource, gateway.namespace, { credentials, referenceGrants });
+        // Missing objects have CREDENTIAL_NOT_FOUND.
+        if (unserved?.cause !== 'content') return [];
+        return [
+          {
+            severity: 'warning',
+            code: 'CREDENTIAL_INVALID',
+            ...aboutObject(gateway),
+            field: `spec.servers[${index}].tls.${field}`,
+            message: `${unserved.text}, so TLS connections to the server fail`,
+          },
+        ];
+      }),
+    ),
+  );
+}
+
+/** Warnings: sidecars are not given the Secret of a DestinationRule for all workloads, and no gateway in the files routes to its host. */
+export function clientCredentialProblems(configs: readonly Config[]): Problem[] {
+  const ofKind = <Spec>(kind: string) => configs.filter((config) => config.kind === kind) as readonly Config<Spec>[];
+  const routed = new Set(ofKind<VirtualService>('VirtualService').flatMap(hostsOfGateways));
+  return ofKind<DestinationRule>('DestinationRule').flatMap((rule) => {
+    const { namespace, spec } = rule;
+    const reachesGateway = [...routed].some((host) => isHostWithin(host, fullName(spec.host, namespace)));
+    return (reachesGateway ? [] : credentialWarnings(spec)).map(
+      ({ path, ...violation }): Problem => ({
+        severity: 'warning',
+        ...aboutObject(rule),
+        field: `spec.${path}`,
+        ...violationIn(violation),
+      }),
+    );
+  });
+}
+
+/** Where the routes of a VirtualService lead that is bound to a gateway. */
+function hostsOfGateways({ namespace, spec }: Config<VirtualService>): readonly string[] {
+  if (spec.gateways?.some((gateway) => gateway !== 'mesh') !== true) return [];
+  const routes = [...(spec.http ?? []), ...(spec.tls ?? []), ...(spec.tcp ?? [])];
+  return routes.flatMap(({ route = [] }) => route.map(({ destination }) => fullName(destination.host, namespace)));
+}
+
+/** A short name is a service of the object's namespace; its domain does not matter when both sides lack it. */
+function fullName(host: string, namespace: string): string {
+  return host.includes('.') || host.startsWith('*') ? host : `${host}.${namespace}.svc.cluster.local`;
+}

@@ -1,0 +1,14 @@
+/** Warnings of `validate` about objects that affect other namespaces (SECURITY.md, "What Istio's model leaves open"). */
+import type { Config } from '../../../model/config/config.ts';
+import { configSetOf } from '../../../model/config/config-set.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { crossNamespaceReach, type ReachSettings } from '../../../model/isolation/cross-namespace-reach.ts';
+import { aboutObject } from './about-object.ts';
+
+/** Warnings, each with its code. */
+export function crossNamespaceProblems(configs: readonly Config[], settings: ReachSettings): Problem[] {
+  const found = [...crossNamespaceReach(configSetOf(configs), settings)].filter((reach) => reach !== undefined);
+  return found.map(({ code, config, field, message }): Problem => {
+    return { severity: 'warning', ...aboutObject(config), field, message, code };
+  });
+}

@@ -1,0 +1,52 @@
+/** Servers of Gateway objects in the same files that stand in each other's way at a gateway (spec/discovery.md §8.7). */
+import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
+import { configSetOf } from '../../../model/config/config-set.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
+import { defaultFeatures } from '../../../model/mesh/features.ts';
+import { buildPushContext } from '../../../model/push-context/build-push-context.ts';
+import { emptyRegistry } from '../../../model/services/service-registry.ts';
+import { mergeGateways } from '../../../networking/gateway/merge-gateways.ts';
+import { selectorShapes } from '../../../networking/gateway/selector-shapes.ts';
+import { aboutObject } from './about-object.ts';
+import type { TranslatedFiles } from './translated-files.ts';
+
+/** Warnings for a gateway that has exactly the labels of a selector: others merge fewer objects. */
+export function gatewayProblems({ configs, mesh, domain, made }: TranslatedFiles): Problem[] {
+  const written = new Map(configs.map((config) => [configKeyText(config), config]));
+  // Of listeners of the Gateway API and of Ingresses, too.
+  const gateways = [...configs, ...made.values()].filter(isGateway);
+  if (gateways.length === 0) return [];
+  const about = {
+    version: '',
+    mesh,
+    domain,
+    kubernetes: true,
+    features: defaultFeatures,
+  };
+  const context = buildPushContext({ ...about, configs: configSetOf(gateways), ...emptyRegistry });
+  const byName = new Map(gateways.map((gateway) => [configKeyText(gateway), gateway]));
+  const found = new Map<string, Problem>();
+  for (const shape of selectorShapes(gateways, context)) {
+    if (shape === undefined) continue;
+    const { rejected, overlapping } = mergeGateways(shape, context);
+    for (const text of [...rejected, ...overlapping]) {
+      const gateway = byName.get(text.slice(0, text.indexOf(' ')));
+      if (gateway === undefined) continue;
+      const [origin] = Object.values(gateway.madeOf ?? {})[0] ?? [];
+      const object = (origin && written.get(configKeyText(origin.key))) ?? gateway;
+      found.set(text, {
+        severity: 'warning',
+        code: 'SERVER_NOT_SERVED',
+        ...aboutObject(object),
+        field: origin?.path === undefined ? 'spec.servers' : fieldText(origin.path),
+        message: text.slice(text.indexOf(' ') + 1),
+      });
+    }
+  }
+  return [...found.values()];
+}
+
+function isGateway(config: Config): config is Config<Gateway> {
+  return config.kind === 'Gateway';
+}

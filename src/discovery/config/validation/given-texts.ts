@@ -1,0 +1,159 @@
+/** Texts that a command is given: files of any name, pipes, directories, standard input. */
+import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { isSystemError, messageOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../files/bounded-file.ts';
+import type { ConfigLimits } from '../files/config-limits.ts';
+import { compareWalked, configNames, isConfigName, walk } from '../files/directory-walk.ts';
+
+export interface GivenText {
+  /** The file's name in problems. */
+  readonly file: string;
+  readonly text: string;
+}
+
+export interface GivenTexts {
+  readonly texts: readonly GivenText[];
+  /** Files and directories that could not be read, each with the reason. */
+  readonly unreadable: string[];
+  /** Sentences about files that are not read. */
+  readonly notes: readonly string[];
+}
+
+/** How long a named pipe may have no writer. */
+export const maxPipeWaitMs = 10_000;
+const pipePollMs = 20;
+const chunkBytes = 64 * 1024;
+
+/**
+ * Reads each file once.
+ *
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth
+ * @param limits those of a control plane's files; the files together have no more bytes than `maxBytes`
+ */
+export async function readGivenTexts(paths: readonly string[], limits: ConfigLimits): Promise<GivenTexts> {
+  const reading: Reading = { limits, bytes: 0, unreadable: [], notes: [] };
+  const found = new Map<string, GivenText>();
+  for (const path of paths) {
+    for (const one of await textsAt(path, reading)) {
+      if (!found.has(resolve(one.file))) found.set(resolve(one.file), one);
+    }
+  }
+  const { unreadable, notes } = reading;
+  return { texts: [...found.values()], unreadable, notes };
+}
+
+interface Reading {
+  readonly limits: ConfigLimits;
+  /** Of all texts that were read. */
+  bytes: number;
+  readonly unreadable: string[];
+  readonly notes: string[];
+}
+
+async function textsAt(path: string, reading: Reading): Promise<GivenText[]> {
+  const { limits, unreadable } = reading;
+  const left = (): ByteLimit => ({ bytes: limits.maxBytes - reading.bytes, setting: 'PILOT_CONFIG_MAX_BYTES' });
+  try {
+    if (!statSync(path).isDirectory()) {
+      const text = await readNamedText(path, left());
+      reading.bytes += Buffer.byteLength(text);
+      return [{ file: path, text }];
+    }
+    const { files, failures, ignored } = await walk(path, limits);
+    for (const [file, error] of failures) unreadable.push(`${file}: ${messageOf(error)}`);
+    if (files.length === 0) unreadable.push(`${path}: the directory has no files ${configNames}`);
+    if (ignored.count > 0) reading.notes.push(ignoredNote(path, ignored));
+    return files
+      .map((file) => file.path)
+      .filter(isConfigName)
+      .sort(compareWalked)
+      .flatMap((file) => {
+        try {
+          if (statSync(file).size > left().bytes) throw tooManyBytes(left());
+          const text = readBoundedText(file, limits.maxFileBytes);
+          reading.bytes += Buffer.byteLength(text);
+          return [{ file, text }];
+        } catch (error) {
+          unreadable.push(`${file}: ${messageOf(error)}`);
+          return [];
+        }
+      });
+  } catch (error) {
+    unreadable.push(`${path}: ${messageOf(error)}`);
+    return [];
+  }
+}
+
+function ignoredNote(directory: string, { count, first }: { readonly count: number; readonly first: string }): string {
+  const files = count === 1 ? `${first} is` : `${first} and ${count - 1} more are`;
+  return `of directory ${directory} only ${configNames} are read: ${files} not validated; rename them, or name them as arguments`;
+}
+
+/** Bytes, and the variable that sets them. */
+export interface ByteLimit {
+  readonly bytes: number;
+  readonly setting: 'PILOT_CONFIG_MAX_BYTES' | 'PILOT_CONFIG_MAX_FILE_BYTES';
+}
+
+function tooManyBytes({ bytes, setting }: ByteLimit): Error {
+  return new Error(`has more than ${bytes} bytes, the rest of ${setting}: divide the file, or raise ${setting}`);
+}
+
+/**
+ * Reads a file that somebody named: a pipe is read until its writers close it.
+ *
+ * @throws Error of the file system; if it is larger than the limit; if a named pipe has no writer for {@link maxPipeWaitMs}
+ */
+export async function readNamedText(path: string, limit: ByteLimit): Promise<string> {
+  // Without a writer, opening a pipe would block the process.
+  const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  try {
+    const isPipe = fstatSync(file).isFIFO();
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const deadline = performance.now() + (isPipe && !isOpenDescriptor(path) ? maxPipeWaitMs : 0);
+    for (;;) {
+      const chunk = Buffer.allocUnsafe(chunkBytes);
+      const read = readChunk(file, chunk);
+      if (read === 'nothing yet') await setTimeout(pipePollMs);
+      else if (read > 0) {
+        chunks.push(chunk.subarray(0, read));
+        length += read;
+        if (length > limit.bytes) throw tooManyBytes(limit);
+      } else if (length > 0 || !isPipe) return Buffer.concat(chunks, length).toString('utf8');
+      else if (performance.now() < deadline) await setTimeout(pipePollMs);
+      else if (isOpenDescriptor(path)) return '';
+      else throw new Error(`no process wrote to this named pipe within ${maxPipeWaitMs / 1_000} s`);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** Anonymous pipes, as of `<(command)` in a shell: their writer was there when they were opened. */
+function isOpenDescriptor(path: string): boolean {
+  return /^\/(?:dev\/fd|dev\/stdin|proc\/)/.test(path);
+}
+
+function readChunk(file: number, chunk: Buffer): number | 'nothing yet' {
+  try {
+    return readSync(file, chunk);
+  } catch (error) {
+    if (isSystemError(error, 'EAGAIN')) return 'nothing yet';
+    throw error;
+  }
+}
+
+/** @throws Error if it is larger than the limit */
+export async function readStreamText(stream: AsyncIterable<Buffer>, limit: ByteLimit): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > limit.bytes) throw tooManyBytes(limit);
+  }
+  return Buffer.concat(chunks, length).toString('utf8');
+}

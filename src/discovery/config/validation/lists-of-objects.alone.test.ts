@@ -1,0 +1,68 @@
+/** Problems of objects in a List are at their fields, and cost as much for each object of a large List as of a small one. */
+import { expect, it } from 'vitest';
+import { type CountedWork, countedWhile, growthOfWork } from '../../../../test/harness/counted-work.ts';
+import { stringify } from '../../../model/yaml/yaml-writing.ts';
+import { type Validation, validateFiles } from './validate-files.ts';
+
+/** Objects of a List. */
+const [few, many] = [100, 400];
+const maxExponent = 1.2;
+
+function listOf(count: number): object {
+  const service = {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'a', namespace: 'shop' },
+    spec: { ports: [{ port: 80 }] },
+  };
+  const routes = Array.from({ length: count }, (_, index) => ({
+    ...{
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+      metadata: { name: `v${index}`, namespace: 'shop' },
+    },
+    spec: { hosts: [`v${index}.test`], http: [{ route: [{ destination: { host: `absent${index}` } }] }] },
+  }));
+  return { apiVersion: 'v1', kind: 'List', items: [service, ...routes] };
+}
+
+/** The text at the place of each problem, up to the line's end. */
+function placesIn(text: string, { problems }: Validation): readonly string[] {
+  const lines = text.split('\n');
+  return problems.map(({ line, column = 1 }) => lines[line - 1]!.slice(column - 1));
+}
+
+const forms: readonly (readonly [string, (value: unknown) => string])[] = [
+  ['YAML', (value) => stringify(value)],
+  ['indented JSON', (value) => JSON.stringify(value, null, 4)],
+  ['JSON in one line', (value) => JSON.stringify(value)],
+];
+
+it.each(forms)('%s: each problem is at its field', async (_, written) => {
+  const text = written(listOf(3));
+  const found = await validateFiles([], [{ file: 'a.yaml', text }]);
+  expect(found.problems.map(({ code, object }) => `${code} ${object}`)).toEqual(
+    [0, 1, 2].map((index) => `HOST_NOT_FOUND VirtualService shop/v${index}`),
+  );
+  expect(placesIn(text, found)).toEqual(
+    [0, 1, 2].map((index) => expect.stringMatching(new RegExp(`^"?host"?: ?"?absent${index}\\b`))),
+  );
+});
+
+it.each(forms)('%s: a problem costs no more in a large List', async (_, written) => {
+  const workOf = async (count: number): Promise<CountedWork> => {
+    const given = [{ file: 'a.yaml', text: written(listOf(count)) }];
+    // What is computed once for the process.
+    await validateFiles([], given);
+    const counts = await countedWhile(() => validateFiles([], given));
+    // The parser inserts events near the end of its list, and the whole list is counted.
+    return new Map([...counts].filter(([what]) => what !== 'Array splice'));
+  };
+  const work = new Map([
+    [few, await workOf(few)],
+    [many, await workOf(many)],
+  ]);
+  const growth = growthOfWork((size) => work.get(size)!, few, many, maxExponent);
+  expect(growth.tooFast).toEqual([]);
+  expect(growth.exponent).toBeLessThan(maxExponent);
+});

@@ -1,0 +1,71 @@
+/** Pods that the controllers of Kubernetes in files would create: for checks of labels and service accounts. */
+import type { Config } from '../../../model/config/config.ts';
+import { readConfigObject } from '../../../model/config/config-file.ts';
+import { objectsWithin } from '../../../model/config/list-of-objects.ts';
+import { podTemplatePaths } from '../../../model/kinds/kubernetes/pod-template-paths.ts';
+import { maxPodContainers } from '../../../model/kinds/object-limits.ts';
+import { documentsOf, parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+
+const mayHaveTemplate =
+  /\bkind["']?\s*:\s*["']?(?:Deployment|StatefulSet|DaemonSet|ReplicaSet|ReplicationController|Job|CronJob)(?:List)?\b/;
+
+/** One Pod for each template; what cannot be read as a Pod is left out. */
+export function podsOfTemplates(text: string): readonly Config[] {
+  const pods: Config[] = [];
+  if (!mayHaveTemplate.test(text)) return pods;
+  for (const part of documentsOf(text)) {
+    if (!mayHaveTemplate.test(part.text)) continue;
+    for (const { value } of objectsWithin(parseYamlDocument(part).value)) {
+      const pod = podOf(value);
+      if (pod !== undefined) pods.push(pod);
+    }
+  }
+  return pods;
+}
+
+function podOf(object: unknown): Config | undefined {
+  if (!isObject(object) || !isObject(object.metadata) || typeof object.kind !== 'string') return undefined;
+  if (!Object.hasOwn(podTemplatePaths, object.kind)) return undefined;
+  const group = object.kind === 'ReplicationController' ? /^v1$/ : /^(?:apps|batch)\//;
+  if (!group.test(String(object.apiVersion))) return undefined;
+  let template: unknown = object;
+  for (const name of podTemplatePaths[object.kind]!) template = isObject(template) ? template[name] : undefined;
+  if (!isObject(template)) return undefined;
+  const { name, namespace } = object.metadata;
+  const { labels, annotations } = isObject(template.metadata) ? template.metadata : {};
+  const { serviceAccountName, containers, initContainers } = isObject(template.spec) ? template.spec : {};
+  const metadata = {
+    name: `${object.kind.toLowerCase()}.${String(name)}`,
+    ...(namespace !== undefined && { namespace }),
+    labels,
+    annotations,
+  };
+  const spec = {
+    serviceAccountName,
+    containers: containersOf(containers),
+    initContainers: containersOf(initContainers),
+  };
+  return readConfigObject('', { apiVersion: 'v1', kind: 'Pod', metadata, spec }, { creationTimestamp: 0 }).config;
+}
+
+/** Ports alone: a mistake elsewhere is of no concern here. */
+function containersOf(written: unknown): readonly object[] {
+  const objects: readonly unknown[] = Array.isArray(written) ? written : [];
+  return objects
+    .filter(isObject)
+    .slice(0, maxPodContainers)
+    .map(({ ports, restartPolicy }) => ({
+      ...(typeof restartPolicy === 'string' && { restartPolicy }),
+      ports: (Array.isArray(ports) ? ports : []).filter(isPort),
+    }));
+}
+
+function isPort(written: unknown): boolean {
+  const isText = (value: unknown): boolean => value === undefined || typeof value === 'string';
+  return isObject(written) && isPortNumber(written.containerPort) && isText(written.name) && isText(written.protocol);
+}
+
+function isPortNumber(value: unknown): boolean {
+  return Number.isInteger(value) && Number(value) >= 1 && Number(value) <= 65_535;
+}

@@ -1,0 +1,110 @@
+/** What `validate` reports of references across objects, as the control plane reports it (src/discovery/references). */
+import { type Config, type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
+import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
+import type { FieldPositions } from '../../../model/config/field-positions.ts';
+import type { OtherPlace, Problem } from '../../../model/config/problem.ts';
+import { defaultFeatures } from '../../../model/mesh/features.ts';
+import type { MeshNetworks } from '../../../model/mesh/mesh-networks.ts';
+import { buildPushContext } from '../../../model/push-context/build-push-context.ts';
+import { buildServiceRegistry } from '../../../model/services/service-registry.ts';
+import { parseYamlDocument } from '../../../model/yaml/yaml-document.ts';
+import { type ConfigWarning, type ObjectPlace, unlocatedMeshConfig } from '../../references/config-warning.ts';
+import { findConfigWarnings } from '../../references/find-config-warnings.ts';
+import { ObjectsOfFiles, type ReferencedKind } from '../../references/known-objects.ts';
+import { unappliedPatches } from '../../references/policies/unapplied-patches.ts';
+import { objectText } from './about-object.ts';
+import type { GivenText } from './given-texts.ts';
+import type { TranslatedFiles } from './translated-files.ts';
+
+export interface ReferenceSettings {
+  /** Of the pod templates in files. */
+  readonly pods: readonly Config[];
+  /** Whether extension providers are known. */
+  readonly hasMeshConfig: boolean;
+  /** The file of the mesh configuration. */
+  readonly meshFile?: GivenText;
+  /** PILOT_SCOPE_GATEWAY_TO_NAMESPACE. */
+  readonly scopesGateways: boolean;
+  readonly networks?: MeshNetworks;
+  /** Objects that are rejected. */
+  readonly rejected?: readonly ConfigKey[];
+}
+
+export interface ReferenceProblems {
+  readonly problems: readonly Problem[];
+  /** Sentences about references that were not checked. */
+  readonly notes: readonly string[];
+}
+
+/** Warnings, each with its code and both places. */
+export function referenceProblems(
+  { configs, written, mesh, domain, gatewayApi, made }: TranslatedFiles,
+  { pods, hasMeshConfig, meshFile, scopesGateways, networks, rejected }: ReferenceSettings,
+  positions: FieldPositions,
+): ReferenceProblems {
+  const set = made.size === 0 ? written : configSetOf([...configs, ...made.values()]);
+  const { trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace } = mesh;
+  const registry = buildServiceRegistry(set, {
+    ...{ domain, trustDomain, defaultServiceExportTo, discoverySelectors, exportingNamespaces, rootNamespace },
+    ...(networks && { networks }),
+  });
+  const about = {
+    version: '',
+    mesh,
+    domain,
+    kubernetes: true,
+    features: { ...defaultFeatures, gatewaysOfOwnNamespace: scopesGateways },
+  };
+  const context = buildPushContext({ ...about, configs: set, ...registry });
+  const withPods = <Set extends ConfigSet>(configs: Set) => ({
+    ...configs,
+    Pod: [...configs.Pod, ...pods] as Set['Pod'],
+  });
+  const known = new ObjectsOfFiles(withPods(written), hasMeshConfig, rejected);
+  const all = withPods(set);
+  const found = findConfigWarnings(context, all, known, meshFile && meshConfigOf(meshFile));
+  const warnings = [...found, ...unappliedPatches({ context, configs: all, known })].filter(
+    (warning) => warning !== undefined,
+  );
+  const ofGatewayApi = [...gatewayApi.problems.values()].filter(
+    ({ code, absent }) =>
+      code !== 'LIMIT_EXCEEDED' &&
+      (absent === undefined || known.isComplete(absent.kind as ReferencedKind, absent.namespace)),
+  );
+  return {
+    problems: [
+      ...warnings.map((warning) => problemOf(warning, positions)),
+      ...ofGatewayApi.map((problem) => locatedProblem(problem, positions)),
+    ],
+    notes: known.notes,
+  };
+}
+
+/** The mesh configuration as an object of its file. */
+function meshConfigOf({ file, text }: GivenText): Config {
+  const { value } = parseYamlDocument({ text, line: 1 });
+  return { ...unlocatedMeshConfig, spec: value ?? {}, source: { file, line: 1 } };
+}
+
+/** A problem of the translation, at its field. */
+function locatedProblem({ absent: _, ...problem }: Problem, positions: FieldPositions): Problem {
+  const { key } = problem;
+  return { ...problem, ...positions.ofProblem(problem), ...(key && { object: objectText(key) }) };
+}
+
+function problemOf({ code, config, field, message, other }: ConfigWarning, positions: FieldPositions): Problem {
+  const { object, ...place } = placeOf({ config, field }, positions);
+  return {
+    ...{ severity: 'warning', ...place, object, key: configKeyOf(config), field, message, code },
+    ...(other && { other: placeOf(other, positions) }),
+  };
+}
+
+function placeOf({ config, field }: ObjectPlace, positions: FieldPositions): OtherPlace {
+  const { source } = config;
+  return {
+    object: objectText(config),
+    ...(source === undefined ? { file: '', line: 1 } : { file: source.file, ...positions.of(source, field ?? '') }),
+    ...(field !== undefined && { field }),
+  };
+}

@@ -1,0 +1,100 @@
+/** `validate` reports each fault once: no two lines are about one field of one object and mean the same. */
+import { globSync, readFileSync } from 'node:fs';
+import { expect, it } from 'vitest';
+import { faultyObjects } from '../../../../test/fixtures/objects-with-warnings.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { reachCodes } from '../../../model/isolation/cross-namespace-reach.ts';
+import { packageRoot } from '../../../runtime/package-root.ts';
+import { validateFiles } from './validate-files.ts';
+
+/** Meanings of problems at one field that are different faults: each can be corrected without the other. */
+const differentFaults: readonly (readonly [RegExp, RegExp])[] = [
+  // Whether a patch applies, and in which order it is applied once it does.
+  [/^PATCH_NOT_APPLIED/, /INSERT_BEFORE depends on other EnvoyFilters/],
+  // The certificates of the object, and one field that is not supported.
+  [/no reference has a valid CA certificate/, /^FIELD_WITHOUT_EFFECT/],
+  // What is wrong in the Secret, and who else uses it.
+  [/has no entries tls\.crt and tls\.key/, /^CERTIFICATE_SHARED/],
+];
+
+const reach: ReadonlySet<string | undefined> = new Set<string>(reachCodes);
+
+const meaningOf = ({ code, message }: Problem): string => `${code ?? ''} ${message}`;
+
+function isWithin(field: string, outer: string): boolean {
+  return field === outer || outer === '' || field.startsWith(`${outer}.`) || field.startsWith(`${outer}[`);
+}
+
+function isSameFault(one: Problem, other: Problem): boolean {
+  const [a = '', b = ''] = [one.field, other.field];
+  if (one.object === undefined || one.object !== other.object) return false;
+  if (!isWithin(a, b) && !isWithin(b, a)) return false;
+  // Which other namespaces an object affects is another fault than what has no effect in it, unless it affects none.
+  if (reach.has(one.code) !== reach.has(other.code)) {
+    return [one.code, other.code].includes('rules-foreign-host') && [one.code, other.code].includes('RULE_NOT_APPLIED');
+  }
+  const isPair = ([first, second]: readonly [RegExp, RegExp], x: Problem, y: Problem): boolean =>
+    first.test(meaningOf(x)) && second.test(meaningOf(y));
+  return !differentFaults.some((pair) => isPair(pair, one, other) || isPair(pair, other, one));
+}
+
+async function repeatedIn(file: string, text: string): Promise<string[]> {
+  const { problems } = await validateFiles([], [{ file, text }]);
+  return problems.flatMap((one, index) =>
+    problems
+      .slice(index + 1)
+      .filter((other) => isSameFault(one, other))
+      .map((other) => `${one.object} ${one.field}: ${meaningOf(one)} | ${other.field}: ${meaningOf(other)}`),
+  );
+}
+
+const files = globSync(['test/fields/worlds/*.yaml', 'test/networking/cases/*.in.yaml'], { cwd: packageRoot() });
+
+it.each(files.sort())('%s', async (file) => {
+  expect(await repeatedIn(file, readFileSync(`${packageRoot()}/${file}`, 'utf8'))).toEqual([]);
+});
+
+it.each(faultyObjects)('$code: $fault', async ({ yaml }) => {
+  expect(await repeatedIn('mesh.yaml', yaml)).toEqual([]);
+});
+
+const httpRoute = (apiKind: string, filters: string): string => `
+apiVersion: v1
+kind: Service
+metadata: {name: a, namespace: shop}
+spec: {clusterIP: 10.0.0.1, ports: [{port: 80, name: http}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec: {gatewayClassName: istio, listeners: [{name: http, port: 80, protocol: HTTP}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: ${apiKind}
+metadata: {name: web, namespace: shop}
+spec: {parentRefs: [{name: edge}], rules: [{${filters}}]}
+`;
+const backend = 'backendRefs: [{name: a, port: 80';
+const extension = 'filters: [{type: ExtensionRef, extensionRef: {group: x.test, kind: X, name: x}}]';
+const cors = 'filters: [{type: CORS, cors: {allowOrigins: ["https://a.test"]}}]';
+
+it.each([
+  ['an extension filter of a rule', 'HTTPRoute', `${extension}, ${backend}}]`, 'filters[0]'],
+  ['a CORS filter of a rule', 'HTTPRoute', `${cors}, ${backend}}]`, 'filters[0]'],
+  ['an extension filter of a backend', 'HTTPRoute', `${backend}, ${extension}}]`, 'backendRefs[0].filters[0]'],
+  ['an extension filter of a GRPCRoute', 'GRPCRoute', `${extension}, ${backend}}]`, 'filters[0]'],
+])('%s that is not supported is reported once, at the filter', async (_, kind, filters, field) => {
+  const text = httpRoute(kind, filters);
+  const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
+  expect(problems.map((problem) => `${problem.code} ${problem.field}`)).toEqual([
+    `NOT_PROGRAMMED spec.rules[0].${field}`,
+  ]);
+});
+
+it('an unsupported filter of a route that no Gateway carries out is reported at its field', async () => {
+  const text = httpRoute('HTTPRoute', `${extension}, ${backend}}]`).replace(/kind: Gateway\n/, 'kind: GatewayX\n');
+  const { problems } = await validateFiles([], [{ file: 'mesh.yaml', text }]);
+  expect(problems.map(({ code, field }) => `${code} ${field}`)).toContain(
+    'FIELD_WITHOUT_EFFECT spec.rules[0].filters[0].extensionRef',
+  );
+});

@@ -1,0 +1,24 @@
+/** Objects of files, and what is made of their Ingresses and their objects of the Gateway API. */
+import type { Config } from '../../../model/config/config.ts';
+import { type ConfigSet, configSetOf } from '../../../model/config/config-set.ts';
+import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { type GatewayApiTranslation, translateGatewayApi } from '../../../model/translation/gateway-api/translate.ts';
+import { translateIngresses } from '../../../model/translation/ingress.ts';
+
+export interface TranslatedFiles {
+  readonly configs: readonly Config[];
+  readonly written: ConfigSet;
+  readonly mesh: MeshConfig;
+  /** `cluster.local`. */
+  readonly domain: string;
+  readonly gatewayApi: GatewayApiTranslation;
+  /** Objects that were made, by key. */
+  readonly made: ReadonlyMap<string, Config>;
+}
+
+export function translateFiles(configs: readonly Config[], mesh: MeshConfig, domain: string): TranslatedFiles {
+  const written = configSetOf(configs);
+  const gatewayApi = translateGatewayApi(written, domain);
+  const made = new Map([...translateIngresses(written, mesh, { domain }), ...gatewayApi.objects]);
+  return { configs, written, mesh, domain, gatewayApi, made };
+}

@@ -1,0 +1,158 @@
+/** Whether files of configuration are valid, as the control plane would find them (spec/discovery.md §4.5). */
+import type { Config, ConfigKey } from '../../../model/config/config.ts';
+import { readConfigFile, withoutRepetitions } from '../../../model/config/config-file.ts';
+import { FieldPositions } from '../../../model/config/field-positions.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { effectIn } from '../../../model/config/refused.ts';
+import type { ReachSettings } from '../../../model/isolation/cross-namespace-reach.ts';
+import { defaultMeshConfig, type MeshConfig } from '../../../model/mesh/mesh-config.ts';
+import type { MeshNetworks } from '../../../model/mesh/mesh-networks.ts';
+import { defaultConfigLimits } from '../files/config-limits.ts';
+import { backendTlsProblems } from './backend-tls-problems.ts';
+import { budgetProblems } from './budget-problems.ts';
+import { clientCredentialProblems, credentialProblems } from './credential-problems.ts';
+import { crossNamespaceProblems } from './cross-namespace-problems.ts';
+import { gatewayProblems } from './gateway-problems.ts';
+import { type GivenText, readGivenTexts } from './given-texts.ts';
+import { podsOfTemplates } from './pod-templates.ts';
+import { referenceProblems } from './reference-problems.ts';
+import { translateFiles } from './translated-files.ts';
+
+export interface Validation {
+  /** All of them, in the order of files and lines. */
+  readonly problems: readonly Problem[];
+  readonly files: number;
+  /** Valid objects. */
+  readonly objects: number;
+  /** Files and directories that could not be read, each with its reason. */
+  readonly unreadable: readonly string[];
+  /** Sentences about what could not be checked, because the files have only a part of the mesh. */
+  readonly notes: readonly string[];
+}
+
+/** Settings of the mesh that the files are for. */
+export interface ValidationSettings extends ReachSettings {
+  readonly mesh: MeshConfig;
+  /** The mesh configuration is that of a file, so its extension providers are known. */
+  readonly hasMeshConfig?: boolean;
+  /** That file. */
+  readonly meshFile?: GivenText;
+  readonly networks?: MeshNetworks;
+}
+
+/**
+ * @param paths files of any name, and directories of `*.yaml`, `*.yml` and `*.json` at any depth; an object of one key may be there
+ *   once in all of them.
+ * @param texts what was read already: standard input
+ * @param settings which namespaces may affect each other
+ */
+export async function validateFiles(
+  paths: readonly string[],
+  texts: readonly GivenText[] = [],
+  limits = defaultConfigLimits,
+  settings: ValidationSettings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' },
+): Promise<Validation> {
+  const found = await readGivenTexts(paths, limits);
+  const { unreadable } = found;
+  const given: readonly GivenText[] = [...texts, ...found.texts];
+  const problems: Problem[] = [];
+  const configs: Config[] = [];
+  const standIns: Config[] = [];
+  for (const { file, text } of given) {
+    const read = readConfigFile(file, text, { creationTimestamp: 0 });
+    // There may be more of them than a call can have arguments.
+    for (const problem of read.problems) problems.push(problem);
+    for (const config of read.configs) configs.push(config);
+    for (const standIn of read.standIns) standIns.push(standIn);
+  }
+  const { configs: valid, problems: repetitions } = withoutRepetitions(configs);
+  const { mesh, hasMeshConfig = false, meshFile, scopesGateways, networks, domain } = settings;
+  const all = [...(meshFile ? [meshFile] : []), ...given];
+  const textOf = new Map(all.map(({ file, text }) => [file, text]));
+  const translated = translateFiles(valid, mesh, domain);
+  const positions = new FieldPositions((file) => textOf.get(file) ?? '', translated.configs);
+  const references = referenceProblems(
+    translated,
+    {
+      pods: given.flatMap(({ text }) => podsOfTemplates(text)),
+      hasMeshConfig,
+      scopesGateways,
+      ...(meshFile && { meshFile }),
+      rejected: rejectedAmong(problems),
+      ...(networks && { networks }),
+    },
+    positions,
+  );
+  const order = new Map(all.map(({ file }, index) => [file, index]));
+  return {
+    problems: withoutRepeated([
+      ...[
+        ...problems,
+        ...repetitions,
+        ...credentialProblems(valid),
+        ...clientCredentialProblems(valid),
+        ...backendTlsProblems(valid),
+      ],
+      ...crossNamespaceProblems(valid, settings),
+      ...gatewayProblems(translated),
+      ...budgetProblems(translated, limits),
+      ...standIns.map(closedProblem),
+      ...references.problems,
+    ])
+      .map((problem) => located(problem, positions))
+      .sort((a, b) => order.get(a.file)! - order.get(b.file)! || a.line - b.line || (a.column ?? 0) - (b.column ?? 0)),
+    files: given.length,
+    objects: valid.length,
+    unreadable,
+    notes: [...found.notes, ...references.notes],
+  };
+}
+
+/** Keys of the objects that errors are about. */
+function rejectedAmong(problems: readonly Problem[]): readonly ConfigKey[] {
+  return problems.flatMap(({ severity, key }) => (severity === 'error' && key !== undefined ? [key] : []));
+}
+
+/** At its field, where it has only the line of its object. */
+function located(problem: Problem, positions: FieldPositions): Problem {
+  const { column, field = '' } = problem;
+  return column !== undefined || field === '' ? problem : { ...problem, ...positions.ofProblem(problem) };
+}
+
+/** Problems with the same text become one, with the code of either. A problem that another one explains better is left out. */
+function withoutRepeated(problems: readonly Problem[]): Problem[] {
+  const byText = new Map<string, Problem>();
+  const placesOf = (wanted: string): ReadonlySet<string> =>
+    new Set(problems.flatMap(({ code, object, field }) => (code === wanted ? [`${object} ${field}`] : [])));
+  const unapplied = placesOf('RULE_NOT_APPLIED');
+  const unprogrammed = placesOf('NOT_PROGRAMMED');
+  for (const problem of problems) {
+    const { code, object: of, field: at = '' } = problem;
+    // Derived from the host name alone; RULE_NOT_APPLIED knows the service.
+    if (code === 'rules-foreign-host' && unapplied.has(`${of} ${at}`)) continue;
+    // NOT_PROGRAMMED reports the field, or the whole element of a list (`filters[0]`), with the response that clients get.
+    const element = /^(.*\])\.[^.[\]]+$/.exec(at)?.[1] ?? at;
+    if (code === 'FIELD_WITHOUT_EFFECT' && [at, element].some((field) => unprogrammed.has(`${of} ${field}`))) continue;
+    const { file, line, object, field, message } = problem;
+    const key = JSON.stringify([file, object === undefined ? line : object, field, message]);
+    const known = byText.get(key);
+    if (known === undefined || known.code === undefined || known.code === code)
+      byText.set(key, { ...known, ...problem });
+  }
+  return [...byText.values()];
+}
+
+/** The consequence of a rejected restriction. */
+function closedProblem(config: Config): Problem {
+  const { source, standsFor } = config;
+  return {
+    ...{
+      severity: 'warning',
+      file: source!.file,
+      line: source!.line,
+      object: standsFor!.object,
+      code: 'OBJECT_REJECTED',
+    },
+    message: `the object is rejected and has no valid earlier version, so ${effectIn(config, defaultMeshConfig.rootNamespace)}`,
+  };
+}

@@ -1,0 +1,19 @@
+/** Effects of the chart `xds-source`: a source of configuration over xDS (`xds/`). */
+import { fromPromise } from 'xstate';
+import { type RestoredState, xdsSourceMachine } from '../../../machines/discovery/config/xds-source.machine.ts';
+import { type SourceStreamOptions, sourceStream } from './xds/source-stream.ts';
+
+export interface XdsSourceEffects {
+  /** Restores the saved state. */
+  readonly restore: () => Promise<RestoredState>;
+  /** The first reading of the source may return. */
+  readonly allowReading: () => void;
+  readonly stream: SourceStreamOptions;
+}
+
+export function xdsSourceWithEffects({ restore, allowReading, stream }: XdsSourceEffects) {
+  return xdsSourceMachine.provide({
+    actors: { restoreState: fromPromise<RestoredState, undefined>(restore), stream: sourceStream(stream) },
+    actions: { allowReading },
+  });
+}

@@ -1,0 +1,51 @@
+/**
+ * Types of configuration over xDS: `networking.istio.io/v1/VirtualService` names a kind, and each resource is an
+ * `istio.mcp.v1alpha1.Resource` with the object in it. The version in a type has changed over the years, the wire format has not.
+ */
+import type { DescMessage } from '@bufbuild/protobuf';
+import { type KindName, kinds } from '../../../model/kinds/index.ts';
+
+/** Kinds that have a wire format. */
+export const configKinds = (Object.keys(kinds) as KindName[])
+  .filter((kind) => kinds[kind].group.endsWith('.istio.io') && kinds[kind].body === 'spec')
+  .sort();
+
+/** Requested by Istio before all others; some servers start with it. The response is not used. */
+export const meshConfigType = 'core/v1alpha1/MeshConfig';
+
+/** Of a server that writes types as the Any of a resource. */
+const anyPrefix = 'type.googleapis.com/';
+
+/** Types of a kind, the one that today's Istio requests first. */
+export function typesOf(kind: KindName, versions: readonly string[] = []): readonly string[] {
+  const { group, versions: known } = kinds[kind];
+  const wanted = versions.filter((version) => (known as readonly string[]).includes(version));
+  return (wanted.length > 0 ? wanted : known).map((version) => `${group}/${version}/${kind}`);
+}
+
+/** The kind of a type URL; undefined for a type that is not known. */
+export function kindOfType(typeUrl: string): KindName | undefined {
+  return byType.get(typeUrl.startsWith(anyPrefix) ? typeUrl.slice(anyPrefix.length) : typeUrl);
+}
+
+const byType = new Map(configKinds.flatMap((kind) => typesOf(kind).map((type): [string, KindName] => [type, kind])));
+
+/** The messages of all kinds. Loaded when the first source or client needs them. */
+export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>> {
+  const [networking, proxyConfig, policies, telemetry, wasm] = await Promise.all([
+    import('../../../gen/istio/networking/v1alpha3/networking_pb.ts'),
+    import('../../../gen/istio/networking/v1beta1/proxy_config_pb.ts'),
+    import('../../../gen/istio/security/v1beta1/policies_pb.ts'),
+    import('../../../gen/istio/telemetry/v1alpha1/telemetry_pb.ts'),
+    import('../../../gen/istio/extensions/v1alpha1/wasm_pb.ts'),
+  ]);
+  const schemas: Readonly<Record<string, unknown>> = {
+    ...networking,
+    ...proxyConfig,
+    ...policies,
+    ...telemetry,
+    ...wasm,
+  };
+  const known = configKinds.filter((kind) => Object.hasOwn(schemas, `${kind}Schema`));
+  return new Map(known.map((kind): [KindName, DescMessage] => [kind, schemas[`${kind}Schema`] as DescMessage]));
+}

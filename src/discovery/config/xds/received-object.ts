@@ -1,0 +1,137 @@
+/** A resource of configuration over xDS, decoded to the object that a file would have. */
+import { type DescMessage, fromBinary, type JsonValue, type Message, toJson } from '@bufbuild/protobuf';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { ResourceSchema } from '../../../gen/istio/mcp/v1alpha1/resource_pb.ts';
+import { type KindName, kinds } from '../../../model/kinds/index.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import { fieldIn, textIn } from '../../../runtime/grpc/message-fields.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+
+/** Bytes of one object, as etcd limits them. */
+export const maxObjectBytes = 1_572_864;
+/** Fields and items of one object. */
+export const maxObjectValues = 262_144;
+
+/** What a resource says. */
+export interface ReceivedObject {
+  /** `namespace/name`; undefined: it cannot be read. */
+  readonly name: string | undefined;
+  /** Version that the server gave the object; empty: none. */
+  readonly version: string;
+  /** As a file would have it. `spec` is a text where it cannot be read. */
+  readonly object: Readonly<Record<string, unknown>>;
+  /** Why the spec cannot be read; undefined: it can. */
+  readonly failure: string | undefined;
+}
+
+const mostNameLength = 512;
+
+/**
+ * @param bytes an `istio.mcp.v1alpha1.Resource`
+ * @param schema of the kind
+ */
+export function decodeResource(kind: KindName, schema: DescMessage, bytes: Uint8Array): ReceivedObject {
+  const { group, versions } = kinds[kind];
+  const head = { apiVersion: `${group}/${versions[0]}`, kind };
+  if (bytes.length > maxObjectBytes) {
+    const failure = `must have at most ${maxObjectBytes} bytes, got ${bytes.length}`;
+    const name = nameIn(bytes);
+    return { name, version: '', object: { ...head, metadata: metadataOf(name), spec: failure }, failure };
+  }
+  let name: string | undefined;
+  let metadata: object = {};
+  try {
+    const resource = fromBinary(ResourceSchema, bytes);
+    const { version = '', createTime, labels = {}, annotations = {} } = resource.metadata ?? {};
+    name = validName(resource.metadata?.name);
+    metadata = {
+      ...metadataOf(name),
+      ...{ labels, annotations },
+      ...(createTime !== undefined && { creationTimestamp: timestampDate(createTime).toISOString() }),
+    };
+    const spec = specOf(kind, schema, resource.body);
+    return { name, version, object: { ...head, metadata, spec }, failure: undefined };
+  } catch (error) {
+    const failure = `cannot be decoded: ${messageOf(error)}`;
+    return { name, version: '', object: { ...head, metadata, spec: failure }, failure };
+  }
+}
+
+function metadataOf(name: string | undefined): Record<string, unknown> {
+  if (name === undefined) return {};
+  const slash = name.indexOf('/');
+  return { namespace: name.slice(0, slash), name: name.slice(slash + 1) };
+}
+
+function validName(name: string | undefined): string | undefined {
+  return name !== undefined && name.length <= mostNameLength && /^[^/]+\/[^/]+$/.test(name) ? name : undefined;
+}
+
+/** The name of an object, without the rest of its resource; undefined: it cannot be read. */
+export function nameIn(bytes: Uint8Array): string | undefined {
+  try {
+    const metadata = fieldIn(bytes, 1);
+    return metadata && validName(textIn(metadata, 1));
+  } catch {
+    return undefined;
+  }
+}
+
+function specOf(
+  kind: KindName,
+  schema: DescMessage,
+  body: { readonly typeUrl: string; readonly value: Uint8Array } | undefined,
+): JsonValue {
+  if (body === undefined) throw new Error('the resource has no body');
+  const type = body.typeUrl.slice(body.typeUrl.lastIndexOf('/') + 1);
+  if (!new RegExp(`^istio\\.[a-z0-9.]+\\.${kind}$`).test(type)) {
+    throw new Error(`the body must be of type ${schema.typeName}, got "${body.typeUrl.slice(0, 200)}"`);
+  }
+  const message = fromBinary(schema, body.value);
+  const values = countValues(message);
+  if (values > maxObjectValues) throw new Error(`has more than ${maxObjectValues} fields and items`);
+  const json = toJson(schema, message);
+  addUnknownFields(schema, message, json);
+  return json;
+}
+
+function countValues(message: unknown): number {
+  let count = 0;
+  const open: unknown[] = [message];
+  while (open.length > 0) {
+    const value = open.pop();
+    if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) continue;
+    const values = Object.values(value);
+    count += values.length;
+    if (count > maxObjectValues) return count;
+    for (const one of values) open.push(one);
+  }
+  return count;
+}
+
+/**
+ * Fields that this version does not know get a name, `field12`, so that the decoder of the kind judges them as unknown fields of a file: a
+ * warning, or an error where they may restrict access.
+ */
+function addUnknownFields(schema: DescMessage, message: Message, json: JsonValue): void {
+  if (!isObject(json)) return;
+  const target = json as Record<string, unknown>;
+  for (const { no } of message.$unknown ?? []) target[`field${no}`] = true;
+  const values = message as unknown as Readonly<Record<string, unknown>>;
+  for (const field of schema.fields) {
+    const oneof =
+      field.oneof === undefined ? undefined : (values[field.oneof.localName] as { case?: string; value?: unknown });
+    const value =
+      field.oneof === undefined ? values[field.localName] : oneof?.case === field.localName ? oneof.value : undefined;
+    const written = target[field.jsonName];
+    if (value === undefined || written === undefined) continue;
+    if (field.fieldKind === 'message') addUnknownFields(field.message, value as Message, written as JsonValue);
+    else if (field.fieldKind === 'list' && field.listKind === 'message') {
+      for (const [index, item] of (value as readonly Message[]).entries())
+        addUnknownFields(field.message, item, (written as readonly JsonValue[])[index] ?? null);
+    } else if (field.fieldKind === 'map' && field.mapKind === 'message') {
+      for (const [key, item] of Object.entries(value as Readonly<Record<string, Message>>))
+        addUnknownFields(field.message, item, (written as Readonly<Record<string, JsonValue>>)[key] ?? null);
+    }
+  }
+}

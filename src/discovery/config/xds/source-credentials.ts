@@ -1,0 +1,108 @@
+/** How a connection to a source over xDS is secured. Files are read for each connection, because they are rotated. */
+import { createPrivateKey } from 'node:crypto';
+import type { ConfigSourceTls } from '../../../model/mesh/mesh-config.ts';
+import { CodedError, fileErrorOf } from '../../../runtime/errors.ts';
+import type { GrpcTarget } from '../../../runtime/grpc/grpc-client.ts';
+import type { KeyPair } from '../../../runtime/grpc/key-pair.ts';
+import { readBoundedText } from '../files/bounded-file.ts';
+import type { SourceAddress } from './source-address.ts';
+import type { SourceConnection } from './source-stream.ts';
+
+/** Identity of this control plane, and the roots of its authority, as PEM. */
+export interface OwnIdentity {
+  readonly roots: string;
+  readonly certificate: KeyPair;
+}
+
+export interface SourceCredentials {
+  readonly tls: ConfigSourceTls | undefined;
+  /** PILOT_XDS_SOURCE_TOKEN_FILE; empty: no token. */
+  readonly tokenFile: string;
+  /** For ISTIO_MUTUAL; undefined: there is no authority. */
+  readonly own: () => OwnIdentity | undefined;
+}
+
+const maxPemBytes = 1024 * 1024;
+const maxTokenBytes = 64 * 1024;
+
+/** @throws CodedError SOURCE_CREDENTIALS_INVALID: the connection would not be as secure as configured */
+export function connectionTo(
+  { host, port }: Pick<SourceAddress, 'host' | 'port'>,
+  { tls, tokenFile, own }: SourceCredentials,
+): SourceConnection {
+  const address = { host, port };
+  if (tls === undefined || tls.mode === 'DISABLE') {
+    // A token over plaintext would be readable by others.
+    return { target: { address }, headers: {} };
+  }
+  const target: GrpcTarget = { address, tls: tlsOf(tls, host, own) };
+  return { target, headers: tls.insecureSkipVerify === true ? {} : tokenHeaders(tokenFile) };
+}
+
+function tlsOf(tls: ConfigSourceTls, host: string, own: SourceCredentials['own']): NonNullable<GrpcTarget['tls']> {
+  const serverName = tls.sni || host;
+  const names = tls.subjectAltNames ?? [];
+  const common = {
+    serverName,
+    ...(names.length > 0 && { alternativeNames: names }),
+    ...(tls.insecureSkipVerify === true && { isUnverified: true as const }),
+  };
+  if (tls.mode === 'ISTIO_MUTUAL') {
+    const identity = own();
+    if (identity === undefined)
+      throw invalid('mode', 'ISTIO_MUTUAL needs the certificate authority of this control plane, which is disabled');
+    return { ...common, ...identity };
+  }
+  const roots = tls.caCertificates === undefined ? '' : pemOf('caCertificates', tls.caCertificates);
+  if (roots === '' && tls.insecureSkipVerify !== true)
+    throw invalid('caCertificates', 'is required: it verifies the server');
+  if (tls.mode === 'SIMPLE') return { ...common, roots };
+  const chain = pemOf('clientCertificate', tls.clientCertificate ?? '');
+  try {
+    return {
+      ...common,
+      roots,
+      certificate: { chain, key: createPrivateKey(pemOf('privateKey', tls.privateKey ?? '')) },
+    };
+  } catch (error) {
+    if (error instanceof CodedError) throw error;
+    throw invalid('privateKey', 'must be a PEM private key without a passphrase', error);
+  }
+}
+
+/** A PEM text, or the content of the file that is named. */
+function pemOf(field: string, value: string): string {
+  let pem = value;
+  if (!value.includes('-----BEGIN ')) {
+    try {
+      pem = readBoundedText(value, maxPemBytes);
+    } catch (error) {
+      throw invalid(field, `${value}: ${fileErrorOf(error)}`, error);
+    }
+  }
+  if (!pem.includes('-----BEGIN ')) throw invalid(field, `${value}: no PEM found`);
+  return pem;
+}
+
+function tokenHeaders(file: string): Readonly<Record<string, string>> {
+  if (file === '') return {};
+  let token: string;
+  try {
+    token = readBoundedText(file, maxTokenBytes).trim();
+  } catch (error) {
+    throw new CodedError('SOURCE_CREDENTIALS_INVALID', `PILOT_XDS_SOURCE_TOKEN_FILE ${file}: ${fileErrorOf(error)}`, {
+      cause: error,
+    });
+  }
+  if (!/^[\x21-\x7e]+$/.test(token)) {
+    throw new CodedError('SOURCE_CREDENTIALS_INVALID', `PILOT_XDS_SOURCE_TOKEN_FILE ${file}: must contain a token`);
+  }
+  return { authorization: `Bearer ${token}` };
+}
+
+function invalid(field: string, message: string, cause?: unknown): CodedError {
+  return new CodedError('SOURCE_CREDENTIALS_INVALID', `configSources tlsSettings.${field}: ${message}`, {
+    fields: { path: `tlsSettings.${field}` },
+    ...(cause !== undefined && { cause }),
+  });
+}

@@ -1,0 +1,95 @@
+/** Requests and responses of configuration over xDS on the wire, for both protocols. */
+import { create, toBinary } from '@bufbuild/protobuf';
+import type { XdsProtocol } from '../../../../machines/discovery/config/xds-source-protocol.ts';
+import {
+  DeltaDiscoveryRequestSchema,
+  DiscoveryRequestSchema,
+} from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { grpcCodes } from '../../../runtime/grpc/call-status.ts';
+import { fieldIn, fieldsOf, textIn, textOf } from '../../../runtime/grpc/message-fields.ts';
+import type { StagedResource } from './source-objects.ts';
+
+export const streamMethods: Readonly<Record<XdsProtocol, string>> = {
+  sotw: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+  delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
+};
+
+export interface SourceNode {
+  readonly id: string;
+  readonly metadata: Readonly<Record<string, string>>;
+}
+
+export interface SourceRequest {
+  /** In the first request of a stream. */
+  readonly node?: SourceNode;
+  readonly typeUrl: string;
+  readonly version?: string;
+  readonly nonce?: string;
+  /** Why the response with this nonce is rejected; absent: it is accepted, or there is none. */
+  readonly rejection?: string;
+  /** In the first request of a type on a delta stream: what is known from earlier ones. */
+  readonly initialVersions?: Record<string, string>;
+}
+
+/** Characters of a rejection. */
+const maxRejection = 4_096;
+
+export function encodeRequest(request: SourceRequest, protocol: XdsProtocol): Uint8Array {
+  const { node, typeUrl, version = '', nonce = '', rejection, initialVersions = {} } = request;
+  const common = {
+    ...(node && { node: { id: node.id, metadata: { ...node.metadata } } }),
+    ...{ typeUrl, responseNonce: nonce },
+    ...(rejection !== undefined && {
+      errorDetail: { code: grpcCodes.INVALID_ARGUMENT, message: rejection.slice(0, maxRejection) },
+    }),
+  };
+  return protocol === 'sotw'
+    ? toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...common, versionInfo: version }))
+    : toBinary(
+        DeltaDiscoveryRequestSchema,
+        create(DeltaDiscoveryRequestSchema, { ...common, initialResourceVersions: initialVersions }),
+      );
+}
+
+export interface SourceResponse {
+  readonly typeUrl: string;
+  readonly version: string;
+  readonly nonce: string;
+  /** Read one by one: a message may claim to have millions. */
+  readonly resources: Iterable<StagedResource>;
+  /** Of a delta response; undefined: the response has the whole state. */
+  readonly removed: readonly string[] | undefined;
+}
+
+/** @throws Error when the bytes are no message, or have more than `maxRemoved` removed names */
+export function decodeResponse(message: Uint8Array, protocol: XdsProtocol, maxRemoved: number): SourceResponse {
+  let [typeUrl, version, nonce] = ['', '', ''];
+  const removed: string[] = [];
+  for (const { field, bytes } of fieldsOf(message)) {
+    if (field === 1) version = textOf(bytes);
+    else if (field === 4) typeUrl = textOf(bytes);
+    else if (field === 5) nonce = textOf(bytes);
+    else if (field === 6 && protocol === 'delta') {
+      if (removed.length >= maxRemoved) throw new Error(`has more than ${maxRemoved} removed names`);
+      removed.push(textOf(bytes));
+    }
+  }
+  const resources = protocol === 'sotw' ? stateResources(message) : deltaResources(message);
+  return { typeUrl, version, nonce, resources, removed: protocol === 'delta' ? removed : undefined };
+}
+
+const nothing = new Uint8Array();
+
+function* stateResources(message: Uint8Array): Iterable<StagedResource> {
+  for (const { field, bytes } of fieldsOf(message)) {
+    if (field === 2) yield { name: '', version: '', bytes: fieldIn(bytes, 2) ?? nothing };
+  }
+}
+
+function* deltaResources(message: Uint8Array): Iterable<StagedResource> {
+  for (const { field, bytes } of fieldsOf(message)) {
+    if (field !== 2) continue;
+    const any = fieldIn(bytes, 2) ?? nothing;
+    yield { name: textIn(bytes, 3) ?? '', version: textIn(bytes, 1) ?? '', bytes: fieldIn(any, 2) ?? nothing };
+  }
+}

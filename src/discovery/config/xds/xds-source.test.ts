@@ -1,0 +1,303 @@
+/** A control plane whose configuration comes from another server over xDS: each test has a server of its own. */
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import {
+  ConfigSourceServer,
+  type ConfigSourceServerOptions,
+  entrySpec,
+} from '../../../../test/harness/config-source-server.ts';
+import { ControlPlane, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { linesOf } from '../../../../test/harness/logged-line.ts';
+
+const servers: ConfigSourceServer[] = [];
+const folders: string[] = [];
+afterEach(async () => {
+  await stopControlPlanes();
+  for (const server of servers.splice(0)) server.stop();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+async function givenServer(options: ConfigSourceServerOptions = {}): Promise<ConfigSourceServer> {
+  const server = await ConfigSourceServer.start(options);
+  servers.push(server);
+  return server;
+}
+
+function givenPlane(address: string, env: NodeJS.ProcessEnv = {}, more = ''): ControlPlane {
+  const mesh = `configSources: [{address: "${address}"${more}}]\n`;
+  return new ControlPlane({}, {}, ({ root }) => writeFileSync(join(root, 'mesh'), mesh), env);
+}
+
+const clustersOf = async (plane: ControlPlane): Promise<string[]> => (await plane.subscribe()).clusters;
+const cluster = (name: string, port = 80): string => `outbound|${port}||${name}.example.com`;
+const served = (plane: ControlPlane, name: string, port?: number): Promise<true> =>
+  eventually(`${name} is served`, async () => (await clustersOf(plane)).includes(cluster(name, port)));
+const gone = (plane: ControlPlane, name: string): Promise<true> =>
+  eventually(`${name} is gone`, async () => !(await clustersOf(plane)).includes(cluster(name)));
+
+interface Status {
+  readonly address: string;
+  readonly state: string;
+  readonly protocol: string;
+  readonly objects: number;
+  readonly paused: readonly { kind: string; objects: number }[];
+}
+const statusOf = async (plane: ControlPlane): Promise<Status> =>
+  ((await plane.get('/debug/configsourcez')).json() as Status[])[0]!;
+
+const put = (server: ConfigSourceServer, ...names: string[]): void => {
+  for (const name of names) server.put('ServiceEntry', `shop/${name}`, entrySpec(`${name}.example.com`));
+};
+
+test.each(['sotw', 'delta'] as const)(
+  'objects of a source are served, changed and deleted over %s',
+  async (protocol) => {
+    const server = await givenServer();
+    put(server, 'web', 'cart');
+    const plane = givenPlane(`${server.address}?protocol=${protocol}`);
+    await plane.ready();
+    expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+    server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81));
+    await served(plane, 'web', 81);
+    server.delete('ServiceEntry', 'shop/cart');
+    await gone(plane, 'cart');
+    expect(await statusOf(plane)).toMatchObject({ state: 'connected', protocol, objects: 1, paused: [] });
+    expect(server.requests[0]).toMatchObject({ typeUrl: 'core/v1alpha1/MeshConfig', generator: 'api', protocol });
+    expect(server.requests.every(({ typeUrl, nonce }) => typeUrl !== 'core/v1alpha1/MeshConfig' || nonce === '')).toBe(
+      true,
+    );
+    expect(server.nacks).toEqual([]);
+    expect(plane.departures()).toEqual([]);
+  },
+);
+
+test.each([
+  ['has no delta protocol', { protocol: 'sotw' }],
+  ['accepts delta streams and sends nothing', { protocol: 'silent delta' }],
+] as const)('a server that %s is asked for the state of the world', async (_, options) => {
+  const server = await givenServer(options);
+  put(server, 'web');
+  const plane = givenPlane(server.address);
+  await plane.ready();
+  expect(await clustersOf(plane)).toContain(cluster('web'));
+  expect((await statusOf(plane)).protocol).toBe('sotw');
+  expect(plane.departures()).toEqual([]);
+});
+
+test.each(['empty', 'silent'] as const)(
+  'a server that knows older versions of the types only, and sends %s responses for others, is read',
+  async (unknownTypes) => {
+    const server = await givenServer({ version: 'v1alpha3', unknownTypes, protocol: 'sotw' });
+    put(server, 'web');
+    // Kinds without v1alpha3 never get a response of a silent server.
+    const plane = givenPlane(`${server.address}?optional=100ms`);
+    await plane.ready();
+    await served(plane, 'web');
+    expect(plane.departures()).toEqual([]);
+  },
+);
+
+test('an invalid object is rejected to its owner with object, field and reason, and its last valid version stays', async () => {
+  const server = await givenServer();
+  put(server, 'web', 'cart');
+  const plane = givenPlane(server.address);
+  await plane.ready();
+  server.put(
+    'ServiceEntry',
+    'shop/web',
+    { hosts: ['web.example.com'], ports: [{ number: 99_999, name: 'http' }] },
+    { push: false },
+  );
+  put(server, 'more');
+  await served(plane, 'more');
+  expect(await clustersOf(plane)).toContain(cluster('web'));
+  expect(server.nacks.map(({ error }) => error)).toEqual([
+    expect.stringMatching(/^1 object is rejected.*ServiceEntry shop\/web: spec\.ports\[0\]\.number: .*65535/),
+  ]);
+  expect(
+    linesOf(plane.lines, 'object.rejected', { object: 'ServiceEntry shop/web', reason: /spec\.ports\[0\]/ }),
+  ).toHaveLength(1);
+  put(server, 'web');
+  await eventually(
+    'it is valid again',
+    () => linesOf(plane.lines, 'config.recovered', { places: /ServiceEntry shop\/web/ }).length > 0,
+  );
+  expect(plane.departures()).toEqual([]);
+});
+
+test('an invalid policy without a valid version fails closed until its owner corrects it', async () => {
+  const server = await givenServer();
+  server.put('AuthorizationPolicy', 'shop/allow', {
+    action: 'ALLOW',
+    rules: [{ when: [{ key: 'no such key', values: ['x'] }] }],
+  });
+  const plane = givenPlane(server.address);
+  await plane.ready();
+  const closed = async (): Promise<boolean> =>
+    /allow[^\n]*is rejected/.test((await plane.get('/debug/push_status')).text);
+  expect(await closed()).toBe(true);
+  server.put('AuthorizationPolicy', 'shop/allow', { action: 'ALLOW', rules: [{}] });
+  await eventually('it is open', async () => !(await closed()));
+});
+
+test('a source that is killed deletes nothing, and its changes apply when it is back', async () => {
+  const server = await givenServer();
+  put(server, 'web', 'cart');
+  const plane = givenPlane(server.address);
+  await plane.ready();
+  server.kill();
+  await eventually('it is reported', async () => (await plane.get('/ready')).text.includes('is unreachable'));
+  expect((await plane.get('/ready')).status).toBe(200);
+  expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+  server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81), { push: false });
+  await server.restart();
+  await served(plane, 'web', 81);
+  expect(await clustersOf(plane)).toContain(cluster('cart'));
+  expect(linesOf(plane.lines, 'config-source.unreachable')).toHaveLength(1);
+  expect(linesOf(plane.lines, 'config-source.connected')).toHaveLength(1);
+  expect(plane.departures()).toEqual([]);
+});
+
+test.each(['sotw', 'delta'] as const)(
+  'a source that is slow over %s delays its own changes only, and deletes nothing after a restart',
+  async (protocol) => {
+    const delayMs = 700;
+    const server = await givenServer({ delayMs });
+    put(server, 'web', 'cart');
+    const plane = givenPlane(`${server.address}?protocol=${protocol}`);
+    await plane.ready();
+    await server.restart();
+    await eventually('it is connected again', async () => (await statusOf(plane)).state === 'connected');
+    expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+    server.put('ServiceEntry', 'shop/web', entrySpec('web.example.com', 81));
+    expect(await clustersOf(plane)).toContain(cluster('web'));
+    await served(plane, 'web', 81);
+    server.delete('ServiceEntry', 'shop/cart');
+    await gone(plane, 'cart');
+    expect(await statusOf(plane)).toMatchObject({ protocol, objects: 1, paused: [] });
+    expect(plane.departures()).toEqual([]);
+  },
+);
+
+test.each(['sotw', 'delta'] as const)(
+  'a source that is empty after a restart deletes nothing over %s before the grace period or an order of an operator',
+  async (protocol) => {
+    const server = await givenServer();
+    put(server, 'web', 'cart');
+    const plane = givenPlane(`${server.address}?protocol=${protocol}`);
+    await plane.ready();
+    const kept = new Map(server.objects);
+    server.objects.clear();
+    await server.restart();
+    await eventually('deletions are paused', async () => (await statusOf(plane)).paused.length > 0);
+    expect((await statusOf(plane)).paused).toEqual([{ kind: 'ServiceEntry', objects: 2 }]);
+    expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+    expect((await plane.get('/ready')).text).toContain('deletion of 2 objects of kind ServiceEntry is paused');
+    expect((await plane.get('/metrics')).text).toMatch(
+      /pilot_config_source_paused_deletions\{[^}]*type="ServiceEntry"[^}]*\} 2/,
+    );
+    // Its caches fill step by step.
+    server.objects.set('ServiceEntry', new Map([...kept.get('ServiceEntry')!].slice(0, 1)));
+    server.push('ServiceEntry');
+    put(server, 'new');
+    await served(plane, 'new');
+    expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+    const path = `/debug/configsourcez?apply=${encodeURIComponent(server.address)}`;
+    expect((await plane.get(`${path}%3Fprotocol%3D${protocol}`, { method: 'POST' })).status).toBe(200);
+    await gone(plane, 'cart');
+    expect(await clustersOf(plane)).toEqual(expect.arrayContaining([cluster('web'), cluster('new')]));
+    expect(plane.departures()).toEqual([]);
+  },
+);
+
+test('paused deletions apply after the grace period if the source still sends the same', async () => {
+  const server = await givenServer();
+  put(server, 'web');
+  server.put('VirtualService', 'shop/web', { hosts: ['web.example.com'], http: [{ directResponse: { status: 200 } }] });
+  const plane = givenPlane(server.address, { PILOT_XDS_SOURCE_GRACE: '2s' });
+  await plane.ready();
+  server.objects.delete('ServiceEntry');
+  await server.restart();
+  await eventually('deletions are paused', () => linesOf(plane.lines, 'config-source.deletionsPaused').length > 0);
+  expect(await clustersOf(plane)).toContain(cluster('web'));
+  await gone(plane, 'web');
+  expect(linesOf(plane.lines, 'config-source.deletionsApplied', { kind: 'ServiceEntry', objects: '1' })).toHaveLength(
+    1,
+  );
+  expect((await statusOf(plane)).objects).toBe(1);
+});
+
+test('the start waits for a source, says so, and goes on when it has sent all kinds', async () => {
+  const server = await givenServer();
+  put(server, 'web');
+  const { port } = server;
+  server.kill();
+  const plane = givenPlane(`xds://127.0.0.1:${port}`);
+  await eventually('it waits', async () =>
+    (await plane.get('/ready')).text.includes(`waiting for configuration source xds://127.0.0.1:${port}`),
+  );
+  await server.restart();
+  await plane.ready();
+  expect(await clustersOf(plane)).toContain(cluster('web'));
+});
+
+test('a source that is optional keeps the start waiting for its time only', async () => {
+  const server = await givenServer();
+  server.kill();
+  const plane = givenPlane(`xds://127.0.0.1:${server.port}?optional=100ms`);
+  await plane.ready();
+  put(server, 'web');
+  await server.restart();
+  await served(plane, 'web');
+});
+
+test('a cold start without the source applies the state that an earlier run saved', async () => {
+  const state = mkdtempSync(join(tmpdir(), 'chartpilot-xds-state-'));
+  folders.push(state);
+  const server = await givenServer();
+  put(server, 'web', 'cart');
+  const env = { PILOT_XDS_SOURCE_STATE_DIR: state };
+  const address = `${server.address}?optional=500ms`;
+  const first = givenPlane(address, env);
+  await first.ready();
+  await first.stop();
+  expect(readdirSync(state)).toHaveLength(1);
+  server.kill();
+  const second = givenPlane(address, env);
+  await second.ready();
+  expect(await clustersOf(second)).toEqual(expect.arrayContaining([cluster('web'), cluster('cart')]));
+  expect(linesOf(second.lines, 'config-source.restored', { objects: '2' })).toHaveLength(1);
+  // The server is back, empty: what was restored stays.
+  server.objects.clear();
+  await server.restart();
+  await eventually('deletions are paused', async () => (await statusOf(second)).paused.length > 0);
+  expect(await clustersOf(second)).toContain(cluster('web'));
+  expect(second.departures()).toEqual([]);
+});
+
+test('a source is added and removed while the program runs', async () => {
+  const server = await givenServer();
+  put(server, 'web');
+  const plane = await ControlPlane.serving();
+  const mesh = join(plane.root, 'mesh');
+  writeFileSync(mesh, `configSources: [{address: "${server.address}"}]\n`);
+  await served(plane, 'web');
+  const folder = mkdtempSync(join(tmpdir(), 'chartpilot-xds-'));
+  folders.push(folder);
+  writeFileSync(mesh, `configSources: [{address: "fs://${folder}"}]\n`);
+  await gone(plane, 'web');
+  expect((await plane.get('/debug/configsourcez')).json()).toEqual([]);
+  await eventually('its stream is closed', () => server.streams === 1);
+  expect(plane.departures()).toEqual([]);
+});
+
+test('mcp:// is ignored with a warning that names the alternative', async () => {
+  const plane = givenPlane('mcp://127.0.0.1:9000');
+  await plane.ready();
+  expect(
+    linesOf(plane.lines, 'option.configSourceIgnored', { reason: /mcp:\/\/ is not supported: use xds:\/\// }),
+  ).toHaveLength(1);
+});

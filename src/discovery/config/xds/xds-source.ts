@@ -1,0 +1,240 @@
+/** Another server as a source of configuration, over xDS (docs/config-over-xds.md). */
+import type { Actor } from 'xstate';
+import type { RestoredState, xdsSourceMachine } from '../../../../machines/discovery/config/xds-source.machine.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import { startRoot } from '../../../runtime/actors/actor-system.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
+import type { Recorder } from '../../../runtime/trace/recorder.ts';
+import { Turns } from '../../../runtime/turns.ts';
+import type { StopWatching, WatchHandlers } from '../files/file-watch.ts';
+import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
+import type { ConfigSource, SourceReading } from '../sources/config-source.ts';
+import { xdsSourceWithEffects } from '../xds-source.effects.ts';
+import { configKinds, loadMessages } from './config-types.ts';
+import { SavedState } from './saved-state.ts';
+import { parseSourceAddress } from './source-address.ts';
+import { connectionTo, type SourceCredentials } from './source-credentials.ts';
+import type { SourceNode } from './source-messages.ts';
+import { SourceObjects } from './source-objects.ts';
+import type { XdsSourceLimits } from './xds-source-limits.ts';
+
+export interface XdsSourceOptions {
+  readonly limits: XdsSourceLimits;
+  readonly node: SourceNode;
+  readonly revision: string;
+  /** As the mesh configuration of the moment has them. */
+  readonly credentials: () => SourceCredentials;
+  readonly recorder?: Recorder;
+  readonly log: Logger;
+  /** Number of the actor, N of `xds-source-N`. */
+  readonly number: number;
+  /** Called when the source is not watched any more. */
+  readonly closed?: () => void;
+}
+
+/** What a page and a metric show of a source. */
+export interface XdsSourceStatus {
+  readonly address: string;
+  /** `connected`, `connecting`, `backing off`. */
+  readonly state: string;
+  /** Why there is no stream; empty: there is one, or it is the first attempt. */
+  readonly reason: string;
+  readonly protocol: string;
+  readonly objects: number;
+  readonly problems: number;
+  /** Kinds that the server has not sent in this run. */
+  readonly missing: readonly string[];
+  /** Kinds whose deletions wait, with the number of objects. */
+  readonly paused: readonly { readonly kind: string; readonly objects: number }[];
+  readonly responses: { readonly accepted: number; readonly rejected: number };
+}
+
+/** The state on disk is written so long after a change. */
+const saveDelayMs = 1_000;
+
+export class XdsSource implements ConfigSource {
+  readonly address: string;
+  readonly #options: XdsSourceOptions;
+  readonly #readable = Promise.withResolvers<void>();
+  readonly #responses = { accepted: 0, rejected: 0 };
+  readonly #saved: SavedState | undefined;
+  readonly #unsaved = new Set<KindName>();
+  #saving: NodeJS.Timeout | undefined;
+  #objects: SourceObjects | undefined;
+  #snapshot = ConfigSnapshot.empty;
+  #isRestored = false;
+  #actor: Actor<typeof xdsSourceMachine> | undefined;
+  #changed: ((place: string) => void) | undefined;
+
+  constructor(address: string, options: XdsSourceOptions) {
+    this.address = address;
+    this.#options = options;
+    const { stateDirectory, maxBytes } = options.limits;
+    this.#saved = stateDirectory === '' ? undefined : new SavedState(stateDirectory, address, 2 * maxBytes);
+  }
+
+  get snapshot(): ConfigSnapshot {
+    return this.#snapshot;
+  }
+
+  get problemCount(): number {
+    return this.#objects?.problemCount ?? 0;
+  }
+
+  get status(): XdsSourceStatus {
+    const snapshot = this.#actor?.getSnapshot();
+    const { paused = [], received = [], kinds = [], protocol = '', reason = '' } = snapshot?.context ?? {};
+    const { value } = snapshot ?? {};
+    const connection = typeof value === 'object' ? value.connection : undefined;
+    const streaming = typeof connection === 'object' ? connection.streaming : undefined;
+    return {
+      address: this.address,
+      state:
+        connection === 'backing off'
+          ? 'backing off'
+          : streaming === undefined || streaming === 'opening'
+            ? 'connecting'
+            : 'connected',
+      ...{ reason, protocol },
+      objects: this.#objects?.count ?? 0,
+      problems: this.problemCount,
+      missing: kinds.filter((kind) => !received.includes(kind)),
+      paused: paused.map(({ kind, objects }) => ({ kind, objects })),
+      responses: this.#responses,
+    };
+  }
+
+  /** What a person should know of a control plane that is ready. */
+  get conditions(): readonly string[] {
+    const { state, reason, paused } = this.status;
+    return [
+      ...(state === 'backing off'
+        ? [`configuration source ${this.address} is unreachable, its last objects apply: ${reason}`]
+        : []),
+      ...paused.map(
+        ({ kind, objects }) =>
+          `configuration source ${this.address}: deletion of ${objects} objects of kind ${kind} is paused`,
+      ),
+    ];
+  }
+
+  /** An operator confirms that the objects whose deletion is paused are to be deleted. */
+  confirmDeletions(): void {
+    this.#actor?.send({ type: 'source-deletions.confirmed' });
+  }
+
+  watch({ changed }: WatchHandlers): StopWatching {
+    this.#changed = changed;
+    const { optionalMs, versions, protocol, host, port } = parseSourceAddress(this.address);
+    const { limits, node, credentials, recorder, log, number } = this.#options;
+    const machine = xdsSourceWithEffects({
+      restore: () => this.#restore(),
+      allowReading: () => this.#readable.resolve(),
+      stream: {
+        ...{ node, versions, log },
+        objects: () => this.#objects!,
+        connection: async () => connectionTo({ host, port }, credentials()),
+        maxMessageBytes: limits.maxMessageBytes,
+        maxObjects: limits.maxObjects,
+        pace: { most: limits.maxResponsesPerSecond * 5, perSecond: limits.maxResponsesPerSecond },
+        applied: (kind, isChanged) => this.#applied(kind, isChanged),
+        counted: (outcome) => {
+          this.#responses[outcome] += 1;
+        },
+      },
+    });
+    this.#actor = startRoot(machine, {
+      id: `xds-source-${number}`,
+      input: { address: this.address, kinds: [...configKinds], protocol, optionalMs, pauseMs: limits.pauseMs },
+      ...(recorder !== undefined && { recorder }),
+      onError: (error) => log.error('config-source.failed', { source: this.address, reason: messageOf(error) }),
+    });
+    const stopLog = this.#logConnection(this.#actor);
+    return () => {
+      stopLog();
+      this.#actor?.stop();
+      this.#changed = undefined;
+      this.#save();
+      this.#options.closed?.();
+    };
+  }
+
+  /** One line when the connection is lost, one when it is back. */
+  #logConnection(actor: Actor<typeof xdsSourceMachine>): () => void {
+    const { log } = this.#options;
+    let isLost = false;
+    const { unsubscribe } = actor.subscribe({
+      next: () => {
+        const { state, reason, protocol } = this.status;
+        const source = this.address;
+        if (state === 'backing off' && !isLost) log.warn('config-source.unreachable', { source, reason });
+        if (state === 'connected' && isLost) log.info('config-source.connected', { source, protocol });
+        if (state !== 'connecting') isLost = state === 'backing off';
+      },
+      error: () => {},
+    });
+    return unsubscribe;
+  }
+
+  async read(): Promise<SourceReading> {
+    await this.#readable.promise;
+    // `optional=0s` does not wait for the disk either.
+    if (this.#objects === undefined) return { outcome: 'read', touched: new Set(), problems: [], recovered: [] };
+    const { edits, problems, recovered } = this.#objects.takeChanges();
+    this.#snapshot = await new Turns().through(this.#snapshot.editing(edits));
+    return { outcome: 'read', touched: new Set(edits.keys()), problems, recovered };
+  }
+
+  async #restore(): Promise<RestoredState> {
+    const { address, limits, revision, log } = { address: this.address, ...this.#options };
+    const { maxObjects, maxBytes } = limits;
+    this.#objects ??= new SourceObjects({
+      ...{ address, revision, maxObjects, maxBytes, messages: await loadMessages() },
+      keepsBytes: this.#saved !== undefined,
+    });
+    if (this.#saved === undefined || this.#isRestored) return { objects: this.#objects.count };
+    this.#isRestored = true;
+    const turns = new Turns();
+    for (const kind of configKinds) {
+      try {
+        const resources = this.#saved.read(kind, maxObjects);
+        if (resources === undefined) continue;
+        const staged = await turns.through(this.#objects.stage(kind, resources));
+        if (staged.refusal !== undefined) throw new Error(staged.refusal);
+        this.#objects.apply(staged, false);
+      } catch (error) {
+        log.warn('config-source.stateInvalid', { source: address, kind, reason: messageOf(error) });
+      }
+    }
+    const { count } = this.#objects;
+    if (count > 0) log.info('config-source.restored', { source: address, objects: count });
+    for (const kind of configKinds) if (this.#objects.countOf(kind) > 0) this.#changed?.(kind);
+    return { objects: count };
+  }
+
+  #applied(kind: KindName, isChanged: boolean): void {
+    if (!isChanged) return;
+    this.#changed?.(kind);
+    if (this.#saved === undefined) return;
+    this.#unsaved.add(kind);
+    this.#saving ??= setTimeout(() => this.#save(), saveDelayMs).unref();
+  }
+
+  #save(): void {
+    clearTimeout(this.#saving);
+    this.#saving = undefined;
+    for (const kind of this.#unsaved) {
+      try {
+        this.#saved?.write(kind, this.#objects!.validOf(kind));
+      } catch (error) {
+        this.#options.log.error('config-source.stateNotSaved', {
+          source: this.address,
+          kind,
+          reason: messageOf(error),
+        });
+      }
+    }
+    this.#unsaved.clear();
+  }
+}

@@ -1,0 +1,119 @@
+/** Reads a catalog as a whole, by the strategy that was chosen for its watch (spec/consul.md §3). */
+import type { WatchStrategy } from '../../../machines/discovery/consul/watch-strategy.ts';
+import {
+  type ConsulCheck,
+  failingChecks,
+  InvalidCatalog,
+  isMeshService,
+  nodeNames,
+  nodeServices,
+  serviceInstances,
+  serviceNames,
+} from '../../model/services/consul/catalog-json.ts';
+import type { ConsulInstance } from '../../model/services/consul/consul-instance.ts';
+import type { PartKey, WholeCatalog } from './catalog-store.ts';
+import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
+
+/** Key of a list that is not a part: all nodes, all services, checks that do not pass. */
+export type ListKey = 'nodes' | 'services' | 'checks';
+export type QueryKey = ListKey | PartKey;
+
+/** Requests at a time of a read; a burst of thousands would occupy the agent. */
+const maxConcurrentReads = 20;
+/** HTTP/2 needs no connection for each. */
+const maxConcurrentHttp2Reads = 100;
+const failing = 'Status != "passing"';
+
+export interface ReadCatalog extends WholeCatalog {
+  /** Of each response: where a blocking query continues. */
+  readonly indexes: ReadonlyMap<QueryKey, number>;
+  readonly sizes: CatalogSizes;
+}
+
+/** Bytes of all responses that a catalog consists of. */
+export const maxCatalogBytes = 256 * 1024 * 1024;
+
+/** Bytes of the last response of each query. */
+export class CatalogSizes {
+  readonly #bytes = new Map<QueryKey, number>();
+  #total = 0;
+
+  /** @throws InvalidCatalog: the catalog exceeds {@link maxCatalogBytes} */
+  set(key: QueryKey, bytes: number): void {
+    this.#total += bytes - (this.#bytes.get(key) ?? 0);
+    this.#bytes.set(key, bytes);
+    if (this.#total > maxCatalogBytes) throw new InvalidCatalog(`the catalog exceeds ${maxCatalogBytes} bytes`);
+  }
+
+  delete(key: QueryKey): void {
+    this.#total -= this.#bytes.get(key) ?? 0;
+    this.#bytes.delete(key);
+  }
+}
+
+export const nodePart = (node: string): PartKey => `node/${node}`;
+export const servicePart = (service: string): PartKey => `service/${service}`;
+
+/** The request of a query. */
+export function get(client: ConsulClient, key: QueryKey, query: ConsulQuery): Promise<ConsulResponse> {
+  if (key === 'nodes' || key === 'services') return client.get(`catalog/${key}`, query);
+  if (key === 'checks') return client.get('health/state/any', { ...query, filter: failing });
+  const [kind, name] = [key.slice(0, key.indexOf('/')), encodeURIComponent(key.slice(key.indexOf('/') + 1))];
+  return client.get(kind === 'node' ? `catalog/node-services/${name}` : `health/service/${name}`, query);
+}
+
+/** Instances in the response of a part; undefined: a node that does not exist. @throws InvalidCatalog */
+export function instancesIn(key: PartKey, body: unknown): readonly ConsulInstance[] | undefined {
+  if (key.startsWith('service/')) return serviceInstances(body);
+  const { node, instances } = nodeServices(body);
+  return node === undefined ? undefined : instances;
+}
+
+/** Names of services of the mesh. @throws InvalidCatalog */
+export const meshServices = (body: unknown): readonly string[] => serviceNames(body).filter(isMeshService);
+
+export interface ReadOptions {
+  readonly strategy: WatchStrategy;
+  readonly maxConnections: number;
+  readonly consistent: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** @throws ConsulError, InvalidCatalog */
+export async function readCatalog(client: ConsulClient, options: ReadOptions): Promise<ReadCatalog> {
+  const { strategy, maxConnections, consistent, signal } = options;
+  const indexes = new Map<QueryKey, number>();
+  const sizes = new CatalogSizes();
+  let restricted = false;
+  const read = async (key: QueryKey): Promise<unknown> => {
+    const response = await get(client, key, { consistent, signal });
+    indexes.set(key, response.index);
+    sizes.set(key, response.bytes);
+    restricted ||= response.restricted;
+    return response.body;
+  };
+  const nodes = nodeNames(await read('nodes'));
+  const keys = strategy === 'nodes' ? nodes.map(nodePart) : meshServices(await read('services')).map(servicePart);
+  const parts = new Map<PartKey, readonly ConsulInstance[]>();
+  const isHttp2 = client.transport === 'HTTP/2';
+  const atOnce = isHttp2 ? maxConcurrentHttp2Reads : Math.min(maxConcurrentReads, maxConnections);
+  await each(keys, atOnce, async (key) => {
+    const instances = instancesIn(key, await read(key));
+    if (instances !== undefined) parts.set(key, instances);
+  });
+  // After the instances: a check is never older than its instance, which would be served although the check does not pass.
+  const checks: readonly ConsulCheck[] = strategy === 'services' ? [] : failingChecks(await read('checks'));
+  return { nodes, parts, checks, restricted, indexes, sizes };
+}
+
+export async function each<Item>(
+  items: readonly Item[],
+  atOnce: number,
+  work: (item: Item) => Promise<void>,
+): Promise<void> {
+  const rest = items.values();
+  const worker = async (): Promise<void> => {
+    for (const item of rest) await work(item);
+  };
+  await Promise.all(Array.from({ length: Math.min(atOnce, items.length) }, worker));
+}

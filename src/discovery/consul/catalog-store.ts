@@ -1,0 +1,179 @@
+/**
+ * What Consul returned last, and what is served. Responses are parts of the catalog: the services of a node, or the instances of a
+ * service. Only {@link CatalogStore.apply} changes what is served, for hosts that changed since the last time.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { CatalogReading } from '../../../machines/discovery/consul/catalog-change.ts';
+import type { ConsulCheck } from '../../model/services/consul/catalog-json.ts';
+import {
+  type ConsulChecks,
+  type ConsulHealth,
+  type ConsulInstance,
+  withChecks,
+  worstHealth,
+} from '../../model/services/consul/consul-instance.ts';
+import { consulHostname } from '../../model/services/consul/consul-service.ts';
+
+/** Key of a part: `node/NAME` or `service/NAME`. */
+export type PartKey = string;
+
+export interface WholeCatalog {
+  readonly nodes: readonly string[];
+  readonly parts: ReadonlyMap<PartKey, readonly ConsulInstance[]>;
+  readonly checks: readonly ConsulCheck[];
+  readonly restricted: boolean;
+}
+
+/** Instances of a host that is served; none: it is removed. */
+export interface AppliedHost {
+  readonly hostname: string;
+  readonly instances: readonly ConsulInstance[];
+}
+
+export class CatalogStore {
+  #nodes: ReadonlySet<string> = new Set();
+  #parts = new Map<PartKey, readonly ConsulInstance[]>();
+  #partsOfHost = new Map<string, Set<PartKey>>();
+  #partsOfNode = new Map<string, Set<PartKey>>();
+  #checks: ConsulChecks = new Map();
+  #instances = 0;
+  #restricted = false;
+  #emptied = 0;
+  /** Hosts that differ from what is served. */
+  readonly #changed = new Set<string>();
+  readonly #applied = new Map<string, readonly ConsulInstance[]>();
+  #isApplied = false;
+
+  /** Something was applied. */
+  get isApplied(): boolean {
+    return this.#isApplied;
+  }
+
+  get reading(): CatalogReading {
+    return {
+      ...{ nodes: this.#nodes.size, services: this.#partsOfHost.size, instances: this.#instances },
+      ...{ restricted: this.#restricted, emptied: this.#emptied },
+    };
+  }
+
+  /** Replaces everything that Consul returned before. */
+  replace({ nodes, parts, checks, restricted }: WholeCatalog): void {
+    this.#restricted = restricted;
+    this.#nodes = new Set(nodes);
+    for (const key of [...this.#parts.keys()]) if (!parts.has(key)) this.#put(key, undefined);
+    for (const [key, instances] of parts) this.#put(key, instances);
+    this.setChecks(checks);
+    this.#emptied = 0;
+  }
+
+  /** @returns whether the set of nodes is another one */
+  setNodes(names: readonly string[]): boolean {
+    const nodes = new Set(names);
+    const isSame = nodes.size === this.#nodes.size && names.every((name) => this.#nodes.has(name));
+    this.#nodes = nodes;
+    return !isSame;
+  }
+
+  /** @returns whether its content is other than before */
+  setPart(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
+    return this.#put(key, instances);
+  }
+
+  /** IDs of instances of a part that were not there before. */
+  addedTo(key: PartKey, instances: readonly ConsulInstance[]): number {
+    const known = new Set(this.#parts.get(key)?.map(idOf));
+    return instances.filter((instance) => !known.has(idOf(instance))).length;
+  }
+
+  /** @returns whether the status of an instance is another one */
+  setChecks(checks: readonly ConsulCheck[]): boolean {
+    const before = this.#checks;
+    const now = new Map<string, Map<string, ConsulHealth>>();
+    for (const { node, instance, status } of checks) {
+      const ofNode = now.get(node) ?? new Map<string, ConsulHealth>();
+      ofNode.set(instance, worstHealth([ofNode.get(instance), status]));
+      now.set(node, ofNode);
+    }
+    this.#checks = now;
+    const nodes = [...new Set([...before.keys(), ...now.keys()])];
+    const changed = nodes.filter((node) => !isDeepStrictEqual(before.get(node), now.get(node)));
+    for (const node of changed) {
+      for (const key of this.#partsOfNode.get(node) ?? [])
+        for (const { service } of this.#parts.get(key)!) this.#changed.add(consulHostname(service));
+    }
+    return changed.length > 0;
+  }
+
+  setRestricted(restricted: boolean): void {
+    this.#restricted = this.#restricted || restricted;
+  }
+
+  /** What was returned last is served from now on. @returns hosts that differ from what was served before */
+  apply(): readonly AppliedHost[] {
+    this.#isApplied = true;
+    this.#emptied = 0;
+    const hosts = [...this.#changed].map((hostname) => ({ hostname, instances: this.#instancesOf(hostname) }));
+    this.#changed.clear();
+    for (const { hostname, instances } of hosts) {
+      if (instances.length === 0) this.#applied.delete(hostname);
+      else this.#applied.set(hostname, instances);
+    }
+    return hosts;
+  }
+
+  /** Everything that is served. */
+  *applied(): Iterable<AppliedHost> {
+    for (const [hostname, instances] of this.#applied) yield { hostname, instances };
+  }
+
+  #instancesOf(hostname: string): readonly ConsulInstance[] {
+    return [...(this.#partsOfHost.get(hostname) ?? [])].flatMap((key) =>
+      this.#parts
+        .get(key)!
+        .filter(({ service }) => consulHostname(service) === hostname)
+        .map((instance) => withChecks(instance, this.#checks)),
+    );
+  }
+
+  #put(key: PartKey, instances: readonly ConsulInstance[] | undefined): boolean {
+    const before = this.#parts.get(key);
+    const now = instances?.toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
+    if (isDeepStrictEqual(now, before)) return false;
+    if ((before?.length ?? 0) > 0 && (now?.length ?? 0) === 0) this.#emptied++;
+    for (const instance of before ?? []) this.#forget(key, instance);
+    if (now === undefined) this.#parts.delete(key);
+    else this.#parts.set(key, now);
+    for (const instance of now ?? []) this.#remember(key, instance);
+    return true;
+  }
+
+  #forget(key: PartKey, { service, node }: ConsulInstance): void {
+    this.#instances--;
+    this.#changed.add(consulHostname(service));
+    dropFrom(this.#partsOfHost, consulHostname(service), key);
+    dropFrom(this.#partsOfNode, node.name, key);
+  }
+
+  #remember(key: PartKey, { service, node }: ConsulInstance): void {
+    this.#instances++;
+    this.#changed.add(consulHostname(service));
+    addTo(this.#partsOfHost, consulHostname(service), key);
+    addTo(this.#partsOfNode, node.name, key);
+  }
+}
+
+function idOf({ node, id }: ConsulInstance): string {
+  return `${node.name}/${id}`;
+}
+
+function addTo(index: Map<string, Set<PartKey>>, name: string, key: PartKey): void {
+  const keys = index.get(name);
+  if (keys === undefined) index.set(name, new Set([key]));
+  else keys.add(key);
+}
+
+function dropFrom(index: Map<string, Set<PartKey>>, name: string, key: PartKey): void {
+  const keys = index.get(name);
+  keys?.delete(key);
+  if (keys?.size === 0) index.delete(name);
+}

@@ -1,0 +1,235 @@
+/**
+ * Blocking queries of a catalog. Each continues at the index of its last response. Responses go to the store; what is served changes when
+ * the chart decides so. The first failure or lower index ends the watch.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { WatchOrder } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
+import type {
+  CatalogChanged,
+  IndexRegressed,
+  QueryFailed,
+} from '../../../machines/discovery/consul/consul-protocol.ts';
+import { failingChecks, nodeNames } from '../../model/services/consul/catalog-json.ts';
+import type { ConsulInstance } from '../../model/services/consul/consul-instance.ts';
+import { Allowance, type Pace } from '../../runtime/fences/allowance.ts';
+import {
+  each,
+  get,
+  instancesIn,
+  meshServices,
+  nodePart,
+  type QueryKey,
+  type ReadCatalog,
+  servicePart,
+} from './catalog-queries.ts';
+import type { CatalogStore, PartKey } from './catalog-store.ts';
+import type { ConsulClient, ConsulQuery, ConsulResponse } from './consul-client.ts';
+import { failureIn } from './consul-error.ts';
+
+export interface WatchOptions {
+  readonly client: ConsulClient;
+  readonly store: CatalogStore;
+  readonly order: WatchOrder;
+  readonly from: ReadCatalog;
+  /** Of all responses; by default {@link responsePace}. */
+  readonly pace?: Pace;
+  readonly report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void;
+}
+
+/** A response that arrives sooner is followed by a pause: a server or proxy that does not block must not be asked without end. */
+const minQueryMs = 20;
+const firstPauseMs = 50;
+const maxPauseMs = 5_000;
+/**
+ * Responses of all queries: a server whose indexes rise without end is not asked without end. Thousands of instances may change at once.
+ */
+const responsePace: Pace = { most: 5_000, perSecond: 500 };
+const paceWaitMs = 100;
+/** Of the coarse strategy: all services are read again at most so often. */
+const coarseIntervalMs = 2_000;
+const coarseReads = 20;
+
+export class CatalogWatch {
+  readonly #options: WatchOptions;
+  readonly #over = new AbortController();
+  /** Of each part that is watched: ends its query. */
+  readonly #parts = new Map<PartKey, AbortController>();
+  readonly #allowance: Allowance;
+  #isReporting = false;
+  /** Of the coarse strategy: services that were read last. */
+  #coarseParts: readonly PartKey[];
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#allowance = new Allowance(options.pace ?? responsePace);
+    const { indexes } = options.from;
+    this.#coarseParts = [...options.from.parts.keys()];
+    const isCoarse = options.order.strategy === 'coarse';
+    for (const [key, index] of indexes) {
+      if (!key.includes('/')) this.#follow(key, index, this.#over.signal);
+      else if (!isCoarse) this.#followPart(key, index);
+    }
+  }
+
+  stop(): void {
+    this.#over.abort();
+    for (const part of this.#parts.values()) part.abort();
+  }
+
+  #followPart(key: PartKey, index: number): void {
+    const over = new AbortController();
+    this.#parts.set(key, over);
+    this.#follow(key, index, over.signal);
+  }
+
+  #follow(key: QueryKey, from: number, signal: AbortSignal): void {
+    this.#run(key, from, signal).catch((error: unknown) => {
+      if (signal.aborted || this.#over.signal.aborted) return;
+      this.#end({ type: 'query.failed', failure: failureIn(error), draw: Math.random() });
+    });
+  }
+
+  async #run(key: QueryKey, from: number, signal: AbortSignal): Promise<void> {
+    let index = from;
+    let pauseMs = firstPauseMs;
+    while (!signal.aborted) {
+      const sentAt = performance.now();
+      const response = await this.#get(key, { index, signal });
+      while (!this.#allowance.take()) await sleep(paceWaitMs, undefined, { signal });
+      if (signal.aborted) return;
+      const isNew = response.index !== index;
+      if (response.index < index && !isOfMissingNode(key, response)) {
+        this.#end({ type: 'index.regressed', query: key });
+        return;
+      }
+      index = response.index;
+      if (isNew) {
+        if (await this.#take(key, response, signal)) this.#changed();
+        pauseMs = firstPauseMs;
+      } else if (performance.now() - sentAt < minQueryMs) {
+        await sleep(pauseMs, undefined, { signal });
+        pauseMs = Math.min(pauseMs * 2, maxPauseMs);
+      }
+    }
+  }
+
+  async #get(key: QueryKey, query: ConsulQuery): Promise<ConsulResponse> {
+    const { client, from } = this.#options;
+    const response = await get(client, key, query);
+    if (!query.signal.aborted) from.sizes.set(key, response.bytes);
+    return response;
+  }
+
+  /** @returns whether the content is other than before */
+  async #take(key: QueryKey, response: ConsulResponse, signal: AbortSignal): Promise<boolean> {
+    const { store } = this.#options;
+    const wasRestricted = store.reading.restricted;
+    store.setRestricted(response.restricted);
+    const isOther = await this.#takeContent(key, response.body, signal);
+    return isOther || store.reading.restricted !== wasRestricted;
+  }
+
+  async #takeContent(key: QueryKey, body: unknown, signal: AbortSignal): Promise<boolean> {
+    const { store, order } = this.#options;
+    switch (key) {
+      case 'checks':
+        return store.setChecks(failingChecks(body));
+      case 'nodes': {
+        const names = nodeNames(body);
+        const isOther = store.setNodes(names);
+        if (order.strategy === 'nodes') return (await this.#followOnly(names.map(nodePart), signal)) || isOther;
+        return order.strategy === 'coarse' ? (await this.#readAll(this.#coarseParts, signal)) || isOther : isOther;
+      }
+      case 'services': {
+        const keys = meshServices(body).map(servicePart);
+        return order.strategy === 'coarse' ? this.#readAll(keys, signal) : this.#followOnly(keys, signal);
+      }
+      default:
+        return this.#takePart(key, instancesIn(key, body), signal);
+    }
+  }
+
+  /** Checks of an instance that was added arrive by another query: it must not be served before. */
+  async #takePart(
+    key: PartKey,
+    instances: readonly ConsulInstance[] | undefined,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const { store, order } = this.#options;
+    const isWithoutChecks = order.strategy !== 'services';
+    if (isWithoutChecks && instances !== undefined && store.addedTo(key, instances) > 0) {
+      const { body } = await this.#get('checks', { signal });
+      if (signal.aborted) return false;
+      store.setChecks(failingChecks(body));
+    }
+    return store.setPart(key, instances);
+  }
+
+  /** Parts that were added are read and watched; those of removed nodes and services are dropped. */
+  async #followOnly(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
+    const { store, from } = this.#options;
+    const wanted = new Set(keys);
+    let isOther = false;
+    for (const [key, over] of this.#parts) {
+      if (wanted.has(key)) continue;
+      over.abort();
+      this.#parts.delete(key);
+      from.sizes.delete(key);
+      isOther = store.setPart(key, undefined) || isOther;
+    }
+    const added = keys.filter((key) => !this.#parts.has(key));
+    await each(added, coarseReads, async (key) => {
+      const { body, index, restricted } = await this.#get(key, { signal });
+      if (signal.aborted) return;
+      store.setRestricted(restricted);
+      isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
+      this.#followPart(key, index);
+    });
+    return isOther;
+  }
+
+  /** The coarse strategy: which of the services changed is not known. */
+  async #readAll(keys: readonly PartKey[], signal: AbortSignal): Promise<boolean> {
+    const { store, from } = this.#options;
+    let isOther = false;
+    const before = this.#coarseParts;
+    this.#coarseParts = keys;
+    const now = new Set(keys);
+    for (const key of before) {
+      if (now.has(key)) continue;
+      from.sizes.delete(key);
+      isOther = store.setPart(key, undefined) || isOther;
+    }
+    await each(keys, Math.min(coarseReads, this.#options.order.maxConnections), async (key) => {
+      const { body, restricted } = await this.#get(key, { signal });
+      if (signal.aborted) return;
+      store.setRestricted(restricted);
+      isOther = (await this.#takePart(key, instancesIn(key, body), signal)) || isOther;
+    });
+    // The next response may be there at once.
+    if (isOther) this.#changed();
+    await sleep(coarseIntervalMs, undefined, { signal });
+    return false;
+  }
+
+  #changed(): void {
+    if (this.#isReporting) return;
+    this.#isReporting = true;
+    // Responses that arrive together are one change.
+    setImmediate(() => {
+      this.#isReporting = false;
+      if (!this.#over.signal.aborted)
+        this.#options.report({ type: 'catalog.changed', reading: this.#options.store.reading });
+    });
+  }
+
+  #end(event: IndexRegressed | QueryFailed): void {
+    this.stop();
+    this.#options.report(event);
+  }
+}
+
+/** Its index is 1: it is not lower because the server lost data. The list of nodes decides whether the node exists. */
+function isOfMissingNode(key: QueryKey, { body }: ConsulResponse): boolean {
+  return key.startsWith('node/') && instancesIn(key, body) === undefined;
+}

@@ -1,0 +1,60 @@
+/** Effects of the chart `consul-catalog`: requests to one datacenter, and what becomes of their responses. */
+import { fromCallback, fromPromise } from 'xstate';
+import {
+  type ConsulCatalogInput,
+  consulCatalogMachine,
+  type ReadOrder,
+  type ReadOutcome,
+  type SurveyOutcome,
+  type WatchOrder,
+} from '../../../machines/discovery/consul/consul-catalog.machine.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { faultLog } from '../../runtime/fences/uncaught.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { watchFile } from '../config/files/file-watch.ts';
+import type { ConsulDatacenter } from './consul-datacenter.ts';
+
+export function consulCatalogWithEffects(datacenterOf: (name: string) => ConsulDatacenter, log: Logger) {
+  const fault = faultLog(log, 'consul.changeFailed');
+  return consulCatalogMachine.provide({
+    actors: {
+      watchCredentials: fromCallback<{ type: never }, ConsulCatalogInput>(({ input, sendBack }) =>
+        watchCredentials(datacenterOf(input.datacenter), log, () => sendBack({ type: 'consul-credentials.changed' })),
+      ),
+      surveyCatalog: fromPromise<SurveyOutcome, ConsulCatalogInput>(({ input, signal }) =>
+        datacenterOf(input.datacenter).survey(signal),
+      ),
+      readCatalog: fromPromise<ReadOutcome, ReadOrder>(({ input, signal }) =>
+        datacenterOf(input.datacenter).read(input, signal),
+      ),
+      watchCatalog: fromCallback<{ type: never }, WatchOrder>(({ input, sendBack }) =>
+        datacenterOf(input.datacenter).watch(input, sendBack),
+      ),
+    },
+    actions: {
+      applyCatalog: (_, { datacenter }) => {
+        try {
+          datacenterOf(datacenter).apply();
+        } catch (error) {
+          fault(error, { datacenter });
+        }
+      },
+      reconnect: (_, { datacenter }) => datacenterOf(datacenter).reconnect(),
+      publishHeld: (_, { datacenter, reason }) => datacenterOf(datacenter).setCondition('held', reason),
+      publishFailing: (_, { datacenter, reason }) => datacenterOf(datacenter).setCondition('failing', reason),
+    },
+  });
+}
+
+function watchCredentials(datacenter: ConsulDatacenter, log: Logger, changed: () => void): () => void {
+  const stops = datacenter.credentialFiles.map((file) =>
+    watchFile(file, {
+      // A watch reports files that did not change, too.
+      changed: () => datacenter.credentialsChanged() && changed(),
+      failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
+    }),
+  );
+  return () => {
+    for (const stop of stops) stop();
+  };
+}

@@ -1,0 +1,192 @@
+/**
+ * Requests to Consul's HTTP API: HTTP/2 where the server offers it over TLS, else HTTP/1.1 (Consul has no HTTP/2 in plaintext). Bounds
+ * on time and size; rules of blocking queries: spec/consul.md §2.
+ */
+import type { IncomingHttpHeaders } from 'node:http';
+import type { ConsulTransport } from '../../../machines/discovery/consul/watch-strategy.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { ConnectionPool } from '../kubernetes/transport/connection-pool.ts';
+import { ConsulError } from './consul-error.ts';
+import type { ConsulAccess } from './consul-settings.ts';
+import { Http1Connections, oneLine } from './http1-exchange.ts';
+import { ReceivedBodies, type ReceivedBody } from './received-bodies.ts';
+
+const connectTimeoutMs = 5_000;
+/** A server without a leader does not respond at all. */
+const plainTimeoutMs = 5_000;
+/**
+ * A server that lost its data, or a token that was revoked, is seen only when a query ends: a minute must be enough to see it, to read the
+ * catalog, and to log a failure that persists.
+ */
+export const maxWaitMs = 30_000;
+/** Consul waits up to a sixteenth longer. */
+const blockingTimeoutMs = maxWaitMs + maxWaitMs / 16 + 5_000;
+
+export interface ConsulResponse {
+  readonly body: unknown;
+  /** Size of the body. */
+  readonly bytes: number;
+  readonly index: number;
+  /** Results were filtered by ACLs, or may have been: the default policy is `deny` and the request had no token. */
+  readonly restricted: boolean;
+}
+
+export interface ConsulQuery {
+  /** Of a blocking query: returns when the index is above this one, or after {@link maxWaitMs}. */
+  readonly index?: number;
+  readonly consistent?: boolean;
+  readonly filter?: string;
+  readonly signal: AbortSignal;
+}
+
+export class ConsulClient {
+  readonly #access: ConsulAccess;
+  readonly #datacenter: string;
+  readonly #http1 = new Http1Connections();
+  #http2: ConnectionPool | undefined;
+  #transport: ConsulTransport | undefined;
+  readonly #bodies = new ReceivedBodies();
+  /** Requests since the start. */
+  requests = 0;
+
+  /** @param datacenter empty: that of the agent */
+  constructor(access: ConsulAccess, datacenter: string) {
+    this.#access = access;
+    this.#datacenter = datacenter;
+    if (access.server.protocol === 'http:') this.#transport = 'HTTP/1.1';
+  }
+
+  /** Known after the first response. */
+  get transport(): ConsulTransport {
+    return this.#transport ?? 'HTTP/1.1';
+  }
+
+  /** Connections of HTTP/1.1 that requests occupy. */
+  get occupied(): number {
+    return this.#http1.occupied;
+  }
+
+  /** @throws ConsulError */
+  async get(path: string, query: ConsulQuery): Promise<ConsulResponse> {
+    this.requests++;
+    const body = this.#bodies.begin();
+    try {
+      const headers = {
+        accept: 'application/json',
+        'user-agent': 'pilot-discovery',
+        ...(await this.#access.headers(query.signal)),
+      };
+      const received = await this.#send({ path: this.#target(path, query), headers, query, body });
+      return {
+        body: parsed(body.text()),
+        bytes: body.bytes,
+        index: indexOf(received),
+        restricted:
+          received['x-consul-results-filtered-by-acls'] === 'true' ||
+          (!this.#access.hasToken && received['x-consul-default-acl-policy'] === 'deny'),
+      };
+    } catch (error) {
+      const failure = error instanceof ConsulError ? error : new ConsulError(failureOf(error));
+      if (failure.failure.status === 403) this.#access.refused();
+      throw failure;
+    } finally {
+      body.release();
+    }
+  }
+
+  /** Ends all connections and reads credentials again; the next request opens another one. */
+  reconnect(): void {
+    this.#access.refused();
+    this.#http1.close();
+    this.#http2?.closeAll();
+    this.#http2 = undefined;
+    if (this.#access.server.protocol === 'https:') this.#transport = undefined;
+  }
+
+  close(): void {
+    this.#http1.close();
+    this.#http2?.closeAll();
+  }
+
+  async #send(request: SentRequest): Promise<IncomingHttpHeaders> {
+    const { path, headers, query, body } = request;
+    const timeoutMs = query.index === undefined ? plainTimeoutMs : blockingTimeoutMs;
+    if (this.#transport !== 'HTTP/1.1') {
+      try {
+        const received = await this.#sendHttp2(request, timeoutMs);
+        this.#transport = 'HTTP/2';
+        return received;
+      } catch (error) {
+        if (!isWithoutHttp2(error)) throw error;
+        this.#transport = 'HTTP/1.1';
+      }
+    }
+    const { server } = this.#access;
+    return this.#http1.send({ server, path, headers, timeoutMs, body, signal: query.signal }, () =>
+      this.#access.tls(query.signal),
+    );
+  }
+
+  async #sendHttp2({ path, headers, query, body }: SentRequest, timeoutMs: number): Promise<IncomingHttpHeaders> {
+    this.#http2 ??= new ConnectionPool(this.#access, connectTimeoutMs);
+    let received: IncomingHttpHeaders = {};
+    const reader = {
+      isMidway: false,
+      hasTextErrors: true,
+      headers: (given: IncomingHttpHeaders): void => {
+        received = given;
+      },
+      data: (chunk: Buffer): void => body.push(Buffer.from(chunk)),
+    };
+    const limits = { answerMs: timeoutMs, wholeMs: timeoutMs + connectTimeoutMs, idleMs: timeoutMs };
+    const sent = () => ({ ...headers, ':method': 'GET', ':path': path });
+    await this.#http2.send({ headers: sent }, reader, limits, query.signal);
+    return received;
+  }
+
+  #target(path: string, { index, consistent, filter }: ConsulQuery): string {
+    const given = new URLSearchParams();
+    if (this.#datacenter !== '') given.set('dc', this.#datacenter);
+    if (filter !== undefined) given.set('filter', filter);
+    if (consistent === true) given.set('consistent', '');
+    if (index !== undefined) {
+      given.set('index', `${index}`);
+      given.set('wait', `${maxWaitMs / 1_000}s`);
+    }
+    const below = this.#access.server.pathname.replace(/\/+$/, '');
+    return `${below}/v1/${path}${given.size === 0 ? '' : `?${given}`}`;
+  }
+}
+
+interface SentRequest {
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly query: ConsulQuery;
+  readonly body: ReceivedBody;
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ConsulError({ reason: `response must be JSON: ${oneLine(messageOf(error))}`, status: 200 });
+  }
+}
+
+/** A blocking query for 0 never blocks: a response without a usable index counts as 1. */
+function indexOf(headers: IncomingHttpHeaders): number {
+  const index = Number(headers['x-consul-index']);
+  return Number.isSafeInteger(index) && index > 0 ? index : 1;
+}
+
+function isWithoutHttp2(error: unknown): boolean {
+  return error instanceof ApiError && error.failure.kind === 'invalid' && error.message.includes('ALPN h2');
+}
+
+function failureOf(error: unknown): { reason: string; status: number } {
+  if (!(error instanceof ApiError)) return { reason: oneLine(messageOf(error)), status: 0 };
+  const { failure } = error;
+  if (failure.kind !== 'status') return { reason: oneLine(failure.message), status: 0 };
+  return { reason: `HTTP status ${failure.code}: ${oneLine(failure.message)}`, status: failure.code };
+}

@@ -1,0 +1,213 @@
+/** One datacenter of Consul: its client, what was read of it, and the registries that serve it. */
+import { createHash } from 'node:crypto';
+import type {
+  ReadOrder,
+  ReadOutcome,
+  SurveyOutcome,
+  WatchOrder,
+} from '../../../machines/discovery/consul/consul-catalog.machine.ts';
+import type {
+  CatalogChanged,
+  IndexRegressed,
+  QueryFailed,
+} from '../../../machines/discovery/consul/consul-protocol.ts';
+import { nodeNames, serviceNames } from '../../model/services/consul/catalog-json.ts';
+import type { ConsulOptions } from '../../model/services/consul/consul-service.ts';
+import type { ShardKey } from '../../model/services/endpoint-shards.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { readCredentialFile } from '../kubernetes/access/credential-file.ts';
+import type { Registry, XdsUpdater } from '../registry/registry.ts';
+import { get, type ReadCatalog, readCatalog } from './catalog-queries.ts';
+import { CatalogStore } from './catalog-store.ts';
+import { CatalogWatch } from './catalog-watch.ts';
+import { ConsulClient } from './consul-client.ts';
+import { failureIn } from './consul-error.ts';
+import { ConsulRegistry } from './consul-registry.ts';
+import { type ConsulSettings, consulAccess, credentialFiles } from './consul-settings.ts';
+
+export interface ConsulDatacenterOptions {
+  /** Empty: that of the agent. */
+  readonly name: string;
+  readonly settings: ConsulSettings;
+  readonly log: Logger;
+}
+
+export type DatacenterCondition = 'reading' | 'synced' | 'held' | 'failing';
+
+/** A datacenter as people see it. */
+export interface DatacenterView {
+  readonly registry: string;
+  readonly datacenter: string;
+  readonly server: string;
+  readonly condition: DatacenterCondition;
+  readonly reason: string;
+  /** Since when, ISO 8601. */
+  readonly since: string;
+  readonly strategy: string;
+  readonly transport: string;
+  readonly connections: number;
+  readonly requests: number;
+  readonly last: { readonly nodes: number; readonly services: number; readonly instances: number };
+  readonly restricted: boolean;
+  /** What is left out, by host. */
+  readonly problems: Readonly<Record<string, readonly string[]>>;
+}
+
+/** The agent's own datacenter has no name before it is read. */
+const ownDatacenter = 'local';
+/** Hosts with problems that a page lists. */
+const maxListedProblems = 1_000;
+
+export class ConsulDatacenter {
+  readonly shard: ShardKey;
+  readonly #options: ConsulDatacenterOptions;
+  readonly #client: ConsulClient;
+  readonly #store = new CatalogStore();
+  readonly #registries = new Set<ConsulRegistry>();
+  readonly #problems = new Map<string, readonly string[]>();
+  #last: ReadCatalog | undefined;
+  #strategy = '';
+  #condition: DatacenterCondition = 'reading';
+  #reason = '';
+  #since = new Date();
+  #credentials: string;
+
+  constructor(options: ConsulDatacenterOptions) {
+    this.#options = options;
+    const { name, settings } = options;
+    this.shard = { provider: 'Consul', cluster: name || ownDatacenter };
+    this.#client = new ConsulClient(consulAccess(settings), name);
+    this.#credentials = digestOf(settings);
+  }
+
+  make(options: ConsulOptions, updates: XdsUpdater): Registry {
+    return new ConsulRegistry(this.shard, options, updates, {
+      attach: (registry) => {
+        this.#registries.add(registry);
+        registry.adopt([...this.#store.applied()]);
+        if (this.#store.isApplied) registry.complete();
+      },
+      detach: (registry) => void this.#registries.delete(registry),
+      problems: (hostname, problems) => this.#report(hostname, problems),
+    });
+  }
+
+  async survey(signal: AbortSignal): Promise<SurveyOutcome> {
+    try {
+      const [nodes, services] = await Promise.all([
+        get(this.#client, 'nodes', { signal }),
+        get(this.#client, 'services', { signal }),
+      ]);
+      const survey = {
+        ...{ nodes: nodeNames(nodes.body).length, services: serviceNames(services.body).length },
+        transport: this.#client.transport,
+      };
+      return { outcome: 'read', survey };
+    } catch (error) {
+      return { outcome: 'failed', failure: failureIn(error), draw: Math.random() };
+    }
+  }
+
+  async read({ strategy, maxConnections, consistent }: ReadOrder, signal: AbortSignal): Promise<ReadOutcome> {
+    try {
+      const read = await readCatalog(this.#client, { strategy, maxConnections, consistent, signal });
+      signal.throwIfAborted();
+      this.#last = read;
+      this.#store.replace(read);
+      this.#strategy = strategy;
+      return { outcome: 'read', reading: this.#store.reading };
+    } catch (error) {
+      return { outcome: 'failed', failure: failureIn(error), draw: Math.random() };
+    }
+  }
+
+  /** @returns how to stop it */
+  watch(order: WatchOrder, report: (event: CatalogChanged | IndexRegressed | QueryFailed) => void): () => void {
+    if (this.#last === undefined) throw new Error('the catalog was not read');
+    const watch = new CatalogWatch({ client: this.#client, store: this.#store, order, from: this.#last, report });
+    return () => watch.stop();
+  }
+
+  /** What was returned last is served from now on. */
+  apply(): void {
+    const hosts = this.#store.apply();
+    this.setCondition('synced', '');
+    for (const registry of this.#registries) {
+      registry.adopt(hosts);
+      registry.complete();
+    }
+  }
+
+  reconnect(): void {
+    this.#client.reconnect();
+  }
+
+  get credentialFiles(): readonly string[] {
+    return credentialFiles(this.#options.settings);
+  }
+
+  /** Whether files have other content than when this was called last. */
+  credentialsChanged(): boolean {
+    const now = digestOf(this.#options.settings);
+    const isOther = now !== this.#credentials;
+    this.#credentials = now;
+    return isOther;
+  }
+
+  setCondition(condition: DatacenterCondition, reason: string): void {
+    if (condition === this.#condition && reason === this.#reason) return;
+    if (condition !== this.#condition) this.#since = new Date();
+    this.#condition = condition;
+    this.#reason = reason;
+  }
+
+  /** One line; undefined if nothing is wrong. */
+  get conditionText(): string | undefined {
+    if (this.#condition !== 'held' && this.#condition !== 'failing') return undefined;
+    const what = this.#condition === 'held' ? 'response held back' : 'not responding';
+    const served = this.#store.isApplied ? 'serving the last known services' : 'no services known yet';
+    return `registry Consul/${this.shard.cluster}: ${what}, ${served}: ${this.#reason}`;
+  }
+
+  get view(): DatacenterView {
+    const { nodes, services, instances, restricted } = this.#store.reading;
+    return {
+      ...{ registry: `Consul/${this.shard.cluster}`, datacenter: this.#options.name },
+      server: this.#options.settings.server.href,
+      ...{ condition: this.#condition, reason: this.#reason, since: this.#since.toISOString() },
+      ...{ strategy: this.#strategy, transport: this.#client.transport, connections: this.#client.occupied },
+      ...{ requests: this.#client.requests, last: { nodes, services, instances }, restricted },
+      problems: Object.fromEntries([...this.#problems].slice(0, maxListedProblems)),
+    };
+  }
+
+  close(): void {
+    this.#client.close();
+    this.#registries.clear();
+  }
+
+  /** Each problem is logged once until it is over. */
+  #report(hostname: string, problems: readonly string[]): void {
+    const before = this.#problems.get(hostname) ?? [];
+    if (problems.length === 0) this.#problems.delete(hostname);
+    else this.#problems.set(hostname, problems);
+    for (const reason of problems) {
+      if (!before.includes(reason)) this.#options.log.warn('consul.serviceIncomplete', { service: hostname, reason });
+    }
+  }
+}
+
+/** Of the files' content; a file that cannot be read counts as empty. */
+function digestOf(settings: ConsulSettings): string {
+  const digest = createHash('sha256');
+  for (const file of credentialFiles(settings)) digest.update(`${file}\0${textOf(file)}\0`);
+  return digest.digest('hex');
+}
+
+function textOf(file: string): string {
+  try {
+    return readCredentialFile(file);
+  } catch {
+    return '';
+  }
+}

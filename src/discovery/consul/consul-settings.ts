@@ -1,0 +1,128 @@
+/**
+ * Where Consul is and with which credentials: flags, and the variables of Consul's own client
+ * (https://developer.hashicorp.com/consul/commands#environment-variables).
+ */
+
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { readTogetherSync } from '../../runtime/files/read-together.ts';
+import type { Environment } from '../environment.ts';
+import { listOf } from '../environment.ts';
+import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
+import { headerText, readCredentialFile } from '../kubernetes/access/credential-file.ts';
+
+export interface ConsulFlags {
+  readonly consulserverURL?: string;
+  readonly consulServerURL?: string;
+  readonly consulTokenFile?: string;
+  readonly consulDatacenters?: string;
+}
+
+export interface ConsulSettings {
+  /** With the path below which the API is. */
+  readonly server: URL;
+  /** Datacenters that are read; an empty name is that of the agent. */
+  readonly datacenters: readonly string[];
+  /** Empty: none. */
+  readonly tokenFile: string;
+  /** Of the environment; the file takes precedence. Secret. */
+  readonly token: string;
+  /** PEM files; empty: none. */
+  readonly caFile: string;
+  readonly certificateFile: string;
+  readonly keyFile: string;
+  /** Name that the server's certificate must be valid for; empty: that of the address. */
+  readonly serverName: string;
+  readonly verifiesCertificate: boolean;
+}
+
+const defaultAddress = '127.0.0.1:8500';
+const maxDatacenters = 100;
+
+/** @throws ChartpilotError FLAG_INVALID */
+export function consulSettingsOf(flags: ConsulFlags, env: Environment): ConsulSettings {
+  const flag = flags.consulServerURL || flags.consulserverURL || '';
+  const [setting, address] =
+    flag === '' ? ['CONSUL_HTTP_ADDR', env.text('CONSUL_HTTP_ADDR', defaultAddress)] : ['--consulServerURL', flag];
+  const datacenters = [...new Set(listOf(flags.consulDatacenters ?? ''))];
+  const certificateFile = env.text('CONSUL_CLIENT_CERT', '');
+  const keyFile = env.text('CONSUL_CLIENT_KEY', '');
+  if ((certificateFile === '') !== (keyFile === '')) {
+    throw new ChartpilotError('FLAG_INVALID', 'CONSUL_CLIENT_CERT and CONSUL_CLIENT_KEY: set both, or neither');
+  }
+  if (env.isSet('CONSUL_CAPATH')) {
+    throw new ChartpilotError('FLAG_INVALID', 'CONSUL_CAPATH is not supported', {
+      hint: 'Set CONSUL_CACERT to one PEM file with all CA certificates.',
+    });
+  }
+  if (datacenters.length > maxDatacenters) {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      `--consulDatacenters: must have at most ${maxDatacenters} names, got ${datacenters.length}`,
+      {
+        fields: {
+          path: '--consulDatacenters',
+          expected: `at most ${maxDatacenters} names`,
+          got: String(datacenters.length),
+        },
+      },
+    );
+  }
+  return {
+    server: serverOf(setting, address, env.boolean('CONSUL_HTTP_SSL', false)),
+    datacenters: datacenters.length === 0 ? [''] : datacenters,
+    tokenFile: flags.consulTokenFile || env.text('CONSUL_HTTP_TOKEN_FILE', ''),
+    token: env.text('CONSUL_HTTP_TOKEN', ''),
+    caFile: env.text('CONSUL_CACERT', ''),
+    certificateFile,
+    keyFile,
+    serverName: env.text('CONSUL_TLS_SERVER_NAME', ''),
+    verifiesCertificate: env.boolean('CONSUL_HTTP_SSL_VERIFY', true),
+  };
+}
+
+function serverOf(setting: string, address: string, isTls: boolean): URL {
+  const text = address.includes('://') ? address : `${isTls ? 'https' : 'http'}://${address}`;
+  const server = URL.parse(isTls ? text.replace(/^http:/, 'https:') : text);
+  const isHttp = server !== null && ['http:', 'https:'].includes(server.protocol) && server.hostname !== '';
+  if (isHttp && server.username === '' && server.password === '') return server;
+  throw new ChartpilotError('FLAG_INVALID', `${setting}: must be an http:// or https:// URL, or HOST:PORT`, {
+    fields: { path: setting, expected: 'an http:// or https:// URL without user and password, or HOST:PORT' },
+    hint: 'Example: http://127.0.0.1:8500. Sockets (unix://) are not supported; put tokens into a file.',
+  });
+}
+
+/** Files whose content may change while the program runs. */
+export function credentialFiles({ tokenFile, caFile, certificateFile, keyFile }: ConsulSettings): readonly string[] {
+  return [tokenFile, caFile, certificateFile, keyFile].filter((file) => file !== '');
+}
+
+/** Reads files again for each connection; the token when {@link ConsulAccess.refused} was called. */
+export interface ConsulAccess extends ClusterAccess {
+  /** Whether requests have a token. */
+  readonly hasToken: boolean;
+}
+
+export function consulAccess(settings: ConsulSettings): ConsulAccess {
+  const { server, tokenFile, token, caFile, certificateFile, keyFile, serverName } = settings;
+  let cached: string | undefined;
+  return {
+    server,
+    hasToken: tokenFile !== '' || token !== '',
+    tls: async () =>
+      readTogetherSync((at) => ({
+        ...(caFile !== '' && { ca: readCredentialFile(at(caFile)) }),
+        ...(certificateFile !== '' && { cert: readCredentialFile(at(certificateFile)) }),
+        ...(keyFile !== '' && { key: readCredentialFile(at(keyFile)) }),
+        ...(serverName !== '' && { servername: serverName }),
+        ...(!settings.verifiesCertificate && { rejectUnauthorized: false }),
+      })),
+    headers: async (): Promise<Readonly<Record<string, string>>> => {
+      if (tokenFile !== '') cached ??= headerText(readCredentialFile(tokenFile).trim(), tokenFile);
+      else if (token !== '') cached ??= headerText(token, 'CONSUL_HTTP_TOKEN');
+      return cached === undefined ? {} : { 'x-consul-token': cached };
+    },
+    refused: () => {
+      cached = undefined;
+    },
+  };
+}

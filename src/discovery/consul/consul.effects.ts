@@ -1,0 +1,18 @@
+/** Effects of the chart `consul`: datacenters, each with its catalog. */
+import { fromCallback } from 'xstate';
+import { consulMachine } from '../../../machines/discovery/consul/consul.machine.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { consulCatalogWithEffects } from './consul-catalog.effects.ts';
+import type { ConsulRegistries } from './consul-registries.ts';
+
+export function consulWithEffects(registries: ConsulRegistries, log: Logger) {
+  return consulMachine.provide({
+    actors: {
+      listDatacenters: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+        sendBack({ type: 'datacenters.listed', datacenters: registries.configured });
+      }),
+      consulCatalog: consulCatalogWithEffects((name) => registries.datacenter(name), log),
+    },
+    actions: { publishDatacenters: (_, { datacenters }) => registries.publish(datacenters) },
+  });
+}

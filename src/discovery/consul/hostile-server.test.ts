@@ -1,0 +1,149 @@
+/** A Consul that sends anything, endlessly or not at all: each request has an end and a reason, and memory and requests stay bounded. */
+import { once } from 'node:events';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, it, onTestFinished } from 'vitest';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { Environment } from '../environment.ts';
+import { CatalogSizes, maxCatalogBytes, readCatalog } from './catalog-queries.ts';
+import { CatalogStore } from './catalog-store.ts';
+import { CatalogWatch } from './catalog-watch.ts';
+import { ConsulClient } from './consul-client.ts';
+import { consulAccess, consulSettingsOf } from './consul-settings.ts';
+import { maxReceivingBytes, maxResponseBytes, maxValues, ReceivedBodies } from './received-bodies.ts';
+
+/** A client of a server that responds so. */
+async function givenClient(respond: (response: ServerResponse, url: URL) => void): Promise<ConsulClient> {
+  const server = createServer((request, response) => respond(response, new URL(request.url!, 'http://consul')));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const address = `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const client = new ConsulClient(
+    consulAccess(consulSettingsOf({ consulServerURL: address }, new Environment({}, () => {}))),
+    '',
+  );
+  onTestFinished(() => {
+    client.close();
+    server.closeAllConnections();
+    server.close();
+  });
+  return client;
+}
+
+const { signal } = new AbortController();
+const get = (client: ConsulClient) => client.get('catalog/nodes', { signal });
+
+/** Sends the part again and again. */
+function sendForEver(response: ServerResponse, part: Buffer): void {
+  const send = (): void => {
+    while (!response.destroyed && response.write(part));
+    if (!response.destroyed) response.once('drain', send);
+  };
+  send();
+}
+
+it.each<[string, (response: ServerResponse) => void, RegExp]>([
+  [
+    'a text without an end',
+    (response) => sendForEver(response, Buffer.alloc(1024 * 1024, 'a')),
+    /response exceeds 33554432 bytes/,
+  ],
+  [
+    'nested lists without an end',
+    (response) => sendForEver(response, Buffer.alloc(64 * 1024, '[')),
+    /more than 2000000 values/,
+  ],
+  ['many small values', (response) => void response.end(`[${'1,'.repeat(maxValues)}1]`), /more than 2000000 values/],
+  [
+    'a body that ends too early',
+    (response) => {
+      response.writeHead(200, { 'content-length': '10' });
+      response.write('[');
+      setImmediate(() => response.destroy());
+    },
+    /aborted|closed before the end/,
+  ],
+  ['a body that is not JSON', (response) => void response.end('<html>'), /response must be JSON/],
+  [
+    'an error without an end',
+    (response) => {
+      response.writeHead(500);
+      sendForEver(response, Buffer.alloc(1024 * 1024, 'e'));
+    },
+    /response exceeds/,
+  ],
+])('%s fails with a reason', async (_, respond, reason) => {
+  const client = await givenClient(respond);
+  await expect(get(client)).rejects.toMatchObject({ failure: { reason: expect.stringMatching(reason) } });
+  await eventually('its connection is closed', () => client.occupied === 0);
+});
+
+it('a response that drips has the same time as one that does not come', async () => {
+  const client = await givenClient((response) => {
+    const timer = setInterval(() => response.write(' '), 100);
+    response.once('close', () => clearInterval(timer));
+  });
+  await expect(get(client)).rejects.toMatchObject({
+    failure: { reason: expect.stringMatching(/no complete response in 5000 ms/) },
+  });
+}, 30_000);
+
+it('responses that are received at the same time have a limit together, until they end', () => {
+  const bodies = new ReceivedBodies();
+  const part = Buffer.alloc(maxResponseBytes);
+  const received = Array.from({ length: maxReceivingBytes / maxResponseBytes }, () => bodies.begin());
+  for (const body of received) body.push(part);
+  const late = bodies.begin();
+  expect(() => late.push(Buffer.of(1))).toThrow(/exceed 134217728 bytes/);
+  late.release();
+  received[0]!.release();
+  expect(() => bodies.begin().push(Buffer.of(1))).not.toThrow();
+});
+
+it('a catalog has a limit of bytes, and removed parts do not count', () => {
+  const sizes = new CatalogSizes();
+  sizes.set('node/a', maxCatalogBytes);
+  sizes.set('node/a', maxCatalogBytes - 1);
+  expect(() => sizes.set('node/b', 2)).toThrow(/the catalog exceeds 268435456 bytes/);
+  sizes.delete('node/a');
+  expect(() => sizes.set('node/b', 3)).not.toThrow();
+});
+
+it.each(['NaN', '-1', '1e400', '', '9007199254740993', '0'])(
+  'index %j counts as 1, so that the next query begins again',
+  async (index) => {
+    const client = await givenClient((response) => {
+      response.setHeader('x-consul-index', index);
+      response.end('[]');
+    });
+    expect((await get(client)).index).toBe(1);
+  },
+);
+
+it('a server whose indexes rise without end is asked at the pace of the watch', async () => {
+  let index = 1;
+  let requests = 0;
+  const client = await givenClient((response) => {
+    requests++;
+    response.setHeader('x-consul-index', `${++index}`);
+    response.end(JSON.stringify([]));
+  });
+  const store = new CatalogStore();
+  const from = await readCatalog(client, { strategy: 'services', maxConnections: 9, consistent: false, signal }).catch(
+    () => undefined,
+  );
+  expect(from, 'a list of services must be an object').toBeUndefined();
+  const watch = new CatalogWatch({
+    ...{ client, store, report: () => {}, pace: { most: 5, perSecond: 10 } },
+    order: { datacenter: '', strategy: 'services', maxConnections: 9 },
+    from: {
+      ...{ nodes: [], parts: new Map(), checks: [], restricted: false, sizes: new CatalogSizes() },
+      indexes: new Map([['nodes', 1]]),
+    },
+  });
+  const [before, begun] = [requests, performance.now()];
+  await eventually('it asked some times', () => requests - before >= 10);
+  watch.stop();
+  const seconds = (performance.now() - begun) / 1_000;
+  expect(requests - before).toBeLessThanOrEqual(5 + 10 * seconds + 2);
+});

@@ -1,0 +1,186 @@
+/** What replicas write in a cluster: each duty by the replica that is elected to it. */
+
+import { parseConfigKey } from '../../model/config/config.ts';
+import type { KindName } from '../../model/kinds/index.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { ClusterSigning } from '../ca/cluster-signing.ts';
+import type { AuthoritySecrets } from '../ca/shared-authority.effects.ts';
+import type { Signing } from '../ca/signing.ts';
+import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
+import { problemsText } from '../distribution/cluster-objects.ts';
+import type { ObjectDistribution } from '../distribution/distribution.ts';
+import type { ObjectWarning } from '../distribution/object-warnings.ts';
+import { kindsWithWarningEvents, statusKinds } from '../distribution/status-objects.ts';
+import { Elections } from '../election/elections.effects.ts';
+import { processMoment } from '../election/leader-term.ts';
+import { leaseTimesOf } from '../election/lease-times.ts';
+import { presenceLeaseOf } from '../election/replica-presence.ts';
+import { resourceOf } from '../kubernetes/api-resource.ts';
+import type { InformerEffects } from '../kubernetes/api-server.effects.ts';
+import type { ApiServer } from '../kubernetes/api-server.ts';
+import type { ClusterSource } from '../kubernetes/readers/cluster-source.ts';
+import type { DiscoveryOptions } from '../options/discovery-options.ts';
+import { OrphanedEntries } from '../registration/orphaned-entries.ts';
+import type { DnsSecrets } from './dns-certificates.ts';
+import { type DutySources, dutiesOf, leaseOfRevision } from './duties.ts';
+import { RejectionEvents } from './rejection-events.ts';
+import { statusLease } from './status/distribution-status.ts';
+import { ReplicaWords } from './status/replica-words.ts';
+import type { StatusInputs } from './status/status-inputs.ts';
+
+/** The parts of a cluster that are written, and read for it. */
+export interface WrittenCluster {
+  readonly server: ApiServer;
+  /** A connection for Leases alone. */
+  readonly leaseServer: ApiServer;
+  readonly informers: InformerEffects;
+  /** Sources by their address. */
+  readonly sources: ReadonlyMap<string, ClusterSource>;
+  /** Objects that only the registry reads. */
+  readonly workloads?: Pick<ClusterSource, 'onRefused'>;
+  /** Name of this process in Leases. */
+  readonly identity: string;
+  readonly dnsSecrets?: DnsSecrets;
+  readonly authoritySecrets?: AuthoritySecrets;
+}
+
+export interface ClusterWritesOptions {
+  readonly cluster: WrittenCluster;
+  /** What has become of the cluster's objects in proxies. */
+  readonly distribution: ObjectDistribution;
+  readonly options: DiscoveryOptions;
+  /** Undefined: nothing is signed here. */
+  readonly signing: Signing | undefined;
+  readonly clusterSigning: ClusterSigning;
+  readonly statusInputs: StatusInputs;
+  readonly limits: Pick<MeshConfigs, 'onLimited'>;
+  readonly mesh: () => MeshConfig;
+  /** @param changed the mesh configuration may be another */
+  readonly onMesh: (changed: () => void) => void;
+  /** Absent: no sidecars are injected, and no Gateways are deployed. */
+  readonly injection?: DutySources['injection'];
+  /** Warns of what is written into statuses. */
+  readonly log: Pick<Logger, 'warn'>;
+}
+
+export class ClusterWrites {
+  /** What replicas that have died have left. */
+  readonly orphans: OrphanedEntries;
+  /** Elections, one for each duty. */
+  readonly elections: Elections;
+  readonly #writes: ClusterWritesOptions;
+  readonly #distribution: ObjectDistribution;
+  readonly #words: ReplicaWords;
+  readonly #events: RejectionEvents;
+
+  constructor(writes: ClusterWritesOptions) {
+    this.#writes = writes;
+    this.#distribution = writes.distribution;
+    this.#words = this.#makeWords();
+    this.orphans = this.#makeOrphans();
+    this.#events = this.#makeEvents();
+    this.elections = this.#makeElections();
+  }
+
+  #makeWords(): ReplicaWords {
+    const { informers, identity } = this.#writes.cluster;
+    const words = new ReplicaWords(identity);
+    for (const kind of statusKinds) informers.addReader(resourceOf(kind), (changes) => words.read(kind, changes));
+    return words;
+  }
+
+  #makeOrphans(): OrphanedEntries {
+    const { server, informers, identity } = this.#writes.cluster;
+    const { namespace, leaseMs, registration } = this.#writes.options;
+    return new OrphanedEntries({
+      ...{ server, namespace, identity, leaseMs, graceMs: registration.graceMs, words: this.#words },
+      entries: () => (registration.enabled ? informers.storeOf(resourceOf('WorkloadEntry')).values() : []),
+      now: () => performance.now(),
+    });
+  }
+
+  /** Whether this replica writes the statuses. */
+  get writesStatuses(): boolean {
+    return this.elections.leads(statusLease);
+  }
+
+  /** Objects that take effect only in part: their statuses report it, or Events. */
+  warned(warnings: ReadonlyMap<string, ObjectWarning>): void {
+    const [ofEvents, ofStatus] = partitioned(warnings, (key) => kindsWithWarningEvents.has(parseConfigKey(key).kind));
+    this.#distribution.warned(ofStatus);
+    this.#events.warned(ofEvents);
+  }
+
+  #makeEvents(): RejectionEvents {
+    const { cluster, options, limits, log } = this.#writes;
+    const { informers, identity, sources, workloads } = cluster;
+    const events = new RejectionEvents({
+      ...{ lease: leaseOfRevision('chartpilot-rejection-events', options.revision), identity, log },
+      objectOf: (kind, key) => informers.storeOf(resourceOf(kind as KindName)).get(key),
+    });
+    for (const source of [...sources.values(), ...(workloads === undefined ? [] : [workloads])]) {
+      source.onRefused(({ kind, key, errors }) =>
+        events.report(`${kind}/${key}`, errors.length === 0 ? undefined : problemsText(errors)),
+      );
+    }
+    limits.onLimited((key, limited) => events.report(key, limited && problemsText([limited.problem])));
+    return events;
+  }
+
+  #makeElections(): Elections {
+    const { cluster, options, signing, clusterSigning, statusInputs: inputs, mesh, onMesh, log } = this.#writes;
+    const { server, leaseServer, informers, identity, dnsSecrets } = cluster;
+    const { namespace, leaseMs, revision, rootConfigMap, domain, deploysGateways, ownNames: hosts } = options;
+    const { injection } = this.#writes;
+    const servesWebhooks = options.webhooksAddress !== undefined && options.securePort?.files === undefined;
+    const { signer } = clusterSigning;
+    const shared = this.#sharedRoot();
+    const presence = presenceLeaseOf(identity)!;
+    return new Elections({
+      ...{ server, leaseServer, namespace, identity, presence },
+      duties: dutiesOf({
+        ...{ informers, revision, rootConfigMap, distribution: this.#distribution },
+        ...{ ...(signing && { signing }), ...(shared && { shared }), ...(dnsSecrets && { dnsSecrets }) },
+        ...(signer && { registrar: signer }),
+        ...(injection && deploysGateways && { injection }),
+        ...(servesWebhooks && { webhooks: { namespace, hosts } }),
+        ...{ mesh, onMesh, words: this.#words, orphans: this.orphans, events: this.#events },
+        presence,
+        leads: (lease) => this.elections.leads(lease),
+        ofGatewayClass: options.createsGatewayClass,
+        status: {
+          ...{ server, inputs, domain, namespace, log },
+          ofGatewayApi: options.writesGatewayApiStatus,
+          ofAddresses: options.features.autoAllocate,
+        },
+      }),
+      times: leaseTimesOf(leaseMs),
+      now: processMoment,
+      draw: Math.random,
+    });
+  }
+
+  /** The authority that replicas share, and its settings. */
+  #sharedRoot(): DutySources['shared'] {
+    const { cluster, options, clusterSigning } = this.#writes;
+    const { authority } = options;
+    if (authority === undefined || cluster.authoritySecrets === undefined || clusterSigning.shared === undefined) {
+      return undefined;
+    }
+    const { namespace, name } = cluster.authoritySecrets;
+    return {
+      ...{ authority: clusterSigning.shared, namespace, name },
+      ...{ gracePercent: authority.gracePercent, longestLeafMs: authority.leaves.maxMs },
+    };
+  }
+}
+
+function partitioned<T>(
+  all: ReadonlyMap<string, T>,
+  isFirst: (key: string) => boolean,
+): readonly [ReadonlyMap<string, T>, ReadonlyMap<string, T>] {
+  const [first, second] = [new Map<string, T>(), new Map<string, T>()];
+  for (const [key, value] of all) (isFirst(key) ? first : second).set(key, value);
+  return [first, second];
+}

@@ -1,0 +1,114 @@
+import { expect, it } from 'vitest';
+import { readCertificates } from '../../identity/certificate.ts';
+import { TrustBundle } from '../../identity/trust-bundle.ts';
+import type { AuthorityInForce } from '../ca/authority.ts';
+import type { AuthorityMaterial } from '../ca/authority-material.ts';
+import type { Registrar } from '../ca/issuing/registrar.ts';
+import { makeRoot } from '../ca/root-maker.ts';
+import { WriteGate } from '../election/write-gate.ts';
+import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
+import { DnsCertificates } from './dns-certificates.ts';
+
+const dayMs = 24 * 3_600_000;
+const begin = Date.parse('2026-01-01T00:00:00Z');
+
+async function given(registrar?: Registrar, rootMs = 3_650 * dayMs) {
+  let now = begin;
+  const make = (): Promise<AuthorityMaterial> =>
+    makeRoot({ trustDomain: 'dns.test', ttlMs: rootMs, rsaBits: 0 }, new Date(begin));
+  let material = await make();
+  const objects = new Map<string, KubernetesObject>();
+  const writes: string[] = [];
+  const changed: (() => void)[] = [];
+  const server = {
+    request: async ({ method, body }: ApiRequest): Promise<KubernetesObject> => {
+      writes.push(method);
+      const { data, type, metadata } = body as KubernetesObject;
+      const object = { data, type, metadata: { ...metadata, name: 'web', resourceVersion: String(writes.length) } };
+      objects.set('istio-system/web', object as KubernetesObject);
+      return object as KubernetesObject;
+    },
+  };
+  const inForce = (): AuthorityInForce => ({
+    ...{ material, ofServer: material, bundle: new TrustBundle('dns.test', [material.root]), roots: [material.id] },
+    ...{ authorities: [material], tainted: [] },
+  });
+  const wanted = { secretName: 'web', dnsNames: ['web.svc'] };
+  const duty = new DnsCertificates({
+    lease: 'dns',
+    secrets: {
+      ...{ namespace: 'istio-system', store: objects, known: Promise.resolve() },
+      onChanged: (one) => void changed.push(one),
+    },
+    ...{ certificates: () => [wanted], inForce, roots: () => [material.root], now: () => new Date(now) },
+    ...(registrar && { registrar }),
+  });
+  await Promise.resolve();
+  const moment = { monotonicMs: 0, wallMs: 0 };
+  const gate = new WriteGate({ server, now: () => moment, writeMs: 1_000 });
+  gate.extend(moment, 1_000);
+  const write = () => duty.writeDue({ retry: false, anew: false }, gate);
+  const pass = (ms: number): void => {
+    now += ms;
+    duty.look();
+  };
+  const rotate = async (): Promise<void> => {
+    material = await make();
+    duty.look();
+  };
+  const leaf = () => {
+    const chain = (objects.get('istio-system/web')!.data as Record<string, string>)['cert-chain.pem']!;
+    return readCertificates(Buffer.from(chain, 'base64').toString())[0]!;
+  };
+  return { duty, write, writes, pass, rotate, leaf };
+}
+
+it('one is made, and let be until half of its life is over', async () => {
+  const { duty, write, writes, pass, leaf } = await given();
+  expect(duty.isDue).toBe(true);
+  expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
+  expect(leaf().alternativeNames?.dns).toEqual(['web.svc']);
+  expect(leaf().notAfter.getTime()).toBe(begin + 90 * dayMs);
+  pass(44 * dayMs);
+  expect(duty.isDue).toBe(false);
+  pass(2 * dayMs);
+  expect(duty.isDue).toBe(true);
+  const before = leaf().serialNumber;
+  await write();
+  expect(writes).toEqual(['POST', 'PATCH']);
+  expect(leaf().serialNumber).not.toBe(before);
+  expect(duty.isDue).toBe(false);
+});
+
+it('one of a root that is no longer trusted is made anew', async () => {
+  const { duty, write, rotate } = await given();
+  await write();
+  await rotate();
+  expect(duty.isDue).toBe(true);
+  await write();
+  expect(duty.isDue).toBe(false);
+});
+
+it('one of an authority that ends in minutes is written now and then, and not for each change that a write is', async () => {
+  const { duty, write, writes, pass } = await given(undefined, 8 * 60_000);
+  for (let i = 0; i < 20; i++) {
+    pass(100);
+    await write();
+  }
+  expect(writes.length).toBe(4);
+  expect(duty.isDue).toBe(false);
+  pass(60_000);
+  expect(duty.isDue).toBe(true);
+  await write();
+  expect(writes.length).toBe(5);
+});
+
+it.each([
+  [{ refused: 'it was denied' }, 'it was denied [SIGNER_FAILED]'],
+  [{ failed: 'no answer' }, 'no answer [SIGNER_FAILED]'],
+  [{ tryAgainAfterMs: 1_000 }, '[CERTIFICATE_REQUESTS_EXHAUSTED]'],
+])('a signer’s %j is told, and nothing is written', async (answer, reason) => {
+  const { write, writes } = await given({ sign: async () => answer });
+  expect(await write()).toEqual({ written: 0, failed: 1, reason: expect.stringContaining(reason) });
+  expect(writes).toEqual([]);
+});

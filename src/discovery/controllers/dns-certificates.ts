@@ -1,0 +1,227 @@
+/** DNS certificates of the mesh configuration (spec/discovery.md §11, "cert controller"): a Secret for each, made and renewed by the replica that leads. */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { type Certificate, readCertificate, readCertificates } from '../../identity/certificate.ts';
+import { makeRequestFor } from '../../identity/certificate-request.ts';
+import { backdatedMs, issueLeaf } from '../../identity/issue.ts';
+import type { DnsCertificate } from '../../model/mesh/mesh-config.ts';
+import { watchClockSteps } from '../../runtime/clock-steps.ts';
+import { reasonError } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { AuthorityInForce } from '../ca/authority.ts';
+import type { Registrar } from '../ca/issuing/registrar.ts';
+import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
+import type { WriteGate } from '../election/write-gate.ts';
+import { resourceOf } from '../kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import type { ObjectStore } from '../kubernetes/store/object-store.ts';
+import { DueKeys } from './due-keys.ts';
+
+/** Secrets of the control plane's namespace that are of the type. */
+export interface DnsSecrets {
+  readonly namespace: string;
+  readonly store: Pick<ObjectStore, 'get'>;
+  /** Settles when they are known. */
+  readonly known: Promise<unknown>;
+  /** @param changed whenever one is another */
+  onChanged(changed: () => void): void;
+}
+
+export interface DnsCertificatesOptions {
+  /** Each revision has a mesh configuration of its own. */
+  readonly lease: string;
+  readonly secrets: DnsSecrets;
+  /** Certificates that the mesh configuration names, now. */
+  readonly certificates: () => readonly DnsCertificate[];
+  readonly inForce: () => AuthorityInForce | undefined;
+  /** Signs instead of the authority. */
+  readonly registrar?: Registrar;
+  /** Roots that count: a certificate of another one is made anew. */
+  readonly roots: () => readonly Certificate[];
+  readonly now: () => Date;
+}
+
+export const dnsSecretType = 'istio.io/dns-key-and-cert';
+const keys = { chain: 'cert-chain.pem', key: 'key.pem', root: 'root-cert.pem' } as const;
+const lifetimeMs = 90 * 24 * 3_600_000;
+/** Share of a certificate's life that is left when it is renewed. */
+const graceRatio = 0.5;
+const leastGraceMs = 10 * 60_000;
+/** How often all certificates are looked at: nobody tells when one grows old. */
+const lookMs = 60_000;
+/**
+ * So often in so much time a Secret is written. What is made may be at its end as soon as it is there (of an authority that ends, of a signer
+ * that signs for minutes), or somebody else may write it as well: that would be a write for each change that a write is.
+ */
+const mostWrites = 4;
+const writesMs = 60_000;
+
+export class DnsCertificates implements Duty {
+  readonly lease: string;
+  readonly #options: DnsCertificatesOptions;
+  readonly #due = new DueKeys();
+  /** Writes by name of the Secret. */
+  readonly #writes = new Map<string, { readonly since: number; count: number }>();
+  /** What there is. */
+  #isKnown = false;
+
+  constructor(options: DnsCertificatesOptions) {
+    this.#options = options;
+    this.lease = options.lease;
+    options.secrets.onChanged(() => this.look());
+    void options.secrets.known.then(() => {
+      this.#isKnown = true;
+      this.look();
+    });
+  }
+
+  watch(due: () => void): () => void {
+    const stop = this.#due.watch(due);
+    const timer = setInterval(() => this.look(), lookMs);
+    timer.unref();
+    const stopClock = watchClockSteps(() => this.look());
+    return () => {
+      clearInterval(timer);
+      stopClock();
+      stop();
+    };
+  }
+
+  get isDue(): boolean {
+    return this.#due.isDue;
+  }
+
+  /** The mesh configuration, the authority, or the time is another. */
+  look(): void {
+    if (!this.#isKnown) return;
+    for (const certificate of this.#options.certificates()) {
+      if (this.#rests(certificate) || this.#problemOf(certificate) === undefined) continue;
+      this.#due.add(certificate.secretName);
+    }
+  }
+
+  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    const certificates = this.#options.certificates();
+    return this.#due.write(
+      run,
+      () => (this.#isKnown ? certificates.map(({ secretName }) => secretName) : []),
+      (name) =>
+        this.#write(
+          certificates.find(({ secretName }) => secretName === name),
+          gate,
+        ),
+    );
+  }
+
+  async #write(certificate: DnsCertificate | undefined, gate: WriteGate): Promise<boolean> {
+    if (certificate === undefined || this.#rests(certificate) || this.#problemOf(certificate) === undefined)
+      return false;
+    const { namespace } = this.#options.secrets;
+    const before = this.#secretOf(certificate);
+    const data = await this.#made(certificate);
+    const where = { resource: resourceOf('Secret'), namespace, name: certificate.secretName };
+    if (before === undefined) await gate.write({ ...where, verb: 'create', object: { type: dnsSecretType, data } });
+    else {
+      const version = before.metadata.resourceVersion ?? '';
+      await gate.write({ ...where, verb: 'patch', version, fields: { data } });
+    }
+    this.#noteWritten(certificate);
+    return true;
+  }
+
+  /** Whether a Secret was written too often lately: the next look finds what is still wrong. */
+  #rests({ secretName }: DnsCertificate): boolean {
+    const { since, count } = this.#writes.get(secretName) ?? { since: 0, count: 0 };
+    const passedMs = this.#options.now().getTime() - since;
+    return count >= mostWrites && passedMs >= 0 && passedMs < writesMs;
+  }
+
+  #noteWritten({ secretName }: DnsCertificate): void {
+    const now = this.#options.now().getTime();
+    const wanted = new Set(this.#options.certificates().map((one) => one.secretName));
+    for (const name of this.#writes.keys()) if (!wanted.has(name)) this.#writes.delete(name);
+    const known = this.#writes.get(secretName);
+    const passedMs = now - (known?.since ?? Number.NaN);
+    if (known !== undefined && passedMs >= 0 && passedMs < writesMs) known.count++;
+    else this.#writes.set(secretName, { since: now, count: 1 });
+  }
+
+  #secretOf({ secretName }: DnsCertificate): KubernetesObject | undefined {
+    const { namespace, store } = this.#options.secrets;
+    return store.get(`${namespace}/${secretName}`);
+  }
+
+  /** Why it is to be made; undefined: it is as it should be. */
+  #problemOf(certificate: DnsCertificate): string | undefined {
+    const { roots, now } = this.#options;
+    const secret = this.#secretOf(certificate);
+    if (secret === undefined) return 'the Secret does not exist';
+    try {
+      const [leaf] = readCertificates(textOf(secret, keys.chain));
+      const key = createPrivateKey(textOf(secret, keys.key));
+      const root = readCertificates(textOf(secret, keys.root))[0];
+      if (!leaf!.x509.checkPrivateKey(key)) return 'the key does not match the certificate';
+      if (!hasNames(leaf!, certificate.dnsNames)) return 'the certificate has other DNS names';
+      if (!roots().some(({ sha256 }) => sha256 === root!.sha256)) return 'the root is no longer trusted';
+      return isOld(leaf!, now()) ? 'the certificate expires soon' : undefined;
+    } catch {
+      return 'the Secret has no valid certificate and key';
+    }
+  }
+
+  async #made({ dnsNames }: DnsCertificate): Promise<Record<string, string>> {
+    const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+    const { chain, root } = await this.#signed(privateKey, dnsNames);
+    const texts = {
+      [keys.chain]: chain.map(({ pem }) => pem).join(''),
+      [keys.key]: privateKey.export({ format: 'pem', type: 'pkcs8' }) as string,
+      [keys.root]: root.pem,
+    };
+    return Object.fromEntries(Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]));
+  }
+
+  async #signed(
+    privateKey: KeyObject,
+    dnsNames: readonly string[],
+  ): Promise<{ chain: readonly Certificate[]; root: Certificate }> {
+    const { registrar, inForce, now } = this.#options;
+    const names = { uris: [], dns: dnsNames, ips: [] };
+    const key = createPublicKey(privateKey);
+    if (registrar !== undefined) {
+      const order = { request: makeRequestFor(privateKey, names), key, names, isForClients: false, lifetimeMs };
+      const answer = await registrar.sign(order, { endsAt: 0, client: this.lease });
+      if ('tryAgainAfterMs' in answer)
+        throw reasonError('CERTIFICATE_REQUESTS_EXHAUSTED', 'too many certificate requests');
+      if (!('issued' in answer))
+        throw reasonError('SIGNER_FAILED', 'refused' in answer ? answer.refused : answer.failed);
+      const { leaf, between, root } = answer.issued;
+      return { chain: [leaf, ...between], root };
+    }
+    const material = inForce()?.ofServer;
+    if (material === undefined) throw reasonError('AUTHORITY_UNAVAILABLE', 'the certificate authority is not ready');
+    const end = Math.min(now().getTime() + lifetimeMs, material.notAfter.getTime());
+    if (end <= now().getTime())
+      throw reasonError('AUTHORITY_EXPIRED', `the certificate authority expired on ${material.notAfter.toISOString()}`);
+    const lifetime = { notBefore: new Date(now().getTime() - backdatedMs), notAfter: new Date(end) };
+    const leaf = readCertificate(issueLeaf(material.issuer, key, names, lifetime));
+    return { chain: [leaf, ...material.path.slice(0, -1)], root: material.root };
+  }
+}
+
+function textOf({ data }: KubernetesObject, key: string): string {
+  const value = isObject(data) ? data[key] : undefined;
+  return Buffer.from(typeof value === 'string' ? value : '', 'base64').toString();
+}
+
+function hasNames({ alternativeNames }: Certificate, dnsNames: readonly string[]): boolean {
+  const { dns = [], uris = [], ips = [], others = 0 } = alternativeNames ?? {};
+  return (
+    uris.length + ips.length + others === 0 &&
+    new Set(dns).size === new Set([...dns, ...dnsNames]).size &&
+    dns.length >= new Set(dnsNames).size
+  );
+}
+
+function isOld({ notBefore, notAfter }: Certificate, now: Date): boolean {
+  const life = notAfter.getTime() - notBefore.getTime();
+  return notAfter.getTime() - now.getTime() < Math.max(life * graceRatio, leastGraceMs);
+}

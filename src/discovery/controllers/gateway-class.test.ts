@@ -1,0 +1,103 @@
+import { expect, it } from 'vitest';
+import { WriteGate } from '../election/write-gate.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { customResourceDefinitions, resourceOf } from '../kubernetes/api-resource.ts';
+import { nameOf } from '../kubernetes/api-server.effects.ts';
+import type { ApiRequest } from '../kubernetes/api-server.ts';
+import { ObjectStore } from '../kubernetes/store/object-store.ts';
+import { GatewayClassDuty } from './gateway-class.ts';
+
+const moment = { monotonicMs: 0, wallMs: 0 };
+const definition = 'gatewayclasses.gateway.networking.k8s.io';
+
+/** A cluster, and what is written to it. */
+function given(respond = (_: ApiRequest): void => {}) {
+  const stores = new Map([
+    ['class', { store: new ObjectStore(), name: nameOf(resourceOf('GatewayClass')) }],
+    ['definition', { store: new ObjectStore(), name: nameOf(customResourceDefinitions) }],
+  ]);
+  const readers = new Map<string, (changes: readonly never[]) => void>();
+  const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore =>
+    [...stores.values()].find(({ name }) => name === nameOf(resource))!.store;
+  const written: unknown[] = [];
+  let version = 0;
+  const gate = new WriteGate({
+    server: {
+      request: async (request) => {
+        written.push([request.method, request.body]);
+        respond(request);
+        return { metadata: { name: 'istio' } };
+      },
+    },
+    now: () => moment,
+    writeMs: 1_000,
+  });
+  gate.extend(moment, 10_000);
+  const duty = new GatewayClassDuty({
+    lease: 'test',
+    informers: {
+      storeOf,
+      served: (resource) => resource as never,
+      addReader: (resource, reader) => void readers.set(nameOf(resource), reader as never),
+    },
+  });
+  const change = (of: 'class' | 'definition', type: 'ADDED' | 'DELETED', name: string): void => {
+    const { store, name: kind } = stores.get(of)!;
+    const object = { metadata: { name, uid: name, resourceVersion: `${++version}` } };
+    readers.get(kind)!(store.apply({ type, object }) as never);
+  };
+  const run = (anew = false) => duty.writeDue({ retry: true, anew }, gate);
+  return { change, duty, run, written };
+}
+
+const created = [
+  'POST',
+  {
+    ...{ apiVersion: 'gateway.networking.k8s.io/v1', kind: 'GatewayClass', metadata: { name: 'istio' } },
+    spec: expect.objectContaining({ controllerName: 'istio.io/gateway-controller' }),
+  },
+];
+
+it('GatewayClass istio is created once the Gateway API is defined', async () => {
+  const { change, duty, run, written } = given();
+  await run(true);
+  change('definition', 'ADDED', 'widgets.example.com');
+  expect([duty.isDue, written]).toEqual([false, []]);
+  change('definition', 'ADDED', definition);
+  expect(duty.isDue).toBe(true);
+  await run();
+  expect(written).toEqual([created]);
+});
+
+it('GatewayClass istio is not written where it exists, and is created again when it is deleted', async () => {
+  const { change, duty, run, written } = given();
+  change('class', 'ADDED', 'istio');
+  change('definition', 'ADDED', definition);
+  await run(true);
+  change('class', 'ADDED', 'other');
+  change('class', 'DELETED', 'other');
+  expect([duty.isDue, written]).toEqual([false, []]);
+  change('class', 'DELETED', 'istio');
+  await run();
+  expect(written).toEqual([created]);
+});
+
+it('GatewayClass istio that was created in the meantime is left as it is', async () => {
+  const { change, run, written } = given(() => {
+    throw new ApiError({ kind: 'status', code: 409, reason: 'AlreadyExists', message: '', causes: [] } as never);
+  });
+  change('definition', 'ADDED', definition);
+  expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(written).toHaveLength(1);
+});
+
+it('GatewayClass istio is tried again where it cannot be created yet', async () => {
+  let isRejected = true;
+  const { change, run } = given(() => {
+    if (isRejected) throw new ApiError({ kind: 'status', code: 404, message: 'not served', causes: [] } as never);
+  });
+  change('definition', 'ADDED', definition);
+  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('not served') });
+  isRejected = false;
+  expect(await run()).toMatchObject({ written: 1, failed: 0 });
+});

@@ -1,0 +1,67 @@
+/**
+ * The duty to create GatewayClass `istio` where the Gateway API is defined, as Istio does. An object of that name is never changed, whichever
+ * controller it names; a deleted one is created again.
+ */
+import { controllerName, defaultClass } from '../../model/translation/gateway-api/surroundings.ts';
+import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
+import type { WriteGate } from '../election/write-gate.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
+import { customResourceDefinitions, resourceOf } from '../kubernetes/api-resource.ts';
+import type { InformerEffects } from '../kubernetes/api-server.effects.ts';
+import { DueKeys } from './due-keys.ts';
+
+export interface GatewayClassOptions {
+  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'served'>;
+  readonly lease: string;
+}
+
+const classes = resourceOf('GatewayClass');
+const definition = `/${classes.plural}.${classes.group}`;
+const spec = { controllerName, description: 'Gateways that this control plane configures' };
+
+export class GatewayClassDuty implements Duty {
+  readonly lease: string;
+  readonly #informers: GatewayClassOptions['informers'];
+  readonly #due = new DueKeys();
+
+  constructor({ informers, lease }: GatewayClassOptions) {
+    this.lease = lease;
+    this.#informers = informers;
+    informers.addReader(classes, (changes) => {
+      if (changes.some(({ event, key }) => event === 'delete' && key === `/${defaultClass}`))
+        this.#due.add(defaultClass);
+    });
+    informers.addReader(customResourceDefinitions, (changes) => {
+      if (changes.some(({ event, key }) => event !== 'delete' && key === definition)) this.#due.add(defaultClass);
+    });
+  }
+
+  watch(due: () => void): () => void {
+    return this.#due.watch(due);
+  }
+
+  get isDue(): boolean {
+    return this.#due.isDue;
+  }
+
+  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    return this.#due.write(
+      run,
+      () => [defaultClass],
+      (name) => this.#write(name, gate),
+    );
+  }
+
+  async #write(name: string, gate: WriteGate): Promise<boolean> {
+    const isDefined = this.#informers.storeOf(customResourceDefinitions).get(definition) !== undefined;
+    if (!isDefined || this.#informers.storeOf(classes).get(`/${name}`) !== undefined) return false;
+    try {
+      await gate.write({ verb: 'create', resource: this.#informers.served(classes), name, object: { spec } });
+      return true;
+    } catch (error) {
+      // It was created since it was looked at.
+      if (statusOf(error) === 409) return false;
+      throw error;
+    }
+  }
+}

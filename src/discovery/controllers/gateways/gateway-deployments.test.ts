@@ -1,0 +1,199 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, it } from 'vitest';
+import type { Injector } from '../../../injection/injector.ts';
+import { defaultInjectionConfig, defaultInjectionValues } from '../../../injection/settings.ts';
+import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { defaultProxyConfig } from '../../../model/mesh/proxy-config.ts';
+import { WriteGate } from '../../election/write-gate.ts';
+import { ApiError } from '../../kubernetes/api-failure.ts';
+import { resourceOf } from '../../kubernetes/api-resource.ts';
+import { nameOf } from '../../kubernetes/api-server.effects.ts';
+import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
+import { ObjectStore } from '../../kubernetes/store/object-store.ts';
+import { GatewayDeployments } from './gateway-deployments.ts';
+
+const moment = { monotonicMs: 0, wallMs: 0 };
+const injector: Injector = {
+  settings: {
+    config: defaultInjectionConfig,
+    values: { ...defaultInjectionValues, hub: 'example.com', tag: '1' },
+    revision: '',
+  },
+  mesh: defaultMeshConfig,
+  proxyConfigFor: () => defaultProxyConfig,
+};
+
+/** A cluster with an API server that stores what is applied. */
+function given() {
+  const stores = new Map<string, ObjectStore>();
+  const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
+    const store = stores.get(nameOf(resource)) ?? new ObjectStore();
+    stores.set(nameOf(resource), store);
+    return store;
+  };
+  const readers = new Map<string, (changes: readonly never[]) => void>();
+  const live = new Map<string, KubernetesObject>();
+  const writes: string[] = [];
+  let version = 0;
+  const placeOf = ({ resource, namespace, name }: ApiRequest): string => `${resource.plural}/${namespace}/${name}`;
+  const request = async (sent: ApiRequest): Promise<KubernetesObject> => {
+    const place = placeOf(sent);
+    const present = live.get(place);
+    if (sent.method === 'GET') {
+      if (present !== undefined) return present;
+      throw new ApiError({ kind: 'status', code: 404, message: 'not found', causes: [] } as never);
+    }
+    const body = sent.body as KubernetesObject;
+    expect([sent.method, sent.patch, sent.query?.fieldManager]).toEqual(['PATCH', 'apply', 'chartpilot-gateways']);
+    expect(body.metadata.resourceVersion).toBe(present?.metadata.resourceVersion);
+    writes.push(`${place} force=${sent.query?.force}`);
+    const applied = { ...body, metadata: { ...body.metadata, resourceVersion: `${++version}` } };
+    live.set(place, applied);
+    return applied;
+  };
+  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
+  gate.extend(moment, 10_000);
+  const settings = { current: E.right(injector) as E.Either<string, Injector>, changed: (): void => {} };
+  const duty = new GatewayDeployments({
+    ...{ lease: 'test', revision: '', server: { request } },
+    injector: () => settings.current,
+    onInjector: (changed) => {
+      settings.changed = changed;
+    },
+    informers: {
+      storeOf,
+      served: (resource) => resource as never,
+      addReader: (resource, reader) => void readers.set(nameOf(resource), reader as never),
+    },
+  });
+  const set = (
+    kind: 'KubernetesGateway' | 'GatewayClass' | 'Service',
+    object: { readonly metadata: object; readonly spec: object },
+    type: 'ADDED' | 'MODIFIED' | 'DELETED' = 'ADDED',
+  ): void => {
+    const namespace = kind === 'GatewayClass' ? {} : { namespace: 'shop' };
+    const metadata = { name: 'front', uid: 'u1', resourceVersion: `${++version}`, ...namespace, ...object.metadata };
+    const whole = { apiVersion: 'gateway.networking.k8s.io/v1', ...object, metadata };
+    const resource = resourceOf(kind);
+    readers.get(nameOf(resource))!(storeOf(resource).apply({ type, object: whole }) as never);
+  };
+  const run = (anew = false) => duty.writeDue({ retry: true, anew }, gate);
+  return { duty, set, run, live, settings, written: () => writes.splice(0) };
+}
+
+const listeners = [{ name: 'http', port: 80, protocol: 'HTTP' }];
+const front = (spec: object = {}, metadata: object = {}) => ({
+  metadata,
+  spec: { gatewayClassName: 'istio', listeners, ...spec },
+});
+const created = ['serviceaccounts', 'services', 'deployments'].map(
+  (plural) => `${plural}/shop/front-istio force=false`,
+);
+
+it('a Gateway of class istio is deployed once, and what is as it was left is not written again', async () => {
+  const { set, run, written, duty } = given();
+  set('KubernetesGateway', front());
+  expect(await run()).toEqual({ written: 1, failed: 0, reason: '' });
+  expect(written()).toEqual(created);
+  set('KubernetesGateway', front({}, { labels: { a: 'b' } }), 'MODIFIED');
+  expect(duty.isDue).toBe(true);
+  expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(written()).toEqual([]);
+});
+
+it('a changed Gateway, a changed object of it and other settings of the injector are applied to the version that was read', async () => {
+  const { set, run, written, live, settings } = given();
+  set('KubernetesGateway', front());
+  await run();
+  written();
+  set('KubernetesGateway', front({ listeners: [{ name: 'a', port: 81, protocol: 'HTTP' }] }), 'MODIFIED');
+  await run();
+  expect(written()).toEqual(['services/shop/front-istio force=true']);
+  const service = live.get('services/shop/front-istio')!;
+  live.set('services/shop/front-istio', { ...service, spec: { type: 'ClusterIP' } });
+  set('Service', { metadata: { ...service.metadata, uid: 'u2' }, spec: {} });
+  await run();
+  expect(written()).toEqual(['services/shop/front-istio force=true']);
+  const values = { ...injector.settings.values, tag: '2' };
+  settings.current = E.right({ ...injector, settings: { ...injector.settings, values } });
+  settings.changed();
+  await run();
+  expect(written()).toEqual(['deployments/shop/front-istio force=true']);
+});
+
+it('an object of the same name that is not of the Gateway is never changed, and the reason names it', async () => {
+  const { set, run, written, live } = given();
+  const foreign = { metadata: { name: 'front-istio', resourceVersion: '1', ownerReferences: [{ uid: 'u9' }] } };
+  live.set('deployments/shop/front-istio', foreign as never);
+  live.set('services/shop/front-istio', { metadata: { name: 'front-istio', resourceVersion: '1' } });
+  set('KubernetesGateway', front());
+  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('Service shop/front-istio exists') });
+  live.delete('services/shop/front-istio');
+  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('Deployment shop/front-istio') });
+  expect(live.get('deployments/shop/front-istio')).toBe(foreign);
+  expect(written().filter((place) => place.startsWith('deployments'))).toEqual([]);
+});
+
+it.each([
+  ['of another class', { gatewayClassName: 'other' }, {}],
+  ['of another revision', {}, { labels: { 'istio.io/rev': 'canary' } }],
+  ['with addresses, which existing Services run', { addresses: [{ type: 'Hostname', value: 'edge' }] }, {}],
+  ['that is being deleted', {}, { deletionTimestamp: '2026-01-01T00:00:00Z' }],
+])('a Gateway %s is not deployed', async (_, spec, metadata) => {
+  const { set, run, written } = given();
+  set('KubernetesGateway', front(spec, metadata));
+  expect(await run(true)).toEqual({ written: 0, failed: 0, reason: '' });
+  expect(written()).toEqual([]);
+});
+
+it('a Gateway whose pods a Service selects already is not deployed', async () => {
+  const { set, run, written } = given();
+  const spec = { selector: { 'gateway.networking.k8s.io/gateway-name': 'front' } };
+  set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec });
+  set('KubernetesGateway', front());
+  await run();
+  expect(written()).toEqual([]);
+  set('Service', { metadata: { name: 'edge', uid: 'u2' }, spec }, 'DELETED');
+  await run(true);
+  expect(written()).toEqual(created);
+});
+
+it('a Gateway of any class with the controller of this control plane is deployed', async () => {
+  const { set, run, written } = given();
+  set('KubernetesGateway', front({ gatewayClassName: 'edge' }));
+  await run();
+  expect(written()).toEqual([]);
+  set('GatewayClass', {
+    metadata: { name: 'edge', uid: 'u2' },
+    spec: { controllerName: 'istio.io/gateway-controller' },
+  });
+  await run();
+  expect(written()).toEqual(created.map((place) => place.replace('front-istio', 'front-edge')));
+});
+
+it('Gateways wait for the settings of the injector', async () => {
+  const { set, run, written, settings, duty } = given();
+  settings.current = E.left('there is no ConfigMap istio-system/istio-sidecar-injector');
+  set('KubernetesGateway', front());
+  expect(await run()).toEqual({ written: 0, failed: 0, reason: '' });
+  settings.current = E.right(injector);
+  settings.changed();
+  expect(duty.isDue).toBe(true);
+  await run();
+  expect(written()).toEqual(created);
+});
+
+it('the ConfigMap of parametersRef is applied; without it nothing is, and the reason names it', async () => {
+  const { set, run, written, live } = given();
+  set(
+    'KubernetesGateway',
+    front({ infrastructure: { parametersRef: { group: '', kind: 'ConfigMap', name: 'size' } } }),
+  );
+  expect(await run()).toMatchObject({ failed: 1, reason: expect.stringContaining('no ConfigMap shop/size') });
+  expect(written()).toEqual([]);
+  live.set('configmaps/shop/size', { metadata: { name: 'size' }, data: { deployment: 'spec: {replicas: 2}' } });
+  expect(await run()).toMatchObject({ written: 1, failed: 0 });
+  expect(live.get('deployments/shop/front-istio')?.spec).toMatchObject({ replicas: 2 });
+  live.set('configmaps/shop/size', { metadata: { name: 'size' }, data: { deployment: '[]' } });
+  expect(await run(true)).toMatchObject({ failed: 1, reason: expect.stringContaining('parametersRef.deployment') });
+});

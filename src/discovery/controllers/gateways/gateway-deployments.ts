@@ -1,0 +1,232 @@
+/**
+ * The duty to run Gateways: the Deployment, the Service and the ServiceAccount of each Gateway of a class of this control plane, by server-side
+ * apply. Kubernetes removes them with their owner, the Gateway. A Gateway with `spec.addresses` names Services that exist, and has none.
+ */
+import { hash } from 'node:crypto';
+import * as E from 'fp-ts/lib/Either.js';
+import {
+  type DeployedGateway,
+  gatewayNameLabel,
+  gatewayObjects,
+  managedBy,
+  managedLabel,
+} from '../../../injection/gateway/gateway-deployment.ts';
+import type { Injector } from '../../../injection/injector.ts';
+import type { Json, Texts } from '../../../injection/pod/pod.ts';
+import { describeFieldErrors } from '../../../model/mesh/proxy-config.ts';
+import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
+import { reasonError } from '../../../runtime/errors.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
+import type { WriteGate } from '../../election/write-gate.ts';
+import { statusOf } from '../../kubernetes/api-failure.ts';
+import { type Resource, resourceOf, serviceAccounts } from '../../kubernetes/api-resource.ts';
+import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
+import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts';
+import { DueKeys } from '../due-keys.ts';
+
+export interface GatewayDeploymentsOptions {
+  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'served'>;
+  readonly server: Pick<ApiServer, 'request'>;
+  readonly lease: string;
+  /** The injector with the settings that apply now, or why there are none. */
+  readonly injector: () => E.Either<string, Injector>;
+  /** Calls back when the settings may be different. */
+  readonly onInjector: (changed: () => void) => void;
+  /** Empty: the default one. */
+  readonly revision: string;
+}
+
+const gateways = resourceOf('KubernetesGateway');
+const classes = resourceOf('GatewayClass');
+const configMaps = resourceOf('ConfigMap');
+const services = resourceOf('Service');
+const deployments: Resource = {
+  ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
+};
+const revisionLabel = 'istio.io/rev';
+/** Of reads; writes have the limit of the gate. */
+const readMs = 5_000;
+
+interface Applied {
+  /** Digests of the object as it was applied, and as the API server has it since. */
+  readonly wanted: string;
+  readonly live: string;
+}
+
+export class GatewayDeployments implements Duty {
+  readonly lease: string;
+  readonly #options: GatewayDeploymentsOptions;
+  readonly #due = new DueKeys();
+  /** By resource, namespace and name: an object that is as it was left needs no write. */
+  readonly #applied = new Map<string, Applied>();
+
+  constructor(options: GatewayDeploymentsOptions) {
+    this.#options = options;
+    this.lease = options.lease;
+    const { informers } = options;
+    informers.addReader(gateways, (changes) => {
+      for (const { key } of changes) this.#due.add(key);
+    });
+    informers.addReader(services, (changes) => {
+      for (const change of changes) {
+        const { key } = change;
+        const { metadata } = change.event === 'delete' ? change.previous : change.object;
+        const name = metadata.labels?.[gatewayNameLabel];
+        if (name !== undefined) this.#due.add(`${key.slice(0, key.indexOf('/'))}/${name}`);
+      }
+    });
+    const addAll = (): void => {
+      for (const key of this.#keys()) this.#due.add(key);
+    };
+    informers.addReader(classes, addAll);
+    options.onInjector(addAll);
+  }
+
+  watch(due: () => void): () => void {
+    return this.#due.watch(due);
+  }
+
+  get isDue(): boolean {
+    return this.#due.isDue;
+  }
+
+  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    // Another replica may have written since the last term.
+    if (run.anew) this.#applied.clear();
+    return this.#due.write(
+      run,
+      () => this.#keys(),
+      (key) => this.#write(key, gate),
+    );
+  }
+
+  *#keys(): Iterable<string> {
+    for (const [key] of this.#options.informers.storeOf(gateways).entries()) yield key;
+  }
+
+  async #write(key: string, gate: WriteGate): Promise<boolean> {
+    const gateway = this.#deployed(this.#options.informers.storeOf(gateways).get(key));
+    const injector = this.#options.injector();
+    // Without settings there is no image; each Gateway is due again when there are some.
+    if (gateway === undefined || E.isLeft(injector)) return false;
+    const parameters = await this.#parametersOf(gateway);
+    const built = gatewayObjects(gateway, injector.right, parameters);
+    if (E.isLeft(built))
+      throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(built.left)}`);
+    const { serviceAccount, service, deployment } = built.right;
+    if (this.#isRunByOthers(gateway, service)) return false;
+    const objects: [Resource, Json | undefined][] = [
+      [serviceAccounts, serviceAccount],
+      [services, service],
+      [deployments, deployment],
+    ];
+    let isWritten = false;
+    for (const [resource, object] of objects) {
+      if (object !== undefined && (await this.#apply(gateway, resource, object, gate))) isWritten = true;
+    }
+    return isWritten;
+  }
+
+  /** The Gateway as it is deployed; `undefined` for one that is another controller's, being deleted, or run by existing Services. */
+  #deployed(object: KubernetesObject | undefined): Deployed | undefined {
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return undefined;
+    const { metadata, spec } = object;
+    if (!isObject(spec) || metadata.namespace === undefined || metadata.uid === undefined) return undefined;
+    const revision = metadata.labels?.[revisionLabel];
+    const isOfOther = revision !== undefined && (revision || 'default') !== (this.#options.revision || 'default');
+    const { gatewayClassName: className, addresses, listeners, infrastructure } = spec;
+    if (isOfOther || typeof className !== 'string' || !this.#isOurs(className)) return undefined;
+    if (Array.isArray(addresses) && addresses.length > 0) return undefined;
+    const { labels, annotations, parametersRef } = isObject(infrastructure) ? infrastructure : {};
+    return {
+      ...{ apiVersion: object.apiVersion ?? '', className, namespace: metadata.namespace, name: metadata.name },
+      uid: metadata.uid,
+      annotations: metadata.annotations ?? {},
+      listeners: (Array.isArray(listeners) ? listeners : []).flatMap((listener) => {
+        const { port, protocol } = isObject(listener) ? listener : {};
+        return typeof port === 'number' && typeof protocol === 'string' ? [{ port, protocol }] : [];
+      }),
+      infrastructure: { labels: textsOf(labels), annotations: textsOf(annotations) },
+      ...(parametersRef !== undefined && { parametersRef }),
+    };
+  }
+
+  #isOurs(className: string): boolean {
+    const spec = this.#options.informers.storeOf(classes).get(`/${className}`)?.spec;
+    return isObject(spec) ? spec.controllerName === controllerName : className === defaultClass;
+  }
+
+  /** A Service that selects the Gateway's pods before there are any of ours: somebody deploys them by other means. */
+  #isRunByOthers({ namespace, name }: Deployed, { metadata }: Json): boolean {
+    const store = this.#options.informers.storeOf(services);
+    const own = `${namespace}/${(metadata as { readonly name: string }).name}`;
+    if (store.get(own)?.metadata.labels?.[managedLabel] === managedBy) return false;
+    for (const [key, { spec }] of store.entries()) {
+      if (!key.startsWith(`${namespace}/`) || !isObject(spec) || !isObject(spec.selector)) continue;
+      if (spec.selector[gatewayNameLabel] === name) return true;
+    }
+    return false;
+  }
+
+  async #parametersOf({ namespace, name: gateway, parametersRef }: Deployed): Promise<Texts> {
+    if (parametersRef === undefined) return {};
+    const { group = '', kind = '', name } = isObject(parametersRef) ? parametersRef : {};
+    const of = `Gateway ${namespace}/${gateway} is not deployed: spec.infrastructure.parametersRef`;
+    if (group !== '' || kind !== 'ConfigMap' || typeof name !== 'string')
+      throw reasonError('CONFIG_INVALID', `${of}: must name a ConfigMap`);
+    const found = await this.#read(configMaps, namespace, name);
+    if (found === undefined) throw reasonError('CONFIG_INVALID', `${of}: there is no ConfigMap ${namespace}/${name}`);
+    return textsOf(found.data);
+  }
+
+  async #apply(gateway: Deployed, resource: Resource, object: Json, gate: WriteGate): Promise<boolean> {
+    const { name } = object.metadata as { readonly name: string };
+    const { namespace, uid } = gateway;
+    const place = `${resource.plural}/${namespace}/${name}`;
+    const wanted = digestOfJson(object);
+    const present = await this.#read(resource, namespace, name);
+    if (present !== undefined && !isOwnedBy(present, uid)) {
+      const reason = `Gateway ${namespace}/${gateway.name} is not deployed: ${resource.kind} ${namespace}/${name} exists and is not its own`;
+      throw reasonError('OBJECT_FOREIGN', reason);
+    }
+    const before = this.#applied.get(place);
+    if (present !== undefined && before?.wanted === wanted && before.live === liveDigest(present)) return false;
+    const version = present?.metadata.resourceVersion;
+    const applied = await gate.write({ verb: 'apply', resource, namespace, name, object, ...(version && { version }) });
+    this.#applied.set(place, { wanted, live: liveDigest(applied) });
+    return true;
+  }
+
+  async #read(resource: Resource, namespace: string, name: string): Promise<KubernetesObject | undefined> {
+    try {
+      const request = { method: 'GET', resource, namespace, name, timeoutMs: readMs } as const;
+      return await this.#options.server.request(request, new AbortController().signal);
+    } catch (error) {
+      if (statusOf(error) === 404) return undefined;
+      throw error;
+    }
+  }
+}
+
+type Deployed = DeployedGateway & { readonly parametersRef?: unknown };
+
+function textsOf(value: unknown): Texts {
+  if (!isObject(value)) return {};
+  return Object.fromEntries(
+    Object.entries(value).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+function isOwnedBy({ metadata: { ownerReferences } }: KubernetesObject, uid: string): boolean {
+  return Array.isArray(ownerReferences) && ownerReferences.some((owner) => isObject(owner) && owner.uid === uid);
+}
+
+/** Of what a gateway's objects are applied for; other fields change with each pod that becomes ready. */
+function liveDigest({ metadata: { labels, annotations, ownerReferences }, spec }: KubernetesObject): string {
+  return digestOfJson({ labels, annotations, ownerReferences, spec });
+}
+
+function digestOfJson(value: unknown): string {
+  return hash('sha256', JSON.stringify(value), 'base64');
+}

@@ -1,0 +1,156 @@
+import { expect, it } from 'vitest';
+import { recordingLog } from '../../../test/harness/recording-log.ts';
+import { WriteGate } from '../election/write-gate.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import type { ApiRequest, KubernetesObject } from '../kubernetes/api-server.ts';
+import { maxEventsOfNamespace, maxWarningEventsOfNamespace, RejectionEvents } from './rejection-events.ts';
+
+const moment = { monotonicMs: 0, wallMs: 0 };
+const run = { retry: false, anew: false };
+const limit = 'spec.ports: has 5000 items, the limit is 1024 (LIMIT_EXCEEDED)';
+
+/** A leader that writes Events; `answers` fails requests. */
+function given() {
+  const written: KubernetesObject[] = [];
+  const { log, lines: warnings } = recordingLog();
+  const state = { now: 0, code: 0, isKnown: true, uid: '' };
+  const request = async ({ body }: ApiRequest): Promise<KubernetesObject> => {
+    if (state.code !== 0)
+      throw new ApiError({ kind: 'status', code: state.code, reason: '', message: `status ${state.code}` } as never);
+    written.push(body as KubernetesObject);
+    return body as KubernetesObject;
+  };
+  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
+  gate.extend(moment, 10_000);
+  const duty = new RejectionEvents({
+    ...{ lease: 'test', identity: 'pilot-0', now: () => state.now, time: () => '2026-01-01T00:00:00Z' },
+    objectOf: (_, key) => {
+      const [namespace = '', name = ''] = key.split('/');
+      const metadata = { namespace, name, uid: state.uid || `uid-${name}`, resourceVersion: '7' };
+      return state.isKnown ? { apiVersion: 'v1', metadata } : undefined;
+    },
+    log,
+  });
+  const write = (order = run) => duty.writeDue(order, gate);
+  const namespaces = (): (string | undefined)[] => written.splice(0).map(({ metadata }) => metadata.namespace);
+  return { duty, gate, written, warnings, state, write, namespaces };
+}
+
+it('an Event names the rejected object, the reason and the limit', async () => {
+  const { duty, written, write } = given();
+  duty.report('Service/shop/web', limit);
+  expect(duty.isDue).toBe(true);
+  expect(await write()).toEqual({ written: 1, failed: 0, reason: '' });
+  expect(written).toEqual([
+    expect.objectContaining({
+      ...{ apiVersion: 'v1', kind: 'Event', type: 'Warning', reason: 'LimitExceeded', message: limit },
+      metadata: { namespace: 'shop', name: expect.stringMatching(/^web\.[0-9a-f]{16}$/) },
+      involvedObject: {
+        ...{ apiVersion: 'v1', kind: 'Service', namespace: 'shop', name: 'web', uid: 'uid-web', resourceVersion: '7' },
+      },
+      ...{ reportingComponent: 'chartpilot', reportingInstance: 'pilot-0' },
+    }),
+  ]);
+  expect(duty.isDue).toBe(false);
+});
+
+it('the same rejection of an object is written once, also if the object was valid in between', async () => {
+  const { duty, write, namespaces, state } = given();
+  duty.report('Pod/shop/web', limit);
+  await write();
+  duty.report('Pod/shop/web', undefined);
+  duty.report('Pod/shop/web', limit);
+  await write();
+  expect(namespaces()).toEqual(['shop']);
+  duty.report('Pod/shop/web', 'another reason');
+  await write();
+  // An object that was deleted and created again has no Event yet.
+  state.uid = 'another';
+  duty.report('Pod/shop/web', 'another reason');
+  await write();
+  expect(namespaces()).toEqual(['shop', 'shop']);
+});
+
+it('one namespace gets a limited number of Events in ten minutes, in turns with others', async () => {
+  const { duty, write, namespaces, state } = given();
+  for (let index = 0; index < 1_000; index++) duty.report(`EndpointSlice/mallory/s${index}`, limit);
+  duty.report('Ingress/bank/front', limit);
+  await write();
+  const first = namespaces();
+  expect(first.slice(0, 2)).toContain('bank');
+  expect(first.filter((one) => one === 'mallory')).toHaveLength(maxEventsOfNamespace);
+  duty.report('EndpointSlice/mallory/later', limit);
+  await write();
+  expect(namespaces()).toEqual([]);
+  state.now = 600_001;
+  duty.report('EndpointSlice/mallory/latest', limit);
+  await write();
+  expect(namespaces()).toEqual(['mallory']);
+});
+
+it('objects with a status of ours, without a namespace, or that are gone have no Event', async () => {
+  const { duty, write, written, state } = given();
+  duty.report('VirtualService/shop/web', limit);
+  duty.report('Service//web', limit);
+  expect(duty.isDue).toBe(false);
+  state.isKnown = false;
+  duty.report('Service/shop/web', limit);
+  await write();
+  expect(written).toEqual([]);
+});
+
+it('an Event that is there already is done, one that fails is written again, one that is invalid is left', async () => {
+  const { duty, write, state, written } = given();
+  state.code = 409;
+  duty.report('Service/shop/a', limit);
+  expect(await write()).toMatchObject({ failed: 0 });
+  state.code = 503;
+  duty.report('Service/shop/b', limit);
+  expect(await write()).toMatchObject({ failed: 1, reason: 'status 503 [API_REQUEST_REJECTED]' });
+  state.code = 0;
+  expect(await write({ retry: true, anew: false })).toMatchObject({ written: 1, failed: 0 });
+  expect(written).toHaveLength(1);
+  state.code = 422;
+  duty.report('Service/shop/c', limit);
+  expect(await write()).toMatchObject({ failed: 0 });
+});
+
+it('without the right to create Events none is tried until the replica leads again, and one warning says what to grant', async () => {
+  const { duty, write, state, warnings, written } = given();
+  state.code = 403;
+  for (const name of ['a', 'b', 'c']) duty.report(`Service/shop/${name}`, limit);
+  expect(await write()).toMatchObject({ written: 0, failed: 0 });
+  expect(duty.isDue).toBe(false);
+  expect(warnings).toMatchObject([{ event: 'rejectionEvents.forbidden', level: 'warn' }]);
+  state.code = 0;
+  await write({ retry: false, anew: true });
+  expect(written.length).toBeGreaterThan(0);
+});
+
+it('an object that takes effect only in part has an Event with the reason of its warning, once for each text', async () => {
+  const { duty, written, write } = given();
+  const warning = (text: string) => new Map([['Service/shop/web', { generation: 0, reason: 'PortNotFound', text }]]);
+  const messages = (): (string | undefined)[] => written.splice(0).map((event) => `${event.reason} ${event.message}`);
+  duty.warned(warning('spec.ports[0].targetPort: a'));
+  duty.warned(new Map([['VirtualService/shop/web', { generation: 1, reason: 'HostNotFound', text: 'x' }]]));
+  await write();
+  expect(messages()).toEqual(['PortNotFound spec.ports[0].targetPort: a']);
+  duty.warned(warning('spec.ports[0].targetPort: a'));
+  duty.warned(warning('spec.ports[0].targetPort: a'));
+  await write();
+  expect(messages()).toEqual([]);
+  duty.warned(warning('spec.ports[0].targetPort: b'));
+  await write();
+  expect(messages()).toEqual(['PortNotFound spec.ports[0].targetPort: b']);
+});
+
+it('warnings of a namespace do not take the Events of its rejections', async () => {
+  const { duty, written, write } = given();
+  const names = Array.from({ length: 2 * maxWarningEventsOfNamespace }, (_, index) => `Ingress/shop/i${index}`);
+  duty.warned(new Map(names.map((key) => [key, { generation: 0, reason: 'HostNotFound', text: key }])));
+  await write();
+  expect(written.splice(0)).toHaveLength(maxWarningEventsOfNamespace);
+  for (let index = 0; index < 2 * maxEventsOfNamespace; index++) duty.report(`Service/shop/s${index}`, limit);
+  await write();
+  expect(written).toHaveLength(maxEventsOfNamespace);
+});

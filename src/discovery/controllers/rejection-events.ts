@@ -1,0 +1,208 @@
+/**
+ * Writes a Kubernetes Event about each object that is rejected or takes effect only in part, of a kind in whose status this program does not
+ * write, so that its author finds the reason where `kubectl describe` shows it. Namespaces take turns, and one namespace gets few Events in a time: the log and the metrics have
+ * all of them.
+ */
+
+import { createHash } from 'node:crypto';
+import { parseConfigKey } from '../../model/config/config.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { ObjectWarning } from '../distribution/object-warnings.ts';
+import { kindsWithEvents, kindsWithWarningEvents } from '../distribution/status-objects.ts';
+import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
+import type { WriteGate } from '../election/write-gate.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { events } from '../kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import { StatusQueue } from './status/status-queue.ts';
+
+/** Events of one namespace within {@link periodMs}: the API server keeps each for an hour. */
+export const maxEventsOfNamespace = 20;
+/** The same of objects that take effect only in part, so that they do not displace rejections. */
+export const maxWarningEventsOfNamespace = 10;
+const periodMs = 600_000;
+/** Rejected objects whose Events may be due. Beyond it the namespace with the most loses one. */
+const maxQueued = 10_000;
+/** Of the API (core/v1 Event). */
+const maxMessageLength = 1_024;
+const maxNameLength = 253;
+
+export interface RejectionEventsOptions {
+  readonly lease: string;
+  /** Name of this replica. */
+  readonly identity: string;
+  /** The object as it is known; undefined: it is gone. */
+  readonly objectOf: (kind: string, key: string) => KubernetesObject | undefined;
+  readonly log: Pick<Logger, 'warn'>;
+  /** Milliseconds, of any beginning. */
+  readonly now?: () => number;
+  /** RFC 3339. */
+  readonly time?: () => string;
+}
+
+interface Rejection {
+  /** `Service/shop/web`. */
+  readonly key: string;
+  readonly message: string;
+  /** Reason of the Event: `Rejected`, `PortNotFound`. */
+  readonly reason: string;
+  /** The object takes effect in part. */
+  readonly isWarning?: boolean;
+}
+
+export class RejectionEvents implements Duty {
+  readonly lease: string;
+  readonly #options: Required<RejectionEventsOptions>;
+  readonly #queue = new StatusQueue<Rejection>({
+    ...{ restMs: 0, maxItems: maxQueued },
+    namespaceOf: ({ key }) => parseConfigKey(key).namespace,
+  });
+  /** What the last Event about an object says: the same is not written twice, even if the object was valid in between. */
+  readonly #written = new Map<string, string>();
+  /** Times of the Events within the period, by namespace and whether they are warnings. */
+  readonly #times = new Map<string, number[]>();
+  readonly #watchers = new Set<() => void>();
+  /** Texts by object. */
+  #warned: ReadonlyMap<string, string> = new Map();
+  #isForbidden = false;
+
+  constructor(options: RejectionEventsOptions) {
+    this.#options = {
+      now: () => performance.now(),
+      time: () => `${new Date().toISOString().slice(0, 19)}Z`,
+      ...options,
+    };
+    this.lease = options.lease;
+  }
+
+  /**
+   * @param key `Service/shop/web`; objects of other kinds than {@link kindsWithEvents} are ignored
+   * @param message why it is rejected; undefined: it is not rejected any more
+   */
+  report(key: string, message: string | undefined): void {
+    const { kind, namespace } = parseConfigKey(key);
+    if (!kindsWithEvents.has(kind) || namespace === '' || message === undefined) return;
+    this.#add({ key, message, reason: message.includes('LIMIT_EXCEEDED') ? 'LimitExceeded' : 'Rejected' });
+  }
+
+  #add(rejection: Rejection): void {
+    const { key } = rejection;
+    this.#queue.add(key, rejection, false, this.#options.now());
+    for (const due of this.#watchers) due();
+  }
+
+  /** All objects that take effect only in part. Of one that is reported again with the same text, nothing is written. */
+  warned(found: ReadonlyMap<string, ObjectWarning>): void {
+    for (const [key, { text, reason }] of found) {
+      const isOfCluster = parseConfigKey(key).namespace !== '' && kindsWithWarningEvents.has(parseConfigKey(key).kind);
+      if (isOfCluster && this.#warned.get(key) !== text) this.#add({ key, message: text, reason, isWarning: true });
+    }
+    this.#warned = new Map([...found].map(([key, { text }]) => [key, text]));
+  }
+
+  watch(due: () => void): () => void {
+    this.#watchers.add(due);
+    return () => void this.#watchers.delete(due);
+  }
+
+  get isDue(): boolean {
+    return !this.#isForbidden && this.#queue.isDue(this.#options.now());
+  }
+
+  async writeDue({ retry, anew }: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    const { now } = this.#options;
+    if (anew) this.#isForbidden = false;
+    if (retry) this.#queue.retry(now());
+    const tried = new Set<string>();
+    let [written, reason] = [0, ''];
+    while (gate.isOpen && !this.#isForbidden) {
+      const next = this.#queue.take(now(), (key) => !tried.has(key));
+      if (next === undefined) break;
+      const [key, rejection] = next;
+      tried.add(key);
+      try {
+        if (await this.#write(rejection, gate)) written++;
+      } catch (error) {
+        reason = messageOf(error);
+        const { kind, code } = failureOf(error);
+        if (code === 403) this.#forbid(reason);
+        // The server calls the Event wrong, or its namespace ends: it would the next time.
+        else if (kind !== 'status' || code >= 500 || code === 429) this.#queue.fail(key, rejection);
+        if (kind !== 'status' || code === 429) break;
+      }
+    }
+    return { written, failed: this.#queue.failed, reason: this.#queue.failed === 0 ? '' : reason };
+  }
+
+  /**
+   * @returns whether an Event was written
+   * @throws ApiError
+   */
+  async #write({ key, message, reason, isWarning = false }: Rejection, gate: WriteGate): Promise<boolean> {
+    const { kind, namespace, name } = parseConfigKey(key);
+    const object = this.#options.objectOf(kind, `${namespace}/${name}`);
+    if (object === undefined) return false;
+    const event = this.#eventOf(object, kind, message, reason);
+    if (this.#written.get(key) === event.metadata.name || !this.#takeShare(namespace, isWarning)) return false;
+    try {
+      await gate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
+    } catch (error) {
+      // An Event about the same was written before, by another replica or before a restart.
+      if (failureOf(error).code !== 409) throw error;
+    }
+    this.#remember(key, event.metadata.name);
+    return true;
+  }
+
+  #eventOf({ apiVersion, metadata }: KubernetesObject, kind: string, message: string, reason: string) {
+    const { namespace, name, uid, resourceVersion } = metadata;
+    const { identity, time } = this.#options;
+    const about = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);
+    const at = time();
+    const component = 'chartpilot';
+    return {
+      ...{ apiVersion: 'v1', kind: 'Event' },
+      metadata: { namespace, name: `${name.slice(0, maxNameLength - about.length - 1)}.${about}` },
+      involvedObject: { apiVersion, kind, namespace, name, uid, resourceVersion },
+      type: 'Warning',
+      reason,
+      message: message.slice(0, maxMessageLength),
+      source: { component },
+      ...{ reportingComponent: component, reportingInstance: identity },
+      ...{ firstTimestamp: at, lastTimestamp: at, count: 1 },
+    };
+  }
+
+  #takeShare(namespace: string, isWarning: boolean): boolean {
+    const now = this.#options.now();
+    const share = `${namespace} ${isWarning}`;
+    const times = (this.#times.get(share) ?? []).filter((at) => at > now - periodMs);
+    if (times.length >= (isWarning ? maxWarningEventsOfNamespace : maxEventsOfNamespace)) return false;
+    // Namespaces that were written to last come last.
+    this.#times.delete(share);
+    this.#times.set(share, [...times, now]);
+    for (const [oldest, [first]] of this.#times) {
+      if (first! > now - periodMs) break;
+      this.#times.delete(oldest);
+    }
+    return true;
+  }
+
+  #remember(key: string, event: string): void {
+    this.#written.delete(key);
+    this.#written.set(key, event);
+    if (this.#written.size > maxQueued) this.#written.delete(this.#written.keys().next().value!);
+  }
+
+  #forbid(reason: string): void {
+    this.#isForbidden = true;
+    this.#options.log.warn('rejectionEvents.forbidden', { reason });
+  }
+}
+
+function failureOf(error: unknown): { readonly kind: string; readonly code: number } {
+  if (!(error instanceof ApiError)) return { kind: 'invalid', code: 0 };
+  const { failure } = error;
+  return { kind: failure.kind, code: failure.kind === 'status' ? failure.code : 0 };
+}

@@ -1,0 +1,71 @@
+import { expect, it } from 'vitest';
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { WriteGate } from '../election/write-gate.ts';
+import { nameOf } from '../kubernetes/api-server.effects.ts';
+import type { ApiRequest } from '../kubernetes/api-server.ts';
+import { ObjectStore } from '../kubernetes/store/object-store.ts';
+import { RootCertificates } from './root-certificates.ts';
+
+const moment = { monotonicMs: 0, wallMs: 0 };
+const run = { retry: false, anew: false };
+
+/** Namespaces of a cluster, and what is written for them. */
+function given() {
+  const stores = new Map<string, ObjectStore>();
+  const storeOf = (resource: Parameters<typeof nameOf>[0]): ObjectStore => {
+    const known = stores.get(nameOf(resource)) ?? new ObjectStore();
+    stores.set(nameOf(resource), known);
+    return known;
+  };
+  const written: string[] = [];
+  const request = async ({ method, namespace }: ApiRequest) => {
+    written.push(`${method} ${namespace}`);
+    return { metadata: { name: 'istio-ca-root-cert' } };
+  };
+  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
+  gate.extend(moment, 10_000);
+  const mesh = { selectors: [] as readonly LabelSelector[], changed: (): void => {} };
+  const tell = new Map<string, (changes: readonly never[]) => void>();
+  const duty = new RootCertificates({
+    ...{ configMap: 'istio-ca-root-cert', lease: 'test', roots: () => 'PEM', onRoots: () => {}, now: () => 0 },
+    informers: { storeOf, addReader: (resource, reader) => void tell.set(nameOf(resource), reader as never) },
+    selectors: () => mesh.selectors,
+    onSelectors: (changed) => {
+      mesh.changed = changed;
+    },
+  });
+  const label = (name: string, labels: Readonly<Record<string, string>>, resourceVersion: string): void => {
+    const object = { metadata: { name, uid: name, resourceVersion, labels } };
+    tell.get('v1/namespaces')!(storeOf('v1/namespaces').apply({ type: 'MODIFIED', object }) as never);
+  };
+  const writes = async (): Promise<string[]> => {
+    await duty.writeDue(run, gate);
+    return written.splice(0).sort();
+  };
+  return { duty, mesh, label, writes };
+}
+
+it('each namespace has the root, but for those of Kubernetes alone', async () => {
+  const { label, writes } = given();
+  for (const name of ['shop', 'kube-system', 'kube-public']) label(name, {}, '1');
+  expect(await writes()).toEqual(['POST kube-system', 'POST shop']);
+});
+
+it('a namespace that takes no part in the mesh has none, until it does', async () => {
+  const { duty, mesh, label, writes } = given();
+  mesh.selectors = [{ matchLabels: { mesh: 'yes' } }];
+  mesh.changed();
+  label('shop', { mesh: 'yes' }, '1');
+  label('bank', {}, '1');
+  expect(await writes()).toEqual(['POST shop']);
+  label('bank', { mesh: 'yes' }, '2');
+  expect(await writes()).toEqual(['POST bank']);
+  label('else', {}, '1');
+  expect(await writes()).toEqual([]);
+  mesh.changed();
+  expect(duty.isDue).toBe(false);
+  mesh.selectors = [];
+  mesh.changed();
+  expect(duty.isDue).toBe(true);
+  expect(await writes()).toContain('POST else');
+});

@@ -1,0 +1,150 @@
+/**
+ * The duty to give the root of the mesh to each namespace that takes part in it: a ConfigMap that pods mount, by which agents know
+ * the control plane before they have anything else of it (spec/discovery.md §11). What somebody else writes into it is overwritten,
+ * as Istio does.
+ */
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { isDiscovered } from '../../model/services/kubernetes/discovery-namespaces.ts';
+import { reasonError } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
+import type { WriteGate } from '../election/write-gate.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
+import { resourceOf } from '../kubernetes/api-resource.ts';
+import type { FollowedKind, InformerEffects } from '../kubernetes/api-server.effects.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import { digestOf } from '../kubernetes/store/trim.ts';
+import { DueKeys } from './due-keys.ts';
+
+export interface RootCertificatesOptions {
+  /** Informers of the cluster, not started yet; they follow {@link rootConfigMapsOf}. */
+  readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
+  /** PILOT_CA_CERT_CONFIGMAP */
+  readonly configMap: string;
+  readonly lease: string;
+  /** PEM, of all roots that are trusted; undefined as long as there is no authority. */
+  readonly roots: () => string | undefined;
+  /** Tells when they are others. */
+  readonly onRoots: (changed: () => void) => void;
+  /** `discoverySelectors` of the mesh, now: other namespaces have no part in it. */
+  readonly selectors: () => readonly LabelSelector[];
+  /** Tells when they may be others. */
+  readonly onSelectors: (changed: () => void) => void;
+  /** Milliseconds, of any beginning. */
+  readonly now: () => number;
+}
+
+const configMaps = resourceOf('ConfigMap');
+const namespaces = resourceOf('Namespace');
+const rootKey = 'root-cert.pem';
+const label = 'istio.io/config';
+/** The ConfigMaps of this name in all namespaces, as digests: a tenant may have written anything into its own. */
+export function rootConfigMapsOf(name: string): FollowedKind & { readonly name: string } {
+  const selection = { fieldSelector: `metadata.name=${name}`, digestsData: true };
+  return { resource: configMaps, name: `v1/configmaps/*/${name}`, selection };
+}
+
+/** Who writes something else again so soon goes on: two that know of no other would write without end. */
+const disputeMs = 10_000;
+/** No workload of a mesh runs there. */
+const ignoredNamespaces = ['kube-public', 'kube-node-lease', 'local-path-storage'];
+
+export class RootCertificates implements Duty {
+  readonly lease: string;
+  readonly #options: RootCertificatesOptions;
+  readonly #due = new DueKeys();
+  /** When something else that was there was overwritten last, by namespace. */
+  readonly #repaired = new Map<string, number>();
+
+  constructor(options: RootCertificatesOptions) {
+    this.#options = options;
+    this.lease = options.lease;
+    const { informers, configMap } = options;
+    informers.addReader(namespaces, (changes) => {
+      for (const { event, key } of changes) {
+        if (event === 'delete') this.#repaired.delete(key.slice(1));
+        else this.#add(key.slice(1));
+      }
+    });
+    informers.addReader(rootConfigMapsOf(configMap).name, (changes) => {
+      for (const { key } of changes) this.#add(key.slice(0, key.indexOf('/')));
+    });
+    const addAll = (): void => {
+      for (const namespace of this.#all()) this.#add(namespace);
+    };
+    options.onRoots(addAll);
+    let last = options.selectors();
+    options.onSelectors(() => {
+      // It is told with each push: to look at thousands of namespaces has to have a reason.
+      const now = options.selectors();
+      if (now !== last) addAll();
+      last = now;
+    });
+  }
+
+  watch(due: () => void): () => void {
+    return this.#due.watch(due);
+  }
+
+  get isDue(): boolean {
+    return this.#due.isDue;
+  }
+
+  writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    return this.#due.write(
+      run,
+      () => this.#all(),
+      (namespace) => this.#write(namespace, gate),
+    );
+  }
+
+  #add(namespace: string): void {
+    if (!ignoredNamespaces.includes(namespace)) this.#due.add(namespace);
+  }
+
+  *#all(): Iterable<string> {
+    for (const [key] of this.#options.informers.storeOf(namespaces).entries()) {
+      const name = key.slice(1);
+      if (!ignoredNamespaces.includes(name)) yield name;
+    }
+  }
+
+  /** @returns whether it was to be written */
+  async #write(namespace: string, gate: WriteGate): Promise<boolean> {
+    const { informers, configMap: name, roots, selectors, now } = this.#options;
+    const pem = roots();
+    const of = informers.storeOf(namespaces).get(`/${namespace}`);
+    if (pem === undefined || of === undefined || of.metadata.deletionTimestamp !== undefined) return false;
+    // One that it was in once keeps what it has, as in the reference.
+    if (!isDiscovered(namespace, of.metadata.labels, selectors())) return false;
+    const existing = informers.storeOf(rootConfigMapsOf(name).name).get(`${namespace}/${name}`);
+    const fields = { metadata: { labels: { [label]: 'true' } }, data: { [rootKey]: pem } };
+    const where = { resource: configMaps, namespace, name };
+    try {
+      if (existing === undefined) {
+        await gate.write({ ...where, verb: 'create', object: fields });
+        return true;
+      }
+      if (isAsIs(existing, pem)) return false;
+      if (now() - (this.#repaired.get(namespace) ?? Number.NEGATIVE_INFINITY) < disputeMs)
+        throw reasonError('OBJECT_DISPUTED', `another controller overwrites ConfigMap ${namespace}/${name}`);
+      await gate.write({ ...where, verb: 'patch', version: existing.metadata.resourceVersion ?? '', fields });
+      this.#repaired.set(namespace, now());
+      return true;
+    } catch (error) {
+      if (isEnding(error)) return false;
+      throw error;
+    }
+  }
+}
+
+function isAsIs({ data, metadata }: KubernetesObject, pem: string): boolean {
+  return isObject(data) && data[rootKey] === digestOf(pem) && metadata.labels?.[label] === 'true';
+}
+
+/** The namespace is gone, or going: what it had goes with it. */
+function isEnding(error: unknown): boolean {
+  if (!(error instanceof ApiError) || error.failure.kind !== 'status') return false;
+  const { code, causes } = error.failure;
+  return code === 404 || (code === 403 && causes.includes('NamespaceTerminating'));
+}

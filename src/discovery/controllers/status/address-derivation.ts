@@ -1,0 +1,119 @@
+/**
+ * Addresses that hosts of ServiceEntries have because nobody has given them any (PILOT_ENABLE_IP_AUTOALLOCATE), for people and other programs: they
+ * are in force whether they stand there or not, and all replicas come to the same.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { listDiff } from '../../../model/collections/list-diff.ts';
+import { byAge, type Config } from '../../../model/config/config.ts';
+import type { ConfigSet } from '../../../model/config/config-set.ts';
+import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
+import { AddressAllocation } from '../../../model/services/auto-allocate.ts';
+import { allocationNames } from '../../../model/services/service-entry-services.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import type { Turns } from '../../../runtime/turns.ts';
+import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
+import type { StatusFields } from './status-duty.ts';
+
+export interface AddressDerivationOptions {
+  /** The current objects. */
+  readonly objects: () => Pick<ConfigSet, 'ServiceEntry'>;
+  /** Tells whenever they may be others. @returns ends it */
+  readonly onChanged: (changed: () => void) => () => void;
+  /** Whether the object is one of the cluster. */
+  readonly isWritten: (object: Config) => boolean;
+}
+
+interface HostAddress {
+  readonly value: string;
+  readonly host: string;
+}
+
+export class AddressDerivation implements StatusDerivation {
+  readonly #options: AddressDerivationOptions;
+  readonly onChanged: AddressDerivationOptions['onChanged'];
+  readonly #allocation = new AddressAllocation();
+  #entries: readonly Config<ServiceEntry>[] = [];
+  /** Addresses of entries, as of a version of the allocation. */
+  readonly #known = new WeakMap<Config, { readonly version: number; readonly addresses: readonly HostAddress[] }>();
+
+  constructor(options: AddressDerivationOptions) {
+    this.#options = options;
+    this.onChanged = options.onChanged;
+  }
+
+  inputs(): readonly unknown[] {
+    const { ServiceEntry } = this.#options.objects();
+    return [ServiceEntry.length === 0 ? 'nothing' : ServiceEntry];
+  }
+
+  async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
+    const entries = this.#options.objects().ServiceEntry.toSorted(byAge);
+    if (!this.#changesOwnAddressesOnly(entries)) {
+      await turns.through(this.#allocation.allocating(entries.flatMap(allocationNames)));
+    }
+    this.#entries = entries;
+    const derived = new Map<string, DerivedStatus>();
+    for (const entry of entries.filter(this.#options.isWritten)) {
+      const { namespace, name, generation } = entry;
+      const addresses = this.#addressesOf(entry);
+      derived.set(`ServiceEntry/${namespace}/${name}`, {
+        ...ofObject(entry),
+        ...(generation !== undefined && { generation }),
+        facts: addresses,
+        next: (present) => statusAfter(present, addresses),
+      });
+      await turns.rest();
+    }
+    return derived;
+  }
+
+  /** Changes the addresses of entries that differ, unless that may change those of others. @returns whether it did */
+  #changesOwnAddressesOnly(entries: readonly Config<ServiceEntry>[]): boolean {
+    const { removed, added } = listDiff(this.#entries, entries);
+    const names = added.flatMap(allocationNames);
+    const [old, now] = [new Set(removed.flatMap(allocationNames)), new Set(names)];
+    if (now.size < names.length) return false;
+    // Which of several has an address first depends on their age.
+    const isSameAge = added.every((one) => removed.some((other) => byAge(one, other) === 0));
+    if (!isSameAge && names.some((name) => old.has(name))) return false;
+    return this.#allocation.change(old, now);
+  }
+
+  #addressesOf(entry: Config<ServiceEntry>): readonly HostAddress[] {
+    const { version } = this.#allocation;
+    let known = this.#known.get(entry);
+    if (known?.version !== version) {
+      const addresses = addressesOf(entry, (name) => this.#allocation.get(name));
+      known = { version, addresses: isDeepStrictEqual(addresses, known?.addresses) ? known!.addresses : addresses };
+      this.#known.set(entry, known);
+    }
+    return known.addresses;
+  }
+}
+
+type Allocated = { readonly ipv4: string; readonly ipv6: string } | undefined;
+
+function addressesOf(entry: Config<ServiceEntry>, allocated: (name: string) => Allocated): readonly HostAddress[] {
+  const named = new Set(allocationNames(entry));
+  return entry.spec.hosts.flatMap((host) => {
+    const name = `${entry.namespace}/${host}`;
+    const { ipv4, ipv6 } = (named.has(name) ? allocated(name) : undefined) ?? {};
+    return [ipv4, ipv6].flatMap((value) => (value === undefined ? [] : [{ value, host }]));
+  });
+}
+
+/** An entry that has none of ours and never had any is let be. */
+function statusAfter(present: StatusFields, addresses: readonly HostAddress[]): StatusFields | undefined {
+  const before: readonly unknown[] = Array.isArray(present.addresses) ? present.addresses : [];
+  if (addresses.length === 0 && !before.some(isOurs)) return undefined;
+  const isSame =
+    before.length === addresses.length &&
+    before.every((one, i) => isObject(one) && one.value === addresses[i]!.value && one.host === addresses[i]!.host);
+  if (isSame) return undefined;
+  const { addresses: _, ...rest } = present;
+  return { ...rest, ...(addresses.length > 0 && { addresses }) };
+}
+
+function isOurs(one: unknown): boolean {
+  return isObject(one) && typeof one.value === 'string' && /^(240\.240\.|2001:2::)/.test(one.value);
+}

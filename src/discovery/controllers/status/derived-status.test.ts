@@ -1,0 +1,382 @@
+import { describe, expect, it } from 'vitest';
+import { document, service, setOf } from '../../../../test/fixtures/given-objects.ts';
+import type { ConfigSet } from '../../../model/config/config-set.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import { WriteGate } from '../../election/write-gate.ts';
+import { resourceOf } from '../../kubernetes/api-resource.ts';
+import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
+import { DerivedStatusDuty, type StatusDerivation } from './derived-status.ts';
+import { GatewayApiDerivation } from './gateway-api-derivation.ts';
+import { IngressDerivation } from './ingress-derivation.ts';
+import type { StatusFields } from './status-duty.ts';
+
+const moment = { monotonicMs: 0, wallMs: 0 };
+const first = { retry: false, anew: false };
+const time = '2026-11-27T12:00:00Z';
+
+/** A duty over objects of the test's; every object has the status that was written last. */
+function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']) => StatusDerivation) {
+  const statuses = new Map<string, unknown>();
+  const written: string[] = [];
+  let wrote = (_count: number): void => {};
+  const request = async ({ method, resource, name = '', body }: ApiRequest): Promise<KubernetesObject> => {
+    const key = `${resource.kind}/${name}`;
+    if (method === 'PUT') {
+      statuses.set(key, (body as KubernetesObject).status);
+      written.push(key);
+      wrote(written.length);
+    }
+    return { metadata: { name, resourceVersion: '1', generation: 2 }, status: statuses.get(key) };
+  };
+  const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
+  gate.extend(moment, 10_000);
+  const clock = { now: 0 };
+  const timers: { at: number; then: () => void }[] = [];
+  let objects = setOf('');
+  let changed = (): void => {};
+  const duty = new DerivedStatusDuty({
+    ...{ lease: 'test', server: { request }, log: silentLogger, now: () => clock.now, time: () => time },
+    resourceOf: (kind) => resourceOf(kind as KindName),
+    derivation: derivationOf(
+      () => objects,
+      (listener) => {
+        changed = listener;
+        return () => {};
+      },
+    ),
+    after: (ms, then) => {
+      const timer = { at: clock.now + ms, then };
+      timers.push(timer);
+      return () => timers.splice(timers.indexOf(timer), 1);
+    },
+  });
+  const put = (next: ConfigSet): void => {
+    objects = next;
+    changed();
+  };
+  const onWrite = (listener: typeof wrote): void => {
+    wrote = listener;
+  };
+  return { duty, gate, statuses, written, clock, timers, put, onWrite };
+}
+
+const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
+  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '', isWritten: () => true });
+
+const front = document(
+  'Gateway',
+  'front',
+  '{gatewayClassName: istio, listeners: [{name: a, port: 80, protocol: HTTP}]}',
+);
+const cart = service('cart');
+const route = (name: string, backend = 'cart'): string =>
+  document('HTTPRoute', name, `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: ${backend}, port: 80}]}]}`);
+
+describe('who leads', () => {
+  it('writes of all objects, and then of those alone whose status is another one', async () => {
+    const { duty, gate, written, put } = given(ofGateways);
+    put(setOf(front + cart + route('one') + route('two')));
+    expect(duty.isDue).toBe(true);
+    expect(await duty.writeDue(first, gate)).toEqual({ written: 3, failed: 0, reason: '' });
+    expect(written.splice(0).sort()).toEqual(['Gateway/front', 'HTTPRoute/one', 'HTTPRoute/two']);
+    expect(duty.isDue).toBe(false);
+    put(setOf(front + cart + route('one') + route('two', 'no')));
+    await duty.writeDue(first, gate);
+    expect(written).toEqual(['HTTPRoute/two']);
+  });
+
+  it('writes of an object that was deleted and made again, however little differs', async () => {
+    const { duty, gate, written, statuses, put } = given(ofGateways);
+    const named = (uid: string): ConfigSet =>
+      setOf(route('one').replace('namespace', `uid: ${uid}, generation: 2, namespace`) + front + cart);
+    put(named('a'));
+    await duty.writeDue(first, gate);
+    written.splice(0);
+    statuses.delete('HTTPRoute/one');
+    put(named('b'));
+    await duty.writeDue(first, gate);
+    expect(written).toEqual(['HTTPRoute/one']);
+  });
+
+  it('works out nothing where no object is another, whatever it is told', async () => {
+    const { duty, gate, put } = given(ofGateways);
+    const objects = setOf(front + cart);
+    put(objects);
+    await duty.writeDue(first, gate);
+    put({ ...objects, VirtualService: [] });
+    expect(duty.isDue).toBe(false);
+    await duty.writeDue({ retry: true, anew: true }, gate);
+    expect(duty.derivations).toBe(1);
+  });
+
+  it('writes counts of an object once in a while, and not each of them', async () => {
+    const { duty, gate, written, statuses, clock, timers, put } = given(ofGateways);
+    put(setOf(front + cart + route('one')));
+    duty.watch(() => {});
+    await duty.writeDue(first, gate);
+    written.splice(0);
+    for (const name of ['two', 'three']) {
+      clock.now += 100;
+      put(setOf(front + cart + route('one') + route(name)));
+      await duty.writeDue(first, gate);
+    }
+    expect(written).toEqual(['HTTPRoute/two', 'HTTPRoute/three']);
+    clock.now = Math.max(...timers.map(({ at }) => at));
+    await duty.writeDue(first, gate);
+    expect(written.at(-1)).toBe('Gateway/front');
+    expect(statuses.get('Gateway/front')).toMatchObject({ listeners: [{ attachedRoutes: 2 }] });
+  });
+});
+
+describe('who does not lead', () => {
+  it('works nothing out', async () => {
+    const { duty, gate, put } = given(ofGateways);
+    put(setOf(front + cart + route('one')));
+    gate.close({ giveUp: false });
+    await duty.writeDue(first, gate);
+    expect([duty.derivations, duty.isDue]).toEqual([0, true]);
+  });
+});
+
+it("a namespace with 2,000 routes delays the status of another namespace's Gateway by the writes under way", async () => {
+  const { duty, gate, written, put, onWrite } = given(ofGateways);
+  const flood = Array.from({ length: 2_000 }, (_, i) => route(`flood-${i}`));
+  const before = front + cart + flood.join('');
+  put(setOf(before));
+  const listeners = '[{name: a, port: 80, protocol: HTTP}]';
+  const bank = document('Gateway', 'bank', `{gatewayClassName: istio, listeners: ${listeners}}`, { namespace: 'bank' });
+  onWrite((count) => {
+    if (count === 100) put(setOf(before + bank));
+  });
+  while (duty.isDue && !written.includes('Gateway/bank')) await duty.writeDue(first, gate);
+  expect(written.indexOf('Gateway/bank')).toBeGreaterThan(99);
+  // Eight under way when it is added, and one of them in its turn.
+  expect(written.indexOf('Gateway/bank')).toBeLessThanOrEqual(100 + 16);
+});
+
+it('what took long to work out is worked out again after four times as long', async () => {
+  let inputs = {};
+  const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
+    inputs: () => [inputs],
+    onChanged,
+    derive: async () => {
+      clock.now += 100;
+      return new Map();
+    },
+  }));
+  let told = 0;
+  duty.watch(() => {
+    told++;
+  });
+  await duty.writeDue(first, gate);
+  inputs = {};
+  put(setOf(''));
+  expect([told, duty.isDue, timers.map(({ at }) => at)]).toEqual([1, false, [500]]);
+  await duty.writeDue(first, gate);
+  expect(duty.derivations).toBe(1);
+  clock.now = 500;
+  timers[0]!.then();
+  expect([told, duty.isDue]).toEqual([2, true]);
+  await duty.writeDue(first, gate);
+  expect(duty.derivations).toBe(2);
+});
+
+it('what came while it was worked out is told of after the rest', async () => {
+  let inputs = {};
+  const { duty, gate, clock, timers, put } = given((_, onChanged) => ({
+    inputs: () => [inputs],
+    onChanged,
+    derive: async () => {
+      clock.now += 100;
+      if (clock.now === 100) {
+        inputs = {};
+        put(setOf(''));
+      }
+      return new Map();
+    },
+  }));
+  let told = 0;
+  duty.watch(() => {
+    told++;
+  });
+  await duty.writeDue(first, gate);
+  told = 0;
+  expect([duty.isDue, timers.length]).toEqual([false, 1]);
+  clock.now = timers[0]!.at;
+  timers[0]!.then();
+  expect([told, duty.isDue]).toEqual([1, true]);
+});
+
+describe("a route's status", () => {
+  const foreign = { controllerName: 'example.com/other', parentRef: { name: 'front' }, conditions: 'anything' };
+  const own = (name: string, more: object = {}): object => ({
+    ...{ controllerName: 'istio.io/gateway-controller', parentRef: { name }, conditions: [], ...more },
+  });
+
+  async function statusAfter(present: unknown, yaml: string): Promise<unknown> {
+    const { duty, gate, statuses, put } = given(ofGateways);
+    statuses.set('HTTPRoute/one', present);
+    put(setOf(yaml));
+    await duty.writeDue(first, gate);
+    return statuses.get('HTTPRoute/one');
+  }
+  const all = front + cart + route('one');
+  const namesOf = (status: unknown): string[] =>
+    (status as { parents: { controllerName?: string; parentRef?: { name: string } }[] }).parents.map(
+      (one) => `${one.controllerName?.split('/')[0]} ${one.parentRef?.name}`,
+    );
+
+  it('keeps entries of others and their places, and loses ours of other parents', async () => {
+    const status = await statusAfter({ parents: [own('gone'), foreign, own('front'), 'strange', foreign] }, all);
+    expect((status as { parents: unknown[] }).parents).toEqual([
+      foreign,
+      own('front', {
+        conditions: [
+          expect.objectContaining({ type: 'Accepted', status: 'True', lastTransitionTime: time }),
+          expect.objectContaining({ type: 'ResolvedRefs', status: 'True' }),
+        ],
+      }),
+      'strange',
+      foreign,
+    ]);
+  });
+
+  it('is left alone where we have nothing to say and have said nothing', async () => {
+    const yaml = document('HTTPRoute', 'one', '{parentRefs: [{name: elsewhere}]}');
+    expect(await statusAfter(undefined, yaml)).toBeUndefined();
+    expect(await statusAfter({ parents: [foreign] }, yaml)).toEqual({ parents: [foreign] });
+    expect(namesOf(await statusAfter({ parents: [foreign, own('front')] }, yaml))).toEqual(['example.com front']);
+  });
+
+  it('keeps an entry of ours of another parent that was said of a newer object', async () => {
+    const later = own('gone', { conditions: [{ type: 'Accepted', observedGeneration: 3 }] });
+    const earlier = own('gone', { conditions: [{ type: 'Accepted', observedGeneration: 1 }] });
+    const second = all.replaceAll('{name: one, namespace: shop}', '{name: one, namespace: shop, generation: 2}');
+    expect(namesOf(await statusAfter({ parents: [earlier] }, second))).toEqual(['istio.io front']);
+    expect(namesOf(await statusAfter({ parents: [later] }, second))).toEqual(['istio.io gone', 'istio.io front']);
+  });
+
+  it('says no more that a part is invalid when it is not', async () => {
+    const said = { type: 'PartiallyInvalid', status: 'True', reason: 'UnsupportedValue' };
+    const status = await statusAfter({ parents: [own('front', { conditions: [said] })] }, all);
+    expect(JSON.stringify(status)).not.toContain('PartiallyInvalid');
+  });
+
+  it('knows a parent by what the API fills in', async () => {
+    const filled = { group: 'gateway.networking.k8s.io', kind: 'Gateway', namespace: 'shop', name: 'front' };
+    expect(namesOf(await statusAfter({ parents: [own('x', { parentRef: filled })] }, all))).toEqual(['istio.io front']);
+  });
+
+  it.each(['text', { parents: 'none' }, { parents: Array(10_000).fill(own('old')) }])(
+    'is ours again whatever a stranger has made of it',
+    async (present) => {
+      expect(namesOf(await statusAfter(present, all))).toEqual(['istio.io front']);
+    },
+  );
+});
+
+describe("an Ingress's status", () => {
+  const ingress = (name: string, more = ''): string =>
+    `---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: ${name}, namespace: shop${more}}\nspec: {defaultBackend: {service: {name: cart, port: {number: 80}}}}\n`;
+  const ours = ', annotations: {kubernetes.io/ingress.class: istio}';
+  const edge = (fields: string): string =>
+    `---\napiVersion: v1\nkind: Service\nmetadata: {name: istio-ingressgateway, namespace: istio-system}\nspec: {clusterIP: 10.1.0.9, ports: [{port: 80}], ${fields}}\n`;
+  const balanced = edge('type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{ip: 192.0.2.7}, {hostname: a.test}]}');
+
+  async function statusAfter(
+    yaml: string,
+    present: Record<string, unknown> = {},
+    settings: object = {},
+  ): Promise<StatusFields> {
+    const { duty, gate, statuses, put } = given(
+      (objects, onChanged) =>
+        new IngressDerivation({
+          ...{ objects, onChanged, namespace: 'istio-system', isWritten: () => true },
+          settings: () => ({ ...defaultMeshConfig, ...settings }),
+        }),
+    );
+    for (const [name, status] of Object.entries(present)) statuses.set(`Ingress/${name}`, status);
+    put(setOf(yaml));
+    await duty.writeDue(first, gate);
+    return Object.fromEntries(statuses);
+  }
+
+  it('says where the Service of the gateway is, of those of our class alone', async () => {
+    expect(await statusAfter(balanced + ingress('one', ours) + ingress('two'))).toEqual({
+      'Ingress/one': { loadBalancer: { ingress: [{ ip: '192.0.2.7' }, { hostname: 'a.test' }] } },
+    });
+    const both = await statusAfter(
+      balanced + ingress('one', ours) + ingress('two'),
+      {},
+      { ingressControllerMode: 'DEFAULT' },
+    );
+    expect(Object.keys(both)).toEqual(['Ingress/one', 'Ingress/two']);
+    expect(await statusAfter(balanced + ingress('one', ours), {}, { ingressControllerMode: 'OFF' })).toEqual({});
+  });
+
+  it.each<[string, string, object, unknown]>([
+    ['an external name', edge('type: ExternalName, externalName: far.test'), {}, [{ hostname: 'far.test' }]],
+    ['external addresses', edge('externalIPs: [192.0.2.9, 192.0.2.8]'), {}, [{ ip: '192.0.2.8' }, { ip: '192.0.2.9' }]],
+    ['no address', edge('type: LoadBalancer'), {}, undefined],
+    ['no Service', '', {}, undefined],
+  ])('is of %s', async (_, yaml, settings, expected) => {
+    const status = await statusAfter(
+      yaml + ingress('one', ours),
+      { one: { loadBalancer: { ingress: [{ ip: '1.1.1.1' }] } } },
+      settings,
+    );
+    expect(status['Ingress/one']).toEqual({ loadBalancer: expected === undefined ? {} : { ingress: expected } });
+  });
+
+  it('is where the nodes of the workloads are, where no Service is named', async () => {
+    const pod = (name: string, phase: string, node: string): string =>
+      `---\napiVersion: v1\nkind: Pod\nmetadata: {name: ${name}, namespace: istio-system, labels: {istio: ingressgateway}}\nspec: {nodeName: ${node}}\nstatus: {phase: ${phase}}\n`;
+    const node = (name: string, address: string): string =>
+      `---\napiVersion: v1\nkind: Node\nmetadata: {name: ${name}}\nstatus: {addresses: [{type: InternalIP, address: 10.0.0.1}, {type: ExternalIP, address: ${address}}]}\n`;
+    const nodes = node('n1', '192.0.2.1') + node('n2', '192.0.2.2');
+    const yaml = pod('a', 'Running', 'n1') + pod('b', 'Pending', 'n2') + nodes + ingress('one', ours);
+    expect((await statusAfter(yaml, {}, { ingressService: '' }))['Ingress/one']).toEqual({
+      loadBalancer: { ingress: [{ ip: '192.0.2.1' }] },
+    });
+  });
+
+  it('that says the same with more is left as it is', async () => {
+    const said = { loadBalancer: { ingress: [{ ip: '192.0.2.7', ports: [] }, { hostname: 'a.test' }] }, more: 1 };
+    const only = edge('type: LoadBalancer}\nstatus: {loadBalancer: {ingress: [{hostname: a.test}, {ip: 192.0.2.7}]}');
+    expect((await statusAfter(only + ingress('one', ours), { one: said }))['Ingress/one']).toEqual(said);
+  });
+
+  it.each(['text', { loadBalancer: 'none' }, { loadBalancer: { ingress: Array(10_000).fill('x') } }])(
+    'is ours again whatever a stranger has made of it',
+    async (present) => {
+      const status = (await statusAfter(balanced + ingress('one', ours), { one: present }))['Ingress/one'];
+      expect(status).toMatchObject({ loadBalancer: { ingress: { length: 2 } } });
+    },
+  );
+});
+
+it('what cannot be worked out is tried again when something is another, after the same rest as what can', async () => {
+  let derivations = 0;
+  const { duty, gate, clock, put } = given((objects, onChanged) => ({
+    inputs: () => [objects()],
+    derive: async () => {
+      derivations++;
+      clock.now += 100;
+      throw new Error('a bug');
+    },
+    onChanged,
+  }));
+  await duty.writeDue(first, gate);
+  for (let i = 0; i < 3; i++) {
+    clock.now += 100;
+    put(setOf(''));
+    await duty.writeDue(first, gate);
+  }
+  expect(derivations).toBe(1);
+  clock.now += 100;
+  expect(duty.isDue).toBe(true);
+  await duty.writeDue(first, gate);
+  expect(derivations).toBe(2);
+});

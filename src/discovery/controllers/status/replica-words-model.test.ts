@@ -1,0 +1,219 @@
+/**
+ * Several replicas that write the status of one object, in schedules by chance: their proxies reject it and take it again, it is changed, replicas
+ * come to lead and die, what informers tell comes late, and writes meet. Whatever came before: when it is quiet, the status says what is so, and
+ * nobody writes any more.
+ */
+
+import { expect, it } from 'vitest';
+import { sized } from '../../../../test/harness/size-of-run.ts';
+import { Draw } from '../../../../test/random-config/draw.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import type { ObjectDistribution } from '../../distribution/distribution.ts';
+import type { DueListener } from '../../distribution/due-objects.ts';
+import type { Distribution, ObjectVerdict } from '../../distribution/object-verdict.ts';
+import { presenceLeaseOf } from '../../election/replica-presence.ts';
+import { WriteGate } from '../../election/write-gate.ts';
+import { ApiError } from '../../kubernetes/api-failure.ts';
+import { resourceOf } from '../../kubernetes/api-resource.ts';
+import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
+import { statusDutiesOf } from './distribution-status.ts';
+import { ReplicaWords, wordIn } from './replica-words.ts';
+import type { StatusDuty } from './status-duty.ts';
+
+const key = 'EnvoyFilter/shop/ring';
+const moment = { monotonicMs: 0, wallMs: 0 };
+const run = { retry: true, anew: false };
+
+/** The API server with the one object. */
+class Server {
+  readonly #draw: Draw;
+  object: KubernetesObject = { metadata: { name: 'ring', namespace: 'shop', generation: 1, resourceVersion: '1' } };
+  writes = 0;
+  conflicts = 0;
+  changed: (object: KubernetesObject) => void = () => {};
+
+  constructor(draw: Draw) {
+    this.#draw = draw;
+  }
+
+  readonly request = async ({ method, body }: ApiRequest): Promise<KubernetesObject> => {
+    for (let turns = this.#draw.int(0, 5); turns > 0; turns--) await undefined;
+    if (method === 'GET') return structuredClone(this.object);
+    const { metadata, status } = body as KubernetesObject;
+    if (metadata.resourceVersion !== this.object.metadata.resourceVersion) {
+      this.conflicts++;
+      throw new ApiError({ kind: 'status', code: 409, reason: 'Conflict', message: 'is another one', causes: [] });
+    }
+    this.writes++;
+    this.put({ ...this.object, status });
+    return this.object;
+  };
+
+  put(object: KubernetesObject): void {
+    const resourceVersion = String(Number(this.object.metadata.resourceVersion) + 1);
+    this.object = { ...object, metadata: { ...object.metadata, resourceVersion } };
+    this.changed(this.object);
+  }
+}
+
+class Replica {
+  readonly identity: string;
+  readonly words: ReplicaWords;
+  readonly leading: StatusDuty;
+  readonly own: StatusDuty;
+  readonly gate: WriteGate;
+  /** What its informer has not told yet. */
+  readonly coming: KubernetesObject[] = [];
+  known: KubernetesObject;
+  distribution: Distribution;
+  #due: DueListener = () => {};
+
+  constructor(index: number, server: Server, leads: (replica: Replica) => boolean) {
+    this.identity = `istiod_0000000${index}`;
+    this.known = server.object;
+    this.distribution = { generation: 1, upToDate: 1, concerned: 1 };
+    this.words = new ReplicaWords(this.identity);
+    this.gate = new WriteGate({ server, now: () => moment, writeMs: 4_000 });
+    this.gate.extend(moment, 10_000);
+    const distribution = {
+      verdictOf: (): ObjectVerdict => ({ distribution: this.distribution }),
+      onDue: (listener: DueListener) => {
+        this.#due = listener;
+      },
+      unfinished: [key],
+      ...{ lookAtAll: () => {}, reconsider: () => this.due() },
+    };
+    [this.leading, this.own] = statusDutiesOf({
+      ...{ distribution: distribution as unknown as ObjectDistribution, words: this.words, server, log: silentLogger },
+      ...{ informers: { served: () => resourceOf('EnvoyFilter') }, presence: presenceLeaseOf(this.identity)! },
+      leads: () => leads(this),
+    });
+  }
+
+  due(): void {
+    this.#due([key], true);
+  }
+
+  /** Its proxies reject the object as it is known here, or take it. */
+  judge(isRejected: boolean): void {
+    const rejection = { proxies: 1, resource: 'cluster a', reason: 'no' };
+    const generation = this.known.metadata.generation!;
+    this.distribution = {
+      ...{ generation, upToDate: isRejected ? 0 : 1, concerned: 1 },
+      ...(isRejected && { rejection }),
+    };
+    this.due();
+  }
+
+  /** The informer tells the next thing, if there is one. */
+  hear(isRejected: boolean): void {
+    const object = this.coming.shift();
+    if (object === undefined) return;
+    const previous = this.known;
+    this.known = object;
+    this.words.read('EnvoyFilter', [{ event: 'update', key: 'shop/ring', object, previous }]);
+    if (object.metadata.generation !== previous.metadata.generation) this.judge(isRejected);
+  }
+}
+
+/** @returns what the schedule came to, and how much was written once nothing happened any more */
+async function play(seed: number) {
+  const draw = new Draw(seed);
+  const server = new Server(draw);
+  let leader: Replica | undefined;
+  const replicas = Array.from({ length: draw.int(2, 3) }, (_, index) => {
+    return new Replica(index, server, (replica) => replica === leader);
+  });
+  const dead: string[] = [];
+  server.changed = (object) => {
+    for (const { coming } of replicas) coming.push(object);
+  };
+  const lead = (replica: Replica) => {
+    leader = replica;
+    return replica.leading.writeDue({ retry: true, anew: true }, replica.gate);
+  };
+  const write = (some: readonly Replica[]) =>
+    Promise.all(
+      some.flatMap(({ leading, own, gate }, index) =>
+        some[index] === leader ? [leading.writeDue(run, gate), own.writeDue(run, gate)] : [own.writeDue(run, gate)],
+      ),
+    );
+  const bury = () => {
+    for (const lease of dead) draw.pick(replicas).words.ended(lease);
+  };
+  await lead(replicas[0]!);
+  for (let step = 0; step < 40; step++) {
+    await draw.one<unknown>(
+      () => draw.pick(replicas).judge(draw.chance(0.5)),
+      () => draw.pick(replicas).hear(draw.chance(0.5)),
+      () => draw.pick(replicas).hear(draw.chance(0.5)),
+      () => write(replicas.filter(() => draw.chance(0.7))),
+      () => write(replicas),
+      () => {
+        if (!draw.chance(0.3)) return;
+        const generation = server.object.metadata.generation! + 1;
+        server.put({ ...server.object, metadata: { ...server.object.metadata, generation } });
+      },
+      async () => {
+        if (draw.chance(0.3)) await lead(draw.pick(replicas));
+      },
+      async () => {
+        if (replicas.length === 1 || !draw.chance(0.2)) return;
+        const [gone] = replicas.splice(draw.int(0, replicas.length - 1), 1);
+        dead.push(presenceLeaseOf(gone!.identity)!);
+        if (gone === leader) await lead(draw.pick(replicas));
+      },
+      bury,
+    );
+  }
+  const before = server.writes;
+  let isQuiet = false;
+  for (let round = 0; round < 30 && !isQuiet; round++) {
+    const then = server.writes + server.conflicts;
+    for (const replica of replicas) while (replica.coming.length > 0) replica.hear(draw.chance(0.5));
+    bury();
+    await write(replicas);
+    isQuiet = server.writes + server.conflicts === then && replicas.every(({ coming }) => coming.length === 0);
+  }
+  const rejecting = replicas.filter(({ distribution: { rejection } }) => rejection !== undefined);
+  return { server, rejecting, isQuiet, writes: server.writes - before };
+}
+
+function reconciledIn({ status }: KubernetesObject): unknown {
+  const list = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  return list.find((one) => isObject(one) && one.type === 'Reconciled');
+}
+
+const schedules = sized({ quick: 100, short: 400, full: 4_000 });
+
+it('the status says in the end what proxies of any replica that lives reject, and nobody goes on writing', async () => {
+  let [rejected, mended, conflicts] = [0, 0, 0];
+  for (let seed = 1; seed <= schedules; seed++) {
+    const { server, rejecting, isQuiet, writes } = await play(seed);
+    const { object } = server;
+    const word = wordIn(isObject(object.status) ? object.status.conditions : undefined);
+    const said = { seed, isQuiet, rejects: word !== undefined, reconciled: reconciledIn(object) };
+    const isRejected = rejecting.length > 0;
+    expect(said).toMatchObject({
+      ...{ isQuiet: true, rejects: isRejected },
+      reconciled: {
+        ...{ status: isRejected ? 'False' : 'True', reason: isRejected ? 'Rejected' : 'UpToDate' },
+        observedGeneration: object.metadata.generation,
+      },
+    });
+    if (word !== undefined) {
+      expect(
+        rejecting.map(({ identity }) => identity),
+        `${seed}`,
+      ).toContain(word.identity);
+      expect(word.generation).toBe(object.metadata.generation);
+    }
+    expect(writes, `of schedule ${seed}`).toBeLessThanOrEqual(8);
+    if (isRejected) rejected++;
+    else mended++;
+    conflicts += server.conflicts;
+  }
+  // All of it was met.
+  expect(Math.min(rejected, mended, conflicts)).toBeGreaterThan(schedules / 10);
+});

@@ -1,0 +1,117 @@
+import { describe, expect, it } from 'vitest';
+import {
+  maxReportBytes,
+  maxReportedObjects,
+  mergedCounts,
+  OwnCounts,
+  type ReplicaReport,
+  readReport,
+} from './replica-report.ts';
+
+const withoutStatus = { toldOf: () => ({ conditions: new Map() }) };
+
+function parsed(text: string): ReplicaReport {
+  const report = readReport(text);
+  if (typeof report === 'string') throw new Error(report);
+  return report;
+}
+
+const named = (index: number): string => `VirtualService/shop/route-${index}`;
+
+/** A replica with so many objects that wait for their status. */
+function pending(objects: number): OwnCounts {
+  const counts = new OwnCounts('');
+  for (let index = 0; index < objects; index++) {
+    counts.note(named(index), { generation: 1, upToDate: 0, concerned: 1 }, 0);
+  }
+  return counts;
+}
+
+describe('the report of a replica', () => {
+  it('has the revision and the newest counts of each object, and is read as it was written', () => {
+    const counts = new OwnCounts('canary');
+    counts.note('VirtualService/shop/a', { generation: 1, upToDate: 0, concerned: 2 }, 0);
+    counts.note('VirtualService/shop/"b"', { generation: 7, upToDate: 3, concerned: 3 }, 0);
+    counts.note('VirtualService/shop/a', { generation: 2, upToDate: 2, concerned: 2 }, 0);
+    const { revision, counts: read } = parsed(counts.report(0, withoutStatus));
+    expect(revision).toBe('canary');
+    expect(Object.fromEntries(read)).toEqual({
+      'VirtualService/shop/a': { generation: 2, upToDate: 2, concerned: 2 },
+      'VirtualService/shop/"b"': { generation: 7, upToDate: 3, concerned: 3 },
+    });
+  });
+
+  it('has at most 16 KiB, and reports one after the other have all objects', () => {
+    const counts = pending(2_000);
+    let merged: ReturnType<typeof mergedCounts> = new Map();
+    let reports = 0;
+    while (merged.size < 2_000 && reports < 20) {
+      const text = counts.report(0, withoutStatus);
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(maxReportBytes);
+      merged = mergedCounts(merged, parsed(text).counts);
+      reports++;
+    }
+    expect(reports).toBe(5);
+  });
+
+  it('has changed counts before others if not all of them fit', () => {
+    const counts = pending(2_000);
+    counts.report(0, withoutStatus);
+    counts.note(named(0), { generation: 1, upToDate: 1, concerned: 1 }, 0);
+    counts.note(named(1), { generation: 1, upToDate: 0, concerned: 1 }, 0);
+    for (let index = 0; index < 6; index++) counts.report(0, withoutStatus);
+    counts.note(named(7), { generation: 2, upToDate: 0, concerned: 1 }, 0);
+    expect([...parsed(counts.report(0, withoutStatus)).counts.keys()][0]).toBe(named(7));
+  });
+
+  it('keeps the newest 4,096 objects, of a replica as of a reader', () => {
+    const counts = pending(5_000);
+    let merged: ReturnType<typeof mergedCounts> = new Map([
+      ['Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }],
+    ]);
+    for (let report = 0; report < 20; report++)
+      merged = mergedCounts(merged, parsed(counts.report(0, withoutStatus)).counts);
+    expect(merged.size).toBe(maxReportedObjects);
+    expect(
+      [...merged.keys()].filter((key) => Number(key.slice(key.lastIndexOf('-') + 1)) < 5_000 - maxReportedObjects),
+    ).toEqual([]);
+  });
+
+  it('leaves out an object without a status of ours after 60 s', () => {
+    const counts = new OwnCounts('');
+    counts.note('Gateway/shop/a', { generation: 1, upToDate: 0, concerned: 0 }, 0);
+    expect(parsed(counts.report(59_999, withoutStatus)).counts.size).toBe(1);
+    expect(parsed(counts.report(60_000, withoutStatus)).counts.size).toBe(0);
+  });
+
+  it('leaves out an object whose status is True, unless a proxy of the replica lacks it', () => {
+    const told = { status: 'True' as const, observedGeneration: 1 };
+    const isTrue = { toldOf: () => ({ conditions: new Map([['Reconciled', told]]) }) };
+    const counts = new OwnCounts('');
+    counts.note('Gateway/shop/a', { generation: 1, upToDate: 1, concerned: 1 }, 0);
+    counts.note('Gateway/shop/b', { generation: 1, upToDate: 1, concerned: 2 }, 0);
+    counts.note('Gateway/shop/c', { generation: 2, upToDate: 1, concerned: 1 }, 0);
+    expect([...parsed(counts.report(0, isTrue)).counts.keys()]).toEqual(['Gateway/shop/b', 'Gateway/shop/c']);
+  });
+
+  it.each([
+    undefined,
+    7,
+    '',
+    '[]',
+    '{',
+    'null',
+    '{}',
+    '{"revision":1,"counts":{}}',
+    '{"revision":"","counts":[]}',
+    '{"revision":"","counts":{"a":[1,2,1]}}',
+    '{"revision":"","counts":{"a":[1,-1,0]}}',
+    '{"revision":"","counts":{"a":[1,1]}}',
+    '{"revision":"","counts":{"a":"x"}}',
+    '{"revision":"","counts":{"a":[1,0.5,1]}}',
+    '{"revision":"","counts":{"a":[1,1e15,1e15]}}',
+    `{"revision":"${'x'.repeat(maxReportBytes)}","counts":{}}`,
+  ])('is ignored with a reason if it is invalid: %j', (text) => {
+    expect(readReport(text)).toEqual(expect.any(String));
+  });
+});

@@ -1,0 +1,48 @@
+/** Effects of the chart `leader`: the Lease of one duty, and the term of a replica that holds it. */
+import { fromPromise } from 'xstate';
+import {
+  type LeaseAnswer,
+  type LeaseOrder,
+  type LeaseSighting,
+  leaderMachine,
+} from '../../../machines/discovery/election/leader.machine.ts';
+import type { LeaseName } from '../../../machines/discovery/election/leader-protocol.ts';
+import type { ActorsOf } from '../../runtime/actors/effects-of.ts';
+import type { Moment } from './leader-term.ts';
+
+interface Term {
+  readonly lease: LeaseName;
+  /** When the request was sent that took or renewed the Lease. */
+  readonly sent: Moment;
+  readonly termMs: number;
+}
+
+export interface LeaderEffects extends ActorsOf<typeof leaderMachine, 'electedWriter'> {
+  readonly readLease: (lease: LeaseName, signal: AbortSignal) => Promise<LeaseSighting>;
+  readonly writeLease: (order: LeaseOrder, signal: AbortSignal) => Promise<LeaseAnswer>;
+  /** Settles when no write of the duty is in progress. */
+  readonly finishWrites: (lease: LeaseName) => Promise<unknown>;
+  readonly beginTerm: (term: Term) => void;
+  readonly extendTerm: (term: Term) => void;
+  readonly endTerm: (end: { readonly lease: LeaseName; readonly giveUp: boolean }) => void;
+}
+
+export function leaderWithEffects(effects: LeaderEffects, chart = leaderMachine) {
+  return chart.provide({
+    actors: {
+      electedWriter: effects.electedWriter,
+      readLease: fromPromise<LeaseSighting, { lease: LeaseName }>(({ input, signal }) =>
+        effects.readLease(input.lease, signal),
+      ),
+      writeLease: fromPromise<LeaseAnswer, LeaseOrder>(({ input, signal }) => effects.writeLease(input, signal)),
+      finishWrites: fromPromise<undefined, { lease: LeaseName }>(async ({ input }) => {
+        await effects.finishWrites(input.lease);
+      }),
+    },
+    actions: {
+      beginTerm: (_, term) => effects.beginTerm(term),
+      extendTerm: (_, term) => effects.extendTerm(term),
+      endTerm: (_, end) => effects.endTerm(end),
+    },
+  });
+}

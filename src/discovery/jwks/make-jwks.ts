@@ -1,0 +1,19 @@
+/** Keys of token issuers: the key sets that objects name by an address, and the actor that fetches them. */
+import type { BlockedAddresses } from '../../runtime/fences/blocked-addresses.ts';
+import { guardedFetch } from '../../runtime/fences/guarded-fetch.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { jwksWithEffects } from './jwks.effects.ts';
+import { KeySets } from './key-sets.ts';
+
+export interface JwksParts {
+  /** Addresses from which no key set is fetched. */
+  readonly addresses: BlockedAddresses;
+  /** RequestAuthentications that apply now. */
+  readonly policies: () => Parameters<KeySets['sourcesOf']>[0];
+  readonly log: Logger;
+}
+
+export function makeJwks({ addresses, policies, log }: JwksParts) {
+  const keySets = new KeySets(guardedFetch(addresses), (fields) => log.warn('issuers.limitExceeded', fields));
+  return { keySets, actors: () => ({ jwks: jwksWithEffects(keySets, policies) }) };
+}

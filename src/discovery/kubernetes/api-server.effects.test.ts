@@ -1,0 +1,70 @@
+import { expect, it } from 'vitest';
+import { createActor, SimulatedClock } from 'xstate';
+import { resourceOf } from './api-resource.ts';
+import { InformerEffects } from './api-server.effects.ts';
+import type { ApiServer, WatchEvent } from './api-server.ts';
+
+const services = resourceOf('Service');
+/** All that is under way is done. */
+const turn = () => new Promise<void>((resolve) => setImmediate(resolve));
+
+/** A kind that is watched, on a server that the test plays. */
+async function givenWatched() {
+  const clock = new SimulatedClock();
+  const told = new Set<string>();
+  let tell = (_: WatchEvent): void => {};
+  let missPing: ((error: Error) => void) | undefined;
+  const server: Partial<ApiServer> = {
+    watch: (_resource, _options, onEvent) => {
+      tell = onEvent;
+      return new Promise(() => {});
+    },
+    ping: () =>
+      missPing === undefined
+        ? Promise.resolve(1)
+        : new Promise((_, reject) => {
+            missPing = reject;
+          }),
+    reconnect: () => {},
+  };
+  const effects = new InformerEffects({
+    ...{ server: server as ApiServer, kinds: [{ resource: services }], draw: () => 0.5, now: () => 0 },
+    fault: (error) => {
+      throw error;
+    },
+  });
+  effects.addReader(services, (changes) => {
+    for (const { key } of changes) told.add(key);
+  });
+  const input = { server: 's', resources: effects.resources, firstInformer: 1 };
+  const chart = createActor(effects.machine(), { clock, input }).start();
+  await turn();
+  clock.increment(100);
+  await turn();
+  const annotations = { 'k8s.io/initial-events-end': 'true' };
+  tell({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '1', annotations } } });
+  await turn();
+  missPing = () => {};
+  clock.increment(2_000);
+  await turn();
+  return {
+    chart,
+    effects,
+    told,
+    tell: (event: WatchEvent) => tell(event),
+    missPing: () => missPing?.(new Error('no')),
+  };
+}
+
+it('what is in the store was told, in whichever moment the server is given up', async () => {
+  for (let later = 0; later < 20; later++) {
+    const { chart, effects, told, tell, missPing } = await givenWatched();
+    missPing();
+    for (let step = 0; step < later; step++) await Promise.resolve();
+    tell({ type: 'ADDED', object: { metadata: { name: 'web', namespace: 'shop', uid: 'u', resourceVersion: '2' } } });
+    await turn();
+    const known = [...effects.storeOf(services).entries()].map(([key]) => key);
+    expect({ later, told: [...told] }).toEqual({ later, told: known });
+    chart.stop();
+  }
+});

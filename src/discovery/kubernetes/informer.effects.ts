@@ -1,0 +1,41 @@
+/** Effects of the chart `informer`: requests for the objects of one kind. */
+import { fromCallback, fromPromise } from 'xstate';
+import { informerMachine, type SetOrder } from '../../../machines/discovery/kubernetes/informer.machine.ts';
+import type {
+  CheckReport,
+  ListReport,
+  ResourceName,
+  StreamReport,
+} from '../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
+
+/** Each of the first three reports until it is ended by what it returns. */
+export interface InformerRequests {
+  watch(order: SetOrder, report: (event: StreamReport) => void): () => void;
+  list(order: SetOrder, report: (event: ListReport) => void): () => void;
+  check(resource: ResourceName, report: (event: CheckReport) => void): () => void;
+  /** Hands the set over to its readers. */
+  handOver(resource: ResourceName, absent: boolean): Promise<{ objects: number }>;
+}
+
+/** @param requestsOf requests to the API server of a resource */
+export function informerWithEffects(
+  requestsOf: (resource: ResourceName) => InformerRequests,
+  chart = informerMachine,
+): typeof informerMachine {
+  return chart.provide({
+    actors: {
+      watchKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) =>
+        requestsOf(input.resource).watch(input, sendBack),
+      ),
+      listKind: fromCallback<{ type: never }, SetOrder>(({ input, sendBack }) =>
+        requestsOf(input.resource).list(input, sendBack),
+      ),
+      checkHistory: fromCallback<{ type: never }, { resource: ResourceName }>(({ input, sendBack }) =>
+        requestsOf(input.resource).check(input.resource, sendBack),
+      ),
+      handOver: fromPromise<{ objects: number }, { resource: ResourceName; absent: boolean }>(({ input }) =>
+        requestsOf(input.resource).handOver(input.resource, input.absent),
+      ),
+    },
+  });
+}

@@ -1,0 +1,172 @@
+/** What a source makes of objects that exceed a limit, and of Secrets that a Gateway refers to (issue 33, item 10). */
+import { expect, it } from 'vitest';
+import type { KindName } from '../../../model/kinds/index.ts';
+import { credentialsReferencedBy } from '../../../networking/secrets/credential-references.ts';
+import { resourceOf } from '../api-resource.ts';
+import { type InformerEffects, nameOf, type StoreReader } from '../api-server.effects.ts';
+import type { KubernetesObject } from '../api-server.ts';
+import { SharesOfKinds } from '../store/namespace-shares.ts';
+import { ObjectStore } from '../store/object-store.ts';
+import { ClusterSource, type RefusedObject } from './cluster-source.ts';
+import { ReferencedObjects } from './referenced-objects.ts';
+
+/** Informers of kinds whose events the test gives; a Secret is read of what the cluster has. */
+function given(kinds: readonly KindName[], maxBytes = 40_000, maxReadMs = Number.POSITIVE_INFINITY) {
+  const shares = new SharesOfKinds(maxBytes);
+  const secrets = new Map<string, KubernetesObject>();
+  const stores = new Map<string, ObjectStore>();
+  const readers = new Map<string, StoreReader[]>();
+  const informers = {
+    storeOf: (resource: Parameters<typeof nameOf>[0]) => stores.get(nameOf(resource))!,
+    addReader: (resource: Parameters<typeof nameOf>[0], reader: StoreReader) =>
+      void readers.set(nameOf(resource), [...(readers.get(nameOf(resource)) ?? []), reader]),
+    firstSet: async () => {},
+  } as unknown as InformerEffects;
+  const objects = new ReferencedObjects({
+    server: {
+      async list(_, { namespace, fieldSelector = '' }, __, onItem) {
+        const object = secrets.get(`${namespace}/${fieldSelector.slice('metadata.name='.length)}`);
+        if (object !== undefined) onItem?.(object);
+        return { items: [], resourceVersion: '1' };
+      },
+    },
+    ...{ informers: () => informers, fault: () => {}, refused: () => {} },
+  });
+  for (const kind of kinds) {
+    const keeps = kind === 'Secret' ? { keeps: (key: string) => objects.keeps('Secret', key), isOnDemand: true } : {};
+    stores.set(nameOf(resourceOf(kind)), new ObjectStore({ shares: shares.of(kind), ...keeps }));
+  }
+  objects.follow(['Secret']);
+  const source = new ClusterSource({
+    ...{ address: 'k8s://', informers, kinds, revision: '' },
+    referenced: { objects, of: credentialsReferencedBy },
+    maxReadMs,
+  });
+  const moved: string[] = [];
+  source.watch({ changed: (kind) => moved.push(kind), failed: () => {} });
+  const refused: RefusedObject[] = [];
+  source.onRefused((one) => refused.push(one));
+  const put = (kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void => {
+    const resource = resourceOf(kind);
+    const { group, version } = resource;
+    const whole = { apiVersion: group === '' ? version : `${group}/${version}`, kind: resource.kind, ...object };
+    const changes = stores.get(nameOf(resource))!.apply({ type, object: whole });
+    for (const reader of readers.get(nameOf(resource)) ?? []) void reader(changes);
+  };
+  return { source, refused, secrets, objects, put, moved };
+}
+
+const named = (name: string, version = '1') => ({
+  name,
+  namespace: 'bank',
+  uid: name,
+  resourceVersion: version,
+  generation: 1,
+});
+const standIns = ({ source }: ReturnType<typeof given>) =>
+  source.snapshot.standIns.map(({ standsFor }) => standsFor?.object);
+
+it('a policy above the limit closes its namespace and is reported with the limit, as one that cannot be read', async () => {
+  const one = given(['AuthorizationPolicy']);
+  const rules = Array.from({ length: 2_000 }, (_, at) => ({ to: [{ operation: { paths: [`/${at}`] } }] }));
+  one.put('AuthorizationPolicy', { metadata: named('large'), spec: { action: 'ALLOW', rules } });
+  const reading = await one.source.read();
+  expect(standIns(one)).toEqual(['AuthorizationPolicy bank/large']);
+  expect(reading).toMatchObject({
+    problems: [
+      {
+        severity: 'error',
+        object: 'AuthorizationPolicy bank/large',
+        message: expect.stringContaining('namespace bank is 10000 bytes'),
+      },
+    ],
+  });
+  expect(one.refused).toMatchObject([{ kind: 'AuthorizationPolicy', key: 'bank/large', generation: 1 }]);
+});
+
+it('a namespace that is full of other objects keeps its policies', async () => {
+  const one = given(['VirtualService', 'AuthorizationPolicy']);
+  const spec = { hosts: ['x'.repeat(100)], http: [{ route: [{ destination: { host: 'y'.repeat(200) } }] }] };
+  for (let at = 0; at < 200; at++) one.put('VirtualService', { metadata: named(`v${at}`), spec });
+  one.put('AuthorizationPolicy', { metadata: named('deny'), spec: { action: 'DENY', rules: [{}] } });
+  await one.source.read();
+  expect(standIns(one)).toEqual([]);
+  expect(one.source.snapshot.set.AuthorizationPolicy).toHaveLength(1);
+  expect(one.source.snapshot.set.VirtualService.length).toBeLessThan(100);
+});
+
+it('an object with many mistakes has fifty problems, the last of which says how many more there are', async () => {
+  const one = given(['ServiceEntry'], 10_000_000);
+  const ports = Array.from({ length: 100 }, () => ({ number: -1, name: 'x', protocol: 'NONE' }));
+  one.put('ServiceEntry', { metadata: named('bad'), spec: { hosts: ['a.test'], ports } });
+  await one.source.read();
+  const [{ errors }] = one.refused as [RefusedObject];
+  expect(errors).toHaveLength(50);
+  expect(errors.at(-1)!.message).toMatch(/^has \d+ more errors/);
+});
+
+const gateway = (credentialName: string, version = '1') => ({
+  metadata: { ...named('edge', version), generation: Number(version) },
+  spec: {
+    servers: [
+      {
+        port: { number: 443, name: 'https', protocol: 'HTTPS' },
+        hosts: ['*'],
+        tls: { mode: 'SIMPLE', credentialName },
+      },
+    ],
+  },
+});
+const secret = (name: string) => ({ metadata: named(name), type: 'kubernetes.io/tls', data: { 'tls.crt': 'YQ==' } });
+
+it('a Gateway and the Secret that it refers to come with one reading; a Secret that nothing refers to never does', async () => {
+  const one = given(['Gateway', 'Secret']);
+  for (const name of ['web', 'other'])
+    one.secrets.set(`bank/${name}`, { apiVersion: 'v1', kind: 'Secret', ...secret(name) });
+  one.put('Gateway', gateway('web'));
+  await one.source.read();
+  expect([...one.source.snapshot.byKey.keys()].toSorted()).toEqual(['Gateway/bank/edge', 'Secret/bank/web']);
+  one.put('Gateway', gateway('other', '2'));
+  await one.source.read();
+  expect([...one.source.snapshot.byKey.keys()].toSorted()).toEqual(['Gateway/bank/edge', 'Secret/bank/other']);
+  one.put('Gateway', gateway('other', '3'), 'DELETED');
+  await one.source.read();
+  expect([...one.source.snapshot.byKey.keys()]).toEqual([]);
+});
+
+it('reads namespaces in turn: a change is read beside many of another namespace, of which the rest is read next', async () => {
+  const { source, put, moved } = given(['VirtualService', 'AuthorizationPolicy'], 1_000_000, 0);
+  await source.read();
+  const service = (index: number): KubernetesObject => ({
+    metadata: { ...named(`flood-${index}`), namespace: 'mallory' },
+    spec: { hosts: [`h${index}.test`], http: [{ route: [{ destination: { host: 'a.test' } }] }] },
+  });
+  for (let index = 0; index < 50; index++) put('VirtualService', service(index));
+  put('AuthorizationPolicy', { metadata: named('late'), spec: {} });
+  moved.splice(0);
+  await source.read();
+  expect([...source.snapshot.byKey.keys()].sort()).toEqual([
+    'AuthorizationPolicy/bank/late',
+    'VirtualService/mallory/flood-0',
+  ]);
+  // Something is left to be read.
+  expect(moved).toEqual(['VirtualService']);
+  for (let count = 0; count < 49; count++) await source.read();
+  expect([source.snapshot.byKey.size, moved.length]).toEqual([51, 49]);
+});
+
+it('reads an object again that changes while it is read, in the next reading', async () => {
+  const { source, put } = given(['VirtualService'], 1_000_000, 0);
+  await source.read();
+  const service = (version: string, host: string): KubernetesObject => ({
+    metadata: { ...named('web', version), generation: Number(version) },
+    spec: { hosts: [host], http: [{ route: [{ destination: { host: 'a.test' } }] }] },
+  });
+  put('VirtualService', service('2', 'old.test'));
+  const reading = source.read();
+  await Promise.resolve();
+  put('VirtualService', service('3', 'new.test'));
+  await reading;
+  await source.read();
+  expect(source.snapshot.byKey.get('VirtualService/bank/web')!.spec).toMatchObject({ hosts: ['new.test'] });
+});

@@ -1,0 +1,85 @@
+/** Decodes one object of a cluster as files are decoded. Its status is not read, except where the object is made of it. */
+import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
+import type { Config } from '../../../model/config/config.ts';
+import { readConfigObject } from '../../../model/config/config-file.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { type KindName, kinds } from '../../../model/kinds/index.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import { boundedProblems, problemOf } from '../../config/sources/object-problems.ts';
+import type { KubernetesObject } from '../api-server.ts';
+import { excessOf } from '../store/object-scan.ts';
+import { keyOf, refusalOf } from '../store/object-store.ts';
+
+export interface DecodedObject {
+  /** `undefined`: the object is invalid, `problems` contains the reasons. */
+  readonly config?: Config;
+  /** Replace an invalid object that restricts access, so that it grants none. */
+  readonly standIns: readonly Config[];
+  readonly problems: readonly ConfigProblem[];
+  readonly generation?: number;
+}
+
+/**
+ * A decoder that throws rejects this object and no other one.
+ *
+ * @param address of the source, such as `k8s://`: the place of the problems
+ */
+export function decodedObject(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
+  const refusal = refusalOf(object) ?? excessOf(object);
+  if (refusal !== undefined) return unreadable(address, kind, object, 'LIMIT_EXCEEDED', refusal);
+  try {
+    return decode(address, kind, object);
+  } catch (error) {
+    return unreadable(address, kind, object, 'INTERNAL_ERROR', `cannot be decoded: ${messageOf(error)}`);
+  }
+}
+
+/** @param message why only the metadata of the object are read */
+function unreadable(
+  address: string,
+  kind: KindName,
+  object: KubernetesObject,
+  code: string,
+  message: string,
+): DecodedObject {
+  const { apiVersion, kind: written, metadata } = object;
+  const { name, namespace, generation, uid } = metadata;
+  const stub = { apiVersion, kind: written, metadata: { name, namespace, generation, uid }, spec: message };
+  const { config, ...rejected } = decode(address, kind, stub as KubernetesObject);
+  const about = { object: `${kind} ${keyOf(object)}`, field: '', message, code };
+  return {
+    ...rejected,
+    standIns: config === undefined ? rejected.standIns : [],
+    problems: [{ severity: 'error', place: { source: address }, ...about }],
+  };
+}
+
+function decode(address: string, kind: KindName, object: KubernetesObject): DecodedObject {
+  const errorsOnly = kinds[kind].body !== 'spec' && kind !== 'Service';
+  const read = readConfigObject(address, asRead(kind, object), { creationTimestamp: 0, errorsOnly });
+  const { config, standIns, problems } = read;
+  const { generation } = object.metadata;
+  const reported = boundedProblems(problems.filter(isReported(kind)));
+  return {
+    ...(config !== undefined && { config }),
+    standIns,
+    problems: reported.map((problem) => problemOf(problem, standIns, address)),
+    ...(generation !== undefined && { generation }),
+  };
+}
+
+/** Controllers write a status, this one among them: it is not part of the object. A WorkloadEntry has its health there. */
+function asRead(kind: KindName, object: KubernetesObject): KubernetesObject {
+  if (kinds[kind].body !== 'spec' || kind === 'WorkloadEntry') return object;
+  const { status: _, ...own } = object;
+  return own;
+}
+
+/**
+ * Most objects of Kubernetes' own kinds are not written for the mesh, so that of these only an annotation or label of a Service is
+ * reported. Objects of Istio and of the Gateway API have all warnings.
+ */
+function isReported(kind: KindName): (problem: Problem) => boolean {
+  return ({ severity, field = '' }) =>
+    severity === 'error' || kinds[kind].body === 'spec' || (kind === 'Service' && field.startsWith('metadata.'));
+}

@@ -1,0 +1,108 @@
+/** Issue 33, item 10: of a namespace that takes no part in the mesh no services, endpoints and pods are kept. */
+import { expect, it } from 'vitest';
+import { startRoot } from '../../../runtime/actors/actor-system.ts';
+import { resourceOf } from '../api-resource.ts';
+import { InformerEffects, nameOf } from '../api-server.effects.ts';
+import type { ApiServer, KubernetesObject, WatchEvent } from '../api-server.ts';
+import { DiscoveredNamespaces } from './discovered-namespaces.ts';
+
+const [namespaces, services] = [resourceOf('Namespace'), resourceOf('Service')];
+const settle = () => new Promise<void>((resolve) => setTimeout(resolve, 5));
+const members = [{ matchLabels: { mesh: 'yes' } }];
+
+const object = (
+  name: string,
+  namespace?: string,
+  labels?: Record<string, string>,
+  version = '1',
+): KubernetesObject => ({
+  metadata: {
+    name,
+    uid: `uid-${name}`,
+    resourceVersion: version,
+    ...(namespace && { namespace }),
+    ...(labels && { labels }),
+  },
+});
+
+/** Namespaces `bank`, a member, and `mallory`, with a service each. */
+async function given() {
+  const emit = new Map<string, (event: WatchEvent) => void>();
+  const all = [object('web', 'bank'), object('web', 'mallory'), object('api', 'mallory')];
+  const lists: (string | undefined)[] = [];
+  const server: Partial<ApiServer> = {
+    watch: (resource, _, onEvent) => {
+      emit.set(nameOf(resource), onEvent);
+      return new Promise(() => {});
+    },
+    async list(_, { namespace }, __, onItem) {
+      lists.push(namespace);
+      for (const one of all) if (one.metadata.namespace === namespace) onItem?.(one);
+      return { items: [], resourceVersion: '9' };
+    },
+    ping: async () => 1,
+    reconnect: () => {},
+  };
+  const discovered = new DiscoveredNamespaces(() => informers);
+  const informers: InformerEffects = new InformerEffects({
+    ...{ server: server as ApiServer, draw: () => 0.5, now: () => 0 },
+    kinds: [
+      ...[namespaces, resourceOf('EndpointSlice'), resourceOf('Pod')].map((resource) => ({ resource })),
+      { resource: services, keeps: discovered.keeps },
+    ],
+    fault: (error) => {
+      throw error;
+    },
+  });
+  discovered.follow();
+  const told: string[] = [];
+  informers.addReader(services, (changes) => {
+    for (const { event, key } of changes) told.push(`${event} ${key}`);
+  });
+  const actor = startRoot(informers.machine(), {
+    id: 'api-server-0',
+    input: { server: 's', resources: informers.resources, firstInformer: 1 },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  await expect.poll(() => emit.size).toBe(4);
+  const end = { 'k8s.io/initial-events-end': 'true' };
+  const initial = {
+    [nameOf(namespaces)]: [object('bank', undefined, { mesh: 'yes' }), object('mallory')],
+    [nameOf(services)]: all,
+  };
+  for (const [name, tell] of emit) {
+    for (const one of initial[name] ?? []) tell({ type: 'ADDED', object: one });
+    tell({ type: 'BOOKMARK', object: { metadata: { name: '', resourceVersion: '2', annotations: end } } });
+  }
+  await expect.poll(() => told.length).toBe(3);
+  told.splice(0);
+  const kept = (): string[] => [...informers.storeOf(services).entries()].map(([key]) => key);
+  const emitOf = (resource: typeof services) => emit.get(nameOf(resource))!;
+  return { discovered, informers, told, kept, lists, emitOf, stop: () => actor.stop() };
+}
+
+it('objects of a namespace go when it leaves the mesh, do not come while it is outside, and come back with it', async () => {
+  const { discovered, told, kept, lists, emitOf, stop } = await given();
+  expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
+  discovered.select(members);
+  expect([kept(), told]).toEqual([['bank/web'], ['delete mallory/web', 'delete mallory/api']]);
+  emitOf(services)({ type: 'ADDED', object: object('late', 'mallory', undefined, '3') });
+  emitOf(services)({ type: 'MODIFIED', object: object('web', 'bank', undefined, '4') });
+  await settle();
+  expect(kept()).toEqual(['bank/web']);
+  told.splice(0);
+  emitOf(namespaces)({ type: 'MODIFIED', object: object('mallory', undefined, { mesh: 'yes' }, '5') });
+  await expect.poll(() => told).toEqual(['add mallory/web', 'add mallory/api']);
+  expect(kept()).toEqual(['bank/web', 'mallory/web', 'mallory/api']);
+  expect(lists).toEqual(['mallory', 'mallory', 'mallory']);
+  stop();
+});
+
+it('without selectors every namespace takes part', async () => {
+  const { discovered, kept, lists, stop } = await given();
+  discovered.select([]);
+  expect([kept().length, lists]).toEqual([3, []]);
+  stop();
+});

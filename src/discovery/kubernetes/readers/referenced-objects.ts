@@ -1,0 +1,327 @@
+/**
+ * Secrets and ConfigMaps that something refers to (issue 33, item 10). Of all others of the cluster no data are read: informers follow both kinds
+ * as metadata, and an object that a reference names is read by its name, again whenever it changes. So no tenant can fill the memory with data
+ * that nothing uses.
+ *
+ * A failed read keeps what is known, and is repeated after a delay (`machines/discovery/retry-delay.ts`).
+ */
+import { failedOnceMore, retryDelayMs } from '../../../../machines/discovery/retry-delay.ts';
+import { isNamespace, isObjectName } from '../../../model/fields/names.ts';
+import { resourceOf } from '../api-resource.ts';
+import type { InformerEffects, StoreReader } from '../api-server.effects.ts';
+import type { ApiServer, KubernetesObject } from '../api-server.ts';
+import { heapBytesOf } from '../store/heap-size.ts';
+import { type ObjectChange, type ObjectKey, refusalOf, refusedObject } from '../store/object-store.ts';
+
+export type ReferencedKind = 'Secret' | 'ConfigMap';
+
+export interface ObjectReference {
+  readonly kind: ReferencedKind;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** What is known of an object. `refused`: it exceeds a limit; `unread`: it is not referred to, or no read has succeeded yet. */
+export type ObjectReading = 'present' | 'absent' | 'refused' | 'unread';
+
+/** Who refers: an object by its key, a connected proxy by itself. */
+export type Referrer = string | object;
+
+/** Twice the certificates of all public authorities (220 KB). */
+export const maxReferencedObjectBytes = 512 * 1024;
+/** Of one namespace, in memory. */
+export const maxReferencedNamespaceBytes = 16 * 1024 * 1024;
+/** Objects of one namespace that references name, whether or not they exist: each is read once. */
+export const maxReferencesOfNamespace = 2_000;
+/** Reads at once; of one namespace, so that one with thousands of references leaves room for others. */
+const maxReads = 8;
+const maxReadsOfNamespace = 4;
+
+export interface ReferencedObjectsOptions {
+  readonly server: Pick<ApiServer, 'list'>;
+  /** Follows both kinds, as {@link ReferencedObjects.keeps} says. */
+  readonly informers: () => Pick<InformerEffects, 'addReader' | 'firstSet' | 'storeOf'>;
+  /** A reader has thrown. */
+  readonly fault: (error: unknown) => void;
+  /** A reference is not followed, or an object is not kept: a limit is exceeded. */
+  readonly refused: (kind: ReferencedKind, key: ObjectKey, reason: string) => void;
+}
+
+/** `Secret bank/web`. */
+type ReferenceKey = string;
+
+interface Known {
+  readonly object: KubernetesObject;
+  readonly bytes: number;
+}
+
+export class ReferencedObjects {
+  readonly #options: ReferencedObjectsOptions;
+  readonly #ofReferrer = new Map<Referrer, ReadonlySet<ReferenceKey>>();
+  /** How many refer to an object. */
+  readonly #references = new Map<ReferenceKey, number>();
+  readonly #referencesOfNamespace = new Map<string, number>();
+  readonly #known = new Map<ReferenceKey, Known>();
+  readonly #bytesOfNamespace = new Map<string, number>();
+  readonly #readers = new Map<ReferencedKind, StoreReader[]>();
+  /** To be read, by namespace; those of the first namespace come next. */
+  readonly #due = new Map<string, Set<ReferenceKey>>();
+  /** Being read; true: it has changed since, and is read again. */
+  readonly #reading = new Map<ReferenceKey, boolean>();
+  /** Never read yet, not even in vain. */
+  readonly #unattempted = new Set<ReferenceKey>();
+  #attempted: PromiseWithResolvers<void> | undefined;
+  readonly #failed = new Set<ReferenceKey>();
+  /** Of which the last read failed. */
+  readonly #unreadable = new Set<ReferenceKey>();
+  #failures = 0;
+  #retry: NodeJS.Timeout | undefined;
+  readonly #closed = new AbortController();
+
+  constructor(options: ReferencedObjectsOptions) {
+    this.#options = options;
+  }
+
+  /** Reads whatever informers see change. Call it before they are started. */
+  follow(kinds: readonly ReferencedKind[]): void {
+    for (const kind of kinds) {
+      this.#options.informers().addReader(resourceOf(kind), (changes) => {
+        for (const { key } of changes) this.#readSoon(`${kind} ${key}`);
+      });
+    }
+  }
+
+  /** Whether an informer of the kind needs to follow the object. */
+  keeps(kind: ReferencedKind, key: ObjectKey): boolean {
+    return this.#references.has(`${kind} ${key}`);
+  }
+
+  readingOf({ kind, namespace, name }: ObjectReference): ObjectReading {
+    const key = `${kind} ${namespace}/${name}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return refusalOf(known.object) === undefined ? 'present' : 'refused';
+    const isRead = this.#references.has(key) && !this.#unattempted.has(key) && !this.#unreadable.has(key);
+    return isRead ? 'absent' : 'unread';
+  }
+
+  get(kind: ReferencedKind, key: ObjectKey): KubernetesObject | undefined {
+    return this.#known.get(`${kind} ${key}`)?.object;
+  }
+
+  addReader(kind: ReferencedKind, reader: StoreReader): void {
+    this.#readers.set(kind, [...(this.#readers.get(kind) ?? []), reader]);
+  }
+
+  /** @param references all of them, in the place of those that it had */
+  refer(referrer: Referrer, references: readonly ObjectReference[]): void {
+    const before = this.#ofReferrer.get(referrer);
+    if (before === undefined && references.length === 0) return;
+    const keys = new Set<ReferenceKey>();
+    for (const { kind, namespace, name } of references) {
+      // What no object can be called must not become part of a request.
+      if (!isNamespace(namespace) || !isObjectName(name)) continue;
+      const key = `${kind} ${namespace}/${name}`;
+      if (keys.has(key) || !this.#add(key, kind, namespace)) continue;
+      keys.add(key);
+    }
+    // After the new ones, so that what both name is kept.
+    for (const key of before ?? []) this.#remove(key);
+    if (keys.size > 0) this.#ofReferrer.set(referrer, keys);
+    else this.#ofReferrer.delete(referrer);
+  }
+
+  /** Settles when each object that is referred to now was read, or could not be; after the limit in any case. */
+  async attempted(limitMs?: number): Promise<void> {
+    if (this.#unattempted.size === 0) return;
+    this.#attempted ??= Promise.withResolvers();
+    const { promise } = this.#attempted;
+    if (limitMs === undefined) return promise;
+    const limit = Promise.withResolvers<void>();
+    const timer = setTimeout(limit.resolve, limitMs);
+    await Promise.race([promise, limit.promise]);
+    clearTimeout(timer);
+  }
+
+  /** Nothing is read any more. */
+  close(): void {
+    this.#closed.abort();
+    clearTimeout(this.#retry);
+  }
+
+  #add(key: ReferenceKey, kind: ReferencedKind, namespace: string): boolean {
+    const count = this.#references.get(key) ?? 0;
+    if (count === 0) {
+      const ofNamespace = this.#referencesOfNamespace.get(namespace) ?? 0;
+      if (ofNamespace >= maxReferencesOfNamespace) {
+        const reason = `is not read: the limit is ${maxReferencesOfNamespace} referenced Secrets and ConfigMaps in one namespace; remove references that are not needed`;
+        this.#options.refused(kind, key.slice(kind.length + 1), reason);
+        return false;
+      }
+      this.#referencesOfNamespace.set(namespace, ofNamespace + 1);
+      this.#unattempted.add(key);
+    }
+    this.#references.set(key, count + 1);
+    if (count === 0) this.#readSoon(key);
+    return true;
+  }
+
+  #remove(key: ReferenceKey): void {
+    const count = this.#references.get(key)! - 1;
+    if (count > 0) {
+      this.#references.set(key, count);
+      return;
+    }
+    const namespace = namespaceOf(key);
+    this.#references.delete(key);
+    subtract(this.#referencesOfNamespace, namespace, 1);
+    this.#failed.delete(key);
+    this.#unreadable.delete(key);
+    this.#attempt(key);
+    this.#adopt(key, undefined);
+  }
+
+  #readSoon(key: ReferenceKey): void {
+    if (!this.#references.has(key) || this.#closed.signal.aborted) return;
+    if (this.#reading.has(key)) {
+      this.#reading.set(key, true);
+      return;
+    }
+    const namespace = namespaceOf(key);
+    const due = this.#due.get(namespace) ?? new Set();
+    this.#due.set(namespace, due.add(key));
+    this.#readNext();
+  }
+
+  #readNext(): void {
+    while (this.#reading.size < maxReads) {
+      const namespace = [...this.#due.keys()].find((one) => this.#readsOf(one) < maxReadsOfNamespace);
+      if (namespace === undefined) return;
+      const due = this.#due.get(namespace)!;
+      const [key] = due as Iterable<ReferenceKey> as [ReferenceKey];
+      due.delete(key);
+      // Namespaces take turns.
+      this.#due.delete(namespace);
+      if (due.size > 0) this.#due.set(namespace, due);
+      if (this.#references.has(key)) void this.#read(key);
+    }
+  }
+
+  #readsOf(namespace: string): number {
+    let count = 0;
+    for (const key of this.#reading.keys()) if (namespaceOf(key) === namespace) count++;
+    return count;
+  }
+
+  async #read(key: ReferenceKey): Promise<void> {
+    this.#reading.set(key, false);
+    try {
+      const object = await this.#request(key);
+      this.#failures = 0;
+      this.#unreadable.delete(key);
+      if (this.#references.has(key)) this.#adopt(key, object);
+    } catch {
+      // Why, informers say: they ask the same server.
+      if (this.#references.has(key)) {
+        this.#failed.add(key);
+        this.#unreadable.add(key);
+      }
+      this.#retryLater();
+    }
+    const hasChanged = this.#reading.get(key);
+    this.#reading.delete(key);
+    this.#attempt(key);
+    if (hasChanged) this.#readSoon(key);
+    this.#readNext();
+  }
+
+  async #request(key: ReferenceKey): Promise<KubernetesObject | undefined> {
+    const { kind, namespace, name } = partsOf(key);
+    const selection = { namespace, fieldSelector: `metadata.name=${name}` };
+    let found: KubernetesObject | undefined;
+    await this.#options.server.list(resourceOf(kind), selection, this.#closed.signal, (object) => {
+      found = object;
+    });
+    return found;
+  }
+
+  #retryLater(): void {
+    if (this.#retry !== undefined || this.#closed.signal.aborted) return;
+    this.#failures = failedOnceMore(this.#failures);
+    this.#retry = setTimeout(() => {
+      this.#retry = undefined;
+      const keys = [...this.#failed];
+      this.#failed.clear();
+      for (const key of keys) this.#readSoon(key);
+    }, retryDelayMs(this.#failures));
+    this.#retry.unref();
+  }
+
+  #attempt(key: ReferenceKey): void {
+    this.#unattempted.delete(key);
+    if (this.#unattempted.size > 0) return;
+    this.#attempted?.resolve();
+    this.#attempted = undefined;
+  }
+
+  /** @param object undefined: there is none, or nothing refers to it */
+  #adopt(key: ReferenceKey, object: KubernetesObject | undefined): void {
+    const { kind, namespace, name } = partsOf(key);
+    const before = this.#known.get(key);
+    subtract(this.#bytesOfNamespace, namespace, before?.bytes ?? 0);
+    const objectKey = `${namespace}/${name}`;
+    if (object === undefined) {
+      this.#known.delete(key);
+      if (before) this.#tell(kind, { event: 'delete', key: objectKey, previous: before.object });
+      return;
+    }
+    const kept = this.#limited(kind, namespace, object);
+    const bytes = heapBytesOf(kept);
+    this.#bytesOfNamespace.set(namespace, (this.#bytesOfNamespace.get(namespace) ?? 0) + bytes);
+    this.#known.set(key, { object: kept, bytes });
+    // Its deletion while nobody watches is seen in the next set.
+    this.#options.informers().storeOf(resourceOf(kind)).note(object);
+    if (before === undefined) this.#tell(kind, { event: 'add', key: objectKey, object: kept });
+    else if (before.object.metadata.resourceVersion !== kept.metadata.resourceVersion)
+      this.#tell(kind, { event: 'update', key: objectKey, object: kept, previous: before.object });
+  }
+
+  #limited(kind: ReferencedKind, namespace: string, object: KubernetesObject): KubernetesObject {
+    const bytes = heapBytesOf(object);
+    const taken = this.#bytesOfNamespace.get(namespace) ?? 0;
+    const reason =
+      bytes > maxReferencedObjectBytes
+        ? `is too large: the fields that are read have ${bytes} bytes, the limit is ${maxReferencedObjectBytes}`
+        : taken + bytes > maxReferencedNamespaceBytes
+          ? `is not kept: the limit for all referenced Secrets and ConfigMaps of namespace ${namespace} is ${maxReferencedNamespaceBytes} bytes, of which others take ${taken}; remove references that are not needed`
+          : undefined;
+    if (reason === undefined) return object;
+    this.#options.refused(kind, `${namespace}/${object.metadata.name}`, reason);
+    return refusedObject(object, reason);
+  }
+
+  #tell(kind: ReferencedKind, change: ObjectChange): void {
+    for (const reader of this.#readers.get(kind) ?? []) {
+      try {
+        void Promise.resolve(reader([change])).catch(this.#options.fault);
+      } catch (error) {
+        this.#options.fault(error);
+      }
+    }
+  }
+}
+
+function partsOf(key: ReferenceKey): ObjectReference {
+  const [kind, objectKey] = key.split(' ') as [ReferencedKind, ObjectKey];
+  const [namespace, name] = objectKey.split('/') as [string, string];
+  return { kind, namespace, name };
+}
+
+function namespaceOf(key: ReferenceKey): string {
+  return key.slice(key.indexOf(' ') + 1, key.indexOf('/'));
+}
+
+function subtract(sums: Map<string, number>, key: string, by: number): void {
+  const left = (sums.get(key) ?? 0) - by;
+  if (left > 0) sums.set(key, left);
+  else sums.delete(key);
+}

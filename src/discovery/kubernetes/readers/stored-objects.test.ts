@@ -1,0 +1,229 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import type { Config } from '../../../model/config/config.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import type { ObjectsReading } from '../../registry/followed-objects.ts';
+import { resourceOf } from '../api-resource.ts';
+import { nameOf, type StoreReader } from '../api-server.effects.ts';
+import type { KubernetesObject } from '../api-server.ts';
+import { SharesOfKinds } from '../store/namespace-shares.ts';
+import { ObjectStore } from '../store/object-store.ts';
+import type { RefusedObject } from './cluster-source.ts';
+import { readingIntervalMs, StoredObjects } from './stored-objects.ts';
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+const kinds: readonly KindName[] = ['EndpointSlice', 'Pod', 'Node'];
+
+/** A registry of stored objects, whose informers are told of objects by hand. */
+class Given {
+  readonly refused: RefusedObject[] = [];
+  /** What a registry holds. */
+  readonly held = new Map<string, Config>();
+  changed = 0;
+  /** How often an object of a store was read. */
+  looks = 0;
+  readonly objects: StoredObjects;
+  readonly #stores = new Map<string, ObjectStore>();
+  readonly #readers = new Map<string, StoreReader[]>();
+
+  constructor(maxReadMs = Number.POSITIVE_INFINITY, maxBytes = 1_000_000_000) {
+    const shares = new SharesOfKinds(maxBytes);
+    for (const kind of kinds) {
+      const store = new ObjectStore({ shares: shares.of(kind) });
+      const get = store.get.bind(store);
+      store.get = (key) => {
+        this.looks++;
+        return get(key);
+      };
+      this.#stores.set(nameOf(resourceOf(kind)), store);
+    }
+    this.objects = new StoredObjects({
+      ...{ address: 'k8s://services', kinds },
+      informers: {
+        storeOf: (resource) => this.#stores.get(nameOf(resource))!,
+        addReader: (resource, reader) => {
+          const readers = this.#readers.get(nameOf(resource)) ?? [];
+          this.#readers.set(nameOf(resource), [...readers, reader]);
+        },
+      },
+      maxReadMs,
+    });
+    this.objects.onChanged(() => this.changed++);
+    this.objects.onRefused((one) => this.refused.push(one));
+  }
+
+  tell(kind: KindName, object: KubernetesObject, type: 'ADDED' | 'DELETED' = 'ADDED'): void {
+    const resource = resourceOf(kind);
+    const whole = { apiVersion: kind === 'EndpointSlice' ? 'discovery.k8s.io/v1' : 'v1', kind, ...object };
+    const changes = this.#stores.get(nameOf(resource))!.apply({ type, object: whole });
+    for (const reader of this.#readers.get(nameOf(resource)) ?? []) void reader(changes);
+  }
+
+  read(): ObjectsReading {
+    const reading = atOnce(this.objects.reading((key) => this.held.get(key)));
+    for (const { key, current } of reading.changes) {
+      if (current === undefined) this.held.delete(key);
+      else this.held.set(key, current);
+    }
+    return reading;
+  }
+}
+
+const metadata = (name: string, version: string, namespace = 'shop') => ({
+  ...{ name, namespace, uid: name, resourceVersion: version, labels: { 'kubernetes.io/service-name': 'web' } },
+});
+const slice = (name: string, version: string, address: string, namespace?: string): KubernetesObject => ({
+  metadata: metadata(name, version, namespace),
+  ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 80 }] },
+  endpoints: [{ addresses: [address], conditions: { ready: true } }],
+});
+const invalidSlice = (name: string, version: string): KubernetesObject => ({
+  metadata: metadata(name, version),
+  ...{ addressType: 'IPv4', ports: [{ name: 'http', port: 'eighty' }] },
+  endpoints: [{ addresses: ['10.0.0.9'] }],
+});
+const addressesOf = (config: Config | undefined): unknown =>
+  (config?.spec as { endpoints: { addresses: string[] }[] } | undefined)?.endpoints.flatMap(
+    ({ addresses }) => addresses,
+  );
+
+it('reads the one object that changed of a thousand, and reports a change once until it is read', () => {
+  const given = new Given();
+  for (let index = 0; index < 1_000; index++) given.tell('EndpointSlice', slice(`s${index}`, '1', '10.0.0.1'));
+  expect(given.changed).toBe(1);
+  expect(given.read().changes).toHaveLength(1_000);
+  given.looks = 0;
+  vi.advanceTimersByTime(readingIntervalMs);
+  given.tell('EndpointSlice', slice('s7', '2', '10.0.0.2'));
+  given.tell('EndpointSlice', slice('s7', '3', '10.0.0.3'));
+  expect(given.changed).toBe(2);
+  const { changes, problems } = given.read();
+  expect(changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
+    ['EndpointSlice/shop/s7', ['10.0.0.3']],
+  ]);
+  expect([problems, given.looks]).toEqual([[], 1]);
+  expect(given.read().changes).toEqual([]);
+});
+
+it('keeps the last valid version of an object, reports the error with its field, and reports when it is resolved', () => {
+  const given = new Given();
+  given.tell('EndpointSlice', slice('web', '1', '10.0.0.1'));
+  given.read();
+  given.tell('EndpointSlice', invalidSlice('web', '2'));
+  const { changes, problems } = given.read();
+  expect(changes).toEqual([]);
+  expect(problems).toMatchObject([
+    { severity: 'error', place: { source: 'k8s://services' }, object: 'EndpointSlice shop/web' },
+  ]);
+  expect(problems[0]!.field).toMatch(/^ports/);
+  expect(given.refused.map(({ kind, key, errors }) => [kind, key, errors.length])).toEqual([
+    ['EndpointSlice', 'shop/web', problems.length],
+  ]);
+  // Registries that are made anew get the last valid version, too.
+  expect(atOnce(given.objects.all()).map(addressesOf)).toEqual([['10.0.0.1']]);
+  given.tell('EndpointSlice', slice('web', '3', '10.0.0.3'));
+  expect(given.read()).toMatchObject({ recovered: ['k8s://services: EndpointSlice shop/web'], problems: [] });
+  expect(given.refused.at(-1)).toMatchObject({ key: 'shop/web', errors: [] });
+  expect(addressesOf(given.held.get('EndpointSlice/shop/web'))).toEqual(['10.0.0.3']);
+});
+
+it('hands over no object that never was valid, and deletes one that was', () => {
+  const given = new Given();
+  given.tell('EndpointSlice', invalidSlice('never', '1'));
+  given.tell('EndpointSlice', slice('once', '1', '10.0.0.1'));
+  given.read();
+  given.tell('EndpointSlice', invalidSlice('once', '2'));
+  given.read();
+  expect([...given.held.keys()]).toEqual(['EndpointSlice/shop/once']);
+  expect(given.objects.get('EndpointSlice/shop/never')).toBeUndefined();
+  given.tell('EndpointSlice', invalidSlice('once', '2'), 'DELETED');
+  expect(given.read().changes).toEqual([{ key: 'EndpointSlice/shop/once', current: undefined }]);
+  expect(atOnce(given.objects.all())).toEqual([]);
+});
+
+it('rejects a Pod with 100,000 labels, keeps its last version, and bounds what it reports', () => {
+  const given = new Given(undefined, 2_000_000);
+  const pod = (version: string, labels: Record<string, string>): KubernetesObject => ({
+    metadata: { ...metadata('web', version), labels },
+    ...{ spec: { nodeName: 'n1' }, status: { phase: 'Running', podIP: '10.0.0.1' } },
+  });
+  given.tell('Pod', pod('1', { app: 'web' }));
+  given.read();
+  const labels = Object.fromEntries(Array.from({ length: 100_000 }, (_, index) => [`l${index}`, 'x']));
+  given.tell('Pod', pod('2', labels));
+  const { changes, problems } = given.read();
+  expect([changes, problems.length]).toEqual([[], 1]);
+  expect(problems[0]).toMatchObject({ object: 'Pod shop/web', code: 'LIMIT_EXCEEDED' });
+  expect(given.held.get('Pod/shop/web')!.labels).toEqual({ app: 'web' });
+});
+
+it('reads namespaces in turn: a change is read beside many of another namespace, of which the rest is read next', () => {
+  const given = new Given(0);
+  given.read();
+  vi.advanceTimersByTime(readingIntervalMs);
+  for (let index = 0; index < 50; index++)
+    given.tell('EndpointSlice', slice(`flood-${index}`, '1', '10.0.0.1', 'mallory'));
+  given.tell('EndpointSlice', slice('late', '1', '10.0.0.2', 'bank'));
+  given.changed = 0;
+  given.read();
+  expect([...given.held.keys()].sort()).toEqual(['EndpointSlice/bank/late', 'EndpointSlice/mallory/flood-0']);
+  expect(given.changed).toBe(1);
+  for (let count = 0; count < 49; count++) given.read();
+  expect([given.held.size, given.changed]).toEqual([51, 49]);
+});
+
+it('reads an object again that changes while a reading is under way', () => {
+  const given = new Given();
+  given.tell('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  given.tell('EndpointSlice', slice('two', '1', '10.0.0.1'));
+  const reading = given.objects.reading(() => undefined);
+  reading.next();
+  given.tell('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  given.tell('EndpointSlice', slice('two', '2', '10.0.0.2'));
+  const before = given.changed;
+  const first = atOnce(reading);
+  expect(first.changes.map(({ current }) => addressesOf(current))).toEqual([['10.0.0.1'], ['10.0.0.2']]);
+  expect(given.changed).toBeGreaterThanOrEqual(before);
+  expect(given.changed).toBe(2);
+  expect(given.read().changes.map(({ key, current }) => [key, addressesOf(current)])).toEqual([
+    ['EndpointSlice/shop/one', ['10.0.0.2']],
+  ]);
+});
+
+it('reports a change after a pause at once, and reads changes that follow each other together', () => {
+  const given = new Given();
+  given.tell('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  given.read();
+  vi.advanceTimersByTime(readingIntervalMs);
+  given.changed = 0;
+  given.tell('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  expect(given.changed).toBe(1);
+  given.read();
+  let readings = 0;
+  // For 220 ms, so that changes are left after the last reading.
+  for (let event = 0; event < 110; event++) {
+    given.tell('EndpointSlice', slice(`s${event % 7}`, `${event + 3}`, `10.0.1.${event}`));
+    vi.advanceTimersByTime(2);
+    if (given.changed > readings + 1) {
+      readings++;
+      given.read();
+    }
+  }
+  expect(readings).toBe(Math.floor(220 / readingIntervalMs));
+  vi.advanceTimersByTime(readingIntervalMs);
+  expect(given.changed).toBe(readings + 2);
+  given.read();
+  expect(addressesOf(given.held.get('EndpointSlice/shop/s4'))).toEqual(['10.0.1.109']);
+});
+
+it('reports no change that a reading has read before its time came', () => {
+  const given = new Given();
+  given.tell('EndpointSlice', slice('one', '1', '10.0.0.1'));
+  given.read();
+  given.tell('EndpointSlice', slice('one', '2', '10.0.0.2'));
+  expect(given.read().changes).toHaveLength(1);
+  vi.advanceTimersByTime(10 * readingIntervalMs);
+  expect(given.changed).toBe(1);
+});

@@ -1,0 +1,192 @@
+/**
+ * Objects of a cluster for its registry: reads from the stores of the informers what changed since the last reading, and decodes it. It holds no
+ * valid object: the registry does. The followed cluster and remote clusters have one each.
+ */
+import type { ResourceName } from '../../../../machines/discovery/kubernetes/kubernetes-protocol.ts';
+import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
+import type { Config } from '../../../model/config/config.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import type { FollowedObjects, ObjectsReading } from '../../registry/followed-objects.ts';
+import { resourceOf } from '../api-resource.ts';
+import { type InformerEffects, nameOf } from '../api-server.effects.ts';
+import type { ObjectKey, ObjectStore } from '../store/object-store.ts';
+import type { RefusedObject } from './cluster-source.ts';
+import { decodedObject } from './decoded-object.ts';
+import { defaultMaxReadMs, UnreadObjects } from './unread-objects.ts';
+
+/**
+ * Between the beginnings of two readings, in milliseconds. A change after a pause is reported at once; changes that follow each other are read
+ * together, because each reading leads to a push, whose cost hardly depends on how many objects have changed.
+ */
+export const readingIntervalMs = 50;
+
+export interface StoredObjectsOptions {
+  /** `k8s://services`: the place of problems. */
+  readonly address: string;
+  readonly informers: Pick<InformerEffects, 'addReader' | 'storeOf'>;
+  readonly kinds: readonly KindName[];
+  /** Name of a kind among the informers; absent: that of its resource. */
+  readonly nameOf?: (kind: KindName) => ResourceName;
+  /** As {@link defaultMaxReadMs}; a test may end a reading at once. */
+  readonly maxReadMs?: number;
+}
+
+/** An object whose newest version has errors or warnings. */
+interface Problematic {
+  readonly problems: readonly ConfigProblem[];
+  /** The last version without errors; `undefined`: there is none, or the newest one has only warnings. */
+  readonly lastGood: Config | undefined;
+}
+
+export class StoredObjects implements FollowedObjects {
+  readonly #options: StoredObjectsOptions;
+  readonly #unread = new UnreadObjects();
+  readonly #problematic = new Map<string, Problematic>();
+  readonly #changedListeners: (() => void)[] = [];
+  readonly #refusedListeners: ((refused: RefusedObject) => void)[] = [];
+  /** Listeners were called since the last reading began, or will be by {@link #delayed}. */
+  #isReported = false;
+  #delayed: NodeJS.Timeout | undefined;
+  #lastReadAt = Number.NEGATIVE_INFINITY;
+  #hasRead = false;
+
+  constructor(options: StoredObjectsOptions) {
+    this.#options = options;
+    const { informers, kinds, nameOf: nameOfKind = (kind) => nameOf(resourceOf(kind)) } = options;
+    for (const kind of kinds) {
+      informers.addReader(nameOfKind(kind), (changes) => {
+        for (const { key } of changes) this.#unread.add(kind, key);
+        if (changes.length > 0) this.#report();
+      });
+    }
+  }
+
+  /** Calls the listener after a change, once until the next reading, and not before {@link readingIntervalMs} have passed since the last one. */
+  onChanged(listener: () => void): void {
+    this.#changedListeners.push(listener);
+  }
+
+  /** Calls the listener with each object whose newest version has errors, when it was read, and with each that no longer has. */
+  onRefused(listener: (refused: RefusedObject) => void): void {
+    this.#refusedListeners.push(listener);
+  }
+
+  get(key: string): Config | undefined {
+    const [kind, object] = split(key);
+    if (!this.#options.kinds.includes(kind)) return undefined;
+    const problematic = this.#problematic.get(key);
+    if (problematic?.lastGood !== undefined) return problematic.lastGood;
+    const stored = this.#storeOf(kind).get(object);
+    return stored && decodedObject(this.#options.address, kind, stored).config;
+  }
+
+  /**
+   * Reads what changed since the last reading: after the first one as much as {@link defaultMaxReadMs} admits, in turns between namespaces.
+   *
+   * @param held the version of an object that the registry holds: it stays if the newest one has errors
+   */
+  *reading(held: (key: string) => Config | undefined): Steps<ObjectsReading> {
+    this.#isReported = false;
+    this.#endDelay();
+    this.#lastReadAt = performance.now();
+    const reading: MutableReading = { changes: [], problems: [], recovered: [] };
+    const { maxReadMs = defaultMaxReadMs } = this.#options;
+    let workedMs = 0;
+    try {
+      do {
+        for (const [kind, key] of this.#unread.takeRound()) {
+          const began = performance.now();
+          this.#read(kind, key, held, reading);
+          workedMs += performance.now() - began;
+          yield;
+        }
+      } while (this.#unread.size > 0 && !(this.#hasRead && workedMs >= maxReadMs));
+      this.#hasRead = true;
+    } finally {
+      this.#unread.endReading();
+    }
+    if (this.#unread.size > 0 && (!this.#isReported || this.#delayed !== undefined)) this.#reportNow();
+    return reading;
+  }
+
+  /** All objects; of one with errors the last version without. */
+  *all(): Steps<readonly Config[]> {
+    const found: Config[] = [];
+    for (const kind of this.#options.kinds) {
+      for (const [key] of this.#storeOf(kind).entries()) {
+        const config = this.get(`${kind}/${key}`);
+        if (config !== undefined) found.push(config);
+        yield;
+      }
+    }
+    return found;
+  }
+
+  #read(
+    kind: KindName,
+    object: ObjectKey,
+    held: (key: string) => Config | undefined,
+    { changes, problems, recovered }: MutableReading,
+  ): void {
+    const key = `${kind}/${object}`;
+    const before = this.#problematic.get(key);
+    const stored = this.#storeOf(kind).get(object);
+    const decoded = stored && decodedObject(this.#options.address, kind, stored);
+    const found = decoded?.problems ?? [];
+    const errors = found.filter(({ severity }) => severity === 'error');
+    if (found.length === 0) this.#problematic.delete(key);
+    else {
+      const lastGood = errors.length === 0 ? undefined : (before?.lastGood ?? held(key));
+      this.#problematic.set(key, { problems: found, lastGood });
+    }
+    problems.push(...found);
+    if (found.length === 0 && before !== undefined)
+      recovered.push(`${this.#options.address}: ${before.problems[0]!.object}`);
+    if (errors.length > 0 || before?.problems.some(({ severity }) => severity === 'error')) {
+      const { generation } = decoded ?? {};
+      const refused = { kind, key: object, errors, ...(generation !== undefined && { generation }) };
+      for (const listener of this.#refusedListeners) listener(refused);
+    }
+    if (decoded === undefined || decoded.config !== undefined) changes.push({ key, current: decoded?.config });
+  }
+
+  #storeOf(kind: KindName): ObjectStore {
+    const { informers, nameOf: nameOfKind } = this.#options;
+    return informers.storeOf(nameOfKind === undefined ? resourceOf(kind) : nameOfKind(kind));
+  }
+
+  #report(): void {
+    if (this.#isReported) return;
+    const restMs = this.#hasRead ? this.#lastReadAt + readingIntervalMs - performance.now() : 0;
+    if (restMs <= 0) {
+      this.#reportNow();
+      return;
+    }
+    this.#isReported = true;
+    this.#delayed = setTimeout(() => this.#reportNow(), restMs).unref();
+  }
+
+  #reportNow(): void {
+    this.#endDelay();
+    this.#isReported = true;
+    for (const listener of this.#changedListeners) listener();
+  }
+
+  #endDelay(): void {
+    clearTimeout(this.#delayed);
+    this.#delayed = undefined;
+  }
+}
+
+interface MutableReading extends ObjectsReading {
+  readonly changes: { readonly key: string; readonly current: Config | undefined }[];
+  readonly problems: ConfigProblem[];
+  readonly recovered: string[];
+}
+
+/** `Pod`, `shop/web-0` of `Pod/shop/web-0`; of a Node, `/node-1`. */
+function split(key: string): [KindName, ObjectKey] {
+  const end = key.indexOf('/');
+  return [key.slice(0, end) as KindName, key.slice(end + 1)];
+}

@@ -1,0 +1,110 @@
+import { describe, expect, it, vi } from 'vitest';
+import { JsonLines } from '../transport/json-lines.ts';
+import { ListItems } from '../transport/list-items.ts';
+import { excessOf, maxContainers, maxDistinctTexts, ObjectScan } from './object-scan.ts';
+
+const metadata = {
+  name: 'x"\\{\u00e9',
+  namespace: 'shop',
+  uid: 'u1',
+  resourceVersion: '7',
+  generation: 3,
+  labels: { 'istio.io/rev': 'a' },
+};
+const map = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, 'x']));
+const objectOf = (fields: object) => ({
+  kind: 'ProxyConfig',
+  spec: { metadata: { name: 'other' }, type: 'T', kind: 'K' },
+  metadata: { ownerReferences: [{ name: 'owner', uid: 'o' }], ...metadata, managedFields: [{ name: 'm' }] },
+  status: { metadata: { name: 'other' } },
+  ...fields,
+});
+
+/** In pieces, as they come from a server. */
+function push(parser: JsonLines | ListItems, text: string, pieceBytes = 10_000): void {
+  const bytes = Buffer.from(text);
+  for (let at = 0; at < bytes.length; at += pieceBytes) parser.push(bytes.subarray(at, at + pieceBytes));
+}
+
+function ofWatch(object: object, type = 'ADDED'): { type: string; object: Record<string, unknown> } {
+  const lines: unknown[] = [];
+  push(new JsonLines((line) => lines.push(line)), `${JSON.stringify({ type, object })}\n`);
+  return lines[0] as never;
+}
+
+function ofList(object: object): Record<string, unknown> {
+  const items: unknown[] = [];
+  const list = JSON.stringify({ kind: 'List', metadata: { resourceVersion: '9' }, items: [objectOf({}), object] });
+  push(new ListItems((item) => items.push(item)), list);
+  return items[1] as never;
+}
+
+describe('a large object', () => {
+  it('with more different names than the limit is not parsed: who it is, and why, is known', () => {
+    const object = objectOf({ spec: { environmentVariables: map(maxDistinctTexts + 10) } });
+    const event = ofWatch(object, 'MODIFIED');
+    expect(event).toMatchObject({ type: 'MODIFIED', object: { kind: 'ProxyConfig', metadata } });
+    for (const one of [event.object, ofList(object)]) {
+      expect(one).not.toHaveProperty('spec');
+      expect(one.metadata).toEqual(metadata);
+      expect(excessOf(one)).toContain(`the limit is ${maxDistinctTexts}`);
+      expect(excessOf(one)).toContain('LIMIT_EXCEEDED');
+    }
+  });
+
+  it('is rejected for short texts of lists, for names of labels, and for its lists and maps as well', () => {
+    const texts = Array.from({ length: maxDistinctTexts + 10 }, (_, i) => `n${i}`);
+    const ofTexts = ofWatch(objectOf({ spec: { exportTo: texts } })).object;
+    expect(excessOf(ofTexts)).toContain('short strings');
+    const labels = map(maxDistinctTexts + 10);
+    const ofLabels = ofWatch(objectOf({ metadata: { ...metadata, labels } })).object;
+    const { labels: _, ...rest } = metadata;
+    expect([excessOf(ofLabels) !== undefined, ofLabels.metadata]).toEqual([true, rest]);
+    const lists = Array.from({ length: maxContainers + 1 }, () => []);
+    expect(excessOf(ofList(objectOf({ spec: { lists } })))).toContain('lists and maps');
+  });
+
+  it('is counted though one of the multipliers that are drawn takes 22 names for others', () => {
+    const bytes = Buffer.from(JSON.stringify({ object: { spec: map(maxDistinctTexts + 10) } }));
+    const [weak, usual] = [13_737_671 / 2 ** 31, 0.3];
+    for (const drawn of [
+      [weak, usual],
+      [usual, weak],
+    ] as const) {
+      const random = vi.spyOn(Math, 'random');
+      for (const value of drawn) random.mockReturnValueOnce(value);
+      const scan = new ObjectScan(1);
+      random.mockRestore();
+      scan.push(bytes);
+      expect(scan.excess).toContain(`the limit is ${maxDistinctTexts}`);
+    }
+  });
+
+  it('within the limits is what it was written as', () => {
+    const items = Array.from({ length: 4_096 }, (_, i) => ({
+      address: `10.0.${i >> 8}.${i & 255}`,
+      labels: { version: `v${i}`, text: 'a\\"b{[,:' },
+    }));
+    const object = objectOf({ spec: { items, long: 'x'.repeat(100_000), 'a"b': map(4_096) } });
+    for (const one of [ofWatch(object).object, ofList(object)]) {
+      expect(one).toEqual(object);
+      expect(excessOf(one)).toBeUndefined();
+    }
+  });
+
+  it('may repeat its names, and have long texts, as often as it likes', () => {
+    const rules = Array.from({ length: 20_000 }, (_, i) => ({ from: [{ source: `spiffe://td/ns/a/sa/${i}` }] }));
+    const object = objectOf({ spec: { rules } });
+    expect(ofWatch(object).object).toEqual(object);
+  });
+
+  it('does not count against the one after it', () => {
+    const lines: { object: object }[] = [];
+    const parser = new JsonLines((line) => lines.push(line as never));
+    const large = { type: 'ADDED', object: objectOf({ spec: map(maxDistinctTexts + 10) }) };
+    const good = { type: 'ADDED', object: objectOf({ spec: { text: 'x'.repeat(100_000) } }) };
+    push(parser, `${JSON.stringify(large)}\n${JSON.stringify(good)}\n`);
+    expect(lines.map(({ object }) => excessOf(object) !== undefined)).toEqual([true, false]);
+    expect(lines[1]).toEqual(good);
+  });
+});

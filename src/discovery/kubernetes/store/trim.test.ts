@@ -1,0 +1,241 @@
+import { type Either, isRight } from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { kinds } from '../../../model/kinds/index.ts';
+import { resourceOf } from '../api-resource.ts';
+import { digestOf, SharedTexts, trimmed } from './trim.ts';
+
+const pod = {
+  kind: 'Pod',
+  metadata: {
+    name: 'reviews-1',
+    namespace: 'shop',
+    labels: { app: 'reviews' },
+    annotations: {
+      'kubectl.kubernetes.io/last-applied-configuration': '{}',
+      'istio.io/kept': 'yes',
+      'example.com/note': 'x',
+    },
+    managedFields: [{ manager: 'kubelet' }],
+    ownerReferences: [{ kind: 'ReplicaSet', name: 'reviews' }],
+    generateName: 'reviews-',
+  },
+  spec: {
+    nodeName: 'n1',
+    serviceAccountName: 'reviews',
+    hostNetwork: true,
+    hostname: 'h',
+    subdomain: 's',
+    tolerations: [{}],
+    containers: [
+      {
+        name: 'app',
+        image: 'x',
+        env: [{}],
+        ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP', hostIP: '' }],
+      },
+      { name: 'sidecar' },
+    ],
+    initContainers: [
+      { name: 'proxy', image: 'x', restartPolicy: 'Always', ports: [{ name: 'metrics', containerPort: 15090 }] },
+    ],
+  },
+  status: {
+    phase: 'Running',
+    podIP: '10.1.0.5',
+    podIPs: [{ ip: '10.1.0.5' }],
+    containerStatuses: [{}],
+    conditions: [
+      { type: 'PodScheduled', status: 'True' },
+      { type: 'Ready', status: 'True', lastProbeTime: null, message: 'x' },
+    ],
+  },
+};
+
+/** What a decoder makes of its body, which must not change by trimming. */
+function decoded(name: 'Pod' | 'Node' | 'Service' | 'EndpointSlice', object: object): unknown {
+  const { apiVersion: _, kind: __, metadata: ___, ...body } = object as Record<string, unknown>;
+  const result: Either<unknown, unknown> = kinds[name].decode(body, 'shop');
+  if (!isRight(result)) throw new Error('it is refused');
+  return result.right;
+}
+
+/** Containers without ports tell nothing, nor do conditions but one. */
+const withPorts = (value: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(value).replaceAll(',{"ports":[]}', '').replaceAll('{"type":"PodScheduled","status":"True"},', ''),
+  );
+
+describe('trimming', () => {
+  it('leaves of a pod what is read of it', () => {
+    const small = trimmed(pod, resourceOf('Pod'), new SharedTexts());
+    expect(decoded('Pod', small)).toEqual(withPorts(decoded('Pod', pod)));
+    expect(small).toEqual({
+      apiVersion: 'v1',
+      kind: 'Pod',
+      metadata: {
+        name: 'reviews-1',
+        namespace: 'shop',
+        labels: { app: 'reviews' },
+      },
+      spec: {
+        ...{ nodeName: 'n1', serviceAccountName: 'reviews', hostname: 'h', subdomain: 's' },
+        containers: [{ ports: [{ name: 'http', containerPort: 9080, protocol: 'TCP' }] }],
+        initContainers: [{ restartPolicy: 'Always', ports: [{ name: 'metrics', containerPort: 15090 }] }],
+      },
+      status: {
+        ...{ phase: 'Running', podIP: '10.1.0.5', podIPs: [{ ip: '10.1.0.5' }] },
+        conditions: [{ type: 'Ready', status: 'True' }],
+      },
+    });
+  });
+
+  it('leaves of init containers those that go on running', () => {
+    const wait = { name: 'wait', ports: [{ name: 'http', containerPort: 1 }] };
+    const small = trimmed(
+      { ...pod, spec: { containers: [], initContainers: [wait] } },
+      resourceOf('Pod'),
+      new SharedTexts(),
+    );
+    expect(small.spec).toEqual({ containers: [] });
+  });
+
+  it('leaves of a node its addresses and labels', () => {
+    const node = {
+      metadata: { name: 'n1', labels: { zone: 'a' } },
+      status: { addresses: [{ type: 'InternalIP', address: '10.0.0.1' }], images: [{}] },
+    };
+    const small = trimmed(node, resourceOf('Node'), new SharedTexts());
+    expect(decoded('Node', small)).toEqual(decoded('Node', node));
+    expect(JSON.stringify(small)).not.toContain('images');
+  });
+
+  it('leaves of a Service and of a slice what is read of them', () => {
+    const service = {
+      metadata: { name: 'web', annotations: { 'networking.istio.io/exportTo': '.', note: 'x'.repeat(250_000) } },
+      spec: {
+        ...{ type: 'LoadBalancer', clusterIP: '10.0.0.1', clusterIPs: ['10.0.0.1'], selector: { app: 'web' } },
+        ...{ externalIPs: ['192.0.2.1'], internalTrafficPolicy: 'Local', publishNotReadyAddresses: true },
+        ...{ trafficDistribution: 'PreferClose', sessionAffinity: 'None', loadBalancerSourceRanges: ['0.0.0.0/0'] },
+        ports: [
+          { name: 'http', port: 80, protocol: 'TCP', targetPort: 'web', nodePort: 30_080, appProtocol: 'http', x: 1 },
+        ],
+      },
+      status: { conditions: [{}], loadBalancer: { ingress: [{ ip: '192.0.2.2', hostname: 'a.test', ports: [{}] }] } },
+    };
+    const slice = {
+      ...{
+        metadata: { name: 'web-1' },
+        addressType: 'IPv4',
+        ports: [{ name: 'http', port: 80, protocol: 'TCP', x: 1 }],
+      },
+      endpoints: [
+        {
+          ...{ addresses: ['10.1.0.5'], conditions: { ready: true }, hostname: 'h', nodeName: 'n1', zone: 'a' },
+          targetRef: { kind: 'Pod', name: 'web-1', namespace: 'shop', uid: 'u', resourceVersion: '1' },
+          ...{ hints: { forZones: [{ name: 'a' }] }, deprecatedTopology: { x: 'y'.repeat(1_000) } },
+        },
+      ],
+    };
+    for (const [kind, object] of [['Service', service] as const, ['EndpointSlice', slice] as const]) {
+      const small = trimmed(object, resourceOf(kind), new SharedTexts());
+      expect(decoded(kind, small)).toEqual(decoded(kind, object));
+      expect(JSON.stringify(small).length).toBeLessThan(700);
+    }
+    expect(trimmed(service, resourceOf('Service'), new SharedTexts()).metadata.annotations).toEqual({
+      'networking.istio.io/exportTo': '.',
+    });
+  });
+
+  it('leaves of a ConfigMap digests alone where these are selected, however large its values are', () => {
+    const object = { metadata: { name: 'a' }, data: { 'root-cert.pem': 'x'.repeat(1_000_000), other: 'y' } };
+    const { data } = trimmed(object, resourceOf('ConfigMap'), new SharedTexts(), { digestsData: true });
+    expect(data).toEqual({ 'root-cert.pem': digestOf('x'.repeat(1_000_000)) });
+    expect(digestOf('a')).toBe('sha256:ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb');
+  });
+
+  it('leaves of an object that is selected by its name all metadata but managed fields', () => {
+    const { metadata } = trimmed(pod, resourceOf('Pod'), new SharedTexts(), { keepsData: true });
+    const { managedFields: _, ...rest } = pod.metadata;
+    expect(metadata).toEqual(rest);
+  });
+
+  it('leaves of a Secret what a credential has, and of a ConfigMap that and the settings of the mesh', () => {
+    const metadata = { name: 'a' };
+    const data = { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==', password: 'c2VjcmV0', mesh: 'bQ==' };
+    const secret = { metadata, type: 'kubernetes.io/tls', data, immutable: true };
+    expect(trimmed(secret, resourceOf('Secret'), new SharedTexts())).toEqual({
+      ...{ apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/tls' },
+      data: { 'tls.crt': 'Yw==', 'tls.key': 'aw==', 'ca.crt': 'YQ==' },
+    });
+    const settings = {
+      metadata,
+      data: { mesh: 'a: b', meshNetworks: 'c', other: 'd'.repeat(1_000) },
+      binaryData: null,
+    };
+    expect(trimmed(settings, resourceOf('ConfigMap'), new SharedTexts())).toEqual({
+      ...{ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { mesh: 'a: b', meshNetworks: 'c' } },
+    });
+  });
+
+  it('leaves everything else of other kinds, also of one that is a Pod in another group', () => {
+    const object = { metadata: { name: 'a' }, spec: { hosts: ['a'] }, status: { x: 1 } };
+    expect(trimmed(object, resourceOf('VirtualService'), new SharedTexts())).toEqual({
+      ...object,
+      apiVersion: 'networking.istio.io/v1',
+      kind: 'VirtualService',
+    });
+    const other = { group: 'example.com', version: 'v1', plural: 'pods', kind: 'Pod', namespaced: true };
+    expect(trimmed(object, other, new SharedTexts())).toMatchObject({ spec: { hosts: ['a'] } });
+  });
+
+  it.each([
+    [{ spec: null, status: null }],
+    [{ spec: 'text', status: [] }],
+    [{ spec: { containers: [null, { ports: 'x' }, { ports: [null] }] }, status: { conditions: {} } }],
+    [{}],
+  ])('throws at nothing: %j', (body) => {
+    const labels = ['no', 'labels'] as unknown as Record<string, string>;
+    expect(trimmed({ metadata: { name: 'a', labels }, ...body }, resourceOf('Pod'), new SharedTexts()).kind).toBe(
+      'Pod',
+    );
+  });
+
+  it('keeps labels whose names every object has already', () => {
+    const metadata = JSON.parse('{"name": "a", "labels": {"__proto__": "x", "constructor": "y"}}');
+    const { labels = {} } = trimmed({ metadata }, resourceOf('Service'), new SharedTexts()).metadata;
+    expect(Object.entries(labels)).toEqual([
+      ['__proto__', 'x'],
+      ['constructor', 'y'],
+    ]);
+  });
+
+  it('has labels and ports of alike pods once', () => {
+    const shared = new SharedTexts();
+    const copy = (name: string) =>
+      trimmed({ ...structuredClone(pod), metadata: { ...pod.metadata, name } }, resourceOf('Pod'), shared);
+    const [one, other] = [copy('a'), copy('b')];
+    expect(one.metadata.labels).toBe(other.metadata.labels);
+    expect((one.spec as { containers: unknown }).containers).toBe((other.spec as { containers: unknown }).containers);
+  });
+
+  it('has each repeated text once, and forgets all when they are too many', () => {
+    const shared = new SharedTexts(2);
+    const one = Buffer.from('a longer text').toString();
+    expect(shared.of(one)).toBe(shared.of(Buffer.from('a longer text').toString()));
+    expect(shared.same({ a: [1] })).toBe(shared.same({ a: [1] }));
+    expect(shared.same({ a: [1] })).not.toBe(shared.same({ a: [2] }));
+    for (const a of [3, 4, 5, 6]) expect(shared.same({ a })).toEqual({ a });
+    for (const text of ['a', 'b', 'c', 'd']) expect(shared.of(text)).toBe(text);
+    expect(shared.size).toBeLessThanOrEqual(2);
+  });
+
+  it('has no more characters of repeated texts than its limit, whatever objects say', () => {
+    const shared = new SharedTexts(20_000, 100_000);
+    for (let at = 0; at < 2_000; at++) {
+      shared.of(`${at}${'x'.repeat(900)}`);
+      shared.same({ at, text: 'x'.repeat(900) });
+      expect(shared.characters).toBeLessThanOrEqual(100_000);
+    }
+    expect(shared.size).toBeGreaterThan(50);
+  });
+});

@@ -1,0 +1,585 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer as createPlainServer } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { TLSSocket } from 'node:tls';
+import { describe, expect, it, onTestFinished } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { failureOf } from '../../../../test/fixtures/failure-of.ts';
+import { faultyProxy } from '../../../../test/fixtures/faulty-proxy.ts';
+import {
+  type Answer,
+  answerJson,
+  jsonHeaders,
+  type ScriptedApiServer,
+  type ScriptedOptions,
+  scriptedApiServer,
+} from '../../../../test/fixtures/scripted-api-server.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { leases, resourceOf } from '../api-resource.ts';
+import { endsInitialEvents, type WatchEvent } from '../api-server.ts';
+import { Http2ApiServer } from './http2-api-server.ts';
+import { maxObjectBytes } from './json-lines.ts';
+
+const services = resourceOf('Service');
+const never = new AbortController().signal;
+const watchFor = { resourceVersion: '1', timeoutSeconds: 60 };
+
+async function given(answer: Answer, options?: ScriptedOptions): Promise<ScriptedApiServer> {
+  const server = await scriptedApiServer(answer, options);
+  onTestFinished(() => server.close());
+  return server;
+}
+
+const service = (name: string, more: object = {}) => ({
+  ...{ apiVersion: 'v1', kind: 'Service' },
+  metadata: { name, namespace: 'shop', resourceVersion: '7', managedFields: [{ manager: 'kubectl' }] },
+  spec: { clusterIP: '10.0.0.1' },
+  ...more,
+});
+const line = (type: string, object: object): string => `${JSON.stringify({ type, object })}\n`;
+
+describe('a list', () => {
+  it('is asked for as pages, and comes trimmed, with the version to go on from', async () => {
+    const { client, paths } = await given((stream) =>
+      answerJson(stream, {
+        kind: 'ServiceList',
+        metadata: { resourceVersion: '42', continue: 'next' },
+        items: [service('a'), { metadata: { name: 'b [{"\\' } }],
+      }),
+    );
+    const options = { limit: 2, continue: 'more', fieldSelector: 'metadata.name!=x', labelSelector: 'a=b' };
+    const page = await client.list(services, options, never);
+    expect(page).toMatchObject({ resourceVersion: '42', continue: 'next' });
+    expect(page.items.map(({ kind, apiVersion, metadata }) => [kind, apiVersion, metadata.name])).toEqual([
+      ['Service', 'v1', 'a'],
+      ['Service', 'v1', 'b [{"\\'],
+    ]);
+    expect(page.items[0]!.metadata).not.toHaveProperty('managedFields');
+    expect(new URL(paths[0]!, 'https://x').searchParams.toString()).toBe(
+      'fieldSelector=metadata.name%21%3Dx&labelSelector=a%3Db&limit=2&continue=more',
+    );
+  });
+
+  it('is of a namespace, of metadata alone, and below the path of its server', async () => {
+    const asked: Record<string, unknown>[] = [];
+    const { access, paths } = await given((stream, _path, headers) => {
+      asked.push({ ...headers });
+      answerJson(stream, { metadata: { resourceVersion: '1' }, items: [service('a')] });
+    });
+    const below = new Http2ApiServer({ ...access, server: new URL('/k8s/clusters/c-1/', access.server) });
+    onTestFinished(() => below.close());
+    const page = await below.list(services, { namespace: 'shop', metadataOnly: true, resourceVersion: '0' }, never);
+    expect(paths).toEqual(['/k8s/clusters/c-1/api/v1/namespaces/shop/services?resourceVersion=0']);
+    expect(asked[0]).toMatchObject({
+      accept: 'application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json',
+      authorization: 'Bearer let-me-in',
+    });
+    expect(page.items[0]).not.toHaveProperty('spec');
+  });
+
+  it.each([
+    [
+      '503 with a page of HTML',
+      503,
+      '<html>',
+      { 'content-type': 'text/html' },
+      { kind: 'status', code: 503, reason: '' },
+    ],
+    [
+      '410 with its reason',
+      410,
+      { kind: 'Status', code: 410, reason: 'Expired', message: 'too old' },
+      {},
+      { kind: 'status', code: 410, reason: 'Expired', message: 'too old' },
+    ],
+    ['429 with Retry-After', 429, {}, { 'retry-after': '3' }, { kind: 'status', code: 429, retryAfterMs: 3_000 }],
+    ['429 for ever', 429, {}, { 'retry-after': '31536000' }, { kind: 'status', retryAfterMs: 60_000 }],
+    ['a redirect', 302, '', { location: 'https://evil.example/' }, { kind: 'invalid' }],
+    ['another content type', 200, '<html>', { 'content-type': 'text/html' }, { kind: 'invalid' }],
+    [
+      'something compressed',
+      200,
+      { metadata: { resourceVersion: '1' }, items: [] },
+      { 'content-encoding': 'gzip' },
+      { kind: 'invalid' },
+    ],
+    ['half of its JSON', 200, '{"metadata": {"resourceVersion": "1"}, "items": [{"meta', {}, { kind: 'closed' }],
+    ['no JSON', 200, 'nonsense', {}, { kind: 'invalid' }],
+    ['nothing', 200, '', {}, { kind: 'invalid' }],
+    ['no version', 200, { metadata: {}, items: [] }, {}, { kind: 'invalid' }],
+    ['no list', 200, '[]', {}, { kind: 'invalid' }],
+    ['an object without a name', 200, { metadata: { resourceVersion: '1' }, items: [{}] }, {}, { kind: 'invalid' }],
+    [
+      'too much around its items',
+      200,
+      { metadata: { resourceVersion: '1' }, a: 'x'.repeat(100_000) },
+      {},
+      { kind: 'invalid' },
+    ],
+  ] as const)('fails by %s', async (_, code, body, headers, failure) => {
+    const { client } = await given((stream) => answerJson(stream, body, { ':status': code, ...headers }));
+    expect(await failureOf(client.list(services, {}, never))).toMatchObject(failure);
+  });
+
+  it('fails by an error whose body has no end, with its code', async () => {
+    const { client } = await given((stream) => {
+      stream.respond({ ':status': 500, 'content-type': 'application/json' });
+      const more = (): void => {
+        while (!stream.destroyed && stream.write('x'.repeat(16_384)));
+      };
+      stream.on('drain', more);
+      more();
+    });
+    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 500 });
+  });
+
+  it('says nothing of what it read, which may be a Secret', async () => {
+    const { client } = await given((stream) => answerJson(stream, '{"metadata": {}, "items": [{"a": hunter2}]}'));
+    expect(JSON.stringify(await failureOf(client.list(services, {}, never)))).not.toContain('hunter2');
+  });
+});
+
+describe('a watch', () => {
+  it('hands on each event as its line comes, however the bytes are cut', async () => {
+    const text = [
+      line('ADDED', service('ä')),
+      line('BOOKMARK', {
+        kind: 'Service',
+        metadata: { resourceVersion: '9', annotations: { 'k8s.io/initial-events-end': 'true' } },
+      }),
+      line('PUZZLED', service('x')),
+      line('ADDED', { ...service('y'), kind: 'Pod' }),
+      line('DELETED', service('ä')),
+    ].join('');
+    const { client, paths } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      const bytes = Buffer.from(text);
+      for (let at = 0; at < bytes.length; at += 7) stream.write(bytes.subarray(at, at + 7));
+      stream.end();
+    });
+    const events: WatchEvent[] = [];
+    const end = await client.watch(
+      services,
+      { resourceVersion: '5', sendInitialEvents: true, timeoutSeconds: 300 },
+      (event) => events.push(event),
+      never,
+    );
+    expect(end).toEqual({ events: 3, skipped: 2 });
+    expect(events.map((event) => [event.type, endsInitialEvents(event)])).toEqual([
+      ['ADDED', false],
+      ['BOOKMARK', true],
+      ['DELETED', false],
+    ]);
+    expect(events[0]).toMatchObject({ object: { metadata: { name: 'ä' } } });
+    expect(new URL(paths[0]!, 'https://x').search).toBe(
+      '?watch=true&allowWatchBookmarks=true&resourceVersion=5&timeoutSeconds=300&sendInitialEvents=true&resourceVersionMatch=NotOlderThan',
+    );
+  });
+
+  it('ends with an ERROR event, and tells none after it', async () => {
+    const { client } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      stream.write(line('ERROR', { kind: 'Status', code: 410, reason: 'Expired' }) + line('ADDED', service('a')));
+    });
+    const events: WatchEvent[] = [];
+    expect(await client.watch(services, watchFor, (event) => events.push(event), never)).toEqual({
+      events: 1,
+      skipped: 0,
+    });
+    expect(events).toEqual([{ type: 'ERROR', object: { kind: 'Status', code: 410, reason: 'Expired' } }]);
+  });
+
+  it('of which nobody wants more tells nothing more, in the middle of a piece', async () => {
+    const { client } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      stream.write(line('ADDED', service('a')) + line('ADDED', service('b')));
+    });
+    const stop = new AbortController();
+    const names: unknown[] = [];
+    const watch = client.watch(
+      services,
+      watchFor,
+      (event) => {
+        names.push(event.type);
+        stop.abort();
+      },
+      stop.signal,
+    );
+    expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
+    expect(names).toEqual(['ADDED']);
+  });
+
+  it('a server that finds out in the midst of its answer that it knows no such kind has said so', async () => {
+    const { client } = await given((stream) => answerJson(stream, '404 page not found\n'));
+    const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
+    expect(failure).toMatchObject({ kind: 'status', code: 404 });
+  });
+
+  it.each([
+    ['a line without end', (): string => 'x'.repeat(maxObjectBytes + 1), 'invalid'],
+    ['a line that is no JSON', (): string => '{"type": hunter2}\n', 'invalid'],
+    ['a line that is no event', (): string => '"ADDED"\n', 'invalid'],
+    ['an object without metadata', (): string => line('ADDED', { kind: 'Service' }), 'invalid'],
+    [
+      'a version that is a number',
+      (): string => line('ADDED', { kind: 'Service', metadata: { name: 'a', resourceVersion: 7 } }),
+      'invalid',
+    ],
+    [
+      'a bookmark whose version is a list',
+      (): string => line('BOOKMARK', { metadata: { resourceVersion: ['7'] } }),
+      'invalid',
+    ],
+    ['an end in the middle of a line', (): string => '{"type": "ADD', 'closed'],
+  ])('fails by %s', async (_, text, kind) => {
+    const { client } = await given((stream) => answerJson(stream, text()));
+    const failure = await failureOf(client.watch(services, watchFor, () => {}, never));
+    expect(failure).toMatchObject({ kind });
+    expect(failure.message).not.toContain('hunter2');
+  });
+
+  it('may be silent for as long as it lasts, and ends from here when the server does not end it', async () => {
+    const { client } = await given((stream) => stream.respond(jsonHeaders), {
+      limits: { idleMs: 20, answerMs: 2_000, watchGraceMs: 100 },
+    });
+    expect(await client.watch(services, { resourceVersion: '1', timeoutSeconds: 0 }, () => {}, never)).toEqual({
+      events: 0,
+      skipped: 0,
+    });
+  });
+
+  it('fails when a line that has begun does not go on', async () => {
+    const { client } = await given(
+      (stream) => {
+        stream.respond(jsonHeaders);
+        stream.write('{"type": ');
+      },
+      { limits: { idleMs: 50 } },
+    );
+    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'timeout' });
+  });
+
+  it('fails when the connection is cut, which is not its end', async () => {
+    const { client, sessions } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      stream.write(line('ADDED', service('a')));
+    });
+    const watch = client.watch(services, watchFor, () => sessions[0]!.socket.destroy(), never);
+    expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
+  });
+});
+
+describe('connections', () => {
+  const listOf = (stream: Parameters<Answer>[0]): void =>
+    answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
+
+  it('are one for all watches and lists, and another for everything else', async () => {
+    const { client, connections } = await given((stream, path) =>
+      path.includes('watch') ? stream.respond(jsonHeaders) : listOf(stream),
+    );
+    const stop = new AbortController();
+    const watches = Array.from({ length: 30 }, () => client.watch(services, watchFor, () => {}, stop.signal));
+    await Promise.all(Array.from({ length: 10 }, () => client.list(services, {}, never)));
+    expect(connections()).toBe(1);
+    await Promise.all(
+      Array.from({ length: 10 }, () =>
+        client.request({ method: 'GET', resource: leases, namespace: 'a', name: 'b' }, never),
+      ),
+    );
+    expect(connections()).toBe(2);
+    stop.abort();
+    for (const watch of watches) expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
+  });
+
+  it('are more where the server takes few streams on one, and bounded', async () => {
+    const { client, connections } = await given((stream) => stream.respond(jsonHeaders), { maxConcurrentStreams: 2 });
+    const stop = new AbortController();
+    const watches = Array.from({ length: 16 }, () => client.watch(services, watchFor, () => {}, stop.signal));
+    for (const watch of watches) watch.catch(() => {});
+    await eventually('all run', () => connections() === 8);
+    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'closed' });
+    stop.abort();
+  });
+
+  it('that say GOAWAY take no more, and what runs on them goes on', async () => {
+    let watched: Parameters<Answer>[0] | undefined;
+    const { client, connections, sessions } = await given((stream, path) => {
+      if (!path.includes('watch')) return listOf(stream);
+      watched = stream;
+      stream.respond(jsonHeaders);
+    });
+    const events: string[] = [];
+    const watch = client.watch(services, watchFor, ({ type }) => events.push(type), never);
+    await eventually('the watch runs', () => watched !== undefined);
+    sessions[0]!.goaway(0);
+    await eventually('another connection is used', async () => {
+      await client.list(services, {}, never);
+      return connections() === 2;
+    });
+    watched!.write(line('ADDED', service('a')));
+    await eventually('the old one still tells', () => events.length === 1);
+    watched!.end();
+    expect(await watch).toEqual({ events: 1, skipped: 0 });
+    await client.list(services, {}, never);
+    expect(connections()).toBe(2);
+  });
+
+  it('that refuse a request before they look at it cost nothing: it is sent again on another one', async () => {
+    const refused = new Set<unknown>();
+    const { client, paths } = await given((stream) => {
+      if (refused.size === 2) return listOf(stream);
+      refused.add(stream.session);
+      stream.close(7);
+    });
+    expect((await client.list(services, {}, never)).resourceVersion).toBe('1');
+    expect([paths.length, refused.size]).toEqual([3, 2]);
+  });
+
+  it('that refuse every request are told as leaving, after three tries', async () => {
+    const { client, paths } = await given((stream) => stream.close(7));
+    let permits = 0;
+    const write = { method: 'POST', resource: leases, namespace: 'a', body: {}, permit: () => ++permits > 0 } as const;
+    expect(await failureOf(client.request(write, never))).toMatchObject({ kind: 'going away' });
+    // Each time that its bytes go out.
+    expect([paths.length, permits]).toEqual([3, 3]);
+  });
+
+  it('that break a request off in its answer have begun it, and it is not sent again', async () => {
+    const { client, paths } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      stream.write(line('ADDED', service('a')), () => stream.destroy(new Error('broken')));
+    });
+    expect(await failureOf(client.watch(services, watchFor, () => {}, never))).toMatchObject({ kind: 'closed' });
+    expect(paths).toHaveLength(1);
+  });
+
+  it('answer pings, and are new after reconnect', async () => {
+    const { client, connections } = await given((stream) => stream.respond(jsonHeaders));
+    expect(await client.ping(never)).toBeGreaterThan(0);
+    const watch = client.watch(services, watchFor, () => {}, never);
+    await client.ping(never);
+    client.reconnect();
+    expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
+    await client.ping(never);
+    expect(connections()).toBe(2);
+  });
+
+  it('that do not answer a ping are told within the limit', async () => {
+    const { access, client: direct } = await given((stream) => stream.respond(jsonHeaders));
+    const { url, stall } = await faultyProxy(access.server);
+    const client = new Http2ApiServer({ ...access, server: url }, { pingMs: 200 });
+    onTestFinished(() => client.close());
+    await direct.ping(never);
+    await client.ping(never);
+    stall();
+    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+    client.reconnect();
+    expect(await client.ping(never)).toBeGreaterThan(0);
+  });
+
+  it('that are replaced while they are made have nobody wait in vain', async () => {
+    const { access, client: direct } = await given((stream) => listOf(stream));
+    await direct.ping(never);
+    let asked = 0;
+    // The first connection never gets its authority.
+    const tls = (signal: AbortSignal) => (asked++ === 0 ? new Promise<never>(() => {}) : access.tls(signal));
+    const client = new Http2ApiServer({ ...access, tls });
+    onTestFinished(() => client.close());
+    const [list, ping] = [client.list(services, {}, never), client.ping(never)];
+    await eventually('it is being made', () => asked === 1);
+    client.reconnect();
+    expect((await list).resourceVersion).toBe('1');
+    expect(await ping).toBeGreaterThan(0);
+    expect(asked).toBe(2);
+  });
+
+  it('whose credentials never come are told in the time of a connection', async () => {
+    const { client } = await given(listOf, { access: { tls: () => new Promise(() => {}) }, limits: { connectMs: 50 } });
+    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'timeout' });
+  });
+
+  it('that are cut after their GOAWAY have not ended what ran on them', async () => {
+    const { client, sessions } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      stream.write(line('ADDED', service('a')));
+    });
+    const watch = client.watch(
+      services,
+      watchFor,
+      () => {
+        sessions[0]!.goaway(0);
+        setTimeout(() => sessions[0]!.socket.destroy(), 20);
+      },
+      never,
+    );
+    expect(await failureOf(watch)).toMatchObject({ kind: 'closed' });
+  });
+
+  it('that nobody takes are told as such, refused or silent', async () => {
+    const { client, access, close } = await scriptedApiServer(() => {});
+    await close();
+    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'aborted' });
+    const other = new Http2ApiServer(access);
+    onTestFinished(() => other.close());
+    expect(await failureOf(other.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
+    expect(await failureOf(other.ping(never))).toMatchObject({ kind: 'unreachable' });
+    const silent = createPlainServer((socket) => socket.on('error', () => {}));
+    silent.listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    onTestFinished(() => void silent.close());
+    const server = new URL(`https://127.0.0.1:${(silent.address() as AddressInfo).port}`);
+    const patient = new Http2ApiServer({ ...access, server }, { connectMs: 100 });
+    onTestFinished(() => patient.close());
+    expect(await failureOf(patient.list(services, {}, never))).toMatchObject({ kind: 'timeout' });
+  });
+
+  it('are not made to a server that another authority vouches for, or that has another name', async () => {
+    const { client } = await given(() => {}, { names: ['kubernetes.default.svc'] });
+    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
+    const other = await given(() => {}, { access: { tls: async () => ({}) } });
+    expect(await failureOf(other.client.list(services, {}, never))).toMatchObject({ kind: 'unreachable' });
+  });
+
+  it('end with their client, and none is made after it', async () => {
+    const { client, sessions } = await given((stream) => stream.respond(jsonHeaders));
+    const watch = client.watch(services, watchFor, () => {}, never);
+    await eventually('it runs', () => sessions.length === 1);
+    client.close();
+    expect(await failureOf(watch)).toMatchObject({ kind: 'aborted' });
+    await eventually('the connection is gone', () => sessions.length === 0);
+    expect(await failureOf(client.ping(never))).toMatchObject({ kind: 'aborted' });
+  });
+});
+
+describe('a request', () => {
+  it('is sent with its body as what it is, and a limit that the server knows', async () => {
+    const seen: unknown[] = [];
+    const { client } = await given((stream, path, headers) => {
+      let body = '';
+      stream.on('data', (chunk) => (body += chunk));
+      stream.on('end', () => {
+        seen.push([headers[':method'], path, headers['content-type'], JSON.parse(body)]);
+        answerJson(stream, service('a'));
+      });
+    });
+    const base = { resource: leases, namespace: 'shop', name: 'a/b', timeoutMs: 4_000 };
+    await client.request({ ...base, method: 'PUT', body: { spec: 1 } }, never);
+    await client.request(
+      {
+        ...base,
+        method: 'PATCH',
+        subresource: 'status',
+        patch: 'apply',
+        query: { fieldManager: 'x' },
+        body: { spec: 2 },
+      },
+      never,
+    );
+    const path = '/apis/coordination.k8s.io/v1/namespaces/shop/leases/a%2Fb';
+    expect(seen).toEqual([
+      ['PUT', `${path}?timeout=4s`, 'application/json', { spec: 1 }],
+      ['PATCH', `${path}/status?timeout=4s&fieldManager=x`, 'application/apply-patch+yaml', { spec: 2 }],
+    ]);
+  });
+
+  it('whose permit is gone when its bytes would go is not sent', async () => {
+    const { client, paths } = await given((stream) => answerJson(stream, service('a')));
+    let asked = 0;
+    const permit = (): boolean => {
+      asked++;
+      return false;
+    };
+    const write = client.request({ method: 'POST', resource: leases, namespace: 'a', body: {}, permit }, never);
+    // Not before there is a connection: a term may end while it is made.
+    expect(asked).toBe(0);
+    expect(await failureOf(write)).toMatchObject({ kind: 'aborted' });
+    expect([asked, paths.length]).toEqual([1, 0]);
+  });
+
+  it('that nobody answers ends in its time, and one that nobody waits for at once', async () => {
+    const { client } = await given(() => {});
+    const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
+    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
+    expect(await failureOf(client.request(get, AbortSignal.abort()))).toMatchObject({ kind: 'aborted' });
+  });
+
+  it('that nobody answers is the last one on its connection, which may be dead', async () => {
+    const { access, connections } = await given((stream) => answerJson(stream, service('a')));
+    const { url, swallow } = await faultyProxy(access.server);
+    const client = new Http2ApiServer({ ...access, server: url });
+    onTestFinished(() => client.close());
+    const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b' } as const;
+    await client.request(get, never);
+    swallow();
+    expect(await failureOf(client.request({ ...get, timeoutMs: 100 }, never))).toMatchObject({ kind: 'timeout' });
+    expect((await client.request(get, never)).metadata.name).toBe('a');
+    expect(connections()).toBe(2);
+  });
+
+  it('that is dribbled ends in its time as well', async () => {
+    const { client } = await given((stream) => {
+      stream.respond(jsonHeaders);
+      const timer = setInterval(() => stream.write(' '), 10);
+      stream.on('close', () => clearInterval(timer));
+    });
+    const get = { method: 'GET', resource: leases, namespace: 'a', name: 'b', timeoutMs: 150 } as const;
+    expect(await failureOf(client.request(get, never))).toMatchObject({ kind: 'timeout' });
+  });
+
+  it('that is refused has the credentials looked for anew', async () => {
+    const { client, access } = await given((stream) => answerJson(stream, {}, { ':status': 401 }));
+    expect(await failureOf(client.list(services, {}, never))).toMatchObject({ kind: 'status', code: 401 });
+    expect(await failureOf(client.request({ method: 'GET', resource: leases, name: 'a' }, never))).toMatchObject({
+      code: 401,
+    });
+    expect(access.refusals).toBe(2);
+  });
+
+  it('that is refused for the certificate of its connection goes over another one with the newest, soon', async () => {
+    const authority = createAuthority('of clients');
+    let own = authority.issue(['old']);
+    const tls = async () => ({ ...(await server.access.tls(never)), cert: own.certificate, key: own.privateKey });
+    const server = await given((stream) => {
+      const { subjectaltname = '' } = (stream.session!.socket as TLSSocket).getPeerCertificate();
+      if (subjectaltname.includes('old')) answerJson(stream, {}, { ':status': 401 });
+      else answerJson(stream, { metadata: { resourceVersion: '1' }, items: [] });
+    });
+    const client = new Http2ApiServer({ ...server.access, tls });
+    onTestFinished(() => client.close());
+    const list = () => client.list(services, {}, never);
+    expect(await failureOf(list())).toMatchObject({ code: 401 });
+    own = authority.issue(['new']);
+    const outcome = { isListed: false };
+    await eventually('it is listed', async () => {
+      await list().then(
+        () => {
+          outcome.isListed = true;
+        },
+        () => {},
+      );
+      return outcome.isListed;
+    });
+    expect(server.connections()).toBe(2);
+  });
+
+  it.each<[string, object]>([
+    ['a certificate that is none', { cert: 'nonsense', key: 'nonsense' }],
+    ['the key of another certificate', { cert: createAuthority().certificate, key: createAuthority().privateKey }],
+    ['an authority that is none', { ca: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----' }],
+  ])('with %s fails as any other', async (_, material) => {
+    const { client } = await given(() => {}, { access: { tls: async () => material } });
+    const get = { method: 'GET', resource: leases, name: 'a' } as const;
+    for (const asked of [client.list(services, {}, never), client.ping(never), client.request(get, never)]) {
+      expect(['credentials', 'unreachable']).toContain((await failureOf(asked)).kind);
+    }
+  });
+
+  it('that waits for credentials which never come ends when nobody waits for it', async () => {
+    const { client } = await given(() => {}, { access: { headers: () => new Promise(() => {}) } });
+    const stop = new AbortController();
+    const list = client.list(services, {}, stop.signal);
+    await sleep(5);
+    stop.abort();
+    expect(await failureOf(list)).toMatchObject({ kind: 'aborted' });
+  });
+});

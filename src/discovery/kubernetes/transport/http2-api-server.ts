@@ -1,0 +1,311 @@
+/** The port to an API server over HTTP/2: lists and watches on connections of their own, everything else on others. */
+import type { OutgoingHttpHeaders } from 'node:http2';
+import type { ClusterAccess } from '../access/cluster-access.ts';
+import { ApiError, invalid, statusOf } from '../api-failure.ts';
+import { apiVersionOf, pathOf, type Resource } from '../api-resource.ts';
+import type {
+  ApiRequest,
+  ApiServer,
+  KubernetesObject,
+  ListOptions,
+  ObjectMeta,
+  ObjectPage,
+  Selection,
+  WatchEnd,
+  WatchEvent,
+  WatchOptions,
+} from '../api-server.ts';
+import { excessOf, withExcess } from '../store/object-scan.ts';
+import { isRecord, SharedTexts, trimmed } from '../store/trim.ts';
+import { ConnectionPool } from './connection-pool.ts';
+import type { AnswerReader } from './exchange.ts';
+import { aborted, orAborted } from './http2-connection.ts';
+import { JsonLines, maxObjectBytes, parsedJson } from './json-lines.ts';
+import { ListItems } from './list-items.ts';
+
+/** For servers that do not answer; in milliseconds. A chart that waits less long aborts. */
+export interface ApiServerLimits {
+  /** Until a connection is there: name, TCP, TLS and the server's settings. */
+  readonly connectMs: number;
+  /** Until an answer begins. */
+  readonly answerMs: number;
+  /** Until all of a list is there. */
+  readonly listMs: number;
+  /** Until a line or an answer that was begun goes on. */
+  readonly idleMs: number;
+  readonly pingMs: number;
+  /** How much longer than its `timeoutSeconds` a watch may run: then it ends from here. */
+  readonly watchGraceMs: number;
+}
+
+export const usualLimits: ApiServerLimits = {
+  connectMs: 5_000,
+  answerMs: 30_000,
+  listMs: 120_000,
+  idleMs: 15_000,
+  pingMs: 2_000,
+  watchGraceMs: 15_000,
+};
+
+const userAgent = 'pilot-discovery';
+const json = 'application/json';
+const metadataOf = (kind: string): string => `${json};as=${kind};g=meta.k8s.io;v=v1,${json}`;
+
+const patchTypes = {
+  merge: 'application/merge-patch+json',
+  json: 'application/json-patch+json',
+  apply: 'application/apply-patch+yaml',
+} as const;
+
+export class Http2ApiServer implements ApiServer {
+  readonly #access: ClusterAccess;
+  readonly #limits: ApiServerLimits;
+  readonly #watches: ConnectionPool;
+  readonly #writes: ConnectionPool;
+  readonly #shared = new SharedTexts();
+  readonly #closed = new AbortController();
+
+  constructor(access: ClusterAccess, limits: Partial<ApiServerLimits> = {}) {
+    this.#access = access;
+    this.#limits = { ...usualLimits, ...limits };
+    this.#watches = new ConnectionPool(access, this.#limits.connectMs);
+    this.#writes = new ConnectionPool(access, this.#limits.connectMs);
+  }
+
+  async list(
+    resource: Resource,
+    options: ListOptions,
+    signal: AbortSignal,
+    onItem?: (object: KubernetesObject) => void,
+  ): Promise<ObjectPage> {
+    const items: KubernetesObject[] = [];
+    const take = onItem ?? ((object) => void items.push(object));
+    const reader = new ListItems((item) => {
+      if (!hasMetadata(item)) throw invalid('an object in the list has no metadata');
+      take(this.#kept(item, resource, options));
+    });
+    const query = {
+      ...selectionQuery(options),
+      resourceVersion: options.resourceVersion,
+      limit: options.limit?.toString(),
+      continue: options.continue,
+    };
+    const accept = options.metadataOnly === true ? metadataOf('PartialObjectMetadataList') : json;
+    const path = this.#path(pathOf(resource, options.namespace), query);
+    await this.#get(path, accept, asReader(reader), this.#limits.listMs, signal);
+    const list = reader.end();
+    const metadata = isRecord(list) && isRecord(list.metadata) ? list.metadata : {};
+    const { resourceVersion, continue: next } = metadata;
+    if (typeof resourceVersion !== 'string' || resourceVersion === '') throw invalid('the list has no resourceVersion');
+    return { items, resourceVersion, ...(typeof next === 'string' && next !== '' && { continue: next }) };
+  }
+
+  async watch(
+    resource: Resource,
+    options: WatchOptions,
+    onEvent: (event: WatchEvent) => void,
+    signal: AbortSignal,
+  ): Promise<WatchEnd> {
+    const end = { events: 0, skipped: 0 };
+    // An ERROR ends it, and so does whoever aborts in the middle of a chunk with many lines.
+    const over = new AbortController();
+    const lines = new JsonLines((line) => {
+      if (over.signal.aborted || signal.aborted) return;
+      const event = this.#eventOf(line, resource, options);
+      if (event === undefined) {
+        end.skipped++;
+        return;
+      }
+      end.events++;
+      if (event.type === 'ERROR') over.abort();
+      onEvent(event);
+    });
+    const query = {
+      ...selectionQuery(options),
+      watch: 'true',
+      allowWatchBookmarks: 'true',
+      resourceVersion: options.resourceVersion,
+      timeoutSeconds: options.timeoutSeconds.toString(),
+      ...(options.sendInitialEvents === true && {
+        sendInitialEvents: 'true',
+        resourceVersionMatch: 'NotOlderThan',
+      }),
+    };
+    const accept = options.metadataOnly === true ? metadataOf('PartialObjectMetadata') : json;
+    const path = this.#path(pathOf(resource, options.namespace), query);
+    const wholeMs = options.timeoutSeconds * 1_000 + this.#limits.watchGraceMs;
+    try {
+      await this.#get(path, accept, asReader(lines), wholeMs, signal, over.signal);
+    } catch (error) {
+      if (!over.signal.aborted || signal.aborted || this.#closed.signal.aborted) throw error;
+    }
+    return end;
+  }
+
+  async ping(signal: AbortSignal): Promise<number> {
+    return await this.#watches.ping(this.#limits.pingMs, this.#untilClosed(signal));
+  }
+
+  reconnect(): void {
+    this.#watches.closeAll();
+  }
+
+  async request(request: ApiRequest, signal: AbortSignal): Promise<KubernetesObject> {
+    const { method, body, permit, timeoutMs = this.#limits.answerMs } = request;
+    const bytes = body === undefined ? undefined : Buffer.from(JSON.stringify(body));
+    const whole = AbortSignal.timeout(timeoutMs);
+    const until = this.#untilClosed(signal, whole);
+    const chunks: Buffer[] = [];
+    let length = 0;
+    const reader: AnswerReader = {
+      isMidway: false,
+      data(chunk) {
+        length += chunk.length;
+        if (length > maxObjectBytes) throw invalid(`response exceeds ${maxObjectBytes} bytes`);
+        chunks.push(Buffer.from(chunk));
+      },
+    };
+    try {
+      const identity = await orAborted(this.#access.headers(until), until);
+      const headers = (): OutgoingHttpHeaders => {
+        if (permit?.() === false)
+          throw new ApiError({ kind: 'aborted', message: 'write cancelled: this replica is no longer the leader' });
+        return {
+          ...identity,
+          ':method': method,
+          ':path': this.#path(requestPath(request), { ...serverLimit(method, timeoutMs), ...request.query }),
+          accept: json,
+          'user-agent': userAgent,
+          ...(bytes !== undefined && {
+            'content-type': method === 'PATCH' ? patchTypes[request.patch ?? 'merge'] : json,
+            'content-length': bytes.length,
+          }),
+        };
+      };
+      const limits = { answerMs: timeoutMs, wholeMs: timeoutMs, idleMs: timeoutMs };
+      await this.#writes.send({ headers, body: bytes }, reader, limits, until);
+    } catch (error) {
+      // Of what is waited for, only the time that is up is another failure than that nobody waits.
+      const isLate = whole.aborted || (error instanceof ApiError && error.failure.kind === 'timeout');
+      if (isLate && !signal.aborted && !this.#closed.signal.aborted) {
+        throw new ApiError({ kind: 'timeout', message: `no response within ${timeoutMs} ms` });
+      }
+      throw this.#heeded(error);
+    }
+    const answer = parsedJson(Buffer.concat(chunks).toString('utf8'), 'response');
+    if (!isRecord(answer)) throw invalid('response must be a JSON object');
+    return { ...answer, metadata: isRecord(answer.metadata) ? answer.metadata : {} } as unknown as KubernetesObject;
+  }
+
+  close(): void {
+    this.#closed.abort();
+    this.#watches.closeAll();
+    this.#writes.closeAll();
+  }
+
+  async #get(
+    path: string,
+    accept: string,
+    reader: AnswerReader,
+    wholeMs: number,
+    ...signals: readonly AbortSignal[]
+  ): Promise<void> {
+    const until = this.#untilClosed(...signals);
+    const { answerMs, idleMs } = this.#limits;
+    try {
+      const identity = await orAborted(this.#access.headers(until), until);
+      const headers = { ...identity, ':method': 'GET', ':path': path, accept, 'user-agent': userAgent };
+      await this.#watches.send({ headers: () => headers }, reader, { answerMs, wholeMs, idleMs }, until);
+    } catch (error) {
+      throw this.#heeded(error);
+    }
+  }
+
+  /** Credentials that the server refuses are looked for anew by the next request. */
+  #heeded(error: unknown): unknown {
+    if (statusOf(error) === 401) this.#access.refused();
+    return error;
+  }
+
+  /** All in one: Node keeps a signal of a signal of a time limit, for as long as those last that it hangs on. */
+  #untilClosed(...signals: readonly AbortSignal[]): AbortSignal {
+    if (this.#closed.signal.aborted) throw aborted();
+    return AbortSignal.any([...signals, this.#closed.signal]);
+  }
+
+  /** A server behind another may be below a path of its own. */
+  #path(path: string, query: Readonly<Record<string, string | undefined>>): string {
+    const given = Object.entries(query).filter((entry): entry is [string, string] => entry[1] !== undefined);
+    const asked = new URLSearchParams(given).toString();
+    const below = this.#access.server.pathname.replace(/\/+$/, '');
+    return `${below}${path}${asked === '' ? '' : `?${asked}`}`;
+  }
+
+  #kept(
+    object: Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta },
+    resource: Resource,
+    selection: Selection,
+  ): KubernetesObject {
+    const excess = excessOf(object);
+    if (excess === undefined) return trimmed(object, resource, this.#shared, selection);
+    const { metadata } = object;
+    return withExcess({ apiVersion: apiVersionOf(resource), kind: resource.kind, metadata }, excess);
+  }
+
+  #eventOf(line: unknown, resource: Resource, selection: Selection): WatchEvent | undefined {
+    if (!isRecord(line) || !isRecord(line.object)) throw invalid('a line of the watch is not a watch event');
+    const { type, object } = line;
+    switch (type) {
+      case 'ERROR':
+        return { type, object };
+      case 'BOOKMARK': {
+        const bookmark = { metadata: { name: '', ...(isRecord(object.metadata) && object.metadata) } };
+        if (!hasMetadata(bookmark)) throw invalid('a watch bookmark has no resourceVersion');
+        return { type, object: bookmark };
+      }
+      case 'ADDED':
+      case 'MODIFIED':
+      case 'DELETED': {
+        const isOfKind =
+          object.kind === resource.kind || (selection.metadataOnly === true && object.kind === 'PartialObjectMetadata');
+        if (!isOfKind) return undefined;
+        if (!hasMetadata(object)) throw invalid('an object in the watch has no metadata');
+        return { type, object: this.#kept(object, resource, selection) };
+      }
+      default:
+        return undefined;
+    }
+  }
+}
+
+function asReader(parser: JsonLines | ListItems): AnswerReader {
+  return {
+    data: (chunk) => parser.push(chunk),
+    get isMidway() {
+      return parser.isMidway;
+    },
+  };
+}
+
+function selectionQuery({ fieldSelector, labelSelector }: Selection): Record<string, string | undefined> {
+  return { fieldSelector, labelSelector };
+}
+
+/** Nothing takes effect after nobody waits for it; a GET cannot. */
+function serverLimit(method: ApiRequest['method'], timeoutMs: number): Record<string, string> {
+  return method === 'GET' ? {} : { timeout: timeoutMs % 1_000 === 0 ? `${timeoutMs / 1_000}s` : `${timeoutMs}ms` };
+}
+
+function requestPath({ resource, namespace, name, subresource }: ApiRequest): string {
+  const parts = [name, subresource].filter((part) => part !== undefined);
+  return [pathOf(resource, namespace), ...parts.map(encodeURIComponent)].join('/');
+}
+
+/** Of what informers go by, each is of its type: a version that is a number would never be found again. */
+function hasMetadata(value: unknown): value is Readonly<Record<string, unknown>> & { readonly metadata: ObjectMeta } {
+  if (!isRecord(value) || !isRecord(value.metadata)) return false;
+  const { name, namespace = '', uid = '', resourceVersion = '', generation = 0 } = value.metadata;
+  return (
+    [name, namespace, uid, resourceVersion].every((text) => typeof text === 'string') && Number.isInteger(generation)
+  );
+}

@@ -1,0 +1,212 @@
+/** What a proxy was given, in the form of Envoy's own `/config_dump` (spec/discovery.md §9.1). */
+
+import { create, toJson } from '@bufbuild/protobuf';
+import { type Any, AnySchema, anyPack, anyUnpack, type Timestamp, timestampFromMs } from '@bufbuild/protobuf/wkt';
+import { extensionType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
+import {
+  BootstrapConfigDumpSchema,
+  ConfigDumpSchema,
+  SecretsConfigDumpSchema,
+} from '../../../gen/envoy/admin/v3/config_dump_pb.ts';
+import {
+  ClustersConfigDumpSchema,
+  EcdsConfigDumpSchema,
+  EndpointsConfigDumpSchema,
+  ListenersConfigDumpSchema,
+  RoutesConfigDumpSchema,
+  ScopedRoutesConfigDumpSchema,
+} from '../../../gen/envoy/admin/v3/config_dump_shared_pb.ts';
+import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import {
+  clusterType,
+  endpointType,
+  generators,
+  listenerType,
+  type Resource,
+  routeType,
+} from '../../../networking/index.ts';
+import { ownValue } from '../../../runtime/json-object.ts';
+import type { MeshNode } from '../../push/mesh-resources.ts';
+import type { ConnectionView } from '../../xds/ads-observer.ts';
+import { typeRegistry } from './type-registry.ts';
+
+/** Names of types in `?types=`. */
+const shortNames: Readonly<Record<string, string>> = {
+  cds: clusterType,
+  lds: listenerType,
+  rds: routeType,
+  eds: endpointType,
+  sds: secretType,
+  ecds: extensionType,
+};
+
+/** One part of the dump, made from packed resources. */
+type Section = (
+  resources: readonly { name: string; packed: Any }[],
+  version: string,
+  lastUpdated: Timestamp | undefined,
+) => Any;
+
+const sections: readonly (readonly [string, Section])[] = [
+  [
+    clusterType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        ClustersConfigDumpSchema,
+        create(ClustersConfigDumpSchema, {
+          versionInfo,
+          dynamicActiveClusters: resources.map(({ packed }) => ({
+            versionInfo,
+            cluster: packed,
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
+  [
+    endpointType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        EndpointsConfigDumpSchema,
+        create(EndpointsConfigDumpSchema, {
+          dynamicEndpointConfigs: resources.map(({ packed }) => ({
+            versionInfo,
+            endpointConfig: packed,
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
+  [
+    listenerType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        ListenersConfigDumpSchema,
+        create(ListenersConfigDumpSchema, {
+          versionInfo,
+          dynamicListeners: resources.map(({ name, packed }) => ({
+            name,
+            activeState: { versionInfo, listener: packed, ...(lastUpdated && { lastUpdated }) },
+          })),
+        }),
+      ),
+  ],
+  [
+    routeType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        RoutesConfigDumpSchema,
+        create(RoutesConfigDumpSchema, {
+          dynamicRouteConfigs: resources.map(({ packed }) => ({
+            versionInfo,
+            routeConfig: packed,
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
+  [
+    secretType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        SecretsConfigDumpSchema,
+        create(SecretsConfigDumpSchema, {
+          dynamicActiveSecrets: resources.map(({ name, packed }) => ({
+            name,
+            versionInfo,
+            secret: withoutKeys(packed),
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
+  [
+    extensionType,
+    (resources, versionInfo, lastUpdated) =>
+      anyPack(
+        EcdsConfigDumpSchema,
+        create(EcdsConfigDumpSchema, {
+          ecdsFilters: resources.map(({ packed }) => ({
+            versionInfo,
+            ecdsFilter: packed,
+            ...(lastUpdated && { lastUpdated }),
+          })),
+        }),
+      ),
+  ],
+];
+
+/**
+ * @param query `types` chooses parts (`cds,lds,rds,eds,sds,ecds`); `include_eds` adds endpoints, which are left out
+ *   otherwise.
+ */
+export function configDump(connection: ConnectionView, node: MeshNode, query: URLSearchParams): object {
+  return asJson(configDumpParts(connection, node, query));
+}
+
+/** The parts of {@link configDump} as messages. */
+export function configDumpParts(connection: ConnectionView, node: MeshNode, query: URLSearchParams): Any[] {
+  const asked = query.get('types');
+  const withEndpoints = query.get('include_eds') !== null && query.get('include_eds') !== 'false';
+  const wanted = (typeUrl: string): boolean =>
+    asked === null
+      ? typeUrl !== endpointType || withEndpoints
+      : asked.split(',').some((name) => ownValue(shortNames, name.trim()) === typeUrl);
+  const parts = new Map(
+    sections
+      .filter(([typeUrl]) => wanted(typeUrl))
+      .map(([typeUrl, section]) => [typeUrl, sectionOf(typeUrl, section, connection, node)]),
+  );
+  if (asked !== null) return [...parts.values()];
+  // Envoy's own has these parts as well; tools look for them.
+  const bootstrap = anyPack(BootstrapConfigDumpSchema, create(BootstrapConfigDumpSchema));
+  const scopedRoutes = anyPack(ScopedRoutesConfigDumpSchema, create(ScopedRoutesConfigDumpSchema));
+  const order = [clusterType, endpointType, listenerType, 'scoped', routeType, secretType, extensionType];
+  parts.set('scoped', scopedRoutes);
+  return [bootstrap, ...order.flatMap((typeUrl) => parts.get(typeUrl) ?? [])];
+}
+
+/** The dump of one type alone. */
+export function dumpOfType(typeUrl: string, connection: ConnectionView, node: MeshNode): object {
+  const [, section] = sections.find(([type]) => type === typeUrl)!;
+  return asJson([sectionOf(typeUrl, section, connection, node)]);
+}
+
+function sectionOf(typeUrl: string, section: Section, { watches }: ConnectionView, node: MeshNode): Any {
+  const watch = watches.find((candidate) => candidate.typeUrl === typeUrl);
+  const lastUpdated = watch?.sentAt === undefined ? undefined : timestampFromMs(Date.parse(watch.sentAt));
+  const resources = resourcesOf(typeUrl, node, watch?.names ?? []);
+  const packed = resources.map(({ name, schema, message }) => ({ name, packed: anyPack(schema, message) }));
+  return section(packed, node.context.version, lastUpdated);
+}
+
+function resourcesOf(typeUrl: string, node: MeshNode, names: readonly string[]): readonly Resource[] {
+  const generator = generators.get(typeUrl);
+  if (generator === undefined) return [];
+  return generator.scope === 'all'
+    ? generator.build(node.shape, node.context)
+    : generator.build(node.shape, node.context, node.permitted(typeUrl, names));
+}
+
+const redacted = { specifier: { case: 'inlineString', value: '[redacted]' } } as const;
+
+/** A secret as it may be shown: certificates, but no key, password, ticket key or generic secret. */
+export function withoutKeys(packed: Any): Any {
+  const secret = anyUnpack(packed, SecretSchema);
+  if (secret === undefined) return create(AnySchema, { typeUrl: packed.typeUrl });
+  const { name, type } = secret;
+  if (type.case === 'validationContext') return packed;
+  if (type.case === 'tlsCertificate' && type.value.certificateChain !== undefined) {
+    const value = { certificateChain: type.value.certificateChain, privateKey: redacted };
+    return anyPack(SecretSchema, create(SecretSchema, { name, type: { case: 'tlsCertificate', value } }));
+  }
+  return anyPack(
+    SecretSchema,
+    create(SecretSchema, { name, type: { case: 'genericSecret', value: { secret: redacted } } }),
+  );
+}
+
+function asJson(configs: Any[]): object {
+  const dump = create(ConfigDumpSchema, { configs });
+  return toJson(ConfigDumpSchema, dump, { registry: typeRegistry(), useProtoFieldName: true }) as object;
+}

@@ -1,0 +1,418 @@
+import { describe, expect, it } from 'vitest';
+import { type GivenPlane, givenPlane, sentAt } from '../../../../test/fixtures/given-plane.ts';
+import { clusterType, endpointType, routeType } from '../../../networking/index.ts';
+import type { Authenticator } from '../../xds/access/authenticator.ts';
+import type { HttpAnswer } from '../http/http-server.ts';
+import { answerDebug, type DebugAccess, debugPages } from './debug-endpoints.ts';
+import { callerNamespace } from './known-caller.ts';
+
+const hidden = 'c2VjcmV0LXZhbHVl';
+const web = 'sidecar~10.9.9.9~web-0.shop~shop.svc.cluster.local';
+
+const mesh = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.example.com]
+  resolution: STATIC
+  location: MESH_INTERNAL
+  ports: [{number: 80, name: http, protocol: HTTP}, {number: 81, name: tcp, protocol: TCP}]
+  endpoints: [{address: 10.0.0.1, ports: {http: 8080, tcp: 8081}}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: outside, namespace: shop}
+spec:
+  hosts: [outside.example.com]
+  resolution: DNS
+  location: MESH_EXTERNAL
+  ports: [{number: 443, name: tls, protocol: TLS}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart, namespace: shop}
+spec: {host: cart.example.com, subsets: [{name: v1, labels: {version: v1}}]}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: key
+  namespace: shop
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"data":{"tls.key":"${hidden}"}}'}
+type: kubernetes.io/tls
+data: {tls.key: ${hidden}, tls.crt: ${hidden}}
+`;
+
+function plane(more = ''): GivenPlane {
+  const made = givenPlane(mesh + more);
+  const identity = {
+    id: web,
+    cluster: 'web',
+    metadata: { NAMESPACE: 'shop', CLUSTER_ID: 'Kubernetes', ISTIO_VERSION: '1.30.0', LABELS: { app: 'web' } },
+  };
+  made.connect(identity, [
+    {
+      typeUrl: clusterType,
+      wildcard: true,
+      nonceSent: 'n1',
+      nonceAcked: 'n1',
+      versionSent: 'v1',
+      versionAcked: 'v1',
+      sentAt,
+    },
+    { typeUrl: endpointType, names: ['outbound|80||cart.example.com'], nonceSent: 'n2', versionSent: 'v1', sentAt },
+    { typeUrl: routeType, names: ['80'], nonceSent: 'n4', nonceAcked: 'n3', lastError: 'no <such> cluster', sentAt },
+  ]);
+  return made;
+}
+
+const operator = { headers: { authorization: 'Bearer of-this-run' } };
+
+const open: DebugAccess = {
+  token: { isTokenOf: ({ headers }) => headers.authorization === operator.headers.authorization },
+  localNeedsToken: false,
+  checksNamespace: true,
+  rootNamespace: () => 'istio-system',
+  allowedNamespaces: ['ops'],
+};
+
+const fromHere = { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' };
+
+async function ask(
+  sources: GivenPlane,
+  path: string,
+  more: { peer?: object; headers?: Record<string, string>; access?: DebugAccess; method?: string } = {},
+): Promise<HttpAnswer> {
+  const url = new URL(path, 'http://localhost');
+  const answer = await answerDebug(sources, more.access ?? open, {
+    method: more.method ?? 'GET',
+    path: url.pathname,
+    query: url.searchParams,
+    local: true,
+    headers: { host: 'localhost:15014', ...more.headers },
+    peer: more.peer ?? fromHere,
+  });
+  if (answer === undefined) throw new Error(`no page ${path}`);
+  return answer;
+}
+
+async function body<T = never>(sources: GivenPlane, path: string): Promise<T> {
+  const answer = await ask(sources, path);
+  expect(answer.status, path).toBe(200);
+  return answer.body as T;
+}
+
+describe('debug pages', () => {
+  it('say what was sent and what was acknowledged as proxy-status reads it', async () => {
+    expect(await body(plane(), '/debug/syncz')).toEqual([
+      {
+        cluster_id: 'Kubernetes',
+        proxy: 'web-0.shop',
+        proxy_type: 'sidecar',
+        proxy_version: '1.30.0',
+        istio_version: '1.30.0',
+        cluster_sent: 'n1',
+        cluster_acked: 'n1',
+        listener_sent: '',
+        listener_acked: '',
+        route_sent: 'n4',
+        route_acked: 'n3',
+        endpoint_sent: 'n2',
+        endpoint_acked: '',
+        endpoint_percent: 0,
+        extensionconfig_sent: '',
+        extensionconfig_acked: '',
+        resources: {
+          [clusterType]: { sent: 'n1', acked: 'n1', sentTime: sentAt, lastError: '' },
+          [endpointType]: { sent: 'n2', acked: '', sentTime: sentAt, lastError: '' },
+          [routeType]: { sent: 'n4', acked: 'n3', sentTime: sentAt, lastError: 'no <such> cluster' },
+        },
+      },
+    ]);
+    expect(await body(plane(), '/debug/syncz?namespace=other')).toEqual([]);
+  });
+
+  it('find a proxy by its node id, its workload, and the beginning of a connection id', async () => {
+    for (const name of [web, 'web-0.shop', `${web}-1`, 'sidecar~10.9.9.9']) {
+      expect((await ask(plane(), `/debug/edsz?proxyID=${name}`)).status, name).toBe(200);
+    }
+  });
+
+  it.each(['config_dump', 'edsz', 'ecdsz', 'cdsz', 'ndsz', 'sidecarz', 'authorizationz', 'telemetryz'])(
+    '/debug/%s wants a proxy, and one that is here',
+    async (page) => {
+      expect(await ask(plane(), `/debug/${page}`)).toMatchObject({
+        status: 400,
+        body: expect.stringMatching('proxyID'),
+      });
+      expect(await ask(plane(), `/debug/${page}?proxyID=nobody`)).toEqual({
+        status: 404,
+        body: 'Proxy not connected to this Pilot instance. It may be connected to another instance.\n',
+      });
+    },
+  );
+
+  it('show objects as Kubernetes has them, and of Secrets the names alone', async () => {
+    const sources = plane();
+    const objects = await body<{ kind: string; spec?: object; data?: object }[]>(sources, '/debug/configz');
+    expect(objects.map(({ kind }) => kind)).toEqual(['ServiceEntry', 'ServiceEntry', 'DestinationRule', 'Secret']);
+    expect(objects[0]).toMatchObject({ apiVersion: 'networking.istio.io/v1', spec: { hosts: ['cart.example.com'] } });
+    expect(objects[3]).toMatchObject({ data: { 'tls.key': '[redacted]', 'tls.crt': '[redacted]' } });
+    expect(JSON.stringify(objects)).not.toContain(hidden);
+  });
+
+  it('tell why a proxy sees what it sees', async () => {
+    const scope = await body<Record<string, never>>(plane(), '/debug/sidecarz?proxyID=web-0.shop');
+    expect(scope).toMatchObject({
+      name: 'default-sidecar',
+      namespace: 'shop',
+      services: ['shop/cart.example.com', 'shop/outside.example.com'],
+      servicesByHostname: { 'cart.example.com': 'shop/cart.example.com' },
+      destinationRules: { 'shop/cart.example.com': { config: { spec: { subsets: [{ name: 'v1' }] } } } },
+    });
+  });
+
+  it('tell which policies select a proxy: of its namespace and the root namespace, by its labels', async () => {
+    const policy = (name: string, namespace: string, spec: string): string =>
+      `---\napiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: {${spec}}\n`;
+    const selectsWeb = 'selector: {matchLabels: {app: web}}, rules: [{}]';
+    const sources = plane(
+      [
+        policy('everywhere', 'istio-system', 'rules: [{}]'),
+        policy('web', 'shop', selectsWeb),
+        policy('cart', 'shop', selectsWeb.replace('web', 'cart')),
+        policy('elsewhere', 'other', selectsWeb),
+        policy(
+          'gateway',
+          'shop',
+          'targetRefs: [{kind: Gateway, group: gateway.networking.k8s.io, name: g}], rules: [{}]',
+        ),
+      ].join(''),
+    );
+    const { policies } = await body<{ policies: { metadata: { name: string } }[] }>(
+      sources,
+      '/debug/authorizationz?proxyID=web-0.shop',
+    );
+    expect(policies.map(({ metadata }) => metadata.name)).toEqual(['everywhere', 'web']);
+    expect(await body(sources, '/debug/telemetryz?proxyID=web-0.shop')).toMatchObject({ policies: [] });
+  });
+
+  it('list services and hosts as the first Pilots did: by key, without what is outside of the mesh', async () => {
+    const { body: text, contentType } = await ask(plane(), '/v1/registration');
+    expect(contentType).toBe('application/json');
+    expect(JSON.parse(String(text))).toEqual([
+      { 'service-key': 'cart.example.com|http', hosts: [{ ip_address: '10.0.0.1', port: 8080 }] },
+      { 'service-key': 'cart.example.com|tcp', hosts: [{ ip_address: '10.0.0.1', port: 8081 }] },
+    ]);
+  });
+
+  it('list endpoints by registry and cluster, or as lines', async () => {
+    const shards = await body<Record<string, never>>(plane(), '/debug/endpointShardz');
+    expect(shards).toMatchObject({
+      'cart.example.com': { shop: { Shards: new Map([['External/Kubernetes', [{ port: 8080 }, { port: 8081 }]]]) } },
+    });
+    expect(await body(plane(), '/debug/endpointz?brief=1')).toContain('cart.example.com|http shop 10.0.0.1:8080');
+  });
+
+  it('push, clear the cache and cut a stream for an operator, the last only with the unsafe switch', async () => {
+    const sources = plane();
+    const post = async (path: string, at = sources) => await ask(at, path, { method: 'POST', ...operator });
+    expect(await post('/debug/adsz?push=true')).toMatchObject({ body: 'Pushed to 1 servers\n' });
+    expect(await post('/debug/cachez?clear=true')).toMatchObject({ body: 'Cache cleared\n' });
+    const cut = '/debug/force_disconnect?proxyID=web-0.shop';
+    expect((await post(cut)).status).toBe(404);
+    expect(sources.deeds).toEqual(['push']);
+    const unsafe = { ...sources, unsafeAdmin: true };
+    expect(await post(cut, unsafe)).toMatchObject({ status: 200, body: 'OK\n' });
+    expect(sources.deeds).toEqual(['push', `disconnect ${web}-1`]);
+  });
+
+  // Issue 33, item 4.
+  it('change nothing for a GET or a HEAD, whatever its query is', async () => {
+    const sources = { ...plane(), unsafeAdmin: true };
+    await ask(sources, '/debug/config_dump?proxyID=web-0.shop');
+    const { size } = sources.cache;
+    for (const method of ['GET', 'HEAD', 'OPTIONS'])
+      for (const page of ['adsz?push=true', 'cachez?clear=true', 'cachez?clear', 'force_disconnect?proxyID=web-0.shop'])
+        expect(await ask(sources, `/debug/${page}`, { method }), page).toMatchObject({
+          status: 405,
+          headers: { allow: 'POST' },
+        });
+    const words = ['push', 'clear', 'order', 'force', 'reset', 'level', 'drain']
+      .map((word) => `${word}=true`)
+      .join('&');
+    for (const { path } of debugPages) await ask(sources, `/debug/${path}?proxyID=web-0.shop&${words}`);
+    expect(sources.deeds).toEqual([]);
+    expect(sources.cache.size).toBe(size);
+  });
+
+  it('answer every listed page, and nothing else', async () => {
+    const sources = plane();
+    for (const page of await body<string[]>(sources, '/debug/list')) {
+      const method = page === 'force_disconnect' ? 'POST' : 'GET';
+      const { status } = await ask(sources, `/debug/${page}?proxyID=web-0.shop`, { method, ...operator });
+      expect([200, 404], page).toContain(status);
+    }
+    await expect(ask(sources, '/debug/nothing')).rejects.toThrow('no page');
+  });
+});
+
+describe('the connection view', () => {
+  it('says what a proxy has, what it acknowledged, what it rejected and why, and what is on its way', async () => {
+    const [proxy] = await body<{ worst: string; slow: boolean; types: object[] }[]>(plane(), '/debug/proxyz');
+    expect(proxy).toMatchObject({
+      proxy: 'web-0.shop',
+      protocol: 'delta',
+      connectedAt: sentAt,
+      worst: 'ERROR',
+      slow: false,
+    });
+    expect(proxy!.types).toMatchObject([
+      { type: 'cluster.v3.Cluster', state: 'SYNCED', watches: '*', acknowledged: { version: 'v1', nonce: 'n1' } },
+      { state: 'STALE', watches: 1, pending: 'the ACK of the last response' },
+      { state: 'ERROR', rejected: 'no <such> cluster' },
+    ]);
+  });
+
+  it('says which Envoy a proxy runs, and what that one cannot do', async () => {
+    const envoys = [undefined, { version: [1, 40, 0], hasV8: true }, { version: [1, 35, 2], hasV8: false }];
+    const shown = await Promise.all(
+      envoys.map(async (envoy) => {
+        const sources = givenPlane(mesh);
+        sources.connect(
+          { id: web, cluster: 'web', metadata: { NAMESPACE: 'shop' }, ...(envoy && { envoy }) } as never,
+          [],
+        );
+        return (await body<Record<string, unknown>[]>(sources, '/debug/proxyz'))[0]!;
+      }),
+    );
+    expect(shown.map(({ envoy }) => envoy)).toEqual([undefined, '1.40.0', '1.35.2']);
+    expect(shown.map(({ envoyProblem }) => envoyProblem)).toEqual([
+      undefined,
+      undefined,
+      expect.stringMatching(/^Envoy 1\.35\.2 is older than .* built without envoy\.wasm\.runtime\.v8/),
+    ]);
+  });
+
+  it('reports what gRPC does not support of the configuration of a client without a proxy', async () => {
+    const route = `
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: echo, namespace: shop }
+spec: { hosts: [echo.test], resolution: STATIC, ports: [{ number: 7070, name: grpc, protocol: GRPC }], endpoints: [{ address: 10.0.0.1 }] }
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: echo, namespace: shop }
+spec: { hosts: [echo.test], http: [{ mirror: { host: echo.test }, route: [{ destination: { host: echo.test } }] }] }
+`;
+    const shown = async (more: string) => {
+      const sources = givenPlane(mesh + more);
+      sources.connect({ id: web, cluster: 'web', metadata: { NAMESPACE: 'shop', GENERATOR: 'grpc' } } as never, []);
+      const [client] = sources.resources.nodesOf(web);
+      client!.get(routeType, ['outbound|7070||echo.test']);
+      return (await body<{ limitations?: string[] }[]>(sources, '/debug/proxyz'))[0]!.limitations;
+    };
+    expect(await shown(route)).toEqual(['VirtualService shop/echo spec.http[0]: mirroring is ignored']);
+    expect(await shown(route.replace('mirror: { host: echo.test }, ', ''))).toBeUndefined();
+  });
+
+  it('tells whether what was rejected is the last response or one before', async () => {
+    const last = { typeUrl: 'route', nonceSent: 'n2', nonceAcked: 'n1', nonceRejected: 'n2', lastError: 'bad' };
+    const before = { ...last, nonceSent: 'n3' };
+    const sources = givenPlane(mesh);
+    sources.connect({ id: web, cluster: 'web', metadata: { NAMESPACE: 'shop' } } as never, [last, before]);
+    const [proxy] = await body<{ types: object[] }[]>(sources, '/debug/proxyz');
+    expect(proxy!.types).toMatchObject([
+      { state: 'ERROR', rejected: 'bad' },
+      { state: 'ERROR', rejected: 'bad', pending: 'the ACK of the last response' },
+    ]);
+    expect(proxy!.types[0]).not.toHaveProperty('pending');
+  });
+
+  it('is a page for people who ask with a browser, with everything escaped', async () => {
+    const html = { headers: { accept: 'text/html,*/*' } };
+    const overview = await ask(plane(), '/debug/proxyz', html);
+    expect(overview.contentType).toContain('text/html');
+    expect(overview.body).toContain('web-0.shop');
+    const detail = await ask(plane(), '/debug/proxyz?proxyID=web-0.shop', html);
+    expect(detail.body).toContain('no &lt;such&gt; cluster');
+    expect(detail.body).not.toContain('<such>');
+  });
+});
+
+describe('access to debug pages', () => {
+  it('of any local user ends where a page changes something: that needs the token', async () => {
+    const sources = { ...plane(), unsafeAdmin: true };
+    const changes = ['adsz?push=true', 'cachez?clear=true', 'force_disconnect?proxyID=web-0.shop'];
+    for (const page of changes)
+      expect(await ask(sources, `/debug/${page}`, { method: 'POST' })).toMatchObject({ status: 401 });
+    expect(sources.deeds).toEqual([]);
+    expect((await ask(sources, '/debug/configz')).status).toBe(200);
+  });
+
+  it('of any local user ends everywhere with DEBUG_ENDPOINT_AUTH_LOCALHOST', async () => {
+    const access = { ...open, localNeedsToken: true };
+    for (const page of ['/debug/configz', '/debug/syncz', '/debug', '/v1/registration']) {
+      expect((await ask(plane(), page, { access })).status).toBe(401);
+      expect((await ask(plane(), page, { access, ...operator })).status).toBe(200);
+    }
+  });
+
+  const elsewhere = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
+  const known = (namespace: string | undefined): DebugAccess => ({ ...open, namespaceOf: async () => namespace });
+  const statusOf = async (page: string, access: DebugAccess): Promise<number> =>
+    (await ask(plane(), page, { peer: elsewhere, access })).status;
+
+  it('is free from this host, but not for pages of web sites or through proxies', async () => {
+    expect((await ask(plane(), '/debug/configz')).status).toBe(200);
+    for (const headers of [
+      { 'sec-fetch-site': 'cross-site' },
+      { host: 'evil.example' },
+      { 'x-forwarded-for': '10.0.0.7' },
+    ]) {
+      expect((await ask(plane(), '/debug/adsz?push=true', { headers })).status).toBe(401);
+    }
+  });
+
+  it('is refused to callers of other hosts whom nobody knows', async () => {
+    expect(await statusOf('/debug/configz', open)).toBe(401);
+    expect(await statusOf('/debug/configz', known(undefined))).toBe(401);
+    expect(await statusOf('/v1/registration', open)).toBe(401);
+  });
+
+  it('asks the authenticators of xDS who a caller of another host is', async () => {
+    const byToken: Authenticator = {
+      name: 'token',
+      authenticate: ({ metadata }) => {
+        const [token] = metadata('authorization');
+        if (token === undefined) throw new Error('no token');
+        return { identities: ['not a workload', `spiffe://cluster.local/ns/${token.split(' ')[1]}/sa/default`] };
+      },
+    };
+    const access = { ...open, namespaceOf: callerNamespace([byToken]) };
+    const statusWith = async (headers: Record<string, string>): Promise<number> =>
+      (await ask(plane(), '/debug/configz', { peer: elsewhere, access, headers })).status;
+    expect(await statusWith({ authorization: 'Bearer istio-system' })).toBe(200);
+    expect(await statusWith({ authorization: 'Bearer shop' })).toBe(403);
+    expect(await statusWith({})).toBe(401);
+    expect(await statusOf('/debug/configz', { ...open, namespaceOf: callerNamespace([]) })).toBe(401);
+  });
+
+  it('shows everything to the root namespace and the allowed ones', async () => {
+    for (const namespace of ['istio-system', 'ops'])
+      expect(await statusOf('/debug/configz', known(namespace))).toBe(200);
+    expect(await statusOf('/debug/configz', { ...known('shop'), checksNamespace: false })).toBe(200);
+  });
+
+  it('shows others their own proxies, on three pages', async () => {
+    for (const page of ['configz', 'syncz', 'proxyz', 'cachez?clear=true', 'adsz?push=true']) {
+      expect(await statusOf(`/debug/${page}`, known('shop')), page).toBe(403);
+    }
+    expect(await statusOf('/v1/registration', known('shop'))).toBe(403);
+    expect(await statusOf('/debug/config_dump?proxyID=web-0.shop', known('shop'))).toBe(200);
+    expect(await statusOf('/debug/edsz?proxyID=web-0.shop', known('shop'))).toBe(200);
+    expect(await statusOf('/debug/config_dump?proxyID=web-0.shop', known('other'))).toBe(403);
+  });
+});

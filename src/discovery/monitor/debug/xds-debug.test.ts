@@ -1,0 +1,118 @@
+import { fromBinary } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { givenPlane, sentAt } from '../../../../test/fixtures/given-plane.ts';
+import { DiscoveryResponseSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { ClientConfigSchema, ConfigStatus } from '../../../gen/envoy/service/status/v3/csds_pb.ts';
+import { clusterType, endpointType, routeType } from '../../../networking/index.ts';
+import type { DebugAccess } from './debug-endpoints.ts';
+import { configDumpType, debugType, syncStatusType, XdsDebug } from './xds-debug.ts';
+
+const mesh = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.example.com]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: [{address: 10.0.0.1}]
+`;
+const access: DebugAccess = {
+  token: { isTokenOf: () => false },
+  localNeedsToken: false,
+  checksNamespace: true,
+  rootNamespace: () => 'istio-system',
+  allowedNamespaces: [],
+};
+
+function debug(): XdsDebug {
+  const plane = givenPlane(mesh);
+  const identity = {
+    id: 'sidecar~10.9.9.9~web-0.shop~shop.svc.cluster.local',
+    cluster: 'web',
+    metadata: { NAMESPACE: 'shop', CLUSTER_ID: 'c1', ISTIO_VERSION: '1.30.0' },
+  };
+  plane.connect(identity, [
+    { typeUrl: clusterType, nonceSent: 'n1', nonceAcked: 'n1', versionSent: 'v1', sentAt },
+    { typeUrl: endpointType, nonceSent: 'n2', nonceAcked: 'n1', versionSent: 'v1', sentAt },
+    { typeUrl: routeType, nonceSent: 'n3', lastError: 'no', versionSent: 'v1', sentAt },
+  ]);
+  return new XdsDebug({ sources: plane, access });
+}
+
+/** Asks as a workload of a namespace, or as nobody. */
+async function ask(typeUrl: string, names: string[], namespace?: string) {
+  const identities = namespace === undefined ? [] : [`spiffe://cluster.local/ns/${namespace}/sa/default`];
+  const answer = await debug().answer({ typeUrl, names, identities });
+  if (answer === undefined) throw new Error(`${typeUrl} is not answered`);
+  return answer;
+}
+
+/** The resources of a good answer, taken out of their frames. */
+async function resources(typeUrl: string, names: string[], namespace = 'istio-system') {
+  const answer = await ask(typeUrl, names, namespace);
+  if ('code' in answer) throw new Error(answer.reason);
+  return answer.resources.map(({ name, sotwFrame }) => {
+    // The frame is field 2 of a response.
+    const [any] = fromBinary(DiscoveryResponseSchema, sotwFrame).resources;
+    return { name, typeUrl: any!.typeUrl, value: any!.value };
+  });
+}
+
+describe('debug pages over xDS', () => {
+  it('answer a command with one resource, its body', async () => {
+    const command = 'config_dump?proxyID=web-0.shop&types=cds';
+    const [resource, ...others] = await resources(debugType, [command]);
+    expect(others).toEqual([]);
+    expect(resource).toMatchObject({ typeUrl: debugType, name: command });
+    expect(JSON.parse(Buffer.from(resource!.value).toString())).toMatchObject({
+      configs: [{ '@type': 'type.googleapis.com/envoy.admin.v3.ClustersConfigDump' }],
+    });
+  });
+
+  it.each([
+    [[], 'exactly one'],
+    [['syncz', 'adsz'], 'exactly one'],
+    [['nothing'], 'unknown debug page "nothing"; known pages: proxyz, adsz'],
+    [['edsz?proxyID=nobody'], 'Proxy not connected'],
+  ])('say what is wrong with %j', async (names, message) => {
+    expect(await ask(debugType, names, 'istio-system')).toEqual({
+      code: 'INVALID_ARGUMENT',
+      reason: expect.stringContaining(message),
+    });
+  });
+
+  it('tell the state of each type of each proxy', async () => {
+    const [resource] = await resources(syncStatusType, []);
+    const { node, genericXdsConfigs } = fromBinary(ClientConfigSchema, resource!.value);
+    expect(node).toMatchObject({
+      id: 'web-0.shop',
+      metadata: { CLUSTER_ID: 'c1', NAMESPACE: 'shop', ISTIO_VERSION: '1.30.0' },
+    });
+    const status = Object.fromEntries(genericXdsConfigs.map(({ typeUrl, configStatus }) => [typeUrl, configStatus]));
+    expect(status).toMatchObject({
+      [clusterType]: ConfigStatus.SYNCED,
+      [endpointType]: ConfigStatus.STALE,
+      [routeType]: ConfigStatus.ERROR,
+      'type.googleapis.com/envoy.config.listener.v3.Listener': ConfigStatus.NOT_SENT,
+    });
+    expect(await resources(syncStatusType, ['other.shop'])).toEqual([]);
+  });
+
+  it('dump the configuration of one proxy, part by part', async () => {
+    const parts = await resources(configDumpType, ['web-0.shop']);
+    expect(parts.map(({ typeUrl }) => typeUrl.replace(/.*\./, ''))).toContain('EndpointsConfigDump');
+    expect(await ask(configDumpType, [], 'istio-system')).toMatchObject({ reason: expect.stringContaining('one') });
+  });
+
+  it('show a namespace its own proxies, and no more', async () => {
+    expect(await ask(configDumpType, ['web-0.shop'], 'shop')).toHaveProperty('resources');
+    expect(await ask(configDumpType, ['web-0.shop'], 'other')).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await ask(syncStatusType, [], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
+    expect(await ask(debugType, ['configz'], 'shop')).toMatchObject({ code: 'INVALID_ARGUMENT' });
+  });
+
+  it('are refused to clients whom nobody knows, and leave other types alone', async () => {
+    expect(await ask(debugType, ['syncz'])).toMatchObject({ code: 'UNAUTHENTICATED' });
+    expect(debug().answer({ typeUrl: clusterType, names: [], identities: [] })).toBeUndefined();
+  });
+});

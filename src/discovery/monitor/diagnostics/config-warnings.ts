@@ -1,0 +1,69 @@
+/** Warnings across objects, as `/debug/push_status` and the objects' status report them (src/discovery/references). */
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import type { Problem } from '../../../model/config/problem.ts';
+import { type WarningCode, warningTable } from '../../../runtime/errors.ts';
+import type { ObjectPlace } from '../../references/config-warning.ts';
+import { findConfigWarnings } from '../../references/find-config-warnings.ts';
+import { ObjectsOfControlPlane } from '../../references/known-objects.ts';
+import type { FindDiagnostics } from './find-diagnostics.ts';
+import { findProxyWarnings, type ProxyWarning } from './proxy-warnings.ts';
+
+/** On the page, and in statuses: objects of a namespace or two must not take the memory of all. */
+const maxWarnings = 2_000;
+
+export const findWarningsAcrossObjects: FindDiagnostics = function* (sources, note) {
+  const { context, configs, translationProblems } = sources;
+  let beyond = 0;
+  let found = 0;
+  for (const problem of translationProblems) {
+    yield;
+    if (found < maxWarnings) {
+      found++;
+      noteProblem(problem, note);
+    } else beyond++;
+  }
+  const known = new ObjectsOfControlPlane(configs, context, sources.proxies);
+  for (const warnings of [findConfigWarnings(context, configs, known), findProxyWarnings(sources)]) {
+    for (const warning of warnings) {
+      if (warning === undefined) yield;
+      else if (found < maxWarnings) {
+        found++;
+        noteWarning(warning, note);
+      } else beyond++;
+    }
+  }
+  if (beyond > 0) note('limit', `${beyond} more warnings are not listed, the limit is ${maxWarnings}`);
+};
+
+function noteWarning(
+  { code, config, field, message, other, isOfReplica, isHidden }: ProxyWarning,
+  note: Parameters<FindDiagnostics>[1],
+): void {
+  const key = keyOf(config);
+  const place = other && placeOf(other);
+  note(`${key} ${code} ${field}`, `${field}: ${message}${place === undefined ? '' : `; see ${placeText(place)}`}`, {
+    ...{ objects: isHidden ? [] : [key], code, field },
+    ...(place && { other: place }),
+    ...(isOfReplica && { isOfReplica }),
+  });
+}
+
+/** The status of these objects is that of the Gateway API. */
+function noteProblem({ code, key, field = '', message }: Problem, note: Parameters<FindDiagnostics>[1]): void {
+  const object = key === undefined ? '' : configKeyText(key);
+  const ofTable = code !== undefined && code in warningTable ? { code: code as WarningCode } : {};
+  note(`${object} ${code} ${field}`, `${field}: ${message}`, { ...{ objects: [object], field }, ...ofTable });
+}
+
+function placeOf({ config, field }: ObjectPlace): { readonly object: string; readonly field?: string } {
+  return { object: keyOf(config), ...(field !== undefined && { field }) };
+}
+
+function placeText({ object, field }: { readonly object: string; readonly field?: string }): string {
+  const name = object.startsWith('MeshConfig/') ? 'mesh configuration' : object;
+  return field === undefined ? name : `${name} ${field}`;
+}
+
+function keyOf(config: Config): string {
+  return configKeyText(config);
+}

@@ -1,0 +1,130 @@
+/** Endpoints that proxies are not sent although their workloads are healthy (spec/discovery.md §5.7, §8.3). */
+import { configKeyText } from '../../../model/config/config.ts';
+import { isHostWithin, isWildcard } from '../../../model/fields/hostname.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import type { Endpoint, Service } from '../../../model/services/service.ts';
+import { addressList, hostNameEndpoints, isMutualTlsTriedAt } from '../../../networking/index.ts';
+import { replacedDefaultEndpoints } from '../../../networking/traffic/default-endpoint.ts';
+import type { FindDiagnostics, ServedProxy, StatusSources } from './find-diagnostics.ts';
+
+/** Host names among the endpoints of services whose endpoints must be IP addresses. */
+export const findHostNameEndpoints: FindDiagnostics = function* ({ context }, note) {
+  for (const service of context.services) {
+    yield;
+    const names = hostNameEndpoints(service, context.endpointsOf(service.hostname, service.namespace));
+    if (names.length === 0) continue;
+    const { hostname, namespace } = service;
+    note(
+      `${namespace}/${hostname}`,
+      `endpoints with host names are not sent to proxies: ${addressList(names)}; use IP addresses, or resolution DNS in a ServiceEntry (service ${namespace}/${hostname})`,
+      { objects: [configKeyText(service.origin)] },
+    );
+  }
+};
+
+/** Workloads that have a network and no address, where no gateway leads to them. */
+export const findEndpointsWithoutAddress: FindDiagnostics = function* ({ context }, note) {
+  for (const { hostname, namespace, resolution, origin } of context.services) {
+    yield;
+    const left = context
+      .endpointsOf(hostname, namespace)
+      .filter(
+        ({ address, network, clusterId }) =>
+          address === '' &&
+          (resolution !== 'ClientSideLB' || context.networkGateways.to(network, clusterId).length === 0),
+      );
+    if (left.length === 0) continue;
+    note(
+      `${namespace}/${hostname}`,
+      `endpoints without an address are not sent to proxies: ${addressList(left)}; they are reachable only through a gateway of their network, and only with resolution STATIC`,
+      { objects: [configKeyText(origin)] },
+    );
+  }
+};
+
+/** `defaultEndpoint`s of Sidecar objects that name an address family that the workload does not have. */
+export const findReplacedDefaultEndpoints: FindDiagnostics = function* ({ proxies }, note) {
+  for (const { proxy, shape, context } of proxies) {
+    yield;
+    const { sidecar } = context.sidecarScopeFor(shape);
+    for (const { written, used } of replacedDefaultEndpoints(shape, context)) {
+      const object = sidecar && configKeyText(sidecar);
+      note(
+        `${proxy.id} ${written}`,
+        `${used} is used instead of ${written}: workload ${proxy.id} has no address of the IP family of ${written}`,
+        { proxy: proxy.id, ...(object !== undefined && { objects: [object] }) },
+      );
+    }
+  }
+};
+
+/** Endpoints behind gateways of a different network, for clients that send these services something else than mutual TLS. */
+export const findPlaintextAcrossNetworks: FindDiagnostics = function* ({ context, configs, proxies }, note) {
+  if (context.networkGateways.all.length === 0) return;
+  const networks = yield* networksOf(proxies);
+  if (networks.size === 0) return;
+  const clients = yield* namespacesWithRules(configs, context);
+  for (const service of context.services) {
+    yield;
+    const { hostname, namespace } = service;
+    const remote = context.endpointsOf(hostname, namespace).filter((endpoint) => isRemote(endpoint, networks, context));
+    if (remote.length === 0) continue;
+    for (const client of clients(service)) {
+      yield;
+      const rule = context.destinationRuleFor(client, service);
+      for (const { number, name } of service.ports) {
+        const behind = remote.filter(({ servicePortName }) => servicePortName === name);
+        for (const subset of ['', ...(rule?.config.spec.subsets ?? []).map((one) => one.name)]) {
+          if (behind.length === 0 || isMutualTlsTriedAt({ service, rule, subset, port: number }, context)) continue;
+          const origin = rule ? rule.origins.map(configKeyText).join(', ') : 'no DestinationRule';
+          note(
+            `outbound|${number}|${subset}|${hostname} ${client}`,
+            `endpoints ${addressList(behind)} are not sent to clients of namespace ${client} in a different network: gateways of networks accept only mutual TLS, which these clients do not use (${origin})`,
+            { objects: rule ? rule.origins.map(configKeyText) : [configKeyText(service.origin)] },
+          );
+        }
+      }
+    }
+  }
+};
+
+/** Networks of the connected proxies. */
+function* networksOf(proxies: Iterable<ServedProxy>): Generator<void, ReadonlySet<string>> {
+  const networks = new Set<string>();
+  for (const { shape } of proxies) {
+    yield;
+    if (shape.network !== '') networks.add(shape.network);
+  }
+  return networks;
+}
+
+/** Whether a connected proxy of a different network reaches the endpoint only through a gateway. */
+function isRemote(
+  { network, clusterId, tlsMode, health }: Endpoint,
+  networks: ReadonlySet<string>,
+  { networkGateways }: PushContext,
+): boolean {
+  if (network === '' || tlsMode !== 'istio' || health !== 'healthy') return false;
+  const isReachedFromOutside = networks.size > 1 || !networks.has(network);
+  return isReachedFromOutside && networkGateways.to(network, clusterId).length > 0;
+}
+
+/** The service's own namespace, and those whose DestinationRules are about it. */
+function* namespacesWithRules(
+  { DestinationRule }: StatusSources['configs'],
+  { hostNames }: PushContext,
+): Generator<void, (service: Service) => Iterable<string>> {
+  const byHost = new Map<string, Set<string>>();
+  for (const { namespace, spec } of DestinationRule) {
+    yield;
+    const host = hostNames.qualified(spec.host, namespace);
+    byHost.set(host, (byHost.get(host) ?? new Set()).add(namespace));
+  }
+  const wildcards = [...byHost].filter(([host]) => isWildcard(host));
+  return ({ hostname, namespace }) =>
+    new Set([
+      namespace,
+      ...(byHost.get(hostname) ?? []),
+      ...wildcards.flatMap(([host, namespaces]) => (isHostWithin(hostname, host) ? [...namespaces] : [])),
+    ]);
+}

@@ -1,0 +1,82 @@
+import { describe, expect, it } from 'vitest';
+import { givenMesh, givenProxy } from '../../../../test/fixtures/given-mesh.ts';
+import type { EnvoyBuild } from '../../../model/node/envoy-build.ts';
+import { shapeOf } from '../../../model/proxy/proxy-shape.ts';
+import { statusOf } from './push-status.ts';
+
+const { context, configs } = givenMesh(`
+apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
+metadata: { name: counts, namespace: shop }
+spec: { url: "file:///a.wasm" }
+---
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: { name: own, namespace: shop }
+spec:
+  configPatches:
+    - applyTo: HTTP_FILTER
+      match: { context: GATEWAY }
+      patch: { operation: INSERT_FIRST, value: &code { name: a, typed_config: { "@type": type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm, config: {} } } }
+    - applyTo: HTTP_FILTER
+      match: { context: SIDECAR_INBOUND, proxy: { metadata: { RUNS: this } } }
+      patch: { operation: INSERT_FIRST, value: *code }
+`);
+
+interface Given {
+  readonly ip: string;
+  readonly envoy?: EnvoyBuild;
+  readonly metadata?: Readonly<Record<string, unknown>>;
+}
+
+function found(...nodes: readonly Given[]) {
+  const proxies = nodes.map((node) => {
+    const proxy = givenProxy({ namespace: 'shop', ...node });
+    return { proxy, shape: shapeOf(proxy, context), context };
+  });
+  const state = { context, configs: { set: configs }, unreadable: new Map() } as never;
+  const { pilot_unsupported_envoys: unsupported, pilot_wasm_withheld: withheld } = statusOf(state, proxies);
+  return { unsupported, withheld };
+}
+
+const old: EnvoyBuild = { version: [1, 36, 2], hasV8: true };
+
+describe('push_status', () => {
+  it('names each object whose Wasm code a version does not get, and how many proxies that are', () => {
+    const { withheld, unsupported } = found({ ip: '10.0.0.1', envoy: old }, { ip: '10.0.0.2', envoy: old });
+    expect(unsupported).toEqual({});
+    expect(withheld).toEqual({
+      'WasmPlugin shop/counts 1.36.2': {
+        objects: ['WasmPlugin/shop/counts'],
+        message: expect.stringMatching(
+          /not sent to 2 proxies, such as sidecar~10\.0\.0\.1~.*: Envoy 1\.36\.2 may crash/,
+        ),
+      },
+    });
+  });
+
+  it('names an EnvoyFilter only if the patch with the code is for the proxy', () => {
+    const { withheld } = found({ ip: '10.0.0.1', envoy: old, metadata: { RUNS: 'this' } });
+    expect(Object.keys(withheld!)).toEqual(['WasmPlugin shop/counts 1.36.2', 'EnvoyFilter shop/own 1.36.2']);
+  });
+
+  it('names versions outside of the supported range, each once', () => {
+    const nodes = [35, 35, 41, 40].map((minor, i) => ({
+      ip: `10.0.0.${i + 1}`,
+      envoy: { version: [1, minor, 0], hasV8: true } as const,
+    }));
+    expect(found(...nodes).unsupported).toEqual({
+      '1.35.0': {
+        message: expect.stringMatching(/^2 proxies, such as sidecar~10\.0\.0\.1~.*: Envoy 1\.35\.0 is older/),
+      },
+      '1.41.0': { message: expect.stringMatching(/^sidecar~10\.0\.0\.3~.*: Envoy 1\.41\.0 is newer/) },
+    });
+  });
+
+  it('says nothing of a proxy that runs Wasm code, or does not say which Envoy it is', () => {
+    expect(found({ ip: '10.0.0.1' }, { ip: '10.0.0.2', envoy: { version: [1, 40, 0], hasV8: true } })).toEqual({
+      unsupported: {},
+      withheld: {},
+    });
+  });
+});

@@ -1,0 +1,53 @@
+/** What connected Envoys cannot do for their version or build (docs/envoy-versions.md). */
+import { configKeyText } from '../../../model/config/config.ts';
+import { envoyVersionText, unsupportedEnvoyText, whyNoWasm } from '../../../model/node/envoy-build.ts';
+import { withheldWasm } from '../../../networking/patches/withheld-wasm.ts';
+import type { FindDiagnostics } from './find-diagnostics.ts';
+
+/** By version: the proxies whose Envoy is outside of the supported range. */
+export const findUnsupportedEnvoys: FindDiagnostics = function* ({ proxies }, note) {
+  const byVersion = new Map<string, { readonly reason: string; readonly first: string; count: number }>();
+  for (const { proxy } of proxies) {
+    yield;
+    const reason = unsupportedEnvoyText(proxy.envoy?.version);
+    if (reason === undefined) continue;
+    const version = envoyVersionText(proxy.envoy?.version);
+    const found = byVersion.get(version);
+    if (found === undefined) byVersion.set(version, { reason, first: proxy.id, count: 1 });
+    else found.count++;
+  }
+  for (const [version, { reason, first, count }] of byVersion) note(version, `${proxiesText(first, count)}: ${reason}`);
+};
+
+/** By object and version: Wasm code that is replaced, because the Envoy would end or reject it. */
+export const findWithheldWasm: FindDiagnostics = function* ({ proxies }, note) {
+  const found = new Map<
+    string,
+    { readonly reason: string; readonly first: string; readonly object: string; count: number }
+  >();
+  for (const { proxy, shape, context } of proxies) {
+    yield;
+    for (const object of withheldWasm(shape, context)) {
+      const { kind, namespace, name } = object;
+      const key = `${kind} ${namespace}/${name} ${envoyVersionText(proxy.envoy?.version)}`;
+      const one = found.get(key);
+      if (one === undefined)
+        found.set(key, {
+          reason: whyNoWasm(proxy.envoy) ?? '',
+          first: proxy.id,
+          object: configKeyText(object),
+          count: 1,
+        });
+      else one.count++;
+    }
+  }
+  for (const [key, { reason, first, object, count }] of found) {
+    note(key, `its code is not sent to ${proxiesText(first, count)}, where its failure policy applies: ${reason}`, {
+      objects: [object],
+    });
+  }
+};
+
+function proxiesText(first: string, count: number): string {
+  return count === 1 ? first : `${count} proxies, such as ${first}`;
+}

@@ -1,0 +1,118 @@
+/** What of Gateway objects is not in force at a connected gateway, and why (spec/discovery.md §8.7, §9.2). */
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
+import { crlKeyOf, listWarnings } from '../../../model/kinds/kubernetes/credential.ts';
+import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import { backendTlsReports } from '../../../model/translation/gateway-api/backend-tls-status.ts';
+import { http3Offer } from '../../../networking/gateway/http3.ts';
+import { mergeGateways } from '../../../networking/gateway/merge-gateways.ts';
+import { selectorShapes } from '../../../networking/gateway/selector-shapes.ts';
+import {
+  credentialsOfServer,
+  parseCredentialName,
+  rootsObjectName,
+} from '../../../networking/secrets/credential-name.ts';
+import type { FindDiagnostics, NoteDiagnostic, StatusSources } from './find-diagnostics.ts';
+import { routers, unservedCredentials } from './unserved-credentials.ts';
+
+/**
+ * Servers that another one stands in the way of, or that the proxy cannot carry out: of connected gateways, and of those that selectors
+ * describe, because the gateway may be connected to another replica.
+ */
+export const findRejectedServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'rejected', note);
+
+/** Servers whose hosts overlap with those of servers that require something else. */
+export const findOverlappingServers: FindDiagnostics = (sources, note) => findInMerged(sources, 'overlapping', note);
+
+function* findInMerged(
+  { proxies, configs, context }: StatusSources,
+  list: 'rejected' | 'overlapping',
+  note: NoteDiagnostic,
+): Iterable<void> {
+  const noteAll = function* (shape: ProxyShape, push: PushContext, proxy?: string): Iterable<void> {
+    for (const text of mergeGateways(shape, push)[list]) {
+      const colon = text.indexOf(': ');
+      const objects = [text.slice(0, text.indexOf(' '))];
+      note(text.slice(0, colon), text.slice(colon + 2), { ...(proxy !== undefined && { proxy }), objects });
+      yield;
+    }
+  };
+  for (const { proxy, shape, context: served } of routers(proxies)) {
+    yield;
+    yield* noteAll(shape, served, proxy.id);
+  }
+  for (const shape of selectorShapes(configs.Gateway, context)) {
+    yield;
+    if (shape !== undefined) yield* noteAll(shape, context);
+  }
+}
+
+/** Certificates that connected gateways request by name and are not served. Objects that do not exist have CREDENTIAL_NOT_FOUND as well. */
+export const findUnservedCredentials: FindDiagnostics = function* ({ proxies }, note) {
+  for (const unserved of unservedCredentials(proxies)) {
+    yield;
+    if (unserved === undefined) continue;
+    const { name, cause, text, namespace, proxy, users } = unserved;
+    // The status of a missing object is that of its code.
+    const reported = cause === 'absent' ? [] : users.filter(({ mayKnow }) => mayKnow || cause !== 'content');
+    const objects = [...new Set(reported.map(({ gateway }) => configKeyText(gateway)))];
+    note(`${namespace} ${name}`, `${name}: ${text}`, { proxy, objects });
+  }
+};
+
+/** HTTPS servers that do not speak HTTP/3 although PILOT_ENABLE_QUIC_LISTENERS is set. */
+export const findServersWithoutHttp3: FindDiagnostics = function* ({ proxies }, note) {
+  for (const { proxy, shape, context } of routers(proxies)) {
+    for (const one of mergeGateways(shape, context).ports.flatMap(({ servers }) => servers)) {
+      yield;
+      const reason = http3Offer(one, shape, context)?.reason;
+      const { name, number } = one.server.port;
+      const key = `${configKeyText(one.gateway)} server ${name || number}`;
+      if (reason !== undefined) note(key, `HTTP/3 is disabled: ${reason}`, { proxy: proxy.id });
+    }
+  }
+};
+
+/** Revocation lists of Secrets that cannot be used, are missing for an authority, or expire soon. */
+export const findRevocationListProblems: FindDiagnostics = function* ({ configs, context }, note) {
+  const now = new Date();
+  const warnings = new Map<string, string>();
+  for (const { config, lists } of context.credentials.withRevocationLists()) {
+    yield;
+    const found = listWarnings(lists, now, crlKeyOf(config.spec));
+    if (found.length > 0) warnings.set(`${config.namespace}/${config.name}`, found.join('; '));
+  }
+  if (warnings.size === 0) return;
+  const users = new Map<string, string[]>();
+  for (const gateway of configs.Gateway) {
+    yield;
+    for (const secret of rootSecretsOf(gateway)) {
+      if (!warnings.has(secret)) continue;
+      const gateways = users.get(secret) ?? [];
+      gateways.push(configKeyText(gateway));
+      users.set(secret, gateways);
+    }
+  }
+  for (const [secret, message] of warnings) note(`Secret/${secret}`, message, { objects: users.get(secret) ?? [] });
+};
+
+/** `namespace/name` of the Secrets that may have the authorities of a Gateway's clients. */
+function rootSecretsOf({ namespace, spec }: Config<Gateway>): readonly string[] {
+  const names = spec.servers.flatMap(({ tls }) => (tls === undefined ? [] : credentialsOfServer(tls)));
+  const secrets = names.flatMap((name) => {
+    const asked = parseCredentialName(name, namespace);
+    if (asked === undefined || !asked.roots || asked.kind !== 'Secret') return [];
+    return [asked.name, rootsObjectName(asked.name)].map((one) => `${asked.namespace}/${one}`);
+  });
+  return [...new Set(secrets)];
+}
+
+/** BackendTLSPolicies that cannot be honoured, wholly or in part. */
+export const findBackendTlsProblems: FindDiagnostics = function* ({ configs, context }, note) {
+  if (configs.BackendTLSPolicy.length === 0) return;
+  for (const report of backendTlsReports(configs.BackendTLSPolicy, context.credentials)) {
+    yield;
+    if (report !== undefined) note(configKeyText(report.policy), report.message);
+  }
+};

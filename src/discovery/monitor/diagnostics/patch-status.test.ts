@@ -1,0 +1,28 @@
+import { expect, it } from 'vitest';
+import { nodes, PatchedMesh } from '../../../../test/fixtures/given-patches.ts';
+import { patchCounts, patchReports } from './patch-status.ts';
+
+it('tells what became of the patches of each object, and why', () => {
+  const timeout = (port: number) =>
+    `{applyTo: CLUSTER, match: {cluster: {portNumber: ${port}}}, patch: {operation: MERGE, value: {connect_timeout: 1s}}}`;
+  const taken = '{applyTo: CLUSTER, patch: {operation: ADD, value: {name: BlackHoleCluster}}}';
+  const bootstrap = '{applyTo: BOOTSTRAP, patch: {operation: MERGE, value: {}}}';
+  const patched = new PatchedMesh({ patches: [timeout(80), timeout(5432), timeout(1), taken, bootstrap] });
+  const filters = patched.mesh.configs.EnvoyFilter;
+  const about = { name: 'shop/filter', patch: 'CLUSTER' };
+  const unasked = [{ name: 'shop/filter', patch: 'BOOTSTRAP', result: 'waiting', count: 1 }];
+  expect(filters.flatMap(patchCounts)).toEqual([{ ...about, result: 'waiting', count: 4 }, ...unasked]);
+  patched.resources('clusters', nodes.client);
+  expect(filters.flatMap(patchCounts)).toEqual([
+    { ...about, result: 'applied', count: 2 },
+    { ...about, result: 'waiting', count: 1 },
+    { ...about, result: 'errored', count: 1 },
+    ...unasked,
+  ]);
+  expect(patchReports(filters)[3]).toEqual({
+    ...about,
+    field: 'configPatches[3]',
+    result: 'errored',
+    problem: 'there is already a cluster BlackHoleCluster',
+  });
+});

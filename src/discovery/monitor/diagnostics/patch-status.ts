@@ -1,0 +1,38 @@
+/** What became of the patches of EnvoyFilters, for those who look after the mesh (spec/discovery.md §8.9, §9.2). */
+import type { Config } from '../../../model/config/config.ts';
+import type { EnvoyFilter } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
+import { patchStatus } from '../../../networking/index.ts';
+
+export interface PatchReport {
+  /** `namespace/name` of the object. */
+  readonly name: string;
+  /** What is patched. */
+  readonly patch: string;
+  /** `waiting`: no proxy that was served had anything to be patched. */
+  readonly result: 'applied' | 'errored' | 'waiting';
+  /** Field of the patch. */
+  readonly field: string;
+  readonly problem?: string;
+}
+
+export function patchReports(filters: readonly Config<EnvoyFilter>[]): readonly PatchReport[] {
+  return filters.flatMap(({ namespace, name, spec }) =>
+    spec.configPatches.map((patch, index): PatchReport => {
+      const { applied, problem } = patchStatus(patch);
+      const result = problem !== undefined ? 'errored' : applied ? 'applied' : 'waiting';
+      const about = { name: `${namespace}/${name}`, patch: patch.applyTo, field: `configPatches[${index}]` };
+      return { ...about, result, ...(problem !== undefined && { problem }) };
+    }),
+  );
+}
+
+/** How many patches of an object there are of a kind and result: a value of `pilot_envoy_filter_status`. */
+export type PatchCount = Pick<PatchReport, 'name' | 'patch' | 'result'> & { readonly count: number };
+
+export function patchCounts(filter: Config<EnvoyFilter>): readonly PatchCount[] {
+  const groups = Map.groupBy(patchReports([filter]), ({ patch, result }) => `${patch} ${result}`);
+  return [...groups.values()].map((reports) => {
+    const { name, patch, result } = reports[0]!;
+    return { name, patch, result, count: reports.length };
+  });
+}

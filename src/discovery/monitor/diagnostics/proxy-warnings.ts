@@ -1,0 +1,181 @@
+/** Warnings across objects that follow from what connected proxies request and are sent. */
+import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
+import type { ConfigSet } from '../../../model/config/config-set.ts';
+import type { EnvoyFilter, EnvoyPatch } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import type { NodeType } from '../../../model/node/proxy.ts';
+import { LabelIndex } from '../../../model/services/label-match.ts';
+import { patchSetOf, patchStatus, wasTried } from '../../../networking/index.ts';
+import type { PatchSet } from '../../../networking/patches/patch-set.ts';
+import { parseCredentialName } from '../../../networking/secrets/credential-name.ts';
+import type { ConfigWarning } from '../../references/config-warning.ts';
+import { absentCredentialText, credentialPlace } from '../../references/gateways/credentials.ts';
+import {
+  hasOtherDelivery,
+  otherTypeText,
+  typeWithoutContext,
+  unappliedText,
+} from '../../references/policies/unapplied-patches.ts';
+import type { StatusSources } from './find-diagnostics.ts';
+import { unservedCredentials } from './unserved-credentials.ts';
+
+export interface ProxyWarning extends ConfigWarning {
+  /** Another replica may know that it is otherwise. */
+  readonly isOfReplica?: true;
+  /** The author of the object must not learn of it: the status of the object does not report it. */
+  readonly isHidden?: true;
+}
+
+type ProxySources = Pick<StatusSources, 'context' | 'configs' | 'proxies'>;
+
+/** Yields `undefined` after each object, proxy or server without a warning. */
+export function* findProxyWarnings(sources: ProxySources): Generator<ProxyWarning | undefined> {
+  yield* absentCredentials(sources);
+  yield* patchesWithoutEffect(sources);
+  yield* patchesOfOtherProxies(sources);
+  yield* ignoredByGrpc(sources);
+}
+
+/** Objects that a connected gateway requests, that its client may have, and that the API server does not have. */
+function* absentCredentials({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
+  for (const unserved of unservedCredentials(proxies)) {
+    yield undefined;
+    if (unserved?.cause !== 'absent') continue;
+    const asked = parseCredentialName(unserved.name, unserved.namespace)!;
+    for (const { gateway, index, field, mayKnow } of unserved.users) {
+      const place = credentialPlace(gateway, index, field, configs);
+      if (place === undefined) continue;
+      yield {
+        ...{ code: 'CREDENTIAL_NOT_FOUND', ...place },
+        message: absentCredentialText(
+          `${asked.kind} ${asked.namespace}/${asked.name}`,
+          'create it, or correct the name',
+        ),
+        ...(!mayKnow && { isHidden: true }),
+      };
+    }
+  }
+}
+
+/**
+ * Patches that were tried at connected proxies and matched nothing at any. Proxies that are not yet served from the latest context are waited
+ * for, and so are patches of resources that no proxy has requested.
+ */
+function* patchesWithoutEffect({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
+  const waiting = new Map<EnvoyPatch, { readonly config: Config<EnvoyFilter>; readonly index: number }>();
+  for (const config of configs.EnvoyFilter) {
+    yield undefined;
+    for (const [index, patch] of config.spec.configPatches.entries()) {
+      const { applied, problem } = patchStatus(patch);
+      // A fact, whatever other replicas know.
+      if (problem !== undefined) yield patchWarning(config, index, `cannot be applied at a proxy: ${problem}`);
+      else if (!applied && wasTried(patch) && !hasOtherDelivery(patch)) waiting.set(patch, { config, index });
+    }
+  }
+  if (waiting.size === 0) return;
+  const counts = new Map<EnvoyPatch, number>();
+  const seen = new Map<unknown, ReadonlySet<EnvoyPatch>>();
+  for (const served of proxies) {
+    yield undefined;
+    const set = patchSetOf(served.shape, served.context);
+    if (set === undefined) continue;
+    const held = seen.get(set) ?? new Set(writtenPatches(set).filter((one) => waiting.has(one)));
+    seen.set(set, held);
+    for (const patch of held) counts.set(patch, (counts.get(patch) ?? 0) + 1);
+    // Its responses to the latest change are not generated yet.
+    if (served.context !== context) for (const patch of held) waiting.delete(patch);
+  }
+  for (const [patch, { config, index }] of waiting) {
+    const count = counts.get(patch);
+    if (count === undefined) continue;
+    const proxiesText = `the ${count} connected ${count === 1 ? 'proxy' : 'proxies'} that it is for`;
+    yield { ...patchWarning(config, index, unappliedText(proxiesText)), isOfReplica: true };
+  }
+}
+
+/** Patches for sidecars of objects whose selector selects gateways only, and the other way round. */
+function* patchesOfOtherProxies({ context, configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
+  const byNamespace = new Map<string, LabelIndex<ConnectedProxy>>();
+  const candidates = configs.EnvoyFilter.filter(
+    ({ spec: { workloadSelector = {}, targetRefs = [], configPatches } }) =>
+      Object.keys(workloadSelector).length > 0 &&
+      targetRefs.length === 0 &&
+      configPatches.some(({ match }) => match.context !== 'ANY'),
+  );
+  if (candidates.length === 0) return;
+  let count = 0;
+  for (const { shape } of proxies) {
+    yield undefined;
+    for (const namespace of new Set(['', shape.configNamespace])) {
+      const index = byNamespace.get(namespace) ?? new LabelIndex<ConnectedProxy>();
+      byNamespace.set(namespace, index);
+      index.put(String(count++), { labels: shape.labels, type: shape.type });
+    }
+  }
+  for (const config of candidates) {
+    yield undefined;
+    const { workloadSelector = {}, configPatches } = config.spec;
+    const namespace = config.namespace === context.mesh.rootNamespace ? '' : config.namespace;
+    const selected = byNamespace.get(namespace)?.selectedBy(workloadSelector) ?? [];
+    const types = new Set(selected.map(({ type }) => type));
+    for (const [index, patch] of configPatches.entries()) {
+      const otherType = typeWithoutContext(patch, types);
+      if (otherType === undefined) continue;
+      const text = otherTypeText(patch, index, otherType, 'connected proxies');
+      yield { code: 'PATCH_NOT_APPLIED', config, ...text, isOfReplica: true };
+    }
+  }
+}
+
+interface ConnectedProxy {
+  readonly labels: Readonly<Record<string, string>>;
+  readonly type: NodeType;
+}
+
+function writtenPatches({ byTarget }: PatchSet): EnvoyPatch[] {
+  return [...byTarget.values()].flat().map(({ written }) => written);
+}
+
+function patchWarning(config: Config<EnvoyFilter>, index: number, message: string): ProxyWarning {
+  return { code: 'PATCH_NOT_APPLIED', config, field: `spec.configPatches[${index}]`, message };
+}
+
+/** Texts of one field that a warning lists. */
+const maxTexts = 5;
+
+/** Fields that connected gRPC clients and servers without a proxy ignore, or apply differently: gRPC reports nothing itself. */
+function* ignoredByGrpc({ configs, proxies }: ProxySources): Generator<ProxyWarning | undefined> {
+  const found = new Map<string, { readonly place: ConfigPlace; readonly texts: Set<string> }>();
+  const objects = new Map<KindName, ReadonlyMap<string, Config>>();
+  for (const { grpcLimitations = [] } of proxies) {
+    yield undefined;
+    for (const { origins, text } of grpcLimitations) {
+      for (const { key, path = ['spec'] } of origins) {
+        const config = objectOf(key.kind as KindName, configKeyText(key), configs, objects);
+        if (config === undefined) continue;
+        const field = fieldText(path);
+        const one = found.get(`${configKeyText(key)} ${field}`) ?? { place: { config, field }, texts: new Set() };
+        found.set(`${configKeyText(key)} ${field}`, one);
+        one.texts.add(text);
+      }
+    }
+  }
+  for (const { place, texts } of found.values()) {
+    const more = texts.size > maxTexts ? [`and ${texts.size - maxTexts} more`] : [];
+    const message = `connected gRPC programs have no proxy: ${[...[...texts].slice(0, maxTexts), ...more].join('; ')}`;
+    yield { code: 'GRPC_NOT_SUPPORTED', ...place, message };
+  }
+}
+
+type ConfigPlace = Pick<ProxyWarning, 'config' | 'field'>;
+
+function objectOf(
+  kind: KindName,
+  key: string,
+  configs: ConfigSet,
+  objects: Map<KindName, ReadonlyMap<string, Config>>,
+): Config | undefined {
+  const known = objects.get(kind) ?? new Map((configs[kind] ?? []).map((config) => [configKeyText(config), config]));
+  objects.set(kind, known);
+  return known.get(key);
+}

@@ -1,0 +1,260 @@
+/**
+ * What is odd about what was last pushed (spec/discovery.md §9.1 `push_status`, §9.2). Looked for object by object: whoever
+ * asks decides how much of it at a stretch.
+ */
+
+import { configKeyText } from '../../../model/config/config.ts';
+import { standInText } from '../../../model/config/refused.ts';
+import { crossNamespaceReach } from '../../../model/isolation/cross-namespace-reach.ts';
+import { closedKinds } from '../../../model/kinds/closed.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
+import { atOnce, type Steps, Turns } from '../../../runtime/turns.ts';
+import { selectKeySources } from '../../jwks/key-sources.ts';
+import type { MeshState } from '../../push/contexts/mesh-state.ts';
+import { addressConflicts, conflictText } from '../../references/routes/address-conflicts.ts';
+import { sharedHosts } from '../../references/routes/shared-hosts.ts';
+import { sliceMs } from '../../xds/turns/slices.ts';
+import { findWarningsAcrossObjects } from './config-warnings.ts';
+import {
+  findEndpointsWithoutAddress,
+  findHostNameEndpoints,
+  findPlaintextAcrossNetworks,
+  findReplacedDefaultEndpoints,
+} from './endpoint-diagnostics.ts';
+import { findUnsupportedEnvoys, findWithheldWasm } from './envoy-diagnostics.ts';
+import type {
+  DiagnosticSubject,
+  FindDiagnostics,
+  NoteDiagnostic,
+  ServedProxy,
+  StatusSources,
+} from './find-diagnostics.ts';
+import {
+  findBackendTlsProblems,
+  findOverlappingServers,
+  findRejectedServers,
+  findRevocationListProblems,
+  findServersWithoutHttp3,
+  findUnservedCredentials,
+} from './gateway-diagnostics.ts';
+import { patchReports } from './patch-status.ts';
+import { findSubsetsBeyondLimit } from './subset-diagnostics.ts';
+import { findUnheldPolicies } from './unheld-policies.ts';
+
+/** What was found, by the name of the metric that counts it and by what it is about. */
+export type PushStatus = Readonly<Record<string, Readonly<Record<string, Diagnostic>>>>;
+
+export interface Diagnostic extends DiagnosticSubject {
+  readonly message: string;
+}
+
+const finders: Readonly<Record<string, FindDiagnostics>> = {
+  pilot_eds_no_instances: function* ({ context }, note) {
+    yield* noteWithoutEndpoints(context, ['ClientSideLB'], note);
+  },
+  pilot_dns_cluster_without_endpoints: function* ({ context }, note) {
+    yield* noteWithoutEndpoints(context, ['DNSLB', 'DNSRoundRobinLB'], note);
+  },
+  pilot_endpoint_not_ready: function* ({ context }, note) {
+    for (const { hostname, namespace } of context.services) {
+      yield;
+      for (const { address, port, health } of context.endpointsOf(hostname, namespace)) {
+        if (health === 'unhealthy') note(`${address}:${port}`, `endpoint of ${namespace}/${hostname} is not ready`);
+      }
+    }
+  },
+  pilot_host_name_endpoints: findHostNameEndpoints,
+  pilot_endpoints_without_address: findEndpointsWithoutAddress,
+  pilot_default_endpoints_replaced: findReplacedDefaultEndpoints,
+  pilot_plaintext_across_networks: findPlaintextAcrossNetworks,
+  pilot_no_ip: function* ({ proxies }, note) {
+    for (const { proxy } of proxies) {
+      yield;
+      if (proxy.ipAddresses.length === 0) note(proxy.id, 'the proxy has no IP address', { proxy: proxy.id });
+    }
+  },
+  pilot_gateway_servers_rejected: findRejectedServers,
+  pilot_gateway_servers_overlap: findOverlappingServers,
+  pilot_http3_not_offered: findServersWithoutHttp3,
+  pilot_sds_certificate_errors_total: findUnservedCredentials,
+  pilot_revocation_list_problems: findRevocationListProblems,
+  pilot_backend_tls_policy_problems: findBackendTlsProblems,
+  pilot_unsupported_envoys: findUnsupportedEnvoys,
+  pilot_wasm_withheld: findWithheldWasm,
+  pilot_policies_without_workload: findUnheldPolicies,
+  pilot_jwks_sources_rejected: function* ({ configs }, note) {
+    const { rejected } = yield* selectKeySources(configs.RequestAuthentication);
+    for (const [object, reason] of rejected) note(object, reason, { objects: [object] });
+  },
+  pilot_refused_restrictions: function* ({ configs, context }, note) {
+    for (const kind of closedKinds) {
+      for (const config of configs[kind]) {
+        yield;
+        if (config.standsFor !== undefined)
+          note(config.standsFor.object, standInText(config, context.mesh.rootNamespace));
+      }
+    }
+  },
+  pilot_cross_namespace_objects: function* ({ configs, context: { mesh, features, domain } }, note) {
+    for (const reach of crossNamespaceReach(configs, {
+      mesh,
+      scopesGateways: features.gatewaysOfOwnNamespace,
+      domain,
+    })) {
+      if (reach === undefined) yield;
+      else note(`${configKeyText(reach.config)} ${reach.code} ${reach.field}`, reach.message);
+    }
+  },
+  pilot_unreadable_config_files: function* ({ unreadable }, note) {
+    for (const [file, reason] of unreadable) {
+      yield;
+      note(file, `has rejected objects of unknown kind or name: ${reason}`);
+    }
+  },
+  pilot_config_warnings: findWarningsAcrossObjects,
+  pilot_vservice_dup_domain: findSharedDomains,
+  pilot_destrule_subsets: findSharedSubsets,
+  pilot_destrule_subsets_beyond_limit: findSubsetsBeyondLimit,
+  pilot_duplicate_envoy_clusters: function* ({ context }, note) {
+    const origins = new Map<string, string>();
+    for (const { hostname, namespace, ports, origin } of context.services) {
+      yield;
+      for (const { number } of ports) {
+        const cluster = `outbound|${number}||${hostname}`;
+        const own = `${origin.kind} ${origin.namespace}/${origin.name}`;
+        const first = origins.get(`${namespace} ${cluster}`);
+        if (first === undefined) origins.set(`${namespace} ${cluster}`, own);
+        else if (first !== own)
+          note(cluster, `${first} and ${own} have this cluster: the older one applies`, {
+            objects: [configKeyText(origin)],
+          });
+      }
+    }
+  },
+  pilot_conflict_outbound_listener_tcp_over_current_tcp: function* ({ context }, note) {
+    for (const found of addressConflicts(context.services)) {
+      yield;
+      if (found === undefined || !isUnspecified(found.address)) continue;
+      note(`${found.address}:${found.port}`, conflictText(found, context), {
+        objects: [configKeyText(found.service.origin)],
+      });
+    }
+  },
+  pilot_conflict_inbound_listener: function* ({ proxies }, note) {
+    for (const { proxy, context } of proxies) {
+      yield;
+      const first = new Map<number, string>();
+      for (const { targetPort, port, service } of context.serviceTargetsOf(proxy)) {
+        const own = `${port.protocol} of ${service.hostname}`;
+        const older = first.get(targetPort);
+        if (older === undefined) first.set(targetPort, own);
+        else if (older.split(' ')[0] !== port.protocol) {
+          note(`${proxy.id}:${targetPort}`, `port ${targetPort} is ${older} and ${own}`, { proxy: proxy.id });
+        }
+      }
+    }
+  },
+};
+
+/** Metrics that the page shows the diagnostics of, and whose values come from elsewhere. */
+const labelledMetrics: Readonly<Record<string, FindDiagnostics>> = {
+  pilot_envoy_filter_status: function* ({ configs }, note) {
+    for (const filter of configs.EnvoyFilter) {
+      yield;
+      for (const { name, field, problem } of patchReports([filter])) {
+        if (problem !== undefined) note(`${name} ${field}`, problem);
+      }
+    }
+  },
+};
+
+/** Names of the metrics that this page can show: their gauges are set even when nothing is odd. */
+export const pushStatusMetrics: readonly string[] = Object.keys(finders);
+
+type LookedAt = Pick<MeshState, 'context' | 'configs' | 'unreadable'> &
+  Partial<Pick<MeshState, 'translationProblems' | 'objects'>>;
+
+/** What is odd now; nothing before there is a context. */
+export function statusOf(state: LookedAt, proxies: Iterable<ServedProxy>): PushStatus {
+  return atOnce(statusInPieces(state, proxies));
+}
+
+/** The same, with turns for others in between. */
+export function statusInTurns(state: LookedAt, proxies: Iterable<ServedProxy>): Promise<PushStatus> {
+  return new Turns(sliceMs).through(statusInPieces(state, proxies));
+}
+
+/** The same, with a rest after each object. */
+export function* statusInPieces(
+  { context, configs, objects = configs.set, unreadable, translationProblems = [] }: LookedAt,
+  proxies: Iterable<ServedProxy>,
+): Steps<PushStatus> {
+  if (context === undefined) return {};
+  const sources = { context, configs: objects, proxies, unreadable, translationProblems };
+  const status = new Map<string, PushStatus[string]>();
+  for (const [metric, find] of Object.entries({ ...finders, ...labelledMetrics })) {
+    const found = new Map<string, Diagnostic>();
+    const objects = new Map<string, Set<string>>();
+    yield* find(sources, (key, message, subject) => {
+      if (!found.has(key)) found.set(key, { ...subject, message });
+      if (subject?.objects === undefined) return;
+      // Copied once, at the end: one key may be about all objects.
+      const ofKey = objects.get(key) ?? new Set();
+      for (const object of subject.objects) ofKey.add(object);
+      objects.set(key, ofKey);
+    });
+    for (const [key, ofKey] of objects) found.set(key, { ...found.get(key)!, objects: [...ofKey] });
+    status.set(metric, Object.fromEntries(found));
+  }
+  return Object.fromEntries(status);
+}
+
+function* noteWithoutEndpoints(
+  context: PushContext,
+  resolutions: readonly string[],
+  note: NoteDiagnostic,
+): Iterable<void> {
+  for (const { hostname, namespace, resolution } of context.services) {
+    yield;
+    if (!resolutions.includes(resolution) || context.endpointsOf(hostname, namespace).length > 0) continue;
+    note(`${hostname}.${namespace}`, `${namespace}/${hostname} has no endpoints`);
+  }
+}
+
+/** Two virtual services of the mesh for one host, where a client sees both: one of them has no effect there. */
+function* findSharedDomains(sources: StatusSources, note: NoteDiagnostic): Iterable<void> {
+  for (const found of sharedHosts(sources)) {
+    yield;
+    if (found === undefined) continue;
+    const { host, older, newer, overridden } = found;
+    const holder = overridden === 'older' ? 'newer' : 'older';
+    note(
+      host,
+      `${older.namespace}/${older.name} and ${newer.namespace}/${newer.name}: the ${holder} one applies to clients of ${older.namespace}`,
+      { objects: [configKeyText(overridden === 'older' ? older : newer)] },
+    );
+  }
+}
+
+function* findSharedSubsets({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
+  const first = new Map<string, string>();
+  for (const { namespace, name, spec } of configs.DestinationRule) {
+    yield;
+    if (spec.workloadSelector !== undefined) continue;
+    const host = context.hostNames.qualified(spec.host, namespace);
+    for (const subset of spec.subsets ?? []) {
+      const key = `${namespace} ${host} ${subset.name}`;
+      const older = first.get(key);
+      if (older === undefined) first.set(key, name);
+      else
+        note(
+          host,
+          `${namespace}/${older} and ${namespace}/${name} define subset ${subset.name}: the older one applies`,
+          {
+            objects: [`DestinationRule/${namespace}/${name}`],
+          },
+        );
+    }
+  }
+}

@@ -1,0 +1,74 @@
+/** Diagnostics that a status reports: those that name objects which take effect only in part. */
+import { conditionReasonOf } from '../../../runtime/errors.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import { visibleLine } from '../../../runtime/visible-text.ts';
+import type { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
+import type { ObjectWarning } from '../../distribution/object-warnings.ts';
+import { generationOf, kindsWithWarningEvents } from '../../distribution/status-objects.ts';
+import type { PushStatus } from './push-status.ts';
+
+/** Reasons of conditions by the metric of the diagnostic. */
+const reasons: Readonly<Record<string, string>> = {
+  pilot_gateway_servers_rejected: 'ServerNotServed',
+  pilot_gateway_servers_overlap: 'HostsOverlap',
+  pilot_sds_certificate_errors_total: 'CredentialNotServed',
+  pilot_revocation_list_problems: 'RevocationListNotUsable',
+  pilot_wasm_withheld: 'WasmNotSupported',
+  pilot_host_name_endpoints: 'HostNameEndpoints',
+  pilot_endpoints_without_address: 'EndpointsWithoutAddress',
+  pilot_plaintext_across_networks: 'PlaintextAcrossNetworks',
+  pilot_default_endpoints_replaced: 'AddressFamilyReplaced',
+  pilot_jwks_sources_rejected: 'LimitExceeded',
+  pilot_destrule_subsets_beyond_limit: 'LimitExceeded',
+  pilot_config_warnings: 'ConfigWarning',
+  // A code says more about the same host.
+  pilot_duplicate_envoy_clusters: 'DuplicateHost',
+};
+
+/** Diagnostics of one object that its status lists. */
+const maxTexts = 5;
+/** Characters of a status' message. */
+const maxMessageLength = 1_024;
+
+/**
+ * By `Kind/namespace/name`, of objects of the cluster. The reason is that of the first diagnostic.
+ *
+ * @param isOnlyReplica whether no other replica serves proxies: otherwise diagnostics that need all proxies of the mesh are left out
+ */
+export function* objectWarnings(
+  status: PushStatus,
+  { byKey }: Pick<ConfigSnapshot, 'byKey'>,
+  isOnlyReplica = true,
+): Steps<ReadonlyMap<string, ObjectWarning>> {
+  const found = new Map<string, { readonly reason: string; readonly generation: number; readonly texts: string[] }>();
+  for (const [metric, reason] of Object.entries(reasons)) {
+    for (const { objects = [], message, code, isOfReplica } of Object.values(status[metric] ?? {})) {
+      yield;
+      if (isOfReplica && !isOnlyReplica) continue;
+      for (const key of objects) {
+        const config = byKey.get(key);
+        const generation = config && (kindsWithWarningEvents.has(config.kind) ? 0 : generationOf(config));
+        if (generation === undefined) continue;
+        const warning = found.get(key) ?? {
+          reason: code === undefined ? reason : conditionReasonOf(code),
+          generation,
+          texts: [],
+        };
+        found.set(key, warning);
+        warning.texts.push(message);
+      }
+    }
+  }
+  return new Map(
+    [...found].map(([key, { reason, generation, texts }]) => [key, { reason, generation, text: joined(texts) }]),
+  );
+}
+
+function joined(texts: readonly string[]): string {
+  const unique = [...new Set(texts)];
+  const more = unique.length - maxTexts;
+  return visibleLine(
+    [...unique.slice(0, maxTexts), ...(more > 0 ? [`and ${more} more`] : [])].join('; '),
+    maxMessageLength,
+  );
+}

@@ -1,0 +1,36 @@
+/** Subsets of DestinationRules for which a service has no clusters, because it would have too many. */
+import { configKeyText } from '../../../model/config/config.ts';
+import { isWildcard } from '../../../model/fields/hostname.ts';
+import { maxServiceClusters, maxSubsets, maxWildcardSubsets } from '../../../model/kinds/object-limits.ts';
+import { limitedSubsets } from '../../../model/services/limited-subsets.ts';
+import type { NoteDiagnostic, StatusSources } from './find-diagnostics.ts';
+
+/** Looked for as clients of the service's own namespace see it. */
+export function* findSubsetsBeyondLimit({ context, configs }: StatusSources, note: NoteDiagnostic): Iterable<void> {
+  const counts = new Map<string, number>();
+  for (const { namespace, name, spec } of configs.DestinationRule) {
+    yield;
+    counts.set(`${namespace}/${name}`, spec.subsets?.length ?? 0);
+  }
+  for (const service of context.services) {
+    yield;
+    const rule = context.destinationRuleFor(service.namespace, service);
+    if (rule === undefined) continue;
+    const { config, origins } = rule;
+    const all = origins.reduce((sum, key) => sum + (counts.get(`${key.namespace}/${key.name}`) ?? 0), 0);
+    const merged = config.spec.subsets?.length ?? 0;
+    const built = limitedSubsets(service, config.spec).length;
+    const max = isWildcard(config.spec.host) ? maxWildcardSubsets : maxSubsets;
+    if (built < merged || (merged === max && all > max)) {
+      note(
+        service.hostname,
+        `${all - built} of ${all} subsets of ${origins.slice(0, maxNamed).map(configKeyText).join(', ')} get no clusters: the limit is ` +
+          `${max} subsets for one host, and ${maxServiceClusters} clusters (ports x subsets)`,
+        { objects: origins.map(configKeyText) },
+      );
+    }
+  }
+}
+
+/** Rules that a message names. */
+const maxNamed = 3;

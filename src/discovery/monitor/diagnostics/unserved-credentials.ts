@@ -1,0 +1,98 @@
+/** Secrets and ConfigMaps that connected gateways request by name and are not served (spec/discovery.md §8.7). */
+import type { Config } from '../../../model/config/config.ts';
+import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
+import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import { type GatewayServer, mergeGateways } from '../../../networking/gateway/merge-gateways.ts';
+import { type UnservedCredential, unservedCredential } from '../../../networking/secrets/build.ts';
+import { parseCredentialName, serverCredentials } from '../../../networking/secrets/credential-name.ts';
+import type { ServedProxy } from './find-diagnostics.ts';
+
+/** A server with the credential. */
+interface CredentialUser extends Pick<GatewayServer, 'gateway' | 'index'> {
+  /** The field of the server's TLS settings that names it. */
+  readonly field: string;
+  /**
+   * Whether the author of the Gateway may learn if the object exists: it is of the Gateway's namespace or granted to it. A Gateway may apply to
+   * workloads of another namespace, and must not be a means to find out which Secrets are there.
+   */
+  readonly mayKnow: boolean;
+}
+
+interface UnservedByName extends Omit<UnservedCredential, 'cause'> {
+  readonly cause: UnservedCredential['cause'] | 'access';
+  readonly name: string;
+  /** Of the gateway's workload. */
+  readonly namespace: string;
+  /** Id of a connected gateway that requests it. */
+  readonly proxy: string;
+  readonly users: readonly CredentialUser[];
+}
+
+/** Yields `undefined` after each server without one. Objects that no request to the API server has read yet are left out. */
+export function* unservedCredentials(proxies: Iterable<ServedProxy>): Generator<UnservedByName | undefined> {
+  for (const served of routers(proxies)) {
+    const { proxy, shape, context } = served;
+    const namespace = shape.configNamespace;
+    const users = new Map<string, CredentialUser[]>();
+    for (const { servers } of mergeGateways(shape, context).ports) {
+      for (const { server, gateway, index } of servers) {
+        yield undefined;
+        for (const { resource: name, field } of server.tls ? serverCredentials(server.tls) : []) {
+          const user = { gateway, index, field, mayKnow: mayKnow(gateway, name, namespace, context) };
+          const known = users.get(name);
+          if (known === undefined) users.set(name, [user]);
+          else known.push(user);
+        }
+      }
+    }
+    for (const [name, all] of users) {
+      const unserved = reasonFor(name, served);
+      yield unserved && { ...unserved, name, namespace, proxy: proxy.id, users: all };
+    }
+  }
+}
+
+function reasonFor(name: string, served: ServedProxy): Pick<UnservedByName, 'cause' | 'text'> | undefined {
+  const { shape, context } = served;
+  const unserved = unservedCredential(name, shape.configNamespace, context);
+  if (unserved?.cause === 'name' || unserved?.cause === 'grant') return unserved;
+  switch (served.credentialReading?.(name)) {
+    case undefined:
+    case 'absent':
+      return unserved;
+    case 'present':
+      // The next context has it.
+      return unserved?.cause === 'absent' ? undefined : unserved;
+    case 'unread':
+      return undefined;
+    case 'refused':
+      return { cause: 'content', text: 'exceeds a limit and is ignored: its Event and the log have the reason' };
+    case 'denied':
+      return {
+        cause: 'access',
+        text: `is not sent to proxy ${served.proxy.id}: its service account needs permission to list Secrets in namespace ${shape.configNamespace}, and its connection must be authenticated as that account`,
+      };
+  }
+}
+
+function mayKnow(
+  { namespace }: Config<Gateway>,
+  name: string,
+  ownNamespace: string,
+  { referenceGrants }: Pick<PushContext, 'referenceGrants'>,
+): boolean {
+  const asked = parseCredentialName(name, ownNamespace);
+  if (asked === undefined || asked.namespace === namespace) return true;
+  return asked.kind === 'Secret' && referenceGrants.allowsSecret(namespace, asked.namespace, asked.name);
+}
+
+/** One connected gateway of each shape: proxies of equal shapes have the same diagnostics. */
+export function* routers(proxies: Iterable<ServedProxy>): Iterable<ServedProxy> {
+  const seen = new Set<ProxyShape>();
+  for (const served of proxies) {
+    if (served.shape.type !== 'router' || seen.has(served.shape)) continue;
+    seen.add(served.shape);
+    yield served;
+  }
+}

@@ -1,0 +1,123 @@
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, describe, expect, it } from 'vitest';
+import { type HttpHandler, type HttpRequest, HttpServers } from './http-server.ts';
+
+const anyPort = { host: '127.0.0.1', port: 0 };
+const opened: HttpServers[] = [];
+
+afterEach(() => {
+  for (const servers of opened.splice(0)) servers.cut();
+});
+
+async function serve(handler: HttpHandler, count = 1): Promise<{ servers: HttpServers; urls: string[] }> {
+  const servers = new HttpServers(handler);
+  opened.push(servers);
+  const addresses = await servers.open(Array.from({ length: count }, () => anyPort));
+  return { servers, urls: addresses.map(({ port }) => `http://127.0.0.1:${port}`) };
+}
+
+describe('HttpServers', () => {
+  it('answers on every port alike, objects as JSON', async () => {
+    const requests: HttpRequest[] = [];
+    const { urls } = await serve((request) => {
+      requests.push(request);
+      return { status: 200, body: { a: 1 } };
+    }, 2);
+    for (const url of urls) {
+      const response = await fetch(`${url}/x?y=z`);
+      expect(response.headers.get('content-type')).toBe('application/json');
+      expect(await response.json()).toEqual({ a: 1 });
+    }
+    expect(requests).toHaveLength(2);
+    expect(requests[0]).toMatchObject({ method: 'GET', path: '/x', local: true });
+    expect(await (await fetch(`${urls[0]}/?pretty`)).text()).toBe('{\n  "a": 1\n}\n');
+  });
+
+  it('answers 500 with the reason when the handler fails', async () => {
+    const { urls } = await serve(() => {
+      throw new Error('a bug');
+    });
+    const response = await fetch(urls[0]!);
+    expect([response.status, await response.text()]).toEqual([500, 'a bug\n']);
+  });
+
+  it.each(['//', '//[', 'http://[/', '*'])('goes on after a request for %s', async (target) => {
+    const { urls } = await serve(() => ({ status: 200, body: 'still here' }));
+    const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
+    const [answer] = await Promise.all([
+      once(socket, 'data') as Promise<[Buffer]>,
+      socket.write(`GET ${target} HTTP/1.1\r\nhost: x\r\n\r\n`),
+    ]);
+    socket.destroy();
+    expect(String(answer[0])).toMatch(/^HTTP\/1.1 (200|400) /);
+    expect(await (await fetch(urls[0]!)).text()).toBe('still here');
+  });
+
+  it('lets running requests end when it closes, and takes no new ones', async () => {
+    const [begun, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const { servers, urls } = await serve(async () => {
+      begun.resolve();
+      await released.promise;
+      return { status: 200, body: 'late' };
+    });
+    const running = fetch(urls[0]!).then((response) => response.text());
+    await begun.promise;
+    const closed = servers.close();
+    await expect(fetch(urls[0]!)).rejects.toThrow();
+    released.resolve();
+    expect(await running).toBe('late');
+    await closed;
+  });
+
+  it('leaves a stream to itself: closing neither waits for it nor ends it', async () => {
+    let response: ServerResponse | undefined;
+    const { servers, urls } = await serve(({ path }) =>
+      path === '/stream'
+        ? {
+            stream: (taken) => {
+              response = taken;
+              taken.write('a');
+            },
+          }
+        : { status: 200, body: '' },
+    );
+    await (await fetch(`${urls[0]}/`)).text();
+    const streamed = (await fetch(`${urls[0]}/stream`)).text();
+    await servers.close();
+    servers.cut();
+    response!.end('b');
+    expect(await streamed).toBe('ab');
+  });
+
+  it('opens nothing when one of the ports is in use, and says which', async () => {
+    const { urls } = await serve(() => ({ status: 200, body: '' }));
+    const taken = Number(new URL(urls[0]!).port);
+    const servers = new HttpServers(() => ({ status: 200, body: '' }));
+    await expect(servers.open([anyPort, { host: '127.0.0.1', port: taken }])).rejects.toMatchObject({
+      code: 'PORT_IN_USE',
+      fields: { path: `127.0.0.1:${taken}` },
+      hint: expect.stringContaining('choose another address'),
+    });
+  });
+
+  it('reports an address that this host does not have', async () => {
+    const servers = new HttpServers(() => ({ status: 200, body: '' }));
+    await expect(servers.open([{ host: '192.0.2.1', port: 15080 }])).rejects.toMatchObject({
+      code: 'LISTEN_FAILED',
+      message: expect.stringContaining('EADDRNOTAVAIL'),
+      fields: { path: '192.0.2.1:15080' },
+    });
+  });
+
+  it('cuts connections that say nothing', async () => {
+    const { servers, urls } = await serve(() => ({ status: 200, body: '' }));
+    const socket = connect(Number(new URL(urls[0]!).port), '127.0.0.1');
+    await once(socket, 'connect');
+    await sleep(20);
+    servers.cut();
+    await once(socket, 'close');
+  });
+});

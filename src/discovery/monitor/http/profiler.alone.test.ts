@@ -1,0 +1,125 @@
+import { request } from 'node:http';
+import { afterEach, describe, expect, it } from 'vitest';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { Profiler } from '../../../runtime/profiler.ts';
+import { DebuggerAccess } from '../../../runtime/trace/debugger-access.ts';
+import { HttpServers } from './http-server.ts';
+
+const opened: { servers: HttpServers; profiler: Profiler }[] = [];
+
+afterEach(() => {
+  for (const { servers, profiler } of opened.splice(0)) {
+    profiler.end();
+    servers.cut();
+  }
+});
+
+async function serve(): Promise<{ url: string; profiler: Profiler; servers: HttpServers }> {
+  const profiler = new Profiler({
+    access: { refusalOf: () => undefined },
+    heapSnapshots: true,
+    connectionStates: () => ['streaming', 'streaming', 'draining'],
+  });
+  const servers = new HttpServers((asked) => profiler.answer(asked));
+  opened.push({ servers, profiler });
+  const [address] = await servers.open([{ host: '127.0.0.1', port: 0 }]);
+  return { url: `http://127.0.0.1:${address!.port}/debug/pprof`, profiler, servers };
+}
+
+/** Something for a profile to show. */
+function spin(ms: number): number {
+  let sum = 0;
+  for (const end = performance.now() + ms; performance.now() < end; ) sum += Math.sqrt(sum + 1);
+  return sum;
+}
+
+describe('profiles', () => {
+  it('show where the time goes', async () => {
+    const { url } = await serve();
+    const answer = await fetch(`${url}/profile?seconds=0.5`);
+    const body = answer.json();
+    const timer = setInterval(() => spin(10), 15);
+    await body.finally(() => clearInterval(timer));
+    expect(answer.headers.get('content-disposition')).toContain('profile.cpuprofile');
+    const { nodes, samples } = (await body) as {
+      nodes: { callFrame: { functionName: string } }[];
+      samples: number[];
+    };
+    expect(nodes.some(({ callFrame }) => callFrame.functionName === 'spin')).toBe(true);
+    expect(samples.length).toBeGreaterThan(0);
+  });
+
+  it('of memory say what they cost before they are asked for', async () => {
+    const { url } = await serve();
+    expect(await (await fetch(`${url}/`)).text()).toMatch(/heap.*additional memory, which is not released/);
+  });
+
+  it('show what is allocated', async () => {
+    const { url } = await serve();
+    expect(await (await fetch(`${url}/allocs?seconds=0.05`)).json()).toMatchObject({
+      head: { children: expect.any(Array) },
+    });
+  });
+
+  it('show what is in memory', async () => {
+    const { url } = await serve();
+    const snapshot = (await (await fetch(`${url}/heap`)).json()) as { snapshot: { node_count: number } };
+    expect(snapshot.snapshot.node_count).toBeGreaterThan(1_000);
+  });
+
+  it('say what the program waits for', async () => {
+    const { url } = await serve();
+    const text = await (await fetch(`${url}/goroutine`)).text();
+    expect(text).toMatch(/\d+ {2}TCPServerWrap/);
+    expect(text).toMatch(/2 {2}streaming/);
+  });
+
+  it('are made one at a time, of a bounded length', async () => {
+    const { url } = await serve();
+    const first = fetch(`${url}/profile?seconds=0.3`);
+    await first;
+    expect((await fetch(`${url}/heap`)).status).toBe(503);
+    await (await first).text();
+    for (const seconds of ['0', '-1', '121', 'x']) {
+      expect((await fetch(`${url}/profile?seconds=${seconds}`)).status, seconds).toBe(400);
+    }
+    expect((await fetch(`${url}/nothing`)).status).toBe(404);
+  });
+
+  it('are given up when nobody waits for them any more, or the program ends', async () => {
+    const { url, profiler } = await serve();
+    const left = request(`${url}/profile?seconds=100`).on('error', () => {});
+    left.on('response', () => left.destroy());
+    left.end();
+    await eventually('the next one may begin', async () => {
+      const answer = await fetch(`${url}/profile?seconds=0.01`);
+      await answer.text();
+      return answer.status === 200;
+    });
+    // The headers arrive when the profile has begun.
+    const waiting = await fetch(`${url}/profile?seconds=100`);
+    profiler.end();
+    await expect(waiting.text()).rejects.toThrow();
+  });
+
+  it('are for callers on this host with the token', () => {
+    const access = new DebuggerAccess({ runDir: '/proc/nowhere' });
+    const profiler = new Profiler({ access, heapSnapshots: true });
+    const peer = { remoteAddress: '10.0.0.7', localAddress: '10.0.0.1' };
+    const asked = {
+      method: 'GET',
+      path: '/debug/pprof/heap',
+      query: new URLSearchParams(),
+      local: false,
+      headers: {},
+      peer,
+    };
+    expect(profiler.answer(asked)).toMatchObject({ status: 403 });
+    const local = {
+      ...asked,
+      headers: { host: 'localhost' },
+      peer: { remoteAddress: '127.0.0.1', localAddress: '127.0.0.1' },
+    };
+    expect(profiler.answer(local)).toMatchObject({ status: 401 });
+  });
+});

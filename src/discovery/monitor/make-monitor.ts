@@ -1,0 +1,108 @@
+/** Monitor: metrics, progress of the start, and the pages of the HTTP port and of xDS. */
+
+import { faultLog } from '../../runtime/fences/uncaught.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { scalarText } from '../../runtime/scalar-text.ts';
+import type { DebuggerAccess } from '../../runtime/trace/debugger-access.ts';
+import type { TraceEndpoint } from '../../runtime/trace/trace-endpoint.ts';
+import type { XdsSources } from '../config/xds/xds-sources.ts';
+import type { ConsulRegistries } from '../consul/consul-registries.ts';
+import type { DiscoveryOptions } from '../options/discovery-options.ts';
+import type { Authenticator } from '../xds/access/authenticator.ts';
+import type { DebugAccess, DebugSources } from './debug/debug-endpoints.ts';
+import type { AuthorityPageSource } from './debug/debug-page.ts';
+import { callerNamespace } from './debug/known-caller.ts';
+import { XdsDebug } from './debug/xds-debug.ts';
+import { type HttpEffectOptions, httpEffect, type PageOrders } from './http/http-server-actor.ts';
+import { DiscoveryMetrics, type MetricsOptions } from './metrics/metrics.ts';
+import { StartProgress } from './start-progress.ts';
+
+/** Longest request target in the log, in characters. */
+const maxTargetLength = 200;
+
+export interface MonitorParts
+  extends Omit<MetricsOptions, 'nodes' | 'connectedVersions' | 'configSources' | 'datacenters'>,
+    Pick<DebugSources, 'resources' | 'connections' | 'disconnect' | 'secretOfCluster' | 'unreachableCluster'> {
+  readonly options: DiscoveryOptions;
+  readonly access: DebuggerAccess;
+  readonly trace: TraceEndpoint | undefined;
+  readonly authenticators: readonly Authenticator[];
+  /** `undefined` if this program signs no certificates. */
+  readonly authority: Omit<AuthorityPageSource, 'rotate'> | undefined;
+  /** Takes a connection of the HTTP port for xDS. */
+  readonly grpc: NonNullable<HttpEffectOptions['grpc']>;
+  /** Sources of configuration over xDS. */
+  readonly configSources: XdsSources;
+  /** Datacenters of Consul; absent: Consul is no registry. */
+  readonly consul: Pick<ConsulRegistries, 'views' | 'conditions'> | undefined;
+  readonly unreadable: () => ReadonlyMap<string, string>;
+  /** What the start waits for in clusters; empty: nothing. */
+  readonly awaited: () => string;
+  readonly log: Logger;
+}
+
+export function makeMonitor(parts: MonitorParts) {
+  const { options, version, state, cache, resources, access, trace, log, authority, configSources, consul } = parts;
+  const metrics = new DiscoveryMetrics({
+    ...parts,
+    configSources: () => configSources.statuses,
+    ...(consul && { datacenters: () => consul.views }),
+    nodes: () => resources.nodes,
+    *connectedVersions() {
+      for (const { proxy } of resources.nodes) yield scalarText(proxy.metadata.ISTIO_VERSION) || 'unknown';
+    },
+  });
+  const progress = new StartProgress();
+  /** Orders of operators, once the HTTP server is open. */
+  let orders: PageOrders | undefined;
+  const { connections, disconnect, secretOfCluster, unreachableCluster } = parts;
+  const sources: DebugSources = {
+    ...{ state, resources, cache, connections, disconnect, configSources },
+    ...(secretOfCluster && { secretOfCluster }),
+    ...(unreachableCluster && { unreachableCluster }),
+    pushAll: () => orders?.pushAll(),
+    ...(authority && { authority: { ...authority, rotate: (order) => orders?.rotateRoot(order) } }),
+    ...(consul && {
+      consul: { datacenters: () => consul.views, accept: (datacenter) => orders?.acceptCatalog(datacenter) },
+    }),
+    clusterId: options.clusterId,
+    unsafeAdmin: options.unsafeAdminEndpoints,
+  };
+  const debugAccess: DebugAccess = {
+    token: access,
+    localNeedsToken: options.debugLocalNeedsToken,
+    namespaceOf: callerNamespace(parts.authenticators),
+    checksNamespace: options.debugNamespaceAuth,
+    rootNamespace: () => state.mesh.rootNamespace,
+    allowedNamespaces: options.debugNamespaces,
+  };
+  const debug = new XdsDebug({ sources, access: debugAccess });
+  const report = faultLog(log.scope('http'), 'http.requestFailed');
+  return {
+    metrics,
+    progress,
+    /** Answers debug requests over xDS. */
+    oneShot: debug.answer.bind(debug),
+    actor: () =>
+      httpEffect({
+        failed: (error, { method, target }) => report(error, { method, target: target.slice(0, maxTargetLength) }),
+        addresses: options.httpAddresses,
+        connections: options.httpConnections,
+        version,
+        metrics,
+        // Without a port of its own, xDS is served on the HTTP port.
+        ...(options.grpcAddress === undefined && { grpc: parts.grpc }),
+        ...(options.servesDebug && { debug: { ...sources, access: debugAccess } }),
+        opened: (opened) => {
+          orders = opened;
+        },
+        access,
+        profile: options.profile,
+        heapSnapshots: options.heapSnapshots,
+        waitsFor: () => progress.textWith(parts.awaited(), consul?.conditions),
+        unreadable: parts.unreadable,
+        conditions: () => [...configSources.conditions, ...(consul?.conditions ?? [])],
+        ...(trace !== undefined && { trace }),
+      }),
+  };
+}

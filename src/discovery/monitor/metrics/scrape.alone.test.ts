@@ -1,0 +1,186 @@
+/** A scrape costs the same in a mesh of any size: counted, not timed. */
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
+import { countedWhile, countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
+import type { Config } from '../../../model/config/config.ts';
+import { listenerType } from '../../../networking/index.ts';
+import { statusInPieces, statusOf } from '../diagnostics/push-status.ts';
+import { DiscoveryMetrics } from './metrics.ts';
+
+const [few, many] = [50, 400];
+
+const times = <T>(size: number, make: (index: number) => T): T[] => Array.from({ length: size }, (_, i) => make(i));
+
+/** Everything of it is odd in some way, or nothing is. */
+function meshOf(size: number): Config[] {
+  const host = (index: number): string => `s${index}.edge.svc.cluster.local`;
+  const servers = times(size, (i) => ({
+    port: { number: 443, name: `https-${i}`, protocol: 'HTTPS' },
+    hosts: [`h${i}.example.com`],
+    tls: { mode: 'SIMPLE', credentialName: `cert-${i}` },
+  }));
+  const routes = (name: string, index: number, hosts: readonly string[]): Config => {
+    const http = [{ route: [{ destination: { host: host(index) } }] }];
+    return givenObject('VirtualService', 'edge', name, { hosts, gateways: ['mesh'], http });
+  };
+  return [
+    givenObject('Gateway', 'edge', 'g', { selector: {}, servers }),
+    ...times(size, (i) =>
+      givenObject('ServiceEntry', 'edge', `s${i}`, {
+        hosts: [host(i)],
+        ports: [{ number: 8080, name: 'tcp', protocol: 'TCP' }],
+        location: 'MESH_INTERNAL',
+        resolution: 'STATIC',
+        endpoints: i % 2 === 0 ? [] : [{ address: `10.1.${i >> 8}.${i & 255}` }],
+      }),
+    ),
+    ...times(size, (i) => routes(`one-${i}`, i, [host(i), 'all.example.com'])),
+    ...times(size, (i) => routes(`two-${i}`, i, [host(i)])),
+    ...times(size, (i) =>
+      givenObject('DestinationRule', 'edge', `d${i}`, { host: host(i), subsets: [{ name: 'v1' }] }),
+    ),
+    ...times(size, (i) =>
+      givenObject('AuthorizationPolicy', 'edge', `p${i}`, {
+        action: 'CUSTOM',
+        provider: 'nobody',
+        selector: { app: `a${i}` },
+        rules: [{}],
+      }),
+    ),
+    givenObject('EnvoyFilter', 'edge', 'f', {
+      workloadSelector: {},
+      configPatches: times(size, () => ({
+        applyTo: 'CLUSTER',
+        match: { context: 'GATEWAY' },
+        operation: 'MERGE',
+        value: { connect_timeout: '1s' },
+      })),
+    }),
+  ];
+}
+
+function worldOf(size: number): GivenWorld {
+  const world = new GivenWorld(meshOf(size));
+  world.connect('10.9.0.1', { namespace: 'edge', type: 'router' }).get(listenerType, '*');
+  times(size, (i) => world.connect(`10.8.${i >> 8}.${i & 255}`, { namespace: 'edge', labels: { app: `b${i}` } }));
+  return world;
+}
+
+function metricsOf({ state, cache, resources }: GivenWorld): DiscoveryMetrics {
+  const versions = function* (): Iterable<string> {
+    for (const _ of resources.nodes) yield '1.30.0';
+  };
+  return new DiscoveryMetrics({
+    version: 'x',
+    state,
+    cache,
+    connectedVersions: versions,
+    nodes: () => resources.nodes,
+  });
+}
+
+describe('a scrape', () => {
+  it('looks at nothing that has the size of the mesh, and tells what was found after the last change', async () => {
+    const costs: number[] = [];
+    for (const size of [few, many]) {
+      const metrics = metricsOf(worldOf(size));
+      const { body } = await metrics.text();
+      expect(body).toContain(`pilot_destrule_subsets 0`);
+      expect(body).toContain(`pilot_vservice_dup_domain ${size + 1}`);
+      expect(body).toContain(`pilot_sds_certificate_errors_total ${size}`);
+      expect(body).toContain(`pilot_xds{version="1.30.0"} ${size + 1}`);
+      expect(body).toContain(`provider_lookup_cluster_failures{type="authz"} ${size}`);
+      costs.push(sumOf(await countedWhile(() => metrics.text())));
+    }
+    expect(costs[1]! / costs[0]!).toBeLessThan(1.2);
+  });
+
+  it('of a mesh that nobody speaks of costs no look, and one after a change has it found once', async () => {
+    const world = worldOf(few);
+    let looks = 0;
+    const metrics = new DiscoveryMetrics({
+      version: 'x',
+      state: world.state,
+      cache: world.cache,
+      connectedVersions: () => {
+        looks++;
+        return [];
+      },
+    });
+    for (let i = 0; i < 3; i++) await metrics.text();
+    expect(looks).toBe(1);
+    world.put(
+      givenObject('DestinationRule', 'edge', 'more', { host: 's0.edge.svc.cluster.local', subsets: [{ name: 'v1' }] }),
+    );
+    metrics.contextPublished(1);
+    for (let i = 0; i < 3; i++) expect((await metrics.text()).body).toContain('pilot_destrule_subsets 1');
+    expect(looks).toBe(2);
+  });
+});
+
+describe('a mesh that changes', () => {
+  it('is looked at once for all that has changed in five seconds, and at once when somebody asks', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
+    const { state, cache } = worldOf(few);
+    let looks = 0;
+    const connectedVersions = (): string[] => {
+      looks++;
+      return [];
+    };
+    const metrics = new DiscoveryMetrics({ version: 'x', state, cache, connectedVersions });
+    for (let i = 0; i < 49; i++) {
+      metrics.contextPublished(1);
+      metrics.responseSent(listenerType, { bytes: 1 });
+      await vi.advanceTimersByTimeAsync(100);
+    }
+    expect(looks).toBe(0);
+    await vi.advanceTimersByTimeAsync(100);
+    await expect.poll(() => looks).toBe(1);
+    await metrics.text();
+    // A look is followed by a rest, nine times as long.
+    metrics.contextPublished(1);
+    const asked = metrics.text();
+    await vi.advanceTimersByTimeAsync(4_999);
+    await asked;
+    expect(looks).toBe(2);
+  });
+});
+
+describe('who asks while a look goes on of a mesh that has changed since', () => {
+  it('is told what the next one finds, which does not wait for anything else', async () => {
+    const { state, cache } = worldOf(few);
+    let looks = 0;
+    let asked: Promise<unknown> | undefined;
+    const connectedVersions = (): string[] => {
+      looks++;
+      if (looks === 1) {
+        metrics.contextPublished(1);
+        asked = metrics.text().then(() => looks);
+      }
+      return [];
+    };
+    const metrics: DiscoveryMetrics = new DiscoveryMetrics({ version: 'x', state, cache, connectedVersions });
+    await metrics.text();
+    expect(await asked).toBe(2);
+  });
+});
+
+describe('a look through the mesh', () => {
+  it('can rest after each object', () => {
+    const { state, resources } = worldOf(many);
+    const pieces = [...statusInPieces(state, resources.nodes)].length;
+    // Five finders go through services, three through proxies, others through routes, rules and policies.
+    expect(pieces).toBeGreaterThan(8 * many);
+  });
+
+  it('takes as long for each object as in a small one', () => {
+    const work = (size: number) => {
+      const { state, resources } = worldOf(size);
+      return countedWork(() => void statusOf(state, resources.nodes));
+    };
+    const { exponent, tooFast } = growthOfWork(work, few, many);
+    expect(tooFast).toEqual([]);
+    expect(exponent).toBeLessThan(1.2);
+  });
+});

@@ -1,0 +1,39 @@
+/** Namespace of a DNS client, by its certificate. */
+import type { TLSSocket } from 'node:tls';
+import { oneWorkloadOf } from '../../identity/spiffe-id.ts';
+import type { Authenticator, PeerCertificate } from '../xds/access/authenticator.ts';
+import { clientCertificate } from '../xds/access/client-certificate.ts';
+import { chainOf } from '../xds/admission/grpc-http2.ts';
+
+export interface ClientNamespaceOptions {
+  /** Trust domains of the mesh. */
+  readonly trustDomains: () => readonly string[];
+  /** Whether a certificate that TLS rejects is issued by an accepted root of another trust domain. */
+  readonly acceptsOther: (chain: readonly Uint8Array[]) => boolean;
+  /** By serial number. */
+  readonly isRevoked: (serialNumber: string) => boolean;
+}
+
+/** @returns a function that throws for a certificate that is not accepted, and returns `undefined` for a client without any */
+export function clientNamespaces({
+  trustDomains,
+  acceptsOther,
+  isRevoked,
+}: ClientNamespaceOptions): (socket: TLSSocket) => string | undefined {
+  const byCertificate: Authenticator = clientCertificate(isRevoked);
+  return (socket) => {
+    const chain = chainOf(socket);
+    if (chain.length === 0) return undefined;
+    if (!socket.authorized && !acceptsOther(chain)) throw new Error('client certificate not accepted');
+    const certificate: PeerCertificate = socket.getPeerCertificate();
+    const found = byCertificate.authenticate({ ...noPeer, certificate });
+    if (found instanceof Promise || 'failure' in found) throw new Error('client certificate not accepted');
+    const workload = oneWorkloadOf(found.identities);
+    if (workload === undefined || !trustDomains().includes(workload.trustDomain)) {
+      throw new Error('client certificate of another trust domain');
+    }
+    return workload.namespace;
+  };
+}
+
+const noPeer = { host: '', address: '', metadata: () => [] };

@@ -1,0 +1,96 @@
+/** Names of the mesh as clients of a namespace see them: those of its sidecars' name table (NDS). */
+
+import type { NameTable } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import { noFacts, type ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { nobodysNamespace } from '../../model/services/visibility.ts';
+import { buildNameTable } from '../../networking/name-table/build.ts';
+import { DnsNames } from '../../runtime/dns/dns-names.ts';
+import { Turns } from '../../runtime/turns.ts';
+
+export interface MeshNamesOptions {
+  /** Of the last push; `undefined` before the first. */
+  readonly context: () => PushContext | undefined;
+  /** `cluster.local`. */
+  readonly domain: string;
+  readonly clusterId: string;
+  /** Monotonic milliseconds. */
+  readonly now?: () => number;
+}
+
+interface NamesOfNamespace {
+  readonly context: PushContext;
+  readonly builtAt: number;
+  readonly names: Promise<DnsNames>;
+}
+
+/** Namespaces whose names are kept. */
+const maxNamespaces = 64;
+/** Names are at most this much older than the configuration: building them for each push would cost more than queries do. */
+const maxAgeMs = 1_000;
+
+export class MeshNames {
+  readonly #options: MeshNamesOptions;
+  readonly #now: () => number;
+  /** Least recently built first. */
+  readonly #kept = new Map<string, NamesOfNamespace>();
+
+  constructor(options: MeshNamesOptions) {
+    this.#options = options;
+    this.#now = options.now ?? (() => performance.now());
+  }
+
+  /**
+   * Names that clients of a namespace may resolve, at most a second old.
+   *
+   * @param namespace `undefined` for clients without an identity: names that are exported to all namespaces
+   * @returns `undefined` before the first push context
+   */
+  async visibleTo(namespace: string | undefined): Promise<DnsNames | undefined> {
+    const context = this.#options.context();
+    if (context === undefined) return undefined;
+    const key = namespace ?? nobodysNamespace;
+    const kept = this.#kept.get(key);
+    if (kept !== undefined && (kept.context === context || this.#now() - kept.builtAt < maxAgeMs)) return kept.names;
+    const names = this.#build(context, key);
+    this.#kept.delete(key);
+    this.#kept.set(key, { context, builtAt: this.#now(), names });
+    for (const oldest of this.#kept.keys()) {
+      if (this.#kept.size <= maxNamespaces) break;
+      this.#kept.delete(oldest);
+    }
+    names.catch(() => this.#kept.delete(key));
+    return names;
+  }
+
+  /** Whether names of this zone are the mesh's alone, so that an unknown one does not exist. Lower case, with a dot at the end. */
+  isOfZone(name: string): boolean {
+    const zone = `svc.${this.#options.domain}.`;
+    return name === zone || name.endsWith(`.${zone}`);
+  }
+
+  async #build(context: PushContext, namespace: string): Promise<DnsNames> {
+    const { domain } = this.#options;
+    const isNobody = namespace === nobodysNamespace;
+    const ofDomain = `svc.${domain}`;
+    const shape = shapeOfClient(namespace, isNobody ? ofDomain : `${namespace}.${ofDomain}`, this.#options.clusterId);
+    const [table] = buildNameTable(shape, context);
+    const { table: hosts } = table!.message as NameTable;
+    return new Turns().through(
+      DnsNames.of(new Map(Object.entries(hosts)), {
+        namespace: isNobody ? '' : namespace,
+        domain: shape.dnsDomain,
+        search: '',
+      }),
+    );
+  }
+}
+
+/** A sidecar without labels. Allocated addresses are left out: only an Envoy whose agent resolves names accepts them. */
+function shapeOfClient(configNamespace: string, dnsDomain: string, clusterId: string): ProxyShape {
+  return {
+    ...{ type: 'sidecar', configNamespace, labels: {}, ipFamily: 'dual', ...noFacts },
+    ...{ dnsDomain, locality: '', network: '', clusterId, interceptionMode: 'REDIRECT', runsWasm: false },
+    ...{ metadata: {}, serviceTargets: [] },
+  };
+}

@@ -1,0 +1,58 @@
+/** Responses of the control plane's DNS server: names of the mesh only, never of other servers. */
+import { answer, failure, type Query, readQuery, withoutRecursion } from '../../runtime/dns/dns-message.ts';
+import { maxTcpBytes } from '../../runtime/dns/tcp-messages.ts';
+import type { MeshNames } from './mesh-names.ts';
+
+export type NameResult = 'answered' | 'nxdomain' | 'refused' | 'invalid' | 'failed';
+
+export interface NameResponse {
+  readonly result: NameResult;
+  /** `undefined`: the message needs none. */
+  readonly response: Buffer | undefined;
+}
+
+/** Zone transfers and other requests that are about no name (RFC 6895 §3.1). */
+const firstMetaType = 128;
+const anyType = 255;
+
+/**
+ * Responds to one message. REFUSED for names outside of the mesh; NXDOMAIN for unknown ones of `svc.DOMAIN`, so that resolvers go on with
+ * their search domains. A name that the client may not see does not exist.
+ *
+ * @param namespace of the client; `undefined` if it has no identity
+ */
+export async function respondTo(
+  message: Buffer,
+  names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>,
+  namespace: string | undefined,
+): Promise<NameResponse> {
+  const read = readQuery(message);
+  if (read.kind === 'drop') return { result: 'invalid', response: undefined };
+  if (read.kind === 'failed') return { result: 'invalid', response: withoutRecursion(read.response) };
+  const { query } = read;
+  try {
+    const { result, response } = responseTo(query, await names.visibleTo(namespace), (name) => names.isOfZone(name));
+    return { result, response: withoutRecursion(response) };
+  } catch {
+    // A fault of ours: the client may try again.
+    return { result: 'failed', response: withoutRecursion(failure(message, 'SERVFAIL', query.questionEnd)) };
+  }
+}
+
+function responseTo(
+  query: Query,
+  names: Awaited<ReturnType<MeshNames['visibleTo']>>,
+  isOfZone: (name: string) => boolean,
+): { readonly result: NameResult; readonly response: Buffer } {
+  const { message, name, asksFor, questionEnd, type, isInternet } = query;
+  const fail = (result: NameResult, code: 'SERVFAIL' | 'REFUSED' | 'NXDOMAIN') => ({
+    ...{ result, response: failure(message, code, questionEnd) },
+  });
+  if (names === undefined) return fail('failed', 'SERVFAIL');
+  if (!isInternet || (type >= firstMetaType && type !== anyType)) return fail('refused', 'REFUSED');
+  const found = names.find(name);
+  if (found === undefined) return isOfZone(name) ? fail('nxdomain', 'NXDOMAIN') : fail('refused', 'REFUSED');
+  // The name exists, without a record of another type.
+  if (asksFor === undefined) return { result: 'answered', response: failure(message, 'NOERROR', questionEnd) };
+  return { result: 'answered', response: answer(query, found, maxTcpBytes) };
+}

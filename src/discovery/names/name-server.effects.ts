@@ -1,0 +1,14 @@
+/** Effects of the chart `name-server`. */
+import { nameServerMachine } from '../../../machines/discovery/names/name-server.machine.ts';
+import type { ListenAddress } from '../listen-address.ts';
+import { optionalPort } from '../optional-port.ts';
+import { NameServer, type NameServerOptions } from './name-server.ts';
+
+/** @param options built when the port is opened: the certificate is known by then */
+export function nameServerWithEffects(
+  address: ListenAddress,
+  options: () => Omit<NameServerOptions, 'address' | 'failed'>,
+) {
+  const port = optionalPort(address, (failed) => new NameServer({ ...options(), address, failed }));
+  return nameServerMachine.provide({ actors: { port } });
+}

@@ -1,0 +1,214 @@
+/** The DNS server of the control plane over TLS, by clients with sockets of their own. */
+import { once } from 'node:events';
+import { connect as connectTcp } from 'node:net';
+import { connect, type TLSSocket, type TlsOptions } from 'node:tls';
+import { decode, encode, type Packet, RECURSION_DESIRED } from 'dns-packet';
+import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority, type IssuedCertificate } from '../../../test/certs/authority.ts';
+import { givenMesh } from '../../../test/fixtures/given-mesh.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { framed, TcpMessages } from '../../runtime/dns/tcp-messages.ts';
+import { clientNamespaces } from './client-namespace.ts';
+import { MeshNames } from './mesh-names.ts';
+import { NameServer, NameServerCounts, type NameServerLimits } from './name-server.ts';
+
+const service = (namespace: string, name: string, address: string, exportTo = '*'): string => `
+apiVersion: v1
+kind: Service
+metadata: {name: ${name}, namespace: ${namespace}, annotations: {networking.istio.io/exportTo: "${exportTo}"}}
+spec: {clusterIP: ${address}, ports: [{name: http, port: 80}]}
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}-entry, namespace: ${namespace}}
+spec:
+  hosts: ["${name}.${namespace}.test"]
+  addresses: ["${address}"]
+  exportTo: ["${exportTo}"]
+  ports: [{name: http, number: 80, protocol: HTTP}]
+`;
+
+const mesh = givenMesh(
+  [
+    service('shop', 'cart', '10.0.0.1'),
+    service('shop', 'vault', '10.0.0.2', '.'),
+    service('other', 'blog', '10.0.0.3'),
+  ].join('---'),
+);
+
+const authority = createAuthority();
+const workload = (namespace: string, by = authority): IssuedCertificate =>
+  by.issue([`spiffe://cluster.local/ns/${namespace}/sa/default`]);
+
+interface Started {
+  readonly port: number;
+  readonly counts: NameServerCounts;
+  readonly revoked: Set<string>;
+  readonly changeTls: (options: TlsOptions) => void;
+  ask(name: string, client?: IssuedCertificate, question?: Partial<{ type: string; class: string }>): Promise<Packet>;
+  connect(client?: IssuedCertificate): Promise<TLSSocket>;
+}
+
+const tlsOf = (certificate: IssuedCertificate, ca = authority.certificate): TlsOptions => ({
+  ...{ cert: certificate.certificate, key: certificate.privateKey, ca },
+  ...{ requestCert: true, rejectUnauthorized: false },
+});
+
+async function start(limits: Partial<NameServerLimits> = {}): Promise<Started> {
+  const counts = new NameServerCounts();
+  const revoked = new Set<string>();
+  let change: (options: TlsOptions) => void = () => {};
+  const server = new NameServer({
+    address: { host: '127.0.0.1', port: 0 },
+    followTls: (changed) => {
+      change = changed;
+      changed(tlsOf(authority.issue(['127.0.0.1'])));
+      return () => {};
+    },
+    namespaceOf: clientNamespaces({
+      trustDomains: () => ['cluster.local'],
+      acceptsOther: () => false,
+      isRevoked: (serial) => revoked.has(serial),
+    }),
+    names: new MeshNames({ context: () => mesh.context, domain: 'cluster.local', clusterId: 'Kubernetes' }),
+    counts,
+    failed: (error) => expect.fail(error.message),
+    limits,
+  });
+  const port = Number((await server.open()).split(':').at(-1));
+  onTestFinished(() => server.close());
+  const dial = async (client?: IssuedCertificate): Promise<TLSSocket> => {
+    const socket = connect({
+      ...{ port, host: '127.0.0.1', ca: authority.certificate, ALPNProtocols: ['dot'] },
+      ...(client && { cert: client.certificate, key: client.privateKey }),
+    });
+    socket.on('error', () => {});
+    onTestFinished(() => {
+      socket.destroy();
+    });
+    await once(socket, 'secureConnect');
+    return socket;
+  };
+  return {
+    ...{ port, counts, revoked, connect: dial, changeTls: (options) => change(options) },
+    ask: async (name, client, { type = 'A', ...more } = {}) => {
+      const socket = await dial(client);
+      socket.write(framed(encode(query(name, type, more))));
+      const found = await oneMessage(socket);
+      socket.destroy();
+      return found;
+    },
+  };
+}
+
+function query(name: string, type = 'A', more: object = {}): Packet {
+  const question = { name, type: type as 'A', class: 'IN' as const, ...more };
+  return { type: 'query', id: 7, flags: RECURSION_DESIRED, questions: [question] };
+}
+
+async function oneMessage(socket: TLSSocket): Promise<Packet> {
+  const reader = new TcpMessages();
+  for await (const chunk of socket.iterator({ destroyOnReturn: false })) {
+    const [message] = reader.push(chunk as Buffer);
+    if (message !== undefined) return decode(message);
+  }
+  throw new Error('the connection was closed without a response');
+}
+
+const rcode = (packet: Packet): string => (packet as unknown as { rcode: string }).rcode;
+const addresses = ({ answers = [] }: Packet): unknown[] => answers.flatMap((one) => ('data' in one ? [one.data] : []));
+
+test('a client without an identity resolves names that are exported to all namespaces, and no others', async () => {
+  const { ask } = await start();
+  expect(addresses(await ask('cart.shop.svc.cluster.local'))).toEqual(['10.0.0.1']);
+  expect(addresses(await ask('cart.shop.test'))).toEqual(['10.0.0.1']);
+  expect(rcode(await ask('vault.shop.svc.cluster.local'))).toBe('NXDOMAIN');
+  expect(rcode(await ask('vault.shop.test'))).toBe('REFUSED');
+  expect(rcode(await ask('cart'))).toBe('REFUSED');
+});
+
+test('a client with an identity resolves what sidecars of its namespace see', async () => {
+  const { ask } = await start();
+  const [shop, other] = [workload('shop'), workload('other')];
+  expect(addresses(await ask('vault.shop.svc.cluster.local', shop))).toEqual(['10.0.0.2']);
+  expect(addresses(await ask('vault.shop.test', shop))).toEqual(['10.0.0.2']);
+  expect(addresses(await ask('cart', shop))).toEqual(['10.0.0.1']);
+  expect(addresses(await ask('blog.other.svc.cluster.local', shop))).toEqual(['10.0.0.3']);
+  expect(rcode(await ask('vault.shop.svc.cluster.local', other))).toBe('NXDOMAIN');
+  expect(rcode(await ask('vault.shop.test', other))).toBe('REFUSED');
+  expect(rcode(await ask('cart', other))).toBe('REFUSED');
+});
+
+test('names outside of the mesh are refused, and recursion is not offered', async () => {
+  const { ask } = await start();
+  for (const name of ['example.com', 'svc.cluster.local.example.com', 'localhost', '.']) {
+    const response = await ask(name);
+    expect(rcode(response)).toBe('REFUSED');
+    expect((response as { flag_ra?: boolean }).flag_ra).toBe(false);
+  }
+});
+
+test('a known name has no records of other types; zone transfers and other classes are refused', async () => {
+  const { ask } = await start();
+  for (const type of ['AAAA', 'TXT', 'ANY']) {
+    const response = await ask('cart.shop.svc.cluster.local', undefined, { type });
+    expect([rcode(response), response.answers]).toEqual(['NOERROR', []]);
+  }
+  expect(rcode(await ask('cart.shop.svc.cluster.local', undefined, { type: 'AXFR' }))).toBe('REFUSED');
+  expect(rcode(await ask('cart.shop.svc.cluster.local', undefined, { class: 'CH' }))).toBe('REFUSED');
+});
+
+test('a client with a certificate of another root, or a revoked one, receives no response', async () => {
+  const { ask, revoked, counts } = await start();
+  await expect(ask('cart.shop.test', workload('shop', createAuthority('stranger')))).rejects.toThrow();
+  await expect(ask('cart.shop.test', authority.issue(['spiffe://elsewhere/ns/shop/sa/default']))).rejects.toThrow();
+  const client = workload('shop');
+  expect(addresses(await ask('cart.shop.test', client))).toEqual(['10.0.0.1']);
+  revoked.add(client.serialNumber);
+  await expect(ask('cart.shop.test', client)).rejects.toThrow();
+  expect(counts.closed.get('certificate')).toBe(3);
+});
+
+test('a rotated certificate is shown to new connections; open ones go on unless the roots change', async () => {
+  const { connect: dial, changeTls } = await start();
+  const before = await dial();
+  const next = authority.issue(['127.0.0.1']);
+  changeTls(tlsOf(next));
+  expect((await dial()).getPeerCertificate().serialNumber).toBe(next.serialNumber);
+  before.write(framed(encode(query('cart.shop.test'))));
+  expect(addresses(await oneMessage(before))).toEqual(['10.0.0.1']);
+  const open = await dial();
+  changeTls(tlsOf(next, createAuthority('next').certificate));
+  open.resume();
+  await eventually('the connection is closed', () => open.destroyed);
+});
+
+test('a client that does not finish its handshake, or sends a byte at a time, is disconnected; others are served', async () => {
+  const { port, connect: dial, ask, counts } = await start({ handshakeMs: 200, idleMs: 300 });
+  const silent = connectTcp(port, '127.0.0.1');
+  silent.on('error', () => {});
+  silent.resume();
+  const slow = await dial();
+  slow.resume();
+  slow.write(Buffer.of(0x0f, 0xa0));
+  const bytes = setInterval(() => slow.write(Buffer.of(0)), 20);
+  onTestFinished(() => clearInterval(bytes));
+  expect(addresses(await ask('cart.shop.test'))).toEqual(['10.0.0.1']);
+  await eventually('both are closed', () => silent.destroyed && slow.destroyed);
+  expect(counts.closed.get('idle')).toBe(1);
+  expect(counts.closed.get('TLS')).toBe(1);
+});
+
+test('a query that is too long, and a connection beyond the limit of its address, are closed', async () => {
+  const { connect: dial, counts } = await start({ maxConnectionsPerAddress: 2 });
+  const large = await dial();
+  large.resume();
+  large.write(Buffer.of(0xff, 0xff));
+  await eventually('it is closed', () => large.destroyed);
+  const open = [await dial(), await dial(), await dial()];
+  for (const one of open) one.resume();
+  await eventually('the longest idle one is closed', () => open[0]!.destroyed);
+  expect(open.slice(1).map(({ destroyed }) => destroyed)).toEqual([false, false]);
+  expect(counts.closed.get('query too long')).toBe(1);
+  await eventually('two are counted', () => counts.connections === 2);
+});

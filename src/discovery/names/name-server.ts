@@ -1,0 +1,160 @@
+/** DNS over TLS (RFC 7858): names of the mesh for clients that trust the control plane's certificate. */
+import { once } from 'node:events';
+import type { AddressInfo, Socket } from 'node:net';
+import { createServer, type Server, type TLSSocket, type TlsOptions } from 'node:tls';
+import type { DnsStreamEnd, DnsStreamLimits } from '../../runtime/dns/dns-stream.ts';
+import { serveDnsStream } from '../../runtime/dns/dns-stream.ts';
+import { ConnectionBounds } from '../../runtime/fences/connection-bounds.ts';
+import { formatAddress, type ListenAddress } from '../listen-address.ts';
+import type { MeshNames } from './mesh-names.ts';
+import { type NameResult, respondTo } from './name-responses.ts';
+
+export interface NameServerOptions {
+  readonly address: ListenAddress;
+  /** Calls back with the TLS options, at once and when they change. @returns how to stop */
+  readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
+  /** Namespace of a client, `undefined` if it shows no certificate; throws if its certificate is not accepted. */
+  readonly namespaceOf: (socket: TLSSocket) => string | undefined;
+  readonly names: Pick<MeshNames, 'visibleTo' | 'isOfZone'>;
+  readonly counts: NameServerCounts;
+  /** The socket has failed while it was open. */
+  readonly failed: (error: Error) => void;
+  readonly limits?: Partial<NameServerLimits>;
+}
+
+export interface NameServerLimits extends DnsStreamLimits {
+  readonly maxConnections: number;
+  /** Connections of one address (IPv6: of one /64). */
+  readonly maxConnectionsPerAddress: number;
+  readonly handshakeMs: number;
+}
+
+/** Why connections were closed. */
+type ClosedBecause = DnsStreamEnd | 'too many connections' | 'TLS' | 'certificate';
+
+export class NameServerCounts {
+  readonly queries = new Map<NameResult, number>();
+  readonly closed = new Map<ClosedBecause, number>();
+  connections = 0;
+
+  query(result: NameResult): void {
+    this.queries.set(result, (this.queries.get(result) ?? 0) + 1);
+  }
+
+  close(why: ClosedBecause): void {
+    this.closed.set(why, (this.closed.get(why) ?? 0) + 1);
+  }
+}
+
+const defaultLimits: NameServerLimits = {
+  maxConnections: 1_024,
+  maxConnectionsPerAddress: 16,
+  handshakeMs: 10_000,
+  maxPending: 64,
+  maxUnreadBytes: 256 * 1024,
+  // A question is 271 bytes at most; the rest is for options such as padding.
+  maxQueryBytes: 4_096,
+  idleMs: 10_000,
+  queriesPerSecond: 200,
+};
+
+export class NameServer {
+  readonly #options: NameServerOptions;
+  readonly #limits: NameServerLimits;
+  readonly #connections = new Set<Socket>();
+  readonly #bounds: ConnectionBounds<Socket>;
+  #server: Server | undefined;
+  #unfollow: (() => void) | undefined;
+  #roots = '';
+
+  constructor(options: NameServerOptions) {
+    this.#options = options;
+    this.#limits = { ...defaultLimits, ...options.limits };
+    const { maxConnections, maxConnectionsPerAddress } = this.#limits;
+    this.#bounds = new ConnectionBounds({
+      ...{ maxPerAddress: maxConnectionsPerAddress, maxInWhole: maxConnections, isIdleReplaced: true },
+    });
+  }
+
+  /** @returns the address with the port. Rejects if the port cannot be opened; then it is closed */
+  async open(): Promise<string> {
+    const { address, followTls, failed } = this.#options;
+    this.#unfollow = followTls((tls) => this.#use(tls));
+    const server = this.#server!;
+    try {
+      server.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) });
+      await once(server, 'listening');
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    server.on('error', failed);
+    return formatAddress({ host: address.host, port: (server.address() as AddressInfo).port });
+  }
+
+  close(): void {
+    this.#unfollow?.();
+    this.#server?.close();
+    for (const connection of this.#connections) connection.destroy();
+  }
+
+  #use(tls: TlsOptions): void {
+    const roots = String(tls.ca);
+    if (this.#server === undefined) this.#server = this.#create(tls);
+    else {
+      this.#server.setSecureContext(tls);
+      // Clients whose root is no longer trusted must not go on with what they have.
+      if (roots !== this.#roots) for (const connection of this.#connections) connection.destroy();
+    }
+    this.#roots = roots;
+  }
+
+  #create(tls: TlsOptions): Server {
+    const { counts } = this.#options;
+    const server = createServer({
+      ...tls,
+      ...{ ALPNProtocols: ['dot'], allowHalfOpen: true, handshakeTimeout: this.#limits.handshakeMs },
+    });
+    server.on('connection', (socket: Socket) => {
+      if (!this.#bounds.admit(socket, socket.remoteAddress)) {
+        counts.close('too many connections');
+        return;
+      }
+      this.#connections.add(socket);
+      counts.connections++;
+      socket.once('close', () => {
+        this.#connections.delete(socket);
+        counts.connections--;
+      });
+    });
+    server.on('tlsClientError', (_, socket) => {
+      counts.close('TLS');
+      socket.destroy();
+    });
+    server.on('secureConnection', (socket) => this.#serve(socket));
+    return server;
+  }
+
+  #serve(socket: TLSSocket): void {
+    const { names, namespaceOf, counts } = this.#options;
+    socket.on('error', () => socket.destroy());
+    serveDnsStream(socket, this.#limits, {
+      limited: (why) => counts.close(why),
+      query: (message, respond) => {
+        let namespace: string | undefined;
+        try {
+          // For each query: a certificate expires or is revoked while its connection is open.
+          namespace = namespaceOf(socket);
+        } catch {
+          counts.close('certificate');
+          socket.destroy();
+          return;
+        }
+        void respondTo(message, names, namespace).then(({ result, response }) => {
+          counts.query(result);
+          respond(response);
+        });
+      },
+    });
+  }
+}

@@ -1,0 +1,34 @@
+/** The effect of the charts of optional ports (machines/discovery/optional-port.ts). */
+import { fromCallback } from 'xstate';
+import type { PortFailed, PortListening } from '../../machines/discovery/port-protocol.ts';
+import { messageOf } from '../runtime/errors.ts';
+import { formatAddress, type ListenAddress } from './listen-address.ts';
+
+export interface OptionalPortServer {
+  /** @returns the address with the port. Rejects if the port cannot be opened; then it is closed */
+  open(): Promise<string>;
+  close(): void;
+}
+
+/** @param create called when the port is opened; `failed`: the socket has failed while it was open */
+export function optionalPort(address: ListenAddress, create: (failed: (error: unknown) => void) => OptionalPortServer) {
+  return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+    let isStopped = false;
+    const report = (event: PortListening | PortFailed): void => {
+      if (!isStopped) sendBack(event);
+    };
+    const failed = (error: unknown): void => {
+      server.close();
+      report({ type: 'port.closed', reason: `${formatAddress(address)}: ${messageOf(error)}` });
+    };
+    const server = create(failed);
+    void server.open().then((opened) => {
+      if (isStopped) server.close();
+      report({ type: 'port.listening', address: opened });
+    }, failed);
+    return () => {
+      isStopped = true;
+      server.close();
+    };
+  });
+}

@@ -1,0 +1,116 @@
+/** The flags of `discovery`, and how the texts of flags are parsed. An invalid flag ends the program. */
+import { durationMsOf, longestTimerMs } from '../../model/fields/duration.ts';
+import { isHostname, isNamespace } from '../../model/fields/names.ts';
+import { mustBe } from '../../model/fields/violation.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { optionError } from '../../runtime/option-errors.ts';
+import type { ConsulFlags } from '../consul/consul-settings.ts';
+import { booleanOf } from '../environment.ts';
+import { type ListenAddress, parseListenAddress } from '../listen-address.ts';
+import type { SecurePortFlags } from '../xds/secure-port/secure-port.ts';
+
+/** The flags of `discovery`, as texts; absent when not given. */
+export interface DiscoveryFlags extends SecurePortFlags, ConsulFlags {
+  readonly registries?: string;
+  readonly configDir?: string;
+  readonly meshConfig?: string;
+  readonly networksConfig?: string;
+  readonly domain?: string;
+  readonly clusterID?: string;
+  readonly clusterAliases?: string;
+  readonly httpAddr?: string;
+  readonly grpcAddr?: string;
+  readonly monitoringAddr?: string;
+  readonly httpsAddr?: string;
+  readonly namespace?: string;
+  readonly clusterRegistriesNamespace?: string;
+  readonly kubeconfig?: string;
+  /** True: the flag came without a value. */
+  readonly profile?: string | boolean;
+  readonly heapSnapshots?: string | boolean;
+  readonly shutdownDuration?: string;
+  readonly keepaliveInterval?: string;
+  readonly keepaliveTimeout?: string;
+  readonly keepaliveMaxServerConnectionAge?: string;
+}
+
+const oneSecondMs = 1_000;
+
+export function mustBeNamespace(flag: string, text: string | undefined): void {
+  if (text && !isNamespace(text)) throw optionError(flag, mustBe('a namespace such as istio-system', text));
+}
+
+export function mustBeHostname(flag: string, text: string | undefined): void {
+  if (text && !isHostname(text)) throw optionError(flag, mustBe('a DNS domain such as cluster.local', text));
+}
+
+export function addressesOf(flags: DiscoveryFlags): {
+  readonly httpAddresses: readonly ListenAddress[];
+  readonly grpcAddress: ListenAddress | undefined;
+} {
+  const http = parseListenAddress('--httpAddr', flags.httpAddr ?? ':8080');
+  const monitoring = parseListenAddress('--monitoringAddr', flags.monitoringAddr ?? ':15014');
+  const grpcAddress = parseListenAddress('--grpcAddr', flags.grpcAddr ?? ':15010');
+  if (grpcAddress === undefined && http === undefined) {
+    throw new ChartpilotError('FLAG_INVALID', '--grpcAddr, --httpAddr: at least one address is required to serve xDS');
+  }
+  return { httpAddresses: [http, monitoring].flatMap((address) => address ?? []), grpcAddress };
+}
+
+/** A flag that may come without a value: `--profile`, `--profile=false`. */
+export function switchOf(flag: string, value: string | boolean | undefined, byDefault: boolean): boolean {
+  if (value === undefined || value === '') return byDefault;
+  const on = typeof value === 'boolean' ? value : booleanOf(value);
+  if (on === undefined) throw new ChartpilotError('FLAG_INVALID', `${flag}: must be true or false, got ${value}`);
+  return on;
+}
+
+/** `alias1=cluster1,alias2=cluster2`. */
+export function parseAliases(text: string): Record<string, string> {
+  const aliases = new Map<string, string>();
+  for (const item of text.split(',').filter(Boolean)) {
+    const [alias = '', cluster = '', ...rest] = item.split('=');
+    if (alias === '' || cluster === '' || rest.length > 0) {
+      throw new ChartpilotError(
+        'FLAG_INVALID',
+        `--clusterAliases: must be ALIAS=CLUSTER,…, got ${JSON.stringify(item)}`,
+      );
+    }
+    const other = [...aliases].find(([, known]) => known === cluster)?.[0];
+    if (other !== undefined) {
+      throw new ChartpilotError(
+        'FLAG_INVALID',
+        `--clusterAliases: cluster ${cluster} has two aliases, ${other} and ${alias}`,
+      );
+    }
+    aliases.set(alias, cluster);
+  }
+  return Object.fromEntries(aliases);
+}
+
+export function duration(flag: string, text: string | undefined, defaultMs: number): number {
+  if (text === undefined || text === '') return defaultMs;
+  const ms = durationMsOf(text);
+  if (ms === undefined || ms < 0) {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      `${flag}: must be a duration such as 300ms, 30s or 1h30m, got ${JSON.stringify(text)}`,
+    );
+  }
+  if (ms > longestTimerMs && flag !== connectionAge) {
+    throw new ChartpilotError('FLAG_INVALID', `${flag}: must be at most ${longestTimerMs / 3_600_000}h, got ${text}`);
+  }
+  return ms;
+}
+
+const connectionAge = '--keepaliveMaxServerConnectionAge';
+
+/** What is longer than a timer can be is for ever: Istio's default is Go's longest duration. */
+export function maxConnectionAge(text: string | undefined): number {
+  const ms = duration(connectionAge, text, 0);
+  if (ms > longestTimerMs) return 0;
+  if (text !== undefined && text !== '' && ms < oneSecondMs) {
+    throw new ChartpilotError('FLAG_INVALID', `${connectionAge}: must be at least 1s, got ${text}`);
+  }
+  return ms;
+}

@@ -1,0 +1,429 @@
+/**
+ * Everything that `pilot-discovery discovery` was told, by flags and environment (spec/discovery.md §1.2, §1.4). A flag
+ * that makes no sense ends the program; an environment variable that makes none has its default, with a warning.
+ */
+
+import { existsSync } from 'node:fs';
+import { availableParallelism, totalmem } from 'node:os';
+import type { Features } from '../../model/mesh/features.ts';
+import type { RegistryOptions } from '../../model/services/service-registry.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { allowedVariable, BlockedAddresses, blockedVariable } from '../../runtime/fences/blocked-addresses.ts';
+import { connectionsOfPort } from '../../runtime/fences/http-fence.ts';
+import { openFilesLimit } from '../../runtime/fences/open-files.ts';
+import type { LogEntry, LogWarning } from '../../runtime/log-events/log-events.ts';
+import {
+  type AuthoritySettings,
+  authoritySettingsOf,
+  isAuthorityGiven,
+  isAuthorityShared,
+  kubernetesRegistration,
+} from '../ca/authority-settings.ts';
+import { ownNames } from '../ca/server-certificate/own-certificate.ts';
+import { type ConfigLimits, configLimitsOf } from '../config/files/config-limits.ts';
+import { type XdsSourceLimits, xdsSourceLimitsOf } from '../config/xds/xds-source-limits.ts';
+import { type ConsulSettings, consulSettingsOf } from '../consul/consul-settings.ts';
+import { shortestLeaseMs, usualLeaseMs } from '../election/lease-times.ts';
+import { Environment, variablesWithoutEffect } from '../environment.ts';
+import { isInCluster } from '../kubernetes/access/in-cluster.ts';
+import { type ListenAddress, parseListenAddress } from '../listen-address.ts';
+import { registryNames } from '../registry/registry-names.ts';
+import { type AdsLimits, defaultMakeBeforeBreakMs, defaultRemovalDelayMs } from '../xds/ads-limits.ts';
+import { type SecurePort, securePortOf } from '../xds/secure-port/secure-port.ts';
+import { clientLimitsOf, filesBeside } from './client-limits.ts';
+import {
+  addressesOf,
+  type DiscoveryFlags,
+  duration,
+  maxConnectionAge,
+  mustBeHostname,
+  mustBeNamespace,
+  parseAliases,
+  switchOf,
+} from './discovery-flags.ts';
+import { featuresOf } from './feature-options.ts';
+
+export interface DiscoveryOptions {
+  /** `--registries`, each once; whether they are known is found out when they are made. */
+  readonly registries: readonly string[];
+  /** Where Consul is; undefined: it is no registry. */
+  readonly consul: ConsulSettings | undefined;
+  /** What the environment says of services and endpoints. */
+  readonly registryOptions: Pick<RegistryOptions, 'systemNamespace' | 'selectWorkloadEntries' | 'selectPods'>;
+  /** What it says of what is generated. */
+  readonly features: Features;
+  /** The control plane's own. */
+  readonly namespace: string;
+  /** Where the Secrets of remote clusters lie. */
+  readonly clusterRegistriesNamespace: string;
+  /** Empty: none was named. */
+  readonly kubeconfig: string;
+  /** Where the API server of our pod's cluster is, as the kubelet says it; empty: this is no pod. */
+  readonly pod: Readonly<Record<string, string>>;
+  /** REVISION: objects of Istio's that are labelled for another one are not there. Empty: the default one. */
+  readonly revision: string;
+  /** POD_NAME, for people who ask who leads; empty: it is the host's. */
+  readonly podName: string;
+  /** How long a replica is waited for that has something to write and says nothing (PILOT_LEASE_DURATION). */
+  readonly leaseMs: number;
+  /** PILOT_CA_CERT_CONFIGMAP: where pods find the root of the mesh. */
+  readonly rootConfigMap: string;
+  /** What becomes of the Gateway API's objects is written to their status (PILOT_ENABLE_GATEWAY_API_STATUS). */
+  readonly writesGatewayApiStatus: boolean;
+  /** GatewayClass `istio` is created where it does not exist (PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER). */
+  readonly createsGatewayClass: boolean;
+  /** Gateways of the Gateway API are deployed (PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER). */
+  readonly deploysGateways: boolean;
+  /** SHARED_MESH_CONFIG: a ConfigMap beneath the own one; empty: none. */
+  readonly sharedMeshConfig: string;
+  /** Empty: no directory. */
+  readonly configDir: string;
+  readonly meshConfigFile: string;
+  readonly networksConfigFile: string;
+  readonly domain: string;
+  readonly clusterId: string;
+  readonly clusterAliases: Readonly<Record<string, string>>;
+  /** Each with the same pages. */
+  readonly httpAddresses: readonly ListenAddress[];
+  /** Undefined: xDS is served on the HTTP port. */
+  readonly grpcAddress: ListenAddress | undefined;
+  /** Undefined: xDS is not served over TLS. */
+  readonly securePort: SecurePort | undefined;
+  /** Where names of the mesh are resolved over TLS (DNS_ADDR); `undefined`: nowhere. */
+  readonly namesAddress: ListenAddress | undefined;
+  /** Where the API server can call webhooks (`--httpsAddr`); `undefined`: nowhere. */
+  readonly webhooksAddress: ListenAddress | undefined;
+  /** Undefined: nothing is signed here. */
+  readonly authority: AuthoritySettings | undefined;
+  /** Names of hosts by which agents know this control plane. */
+  readonly ownNames: readonly string[];
+  readonly shutdownMs: number;
+  readonly keepaliveIntervalMs: number;
+  readonly keepaliveTimeoutMs: number;
+  /** 0: without limit. */
+  readonly maxConnectionAgeMs: number;
+  readonly push: {
+    readonly debounceAfterMs: number;
+    readonly debounceMaxMs: number;
+    readonly debounceEndpoints: boolean;
+  };
+  /** Proxies that are brought up to date at a time. */
+  readonly pushThrottle: number;
+  readonly streamsPerSecond: number;
+  readonly maxConcurrentStreams: number;
+  readonly maxRequestBytes: number;
+  /** What one stream, one address and all of them may take of the server. */
+  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'strangers' | 'addressPace'>;
+  /** Connections of each HTTP port. */
+  readonly httpConnections: number;
+  /** What files of configuration may be. */
+  readonly configLimits: ConfigLimits;
+  /** What sources over xDS may send. */
+  readonly xdsSources: XdsSourceLimits;
+  /** 0: nothing is kept. Any number unless said: bytes are the limit then. */
+  readonly cacheEntries: number;
+  readonly cacheBytes: number;
+  /** Clusters and routes may be left out of what is kept. */
+  readonly keepsClusters: boolean;
+  readonly keepsRoutes: boolean;
+  readonly servesDebug: boolean;
+  /** `/debug/pprof`. */
+  readonly profile: boolean;
+  /** `/debug/pprof/heap`. */
+  readonly heapSnapshots: boolean;
+  /** `/debug/force_disconnect`. */
+  readonly unsafeAdminEndpoints: boolean;
+  /** Callers from other hosts see debug pages of their own namespace only. */
+  readonly debugNamespaceAuth: boolean;
+  /** Callers on this host need the debugger's token for every debug page. */
+  readonly debugLocalNeedsToken: boolean;
+  /** Namespaces whose callers see debug pages of all namespaces. */
+  readonly debugNamespaces: readonly string[];
+  /** What a proxy says of its namespace and service account must agree with who it was found to be. */
+  readonly checksIdentity: boolean;
+  /** Secrets go to whoever asks on the port without TLS (PILOT_SECRETS_ON_PLAINTEXT): for tests and laptops. */
+  readonly secretsOnPlaintext: boolean;
+  /** Clients that read configuration must be of the root namespace (ENABLE_XDS_API_GENERATOR_AUTH). */
+  readonly configNeedsIdentity: boolean;
+  /** Clients of the port with TLS must say who they are. */
+  readonly authenticates: boolean;
+  /** Workloads that register themselves. */
+  readonly registration: RegistrationOptions;
+  /** How long listeners and routes wait for clusters that are new to a client; 0: they do not (PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT). */
+  readonly makeBeforeBreakMs: number;
+  /** How long clusters that are no longer configured stay at a client that no longer names them (PILOT_XDS_CLUSTER_REMOVAL_DELAY). */
+  readonly removalDelayMs: number;
+  /** How long the start waits for the first list of a registry (PILOT_REMOTE_CLUSTER_TIMEOUT). */
+  readonly firstListsMs: number;
+  /** How often issuers of tokens are asked for their keys (PILOT_JWT_PUB_KEY_REFRESH_INTERVAL). */
+  readonly keyRefreshMs: number;
+  /** JWT_RULE as it is written; empty: none. */
+  readonly jwtRule: string;
+  /** Networks whose proxies may say who their clients are. */
+  readonly trustedGateways: readonly string[];
+  /** Addresses that key sets of RequestAuthentications are not fetched from. */
+  readonly jwksAddresses: BlockedAddresses;
+  /** What is as it should be, and worth knowing: lines for the log. */
+  readonly notes: readonly LogEntry[];
+  /** What was strange, but no mistake: lines for the log. */
+  readonly warnings: readonly LogWarning[];
+}
+
+export interface RegistrationOptions {
+  /** PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION. */
+  readonly enabled: boolean;
+  /** What they say of their health counts (PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS). */
+  readonly healthChecks: boolean;
+  /** Since a workload is gone, until its entry is deleted (PILOT_WORKLOAD_ENTRY_GRACE_PERIOD). */
+  readonly graceMs: number;
+}
+
+/**
+ * @param openFiles that the process may have at the same time
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function resolveDiscoveryOptions(
+  flags: DiscoveryFlags,
+  env: NodeJS.ProcessEnv,
+  openFiles = openFilesLimit() ?? Number.POSITIVE_INFINITY,
+): DiscoveryOptions {
+  const warnings: LogWarning[] = [];
+  const notes: LogEntry[] = [];
+  const warn = (warning: LogWarning): void => void warnings.push(warning);
+  const from = new Environment(env, warn);
+  const unread = variablesWithoutEffect.filter((name) => from.isSet(name));
+  if (unread.length > 0) warn({ event: 'option.withoutEffect', settings: unread.join(', ') });
+  mustBeNamespace('--namespace', flags.namespace);
+  mustBeNamespace('--clusterRegistriesNamespace', flags.clusterRegistriesNamespace);
+  mustBeHostname('--domain', flags.domain);
+  const namespace = flags.namespace || from.text('POD_NAMESPACE', 'istio-system');
+  const features = featuresOf(from);
+  const secretsOnPlaintext = from.boolean('PILOT_SECRETS_ON_PLAINTEXT', false);
+  if (secretsOnPlaintext) {
+    warn({ event: 'option.secretsOnPlaintext', setting: 'PILOT_SECRETS_ON_PLAINTEXT' });
+  }
+  const configNeedsIdentity = from.boolean('ENABLE_XDS_API_GENERATOR_AUTH', true);
+  if (!configNeedsIdentity) {
+    warn({ event: 'option.configServedUnverified', setting: 'ENABLE_XDS_API_GENERATOR_AUTH' });
+  }
+  const authority = authoritySettingsOf(from);
+  const configLimits = configLimitsOf(from);
+  if (isAuthorityShared(authority) && authority.stateDirectory !== '') {
+    throw new ChartpilotError('FLAG_INVALID', 'SELF_SIGNED_CA_DIR and SELF_SIGNED_CA_SECRET are mutually exclusive', {
+      hint: 'Use the Secret for several replicas, the directory for a single process.',
+    });
+  }
+  refuseOtherSigners(from.text('EXTERNAL_CA', ''), authority);
+  const mayHaveAuthority = from.boolean('ENABLE_CA_SERVER', true);
+  const hasAuthority = mayHaveAuthority && isAuthorityGiven(authority);
+  const securePort = securePortOf(flags, {
+    ...{ hasAuthority, mayHaveAuthority, warn },
+    note: (note) => void notes.push(note),
+  });
+  const registries = registryNames(flags.registries ?? 'Kubernetes', warn);
+  const hasCluster =
+    Boolean(flags.kubeconfig) || (registries.includes('Kubernetes') && !flags.configDir && isInCluster(podOf(env)));
+  const consulFlags = (['consulServerURL', 'consulserverURL', 'consulTokenFile', 'consulDatacenters'] as const).filter(
+    (flag) => flags[flag],
+  );
+  if (consulFlags.length > 0 && !registries.includes('Consul')) {
+    const settings = consulFlags.map((flag) => `--${flag}`).join(', ');
+    warn({ event: 'option.withoutEffect', settings, reason: '--registries does not name Consul' });
+  }
+  for (const [setting, file] of [
+    ['--meshConfig', flags.meshConfig],
+    ['--networksConfig', flags.networksConfig],
+  ] as const) {
+    if (file === undefined || existsSync(file)) continue;
+    // A ConfigMap of the cluster is usual instead of a file.
+    if (registries.includes('Kubernetes')) notes.push({ event: 'option.fileMissing', setting, file });
+    else {
+      warn({
+        ...{ event: 'option.ignored', setting, value: file },
+        reason: 'does not exist; the default applies until it does',
+      });
+    }
+  }
+  return {
+    ...addressesOf(flags),
+    registries,
+    consul: registries.includes('Consul') ? consulSettingsOf(flags, from) : undefined,
+    registryOptions: {
+      systemNamespace: namespace,
+      selectWorkloadEntries: from.boolean('PILOT_ENABLE_K8S_SELECT_WORKLOAD_ENTRIES', true),
+      selectPods: from.boolean('PILOT_ENABLE_SERVICEENTRY_SELECT_PODS', true),
+    },
+    features,
+    namespace,
+    clusterRegistriesNamespace: flags.clusterRegistriesNamespace || namespace,
+    kubeconfig: flags.kubeconfig ?? '',
+    pod: podOf(env),
+    revision: from.text('REVISION', ''),
+    podName: from.text('POD_NAME', ''),
+    leaseMs: leaseMsOf(from, warn),
+    rootConfigMap: from.text('PILOT_CA_CERT_CONFIGMAP', 'istio-ca-root-cert'),
+    writesGatewayApiStatus: from.boolean('PILOT_ENABLE_GATEWAY_API_STATUS', true),
+    createsGatewayClass: from.boolean('PILOT_ENABLE_GATEWAY_API_GATEWAYCLASS_CONTROLLER', true),
+    deploysGateways: from.boolean('PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER', true),
+    sharedMeshConfig: from.text('SHARED_MESH_CONFIG', ''),
+    configDir: flags.configDir ?? '',
+    meshConfigFile: flags.meshConfig ?? './etc/istio/config/mesh',
+    networksConfigFile: flags.networksConfig ?? './etc/istio/config/meshNetworks',
+    domain: (flags.domain ?? 'cluster.local').toLowerCase(),
+    clusterId: flags.clusterID ?? from.text('CLUSTER_ID', 'Kubernetes'),
+    clusterAliases: parseAliases(flags.clusterAliases ?? ''),
+    securePort,
+    namesAddress: namesAddressOf(from, securePort, warn),
+    webhooksAddress: webhooksAddressOf(flags, hasCluster, securePort, warn),
+    authority: securePort !== undefined && (hasAuthority || securePort.files === undefined) ? authority : undefined,
+    ownNames: ownNames(namespace, from.text('REVISION', ''), from.list('ISTIOD_CUSTOM_HOST')),
+    shutdownMs: duration('--shutdownDuration', flags.shutdownDuration, 10_000),
+    keepaliveIntervalMs: duration(
+      '--keepaliveInterval',
+      flags.keepaliveInterval,
+      from.timerMs('GRPC_KEEPALIVE_INTERVAL', 30_000),
+    ),
+    keepaliveTimeoutMs: duration('--keepaliveTimeout', flags.keepaliveTimeout, 10_000),
+    maxConnectionAgeMs: maxConnectionAge(flags.keepaliveMaxServerConnectionAge),
+    push: {
+      debounceAfterMs: from.timerMs('PILOT_DEBOUNCE_AFTER', 100),
+      debounceMaxMs: from.timerMs('PILOT_DEBOUNCE_MAX', 10_000),
+      debounceEndpoints: from.boolean('PILOT_ENABLE_EDS_DEBOUNCE', true),
+    },
+    pushThrottle: from.number('PILOT_PUSH_THROTTLE', 0) || byProcessors(),
+    streamsPerSecond: from.number('PILOT_MAX_REQUESTS_PER_SECOND', 0) || byProcessors(),
+    maxConcurrentStreams: from.number('ISTIO_GPRC_MAXSTREAMS', 100_000, 1),
+    maxRequestBytes: from.number('ISTIO_GPRC_MAXRECVMSGSIZE', 4 * 1024 * 1024, 1),
+    clientLimits: clientLimitsOf(from, openFiles, (note) => void notes.push(note)),
+    // The two ports may take half of what xDS leaves.
+    httpConnections: Math.min(connectionsOfPort(openFiles), Math.max(1, Math.floor(filesBeside(openFiles) / 4))),
+    configLimits,
+    xdsSources: xdsSourceLimitsOf(from, configLimits),
+    ...cacheOptionsOf(from),
+    ...debugOptionsOf(flags, from),
+    checksIdentity: from.boolean('PILOT_ENABLE_XDS_IDENTITY_CHECK', true),
+    secretsOnPlaintext,
+    configNeedsIdentity,
+    authenticates: from.boolean('XDS_AUTH', true),
+    registration: {
+      enabled: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION', true),
+      healthChecks: from.boolean('PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS', true),
+      graceMs: from.timerMs('PILOT_WORKLOAD_ENTRY_GRACE_PERIOD', 10_000),
+    },
+    makeBeforeBreakMs: from.timerMs('PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT', defaultMakeBeforeBreakMs),
+    removalDelayMs: Math.max(1, from.timerMs('PILOT_XDS_CLUSTER_REMOVAL_DELAY', defaultRemovalDelayMs)),
+    firstListsMs: from.timerMs('PILOT_REMOTE_CLUSTER_TIMEOUT', 30_000),
+    keyRefreshMs: from.timerMs('PILOT_JWT_PUB_KEY_REFRESH_INTERVAL', 20 * 60_000) || 20 * 60_000,
+    jwtRule: from.text('JWT_RULE', ''),
+    trustedGateways: from.list('TRUSTED_GATEWAY_CIDR'),
+    jwksAddresses: new BlockedAddresses({ blocked: from.list(blockedVariable), allowed: from.list(allowedVariable) }),
+    notes,
+    warnings,
+  };
+}
+
+/** A Lease says whole seconds. */
+function leaseMsOf(from: Environment, warn: (warning: LogWarning) => void): number {
+  const ms = from.timerMs('PILOT_LEASE_DURATION', usualLeaseMs);
+  if (ms >= shortestLeaseMs && ms % 1_000 === 0) return ms;
+  warn({
+    event: 'option.defaulted',
+    setting: 'PILOT_LEASE_DURATION',
+    value: `${ms}ms`,
+    default: `${usualLeaseMs}ms`,
+    reason: `must be an integer number of seconds, >= ${shortestLeaseMs / 1_000}s`,
+  });
+  return usualLeaseMs;
+}
+
+/** The DNS server has the certificate of the TLS port. */
+function namesAddressOf(
+  from: Environment,
+  securePort: SecurePort | undefined,
+  warn: (warning: LogWarning) => void,
+): ListenAddress | undefined {
+  const address = parseListenAddress('DNS_ADDR', from.text('DNS_ADDR', ''));
+  if (address === undefined || securePort !== undefined) return address;
+  warn({
+    event: 'option.withoutEffect',
+    settings: 'DNS_ADDR',
+    reason: 'the TLS port is closed, which has its certificate',
+  });
+  return undefined;
+}
+
+/** Webhooks have the certificate of the TLS port, and only the API server of a cluster calls them. */
+function webhooksAddressOf(
+  { httpsAddr }: DiscoveryFlags,
+  hasCluster: boolean,
+  securePort: SecurePort | undefined,
+  warn: (warning: LogWarning) => void,
+): ListenAddress | undefined {
+  const address = parseListenAddress('--httpsAddr', httpsAddr ?? ':15017');
+  if (address === undefined || (hasCluster && securePort !== undefined)) return address;
+  if (httpsAddr !== undefined) {
+    warn({
+      event: 'option.withoutEffect',
+      settings: '--httpsAddr',
+      reason: hasCluster ? 'the TLS port is closed, which has its certificate' : 'no cluster is followed',
+    });
+  }
+  return undefined;
+}
+
+function podOf({ KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port }: NodeJS.ProcessEnv) {
+  return host && port ? { KUBERNETES_SERVICE_HOST: host, KUBERNETES_SERVICE_PORT: port } : {};
+}
+
+/** What is kept of encoded resources, and how much of it. */
+function cacheOptionsOf(from: Environment) {
+  const cacheSize = 'PILOT_XDS_CACHE_SIZE';
+  const cacheEntries = from.isSet(cacheSize) ? from.number(cacheSize, 60_000) : Number.POSITIVE_INFINITY;
+  return {
+    cacheEntries: from.boolean('PILOT_ENABLE_XDS_CACHE', true) ? cacheEntries : 0,
+    cacheBytes: from.number('PILOT_XDS_CACHE_BYTES', quarterOfMemory(), 1),
+    keepsClusters: from.boolean('PILOT_ENABLE_CDS_CACHE', true),
+    keepsRoutes: from.boolean('PILOT_ENABLE_RDS_CACHE', true),
+  };
+}
+
+/** What people may look at, and who of them. */
+function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
+  return {
+    servesDebug: from.boolean('ENABLE_DEBUG_ON_HTTP', true),
+    profile: switchOf('--profile', flags.profile, true),
+    heapSnapshots: switchOf('--heapSnapshots', flags.heapSnapshots, false),
+    unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
+    debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
+    debugLocalNeedsToken: from.boolean('DEBUG_ENDPOINT_AUTH_LOCALHOST', false),
+    debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
+  };
+}
+
+/** A quarter of the memory, in bytes, that the machine has or lets this process have. */
+function quarterOfMemory(): number {
+  const allowed = process.constrainedMemory() || Number.POSITIVE_INFINITY;
+  return Math.floor(Math.min(allowed, totalmem()) / 4);
+}
+
+/** What the reference takes for as many processors (§1.4): `min(15 + 5 × processors, 100)`. */
+function byProcessors(): number {
+  return Math.min(15 + 5 * availableParallelism(), 100);
+}
+
+/** @throws ChartpilotError FLAG_INVALID: who asked for another signer is not signed for by a root that nobody asked for */
+function refuseOtherSigners(asked: string, authority: AuthoritySettings): void {
+  if (asked === '') return;
+  const refuse = (detail: string, hint: string): never => {
+    throw new ChartpilotError('FLAG_INVALID', `EXTERNAL_CA=${asked}: ${detail}`, { hint });
+  };
+  if (!authority.registers) refuse('unknown value', `Use ${kubernetesRegistration}.`);
+  if (authority.kubernetesSigner === '')
+    refuse('K8S_SIGNER is not set', 'Set it to a signer such as example.com/mesh.');
+  if (!isAuthorityGiven(authority)) {
+    refuse(
+      'no CA signs the certificate of the TLS port',
+      'Set a CA, for example SELF_SIGNED_CA_SECRET=istio-ca-secret.',
+    );
+  }
+}

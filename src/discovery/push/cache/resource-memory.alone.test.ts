@@ -1,0 +1,115 @@
+/** What was replaced or dropped is held by nothing: counted after full collections. */
+import { setImmediate as turn } from 'node:timers/promises';
+import { getHeapStatistics } from 'node:v8';
+import { expect, test } from 'vitest';
+import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
+import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
+import { type Config, type ConfigKey, parseConfigKey } from '../../../model/config/config.ts';
+import { routeType } from '../../../networking/index.ts';
+import { ResourceMemory } from './resource-memory.ts';
+
+const living = (refs: readonly WeakRef<object>[]): number => refs.filter((ref) => ref.deref() !== undefined).length;
+
+async function heapMb(): Promise<number> {
+  await collectGarbage();
+  await collectGarbage();
+  return getHeapStatistics().used_heap_size / 1e6;
+}
+
+function thing(key: string): { dependsOn: ConfigKey[] } {
+  return { dependsOn: [parseConfigKey(key)] };
+}
+
+/** Twenty things, each made again and again from other inputs. */
+async function replaced(memory: ResourceMemory): Promise<readonly WeakRef<object>[]> {
+  const made: WeakRef<object>[] = [];
+  for (let round = 0; round < 200; round++) {
+    for (let key = 0; key < 20; key++) {
+      made.push(new WeakRef(memory.recall('RDS', `${key}`, [{}], () => thing(`VirtualService/n/${key}`))));
+    }
+    memory.forget([]);
+    await turn();
+  }
+  return made;
+}
+
+test('a thing that another was made in place of goes, whether or not anything was ever dropped for want of room', async () => {
+  const roomy = new ResourceMemory({ maxEntries: 1_000 });
+  const full = new ResourceMemory({ maxEntries: 1_000 });
+  for (let index = 0; index < 1_001; index++) full.recall('CDS', `${index}`, [], () => thing('ServiceEntry/n/gone'));
+  full.forget(['ServiceEntry/n/gone']);
+  for (const memory of [roomy, full]) {
+    const made = await replaced(memory);
+    await collectGarbage();
+    expect(living(made)).toBe(20);
+    expect(memory.size).toBe(20);
+  }
+});
+
+test('an evicted thing goes, and holds nothing that came before or after it', async () => {
+  const memory = new ResourceMemory({ maxEntries: 50 });
+  const made: WeakRef<object>[] = [];
+  for (let key = 0; key < 5_000; key++) {
+    made.push(new WeakRef(memory.recall('EDS', `${key}`, [], () => thing('ServiceEntry/n/s'))));
+    if (key % 500 === 0) await turn();
+  }
+  memory.forget([]);
+  await collectGarbage();
+  expect(living(made)).toBe(50);
+  expect(living(made.slice(-50))).toBe(50);
+});
+
+test('which things were dropped is known of so many, however often they come again', async () => {
+  const memory = new ResourceMemory({ maxEntries: 1_000 });
+  const rounds = (times: number): void => {
+    for (let at = 0; at < times * 1_500; at++)
+      memory.recall('EDS', `${at % 1_500}`, [], () => thing('ServiceEntry/n/s'));
+    memory.forget([]);
+  };
+  rounds(20);
+  const before = await heapMb();
+  rounds(400);
+  expect(memory.counts.remade).toBeGreaterThan(500_000);
+  expect((await heapMb()) - before).toBeLessThan(1.5);
+});
+
+const namespaces = 5;
+const space = (index: number): string => `ns-${index % namespaces}`;
+const host = (index: number): string => `svc-${index}.${space(index)}.svc.cluster.local`;
+
+function service(index: number): Config {
+  return givenObject('ServiceEntry', space(index), `s${index}`, {
+    hosts: [host(index)],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: `10.1.0.${index}` }],
+  });
+}
+
+function route(index: number, timeoutMs: number): Config {
+  const http = [{ timeoutMs, route: [{ destination: { host: host(index) } }] }];
+  return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
+}
+
+test('after 200 changes of routes the configurations of the last few are all that is left', async () => {
+  const all = Array.from({ length: 40 }, (_, index) => index);
+  const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
+  const nodes = Array.from({ length: namespaces }, (_, index) =>
+    world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
+  );
+  const sent: WeakRef<object>[] = [];
+  for (let change = 0; change < 200; change++) {
+    const told = world.put(route(change % 40, 10 + change));
+    for (const node of nodes) {
+      node.typesToPush(told, [routeType]);
+      sent.push(new WeakRef(node.get(routeType, ['8080'])!.resources.get('8080')!));
+    }
+    await turn();
+  }
+  expect(living(sent)).toBeGreaterThan(0);
+  await collectGarbage();
+  await collectGarbage();
+  // Those of the last context, of the one before, and what those of that one were made from.
+  expect(living(sent)).toBeLessThanOrEqual(3 * namespaces);
+});

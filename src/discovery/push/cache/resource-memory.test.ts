@@ -1,0 +1,162 @@
+import { create } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { cpuMs } from '../../../../test/harness/cpu-time.ts';
+import { growthOf } from '../../../../test/harness/growth.ts';
+import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { type ConfigKey, parseConfigKey } from '../../../model/config/config.ts';
+import { Resource } from '../../../networking/index.ts';
+import { PartBlock } from '../../../networking/messages/part-block.ts';
+import { ResourceOfParts } from '../../../networking/messages/resource.ts';
+import { ResourceMemory } from './resource-memory.ts';
+
+const thing = (...keys: string[]): { dependsOn: ConfigKey[] } => ({ dependsOn: keys.map(parseConfigKey) });
+
+describe('a memory of resources', () => {
+  it('gives what was made from the very same inputs, and nothing else', () => {
+    const memory = new ResourceMemory({ maxEntries: 10 });
+    const [input, other] = [{}, {}];
+    const first = memory.recall('CDS', 'a', [input], () => thing());
+    expect(memory.recall('CDS', 'a', [input], () => thing())).toBe(first);
+    expect(memory.recall('EDS', 'a', [input], () => thing())).not.toBe(first);
+    // An older context that is still served gets what is its own, and leaves nothing behind that the newer one would take.
+    const old = memory.recall('CDS', 'a', [other], () => thing());
+    expect(old).not.toBe(first);
+    expect(memory.recall('CDS', 'a', [input], () => thing())).not.toBe(old);
+    expect(memory.counts).toEqual({ hits: 1, misses: 4, evictions: 0, remade: 0 });
+  });
+
+  it('forgets what depends on a changed object, and only that', () => {
+    const memory = new ResourceMemory({ maxEntries: 10 });
+    memory.recall('CDS', 'a', [], () => thing('ServiceEntry/n/a', 'DestinationRule/n/r'));
+    const kept = memory.recall('CDS', 'b', [], () => thing('ServiceEntry/n/b'));
+    expect(memory.dependentConfigs).toBe(3);
+    memory.forget(['DestinationRule/n/r', 'ServiceEntry/n/unknown']);
+    expect([memory.size, memory.dependentConfigs]).toEqual([1, 1]);
+    expect(memory.recall('CDS', 'b', [], () => thing())).toBe(kept);
+  });
+
+  it('drops what was not asked for lately when there is too much', () => {
+    const memory = new ResourceMemory({ maxEntries: 3 });
+    const make = (key: string): object => memory.recall('CDS', key, [], () => thing(`ServiceEntry/n/${key}`));
+    const used = make('used');
+    for (const key of ['b', 'c', 'd', 'e', 'f']) {
+      expect(make('used')).toBe(used);
+      make(key);
+    }
+    expect([memory.size, memory.dependentConfigs, memory.counts.evictions]).toEqual([3, 3, 3]);
+  });
+
+  it('drops one at the same cost, however many there are', () => {
+    const costOf = (maxEntries: number): number => {
+      const memory = new ResourceMemory({ maxEntries });
+      let next = 0;
+      const make = (): unknown => memory.recall('EDS', `${next++}`, [], () => thing());
+      while (next < maxEntries) make();
+      const tookMs = cpuMs(() => {
+        for (let i = 0; i < 30_000; i++) make();
+      });
+      expect(memory.counts.evictions).toBe(30_000);
+      return tookMs;
+    };
+    const growth = growthOf(costOf, 1_000, 100_000);
+    expect(growth).toBeLessThan(15);
+  });
+
+  it('holds no more bytes than it may, whatever the number of things, and counts them once they are encoded', () => {
+    const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
+    const made = Array.from({ length: 100 }, (_, index) => {
+      const secret = create(SecretSchema, { name: 'x'.repeat(100_000) });
+      return memory.recall('SDS', `${index}`, [], () => new Resource(`${index}`, SecretSchema, secret));
+    });
+    for (const { bytes } of made) expect(bytes.length).toBeGreaterThan(100_000);
+    memory.forget([]);
+    expect(memory.bytes).toBeGreaterThan(800_000);
+    expect(memory.bytes).toBeLessThanOrEqual(1_000_000);
+    expect(memory.size).toBeLessThan(10);
+    memory.clear();
+    expect([memory.size, memory.bytes]).toEqual([0, 0]);
+  });
+
+  it('counts a block once, however many hold it, until the last of them is gone', () => {
+    const memory = new ResourceMemory({ maxEntries: 1_000 });
+    const secret = new Resource('x', SecretSchema, create(SecretSchema, { name: 'x'.repeat(100_000) }));
+    const block = new PartBlock(1, [secret]);
+    const keep = (key: string) =>
+      memory.recall('RDS', key, [], () => {
+        const whole = { name: key, schema: SecretSchema, message: create(SecretSchema), dependsOn: [] };
+        return { resource: new ResourceOfParts(whole, [block]), ...thing(`ServiceEntry/n/${key}`) };
+      });
+    for (const { resource } of ['a', 'b', 'c'].map(keep)) expect(resource.bytes.length).toBeGreaterThan(100_000);
+    memory.forget([]);
+    expect(memory.bytes).toBeGreaterThan(100_000);
+    expect(memory.bytes).toBeLessThan(110_000);
+    memory.forget(['ServiceEntry/n/a', 'ServiceEntry/n/b']);
+    expect(memory.bytes).toBeGreaterThan(100_000);
+    memory.forget(['ServiceEntry/n/c']);
+    expect(memory.bytes).toBe(0);
+  });
+
+  it('counts nothing twice that comes in the place of another, or is forgotten', () => {
+    const memory = new ResourceMemory({ maxEntries: 1_000, maxBytes: 1_000_000 });
+    const keep = (input: object) => memory.recall('CDS', 'a', [input], () => thing('ServiceEntry/n/a'));
+    keep({});
+    memory.forget([]);
+    const { bytes } = memory;
+    keep({});
+    memory.forget([]);
+    expect(memory.bytes).toBe(bytes);
+    memory.forget(['ServiceEntry/n/a']);
+    expect(memory.bytes).toBe(0);
+  });
+
+  it('may drop what it is about to replace while that is being made', () => {
+    const memory = new ResourceMemory({ maxEntries: 3 });
+    const make = (key: string): unknown => memory.recall('RDS', key, [], () => thing(`ServiceEntry/n/${key}`));
+    const whole = (input: object): unknown =>
+      memory.recall('RDS', 'whole', [input], () => {
+        for (const key of ['a', 'b', 'c', 'd']) make(key);
+        return thing('ServiceEntry/n/whole');
+      });
+    for (let round = 0; round < 3; round++) {
+      whole({});
+      memory.forget([]);
+      expect([memory.size, memory.dependentConfigs]).toEqual([3, 3]);
+    }
+    for (const key of ['e', 'f', 'g', 'h']) make(key);
+    expect([memory.size, memory.dependentConfigs]).toEqual([3, 3]);
+    memory.forget(['f', 'g', 'h'].map((key) => `ServiceEntry/n/${key}`));
+    expect([memory.size, memory.bytes]).toEqual([0, 0]);
+  });
+
+  it('may drop the very thing that was made last, where there is room for none', () => {
+    const memory = new ResourceMemory({ maxEntries: 10_000, maxBytes: 1 });
+    for (let index = 0; index < 10_000; index++) memory.recall('EDS', `${index}`, [], () => thing('ServiceEntry/n/s'));
+    expect(memory.size).toBeLessThan(2_000);
+    memory.forget(['ServiceEntry/n/s']);
+    expect([memory.size, memory.bytes, memory.dependentConfigs]).toEqual([0, 0, 0]);
+  });
+
+  it('counts what was dropped and is asked for again, and says that it is too small', () => {
+    const said: object[] = [];
+    const thrashing = (figures: object): void => void said.push(figures);
+    const memory = new ResourceMemory({ maxEntries: 1_500, maxBytes: Number.POSITIVE_INFINITY, thrashing });
+    const round = (size: number): void => {
+      for (let index = 0; index < size; index++) memory.recall('CDS', `${index}`, [], () => thing());
+      memory.forget([]);
+    };
+    for (let times = 0; times < 5; times++) round(1_500);
+    expect([memory.counts.remade, said]).toEqual([0, []]);
+    for (let times = 0; times < 8; times++) round(3_000);
+    expect(memory.counts.remade).toBeGreaterThan(15_000);
+    // Each time twice as much as before: a cache that is too small for long does not fill the log.
+    expect(said.length).toBeGreaterThan(1);
+    expect(said.length).toBeLessThan(7);
+    expect(said[0]).toMatchObject({ entries: 1_500 });
+  });
+
+  it('keeps nothing of types that are not to be kept', () => {
+    const memory = new ResourceMemory({ maxEntries: 10, notKept: new Set(['RDS']) });
+    expect(memory.recall('RDS', 'a', [], () => thing())).not.toBe(memory.recall('RDS', 'a', [], () => thing()));
+    expect(memory.size).toBe(0);
+  });
+});

@@ -1,0 +1,159 @@
+import { describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../test/fixtures/given-world.ts';
+import { type Config, configKeyText } from '../../model/config/config.ts';
+import { clusterType, endpointType, listenerType, routeType } from '../../networking/index.ts';
+import type { Publication } from './contexts/mesh-state.ts';
+import type { MeshNode } from './mesh-resources.ts';
+
+const types = [clusterType, endpointType, listenerType, routeType];
+const wanted: Readonly<Record<string, readonly string[]>> = {
+  [endpointType]: ['x', 'y', 'z'].flatMap((name) => [`outbound|80||${name}.test`, `outbound|80|v1|${name}.test`]),
+  [routeType]: ['80', 'http.8080'],
+};
+
+const entry = (name: string, address = '10.9.0.1'): Config =>
+  givenObject('ServiceEntry', 'a', name, {
+    hosts: [`${name}.test`],
+    addresses: [],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    endpoints: [{ address, labels: { 'security.istio.io/tlsMode': 'istio' } }],
+  });
+const virtualService = (name: string, to: string): Config =>
+  givenObject('VirtualService', 'a', name, {
+    hosts: [`${name}.test`],
+    http: [{ route: [{ destination: { host: `${to}.test` } }] }],
+  });
+const destinationRule = (name: string, subsets: readonly object[]): Config =>
+  givenObject('DestinationRule', 'a', name, { host: `${name}.test`, subsets });
+const sidecar = (hosts: readonly string[]): Config =>
+  givenObject('Sidecar', 'a', 'all', { egress: [{ hosts }], ingress: [] });
+const peerAuthentication = (mode: string): Config => givenObject('PeerAuthentication', 'a', 'all', { mtls: mode });
+const policy = (kind: string, spec: object): Config => givenObject(kind, 'a', 'all', spec);
+
+/** How a proxy that takes only what is pushed to it follows its world. */
+class PushedProxy {
+  readonly #node: MeshNode;
+  readonly has: Record<string, readonly string[]>;
+
+  constructor(world: GivenWorld) {
+    this.#node = world.connect('10.9.0.1');
+    this.has = Object.fromEntries(types.map((type) => [type, versionsOf(this.#node, type)]));
+  }
+
+  take(change: ReturnType<GivenWorld['publish']>): void {
+    const pushed = this.#node.typesToPush(change, types);
+    // Envoy requests endpoints again with the clusters that change.
+    const taken = pushed.includes(clusterType) ? [...pushed, endpointType] : pushed;
+    for (const type of taken) this.has[type] = versionsOf(this.#node, type);
+  }
+}
+
+function versionsOf(node: MeshNode, type: string): readonly string[] {
+  const { resources } = node.get(type, wanted[type] ?? '*')!;
+  return [...resources].map(([name, { version }]) => `${name} ${version}`).sort();
+}
+
+const keyOf = (object: Config): string => configKeyText(object);
+
+interface Case {
+  readonly change: string;
+  /** Of the same kind, so that the context indexes the kind again; it changes first. */
+  readonly first: Config;
+  readonly old: Config;
+  /** Absent: the change is a removal. */
+  readonly next?: Config;
+  /** Key that the context names; absent: the object's own. */
+  readonly named?: string;
+}
+
+const cases: readonly Case[] = [
+  { change: 'a removed service', first: entry('y'), old: entry('z'), named: 'ServiceEntry/a/z.test' },
+  {
+    change: 'an endpoint',
+    first: entry('y', '10.9.0.6'),
+    old: entry('z'),
+    next: entry('z', '10.9.0.7'),
+    named: 'Endpoints/a/z.test',
+  },
+  { change: 'a removed VirtualService', first: virtualService('y', 'y'), old: virtualService('x', 'y') },
+  {
+    change: 'an edited VirtualService',
+    first: virtualService('y', 'y'),
+    old: virtualService('x', 'y'),
+    next: virtualService('x', 'x'),
+  },
+  {
+    change: 'a removed DestinationRule',
+    first: destinationRule('y', [{ name: 'v1', labels: {} }]),
+    old: destinationRule('x', [{ name: 'v1', labels: {} }]),
+  },
+  {
+    change: 'a removed Sidecar',
+    first: { ...sidecar(['./y.test']), namespace: 'b' },
+    old: sidecar(['./x.test']),
+  },
+  {
+    change: 'an edited PeerAuthentication',
+    first: { ...peerAuthentication('STRICT'), namespace: 'b' },
+    old: peerAuthentication('STRICT'),
+    next: peerAuthentication('DISABLE'),
+  },
+  {
+    change: 'a removed AuthorizationPolicy',
+    first: { ...policy('AuthorizationPolicy', { action: 'DENY', rules: [] }), namespace: 'b' },
+    old: policy('AuthorizationPolicy', { action: 'DENY', rules: [] }),
+  },
+];
+
+describe('an object that changed before the context of an earlier change is published', () => {
+  for (const { change, first, old, next, named = keyOf(old) } of cases) {
+    it(`is named by that context and reaches the proxies: ${change}`, () => {
+      const others = [entry('x'), entry('y')].filter((object) => keyOf(object) !== keyOf(first));
+      const world = new GivenWorld([...others, old]);
+      const proxy = new PushedProxy(world);
+      const publications: Publication[] = [];
+      world.state.onPublished((publication) => publications.push(publication));
+      const earlier = world.compute({ [keyOf(first)]: first });
+      const later = world.compute({ [keyOf(old)]: next });
+      proxy.take(world.publish(earlier));
+      proxy.take(world.publish(later));
+      expect([...publications[0]!.changed]).toContain(named);
+      const now = [...others, first, ...(next ? [next] : [])];
+      expect(proxy.has).toEqual(new PushedProxy(new GivenWorld(now)).has);
+      expect(proxy.has).not.toEqual(new PushedProxy(new GivenWorld([...others, first, old])).has);
+    });
+  }
+
+  it('does not appear in that context if it is a RequestAuthentication, whose push waits for keys', () => {
+    const authentication = givenObject('RequestAuthentication', 'a', 'all', {
+      jwtRules: [{ issuer: 'i', jwks: '{"keys":[]}', fromHeaders: [], fromParams: [], audiences: [] }],
+    });
+    const world = new GivenWorld([entry('x'), authentication]);
+    const proxy = new PushedProxy(world);
+    const listeners = proxy.has[listenerType];
+    const unrelated = world.compute({ [keyOf(entry('y'))]: entry('y') });
+    const change = world.compute({ [keyOf(authentication)]: undefined });
+    proxy.take(world.publish(unrelated));
+    expect(versionsOf(world.connect('10.9.0.1'), listenerType)).toEqual(listeners);
+    proxy.take(world.publish(change));
+    expect(proxy.has).toEqual(new PushedProxy(new GivenWorld([entry('x'), entry('y')])).has);
+    expect(proxy.has[listenerType]).not.toEqual(listeners);
+  });
+
+  it('is named once, by the context that has it first', () => {
+    const world = new GivenWorld([entry('x'), virtualService('x', 'x')]);
+    const publications: Publication[] = [];
+    world.state.onPublished((publication) => publications.push(publication));
+    const unrelated = world.compute({ [keyOf(entry('y'))]: entry('y') });
+    world.compute({ 'VirtualService/a/x': undefined, [keyOf(entry('z'))]: entry('z') });
+    world.publish(unrelated);
+    world.publish({ forced: false, changed: [] });
+    const [first, second] = publications.map(({ changed }) => [...changed]);
+    expect(first).toEqual(
+      expect.arrayContaining(['ServiceEntry/a/y.test', 'ServiceEntry/a/z.test', 'VirtualService/a/x']),
+    );
+    expect(second).toEqual([]);
+  });
+});

@@ -1,0 +1,86 @@
+import { expect, test } from 'vitest';
+import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
+import { collectGarbage } from '../../../../test/harness/collect-garbage.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import { ContextHistory } from './context-history.ts';
+
+/** A history of so many steps, of which the tenth was forced; step i changed key i. */
+function walked(steps: number): { history: ContextHistory; contexts: PushContext[] } {
+  const history = new ContextHistory();
+  const contexts = Array.from({ length: steps + 1 }, (_, i) => ({ version: `v${i}` }) as PushContext);
+  for (let i = 1; i <= steps; i++) {
+    const [previous, context] = [contexts[i - 1]!, contexts[i]!];
+    history.add({ context, previous, forced: i === 10, changed: new Set([`key/${i}`]) });
+  }
+  return { history, contexts };
+}
+
+test('the way from one context to another has every change on it', () => {
+  const { history, contexts } = walked(12);
+  expect(history.between(contexts[2]!, contexts[3]!)).toEqual({ forced: false, changed: new Set(['key/3']) });
+  expect(history.between(contexts[2]!, contexts[5]!)).toEqual({
+    forced: false,
+    changed: new Set(['key/3', 'key/4', 'key/5']),
+  });
+  expect(history.between(contexts[8]!, contexts[11]!)?.forced).toBe(true);
+  expect(history.between(contexts[0]!, contexts[12]!)?.changed.size).toBe(12);
+});
+
+test('who is too far behind is told that everything may differ; who is near is not', () => {
+  const { history, contexts } = walked(3_000);
+  expect(history.between(contexts[20]!, contexts[3_000]!)).toMatchObject({ forced: true });
+  const near = history.between(contexts[2_900]!, contexts[3_000]!);
+  expect(near?.forced).toBe(false);
+  expect([...near!.changed]).toEqual(Array.from({ length: 100 }, (_, i) => `key/${2_901 + i}`));
+});
+
+test('a context that was never told of has no way', () => {
+  const { history, contexts } = walked(2);
+  expect(history.between({} as PushContext, contexts[2]!)).toBeUndefined();
+});
+
+test('contexts that came and went are kept by nobody', async () => {
+  const history = new ContextHistory();
+  const first = {} as PushContext;
+  let previous = first;
+  const seen: WeakRef<PushContext>[] = [];
+  for (let i = 0; i < 100; i++) {
+    const context = { version: `v${i}` } as PushContext;
+    history.add({ context, previous, forced: false, changed: new Set() });
+    seen.push(new WeakRef(context));
+    previous = context;
+  }
+  await collectGarbage();
+  expect(seen.filter((ref) => ref.deref() !== undefined).length).toBeLessThan(3);
+  expect(history.between(first, previous)).toBeDefined();
+});
+
+test('a context holds none of those before it, whatever it has taken over from them', async () => {
+  const entry = (host: string) =>
+    givenObject('ServiceEntry', 'a', 'web', {
+      hosts: [host],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'DNS',
+    });
+  const world = new GivenWorld([entry('web')], 0, []);
+  const node = world.connect('10.0.0.1');
+  const seen: WeakRef<PushContext>[] = [];
+  for (let i = 0; i < 20; i++) {
+    const made = [
+      entry(`web-${i}`),
+      givenObject('Gateway', 'a', 'in', { selector: {}, servers: [] }, i),
+      givenObject('Sidecar', 'a', 'default', { egress: [{ hosts: ['*/*'] }] }, i),
+      givenObject('PeerAuthentication', 'a', 'strict', { mtls: 'STRICT' }, i),
+    ];
+    const change = world.put(made[i % made.length]!);
+    node.typesToPush(change, []);
+    node.context.policiesFor(node.shape);
+    seen.push(new WeakRef(world.state.context!));
+  }
+  // What others of this process hold on to for a moment is let go; what a context holds is not.
+  await eventually('few are left', async () => {
+    await collectGarbage();
+    return seen.filter((context) => context.deref() !== undefined).length < 5;
+  });
+});

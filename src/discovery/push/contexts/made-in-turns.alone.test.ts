@@ -1,0 +1,150 @@
+/**
+ * Services and contexts of a large mesh are made in turns: others have theirs in between, nobody sees them half done, and
+ * what is asked for meanwhile comes after it.
+ */
+import { beforeEach, describe, expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
+import { measuredTurns } from '../../../../test/harness/longest-turn.ts';
+import { type Config, configKeyText } from '../../../model/config/config.ts';
+import type { MeshState } from './mesh-state.ts';
+
+const services = 5_000;
+const namespaces = 300;
+
+const namespaceOf = (index: number): string => `ns-${index % namespaces}`;
+const hostOf = (index: number): string => `svc-${index}.${namespaceOf(index)}.test`;
+
+function entry(index: number, addresses = 10): Config {
+  return givenObject('ServiceEntry', namespaceOf(index), `se-${index}`, {
+    hosts: [hostOf(index)],
+    addresses: [],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    endpoints: Array.from({ length: addresses }, (_, at) => ({ address: `10.${index >> 8}.${index & 255}.${at + 1}` })),
+  });
+}
+
+const rule = (index: number): Config =>
+  givenObject('DestinationRule', namespaceOf(index), `dr-${index}`, { host: hostOf(index), trafficPolicy: {} });
+const route = (index: number): Config =>
+  givenObject('VirtualService', namespaceOf(index), `vs-${index}`, {
+    hosts: [hostOf(index)],
+    http: [{ route: [{ destination: { host: hostOf(index) } }] }],
+  });
+
+const all = Array.from({ length: services }, (_, index) => index);
+const mesh = new Map(
+  all.flatMap((index) => [entry(index), rule(index), route(index)]).map((one) => [configKeyText(one), one]),
+);
+
+let world: GivenWorld;
+let state: MeshState;
+
+/** What the configuration has is this from now on. */
+function put(objects: ReadonlyMap<string, Config>): { key: string; event: 'update' }[] {
+  world.directory.snapshot = world.directory.snapshot.edited(objects);
+  return [...objects.keys()].map((key) => ({ key, event: 'update' as const }));
+}
+
+const others = (count: number, addresses: number): Map<string, Config> =>
+  new Map(
+    all.slice(0, count).map((index) => [`ServiceEntry/${namespaceOf(index)}/se-${index}`, entry(index, addresses)]),
+  );
+
+const endpointsOf = (index: number): number =>
+  state.registry.endpoints.get(hostOf(index))?.get(namespaceOf(index))?.length ?? 0;
+
+beforeEach(() => {
+  world = new GivenWorld([]);
+  state = world.state;
+});
+
+describe('5,000 services in 300 namespaces', () => {
+  it('are made in short turns, and are there all at once', async () => {
+    put(mesh);
+    const seen = new Set<string>();
+    const look = (): void => {
+      const { registry } = state;
+      seen.add(`${registry.services.length} services, endpoints of ${[...registry.endpoints.keys()].length}`);
+    };
+    const first = await measuredTurns(() => state.computeServicesInTurns(), look);
+    expect([...seen]).toEqual(['0 services, endpoints of 0', '5000 services, endpoints of 5000']);
+    expect(first.result).toMatchObject({ services, endpoints: 10 * services });
+    // Turns of 10 ms; one may have memory collected.
+    expect(first.longestMs, JSON.stringify(first.longestMs)).toBeLessThan(first.sumMs / 4);
+  });
+
+  it('change all together in short turns, and a context has all of them in short turns', async () => {
+    put(mesh);
+    state.computeServices();
+    const changes = put(others(services, 9));
+    const seen = new Set<number>();
+    const changed = await measuredTurns(
+      () => state.computeServicesInTurns(changes),
+      () => seen.add(endpointsOf(0) + endpointsOf(services - 1)),
+    );
+    expect([...seen]).toEqual([20, 18]);
+    expect(changed.result.changedEndpoints).toHaveLength(services);
+    expect(changed.longestMs, JSON.stringify(changed.longestMs)).toBeLessThan(changed.sumMs / 4);
+    const contexts = new Set<number | undefined>();
+    const before = state.context;
+    const built = await measuredTurns(
+      () => state.publishContextInTurns({ forced: true, changed: [] }),
+      () => contexts.add(state.context === before ? 0 : state.context?.services.length),
+    );
+    expect([...contexts]).toEqual([0, services]);
+    expect(built.longestMs, JSON.stringify(built.longestMs)).toBeLessThan(0.7 * built.sumMs);
+  });
+});
+
+describe('what is asked for while services are made', () => {
+  it('a context comes after them, and has them', async () => {
+    put(mesh);
+    const computing = state.computeServicesInTurns();
+    const context = await state.publishContextInTurns({ forced: true, changed: [] });
+    expect(context.services).toHaveLength(services);
+    expect((await computing).services).toBe(services);
+  });
+
+  it('the next change of the same objects comes after the one under way, which is not lost', async () => {
+    put(mesh);
+    state.computeServices();
+    const two = state.computeServicesInTurns(put(others(1_000, 2)));
+    const three = state.computeServicesInTurns(put(others(500, 3)));
+    expect((await two).changedEndpoints).toHaveLength(1_000);
+    // The objects in force are those of the moment when its turn comes.
+    expect((await three).changedEndpoints).toHaveLength(0);
+    expect([endpointsOf(0), endpointsOf(500), endpointsOf(1_000)]).toEqual([3, 2, 10]);
+  });
+
+  it('what nobody hears the answer of is done all the same, and is in the next answer', async () => {
+    put(mesh);
+    state.computeServices();
+    const given = new AbortController();
+    const unheard = state.computeServicesInTurns(put(others(1_000, 2)), undefined, given.signal);
+    const heard = state.computeServicesInTurns([]);
+    given.abort();
+    await expect(unheard).rejects.toThrow('aborted');
+    expect((await heard).changedEndpoints).toHaveLength(1_000);
+    expect([endpointsOf(0), endpointsOf(1_000)]).toEqual([2, 10]);
+  });
+
+  it('one that fails is made good by the next', async () => {
+    put(mesh);
+    state.computeServices();
+    const changes = put(others(1_000, 2));
+    const { directory } = world;
+    const { snapshot } = directory;
+    const broken = new Map(snapshot.byKey);
+    broken.get = (key) => {
+      if (key.endsWith('/se-700')) throw new Error('no memory');
+      return snapshot.byKey.get(key);
+    };
+    directory.snapshot = Object.create(snapshot, { byKey: { value: broken } });
+    await expect(state.computeServicesInTurns(changes)).rejects.toThrow('no memory');
+    directory.snapshot = snapshot;
+    expect((await state.computeServicesInTurns([])).services).toBe(services);
+    expect([endpointsOf(0), endpointsOf(700), endpointsOf(1_000)]).toEqual([2, 2, 10]);
+  });
+});

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
+
+const entry = (endpoints: readonly string[]) =>
+  givenObject('ServiceEntry', 'a', 'x', {
+    hosts: ['x.test'],
+    addresses: [],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    ports: [{ number: 80, name: 'p', protocol: 'HTTP' }],
+    endpoints: endpoints.map((address) => ({ address })),
+  });
+
+it('says of services and endpoints that changed why they did, as their registries count it', () => {
+  const world = new GivenWorld([]);
+  const reasons = (endpoints: readonly string[]): unknown => {
+    const key = 'ServiceEntry/a/x';
+    world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(endpoints)]]));
+    return world.state.computeServices([{ key, event: 'update' }]).reasons;
+  };
+  // The service came, and so did the first endpoints of it.
+  expect(reasons(['10.0.0.1'])).toEqual({ service: 2 });
+  expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({ endpoint: 1 });
+  expect(reasons(['10.0.0.1', '10.0.0.2'])).toEqual({});
+});
+
+it('names services in the next context if their computation was cancelled before it reported them', async () => {
+  const world = new GivenWorld([]);
+  const changes: (readonly string[])[] = [];
+  world.state.onPublished(({ changed }) => changes.push([...changed]));
+  const key = 'ServiceEntry/a/x';
+  world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
+  const cancelled = world.state.computeServicesInTurns([{ key, event: 'add' }], undefined, AbortSignal.abort());
+  await expect(cancelled).rejects.toThrow();
+  world.state.publishContext({ forced: false, changed: ['VirtualService/a/other'] });
+  expect(changes).toEqual([expect.arrayContaining(['ServiceEntry/a/x.test'])]);
+});

@@ -1,0 +1,116 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { fromBinary } from '@bufbuild/protobuf';
+import { afterEach, describe, expect, test } from 'vitest';
+import { typeUrls } from '../../../../test/ads-client.ts';
+import { ControlPlane, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { ClusterSchema } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ServiceComputations } from './service-computations.ts';
+
+describe('a wait for services', () => {
+  test('ends at once when none are computed', async () => {
+    await new ServiceComputations().settled();
+  });
+
+  test('ends with the computation after the one that runs, whatever comes of them, and not later', async () => {
+    const computations = new ServiceComputations();
+    const [first, second, third] = [
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+      Promise.withResolvers<void>(),
+    ];
+    const begin = ({ promise }: PromiseWithResolvers<void>): void => void computations.run(promise).catch(() => {});
+    void first.promise.then(() => begin(second)).catch(() => {});
+    void second.promise.catch(() => begin(third));
+    begin(first);
+    let isSettled = false;
+    const settled = computations.settled().then(() => (isSettled = true));
+    first.resolve();
+    await nextTurn();
+    await nextTurn();
+    expect(isSettled).toBe(false);
+    second.reject(new Error('cannot be computed'));
+    await settled;
+  });
+});
+
+describe('a file with a service and routes to it', () => {
+  afterEach(stopControlPlanes);
+
+  const serviceEntries = (count: number): string =>
+    Array.from(
+      { length: count },
+      (_, index) => `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: many-${index}, namespace: many}
+spec:
+  hosts: [many-${index}.shop.test]
+  exportTo: [.]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+`,
+    ).join('---\n');
+
+  const moved = (generation: number): string => `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: target, namespace: shop}
+spec:
+  hosts: [target-${generation}.shop.test]
+  resolution: STATIC
+  ports: [{number: 8080, name: http, protocol: HTTP}]
+  endpoints: [{address: 10.1.1.1}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: front, namespace: shop}
+spec:
+  hosts: [front.shop.test]
+  http: [{route: [{destination: {host: target-${generation}.shop.test}}]}]
+`;
+
+  const front = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: front, namespace: shop}
+spec:
+  hosts: [front.shop.test]
+  resolution: STATIC
+  ports: [{number: 8080, name: http, protocol: HTTP}]
+`;
+
+  test('is one push context, however long the services take', async () => {
+    const files = { 'many.yaml': serviceEntries(3_000), 'front.yaml': front, 'moved.yaml': moved(0) };
+    const plane = new ControlPlane({}, files, undefined, {
+      PILOT_DEBOUNCE_AFTER: '1ms',
+      PILOT_XDS_MAKE_BEFORE_BREAK_TIMEOUT: '0',
+    });
+    await plane.ready();
+    const stream = plane.client('ads.listening').sotw();
+    const clusters = new Set<string>();
+    const unknown: string[] = [];
+    let [seen, routeResponses] = ['', 0];
+    stream.onResponse = ({ typeUrl, versionInfo, nonce, resources }) => {
+      const names = typeUrl === typeUrls.RDS ? ['8080'] : [];
+      stream.send({ typeUrl, versionInfo, responseNonce: nonce, resourceNames: names });
+      if (typeUrl === typeUrls.RDS) routeResponses++;
+      for (const { value } of resources) {
+        if (typeUrl === typeUrls.CDS) clusters.add(fromBinary(ClusterSchema, value).name);
+        seen = /outbound\|8080\|\|target-\d+\.shop\.test/.exec(Buffer.from(value).toString('latin1'))?.[0] ?? seen;
+        if (typeUrl === typeUrls.RDS && !clusters.has(seen)) unknown.push(seen);
+      }
+    };
+    const node = { ...sidecar, metadata: { ...sidecar.metadata, INTERCEPTION_MODE: 'REDIRECT' } };
+    stream.send({ node, typeUrl: typeUrls.CDS });
+    stream.send({ typeUrl: typeUrls.RDS, resourceNames: ['8080'] });
+    // A request that is answered from a newer context than clusters were sent from is held back by make before break only.
+    await eventually('the first routes are served', () => routeResponses > 0);
+    for (let generation = 1; generation <= 5; generation++) {
+      plane.write('moved.yaml', moved(generation));
+      await eventually(`routes lead to generation ${generation}`, () => seen.includes(`target-${generation}.`));
+      // The file is read as a whole; what comes late of it has come with the next file.
+      plane.write('after.yaml', front.replaceAll('front', `after-${generation}`));
+      const after = `outbound|8080||after-${generation}.shop.test`;
+      await eventually('the next file is served', () => clusters.has(after));
+    }
+    expect(unknown).toEqual([]);
+  });
+});

@@ -1,0 +1,89 @@
+/** Push: the state of the mesh, push contexts, and encoded resources. */
+import type { PublishedContext } from '../../../machines/discovery/push/push.machine.ts';
+import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { combinedLimit } from '../config/limits/namespace-budgets.ts';
+import type { LimitListener, MeshConfigs } from '../config/snapshots/mesh-configs.ts';
+import type { KeySets } from '../jwks/key-sets.ts';
+import type { DiscoveryOptions } from '../options/discovery-options.ts';
+import { EncodedCache } from './cache/encoded-cache.ts';
+import { MeshState, type MeshStateOptions } from './contexts/mesh-state.ts';
+import { ServiceComputations } from './contexts/service-computations.ts';
+import { MeshResources, type MeshResourcesOptions } from './mesh-resources.ts';
+import { type ContextOrder, pushWithEffects } from './push.effects.ts';
+import { resourceReferences } from './resource-references.ts';
+
+export interface PushParts
+  extends Pick<MeshStateOptions, 'settings'>,
+    Pick<MeshResourcesOptions, 'secretAccess' | 'credentialsWanted' | 'readingOf' | 'rejections'> {
+  readonly options: DiscoveryOptions;
+  /** Configuration, and limits of its objects. */
+  readonly directory: MeshConfigs;
+  /** Workloads of the cluster that is followed. */
+  readonly cluster: MeshStateOptions['cluster'];
+  readonly keySets: KeySets;
+  readonly log: Logger;
+}
+
+export function makePush({ options, settings, directory, cluster, keySets, log, ...ofResources }: PushParts) {
+  const { domain, clusterId, registries, registryOptions, features, clusterAliases } = options;
+  const state = new MeshState({
+    ...{ settings, domain, clusterId, directory, registries, registryOptions, features, keySets },
+    ...(cluster && { cluster }),
+    maxEndpointsPerNamespace: options.configLimits.maxEndpointsPerNamespace,
+  });
+  const cache = new EncodedCache({
+    maxEntries: options.cacheEntries,
+    maxBytes: options.cacheBytes,
+    thrashing: ({ remade, entries, bytes }) => log.warn('cache.thrashing', { remade, entries, bytes }),
+    unencodable: ({ name, schema }, error) => {
+      log.error('resource.unencodable', { resource: name, type: schema.typeName, error: messageOf(error) });
+    },
+    keepsClusters: options.keepsClusters,
+    keepsRoutes: options.keepsRoutes,
+  });
+  const resources = new MeshResources({
+    context: () => state.context,
+    cache,
+    clusterAliases,
+    ...ofResources,
+    warn: (node, reason) => log.warn('proxy.degraded', { node, reason }),
+  });
+  state.onPublished((published) => resources.published(published));
+  const services = new ServiceComputations();
+  const buildContext = async ({ forced, configs }: ContextOrder): Promise<PublishedContext> => {
+    await services.settled();
+    const { version } = await state.publishContextInTurns({ forced, changed: configs });
+    return { version, publishedAt: Date.now() };
+  };
+  return {
+    state,
+    cache,
+    resources,
+    references: resourceReferences,
+    /** Reports objects that exceed limits, of configuration and of the registries together. */
+    onLimited: (listener: LimitListener): void => {
+      const { objects } = state.registries;
+      const report = (key: string): void => {
+        const [reduced, last] = [directory.limitOf(key), objects.limitOf(key)];
+        listener(key, reduced && last ? combinedLimit(reduced, last) : (last ?? reduced));
+      };
+      directory.onLimited(report);
+      state.onReported(({ limits }) => {
+        for (const [key] of limits) report(key);
+      });
+      keySets.onLimited(listener);
+    },
+    computeServices: ({ changes, registries: changed }: ServicesOrder, signal: AbortSignal): Promise<ServicesReading> =>
+      services.run(state.computeServicesInTurns(changes, changed ?? undefined, signal)),
+    /** @param published called with the milliseconds that building a context took */
+    actor: (published: (ms: number) => void) =>
+      pushWithEffects(async (order) => {
+        const start = performance.now();
+        const context = await buildContext(order);
+        published(performance.now() - start);
+        return context;
+      }),
+  };
+}

@@ -1,0 +1,60 @@
+import { expect, it } from 'vitest';
+import { validateFiles } from '../../config/validation/validate-files.ts';
+
+function object(apiVersion: string, kind: string, name: string, spec: string): string {
+  return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n---\n`;
+}
+
+async function found(code: string, ...documents: string[]): Promise<string[]> {
+  const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('') }]);
+  return problems.filter((one) => one.code === code).map(({ object, field, line }) => `${object} ${field} ${line}`);
+}
+
+const routes = (gateways: string, chosen: string, list = 'http'): string =>
+  object(
+    'networking.istio.io/v1',
+    'VirtualService',
+    'v',
+    `{hosts: [a.test], gateways: ${gateways}, ${list}: [{match: [{gateways: ${chosen}}], route: [{destination: {host: a}}]}]}`,
+  );
+
+it.each([
+  ['a gateway that is misspelt', '[g, mesh]', '[gg]', 'http'],
+  ['the mesh of routes at a gateway', '[g]', '[mesh]', 'tcp'],
+  ['a gateway of another namespace', '[g]', '[edge/g]', 'http'],
+])('a match that chooses %s is reported', async (_, gateways, chosen, list) => {
+  expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen, list))).toEqual([
+    `VirtualService shop/v spec.${list}[0].match[0].gateways 4`,
+  ]);
+});
+
+it.each([
+  ['a gateway of the object', '[g, mesh]', '[g]'],
+  ['the same gateway with its namespace', '[g]', '[shop/g]'],
+  ['one gateway of the object among others', '[g]', '[other, g]'],
+  ['the mesh', '[mesh]', '[mesh]'],
+])('a match that chooses %s is not reported', async (_, gateways, chosen) => {
+  expect(await found('GATEWAY_NOT_FOUND', routes(gateways, chosen))).toEqual([]);
+});
+
+const secret =
+  'apiVersion: v1\nkind: Secret\nmetadata: {name: client, namespace: shop}\nstringData: {ca.crt: ""}\n---\n';
+const rule = (policy: string): string =>
+  object('networking.istio.io/v1', 'DestinationRule', 'd', `{host: a.test, ${policy}}`);
+const tls = (name: string, mode = 'SIMPLE'): string => `tls: {mode: ${mode}, credentialName: ${name}}`;
+
+it.each([
+  [`trafficPolicy: {${tls('absent')}}`, 'trafficPolicy.tls'],
+  [
+    `trafficPolicy: {portLevelSettings: [{port: {number: 443}, ${tls('absent', 'MUTUAL')}}]}`,
+    'trafficPolicy.portLevelSettings[0].tls',
+  ],
+  [`subsets: [{name: s, trafficPolicy: {${tls('absent')}}}]`, 'subsets[0].trafficPolicy.tls'],
+  [`workloadSelector: {matchLabels: {app: a}}, trafficPolicy: {${tls('absent')}}`, 'trafficPolicy.tls'],
+])('a Secret that a DestinationRule names and files with Secrets lack is reported: %s', async (policy, at) => {
+  expect(await found('CREDENTIAL_NOT_FOUND', secret, rule(policy))).toEqual([
+    `DestinationRule shop/d spec.${at}.credentialName 9`,
+  ]);
+  expect(await found('CREDENTIAL_NOT_FOUND', secret, rule(policy.replace('absent', 'client')))).toEqual([]);
+  expect(await found('CREDENTIAL_NOT_FOUND', rule(policy))).toEqual([]);
+});

@@ -1,0 +1,150 @@
+/**
+ * Secrets and ConfigMaps that TLS settings name exist (spec/discovery.md §8.7), among files. A control plane has only the objects that
+ * proxies request: `src/discovery/monitor/diagnostics/proxy-warnings.ts`.
+ */
+import { onceFor } from '../../../model/collections/once-for.ts';
+import { type Config, configKeyText, fieldText } from '../../../model/config/config.ts';
+import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
+import {
+  type CredentialName,
+  credentialResourceName,
+  parseCredentialName,
+  rootsObjectName,
+  serverCredentials,
+} from '../../../networking/secrets/credential-name.ts';
+import {
+  type CheckSources,
+  type ConfigCheck,
+  type ConfigWarning,
+  isWritten,
+  type ObjectPlace,
+} from '../config-warning.ts';
+
+export const checkCredentials: ConfigCheck = function* (sources) {
+  const { configs } = sources;
+  const names = namesOf(configs);
+  for (const config of configs.Gateway) {
+    yield undefined;
+    for (const [index, { tls }] of config.spec.servers.entries()) {
+      for (const { resource, field } of tls === undefined ? [] : serverCredentials(tls)) {
+        const named = parseCredentialName(resource, config.namespace);
+        if (named === undefined) continue;
+        const place = credentialPlace(config, index, field, configs);
+        if (place !== undefined) yield warningOf(place, named, isCertain(resource, place.config), names, sources);
+      }
+    }
+  }
+  for (const config of configs.DestinationRule) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const { credential, field } of clientCredentials(config.spec)) {
+      const resource = credentialResourceName(credential);
+      const named = parseCredentialName(resource, config.namespace);
+      // Clients of the rule's namespace, or gateways of any.
+      const isSure = config.spec.workloadSelector !== undefined || isCertain(resource, config);
+      if (named !== undefined) yield warningOf({ config, field }, named, isSure, names, sources);
+    }
+  }
+};
+
+function* clientCredentials({
+  trafficPolicy,
+  subsets = [],
+}: DestinationRule): Generator<{ readonly credential: string; readonly field: string }> {
+  const policies = [
+    { policy: trafficPolicy, path: 'spec.trafficPolicy' },
+    ...subsets.map((subset, index) => ({ policy: subset.trafficPolicy, path: `spec.subsets[${index}].trafficPolicy` })),
+  ];
+  for (const { policy, path } of policies) {
+    const levels = policy?.portLevelSettings ?? [];
+    const all = [
+      { tls: policy?.tls, path },
+      ...levels.map(({ tls }, index) => ({ tls, path: `${path}.portLevelSettings[${index}]` })),
+    ];
+    for (const { tls, path: at } of all) {
+      if (tls?.credentialName && (tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL'))
+        yield { credential: tls.credentialName, field: `${at}.tls.credentialName` };
+    }
+  }
+}
+
+/**
+ * Where a credential of a server is written; `undefined` if no written object has it.
+ *
+ * @param field of the TLS settings that names it
+ */
+export function credentialPlace(
+  config: Config<Gateway>,
+  index: number,
+  field: string,
+  configs: Pick<ConfigSet, 'KubernetesGateway' | 'Ingress'>,
+): Required<ObjectPlace> | undefined {
+  const origin = config.madeOf?.[`servers[${index}]`]?.[0];
+  const isOfIngress = config.madeFrom === 'Ingress';
+  const objects: readonly Config[] = isOfIngress ? configs.Ingress : configs.KubernetesGateway;
+  const written = origin && byName(objects).get(`${origin.key.namespace}/${origin.key.name}`);
+  if (written) {
+    const path = fieldText(origin.path ?? ['spec']);
+    return {
+      config: written,
+      field: isOfIngress ? `${path}.secretName` : `${path}.tls.certificateRefs[${indexOf(field)}]`,
+    };
+  }
+  return isWritten(config) ? { config, field: `spec.servers[${index}].tls.${field}` } : undefined;
+}
+
+/** A server made of a listener has `credentialName` for one reference, and `credentialNames` for several. */
+function indexOf(field: string): string {
+  return /\[(\d+)\]$/.exec(field)?.[1] ?? '0';
+}
+
+const byName = onceFor((gateways: readonly Config[]) => objectsByName(gateways));
+
+/** The text of a warning about an object that does not exist. */
+export function absentCredentialText(object: string, advice: string): string {
+  return `there is no ${object}, so TLS connections fail: ${advice}`;
+}
+
+/** Whether the namespace of the object is known: without one in the name, it is that of the gateway's workload. */
+function isCertain(resource: string, { kind }: Config): boolean {
+  return kind === 'KubernetesGateway' || resource.slice(resource.indexOf('://') + '://'.length).includes('/');
+}
+
+interface Names {
+  /** `Secret/namespace/name`. */
+  readonly keys: ReadonlySet<string>;
+  /** `Secret/name`, of any namespace. */
+  readonly anywhere: ReadonlySet<string>;
+}
+
+function namesOf({ Secret, ConfigMap }: ConfigSet): Names {
+  const all: readonly Config[] = [...Secret, ...ConfigMap];
+  return {
+    keys: new Set(all.map((config) => configKeyText(config))),
+    anywhere: new Set(all.map(({ kind, name }) => `${kind}/${name}`)),
+  };
+}
+
+function warningOf(
+  place: { readonly config: Config; readonly field: string },
+  { kind, namespace, name, roots }: CredentialName,
+  certain: boolean,
+  { keys, anywhere }: Names,
+  { known }: CheckSources,
+): ConfigWarning | undefined {
+  const candidates = roots ? [name, rootsObjectName(name)] : [name];
+  const isThere = candidates.some((one) =>
+    certain ? keys.has(`${kind}/${namespace}/${one}`) : anywhere.has(`${kind}/${one}`),
+  );
+  if (isThere || !known.isComplete(kind, certain ? namespace : undefined)) return undefined;
+  const where = certain ? `${namespace}/${name}` : name;
+  const advice = certain
+    ? 'create it, or correct the name'
+    : "create it in the namespace of the gateway's or client's workload, or correct the name";
+  return {
+    ...{ code: 'CREDENTIAL_NOT_FOUND', ...place },
+    message: absentCredentialText(`${kind} ${where}`, advice),
+  };
+}

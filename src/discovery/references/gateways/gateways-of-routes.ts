@@ -1,0 +1,109 @@
+/** Gateways that VirtualServices name exist, and serve their hosts (spec/discovery.md §8.7). */
+import type { Config } from '../../../model/config/config.ts';
+import { objectsByName } from '../../../model/config/config-set.ts';
+import { hostsOverlap } from '../../../model/fields/hostname.ts';
+import type { Gateway } from '../../../model/kinds/gateway/gateway.ts';
+import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+
+/** Hosts of servers that a message lists. */
+const maxHosts = 5;
+
+export const checkGatewaysOfRoutes: ConfigCheck = function* (sources) {
+  const byName = objectsByName(sources.configs.Gateway);
+  const namesakes = Map.groupBy(sources.configs.Gateway.filter(isWritten), ({ name }) => name);
+  for (const config of sources.configs.VirtualService) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const [index, written] of (config.spec.gateways ?? []).entries()) {
+      if (written === 'mesh') continue;
+      const name = qualified(written, config);
+      const gateway = byName.get(name);
+      if (gateway === undefined)
+        yield missingGateway(config, index, name, namesakes.get(name.slice(name.indexOf('/') + 1)) ?? [], sources);
+      else yield* unservedHosts(config, gateway, sources);
+    }
+    yield* matchesOfNoGateway(config);
+  }
+};
+
+function qualified(gateway: string, { namespace }: Config): string {
+  return gateway === 'mesh' || gateway.includes('/') ? gateway : `${namespace}/${gateway}`;
+}
+
+/** A match may choose among the gateways of its object. A delegate has those of its root. */
+function* matchesOfNoGateway(config: Config<VirtualService>): Generator<ConfigWarning> {
+  const { hosts, gateways = [], http = [], tls = [], tcp = [] } = config.spec;
+  if (hosts.length === 0) return;
+  const own = new Set((gateways.length === 0 ? ['mesh'] : gateways).map((one) => qualified(one, config)));
+  for (const [list, routes] of Object.entries({ http, tls, tcp })) {
+    for (const [at, { match = [] }] of routes.entries()) {
+      for (const [index, { gateways: chosen = [] }] of match.entries()) {
+        if (chosen.length === 0 || chosen.some((one) => own.has(qualified(one, config)))) continue;
+        yield {
+          ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.${list}[${at}].match[${index}].gateways` },
+          message: `none of ${chosen.join(', ')} is a gateway of this object, so the match applies to no request: choose one of ${[...own].join(', ')}, or add it to spec.gateways`,
+        };
+      }
+    }
+  }
+}
+
+function missingGateway(
+  config: Config<VirtualService>,
+  index: number,
+  name: string,
+  elsewhere: readonly Config<Gateway>[],
+  { known }: CheckSources,
+): ConfigWarning | undefined {
+  const [other] = elsewhere;
+  const isMissing =
+    (other === undefined || !known.areOfFiles) && known.isComplete('Gateway', name.slice(0, name.indexOf('/')));
+  if (other === undefined && !isMissing) return undefined;
+  const correction =
+    other === undefined
+      ? 'correct the name (namespace/name of another namespace)'
+      : `write ${other.namespace}/${other.name}, if that one is meant`;
+  return {
+    ...{ code: 'GATEWAY_NOT_FOUND', config, field: `spec.gateways[${index}]` },
+    message: `${isMissing ? 'there is' : 'these files contain'} no Gateway ${name}, so these routes apply at no gateway: ${correction}, or create the Gateway`,
+    ...(other && { other: { config: other } }),
+  };
+}
+
+function* unservedHosts(
+  config: Config<VirtualService>,
+  gateway: Config<Gateway>,
+  { context }: CheckSources,
+): Generator<ConfigWarning> {
+  const served = gateway.spec.servers.flatMap(({ hosts }) => hosts.map((host) => servedHost(host, gateway)));
+  const mine = served.filter(({ namespace }) => namespace === '*' || namespace === config.namespace);
+  for (const [index, written] of config.spec.hosts.entries()) {
+    const host = context.hostNames.qualified(written, config.namespace);
+    if (mine.some((one) => hostsOverlap(host, one.host) || hostsOverlap(written, one.host))) continue;
+    const isOfOthers = served.some((one) => hostsOverlap(host, one.host));
+    const why = isOfOthers
+      ? `does not let VirtualServices of namespace ${config.namespace} serve ${written}: list ${config.namespace}/${written} in servers.hosts`
+      : `serves ${listed(served)} and not ${written}: add the host to a server, or correct it here`;
+    yield {
+      ...{ code: 'HOST_NOT_IN_GATEWAY', config, field: `spec.hosts[${index}]` },
+      message: `Gateway ${gateway.namespace}/${gateway.name} ${why}`,
+      other: { config: gateway, field: 'spec.servers' },
+    };
+  }
+}
+
+interface ServedHost {
+  readonly namespace: string;
+  readonly host: string;
+}
+
+function servedHost(written: string, gateway: Config<Gateway>): ServedHost {
+  const [namespace, host] = written.includes('/') ? written.split('/', 2) : ['*', written];
+  return { namespace: namespace === '.' ? gateway.namespace : namespace!, host: host! };
+}
+
+function listed(served: readonly ServedHost[]): string {
+  const hosts = [...new Set(served.map(({ host }) => host))];
+  return hosts.slice(0, maxHosts).join(', ') + (hosts.length > maxHosts ? ', …' : '');
+}

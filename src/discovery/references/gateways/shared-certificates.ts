@@ -1,0 +1,117 @@
+/**
+ * TLS servers of a port whose certificates cover each other's hosts and whose routes are separate: a browser reuses an HTTP/2 connection for
+ * both hosts, and its requests for the second find no route.
+ */
+import { X509Certificate } from 'node:crypto';
+import { isLeft } from 'fp-ts/lib/Either.js';
+import type { Config } from '../../../model/config/config.ts';
+import type { Gateway, Server } from '../../../model/kinds/gateway/gateway.ts';
+import { serverCertificateOf } from '../../../model/kinds/kubernetes/credential.ts';
+import type { Secret } from '../../../model/kinds/kubernetes/secret.ts';
+import { credentialsOfServer, parseCredentialName } from '../../../networking/secrets/credential-name.ts';
+import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+
+interface TlsServer {
+  readonly config: Config<Gateway>;
+  readonly server: Server;
+  readonly index: number;
+  readonly hosts: readonly string[];
+}
+
+export const checkSharedCertificates: ConfigCheck = function* (sources) {
+  /** Of one workload and port: by what the certificate is called, and by the names in it. */
+  const byCertificate = new Map<string, TlsServer>();
+  const byName = new Map<string, TlsServer>();
+  for (const config of sources.configs.Gateway) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const [index, server] of config.spec.servers.entries()) {
+      if (server.port.protocol !== 'HTTPS' || server.tls === undefined || server.tls.mode === 'PASSTHROUGH') continue;
+      const place = `${JSON.stringify(Object.entries(config.spec.selector).sort())} ${server.port.number} ${server.bind ?? ''}`;
+      const one = { config, server, index, hosts: server.hosts.map((host) => host.slice(host.indexOf('/') + 1)) };
+      const certificate = certificateText(one);
+      if (certificate === undefined) continue;
+      const key = `${place} ${certificate}`;
+      const same = byCertificate.get(key);
+      const other = same ?? coveringHost(one, place, byName);
+      if (other !== undefined && !isContained(one, other)) yield warningAbout(one, other, same !== undefined);
+      if (same === undefined) byCertificate.set(key, one);
+      for (const name of namesOf(one, sources))
+        if (!byName.has(`${place} ${name}`)) byName.set(`${place} ${name}`, one);
+    }
+  }
+};
+
+function warningAbout({ config, server, index }: TlsServer, other: TlsServer, isSame: boolean) {
+  const named = `server ${other.server.port.name || other.server.port.number} of Gateway ${other.config.namespace}/${other.config.name}`;
+  const what = isSame
+    ? `the certificate is also that of ${named}`
+    : `the certificate of ${named} covers a host of this server`;
+  return {
+    ...({ code: 'CERTIFICATE_SHARED', config } as const),
+    field: `spec.servers[${index}].tls`,
+    message: `${what}, which has other hosts on port ${server.port.number}: a browser that reuses an HTTP/2 connection for both gets 404; serve the hosts in one server, or give each server a certificate of its own hosts only`,
+    other: { config: other.config, field: `spec.servers[${other.index}].tls` },
+  };
+}
+
+/** What the certificate is called; `undefined` for the certificate of the workload. */
+function certificateText({ config: { namespace }, server: { tls } }: TlsServer): string | undefined {
+  if (tls === undefined) return undefined;
+  const names = [tls.credentialName, ...(tls.credentialNames ?? [])].filter(
+    (name) => name !== undefined && name !== '',
+  );
+  if (names.length > 0) return `${namespace} ${names.join()}`;
+  const files = [tls.serverCertificate, ...(tls.tlsCertificates ?? []).map((one) => one.serverCertificate)];
+  const text = files.filter((file) => file !== undefined && file !== '').join();
+  return text === '' ? undefined : text;
+}
+
+/** The server whose certificate covers a host, by the names that may be in it. */
+function coveringHost(
+  { hosts }: TlsServer,
+  place: string,
+  byName: ReadonlyMap<string, TlsServer>,
+): TlsServer | undefined {
+  for (const host of hosts) {
+    const names = host.startsWith('*.') ? [host] : [host, `*${host.slice(Math.max(0, host.indexOf('.')))}`];
+    for (const name of names) {
+      const found = byName.get(`${place} ${name}`);
+      if (found !== undefined) return found;
+    }
+  }
+  return undefined;
+}
+
+/** Whether all hosts of one are hosts of the other: then only one of the two serves them. */
+function isContained(a: TlsServer, b: TlsServer): boolean {
+  const [fewer, more] = a.hosts.length < b.hosts.length ? [a, b] : [b, a];
+  return fewer.hosts.every((host) => more.hosts.includes(host));
+}
+
+const namesOfSecret = new WeakMap<Secret, readonly string[]>();
+
+/** DNS names of the server's certificates, as far as their Secrets are known. */
+function namesOf(
+  { config, server: { tls } }: TlsServer,
+  { context: { credentials } }: CheckSources,
+): readonly string[] {
+  return (tls === undefined ? [] : credentialsOfServer(tls)).flatMap((resource) => {
+    const named = parseCredentialName(resource, config.namespace);
+    const secret =
+      named?.kind === 'Secret' && !named.roots ? credentials.secret(named.namespace, named.name) : undefined;
+    if (secret === undefined) return [];
+    const known = namesOfSecret.get(secret.spec) ?? dnsNames(secret.spec);
+    namesOfSecret.set(secret.spec, known);
+    return known;
+  });
+}
+
+function dnsNames(secret: Secret): readonly string[] {
+  const read = serverCertificateOf(secret);
+  if (isLeft(read)) return [];
+  const { subjectAltName = '' } = new X509Certificate(Buffer.from(read.right.chain));
+  return subjectAltName
+    .split(', ')
+    .flatMap((one) => (one.startsWith('DNS:') ? [one.slice('DNS:'.length).toLowerCase()] : []));
+}

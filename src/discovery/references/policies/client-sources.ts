@@ -1,0 +1,118 @@
+/** Clients that VirtualServices and AuthorizationPolicies match by namespace or labels: there are some (spec/discovery.md §8.6, §8.10). */
+import type { Config } from '../../../model/config/config.ts';
+import { nearestName } from '../../../model/fields/nearest-name.ts';
+import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
+import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { type Workloads, workloadsByNamespace } from '../services/workloads-by-namespace.ts';
+import { labelsText } from './selectors.ts';
+
+export const checkClientSources: ConfigCheck = function* (sources) {
+  const namespaces = namespacesOf(sources);
+  for (const config of sources.configs.AuthorizationPolicy) {
+    yield undefined;
+    if (namespaces !== undefined && isWritten(config)) yield* missingNamespaces(config, namespaces);
+  }
+  let workloads: Workloads | undefined;
+  for (const config of sources.configs.VirtualService) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const { field, sourceLabels = {}, sourceNamespace } of matchesOf(config.spec)) {
+      if (sourceNamespace !== undefined && namespaces?.has(sourceNamespace) === false) {
+        const message = `there is no namespace ${sourceNamespace}, so the match applies to no request: ${correctionOf(sourceNamespace, namespaces)}`;
+        yield { code: 'SOURCE_NOT_FOUND', config, field: `${field}.sourceNamespace`, message };
+      } else if (Object.keys(sourceLabels).length > 0) {
+        // An index of all workloads is built for such matches only.
+        workloads ??= yield* workloadsByNamespace(sources);
+        yield unmatchedLabels(config, { field, sourceLabels, sourceNamespace }, workloads, sources);
+      }
+    }
+  }
+};
+
+/** Of a cluster; `undefined` if they are not all known. */
+export function namespacesOf({
+  configs,
+  known,
+}: Pick<CheckSources, 'configs' | 'known'>): ReadonlySet<string> | undefined {
+  if (!known.isComplete('Namespace')) return undefined;
+  // Connected workloads may be of a namespace that no cluster has.
+  const connected = [...(known.connected ?? [])].map(({ shape }) => shape.configNamespace);
+  const ofWorkloads = [...configs.Pod, ...configs.WorkloadEntry].map(({ namespace }) => namespace);
+  return new Set([...configs.Namespace.map(({ name }) => name), ...ofWorkloads, ...connected]);
+}
+
+function correctionOf(written: string, namespaces: ReadonlySet<string>): string {
+  const near = nearestName(written, namespaces);
+  return near === undefined ? 'correct the name, or create the namespace' : `write ${near}, or create the namespace`;
+}
+
+function* missingNamespaces(
+  config: Config<AuthorizationPolicy>,
+  namespaces: ReadonlySet<string>,
+): Generator<ConfigWarning> {
+  for (const { name, field, isExcluded } of namedIn(config.spec)) {
+    if (name.includes('*') || namespaces.has(name)) continue;
+    const effect = isExcluded ? 'excludes no request' : 'matches no request';
+    const message = `there is no namespace ${name}, so it ${effect}: ${correctionOf(name, namespaces)}`;
+    yield { code: 'SOURCE_NOT_FOUND', config, field, message };
+  }
+}
+
+interface NamedNamespace {
+  readonly name: string;
+  readonly field: string;
+  readonly isExcluded: boolean;
+}
+
+function* namedIn({ rules }: AuthorizationPolicy): Generator<NamedNamespace> {
+  const listed = (values: readonly string[] = [], path: string, isExcluded: boolean): NamedNamespace[] =>
+    values.map((name, index) => ({ name, field: `${path}[${index}]`, isExcluded }));
+  for (const [rule, { from = [], when = [] }] of rules.entries()) {
+    for (const [at, { namespaces, notNamespaces }] of from.entries()) {
+      const path = `spec.rules[${rule}].from[${at}].source`;
+      yield* listed(namespaces, `${path}.namespaces`, false);
+      yield* listed(notNamespaces, `${path}.notNamespaces`, true);
+    }
+    for (const [at, { key, values, notValues }] of when.entries()) {
+      if (key !== 'source.namespace') continue;
+      yield* listed(values, `spec.rules[${rule}].when[${at}].values`, false);
+      yield* listed(notValues, `spec.rules[${rule}].when[${at}].notValues`, true);
+    }
+  }
+}
+
+interface SourceMatch {
+  /** Path of the match. */
+  readonly field: string;
+  readonly sourceLabels?: Readonly<Record<string, string>>;
+  readonly sourceNamespace: string | undefined;
+}
+
+function* matchesOf({ http = [], tls = [], tcp = [] }: VirtualService): Generator<SourceMatch> {
+  for (const [list, routes] of Object.entries({ http, tls, tcp })) {
+    for (const [index, { match = [] }] of routes.entries()) {
+      for (const [at, one] of match.entries()) {
+        const sourceNamespace = 'sourceNamespace' in one ? one.sourceNamespace : undefined;
+        const field = `spec.${list}[${index}].match[${at}]`;
+        yield { field, sourceNamespace, ...(one.sourceLabels && { sourceLabels: one.sourceLabels }) };
+      }
+    }
+  }
+}
+
+function unmatchedLabels(
+  config: Config,
+  { field, sourceLabels, sourceNamespace = '' }: Required<SourceMatch>,
+  workloads: Workloads,
+  { known }: CheckSources,
+): ConfigWarning | undefined {
+  if (workloads.get(sourceNamespace)?.selectsAny(sourceLabels) || !known.isComplete('Pod', sourceNamespace)) {
+    return undefined;
+  }
+  const where = sourceNamespace === '' ? 'of the mesh' : `of namespace ${sourceNamespace}`;
+  return {
+    ...{ code: 'SOURCE_NOT_FOUND', config, field: `${field}.sourceLabels` },
+    message: `no workload ${where} has the labels ${labelsText(sourceLabels)}, so the match applies to no request: correct the labels, or the labels of the pods`,
+  };
+}

@@ -1,0 +1,37 @@
+/** Hosts of `jwksUri` that are names of Kubernetes Services: these exist and have the port (spec/discovery.md §8.10). */
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+
+export const checkKeySetHosts: ConfigCheck = function* (sources) {
+  for (const config of sources.configs.RequestAuthentication) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const [index, { jwksUri, jwks }] of config.spec.jwtRules.entries()) {
+      // Keys in the object take precedence.
+      if (jwksUri === undefined || jwks !== undefined || !URL.canParse(jwksUri)) continue;
+      const problem = problemOf(new URL(jwksUri), sources);
+      if (problem !== undefined) yield { ...problem, config, field: `spec.jwtRules[${index}].jwksUri` };
+    }
+  }
+};
+
+const effect = 'so the keys cannot be fetched and tokens of this issuer are rejected (401)';
+
+function problemOf(
+  { hostname, port, protocol }: URL,
+  { hosts }: CheckSources,
+): Pick<ConfigWarning, 'code' | 'message'> | undefined {
+  // Any other host may be resolved elsewhere.
+  if (hosts.namespaceOf(hostname) === undefined) return undefined;
+  if (hosts.isMissing(hostname))
+    return {
+      code: 'HOST_NOT_FOUND',
+      message: `no service has the host ${hostname}, ${effect}: correct the name, or create the Service`,
+    };
+  const numbers = hosts.of(hostname).flatMap(({ ports }) => ports.map(({ number }) => number));
+  const wanted = Number(port) || (protocol === 'http:' ? 80 : 443);
+  if (numbers.length === 0 || numbers.includes(wanted)) return undefined;
+  return {
+    code: 'PORT_NOT_FOUND',
+    message: `${hostname} has no port ${wanted}, ${effect}: choose one of ${[...new Set(numbers)].join(', ')}`,
+  };
+}

@@ -1,0 +1,233 @@
+/** Clients that connect to workloads in a way that their PeerAuthentications reject (spec/discovery.md §8.10). */
+import type { Config } from '../../../model/config/config.ts';
+import { isWildcard, mostSpecific } from '../../../model/fields/hostname.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import type { ClientTlsSettings, TrafficPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
+import { peerModeOf } from '../../../model/push-context/mutual-tls-mode.ts';
+import { isSelected } from '../../../model/services/label-match.ts';
+import type { Service } from '../../../model/services/service.ts';
+import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+import { isInjected } from '../services/injected-pods.ts';
+import { PodsOfServices } from '../services/pods-of-services.ts';
+
+type Labels = Readonly<Record<string, string>>;
+type Mode = ClientTlsSettings['mode'];
+
+/** Endpoints of a service that a rule is compared with. */
+const maxEndpoints = 32;
+
+/** Services within a wildcard that a rule is compared with. */
+const maxServices = 1_000;
+
+/** Conflicting servers of a wildcard that are kept: a subset or a port level may be for some of them only. */
+const maxConflicts = 32;
+
+export const checkMutualTls: ConfigCheck = function* (sources) {
+  const { context, configs } = sources;
+  const conflicts = new Conflicts(sources, yield* hostsOfRules(sources));
+  for (const config of configs.DestinationRule) {
+    yield undefined;
+    const places = isWritten(config) ? tlsPlaces(config.spec) : [];
+    if (places.length === 0) continue;
+    const host = context.hostNames.qualified(config.spec.host, config.namespace);
+    for (const { mode, field, labels, hasPort } of places) {
+      yield undefined;
+      const all = yield* conflicts.of(host, config.namespace, mode === 'ISTIO_MUTUAL' ? 'DISABLE' : 'STRICT');
+      const found = all.find(({ server }) => isSelected(labels, server.labels) && hasPort(server.servicePort));
+      if (found === undefined) continue;
+      const { policy, server } = found;
+      const [rejected, accepted] =
+        mode === 'ISTIO_MUTUAL' ? ['mutual TLS', 'DISABLE'] : [mode === 'DISABLE' ? 'plaintext' : 'this TLS', 'STRICT'];
+      yield {
+        ...{ code: 'MTLS_CONFLICT', config, field },
+        message: `clients of ${server.host} send ${rejected}, and PeerAuthentication ${policy.namespace}/${policy.name} (${accepted}) rejects it: ${advice(mode)}`,
+        other: { config: policy },
+      };
+    }
+  }
+};
+
+type RejectingMode = 'STRICT' | 'DISABLE';
+
+/** A server, and the policy by which it rejects connections. */
+interface Conflict {
+  readonly server: ServerPort;
+  readonly policy: Config;
+}
+
+/** Servers that reject connections of rules; rules of one host have the same. */
+class Conflicts {
+  readonly #sources: CheckSources;
+  readonly #rules: HostsByNamespace;
+  readonly #pods: PodsOfServices;
+  readonly #servers = new Map<string, readonly ServerPort[]>();
+  readonly #conflicts = new Map<string, readonly Conflict[]>();
+
+  constructor(sources: CheckSources, rules: HostsByNamespace) {
+    this.#sources = sources;
+    this.#rules = rules;
+    this.#pods = new PodsOfServices(sources.configs);
+  }
+
+  /** @param namespace of the rule */
+  *of(host: string, namespace: string, wanted: RejectingMode): Generator<undefined, readonly Conflict[]> {
+    const isWide = isWildcard(host);
+    const key = `${wanted} ${isWide ? namespace : ''} ${host}`;
+    const known = this.#conflicts.get(key);
+    if (known !== undefined) return known;
+    const found: Conflict[] = [];
+    for (const one of isWide ? hostsWithin(host, namespace, this.#rules, this.#sources) : [host]) {
+      yield undefined;
+      if (one === undefined) continue;
+      for (const server of this.#serversOf(one)) {
+        const policy = conflictingPolicy(wanted, server, this.#sources.context);
+        if (policy !== undefined) found.push({ server, policy });
+      }
+      if (isWide && found.length >= maxConflicts) break;
+    }
+    this.#conflicts.set(key, found);
+    return found;
+  }
+
+  #serversOf(host: string): readonly ServerPort[] {
+    const { hosts } = this.#sources;
+    const servers =
+      this.#servers.get(host) ?? hosts.of(host).flatMap((service) => serversOf(service, this.#pods, this.#sources));
+    this.#servers.set(host, servers);
+    return servers;
+  }
+}
+
+function advice(mode: Mode): string {
+  return mode === 'ISTIO_MUTUAL'
+    ? 'remove the mode here, or set PERMISSIVE there'
+    : 'remove the tls settings here, or set PERMISSIVE there';
+}
+
+type HostsByNamespace = ReadonlyMap<string, ReadonlySet<string>>;
+
+/** Hosts of rules by namespace; a rule for chosen clients leaves the others to wider rules. */
+function* hostsOfRules({ configs, context }: CheckSources): Generator<undefined, HostsByNamespace> {
+  const found = new Map<string, Set<string>>();
+  for (const { namespace, spec } of configs.DestinationRule) {
+    yield undefined;
+    if (spec.workloadSelector !== undefined) continue;
+    const known = found.get(namespace) ?? new Set<string>();
+    found.set(namespace, known.add(context.hostNames.qualified(spec.host, namespace)));
+  }
+  return found;
+}
+
+/**
+ * Hosts within a wildcard to which rules of the namespace for it apply: those without a narrower rule of the same clients. A rule of the
+ * root namespace is for clients of namespaces without one.
+ */
+function* hostsWithin(
+  wildcard: string,
+  namespace: string,
+  rules: HostsByNamespace,
+  { context, hosts }: CheckSources,
+): Generator<string | undefined> {
+  const isOfMesh = namespace === context.mesh.rootNamespace;
+  const seen = new Set<string>();
+  for (const service of hosts.within(wildcard).slice(0, maxServices)) {
+    yield undefined;
+    const { hostname, namespace: owner } = service;
+    const isTaken = isOfMesh && owner !== namespace && mostSpecific(hostname, rules.get(owner) ?? none) !== undefined;
+    const narrowest = mostSpecific(hostname, rules.get(namespace) ?? none) ?? wildcard;
+    if (isTaken || narrowest !== wildcard || seen.has(hostname)) continue;
+    seen.add(hostname);
+    yield hostname;
+  }
+}
+
+const none: ReadonlySet<string> = new Set();
+
+/** TLS settings of a rule, with the ports and the workloads that they are for. */
+interface TlsPlace {
+  readonly mode: Mode;
+  readonly field: string;
+  readonly labels: Labels;
+  hasPort(servicePort: number): boolean;
+}
+
+function tlsPlaces({ trafficPolicy, subsets = [] }: DestinationRule): readonly TlsPlace[] {
+  return [
+    ...placesOfPolicy(trafficPolicy, 'spec.trafficPolicy', {}),
+    ...subsets.flatMap((subset, index) =>
+      placesOfPolicy(subset.trafficPolicy, `spec.subsets[${index}].trafficPolicy`, subset.labels ?? {}),
+    ),
+  ];
+}
+
+/** A port level replaces the settings of the policy that it is in, also where it has no `tls`; the first of a port applies. */
+function placesOfPolicy(policy: TrafficPolicy | undefined, path: string, labels: Labels): TlsPlace[] {
+  const { tls, portLevelSettings: levels = [] } = policy ?? {};
+  const first = new Map<number, number>();
+  for (const [index, { port }] of levels.entries()) if (!first.has(port.number)) first.set(port.number, index);
+  const ofLevels = levels.flatMap((level, index) =>
+    level.tls === undefined
+      ? []
+      : {
+          ...{ mode: level.tls.mode, field: `${path}.portLevelSettings[${index}].tls.mode`, labels },
+          hasPort: (number: number) => number === level.port.number && first.get(number) === index,
+        },
+  );
+  if (tls === undefined) return ofLevels;
+  return [{ mode: tls.mode, field: `${path}.tls.mode`, labels, hasPort: (number) => !first.has(number) }, ...ofLevels];
+}
+
+/** A port of a workload that requests for a service are sent to. */
+interface ServerPort {
+  /** Of the service. */
+  readonly host: string;
+  readonly namespace: string;
+  readonly labels: Labels;
+  readonly servicePort: number;
+  /** `undefined`: a port that only the container names. */
+  readonly port: number | undefined;
+  /** Only a policy of the workload's own namespace shows that the workload has a sidecar. */
+  readonly isAssumed: boolean;
+}
+
+/** Of files without endpoints, the ports of the Pods that the Service selects. */
+function serversOf(service: Service, pods: PodsOfServices, { context, known, configs }: CheckSources): ServerPort[] {
+  const { hostname: host } = service;
+  const endpoints = context.endpointsOf(host, service.namespace);
+  if (endpoints.length > 0 || !known.areOfFiles) {
+    return endpoints.slice(0, maxEndpoints).flatMap(({ tlsMode, namespace, labels, port, servicePortName }) => {
+      const servicePort = service.ports.find(({ name }) => name === servicePortName)?.number;
+      if (tlsMode !== 'istio' || servicePort === undefined) return [];
+      return { host, namespace, labels, port, servicePort, isAssumed: false };
+    });
+  }
+  const { ports = [] } = pods.objectOf(service)?.spec.spec ?? {};
+  return pods
+    .of(service)
+    .slice(0, maxEndpoints)
+    .flatMap((pod) => {
+      const injected = isInjected(pod, configs);
+      if (injected === false) return [];
+      const { namespace, labels } = pod;
+      return ports.map(({ port: servicePort, targetPort = servicePort }) => ({
+        ...{ host, namespace, labels, servicePort, isAssumed: injected === undefined },
+        port: typeof targetPort === 'number' ? targetPort : undefined,
+      }));
+    });
+}
+
+/** The policy by which the server rejects the connections; `undefined` if none does. */
+function conflictingPolicy(
+  wanted: RejectingMode,
+  { namespace, labels, port, isAssumed }: ServerPort,
+  context: CheckSources['context'],
+): Config | undefined {
+  const modes = context.peerModesFor(namespace, labels);
+  if (port === undefined ? modes.ports.size > 0 || modes.mode !== wanted : peerModeOf(modes, port) !== wanted)
+    return undefined;
+  const policies = context.policiesFor({ type: 'sidecar', configNamespace: namespace, labels });
+  const policy = policies.peerAuthentications.findLast(
+    ({ spec }) => spec.mtls === wanted || (port !== undefined && spec.portLevelMtls?.[String(port)] === wanted),
+  );
+  return policy !== undefined && (!isAssumed || policy.namespace === namespace) ? policy : undefined;
+}

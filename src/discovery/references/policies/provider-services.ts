@@ -1,0 +1,131 @@
+/**
+ * Extension providers of the mesh configuration: the default ones exist, and each one's service and port do (spec/discovery.md §8.10,
+ * §8.11).
+ */
+import type { Config } from '../../../model/config/config.ts';
+import type { DefaultProviders, ExtensionProvider } from '../../../model/mesh/mesh-config.ts';
+import { isExportedTo } from '../../../model/services/visibility.ts';
+import { providerService } from '../../../networking/traffic/provider-service.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { namedProviders } from './providers.ts';
+
+export const checkProviderServices: ConfigCheck = function* (sources) {
+  const { context, configs, known, meshConfig } = sources;
+  const { extensionProviders, defaultProviders } = context.mesh;
+  const addresses = new Map(extensionProviders.map((provider) => [provider.name, addressOf(provider)]));
+  const hasReferences = [...addresses.values(), ...Object.values(defaultProviders).flat()].some(Boolean);
+  if (!hasReferences || !known.isComplete('ExtensionProvider')) return;
+  const located = new Map<string, LocatedProvider>();
+  const problems = new Map<string, Problem | undefined>();
+  for (const [name, address] of addresses) {
+    yield undefined;
+    if (address === undefined) continue;
+    const field = `${placeOf(name, meshConfig)}.${address.type}`;
+    const problem = problemOf(address, '', sources);
+    located.set(name, { address, field, problem });
+    if (problem !== undefined) yield { ...problem, config: meshConfig, field: `${field}.${problem.field}` };
+  }
+  yield* defaultsOf(sources);
+  for (const kind of ['AuthorizationPolicy', 'Telemetry'] as const) {
+    for (const config of configs[kind] as readonly Config<never>[]) {
+      yield undefined;
+      if (!isWritten(config)) continue;
+      for (const { name, field, effect } of namedProviders(config)) {
+        const found = located.get(name);
+        if (found === undefined) continue;
+        const namespace = config.namespace === context.mesh.rootNamespace ? '' : config.namespace;
+        const key = `${namespace} ${name}`;
+        if (!problems.has(key)) problems.set(key, found.problem ?? problemOf(found.address, namespace, sources));
+        const problem = problems.get(key);
+        if (problem === undefined) continue;
+        yield {
+          ...{ code: 'PROVIDER_UNREACHABLE', config, field },
+          message: `the extension provider ${name} cannot be used, because ${problem.reason}, so ${effect}: correct the provider in the mesh configuration, or create the service`,
+          other: { config: meshConfig, field: `${found.field}.${problem.field}` },
+        };
+      }
+    }
+  }
+};
+
+/** The index in the file, where it is known: a mesh configuration is merged from several. */
+function placeOf(name: string, { spec }: Config): string {
+  const { extensionProviders: written } = spec as { extensionProviders?: unknown };
+  const index = Array.isArray(written) ? written.findIndex((one) => isObject(one) && one.name === name) : -1;
+  return `extensionProviders[${index === -1 ? JSON.stringify(name) : index}]`;
+}
+
+interface LocatedProvider {
+  readonly address: Address;
+  /** Of its address. */
+  readonly field: string;
+  /** What is wrong for all clients. */
+  readonly problem: Problem | undefined;
+}
+
+interface Address {
+  /** `zipkin`. */
+  readonly type: string;
+  readonly service: string;
+  readonly port: number;
+}
+
+function addressOf(provider: ExtensionProvider): Address | undefined {
+  for (const [type, settings] of Object.entries(provider)) {
+    if (typeof settings !== 'object' || settings === null) continue;
+    const { service, port } = settings as { service?: unknown; port?: unknown };
+    const number = Number(port);
+    if (typeof service === 'string' && Number.isInteger(number)) return { type, service, port: number };
+  }
+  return undefined;
+}
+
+interface Problem extends Pick<ConfigWarning, 'code' | 'message' | 'field'> {
+  readonly reason: string;
+}
+
+/** @param namespace of the clients; empty: any */
+function problemOf(
+  { service: written, port }: Address,
+  namespace: string,
+  { context, hosts }: CheckSources,
+): Problem | undefined {
+  const { host, isProvidedBy } = providerService(written, namespace, context);
+  if (!hosts.isKnown(host)) return undefined;
+  const problem = (field: string, reason: string): Problem => ({
+    ...{ code: 'PROVIDER_UNREACHABLE', field, reason },
+    message: `${reason}, so the provider cannot be used: correct the address, or create the service`,
+  });
+  const services = hosts.of(host);
+  if (services.length === 0) return problem('service', `no service has the host ${host}`);
+  const provided = services.filter(
+    (one) => isProvidedBy(one) && (namespace === '' || isExportedTo(one.exportTo, one.namespace, namespace)),
+  );
+  // A service of the client's own namespace may provide it.
+  if (provided.length === 0 && namespace === '' && !written.includes('/')) return undefined;
+  if (provided.length === 0)
+    return problem(
+      'service',
+      `${host} is a host of namespace ${services[0]!.namespace}, and not one that these clients may use`,
+    );
+  const ports = provided.flatMap((one) => one.ports.filter(({ protocol }) => protocol !== 'UDP'));
+  if (ports.some(({ number }) => number === port)) return undefined;
+  const listed = [...new Set(ports.map(({ number }) => number))].join(', ');
+  return problem('port', `${host} has no port ${port} (its ports: ${listed})`);
+}
+
+function* defaultsOf({ context: { mesh }, meshConfig }: CheckSources): Generator<ConfigWarning> {
+  const names = mesh.extensionProviders.map(({ name }) => name);
+  const lists = Object.entries(mesh.defaultProviders) as [keyof DefaultProviders, readonly string[] | undefined][];
+  for (const [list, named = []] of lists) {
+    for (const [index, name] of named.entries()) {
+      // `validate` reports an invalid provider itself.
+      if (names.includes(name) || mesh.invalidProviders?.includes(name)) continue;
+      yield {
+        ...{ code: 'PROVIDER_NOT_FOUND', config: meshConfig, field: `defaultProviders.${list}[${index}]` },
+        message: `there is no extension provider ${name} (there are ${names.join(', ')}), so nothing is sent to it: add it to extensionProviders, or correct the name`,
+      };
+    }
+  }
+}

@@ -1,0 +1,151 @@
+/** Whether DestinationRules apply to anything: host, ports and subsets exist, and some client is sent the rule (spec/discovery.md §8.2). */
+import type { Config } from '../../../model/config/config.ts';
+import { isWildcard } from '../../../model/fields/hostname.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import { isSelected } from '../../../model/services/label-match.ts';
+import type { Service } from '../../../model/services/service.ts';
+import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { destinationsOf } from '../routes/destinations.ts';
+import { PodsOfServices } from '../services/pods-of-services.ts';
+
+export const checkRuleTargets: ConfigCheck = function* (sources) {
+  const { context, configs, hosts } = sources;
+  const labelsOf = new Map<string, EndpointLabels>();
+  const pods = new PodsOfServices(configs);
+  const routed = yield* routedSubsets(sources);
+  for (const config of configs.DestinationRule) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    const host = context.hostNames.qualified(config.spec.host, config.namespace);
+    if (hosts.isMissing(host)) {
+      const message = `no service has the host ${host}, so the rule has no effect: ${hosts.correctionOf(host)}`;
+      yield { code: 'HOST_NOT_FOUND', config, field: 'spec.host', message };
+      continue;
+    }
+    if (isWildcard(host)) continue;
+    const services = hosts.of(host);
+    yield unapplied(config, services, sources);
+    yield* missingPorts(config, services);
+    if (services.length === 0) continue;
+    const labels = labelsOf.get(host) ?? labelsOfHost(services, context, pods);
+    labelsOf.set(host, labels);
+    yield* emptySubsets(config, services, labels, (name) => routed.has(`${host} ${name}`));
+  }
+};
+
+/**
+ * A client's own namespace comes first, then the service's, then the root namespace: a rule of any other one is for clients of its own
+ * namespace only.
+ */
+function unapplied(
+  config: Config<DestinationRule>,
+  services: readonly Service[],
+  { context: { mesh } }: CheckSources,
+): ConfigWarning | undefined {
+  const { namespace, spec } = config;
+  const [service] = services;
+  if (service === undefined || namespace === mesh.rootNamespace) return undefined;
+  if (services.some((one) => one.namespace === namespace)) return undefined;
+  const exportTo = exportSet(namespace, spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh);
+  const isOwn = isExportedTo(exportTo, namespace, namespace);
+  if (isOwn && spec.exportTo === undefined) return undefined;
+  if (isOwn && spec.exportTo!.every((one) => one === '.' || one === namespace)) return undefined;
+  const whom = isOwn ? `only to clients of namespace ${namespace}, regardless of exportTo` : 'to no client';
+  return {
+    ...{ code: 'RULE_NOT_APPLIED', config, field: 'spec.exportTo' },
+    message: `the rule applies ${whom}: ${spec.host} is a host of namespace ${service.namespace}; move the rule to ${service.namespace} for all clients, or set exportTo to ["."]`,
+  };
+}
+
+function* missingPorts(config: Config<DestinationRule>, services: readonly Service[]): Generator<ConfigWarning> {
+  const { trafficPolicy, subsets = [] } = config.spec;
+  const numbers = new Set(services.flatMap(({ ports }) => ports.map(({ number }) => number)));
+  if (numbers.size === 0) return;
+  const policies = [
+    { policy: trafficPolicy, path: 'spec.trafficPolicy' },
+    ...subsets.map((subset, index) => ({ policy: subset.trafficPolicy, path: `spec.subsets[${index}].trafficPolicy` })),
+  ];
+  for (const { policy, path } of policies) {
+    for (const [index, { port }] of (policy?.portLevelSettings ?? []).entries()) {
+      if (numbers.has(port.number)) continue;
+      yield {
+        ...{ code: 'PORT_NOT_FOUND', config, field: `${path}.portLevelSettings[${index}].port.number` },
+        message: `${services[0]!.hostname} has no port ${port.number}, so these settings have no effect: choose one of ${[...numbers].join(', ')}`,
+      };
+    }
+  }
+}
+
+function* emptySubsets(
+  config: Config<DestinationRule>,
+  services: readonly Service[],
+  labels: EndpointLabels,
+  isRouted: (subset: string) => boolean,
+): Generator<ConfigWarning | undefined> {
+  for (const [index, { name, labels: wanted = {} }] of (config.spec.subsets ?? []).entries()) {
+    yield undefined;
+    // Pods of the files alone may be a part of those that run.
+    if (labels.isSelectedBy(wanted) || (labels.areOfPods && !isRouted(name))) continue;
+    const text = Object.entries(wanted)
+      .map(([key, value]) => `${key}=${value}`)
+      .join(', ');
+    yield {
+      ...{ code: 'SUBSET_WITHOUT_ENDPOINTS', config, field: `spec.subsets[${index}].labels` },
+      message: `no endpoint of ${services[0]!.hostname} has the labels ${text}, so requests for subset ${name} fail (503): correct the labels, or start workloads with them`,
+    };
+  }
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Labels of the endpoints of a host; without any, of the Pods that its Services select. */
+function labelsOfHost(
+  services: readonly Service[],
+  context: CheckSources['context'],
+  pods: PodsOfServices,
+): EndpointLabels {
+  const namespaces = new Set(services.map(({ namespace }) => namespace));
+  const endpoints = [...namespaces].flatMap((namespace) => context.endpointsOf(services[0]!.hostname, namespace));
+  const labels =
+    endpoints.length > 0
+      ? endpoints.map((one) => one.labels)
+      : services.flatMap((one) => pods.of(one).map((pod) => pod.labels));
+  return new EndpointLabels(labels, endpoints.length === 0);
+}
+
+/** `host subset` of all destinations. */
+function* routedSubsets({ configs, context }: CheckSources): Generator<undefined, ReadonlySet<string>> {
+  const found = new Set<string>();
+  for (const { namespace, spec } of configs.VirtualService) {
+    yield undefined;
+    for (const { destination } of destinationsOf(spec))
+      if (destination.subset)
+        found.add(`${context.hostNames.qualified(destination.host, namespace)} ${destination.subset}`);
+  }
+  return found;
+}
+
+/** The different labels of a host's workloads. */
+class EndpointLabels {
+  readonly #sets: ReadonlyMap<string, Labels>;
+  readonly #pairs = new Set<string>();
+  /** No endpoint is known. */
+  readonly areOfPods: boolean;
+
+  constructor(all: readonly Labels[], areOfPods: boolean) {
+    this.areOfPods = areOfPods;
+    const distinct = new Set(all);
+    this.#sets = new Map([...distinct].map((labels) => [JSON.stringify(Object.entries(labels).sort()), labels]));
+    for (const labels of this.#sets.values())
+      for (const [key, value] of Object.entries(labels)) this.#pairs.add(`${key}=${value}`);
+  }
+
+  /** Without any of them the workloads may be elsewhere, or not started. */
+  isSelectedBy(wanted: Labels): boolean {
+    if (this.#sets.size === 0) return true;
+    const pairs = Object.entries(wanted);
+    if (!pairs.every(([key, value]) => this.#pairs.has(`${key}=${value}`))) return false;
+    return pairs.length < 2 || [...this.#sets.values()].some((labels) => isSelected(wanted, labels));
+  }
+}

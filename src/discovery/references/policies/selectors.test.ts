@@ -1,0 +1,140 @@
+import { describe, expect, it } from 'vitest';
+import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
+import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { validateFiles } from '../../config/validation/validate-files.ts';
+import { statusOf } from '../../monitor/diagnostics/push-status.ts';
+
+const settings = { mesh: defaultMeshConfig, scopesGateways: false, domain: 'cluster.local' };
+
+function object(apiVersion: string, kind: string, name: string, spec: string, namespace = 'shop'): string {
+  return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n---\n`;
+}
+
+const deployment = (labels: string, namespace = 'shop', annotations = '{}'): string =>
+  object(
+    'apps/v1',
+    'Deployment',
+    'd',
+    `{template: {metadata: {labels: ${labels}, annotations: ${annotations}}, spec: {}}}`,
+    namespace,
+  );
+const gateway = (selector: string): string =>
+  object(
+    'networking.istio.io/v1',
+    'Gateway',
+    'g',
+    `{selector: ${selector}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [a.test]}]}`,
+  );
+
+async function validated(
+  yaml: string,
+  scopesGateways = false,
+): Promise<{ warnings: string[]; notes: readonly string[] }> {
+  const about = { ...settings, scopesGateways };
+  const { problems, notes } = await validateFiles([], [{ file: 'a.yaml', text: yaml }], undefined, about);
+  const found = problems.filter(({ code }) => code === 'WORKLOAD_NOT_FOUND');
+  return { warnings: found.map(({ object, field, line }) => `${object} ${field} ${line}`), notes };
+}
+
+describe('of files, a Gateway whose selector selects no workload is reported', () => {
+  const lost = ['Gateway shop/g spec.selector 9'];
+
+  it.each([
+    ['beside a gateway with the label of the charts', deployment('{istio: ingressgateway}', 'istio-system')],
+    [
+      'beside a Pod with the template of gateways',
+      deployment('{app: edge}', 'edge', '{inject.istio.io/templates: gateway}'),
+    ],
+  ])('%s', async (_, workload) => {
+    expect((await validated(workload + gateway('{istio: ingresgateway}'))).warnings).toEqual(lost);
+  });
+
+  it('beside a gateway that another Gateway selects', async () => {
+    const other = gateway('{app: edge}').replace('name: g,', 'name: other,');
+    const { warnings } = await validated(deployment('{app: edge}', 'edge') + gateway('{app: egde}') + other);
+    expect(warnings).toEqual(lost);
+  });
+
+  it('where gateways are scoped to their namespace, and the gateway is in another one', async () => {
+    const yaml = deployment('{istio: edge}', 'edge') + deployment('{app: a}').replace('name: d,', 'name: e,');
+    expect((await validated(yaml + gateway('{istio: edge}'))).warnings).toEqual([]);
+    expect((await validated(yaml + gateway('{istio: edge}'), true)).warnings).toEqual([
+      'Gateway shop/g spec.selector 14',
+    ]);
+  });
+});
+
+describe('of files, a Gateway is not reported', () => {
+  it.each([
+    ['where a workload of another namespace has the labels', '{istio: edge}', deployment('{istio: edge}', 'edge')],
+    ['where it selects all workloads', '{}', deployment('{istio: other}')],
+  ])('%s', async (_, selector, workload) => {
+    expect((await validated(workload + gateway(selector))).warnings).toEqual([]);
+  });
+
+  it.each([
+    ['applications only', '{app: web}'],
+    ['the control plane', '{app: istiod, istio: pilot}'],
+  ])('where the files contain %s: a note says that it is not checked', async (_, labels) => {
+    const { warnings, notes } = await validated(deployment(labels) + gateway('{istio: ingressgateway}'));
+    expect(warnings).toEqual([]);
+    expect(notes).toContainEqual(expect.stringMatching(/^selectors of Gateway objects are not checked/));
+  });
+});
+
+const entry = (labels: string): string =>
+  object(
+    'networking.istio.io/v1',
+    'ServiceEntry',
+    's',
+    `{hosts: [vm.test], location: MESH_INTERNAL, resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}], workloadSelector: {labels: ${labels}}}`,
+  );
+const machine = object('networking.istio.io/v1', 'WorkloadEntry', 'w', '{address: 10.0.0.1, labels: {app: vm}}');
+const group = (labels: string): string =>
+  object('networking.istio.io/v1', 'WorkloadGroup', 'w', `{metadata: {labels: ${labels}}, template: {}}`);
+
+describe('of files, a ServiceEntry whose selector selects no workload is reported', () => {
+  it.each([
+    ['beside a WorkloadEntry', machine],
+    ['beside a Deployment', deployment('{app: vm}')],
+    ['beside a WorkloadGroup with other labels', machine + group('{app: other}')],
+  ])('%s', async (_, workload) => {
+    const { warnings } = await validated(entry('{app: mv}') + workload);
+    expect(warnings).toEqual(['ServiceEntry shop/s spec.workloadSelector.labels 4']);
+  });
+
+  it.each([
+    ['where a WorkloadEntry has the labels', entry('{app: vm}') + machine],
+    ['where a Pod has the labels', entry('{app: vm}') + deployment('{app: vm}')],
+    ['where VMs of a WorkloadGroup will register with the labels', entry('{app: mv}') + machine + group('{app: mv}')],
+    ['where the files contain no workload', entry('{app: mv}')],
+  ])('and not %s', async (_, yaml) => {
+    expect((await validated(yaml)).warnings).toEqual([]);
+  });
+});
+
+describe('a control plane', () => {
+  const pod = object('v1', 'Pod', 'p', '{containers: [{name: c, image: x}]}');
+  const found = (yaml: string, labels?: Readonly<Record<string, string>>, meshConfig = ''): string[] => {
+    const plane = givenPlane(yaml, { meshConfig });
+    if (labels !== undefined) {
+      const metadata = { NAMESPACE: 'edge', LABELS: labels };
+      plane.connect({ id: 'router~10.0.0.9~g.edge~edge.svc.cluster.local', cluster: 'edge', metadata }, []);
+    }
+    const { pilot_config_warnings: warnings = {} } = statusOf(plane.state, plane.resources.nodes);
+    return Object.values(warnings).map(({ code, objects, field }) => `${code} ${objects} ${field}`);
+  };
+
+  it('reports a Gateway that no Pod and no connected gateway carries out', () => {
+    const lost = ['WORKLOAD_NOT_FOUND Gateway/shop/g spec.selector'];
+    expect(found(pod + gateway('{istio: edge}'))).toEqual(lost);
+    expect(found(pod + gateway('{istio: edge}'), { istio: 'other' })).toEqual(lost);
+    expect(found(pod + gateway('{istio: edge}'), { istio: 'edge' })).toEqual([]);
+  });
+
+  it('does not report a Gateway while Pods of some namespaces are not read', () => {
+    const selectors = 'discoverySelectors: [{matchLabels: {mesh: a}}]';
+    const labelled = 'apiVersion: v1\nkind: Namespace\nmetadata: {name: shop, labels: {mesh: a}}\n---\n';
+    expect(found(labelled + pod + gateway('{istio: edge}'), undefined, selectors)).toEqual([]);
+  });
+});

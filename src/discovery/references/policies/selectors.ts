@@ -1,0 +1,177 @@
+/** Selectors of policies, Sidecars, Gateways and services: workloads that have the labels, and objects that select the same ones. */
+import type { Config } from '../../../model/config/config.ts';
+import { gatewayServiceAnnotation } from '../../../model/kinds/gateway/gateway.ts';
+import type { KindName } from '../../../model/kinds/index.ts';
+import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
+import { LabelIndex } from '../../../model/services/label-match.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { objectOfService } from '../known-objects.ts';
+import { type Workload, type Workloads, workloadsByNamespace } from '../services/workloads-by-namespace.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+interface Selector {
+  readonly field: string;
+  readonly labels: Labels;
+}
+
+type SelectorOf = (spec: never) => Selector | undefined;
+
+const policySelector = ({ selector }: { readonly selector?: Labels }): Selector | undefined =>
+  selector && { field: 'spec.selector.matchLabels', labels: selector };
+const workloadSelector = ({
+  workloadSelector: own,
+}: {
+  readonly workloadSelector?: Labels | { readonly labels: Labels };
+}) =>
+  own && {
+    field: 'spec.workloadSelector.labels',
+    labels: ('labels' in own && typeof own.labels === 'object' ? own.labels : own) as Labels,
+  };
+
+const selecting: readonly (readonly [KindName, SelectorOf])[] = [
+  ...(['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'WasmPlugin'] as const).map(
+    (kind) => [kind, policySelector as SelectorOf] as const,
+  ),
+  ...(['Sidecar', 'EnvoyFilter', 'DestinationRule'] as const).map(
+    (kind) => [kind, workloadSelector as SelectorOf] as const,
+  ),
+];
+
+/** Kinds of which a workload has one object of its namespace: the oldest. */
+const single: ReadonlySet<KindName> = new Set<KindName>(['PeerAuthentication', 'Sidecar', 'Telemetry']);
+
+export const checkSelectors: ConfigCheck = function* (sources) {
+  // An index of all workloads is made for selectors only.
+  const workloads = haveSelectors(sources)
+    ? yield* workloadsByNamespace(sources)
+    : new Map<string, LabelIndex<Workload>>();
+  for (const [kind, selectorOf] of selecting) {
+    const oldest = new Map<string, Config>();
+    for (const config of sources.configs[kind] as readonly Config<never>[]) {
+      yield undefined;
+      if (!isWritten(config) || hasTargets(config)) continue;
+      const selector = selectorOf(config.spec);
+      if (single.has(kind)) {
+        const key = `${config.namespace} ${JSON.stringify(Object.entries(selector?.labels ?? {}).sort())}`;
+        const other = oldest.get(key);
+        if (other === undefined) oldest.set(key, config);
+        else yield conflict(config, other, selector);
+      }
+      if (selector !== undefined) yield unmatched(config, selector, workloads, sources);
+    }
+  }
+  yield* gatewaysWithoutWorkloads(workloads, sources);
+  // Where workloads run, a Service without any is usual: a Deployment that is scaled to zero.
+  if (sources.known.areOfFiles) yield* servicesWithoutPods(workloads, sources);
+};
+
+function haveSelectors({ configs, known }: CheckSources): boolean {
+  if (known.areOfFiles || configs.Gateway.length > 0) return true;
+  return selecting.some(([kind, selectorOf]) =>
+    (configs[kind] as readonly Config<never>[]).some(({ spec }) => selectorOf(spec) !== undefined),
+  );
+}
+
+function* servicesWithoutPods(workloads: Workloads, sources: CheckSources): Generator<ConfigWarning | undefined> {
+  const { context, configs } = sources;
+  yield* entriesWithoutWorkloads(workloads, sources);
+  for (const service of context.services) {
+    yield undefined;
+    const config = service.origin.kind === 'Service' ? objectOfService(service, configs) : undefined;
+    const { selector: labels } = (config?.spec as KubernetesService | undefined)?.spec ?? {};
+    if (config === undefined || !isWritten(config) || labels === undefined) continue;
+    if (context.endpointsOf(service.hostname, service.namespace).length > 0) continue;
+    const found = unmatched(config, { field: 'spec.selector', labels }, workloads, sources);
+    yield found && {
+      ...found,
+      message: `no workload of namespace ${config.namespace} has the labels ${labelsText(labels)}, so requests for ${service.hostname} fail (503): correct the selector, or the labels of the pods`,
+    };
+  }
+}
+
+/** A VM may register itself by a WorkloadGroup. */
+function* entriesWithoutWorkloads(
+  workloads: Workloads,
+  { configs, known }: CheckSources,
+): Generator<ConfigWarning | undefined> {
+  const ofGroups = new Map<string, LabelIndex<Workload>>();
+  for (const { namespace, name, spec } of configs.WorkloadGroup) {
+    yield undefined;
+    const own = ofGroups.get(namespace) ?? new LabelIndex<Workload>();
+    ofGroups.set(namespace, own);
+    own.put(name, { labels: spec.metadata?.labels ?? {} });
+  }
+  const entries = new Set(configs.WorkloadEntry.map(({ namespace }) => namespace));
+  for (const config of configs.ServiceEntry) {
+    yield undefined;
+    const { namespace, spec } = config;
+    const labels = spec.workloadSelector?.labels ?? {};
+    if (!isWritten(config) || Object.keys(labels).length === 0) continue;
+    if (workloads.get(namespace)?.selectsAny(labels) || ofGroups.get(namespace)?.selectsAny(labels)) continue;
+    if (!known.isComplete(entries.has(namespace) ? 'WorkloadEntry' : 'Pod', namespace)) continue;
+    yield {
+      ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.workloadSelector.labels' },
+      message: `no workload of namespace ${namespace} has the labels ${labelsText(labels)}, so requests for ${spec.hosts.join(', ')} fail (503): correct the selector, or the labels of the workloads`,
+    };
+  }
+}
+
+/** A Gateway applies to workloads of all namespaces, unless gateways are scoped to their own. */
+function* gatewaysWithoutWorkloads(
+  workloads: Workloads,
+  { configs, context, known }: CheckSources,
+): Generator<ConfigWarning | undefined> {
+  const isScoped = context.features.gatewaysOfOwnNamespace;
+  for (const config of configs.Gateway) {
+    yield undefined;
+    const { selector: labels } = config.spec;
+    const isOfService = config.annotations[gatewayServiceAnnotation] !== undefined;
+    if (!isWritten(config) || isOfService || Object.keys(labels).length === 0) continue;
+    const namespace = isScoped ? config.namespace : '';
+    if (workloads.get(namespace)?.selectsAny(labels)) continue;
+    if (!known.isComplete(isScoped ? 'Pod' : 'GatewayPod', namespace)) continue;
+    const where = isScoped ? `of namespace ${namespace}` : 'of the mesh';
+    yield {
+      ...{ code: 'WORKLOAD_NOT_FOUND', config, field: 'spec.selector' },
+      message: `no workload ${where} has the labels ${labelsText(labels)}, so no gateway serves these servers: correct the selector, or the labels of the gateway's pods`,
+    };
+  }
+}
+
+function hasTargets({ spec }: Config<never>): boolean {
+  return ((spec as { targetRefs?: readonly unknown[] }).targetRefs ?? []).length > 0;
+}
+
+function unmatched(
+  config: Config,
+  { field, labels }: Selector,
+  workloads: Workloads,
+  { known, context }: CheckSources,
+): ConfigWarning | undefined {
+  if (Object.keys(labels).length === 0) return undefined;
+  const isForMesh = config.namespace === context.mesh.rootNamespace;
+  const namespace = isForMesh ? '' : config.namespace;
+  if (!known.isComplete('Pod', namespace)) return undefined;
+  if (workloads.get(namespace)?.selectsAny(labels)) return undefined;
+  const where = isForMesh ? 'of the mesh' : `of namespace ${config.namespace}`;
+  return {
+    ...{ code: 'WORKLOAD_NOT_FOUND', config, field },
+    message: `no workload ${where} has the labels ${labelsText(labels)}, so the object has no effect: correct the labels, or the labels of the pods`,
+  };
+}
+
+export function labelsText(labels: Labels): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join(', ');
+}
+
+function conflict(config: Config, other: Config, selector: Selector | undefined): ConfigWarning {
+  const whom = selector === undefined ? 'all workloads of the namespace' : 'the same workloads';
+  return {
+    ...{ code: 'SELECTOR_CONFLICT', config, field: selector?.field ?? 'spec' },
+    message: `${config.kind} ${other.namespace}/${other.name} applies to ${whom} and is older, so this object has no effect: merge the two`,
+    other: { config: other },
+  };
+}

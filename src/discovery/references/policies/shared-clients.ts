@@ -1,0 +1,16 @@
+/** Whether two objects apply to a common client, by what they are exported to. */
+import { isExportedTo, isPublic } from '../../../model/services/visibility.ts';
+
+export interface ExportedObject {
+  readonly namespace: string;
+  readonly exportTo: ReadonlySet<string>;
+}
+
+export function haveSharedClients(a: ExportedObject, b: ExportedObject): boolean {
+  if (isPublic(a.exportTo) || isPublic(b.exportTo)) return !isHidden(a) && !isHidden(b);
+  return [...a.exportTo].some((one) => isExportedTo(b.exportTo, b.namespace, one === '.' ? a.namespace : one));
+}
+
+function isHidden({ exportTo }: ExportedObject): boolean {
+  return exportTo.size === 1 && exportTo.has('~');
+}

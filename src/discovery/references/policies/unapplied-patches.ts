@@ -1,0 +1,178 @@
+/**
+ * Patches of EnvoyFilters that match nothing at the gateways and sidecars that files describe (spec/discovery.md §8.9): the resources of these are
+ * generated. For `validate`; a control plane knows what became of the patches at its proxies
+ * (`src/discovery/monitor/diagnostics/proxy-warnings.ts`).
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import type { Config } from '../../../model/config/config.ts';
+import { isHttp } from '../../../model/fields/protocol.ts';
+import type { EnvoyFilter, EnvoyPatch } from '../../../model/kinds/envoy-filter/envoy-filter.ts';
+import { parseNode } from '../../../model/node/parse-node.ts';
+import type { NodeType } from '../../../model/node/proxy.ts';
+import { type ProxyShape, shapeOf } from '../../../model/proxy/proxy-shape.ts';
+import { isSelected } from '../../../model/services/label-match.ts';
+import { mergeGateways } from '../../../networking/gateway/merge-gateways.ts';
+import { buildClusters, buildListeners, buildRoutes, patchStatus } from '../../../networking/index.ts';
+import type { CheckSources, ConfigWarning } from '../config-warning.ts';
+import { isGatewayByItself, isGatewayPod } from '../known-objects.ts';
+import { isInjected } from '../services/injected-pods.ts';
+
+type Labels = Readonly<Record<string, string>>;
+type CheckSourcesOfFiles = Pick<CheckSources, 'context' | 'configs' | 'known'>;
+
+/** Proxies that are generated for one EnvoyFilter; of an object for more its patches are not checked. */
+const maxProxies = 16;
+
+/** Contexts of which the files say all that is generated: what a sidecar takes depends on its workload. */
+const checkedContexts: readonly string[] = ['GATEWAY', 'SIDECAR_OUTBOUND'];
+const otherTargets: readonly string[] = ['BOOTSTRAP', 'EXTENSION_CONFIG'];
+
+export function* unappliedPatches(sources: CheckSourcesOfFiles): Generator<ConfigWarning> {
+  const generated = new Set<string>();
+  for (const config of sources.configs.EnvoyFilter) {
+    if (config.standsFor !== undefined || config.spec.targetRefs !== undefined) continue;
+    const selected = selectedTypes(config, sources);
+    for (const [index, patch] of config.spec.configPatches.entries()) {
+      const otherType = typeWithoutContext(patch, selected);
+      if (otherType !== undefined) {
+        yield {
+          code: 'PATCH_NOT_APPLIED',
+          config,
+          ...otherTypeText(patch, index, otherType, 'workloads of these files'),
+        };
+        continue;
+      }
+      if (!isChecked(patch)) continue;
+      const proxies = patch.match.context === 'GATEWAY' ? gatewaysOf(config, sources) : sidecarsOf(config, sources);
+      if (proxies.length === 0 || proxies.length > maxProxies) continue;
+      for (const proxy of proxies) generate(proxy, sources, generated);
+      const { applied, problem } = patchStatus(patch);
+      if (applied && problem === undefined) continue;
+      const field = `spec.configPatches[${index}]`;
+      const message =
+        problem === undefined
+          ? unappliedText(`the ${patch.match.context === 'GATEWAY' ? 'gateways' : 'sidecars'} of these files`)
+          : `cannot be applied: ${problem}`;
+      yield { code: 'PATCH_NOT_APPLIED', config, field, message };
+    }
+  }
+}
+
+/** @param proxies the proxies at which it matches nothing, as a noun phrase */
+export function unappliedText(proxies: string): string {
+  return `matches nothing at ${proxies}, so it has no effect: compare match with a config_dump of the proxy, or with pilot-discovery explain`;
+}
+
+/**
+ * The type of all selected proxies, if the context of the patch is one of the other type.
+ *
+ * @param selected types of the selected proxies; `undefined`: of some of them it is not known
+ */
+export function typeWithoutContext(
+  { match: { context } }: EnvoyPatch,
+  selected: ReadonlySet<NodeType> | undefined,
+): NodeType | undefined {
+  if (selected?.size !== 1 || context === 'ANY' || context === 'WAYPOINT') return undefined;
+  const [type] = selected;
+  return (context === 'GATEWAY') === (type === 'router') ? undefined : type;
+}
+
+/** @param subject the proxies that the selector selects, as a noun phrase */
+export function otherTypeText(
+  { match: { context } }: EnvoyPatch,
+  index: number,
+  type: NodeType,
+  subject: string,
+): Pick<ConfigWarning, 'field' | 'message'> {
+  const [found, contexts] =
+    type === 'router' ? ['gateways', 'GATEWAY'] : ['sidecars', 'SIDECAR_INBOUND or SIDECAR_OUTBOUND'];
+  return {
+    field: `spec.configPatches[${index}]`,
+    message: `matches nothing: its context is ${context}, and the ${subject} that workloadSelector selects are ${found}: use the context ${contexts}, or correct the selector`,
+  };
+}
+
+/** Types of the proxies of the Pods that a selector selects; `undefined` if one of them is not certain. */
+function selectedTypes(
+  { namespace, spec: { workloadSelector = {} } }: Config<EnvoyFilter>,
+  { configs, context, known }: CheckSourcesOfFiles,
+): ReadonlySet<NodeType> | undefined {
+  const isForMesh = namespace === context.mesh.rootNamespace;
+  if (Object.keys(workloadSelector).length === 0 || !known.isComplete('Pod', isForMesh ? '' : namespace))
+    return undefined;
+  const pods = configs.Pod.filter(
+    (pod) => (isForMesh || pod.namespace === namespace) && isSelected(workloadSelector, pod.labels),
+  );
+  const types = pods.map((pod) => {
+    const hasSidecar = isInjected(pod, configs);
+    if (isGatewayByItself(pod)) return 'router';
+    // The Gateway may select a workload with a sidecar by mistake.
+    if (isGatewayPod(pod, configs.Gateway)) return hasSidecar ? undefined : 'router';
+    return hasSidecar ? 'sidecar' : undefined;
+  });
+  return types.includes(undefined) ? undefined : new Set(types as NodeType[]);
+}
+
+/** Whether the patch reaches proxies in other ways than in listeners, routes and clusters. */
+export function hasOtherDelivery({ applyTo }: EnvoyPatch): boolean {
+  return otherTargets.includes(applyTo);
+}
+
+function isChecked(patch: EnvoyPatch): boolean {
+  const { match } = patch;
+  const { proxyVersion = '', metadata = {} } = match.proxy ?? {};
+  const isForAll = proxyVersion === '' && Object.keys(metadata).length === 0;
+  return isForAll && checkedContexts.includes(match.context) && !hasOtherDelivery(patch);
+}
+
+interface GivenProxy {
+  readonly type: 'router' | 'sidecar';
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+/** One for each selector of a Gateway that the object may be for as well. */
+function gatewaysOf({ namespace, spec }: Config<EnvoyFilter>, { configs, context }: CheckSourcesOfFiles): GivenProxy[] {
+  const isForMesh = namespace === context.mesh.rootNamespace;
+  const found = new Map<string, GivenProxy>();
+  for (const gateway of configs.Gateway) {
+    const labels = { ...gateway.spec.selector, ...spec.workloadSelector };
+    const place = isForMesh ? gateway.namespace : namespace;
+    found.set(`${place} ${JSON.stringify(labels)}`, { type: 'router', namespace: place, labels });
+  }
+  return [...found.values()];
+}
+
+/** One for each namespace with services that the object is for. */
+function sidecarsOf({ namespace, spec }: Config<EnvoyFilter>, { context }: CheckSourcesOfFiles): GivenProxy[] {
+  if (context.services.length === 0) return [];
+  const isForMesh = namespace === context.mesh.rootNamespace;
+  const namespaces = isForMesh ? new Set(context.services.map((service) => service.namespace)) : [namespace];
+  return [...namespaces].map((one) => ({ type: 'sidecar', namespace: one, labels: spec.workloadSelector ?? {} }));
+}
+
+/** Patches note what becomes of them. */
+function generate(proxy: GivenProxy, { context }: CheckSourcesOfFiles, generated: Set<string>): void {
+  const key = JSON.stringify(proxy);
+  if (generated.has(key)) return;
+  generated.add(key);
+  const shape = shapeOfProxy(proxy, context);
+  if (shape === undefined) return;
+  buildClusters(shape, context);
+  buildListeners(shape, context);
+  const ports = context.services.flatMap((service) => service.ports.filter(({ protocol }) => isHttp(protocol)));
+  const ofSidecar = [...new Set(ports.map(({ number }) => String(number)))];
+  buildRoutes(shape, context, proxy.type === 'router' ? [...mergeGateways(shape, context).routes.keys()] : ofSidecar);
+}
+
+function shapeOfProxy(
+  { type, namespace, labels }: GivenProxy,
+  context: CheckSources['context'],
+): ProxyShape | undefined {
+  const node = parseNode({
+    id: `${type}~127.0.0.1~described.${namespace}~${namespace}.svc.${context.domain}`,
+    cluster: '',
+    metadata: { NAMESPACE: namespace, LABELS: labels },
+  });
+  return E.isRight(node) ? shapeOf(node.right, context) : undefined;
+}

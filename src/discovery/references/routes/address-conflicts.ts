@@ -1,0 +1,117 @@
+/** Services that meet at one address and port, of which connections reach only one (spec/discovery.md §8.4). */
+import type { Config } from '../../../model/config/config.ts';
+import { isHttp, isTls, type Protocol } from '../../../model/fields/protocol.ts';
+import { isHeadless } from '../../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import type { Service } from '../../../model/services/service.ts';
+import { isAlias } from '../../../model/services/service-alias.ts';
+import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
+import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { objectOfService } from '../known-objects.ts';
+import { haveSharedClients } from '../policies/shared-clients.ts';
+
+export interface AddressConflict {
+  /** Connections to the address do not reach it. */
+  readonly service: Service;
+  readonly port: number;
+  readonly protocol: Protocol;
+  /** Reached in its place. */
+  readonly winner: Service;
+  readonly address: string;
+}
+
+interface Placed {
+  readonly service: Service;
+  readonly protocol: Protocol;
+}
+
+/**
+ * Services with addresses of their own never meet; requests of HTTP are told apart by their hosts, connections with TLS by SNI at the
+ * address of all that have none.
+ */
+export function* addressConflicts(services: readonly Service[]): Generator<AddressConflict | undefined> {
+  const first = new Map<string, Placed>();
+  const http = new Map<string, Placed>();
+  for (const service of services) {
+    yield undefined;
+    // Addresses of Kubernetes Services are assigned once each; those of headless ones are of their pods.
+    if (isAlias(service) || (isUnspecified(service.defaultAddress) && isHeadless(service))) continue;
+    const addresses = service.addresses.length > 0 ? service.addresses : [service.defaultAddress];
+    for (const address of new Set(addresses)) {
+      const isShared = isUnspecified(address);
+      for (const { number: port, protocol } of service.ports) {
+        const key = `${address} ${port}`;
+        const one = { service, protocol };
+        if (protocol === 'UDP' || (isShared && (isHttp(protocol) || isTls(protocol) || protocol === 'unsupported')))
+          continue;
+        const older = first.get(key);
+        if (isHttp(protocol)) {
+          if (older !== undefined && meets(older, one)) yield conflict(one, older, address, port);
+          else if (!http.has(key)) http.set(key, one);
+          continue;
+        }
+        if (older === undefined) {
+          first.set(key, one);
+          const requests = http.get(key);
+          if (requests !== undefined && meets(requests, one)) yield conflict(requests, one, address, port);
+        } else if (meets(older, one)) yield conflict(one, older, address, port);
+      }
+    }
+  }
+}
+
+function conflict({ service, protocol }: Placed, { service: winner }: Placed, address: string, port: number) {
+  return { service, port, protocol, winner, address };
+}
+
+function meets(a: Placed, b: Placed): boolean {
+  const areBothAssigned = a.service.origin.kind === 'Service' && b.service.origin.kind === 'Service';
+  const isShared = isUnspecified(a.service.defaultAddress);
+  return (
+    a.service.hostname !== b.service.hostname &&
+    (isShared || !areBothAssigned) &&
+    haveSharedClients(a.service, b.service)
+  );
+}
+
+export const checkServiceAddresses: ConfigCheck = function* ({ context, configs }) {
+  const routed = new Set<string>();
+  for (const { namespace, spec } of configs.VirtualService) {
+    yield undefined;
+    if (spec.tls !== undefined) for (const host of spec.hosts) routed.add(context.hostNames.qualified(host, namespace));
+  }
+  for (const found of addressConflicts(context.services)) {
+    if (found === undefined) {
+      yield undefined;
+      continue;
+    }
+    const config = objectOfService(found.service, configs);
+    const other = objectOfService(found.winner, configs);
+    // The `tls` routes of a VirtualService tell connections apart by SNI.
+    const isRouted = isTls(found.protocol) && routed.has(found.service.hostname);
+    if (config === undefined || other === undefined || !isWritten(config) || isRouted) continue;
+    yield {
+      ...{ code: 'ADDRESS_CONFLICT', config, field: addressField(found, config) },
+      message: conflictText(found, context),
+      other: { config: other },
+    };
+  }
+};
+
+function addressField({ address, port, service }: AddressConflict, { kind, spec }: Config): string {
+  if (kind === 'Service') return 'spec';
+  const { addresses = [] } = spec as { addresses?: readonly string[] };
+  const index = addresses.indexOf(address);
+  if (index !== -1) return `spec.addresses[${index}]`;
+  return `spec.ports[${service.ports.findIndex(({ number }) => number === port)}]`;
+}
+
+/** What connections to an address come to, as a sentence with advice. */
+export function conflictText(found: AddressConflict, { features }: Pick<PushContext, 'features'>): string {
+  const { service, winner, address, port, protocol } = found;
+  if (!isUnspecified(address)) {
+    return `connections to ${address}:${port} go to ${winner.hostname} and not to ${service.hostname} (${protocol}): set different addresses`;
+  }
+  const where = features.autoAllocate ? ', except at proxies with DNS capture (ISTIO_META_DNS_CAPTURE)' : '';
+  return `connections to port ${port} go to ${winner.hostname} and not to ${service.hostname} (${protocol}), because both have no address${where}: set different addresses or ports`;
+}

@@ -1,0 +1,82 @@
+/** Delegates of VirtualServices exist, and their matches lie within those of their roots (spec/discovery.md §8.6). */
+import type { Config } from '../../../model/config/config.ts';
+import type { HttpRoute, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { mergeDelegateRoutes } from '../../../model/push-context/merge-delegates.ts';
+import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+
+export const checkDelegates: ConfigCheck = function* (sources) {
+  const byName = new Map<string, Config<VirtualService>>();
+  for (const config of sources.configs.VirtualService) {
+    byName.set(`${config.namespace}/${config.name}`, config);
+    yield undefined;
+  }
+  for (const config of sources.configs.VirtualService) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const [index, root] of (config.spec.http ?? []).entries()) {
+      if (root.delegate === undefined) continue;
+      const { name, namespace = config.namespace } = root.delegate;
+      const delegate = byName.get(`${namespace}/${name}`);
+      const reason = unusable(config, delegate, `${namespace}/${name}`, sources);
+      if (reason !== undefined) {
+        const message = `${reason.what}, so the route has no effect: ${reason.advice}`;
+        const other = delegate && { other: { config: delegate } };
+        yield { code: 'DELEGATE_NOT_FOUND', config, field: `spec.http[${index}].delegate`, message, ...other };
+      } else if (delegate !== undefined) yield* conflicts(config, index, root, delegate);
+    }
+  }
+};
+
+interface Unusable {
+  readonly what: string;
+  readonly advice: string;
+}
+
+/** Why there is no delegate; undefined if there is one, or may be one elsewhere. */
+function unusable(
+  root: Config<VirtualService>,
+  delegate: Config<VirtualService> | undefined,
+  name: string,
+  { known, context: { mesh } }: CheckSources,
+): Unusable | undefined {
+  if (delegate === undefined) {
+    const isMissing = known.isComplete('VirtualService', name.slice(0, name.indexOf('/')));
+    return isMissing
+      ? { what: `there is no VirtualService ${name}`, advice: 'correct the name, or create it' }
+      : undefined;
+  }
+  const { namespace, spec } = delegate;
+  if (spec.hosts.length > 0)
+    return { what: `VirtualService ${name} has hosts, and a delegate must have none`, advice: 'remove them' };
+  if (
+    isExportedTo(
+      exportSet(namespace, spec.exportTo, mesh.defaultVirtualServiceExportTo, mesh),
+      namespace,
+      root.namespace,
+    )
+  )
+    return undefined;
+  return {
+    what: `VirtualService ${name} is not exported to namespace ${root.namespace}`,
+    advice: 'add the namespace to its exportTo',
+  };
+}
+
+function* conflicts(
+  config: Config<VirtualService>,
+  rootIndex: number,
+  root: HttpRoute,
+  delegate: Config<VirtualService>,
+): Generator<ConfigWarning | undefined> {
+  for (const [index, route] of (delegate.spec.http ?? []).entries()) {
+    yield undefined;
+    if (mergeDelegateRoutes(root, [route]).length > 0) continue;
+    const field = `spec.http[${rootIndex}]`;
+    yield {
+      ...{ code: 'DELEGATE_CONFLICT', config: delegate, field: `spec.http[${index}].match` },
+      message: `a match lies outside the matches of VirtualService ${config.namespace}/${config.name} ${field}, so the whole route is left out there: give each match the conditions of the root, or narrower ones`,
+      other: { config, field },
+    };
+  }
+}

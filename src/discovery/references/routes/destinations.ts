@@ -1,0 +1,143 @@
+/** Destinations of VirtualServices, and egress proxies of Sidecars: host, port and subset exist (spec/discovery.md §8.6, §8.8). */
+import type { Config } from '../../../model/config/config.ts';
+import type { Destination, VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { Service } from '../../../model/services/service.ts';
+import { isAlias } from '../../../model/services/service-alias.ts';
+import { exportSet, isExportedTo } from '../../../model/services/visibility.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { objectOfService } from '../known-objects.ts';
+import { SubsetsOfHosts } from './subsets-of-hosts.ts';
+
+export const checkDestinations: ConfigCheck = function* (sources) {
+  const subsets = yield* SubsetsOfHosts.of(sources);
+  const gatewayPorts = new Map(
+    sources.configs.Gateway.map(({ namespace, name, spec }) => [
+      `${namespace}/${name}`,
+      spec.servers.map(({ port }) => port.number),
+    ]),
+  );
+  for (const config of sources.configs.VirtualService) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    const ports = listenerPorts(config, gatewayPorts);
+    for (const { destination, field } of destinationsOf(config.spec)) {
+      yield warningOf(config, destination, field, ports, subsets, sources);
+    }
+  }
+  for (const config of sources.configs.Sidecar) {
+    yield undefined;
+    const { egressProxy } = config.spec.outboundTrafficPolicy ?? {};
+    if (!isWritten(config) || egressProxy === undefined) continue;
+    yield warningOf(config, egressProxy, 'spec.outboundTrafficPolicy.egressProxy', [], subsets, sources);
+  }
+};
+
+/** A destination and its place. */
+interface Written {
+  readonly destination: Destination;
+  readonly field: string;
+}
+
+export function* destinationsOf({ http = [], tls = [], tcp = [] }: VirtualService): Generator<Written> {
+  for (const [index, { route = [], mirror, mirrors = [] }] of http.entries()) {
+    const path = `spec.http[${index}]`;
+    for (const [at, { destination }] of route.entries())
+      yield { destination, field: `${path}.route[${at}].destination` };
+    if (mirror !== undefined) yield { destination: mirror, field: `${path}.mirror` };
+    for (const [at, { destination }] of mirrors.entries())
+      yield { destination, field: `${path}.mirrors[${at}].destination` };
+  }
+  for (const [list, routes] of Object.entries({ tls, tcp })) {
+    for (const [index, { route = [] }] of routes.entries()) {
+      for (const [at, { destination }] of route.entries())
+        yield { destination, field: `spec.${list}[${index}].route[${at}].destination` };
+    }
+  }
+}
+
+function warningOf(
+  config: Config,
+  { host: written, port, subset }: Destination,
+  field: string,
+  ports: readonly number[],
+  subsets: SubsetsOfHosts,
+  sources: CheckSources,
+): ConfigWarning | undefined {
+  const { context, hosts, known } = sources;
+  const host = context.hostNames.qualified(written, config.namespace);
+  if (hosts.isMissing(host)) {
+    const message = `no service has the host ${host}, so requests for it fail (503): ${hosts.correctionOf(host)}`;
+    return { code: 'HOST_NOT_FOUND', config, field: `${field}.host`, message };
+  }
+  const service = context.serviceFor(host, config.namespace);
+  if (service === undefined) return hiddenWarning(config, host, field, sources);
+  if (isAlias(service)) return undefined;
+  const numbers = service.ports.map(({ number }) => number);
+  const listed = numbers.join(', ');
+  if (port !== undefined && !numbers.includes(port.number)) {
+    const message = `${host} has no port ${port.number}, so requests for it fail (503): choose one of ${listed}`;
+    return { code: 'PORT_NOT_FOUND', config, field: `${field}.port.number`, message };
+  }
+  const unmatched = port === undefined && numbers.length > 1 && ports.find((one) => !numbers.includes(one));
+  if (unmatched) {
+    const message = `${host} has the ports ${listed} and not the gateway's port ${unmatched}, so requests fail (503): add port.number`;
+    return { code: 'PORT_NOT_CHOSEN', config, field, message };
+  }
+  if (subset === undefined || subsets.has(service.hostname, subset) || !known.isComplete('DestinationRule'))
+    return undefined;
+  return subsetWarning(config, field, subset, service, subsets);
+}
+
+/**
+ * The service is not exported to the namespace of the routes. Clients of the routes may all be of a namespace that sees it, unless
+ * the routes are those of a service of their own namespace.
+ */
+function hiddenWarning(
+  config: Config,
+  host: string,
+  field: string,
+  { context, configs, hosts }: CheckSources,
+): ConfigWarning | undefined {
+  const [hidden] = hosts.of(host);
+  if (hidden === undefined || config.kind !== 'VirtualService') return undefined;
+  const { namespace, spec } = config as Config<VirtualService>;
+  const { exportTo, gateways = ['mesh'] } = spec;
+  const exported = exportSet(namespace, exportTo, context.mesh.defaultVirtualServiceExportTo, context.mesh);
+  if (!gateways.includes('mesh') || !isExportedTo(exported, namespace, namespace)) return undefined;
+  const routed = spec.hosts.flatMap((one) => hosts.of(context.hostNames.qualified(one, namespace)));
+  if (!routed.some((one) => one.namespace === namespace)) return undefined;
+  const other = objectOfService(hidden, configs);
+  return {
+    ...{ code: 'HOST_NOT_FOUND', config, field: `${field}.host` },
+    message: `${host} is not exported to namespace ${namespace}, so requests of clients there fail (503): add the namespace to its exportTo`,
+    ...(other && { other: { config: other } }),
+  };
+}
+
+function subsetWarning(
+  config: Config,
+  field: string,
+  subset: string,
+  { hostname }: Service,
+  subsets: SubsetsOfHosts,
+): ConfigWarning {
+  const rule = subsets.ruleOf(hostname);
+  const defined = subsets.namesOf(hostname);
+  const advice =
+    rule === undefined
+      ? `create a DestinationRule with the host ${hostname} and this subset`
+      : `add it to DestinationRule ${rule.namespace}/${rule.name}${defined.length > 0 ? `, or use one of ${defined.join(', ')}` : ''}`;
+  return {
+    ...{ code: 'SUBSET_NOT_FOUND', config, field: `${field}.subset` },
+    message: `no DestinationRule of ${hostname} defines subset ${subset}, so requests for it fail (503): ${advice}`,
+    ...(rule && { other: { config: rule, field: 'spec.subsets' } }),
+  };
+}
+
+/** Ports of the gateways that the routes are bound to. */
+function listenerPorts(
+  { namespace, spec: { gateways = [] } }: Config<VirtualService>,
+  byName: ReadonlyMap<string, readonly number[]>,
+): readonly number[] {
+  return gateways.flatMap((name) => byName.get(name.includes('/') ? name : `${namespace}/${name}`) ?? []);
+}

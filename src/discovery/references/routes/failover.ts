@@ -1,0 +1,57 @@
+/** Failover that Envoy's limit of ejections prevents (spec/discovery.md §8.2, outlierDetection). */
+import type { Config } from '../../../model/config/config.ts';
+import { isWildcard } from '../../../model/fields/hostname.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import type { LocalityLoadBalancerSetting, PortPolicy } from '../../../model/kinds/destinations/traffic-policy.ts';
+import type { Endpoint } from '../../../model/services/service.ts';
+import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+
+/** With Envoy's default of 10 % only one endpoint of fewer is ejected at a time. */
+const minEndpointsForDefault = 10;
+
+export const checkFailover: ConfigCheck = function* ({ context, configs, hosts }) {
+  for (const config of configs.DestinationRule) {
+    yield undefined;
+    const host = context.hostNames.qualified(config.spec.host, config.namespace);
+    if (!isWritten(config) || isWildcard(host)) continue;
+    for (const { policy, path } of policiesOf(config)) {
+      const { outlierDetection } = policy;
+      if (outlierDetection === undefined || outlierDetection.maxEjectionPercent) continue;
+      const [service] = hosts.of(host);
+      const setting = policy.loadBalancer?.localityLbSetting ?? context.mesh.localityLbSetting;
+      if (service === undefined || setting.enabled === false) continue;
+      const endpoints = endpointsOfPort(service.hostname, service.namespace, context);
+      if (!isFailoverPrevented(endpoints, setting)) continue;
+      yield {
+        ...{ code: 'EJECTION_LIMITS_FAILOVER', config, field: `${path}.outlierDetection.maxEjectionPercent` },
+        message: `is not set, so Envoy ejects at most one of the ${endpoints.length} endpoints of ${host} (10 %), and requests do not fail over while the others of a locality fail: set it to 100`,
+      };
+    }
+  }
+};
+
+function policiesOf({ spec }: Config<DestinationRule>): readonly { policy: PortPolicy; path: string }[] {
+  const own = spec.trafficPolicy === undefined ? [] : [{ policy: spec.trafficPolicy, path: 'spec.trafficPolicy' }];
+  const ports = (spec.trafficPolicy?.portLevelSettings ?? []).map((policy, index) => ({
+    policy,
+    path: `spec.trafficPolicy.portLevelSettings[${index}]`,
+  }));
+  return [...own, ...ports];
+}
+
+/** Of the port with the most endpoints. */
+function endpointsOfPort(hostname: string, namespace: string, context: CheckSources['context']): readonly Endpoint[] {
+  const all = context.endpointsOf(hostname, namespace);
+  // Of so many no port can be below the limit, unless the service has a great many ports.
+  if (all.length > 64 * minEndpointsForDefault) return all;
+  const ports = [...Map.groupBy(all, ({ servicePortName }) => servicePortName).values()];
+  return ports.toSorted((a, b) => b.length - a.length)[0] ?? [];
+}
+
+/** Whether a failover is configured, and some locality has more endpoints than are ejected. */
+function isFailoverPrevented(endpoints: readonly Endpoint[], setting: LocalityLoadBalancerSetting): boolean {
+  if (endpoints.length < 2 || endpoints.length >= minEndpointsForDefault) return false;
+  const localities = Map.groupBy(endpoints, ({ locality }) => locality);
+  if (setting.failoverPriority?.length) return endpoints.length > 2;
+  return localities.size > 1 && [...localities.values()].some(({ length }) => length > 1);
+}

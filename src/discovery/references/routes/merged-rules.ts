@@ -1,0 +1,64 @@
+/** DestinationRules of one host that are merged, and what is lost of them (spec/discovery.md §8.2). */
+import type { Config } from '../../../model/config/config.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import { exportSet } from '../../../model/services/visibility.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { haveSharedClients } from '../policies/shared-clients.ts';
+
+type Rule = Config<DestinationRule>;
+
+/** Rules of a host in one namespace. */
+interface OlderRules {
+  /** The oldest with a traffic policy. */
+  holder?: Rule;
+  readonly subsets: Map<string, Rule>;
+}
+
+export const checkMergedRules: ConfigCheck = function* ({ context, configs }) {
+  const first = new Map<string, OlderRules>();
+  for (const config of configs.DestinationRule) {
+    yield undefined;
+    const { namespace, spec } = config;
+    if (!isWritten(config) || spec.workloadSelector !== undefined) continue;
+    const host = context.hostNames.qualified(spec.host, namespace);
+    const key = `${namespace} ${host}`;
+    const older: OlderRules = first.get(key) ?? { subsets: new Map() };
+    first.set(key, older);
+    for (const [index, { name }] of (spec.subsets ?? []).entries()) {
+      const other = older.subsets.get(name);
+      if (other === undefined) older.subsets.set(name, config);
+      else yield lostSubset(config, index, name, other);
+    }
+    if (spec.trafficPolicy === undefined) continue;
+    if (older.holder === undefined) older.holder = config;
+    else if (areShared(older.holder, config, context)) yield lostPolicy(config, older.holder, host);
+  }
+};
+
+function lostSubset(config: Rule, index: number, name: string, other: Rule): ConfigWarning | undefined {
+  if (other === config) return undefined;
+  return {
+    ...{ code: 'SUBSET_CONFLICT', config, field: `spec.subsets[${index}]` },
+    message: `subset ${name} is defined by the older DestinationRule ${other.namespace}/${other.name}, which applies: remove it from one of them`,
+    other: { config: other, field: 'spec.subsets' },
+  };
+}
+
+function lostPolicy(config: Rule, holder: Rule, host: string): ConfigWarning {
+  const { portLevelSettings, ...others } = config.spec.trafficPolicy!;
+  const isPortsOnly = portLevelSettings !== undefined && Object.keys(others).length === 0;
+  const what = isPortsOnly ? 'trafficPolicy.portLevelSettings' : 'trafficPolicy';
+  return {
+    ...{ code: 'TRAFFIC_POLICY_LOST', config, field: `spec.${what}` },
+    message: `is not applied to ${host}: of several rules of a host only the trafficPolicy of the oldest one that has any applies, of DestinationRule ${holder.namespace}/${holder.name}; move it there`,
+    other: { config: holder, field: 'spec.trafficPolicy' },
+  };
+}
+
+function areShared(a: Rule, b: Rule, { mesh }: CheckSources['context']): boolean {
+  const of = ({ namespace, spec }: Rule) => ({
+    namespace,
+    exportTo: exportSet(namespace, spec.exportTo, mesh.defaultDestinationRuleExportTo, mesh),
+  });
+  return haveSharedClients(of(a), of(b));
+}

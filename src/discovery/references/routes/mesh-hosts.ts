@@ -1,0 +1,108 @@
+/** All hosts of services, regardless of their visibility. */
+import { isWildcard, widerHosts } from '../../../model/fields/hostname.ts';
+import { nearestName } from '../../../model/fields/nearest-name.ts';
+import type { Service } from '../../../model/services/service.ts';
+import type { KnownObjects } from '../known-objects.ts';
+
+export class MeshHosts {
+  readonly #byHost: ReadonlyMap<string, readonly Service[]>;
+  /** Services by the wildcards that their hosts lie within (`*.test` for `a.test`), in all namespaces (` *.test`) and in each (`shop *.test`). */
+  readonly #around: ReadonlyMap<string, readonly Service[]>;
+  readonly #suffix: string;
+  readonly #known: KnownObjects;
+
+  private constructor(
+    byHost: ReadonlyMap<string, readonly Service[]>,
+    around: ReadonlyMap<string, readonly Service[]>,
+    domain: string,
+    known: KnownObjects,
+  ) {
+    this.#byHost = byHost;
+    this.#around = around;
+    this.#suffix = `.svc.${domain}`;
+    this.#known = known;
+  }
+
+  static *of(services: readonly Service[], domain: string, known: KnownObjects): Generator<undefined, MeshHosts> {
+    const byHost = new Map<string, Service[]>();
+    const around = new Map<string, Service[]>();
+    for (const service of services) {
+      yield undefined;
+      const same = byHost.get(service.hostname);
+      if (same !== undefined) same.push(service);
+      else byHost.set(service.hostname, [service]);
+      for (const host of widerHosts(service.hostname)) {
+        for (const key of [` ${host}`, `${service.namespace} ${host}`]) {
+          const within = around.get(key);
+          if (within === undefined) around.set(key, [service]);
+          else within.push(service);
+        }
+      }
+    }
+    return new MeshHosts(byHost, around, domain, known);
+  }
+
+  /** Of all namespaces, oldest first. */
+  of(host: string): readonly Service[] {
+    return this.#byHost.get(host) ?? [];
+  }
+
+  get all(): Iterable<readonly Service[]> {
+    return this.#byHost.values();
+  }
+
+  /**
+   * Services whose hosts lie within a wildcard; of a partial one (`*x.test`) none.
+   *
+   * @param namespace absent: of all
+   */
+  within(wildcard: string, namespace = ''): readonly Service[] {
+    return this.#around.get(`${namespace} ${wildcard}`) ?? [];
+  }
+
+  /** Whether no service has the host, or for a wildcard a host within it. Partial wildcards (`*x.test`) always may have one. */
+  isMissing(host: string): boolean {
+    if (this.#byHost.has(host)) return false;
+    if (this.#fullNameOf(host) !== undefined || this.#nearDomainOf(host) !== undefined) return true;
+    if (!this.isKnown(host)) return false;
+    if (!isWildcard(host)) return true;
+    return host === '*' || host.startsWith('*.') ? !this.#around.has(` ${host}`) : false;
+  }
+
+  /** What to do about a missing host. */
+  correctionOf(host: string): string {
+    const full = this.#fullNameOf(host);
+    if (full !== undefined) return `write ${full}, because names with a dot are not completed`;
+    const near = this.#nearDomainOf(host);
+    return `${near === undefined ? 'correct the name' : `write ${near}`}, or create the Service or ServiceEntry`;
+  }
+
+  /** Host of an existing Kubernetes Service in the domain of the mesh, for one with a misspelt domain (`api.shop.svc.cluster.lokal`). */
+  #nearDomainOf(host: string): string | undefined {
+    const [service, namespace, ...domain] = host.split('.');
+    const full = `${service}.${namespace}${this.#suffix}`;
+    const isNear = nearestName(`.${domain.join('.')}`, [this.#suffix]) !== undefined;
+    return isNear && full !== host && this.#byHost.has(full) ? full : undefined;
+  }
+
+  /** Host of the Kubernetes Service that `api.shop` or `api.shop.svc` means to clients that resolve it, if there is one. */
+  #fullNameOf(host: string): string | undefined {
+    const domain = this.#suffix.slice('.svc'.length);
+    return [`${host}${this.#suffix}`, `${host}${domain}`].find((full) => this.#byHost.has(full));
+  }
+
+  /** Whether a service of the host would be among the configs. */
+  isKnown(host: string): boolean {
+    if (this.#byHost.has(host)) return true;
+    const namespace = this.namespaceOf(host);
+    return namespace === undefined
+      ? this.#known.isComplete('ServiceEntry')
+      : this.#known.isComplete('Service', namespace);
+  }
+
+  /** Namespace of the Kubernetes Service that has the host. */
+  namespaceOf(host: string): string | undefined {
+    if (!host.endsWith(this.#suffix) || isWildcard(host)) return undefined;
+    return host.slice(0, -this.#suffix.length).split('.').at(-1);
+  }
+}

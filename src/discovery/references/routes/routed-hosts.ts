@@ -1,0 +1,19 @@
+/** Hosts of VirtualServices of the mesh that are names of Kubernetes Services: these exist, because clients resolve them (spec/discovery.md §8.6). */
+import { type ConfigCheck, isWritten } from '../config-warning.ts';
+
+export const checkRoutedHosts: ConfigCheck = function* ({ context, configs, hosts }) {
+  for (const config of configs.VirtualService) {
+    yield undefined;
+    const { hosts: written, gateways = ['mesh'] } = config.spec;
+    if (!isWritten(config) || !gateways.includes('mesh')) continue;
+    for (const [index, one] of written.entries()) {
+      const host = context.hostNames.qualified(one, config.namespace);
+      // Any other host may be resolved elsewhere, or be no more than a header.
+      if (hosts.namespaceOf(host) === undefined || !hosts.isMissing(host)) continue;
+      yield {
+        ...{ code: 'HOST_NOT_FOUND', config, field: `spec.hosts[${index}]` },
+        message: `no service has the host ${host}, so clients cannot resolve it and these routes are not used: correct the name, or create the Service`,
+      };
+    }
+  }
+};

@@ -1,0 +1,14 @@
+/** Matches of a VirtualService that an earlier route takes all requests of. */
+import { shadowedMatches } from '../../../model/kinds/virtual-service/shadowed-matches.ts';
+import { type ConfigCheck, isWritten } from '../config-warning.ts';
+
+export const checkShadowedRoutes: ConfigCheck = function* ({ configs }) {
+  for (const config of configs.VirtualService) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const { path, message, by } of shadowedMatches(config.spec)) {
+      const other = { config, field: `spec.${by}` };
+      yield { code: 'MATCH_SHADOWED', config, field: `spec.${path}`, message, other };
+    }
+  }
+};

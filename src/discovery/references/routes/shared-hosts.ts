@@ -1,0 +1,71 @@
+/** VirtualServices of the mesh that have one host: for a client that is sent both, one has no effect (spec/discovery.md §8.6). */
+import { onceFor } from '../../../model/collections/once-for.ts';
+import type { Config } from '../../../model/config/config.ts';
+import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import { type CheckSources, type ConfigCheck, isWritten } from '../config-warning.ts';
+
+export interface SharedHost {
+  /** Qualified. */
+  readonly host: string;
+  /** The older of the two. */
+  readonly older: Config<VirtualService>;
+  readonly newer: Config<VirtualService>;
+  /** Which has no effect for clients of the older one's namespace. */
+  readonly overridden: 'older' | 'newer';
+}
+
+export function* sharedHosts({
+  context,
+  configs,
+}: Pick<CheckSources, 'context' | 'configs'>): Generator<SharedHost | undefined> {
+  const oldest = new Map<string, Config<VirtualService>>();
+  const seenFrom = new Map<string, ReadonlyMap<string, number>>();
+  const placeFrom = (namespace: string, other: Config<VirtualService>): number | undefined => {
+    const services = seenFrom.get(namespace) ?? placesOf(context.virtualServicesFor('mesh', namespace));
+    seenFrom.set(namespace, services);
+    return services.get(`${other.namespace}/${other.name}`);
+  };
+  for (const newer of configs.VirtualService) {
+    yield undefined;
+    const { hosts, gateways = ['mesh'] } = newer.spec;
+    if (!gateways.includes('mesh')) continue;
+    for (const written of hosts) {
+      const host = context.hostNames.qualified(written, newer.namespace);
+      const older = oldest.get(host);
+      if (older === undefined) {
+        oldest.set(host, newer);
+        continue;
+      }
+      const place = placeFrom(older.namespace, newer);
+      if (place === undefined) continue;
+      const isNewerFirst = place < (placeFrom(older.namespace, older) ?? -1);
+      yield { host, older, newer, overridden: isNewerFirst ? 'older' : 'newer' };
+    }
+  }
+}
+
+/** All namespaces have the same list while nothing is private. */
+const placesOf = onceFor(
+  (services: readonly ResolvedVirtualService[]): ReadonlyMap<string, number> =>
+    new Map(services.map(({ config: { namespace, name } }, place) => [`${namespace}/${name}`, place])),
+);
+
+export const checkSharedHosts: ConfigCheck = function* (sources) {
+  for (const found of sharedHosts(sources)) {
+    yield undefined;
+    if (found === undefined) continue;
+    const { host, older, newer, overridden } = found;
+    const [config, other] = overridden === 'older' ? [older, newer] : [newer, older];
+    if (!isWritten(config) || config === other) continue;
+    yield {
+      ...{ code: 'HOST_CONFLICT', config, field: `spec.hosts[${hostIndex(config, host, sources)}]` },
+      message: `${host} is also a host of VirtualService ${other.namespace}/${other.name}, whose routes apply to clients of namespace ${older.namespace} instead: merge the two`,
+      other: { config: other, field: 'spec.hosts' },
+    };
+  }
+};
+
+function hostIndex({ namespace, spec }: Config<VirtualService>, host: string, { context }: CheckSources): number {
+  return spec.hosts.findIndex((written) => context.hostNames.qualified(written, namespace) === host);
+}

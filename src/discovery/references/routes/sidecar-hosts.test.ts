@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { givenPlane } from '../../../../test/fixtures/given-plane.ts';
+import { validateFiles } from '../../config/validation/validate-files.ts';
+import { statusOf } from '../../monitor/diagnostics/push-status.ts';
+
+function object(kind: string, name: string, spec: string, namespace = 'shop'): string {
+  const apiVersion = kind === 'Service' ? 'v1' : 'networking.istio.io/v1';
+  return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: ${namespace}}\nspec: ${spec}\n---\n`;
+}
+
+const service = (name: string, namespace: string, more = ''): string =>
+  object('Service', name, `{clusterIP: 10.0.0.${name.length}, ${more}ports: [{port: 80, name: http}]}`, namespace);
+const entry = (host: string, namespace: string, exportTo = '["*"]'): string =>
+  object(
+    'ServiceEntry',
+    host.split('.')[0]!,
+    `{hosts: [${host}], exportTo: ${exportTo}, location: MESH_EXTERNAL, resolution: DNS, ports: [{number: 443, name: tls, protocol: TLS}]}`,
+    namespace,
+  );
+const mesh =
+  service('web', 'shop') + service('cart', 'bank') + entry('api.test', 'shop') + entry('private.test', 'bank', '["."]');
+const importing = (hosts: string, namespace = 'shop', port = ''): string =>
+  object('Sidecar', 's', `{egress: [{${port}hosts: [${hosts}]}]}`, namespace);
+
+async function reports(yaml: string): Promise<{ readonly files: string[]; readonly plane: string[] }> {
+  const { problems } = await validateFiles([], [{ file: 'a.yaml', text: yaml }]);
+  const plane = statusOf(givenPlane(yaml).state, []).pilot_config_warnings ?? {};
+  return {
+    files: problems.filter(({ object: of }) => of?.startsWith('Sidecar')).map(({ code, field }) => `${code} ${field}`),
+    plane: Object.values(plane).map(({ code, field }) => `${code} ${field}`),
+  };
+}
+
+const host = 'HOST_NOT_FOUND spec.egress[0].hosts[0]';
+
+describe('an egress host', () => {
+  it.each([
+    ['of no Service of the namespace', './nope.shop.svc.cluster.local'],
+    ['of no ServiceEntry', '"*/nope.test"'],
+    ['of another namespace', 'bank/api.test'],
+    ['of a Service of another namespace', 'shop/cart.bank.svc.cluster.local'],
+    ['that is not exported', 'bank/private.test'],
+    ['that is a short name', './web'],
+    ['that is a wildcard around nothing', 'shop/*.bank.svc.cluster.local'],
+  ])('%s is reported', async (_, written) => {
+    expect(await reports(mesh + importing(written))).toEqual({ files: [host], plane: [host] });
+  });
+
+  it.each([
+    ['everything', '*/*'],
+    ['its own namespace', './*'],
+    ['a namespace without services', 'empty/*'],
+    ['nothing of a namespace', '~/*'],
+    ['an excluded host', '~bank/nope.test'],
+    ['a Service', './web.shop.svc.cluster.local'],
+    ['a Service of another namespace', 'bank/cart.bank.svc.cluster.local'],
+    ['a ServiceEntry of any namespace', '*/api.test'],
+    ['a wildcard', './*.test'],
+    ['a wildcard of the cluster', '*/*.bank.svc.cluster.local'],
+    ['a wildcard of Services', 'bank/*.local'],
+  ])('of %s is not', async (_, written) => {
+    expect(await reports(mesh + importing(`"${written}"`))).toEqual({ files: [], plane: [] });
+  });
+
+  it('of a Sidecar of the mesh may be private to some clients', async () => {
+    expect(
+      await reports(mesh + importing('"./private.test", "*/cart.bank.svc.cluster.local"', 'istio-system')),
+    ).toEqual({ files: [], plane: [] });
+  });
+
+  it('is not reported of files that may be a part of the mesh', async () => {
+    const parts = importing('other/a.other.svc.cluster.local, "*/x.test", "*/*.other.svc.cluster.local", other/y.test');
+    expect((await reports(service('web', 'shop') + parts)).files).toEqual([]);
+  });
+});
+
+describe('an egress listener with a port', () => {
+  const port = (number: number, protocol = 'HTTP'): string =>
+    `port: {number: ${number}, name: p, protocol: ${protocol}}, `;
+  const own = './web.shop.svc.cluster.local';
+
+  it('that no service of its hosts has is reported', async () => {
+    const found = ['PORT_NOT_FOUND spec.egress[0].port.number'];
+    expect(await reports(mesh + importing(own, 'shop', port(81)))).toEqual({ files: found, plane: found });
+  });
+
+  it.each([
+    ['that one of its services has', port(443), `${own}, ./api.test`],
+    ['of an HTTP proxy', `${port(8888, 'HTTP_PROXY')}bind: 127.0.0.1, `, own],
+    ['with a wildcard', port(81), `${own}, "./*.test"`],
+  ])('%s is not', async (_, of, hosts) => {
+    expect(await reports(mesh + importing(hosts, 'shop', of))).toEqual({ files: [], plane: [] });
+  });
+});

@@ -1,0 +1,153 @@
+/** What Sidecars import: services of their egress hosts exist, are exported, and have the listener's port (spec/discovery.md §8.8). */
+import type { Config } from '../../../model/config/config.ts';
+import { isHostWithin, isShortName, isWildcard } from '../../../model/fields/hostname.ts';
+import type { EgressListener, Sidecar } from '../../../model/kinds/workloads/sidecar.ts';
+import type { Service } from '../../../model/services/service.ts';
+import { isAlias } from '../../../model/services/service-alias.ts';
+import { isExportedTo } from '../../../model/services/visibility.ts';
+import { type CheckSources, type ConfigCheck, type ConfigWarning, isWritten } from '../config-warning.ts';
+import { objectOfService } from '../known-objects.ts';
+
+export const checkSidecarHosts: ConfigCheck = function* (sources) {
+  const known = new Map<string, Imported>();
+  for (const config of sources.configs.Sidecar) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const [index, listener] of (config.spec.egress ?? []).entries()) {
+      const imported: Imported[] = [];
+      for (const [at, written] of listener.hosts.entries()) {
+        yield undefined;
+        if (written.startsWith('~')) continue;
+        const found = importedBy(config, written, known, sources);
+        imported.push(found);
+        yield hostWarning(config, `spec.egress[${index}].hosts[${at}]`, found, sources);
+      }
+      yield portWarning(config, index, listener, imported);
+    }
+  }
+};
+
+interface Imported {
+  /** As written, without the namespace. */
+  readonly host: string;
+  /** `*`: any. */
+  readonly namespace: string;
+  /** A service of the host; that there is one is enough. */
+  readonly service: Service | undefined;
+  /** One that the Sidecar's clients see. */
+  readonly exported: Service | undefined;
+  /** Of all exported ones; `undefined` of a wildcard, or of an alias. */
+  readonly ports: ReadonlySet<number> | undefined;
+  /** There are no others. */
+  readonly isComplete: boolean;
+}
+
+/** @param known by namespace of the clients, namespace and host: many Sidecars import the same */
+function importedBy(
+  config: Config<Sidecar>,
+  written: string,
+  known: Map<string, Imported>,
+  sources: CheckSources,
+): Imported {
+  const { hosts, context } = sources;
+  const slash = written.indexOf('/');
+  const host = written.slice(slash + 1);
+  // A Sidecar of the root namespace is for clients of all namespaces.
+  const isOfMesh = config.namespace === context.mesh.rootNamespace;
+  const named = written.slice(0, slash);
+  const namespace = named !== '.' ? named : isOfMesh ? '*' : config.namespace;
+  // `ns/*` is an import of all that is there, or will be.
+  if (host === '*')
+    return { host, namespace, service: undefined, exported: undefined, ports: undefined, isComplete: false };
+  const key = `${config.namespace} ${namespace} ${host}`;
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const isWide = isWildcard(host);
+  const isWithin = (one: Service): boolean => namespace === '*' || one.namespace === namespace;
+  const isExported = (one: Service): boolean => isOfMesh || isExportedTo(one.exportTo, one.namespace, config.namespace);
+  const services = isWide
+    ? hosts.within(host, namespace === '*' ? undefined : namespace)
+    : hosts.of(host).filter(isWithin);
+  const exported = isWide ? [] : services.filter(isExported);
+  const hasPorts = exported.length > 0 && !exported.some(isAlias);
+  const found = {
+    ...{ host, namespace, service: services[0], exported: exported[0] ?? services.find(isExported) },
+    ports: hasPorts ? new Set(exported.flatMap(({ ports }) => ports.map(({ number }) => number))) : undefined,
+    isComplete: isComplete(host, namespace, sources),
+  };
+  known.set(key, found);
+  return found;
+}
+
+function isComplete(host: string, namespace: string, { context, hosts, known }: CheckSources): boolean {
+  const suffix = `.svc.${context.domain}`;
+  const anywhere = namespace === '*' ? undefined : namespace;
+  if (!isWildcard(host)) return hosts.isKnown(host) && (hosts.namespaceOf(host) === undefined || isServiceKnown());
+  // Partial wildcards are left alone.
+  if (!host.startsWith('*.')) return false;
+  const owner = host.endsWith(suffix) ? host.slice(2, -suffix.length).split('.').at(-1) : undefined;
+  return (
+    known.isComplete('ServiceEntry', anywhere) && (!isOfCluster() || known.isComplete('Service', owner || anywhere))
+  );
+
+  function isOfCluster(): boolean {
+    return isHostWithin(host, `*${suffix}`) || isHostWithin(`*${suffix}`, host);
+  }
+
+  /** The Service, or in another namespace a ServiceEntry for its host. */
+  function isServiceKnown(): boolean {
+    return namespace === '*' || namespace === hosts.namespaceOf(host) || known.isComplete('Service', namespace);
+  }
+}
+
+function hostWarning(
+  config: Config<Sidecar>,
+  field: string,
+  { host, namespace, service: hidden, exported, isComplete: isSure }: Imported,
+  { context, configs, hosts }: CheckSources,
+): ConfigWarning | undefined {
+  if (exported !== undefined || host === '*') return undefined;
+  const warning = (message: string, service?: Service): ConfigWarning => {
+    const other = service && objectOfService(service, configs);
+    return { code: 'HOST_NOT_FOUND', config, field, message, ...(other && { other: { config: other } }) };
+  };
+  if (hidden !== undefined) {
+    return warning(
+      `${hidden.hostname} of namespace ${hidden.namespace} is not exported to namespace ${config.namespace}, so the host imports nothing: add the namespace to its exportTo`,
+      hidden,
+    );
+  }
+  const [full] = hosts.of(context.hostNames.qualified(host, namespace === '*' ? config.namespace : namespace));
+  if (isShortName(host) && full !== undefined)
+    return warning(
+      `${host} is the host of no service, so it imports nothing: short names are not completed here, write ${full.hostname}`,
+      full,
+    );
+  if (!isSure) return undefined;
+  const [elsewhere] = isWildcard(host) ? hosts.within(host) : hosts.of(host);
+  if (elsewhere !== undefined)
+    return warning(
+      `no service of namespace ${namespace} has the host ${host}, so it imports nothing: it is a host of namespace ${elsewhere.namespace}`,
+      elsewhere,
+    );
+  return warning(
+    `no service has the host ${host}, so it imports nothing: correct the name, or create the Service or ServiceEntry`,
+  );
+}
+
+/** A listener with a port shows services that have the port, with it alone. */
+function portWarning(
+  config: Config<Sidecar>,
+  index: number,
+  { port, hosts }: EgressListener,
+  imported: readonly Imported[],
+): ConfigWarning | undefined {
+  if (port === undefined || port.number === 0 || port.protocol === 'HTTP_PROXY') return undefined;
+  const isKnown = imported.every(({ ports }) => ports !== undefined && !ports.has(port.number));
+  if (!isKnown || imported.length === 0) return undefined;
+  const numbers = new Set(imported.flatMap(({ ports = [] }) => [...ports]));
+  return {
+    ...{ code: 'PORT_NOT_FOUND', config, field: `spec.egress[${index}].port.number` },
+    message: `no service of ${hosts.join(', ')} has the port ${port.number}, so the listener shows none: choose one of ${[...numbers].join(', ')}, or remove the port`,
+  };
+}

@@ -1,0 +1,43 @@
+/** Subsets that DestinationRules define, by the host of the service. */
+import type { Config } from '../../../model/config/config.ts';
+import { keysAround } from '../../../model/fields/hostname.ts';
+import type { DestinationRule } from '../../../model/kinds/destinations/destination-rule.ts';
+import type { CheckSources } from '../config-warning.ts';
+
+/** Names of subsets that a message lists. */
+const maxNames = 5;
+
+export class SubsetsOfHosts {
+  readonly #rules = new Map<string, Config<DestinationRule>[]>();
+  readonly #subsets = new Map<string, Set<string>>();
+
+  static *of({ context, configs }: CheckSources): Generator<undefined, SubsetsOfHosts> {
+    const subsets = new SubsetsOfHosts();
+    for (const config of configs.DestinationRule) {
+      yield undefined;
+      const host = context.hostNames.qualified(config.spec.host, config.namespace);
+      const rules = subsets.#rules.get(host);
+      if (rules === undefined) subsets.#rules.set(host, [config]);
+      else rules.push(config);
+      const names = subsets.#subsets.get(host) ?? new Set();
+      subsets.#subsets.set(host, names);
+      for (const { name } of config.spec.subsets ?? []) names.add(name);
+    }
+    return subsets;
+  }
+
+  /** Whether a rule of the host, or of a wildcard around it, defines the subset. */
+  has(host: string, subset: string): boolean {
+    for (const around of keysAround(host, this.#subsets)) if (this.#subsets.get(around)!.has(subset)) return true;
+    return false;
+  }
+
+  /** The oldest rule of exactly the host. */
+  ruleOf(host: string): Config<DestinationRule> | undefined {
+    return this.#rules.get(host)?.[0];
+  }
+
+  namesOf(host: string): readonly string[] {
+    return [...(this.#subsets.get(host) ?? [])].slice(0, maxNames);
+  }
+}

@@ -1,0 +1,115 @@
+import { describe, expect, it } from 'vitest';
+import { validateFiles } from '../../config/validation/validate-files.ts';
+
+function object(kind: string, name: string, spec: string): string {
+  const apiVersion = kind === 'Service' ? 'v1' : 'networking.istio.io/v1';
+  return `apiVersion: ${apiVersion}\nkind: ${kind}\nmetadata: {name: ${name}, namespace: shop}\nspec: ${spec}\n---\n`;
+}
+
+async function unserved(...documents: string[]): Promise<string[]> {
+  const { problems } = await validateFiles([], [{ file: 'a.yaml', text: documents.join('') }]);
+  return problems
+    .filter(({ code }) => code === 'ROUTE_NOT_APPLIED')
+    .map(({ object: of, field, other }) => `${of} ${field}; ${other?.object} ${other?.field}`);
+}
+
+const gateway = (...servers: string[]): string =>
+  object('Gateway', 'g', `{selector: {istio: edge}, servers: [${servers.join(', ')}]}`);
+const server = (number: number, protocol: string, tls = '', host = 'a.test'): string =>
+  `{port: {number: ${number}, name: p${number}, protocol: ${protocol}}, hosts: [${host}]${tls && `, tls: {${tls}}`}}`;
+const passthrough = 'mode: PASSTHROUGH';
+const terminated = 'mode: SIMPLE, credentialName: c';
+const to = 'route: [{destination: {host: web, port: {number: 80}}}]';
+const lists: Readonly<Record<string, string>> = {
+  http: `http: [{${to}}]`,
+  tls: `tls: [{match: [{sniHosts: [a.test]}], ${to}}]`,
+  tcp: `tcp: [{${to}}]`,
+};
+const routes = (list: string, gateways = '[g]', host = 'a.test'): string =>
+  object(
+    'VirtualService',
+    'v',
+    `{hosts: [${host}], gateways: ${gateways}, ${lists[list]!.replace('sniHosts: [a.test]', `sniHosts: [${host}]`)}}`,
+  );
+const at = (list: string): string[] => [`VirtualService shop/v spec.${list}; Gateway shop/g spec.servers[0]`];
+
+describe('routes at a gateway', () => {
+  it.each([
+    ['HTTP', '', 'http'],
+    ['GRPC', '', 'http'],
+    ['HTTPS', terminated, 'http'],
+    ['HTTPS', passthrough, 'tls'],
+    ['TLS', passthrough, 'tls'],
+    ['TLS', terminated, 'tcp'],
+    ['TCP', '', 'tcp'],
+  ])('of a server with protocol %s {%s}: only %s routes apply', async (protocol, tls, applied) => {
+    for (const list of ['http', 'tls', 'tcp'])
+      expect(await unserved(gateway(server(8443, protocol, tls)), routes(list))).toEqual(
+        list === applied ? [] : at(list),
+      );
+  });
+
+  it('apply if one of the servers of the host has the protocol', async () => {
+    const [secure, plain] = [server(443, 'HTTPS', passthrough), server(80, 'HTTP')];
+    expect(await unserved(gateway(secure, plain), routes('http'))).toEqual([]);
+    expect(await unserved(gateway(secure, server(80, 'HTTP', '', 'b.test')), routes('http'))).toEqual(at('http'));
+  });
+
+  it('are not reported where a Gateway is not known, or serves no host of the routes', async () => {
+    expect(await unserved(gateway(server(443, 'HTTPS', passthrough)), routes('http', '[g, edge/other]'))).toEqual([]);
+    expect(await unserved(gateway(server(443, 'HTTPS', passthrough, 'b.test')), routes('http'))).toEqual([]);
+  });
+
+  it('are reported at a match for a port that no server has', async () => {
+    const matching = (port: number): string =>
+      object('VirtualService', 'v', `{hosts: [a.test], gateways: [g], http: [{match: [{port: ${port}}], ${to}}]}`);
+    const both = gateway(server(443, 'HTTPS', passthrough), server(80, 'HTTP'));
+    expect(await unserved(both, matching(80))).toEqual([]);
+    expect(await unserved(both, matching(443))).toEqual([
+      'VirtualService shop/v spec.http[0].match[0].port; Gateway shop/g spec.servers[0]',
+    ]);
+  });
+});
+
+describe('routes in the mesh', () => {
+  const service = (ports: string): string => object('Service', 'web', `{clusterIP: 10.0.0.1, ports: [${ports}]}`);
+
+  it.each([
+    ['name: http', ['http']],
+    ['name: grpc', ['http']],
+    ['name: web', ['http', 'tcp']],
+    ['name: tcp', ['tcp']],
+    ['name: redis', ['tcp']],
+    ['name: tls', ['tls']],
+    ['name: https', ['tls']],
+  ])('of a Service with a port {%s}: only %j apply', async (port, applied) => {
+    for (const list of ['http', 'tls', 'tcp']) {
+      const expected = [`VirtualService shop/v spec.${list}; Service shop/web spec.ports`];
+      const found = await unserved(
+        service(`{port: 80, ${port}}`),
+        routes(list, '[mesh]', 'web.shop.svc.cluster.local'),
+      );
+      expect(found).toEqual(applied.includes(list) ? [] : expected);
+    }
+  });
+
+  it('are not reported of hosts that are no service, of wildcards, and where an HTTP proxy takes requests', async () => {
+    const tcp = service('{port: 80, name: tcp}');
+    expect(await unserved(tcp, routes('http', '[mesh]', 'x.test'))).toEqual([]);
+    expect(await unserved(tcp, routes('http', '[mesh]', '"*.shop.svc.cluster.local"'))).toEqual([]);
+    const proxy = object(
+      'Sidecar',
+      's',
+      '{egress: [{port: {number: 8888, name: p, protocol: HTTP_PROXY}, bind: 127.0.0.1, hosts: ["*/*"]}]}',
+    );
+    expect(await unserved(tcp, proxy, routes('http', '[mesh]', 'web'))).toEqual([]);
+    expect(await unserved(tcp, routes('http', '[mesh]', 'web'))).toHaveLength(1);
+  });
+
+  it('apply if they do at a gateway', async () => {
+    const both = routes('http', '[mesh, g]', 'web.shop.svc.cluster.local');
+    const tcp = service('{port: 80, name: tcp}');
+    const http = gateway(server(80, 'HTTP', '', '"*"'));
+    expect(await unserved(tcp, http, both)).toEqual([]);
+  });
+});

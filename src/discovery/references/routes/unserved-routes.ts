@@ -1,0 +1,186 @@
+/**
+ * Lists of routes in VirtualServices that no port uses: a server or a service has one kind of routes by its protocol (spec/discovery.md
+ * §8.4, §8.7).
+ */
+import type { Config } from '../../../model/config/config.ts';
+import { type ConfigSet, objectsByName } from '../../../model/config/config-set.ts';
+import { hostsOverlap, isWildcard } from '../../../model/fields/hostname.ts';
+import { isHttp, isTls, type Protocol } from '../../../model/fields/protocol.ts';
+import type { Gateway, Server } from '../../../model/kinds/gateway/gateway.ts';
+import type { VirtualService } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { isAlias } from '../../../model/services/service-alias.ts';
+import { isPassthrough, kindOf } from '../../../networking/gateway/placed-server.ts';
+import {
+  type CheckSources,
+  type ConfigCheck,
+  type ConfigWarning,
+  isWritten,
+  type ObjectPlace,
+} from '../config-warning.ts';
+import { objectOfService } from '../known-objects.ts';
+
+type RouteList = 'http' | 'tls' | 'tcp';
+
+/** A port of a bound gateway or of a routed service. */
+interface RoutedPort {
+  readonly number: number;
+  readonly lists: readonly RouteList[];
+  /** `server https of Gateway edge/front (PASSTHROUGH)`. */
+  readonly text: string;
+  readonly place: ObjectPlace | undefined;
+}
+
+/** Ports that a message lists. */
+const maxPorts = 3;
+
+export const checkUnservedRoutes: ConfigCheck = function* (sources) {
+  const gateways = objectsByName(sources.configs.Gateway);
+  const hasHttpProxy = haveHttpProxy(sources);
+  for (const config of sources.configs.VirtualService) {
+    yield undefined;
+    if (!isWritten(config) || config.spec.hosts.length === 0) continue;
+    const ports = portsOf(config, gateways, hasHttpProxy, sources);
+    if (ports === undefined || ports.length === 0) continue;
+    for (const list of ['http', 'tls', 'tcp'] as const) {
+      if ((config.spec[list] ?? []).length === 0) continue;
+      if (ports.some(({ lists }) => lists.includes(list))) yield* matchesOfNoPort(config, list, ports);
+      else yield listWarning(config, list, ports);
+    }
+  }
+};
+
+/** All ports at which the routes may apply; `undefined` if there may be more. */
+function portsOf(
+  config: Config<VirtualService>,
+  gateways: ReadonlyMap<string, Config<Gateway>>,
+  hasHttpProxy: boolean,
+  sources: CheckSources,
+): readonly RoutedPort[] | undefined {
+  const found: RoutedPort[] = [];
+  const { gateways: names = [] } = config.spec;
+  for (const name of names.length === 0 ? ['mesh'] : names) {
+    const gateway = gateways.get(name.includes('/') ? name : `${config.namespace}/${name}`);
+    // An HTTP proxy takes requests for hosts and ports of all protocols.
+    if (name === 'mesh' && hasHttpProxy) return undefined;
+    const ports = name === 'mesh' ? servicePorts(config, sources) : gateway && serverPorts(config, gateway, sources);
+    if (ports === undefined) return undefined;
+    found.push(...ports);
+  }
+  return found;
+}
+
+function haveHttpProxy({ context, configs }: CheckSources): boolean {
+  const listeners = configs.Sidecar.flatMap(({ spec }) => spec.egress ?? []);
+  return context.mesh.proxyHttpPort !== 0 || listeners.some(({ port }) => port?.protocol === 'HTTP_PROXY');
+}
+
+/** Servers of the gateway for the hosts. */
+function serverPorts(
+  config: Config<VirtualService>,
+  gateway: Config<Gateway>,
+  { context }: CheckSources,
+): readonly RoutedPort[] {
+  const hosts = config.spec.hosts.flatMap((host) => [host, context.hostNames.qualified(host, config.namespace)]);
+  return gateway.spec.servers.flatMap((server, index) => {
+    const isServed = server.hosts.some((written) => {
+      const [namespace, host] = written.includes('/') ? written.split('/', 2) : ['*', written];
+      const isFor = namespace === '*' || (namespace === '.' ? gateway.namespace : namespace) === config.namespace;
+      return isFor && hosts.some((one) => hostsOverlap(one, host!));
+    });
+    if (!isServed) return [];
+    const { number, protocol } = server.port;
+    const mode = server.tls === undefined ? '' : ` with TLS mode ${server.tls.mode}`;
+    return {
+      ...{ number, lists: listsOfServer(server) },
+      text: `port ${number} of Gateway ${gateway.namespace}/${gateway.name} is ${protocol}${mode}`,
+      place: { config: gateway, field: `spec.servers[${index}]` },
+    };
+  });
+}
+
+function listsOfServer(server: Server): readonly RouteList[] {
+  const kind = kindOf(server);
+  if (kind === 'http') return ['http'];
+  if (server.tls?.mode === 'AUTO_PASSTHROUGH') return [];
+  if (kind === 'tcp') return ['tcp'];
+  if (isPassthrough(server)) return ['tls'];
+  return server.port.protocol === 'HTTPS' ? ['http'] : ['tcp'];
+}
+
+/** `undefined` if a host may be no service, or of more services than are known. */
+function servicePorts(
+  config: Config<VirtualService>,
+  { context, configs, hosts }: CheckSources,
+): readonly RoutedPort[] | undefined {
+  const found: RoutedPort[] = [];
+  for (const written of config.spec.hosts) {
+    const host = context.hostNames.qualified(written, config.namespace);
+    const services = hosts.of(host);
+    if (isWildcard(host) || services.length === 0 || services.some(isAlias)) return undefined;
+    for (const service of services) {
+      for (const { number, protocol } of service.ports) {
+        const place = serviceObject(service, configs);
+        found.push({
+          ...{ number, lists: listsOfProtocol(protocol), place },
+          text: `port ${number} of ${host} is ${protocol}`,
+        });
+      }
+    }
+  }
+  return found;
+}
+
+function serviceObject(
+  service: Parameters<typeof objectOfService>[0],
+  configs: Pick<ConfigSet, 'Service' | 'ServiceEntry'>,
+): ObjectPlace | undefined {
+  const config = objectOfService(service, configs);
+  return config && { config, field: 'spec.ports' };
+}
+
+/** Of a port without a protocol, the first bytes of a connection decide. */
+function listsOfProtocol(protocol: Protocol): readonly RouteList[] {
+  if (protocol === 'unsupported') return ['http', 'tcp'];
+  if (protocol === 'UDP') return [];
+  if (isHttp(protocol)) return ['http'];
+  return isTls(protocol) ? ['tls'] : ['tcp'];
+}
+
+const neededBy: Readonly<Record<RouteList, string>> = {
+  http: 'HTTP, or HTTPS that the gateway terminates',
+  tls: 'TLS or HTTPS that is passed through',
+  tcp: 'TCP, or TLS that the gateway terminates',
+};
+
+function listWarning(config: Config<VirtualService>, list: RouteList, ports: readonly RoutedPort[]): ConfigWarning {
+  const texts = [...new Set(ports.map(({ text }) => text))];
+  const listed = texts.slice(0, maxPorts).join(', ') + (texts.length > maxPorts ? ', …' : '');
+  const lists = [...new Set(ports.flatMap((port) => port.lists))];
+  const advice = lists.length === 0 ? '' : `write ${lists.join(' or ')} routes, or `;
+  const other = ports.find(({ place }) => place !== undefined)?.place;
+  return {
+    ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}` },
+    message: `${list} routes need ${neededBy[list]}, and ${listed}, so these routes have no effect: ${advice}correct the protocol there`,
+    ...(other && { other }),
+  };
+}
+
+/** Matches for a port that is not one of these, or one of another kind of routes. */
+function* matchesOfNoPort(
+  config: Config<VirtualService>,
+  list: RouteList,
+  ports: readonly RoutedPort[],
+): Generator<ConfigWarning> {
+  const numbers = new Set(ports.filter(({ lists }) => lists.includes(list)).map(({ number }) => number));
+  for (const [index, { match = [] }] of (config.spec[list] ?? []).entries()) {
+    for (const [at, { port }] of match.entries()) {
+      if (port === undefined || numbers.has(port)) continue;
+      const other = ports.find(({ number }) => number === port) ?? ports[0];
+      yield {
+        ...{ code: 'ROUTE_NOT_APPLIED', config, field: `spec.${list}[${index}].match[${at}].port` },
+        message: `${list} routes apply at port ${[...numbers].join(', ')} and not at ${port}, so the match has no effect: correct the port`,
+        ...(other?.place && { other: other.place }),
+      };
+    }
+  }
+}

@@ -1,0 +1,21 @@
+/** Pods in files that run with a sidecar, although only the cluster would inject it. */
+import { onceFor } from '../../../model/collections/once-for.ts';
+import type { Config } from '../../../model/config/config.ts';
+import type { CheckSources } from '../config-warning.ts';
+
+const injectName = 'sidecar.istio.io/inject';
+
+/** `undefined`: neither the Pod nor its namespace shows it. */
+export function isInjected(
+  pod: Config,
+  { Namespace }: Pick<CheckSources['configs'], 'Namespace'>,
+): boolean | undefined {
+  if (pod.labels['security.istio.io/tlsMode'] === 'istio') return true;
+  const written = pod.labels[injectName] ?? pod.annotations[injectName];
+  if (written !== undefined) return written === 'true';
+  const { labels = {} } = byName(Namespace).get(pod.namespace) ?? {};
+  if (labels['istio-injection'] !== undefined) return labels['istio-injection'] === 'enabled';
+  return labels['istio.io/rev'] === undefined ? undefined : true;
+}
+
+const byName = onceFor((all: readonly Config[]) => new Map(all.map((one) => [one.name, one])));

@@ -1,0 +1,103 @@
+/** Ports of policies and of Sidecars' ingress are ports of workloads, not of Services (spec/discovery.md §8.8, §8.10). */
+import type { Config } from '../../../model/config/config.ts';
+import type { AuthorizationPolicy } from '../../../model/kinds/policies/authorization-policy.ts';
+import type { PeerAuthentication } from '../../../model/kinds/policies/peer-authentication.ts';
+import type { Sidecar } from '../../../model/kinds/workloads/sidecar.ts';
+import { type ConfigCheck, isWritten } from '../config-warning.ts';
+import { ListeningPorts } from './listening-ports.ts';
+import { maxSelectingServices, SelectingServices } from './selecting-services.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+export const checkPeerPorts: ConfigCheck = function* ({ configs, context, known }) {
+  const objects = [
+    ...configs.PeerAuthentication.map(portsOfPolicy),
+    ...configs.Sidecar.map(portsOfSidecar),
+    ...configs.AuthorizationPolicy.map((config) => portsOfRules(config, context.mesh.rootNamespace)),
+  ];
+  const naming = objects.filter(({ ports, config }) => ports.length > 0 && isWritten(config));
+  if (naming.length === 0) return;
+  const services = yield* SelectingServices.of(configs.Service);
+  const listening = new ListeningPorts(configs, known);
+  for (const { config, selector, ports } of naming) {
+    yield undefined;
+    const candidates = services.of(config.namespace, selector);
+    // Beyond the limit there may be other targets.
+    if (candidates.length >= maxSelectingServices) continue;
+    const found = candidates.map((service) => ({ service, ...listening.of(service) }));
+    for (const { number, field, effect } of ports) {
+      const { service, targets } = found.find((one) => one.targets?.has(number)) ?? {};
+      const numbers = targets?.get(number);
+      // A port that is a name may have any number.
+      if (service === undefined || numbers === undefined) continue;
+      const mayListen = found.some(
+        (one) =>
+          one.targets === undefined || one.containers!.has(number) || [...one.targets.values()].flat().includes(number),
+      );
+      if (mayListen) continue;
+      const target = numbers.join(' and ');
+      yield {
+        ...{ code: 'SERVICE_PORT_IN_POLICY', config, field },
+        message: `${number} is a port of Service ${service.namespace}/${service.name}, whose workloads listen on ${target}, so ${effect}: use ${target}`,
+        other: { config: service, field: 'spec.ports' },
+      };
+    }
+  }
+};
+
+/** Ports of workloads that an object names. */
+interface NamedPorts {
+  readonly config: Config;
+  readonly selector: Labels;
+  readonly ports: readonly { readonly number: number; readonly field: string; readonly effect: string }[];
+}
+
+function portsOfPolicy(config: Config<PeerAuthentication>): NamedPorts {
+  const { selector = {}, portLevelMtls = {} } = config.spec;
+  const effect = 'this mode has no effect';
+  // Without a selector the modes of ports are ignored anyway.
+  const numbers = Object.keys(selector).length === 0 ? [] : Object.keys(portLevelMtls);
+  return {
+    ...{ config, selector },
+    ports: numbers.map((written) => ({
+      ...{ number: Number(written), field: `spec.portLevelMtls.${written}`, effect },
+    })),
+  };
+}
+
+function portsOfSidecar(config: Config<Sidecar>): NamedPorts {
+  const { workloadSelector, ingress = [] } = config.spec;
+  return {
+    ...{ config, selector: workloadSelector?.labels ?? {} },
+    ports: ingress.map(({ port: { number } }, index) => ({
+      ...{ number, field: `spec.ingress[${index}].port.number` },
+      effect: 'requests for the Service do not reach this listener',
+    })),
+  };
+}
+
+/** Of each rule: `ports`, `notPorts`, and the condition `destination.port`. */
+function portsOfRules(config: Config<AuthorizationPolicy>, rootNamespace: string): NamedPorts {
+  const { selector = {}, targetRefs, rules } = config.spec;
+  const isOfMesh = config.namespace === rootNamespace && Object.keys(selector).length === 0;
+  if (targetRefs !== undefined || isOfMesh) return { config, selector, ports: [] };
+  const listed = (values: readonly string[] = [], path: string, effect: string) =>
+    values.map((value, index) => ({ number: Number(value), field: `${path}[${index}]`, effect }));
+  const wanted = 'it matches no request';
+  const unwanted = 'it excludes no request';
+  const ports = rules.flatMap(({ to = [], when = [] }, rule) => [
+    ...to.flatMap((operation, index) => {
+      const path = `spec.rules[${rule}].to[${index}].operation`;
+      return [
+        ...listed(operation.ports, `${path}.ports`, wanted),
+        ...listed(operation.notPorts, `${path}.notPorts`, unwanted),
+      ];
+    }),
+    ...when.flatMap(({ key, values, notValues }, index) => {
+      const path = `spec.rules[${rule}].when[${index}]`;
+      if (key !== 'destination.port') return [];
+      return [...listed(values, `${path}.values`, wanted), ...listed(notValues, `${path}.notValues`, unwanted)];
+    }),
+  ]);
+  return { config, selector, ports };
+}

@@ -1,0 +1,46 @@
+/** The Pods that Services select. */
+import type { Config } from '../../../model/config/config.ts';
+import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
+import { LabelIndex } from '../../../model/services/label-match.ts';
+import type { Service } from '../../../model/services/service.ts';
+import type { CheckSources } from '../config-warning.ts';
+import { objectOfService } from '../known-objects.ts';
+
+type Configs = Pick<CheckSources['configs'], 'Pod' | 'Service' | 'ServiceEntry'>;
+
+export class PodsOfServices {
+  readonly #configs: Configs;
+  #byNamespace: ReadonlyMap<string, LabelIndex<Config>> | undefined;
+
+  constructor(configs: Configs) {
+    this.#configs = configs;
+  }
+
+  of(service: Service): readonly Config[] {
+    const config = this.objectOf(service);
+    return config === undefined ? [] : this.selectedBy(config);
+  }
+
+  selectedBy({ namespace, spec }: Config<KubernetesService>): readonly Config[] {
+    const { selector = {} } = spec.spec;
+    if (Object.keys(selector).length === 0) return [];
+    this.#byNamespace ??= indexed(this.#configs.Pod);
+    return this.#byNamespace.get(namespace)?.selectedBy(selector) ?? [];
+  }
+
+  /** The Kubernetes Service; `undefined` if it is of another cluster or a ServiceEntry. */
+  objectOf(service: Service): Config<KubernetesService> | undefined {
+    if (service.origin.kind !== 'Service') return undefined;
+    return objectOfService(service, this.#configs) as Config<KubernetesService> | undefined;
+  }
+}
+
+function indexed(pods: readonly Config[]): ReadonlyMap<string, LabelIndex<Config>> {
+  const found = new Map<string, LabelIndex<Config>>();
+  for (const pod of pods) {
+    const own = found.get(pod.namespace) ?? new LabelIndex<Config>();
+    found.set(pod.namespace, own);
+    own.put(pod.name, pod);
+  }
+  return found;
+}

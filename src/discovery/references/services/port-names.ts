@@ -1,0 +1,52 @@
+/**
+ * Ports that ServiceEntries of one host declare differently (spec/discovery.md §8.3): endpoints belong to ports by name, and the ports of a host are
+ * found by number.
+ */
+import type { Config } from '../../../model/config/config.ts';
+import type { ServiceEntry } from '../../../model/kinds/workloads/service-entry.ts';
+import { type ConfigCheck, isWritten } from '../config-warning.ts';
+
+interface DeclaredPort {
+  readonly config: Config<ServiceEntry>;
+  readonly number: number;
+  readonly protocol: string;
+  readonly index: number;
+}
+
+export const checkPortNames: ConfigCheck = function* ({ configs }) {
+  const byName = new Map<string, DeclaredPort>();
+  const byNumber = new Map<string, DeclaredPort>();
+  for (const config of configs.ServiceEntry) {
+    yield undefined;
+    if (!isWritten(config)) continue;
+    for (const host of config.spec.hosts) {
+      for (const [index, { name, number, protocol }] of config.spec.ports.entries()) {
+        const port = { config, number, protocol, index };
+        const named = firstOf(byName, `${config.namespace} ${host} ${name}`, port);
+        if (named.number !== number && named.config !== config)
+          yield {
+            ...{ code: 'PORT_NAME_CONFLICT', config, field: `spec.ports[${index}].name` },
+            message: `${host} has the port name ${name} for port ${number} and, in ${entryText(named)}, for port ${named.number}, so connections to one port reach endpoints of the other: give each port its own name`,
+            other: { config: named.config, field: `spec.ports[${named.index}].name` },
+          };
+        const numbered = firstOf(byNumber, `${config.namespace} ${host} ${number}`, port);
+        if (numbered.protocol !== protocol && numbered.config !== config)
+          yield {
+            ...{ code: 'PORT_PROTOCOL_CONFLICT', config, field: `spec.ports[${index}].protocol` },
+            message: `port ${number} of ${host} has the protocol ${protocol} and, in ${entryText(numbered)}, ${numbered.protocol}, so proxies handle connections to it in different ways: use one protocol, or another port`,
+            other: { config: numbered.config, field: `spec.ports[${numbered.index}].protocol` },
+          };
+      }
+    }
+  }
+};
+
+function firstOf(ports: Map<string, DeclaredPort>, key: string, port: DeclaredPort): DeclaredPort {
+  const first = ports.get(key) ?? port;
+  ports.set(key, first);
+  return first;
+}
+
+function entryText({ config: { namespace, name } }: DeclaredPort): string {
+  return `ServiceEntry ${namespace}/${name}`;
+}

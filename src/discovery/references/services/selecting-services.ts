@@ -1,0 +1,55 @@
+/** The Services that may select the workloads of a policy. */
+import type { Config } from '../../../model/config/config.ts';
+import type { KubernetesService } from '../../../model/kinds/kubernetes/service.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+/** Services that an object is compared with. */
+export const maxSelectingServices = 100;
+
+export class SelectingServices {
+  readonly #byLabel = new Map<string, Config<KubernetesService>[]>();
+  readonly #byNamespace = new Map<string, Config<KubernetesService>[]>();
+
+  private constructor() {}
+
+  static *of(services: readonly Config<KubernetesService>[]): Generator<undefined, SelectingServices> {
+    const made = new SelectingServices();
+    for (const service of services) {
+      yield undefined;
+      const texts = labelTexts(service.namespace, service.spec.spec.selector);
+      for (const text of texts) addBounded(made.#byLabel, text, service);
+      if (texts.length > 0) addBounded(made.#byNamespace, service.namespace, service);
+    }
+    return made;
+  }
+
+  /**
+   * Those that share a label with the selector and contradict none; without a selector all of the namespace.
+   *
+   * @returns at least {@link maxSelectingServices}: there may be more
+   */
+  of(namespace: string, selector: Labels): readonly Config<KubernetesService>[] {
+    const selects = labelTexts(namespace, selector);
+    const candidates =
+      selects.length === 0
+        ? (this.#byNamespace.get(namespace) ?? [])
+        : selects.flatMap((text) => this.#byLabel.get(text) ?? []);
+    return [...new Set(candidates)].filter(({ spec }) => areCompatible(selector, spec.spec.selector ?? {}));
+  }
+}
+
+function addBounded<T>(index: Map<string, T[]>, key: string, value: T): void {
+  const known = index.get(key);
+  if (known === undefined) index.set(key, [value]);
+  else if (known.length < maxSelectingServices) known.push(value);
+}
+
+function labelTexts(namespace: string, labels: Labels = {}): readonly string[] {
+  return Object.entries(labels).map(([key, value]) => `${namespace} ${key}=${value}`);
+}
+
+/** Whether a workload may have the labels of both. */
+function areCompatible(a: Labels, b: Labels): boolean {
+  return Object.entries(a).every(([key, value]) => b[key] === undefined || b[key] === value);
+}

@@ -1,0 +1,66 @@
+/** Named target ports of Services: a container of the selected Pods has the name (spec/discovery.md §5.4). */
+import type { Config } from '../../../model/config/config.ts';
+import type { ContainerPort, Pod } from '../../../model/kinds/kubernetes/pod.ts';
+import type { KubernetesServicePort } from '../../../model/kinds/kubernetes/service.ts';
+import type { ConfigCheck, ConfigWarning } from '../config-warning.ts';
+import { PodsOfServices } from './pods-of-services.ts';
+
+/** Names of ports that a message lists. */
+const maxNames = 5;
+
+/** Pods of a namespace that are looked at for all its Services: Services that select the same Pods look at them again. */
+const maxPods = 100_000;
+
+export const checkTargetPorts: ConfigCheck = function* ({ context, configs, known }) {
+  const pods = new PodsOfServices(configs);
+  const seen = new Map<string, number>();
+  for (const service of context.services) {
+    yield undefined;
+    const config = pods.objectOf(service);
+    const named = config?.spec.spec.ports.filter(({ targetPort }) => typeof targetPort === 'string') ?? [];
+    if (config === undefined || named.length === 0 || !known.isComplete('Pod', config.namespace)) continue;
+    const count = seen.get(config.namespace) ?? 0;
+    if (count > maxPods) continue;
+    const selected = pods.of(service) as readonly Config<Pod>[];
+    seen.set(config.namespace, count + selected.length);
+    // Without containers the template is not complete.
+    if (selected.length === 0 || selected.some(({ spec }) => spec.spec.containers.length === 0)) continue;
+    const endpoints = context.endpointsOf(service.hostname, service.namespace);
+    const withEndpoints = new Set(endpoints.map(({ servicePortName }) => servicePortName));
+    const ports = selected.flatMap(containerPortsOf);
+    const targets = new Set(ports.map(({ name, protocol }) => `${protocol} ${name}`));
+    for (const port of named) {
+      // A WorkloadEntry may have it.
+      if (withEndpoints.has(port.name) || targets.has(`${port.protocol} ${port.targetPort}`)) continue;
+      const warning = warningOf(config, port, ports);
+      const [pod] = selected;
+      // Files may have the template of the Pod and not the Pod itself.
+      const hasPlace = !known.areOfFiles || pod!.source !== undefined;
+      yield hasPlace ? { ...warning, other: { config: pod!, field: 'spec.containers' } } : warning;
+    }
+  }
+};
+
+/** Of containers and of init containers that keep running. */
+export function containerPortsOf({ spec: { spec } }: Config<Pod>): readonly ContainerPort[] {
+  const sidecars = spec.initContainers.filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...spec.containers, ...sidecars].flatMap(({ ports }) => ports);
+}
+
+function warningOf(
+  config: NonNullable<ReturnType<PodsOfServices['objectOf']>>,
+  { name, port, targetPort, protocol }: KubernetesServicePort,
+  ports: readonly ContainerPort[],
+): ConfigWarning {
+  const isOfOther = ports.some((one) => one.name === targetPort);
+  const names = [...new Set(ports.filter((one) => one.name !== '').map((one) => one.name))];
+  const listed = names.length === 0 ? 'none has a name' : names.slice(0, maxNames).join(', ');
+  const why = isOfOther
+    ? `the port ${targetPort} of the selected pods is not ${protocol}`
+    : `no container of the selected pods has a port named ${targetPort} (their ports: ${listed})`;
+  const index = config.spec.spec.ports.findIndex((one) => one.port === port && one.name === name);
+  return {
+    ...{ code: 'PORT_NOT_FOUND', config, field: `spec.ports[${index}].targetPort` },
+    message: `${why}, so port ${port} has no endpoints and requests for it fail (503): correct the name, or add it to the container`,
+  };
+}

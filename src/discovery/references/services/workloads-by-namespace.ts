@@ -1,0 +1,36 @@
+/** Workloads that selectors are compared with. */
+import { LabelIndex } from '../../../model/services/label-match.ts';
+import type { CheckSources } from '../config-warning.ts';
+
+type Labels = Readonly<Record<string, string>>;
+
+export type Workload = { readonly labels: Labels };
+export type Workloads = ReadonlyMap<string, LabelIndex<Workload>>;
+
+/** Pods, WorkloadEntries and connected workloads by namespace, and all of them under ``. */
+export function* workloadsByNamespace({
+  configs,
+  known: { connected = [] },
+}: Pick<CheckSources, 'configs' | 'known'>): Generator<undefined, Workloads> {
+  const found = new Map<string, LabelIndex<Workload>>([['', new LabelIndex()]]);
+  const add = (namespace: string, id: string, labels: Labels): void => {
+    const own = found.get(namespace) ?? new LabelIndex<Workload>();
+    found.set(namespace, own);
+    own.put(id, { labels });
+    found.get('')!.put(`${namespace}/${id}`, { labels });
+  };
+  for (const { namespace, name, labels } of configs.Pod) {
+    yield undefined;
+    add(namespace, `Pod ${name}`, labels);
+  }
+  for (const { namespace, name, labels, spec } of configs.WorkloadEntry) {
+    yield undefined;
+    add(namespace, `WorkloadEntry ${name}`, { ...spec.labels, ...labels });
+  }
+  let count = 0;
+  for (const { shape } of connected) {
+    yield undefined;
+    add(shape.configNamespace, `proxy ${count++}`, shape.labels);
+  }
+  return found;
+}

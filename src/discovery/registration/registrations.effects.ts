@@ -1,0 +1,20 @@
+/** Effects of the chart `registrations`. */
+import { fromCallback } from 'xstate';
+import { registrationsMachine } from '../../../machines/discovery/registration/registrations.machine.ts';
+import { registrationWithEffects } from './registration.effects.ts';
+import type { WorkloadRegistrations } from './workload-registrations.ts';
+
+/** @param orphans entries of replicas that no longer run */
+export function registrationsWithEffects(registrations: WorkloadRegistrations, orphans?: { look(): void }) {
+  return registrationsMachine.provide({
+    actors: {
+      watchWorkloads: fromCallback<{ type: never }, undefined>(({ sendBack }) => registrations.watch(sendBack)),
+      registration: registrationWithEffects(registrations),
+    },
+    actions: {
+      forget: (_, { entry }) => registrations.forget(entry),
+      lookForOrphans: () => orphans?.look(),
+      turnAway: (_, { entry, reason }) => registrations.turnAway(entry, reason),
+    },
+  });
+}

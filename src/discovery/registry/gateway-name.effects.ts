@@ -1,0 +1,21 @@
+/** Effects of the chart `gateway-name`: the addresses of one name. */
+import { fromPromise } from 'xstate';
+import {
+  type GatewayNameInput,
+  gatewayNameMachine,
+  type NameAnswer,
+} from '../../../machines/discovery/registry/gateway-name.machine.ts';
+import type { GatewayNames, ResolveName } from './gateway-names.ts';
+
+export function gatewayNameWithEffects(names: GatewayNames, resolve: ResolveName) {
+  return gatewayNameMachine.provide({
+    actors: {
+      resolveName: fromPromise<NameAnswer, GatewayNameInput>(({ input, signal }) => resolve(input.hostname, signal)),
+    },
+    actions: {
+      adopt: ({ context: { hostname } }, answer) => {
+        if (answer.outcome === 'resolved') names.adopt(hostname, answer.addresses);
+      },
+    },
+  });
+}

@@ -1,0 +1,46 @@
+/** The names of `--registries` (spec/discovery.md §1.2). */
+import { ChartpilotError } from '../../runtime/errors.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
+import { listOf } from '../environment.ts';
+
+/** Registries that this program has. Besides them there is always the one of ServiceEntries. */
+export type RegistryName = 'Kubernetes' | 'Consul' | 'Mock' | 'Memory';
+
+const known = ['Kubernetes', 'Consul', 'MCP', 'Mock', 'Memory'];
+
+/** The items of the flag, each once. */
+export function registryNames(text: string, warn: (warning: LogWarning) => void): string[] {
+  const names = listOf(text);
+  for (const name of new Set(names.filter((item, i) => names.indexOf(item) !== i))) {
+    warn({ event: 'option.ignored', setting: '--registries', value: name, reason: 'occurs more than once' });
+  }
+  return [...new Set(names)];
+}
+
+/**
+ * Those of the names that are registries of their own. MCP is none: its services come as ServiceEntries.
+ *
+ * @throws ChartpilotError FLAG_INVALID for an unknown registry
+ */
+export function supportedRegistries(names: readonly string[]): RegistryName[] {
+  return names.flatMap((name): RegistryName[] => {
+    switch (name) {
+      case 'Kubernetes':
+      case 'Consul':
+      case 'Mock':
+      case 'Memory':
+        return [name];
+      case 'MCP':
+        return [];
+      default:
+        throw unsupported(name);
+    }
+  });
+}
+
+function unsupported(name: string): ChartpilotError {
+  return new ChartpilotError('FLAG_INVALID', `--registries: service registry ${name} is not supported`, {
+    fields: { path: '--registries', got: name },
+    hint: `Supported registries: ${known.join(', ')}. Use --registries= for none.`,
+  });
+}

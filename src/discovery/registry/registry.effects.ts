@@ -1,0 +1,28 @@
+/** Effects of the chart `registry`: runs one registry, and reports what becomes of it. */
+import { fromCallback } from 'xstate';
+import type { ListedRegistry } from '../../../machines/discovery/protocol.ts';
+import { registryMachine } from '../../../machines/discovery/registry/registry.machine.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import type { MeshRegistries } from './mesh-registries.ts';
+
+export function registryWithEffects(registries: MeshRegistries) {
+  return registryMachine.provide({ actors: { runRegistry: runRegistry(registries) } });
+}
+
+function runRegistry(registries: MeshRegistries) {
+  return fromCallback<{ type: never }, ListedRegistry>(({ input: { registry }, sendBack }) => {
+    const failed = (error: unknown): void => {
+      sendBack({ type: 'registry.failed', registry, reason: messageOf(error) });
+    };
+    try {
+      return registries.run(registry, {
+        synced: () => sendBack({ type: 'registry.synced', registry }),
+        changed: () => sendBack({ type: 'registry.changed', registry }),
+        failed,
+      });
+    } catch (error) {
+      failed(error);
+      return () => {};
+    }
+  });
+}

@@ -1,0 +1,63 @@
+/** Effects of the chart `service-registry`: all registries, and the services that are computed from them. */
+import { fromCallback, fromPromise } from 'xstate';
+import { serviceRegistryMachine } from '../../../machines/discovery/registry/service-registry.machine.ts';
+import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
+import { gatewayNamesWithEffects } from './gateway-names.effects.ts';
+import type { MeshRegistries } from './mesh-registries.ts';
+import { registryWithEffects } from './registry.effects.ts';
+import type { RegistryOffers } from './registry.ts';
+
+const none: RegistryOffers = (offered) => {
+  offered([]);
+  return () => {};
+};
+
+/** Registries, and the moment when a name of a gateway has resolved to other addresses. */
+export interface RegistryState {
+  readonly registries: MeshRegistries;
+  onGatewaysResolved(listener: () => void): () => void;
+}
+
+export type ComputeServices = (order: ServicesOrder, signal: AbortSignal) => Promise<ServicesReading>;
+
+/** @param offers registries beside those that flags name */
+export function serviceRegistryWithEffects(
+  state: RegistryState,
+  computeServices: ComputeServices,
+  offers?: RegistryOffers,
+) {
+  return serviceRegistryMachine.provide({
+    actors: {
+      listRegistries: listRegistries(state, offers),
+      gatewayNames: gatewayNamesWithEffects(state.registries.gatewayNames),
+      registry: registryWithEffects(state.registries),
+      computeServices: fromPromise<ServicesReading, ServicesOrder>(({ input, signal }) =>
+        computeServices(input, signal),
+      ),
+    },
+  });
+}
+
+/**
+ * Lists the registries, and reports changes of the followed cluster and of what names of gateways resolve to.
+ *
+ * @param offers beside those that there are anyway
+ */
+function listRegistries(state: RegistryState, offers: RegistryOffers = none) {
+  return fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+    let isStopped = false;
+    state.registries.objects.onClusterChanged(() => {
+      if (!isStopped) sendBack({ type: 'registry.changed', registry: state.registries.ofCluster });
+    });
+    const forget = state.onGatewaysResolved(() => sendBack({ type: 'gateways.resolved' }));
+    const withdraw = offers((given) => {
+      sendBack({ type: 'registries.listed', registries: [...state.registries.offer(given)] });
+    });
+    return () => {
+      isStopped = true;
+      withdraw();
+      forget();
+      state.registries.stop();
+    };
+  });
+}

@@ -1,0 +1,18 @@
+/** Effects of the chart `access-review`: whether one service account may read Secrets. */
+import { fromPromise } from 'xstate';
+import {
+  type AccessAnswer,
+  type AccessReviewInput,
+  accessReviewMachine,
+} from '../../../machines/discovery/secrets/access-review.machine.ts';
+import type { SecretAccess } from './secret-access.ts';
+
+export function accessReviewWithEffects(access: SecretAccess) {
+  return accessReviewMachine.provide({
+    actors: {
+      reviewAccess: fromPromise<AccessAnswer, AccessReviewInput>(({ input, signal }) =>
+        access.review(input.account, signal),
+      ),
+    },
+  });
+}

@@ -1,0 +1,29 @@
+/** Effects of the chart `credential-dates`. */
+import { fromPromise } from 'xstate';
+import {
+  type CredentialDates,
+  credentialDatesMachine,
+} from '../../../machines/discovery/secrets/credential-dates.machine.ts';
+import { configKeyText } from '../../model/config/config.ts';
+import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
+
+/** @param credentials of the last context; `undefined` before there is any */
+export function credentialDatesWithEffects(credentials: () => CredentialIndex | undefined) {
+  return credentialDatesMachine.provide({
+    actors: {
+      compareDates: fromPromise<CredentialDates, undefined>(async () => compareDates(credentials(), new Date())),
+    },
+  });
+}
+
+/** Secrets whose revocation lists must be checked again by now, and when the next one must be. */
+export function compareDates(credentials: CredentialIndex | undefined, now: Date): CredentialDates {
+  const dates: CredentialDates = { due: [], nextInMs: null };
+  for (const { config, lists } of credentials?.withRevocationLists() ?? []) {
+    if (lists.recheckAt === undefined) continue;
+    const inMs = lists.recheckAt.getTime() - now.getTime();
+    if (inMs <= 0) dates.due.push(configKeyText(config));
+    else dates.nextInMs = Math.min(dates.nextInMs ?? inMs, inMs);
+  }
+  return dates;
+}

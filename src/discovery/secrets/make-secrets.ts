@@ -1,0 +1,21 @@
+/** Secrets for proxies: the actors that know which service account may receive them, and when their dates must be checked again. */
+import type { CredentialIndex } from '../../model/push-context/credential-index.ts';
+import { credentialDatesWithEffects } from './credential-dates.effects.ts';
+import { secretAccessWithEffects } from './secret-access.effects.ts';
+import type { SecretAccess } from './secret-access.ts';
+
+export interface SecretsParts {
+  /** `undefined` if no cluster is configured. */
+  readonly access: SecretAccess | undefined;
+  /** Credentials of the last context; `undefined` before there is one. */
+  readonly credentials: () => CredentialIndex | undefined;
+}
+
+export function makeSecrets({ access, credentials }: SecretsParts) {
+  return {
+    actors: () => ({
+      ...(access && { secretAccess: secretAccessWithEffects(access) }),
+      credentialDates: credentialDatesWithEffects(credentials),
+    }),
+  };
+}

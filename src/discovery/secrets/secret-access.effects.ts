@@ -1,0 +1,18 @@
+/** Effects of the chart `secret-access`. */
+import { fromCallback } from 'xstate';
+import type { AccountsWanted } from '../../../machines/discovery/protocol.ts';
+import { secretAccessMachine } from '../../../machines/discovery/secrets/secret-access.machine.ts';
+import { accessReviewWithEffects } from './access-review.effects.ts';
+import type { SecretAccess } from './secret-access.ts';
+
+export function secretAccessWithEffects(access: SecretAccess) {
+  return secretAccessMachine.provide({
+    actors: {
+      watchAccounts: fromCallback<{ type: never }, undefined>(({ sendBack }) =>
+        access.watch((accounts) => sendBack({ type: 'accounts.wanted', accounts } satisfies AccountsWanted)),
+      ),
+      accessReview: accessReviewWithEffects(access),
+    },
+    actions: { adopt: (_, { account, allowed }) => access.adopt(account, allowed) },
+  });
+}

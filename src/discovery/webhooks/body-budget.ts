@@ -1,0 +1,58 @@
+/** Bodies of requests in memory: how many bytes all clients, and each address, may have there at the same time. */
+import type { IncomingMessage } from 'node:http';
+import { addressGroup } from '../../runtime/fences/connection-bounds.ts';
+
+export interface BodyLimits {
+  readonly maxBodyBytes: number;
+  /** Of all bodies that are being received. */
+  readonly maxBytes: number;
+  readonly maxBytesPerAddress: number;
+}
+
+/** The HTTP status of a body that is not read. */
+export type BodyRejection = 413 | 503;
+
+export class BodyBudget {
+  readonly #limits: BodyLimits;
+  readonly #byAddress = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(limits: BodyLimits) {
+    this.#limits = limits;
+  }
+
+  /** Bytes that are held now. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** @returns `undefined` if the client breaks off */
+  async read(request: IncomingMessage): Promise<Buffer | BodyRejection | undefined> {
+    const address = addressGroup(request.socket.remoteAddress);
+    const { maxBodyBytes, maxBytes, maxBytesPerAddress } = this.#limits;
+    if (Number(request.headers['content-length'] ?? 0) > maxBodyBytes) return 413;
+    const pieces: Buffer[] = [];
+    let bytes = 0;
+    try {
+      for await (const piece of request as AsyncIterable<Buffer>) {
+        bytes += piece.length;
+        this.#hold(address, piece.length);
+        if (bytes > maxBodyBytes) return 413;
+        if (this.#bytes > maxBytes || this.#byAddress.get(address)! > maxBytesPerAddress) return 503;
+        pieces.push(piece);
+      }
+      return Buffer.concat(pieces);
+    } catch {
+      return undefined;
+    } finally {
+      this.#hold(address, -bytes);
+    }
+  }
+
+  #hold(address: string, bytes: number): void {
+    this.#bytes += bytes;
+    const held = (this.#byAddress.get(address) ?? 0) + bytes;
+    if (held === 0) this.#byAddress.delete(address);
+    else this.#byAddress.set(address, held);
+  }
+}

@@ -1,0 +1,109 @@
+/** Reviews of objects of the mesh: what the webhook `/validate` responds, with the errors and warnings of `pilot-discovery validate`. */
+import {
+  type AdmissionReview,
+  invalidReview,
+  noRequest,
+  noReviewMessage,
+  type ReviewRequest,
+  readReview,
+  reviewOf,
+  textOf,
+} from '../../injection/review-envelope.ts';
+import { readConfigObject } from '../../model/config/config-file.ts';
+import { type Problem, problemText } from '../../model/config/problem.ts';
+import { kinds } from '../../model/kinds/index.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
+
+export interface ConfigReviewsOptions {
+  readonly log: Logger;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+/** Other operations change nothing that is decoded. */
+const reviewedOperations: ReadonlySet<unknown> = new Set(['CREATE', 'UPDATE']);
+/** In one response. The API server cuts longer lists of warnings. */
+const maxTexts = 16;
+
+const resources: ReadonlyMap<string, string> = new Map(
+  Object.values(kinds).map(({ group, kind, writtenAs = kind, plural }) => [
+    `${group}/${writtenAs}`,
+    `${group}/${plural}`,
+  ]),
+);
+
+interface Verdict {
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** Decides by the object alone, so that a dry run has the same response. */
+export class ConfigReviews {
+  /** By `group/plural`; `unknown` for a kind that is not of the mesh. */
+  readonly passed = new Map<string, number>();
+  readonly failed = new Map<string, number>();
+  readonly #lines: RepeatedLines;
+
+  constructor({ log, now }: ConfigReviewsOptions) {
+    this.#lines = new RepeatedLines(log, now);
+  }
+
+  review(body: unknown): AdmissionReview {
+    const review = readReview(body);
+    if (review === undefined)
+      return this.#reject(noRequest, 'unknown', '', { errors: [noReviewMessage], warnings: [] });
+    const { request } = review;
+    if (!reviewedOperations.has(request.operation)) return reviewOf(review, { allowed: true });
+    const { group, kind } = isObject(request.kind) ? request.kind : {};
+    const written = `${textOf(group)}/${textOf(kind)}`;
+    const resource = resources.get(written) ?? 'unknown';
+    const verdict = resource === 'unknown' ? unknownKind(written) : verdictOf(request);
+    if (verdict.errors.length > 0) return this.#reject(review, resource, `${textOf(kind)} ${nameOf(request)}`, verdict);
+    count(this.passed, resource);
+    const { warnings } = verdict;
+    return reviewOf(review, { allowed: true, ...(warnings.length > 0 && { warnings }) });
+  }
+
+  #reject(request: ReviewRequest, resource: string, object: string, { errors, warnings }: Verdict): AdmissionReview {
+    count(this.failed, resource);
+    const reason = errors.join('; ');
+    this.#lines.warn(object, 'validation.rejected', { object, dryRun: request.request.dryRun === true, reason });
+    return invalidReview(request, reason, warnings);
+  }
+}
+
+function unknownKind(written: string): Verdict {
+  return {
+    errors: [`kind ${JSON.stringify(written)} is not one of the mesh; correct the rules of the webhook`],
+    warnings: [],
+  };
+}
+
+function verdictOf(request: ReviewRequest['request']): Verdict {
+  const object = isObject(request.object) ? request.object : {};
+  // The name of the object is generated after the review.
+  const metadata = { ...(isObject(object.metadata) ? object.metadata : {}) };
+  if (textOf(metadata.name) === '' && textOf(metadata.generateName) !== '') metadata.name = `${metadata.generateName}x`;
+  if (textOf(metadata.namespace) === '' && textOf(request.namespace) !== '') metadata.namespace = request.namespace;
+  const { problems } = readConfigObject('', { ...object, metadata }, { creationTimestamp: 0 });
+  const texts = (severity: Problem['severity']): string[] =>
+    problems.filter((problem) => problem.severity === severity).map((problem) => problemText(problem));
+  return { errors: limited(texts('error')), warnings: limited(texts('warning')) };
+}
+
+function limited(texts: readonly string[]): readonly string[] {
+  if (texts.length <= maxTexts) return texts;
+  return [...texts.slice(0, maxTexts), `and ${texts.length - maxTexts} more; pilot-discovery validate lists all`];
+}
+
+function nameOf({ name, namespace, object }: ReviewRequest['request']): string {
+  const { metadata } = isObject(object) ? object : {};
+  const { generateName } = isObject(metadata) ? metadata : {};
+  return `${textOf(namespace)}/${textOf(name) || textOf(generateName)}`;
+}
+
+function count(counts: Map<string, number>, key: string): void {
+  counts.set(key, (counts.get(key) ?? 0) + 1);
+}

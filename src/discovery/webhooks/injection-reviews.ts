@@ -1,0 +1,50 @@
+/** Reviews of created pods: what the webhook `/inject` responds, counts and logs. */
+import * as E from 'fp-ts/lib/Either.js';
+import { type ReviewedInjection, reviewInjection } from '../../injection/admission-review.ts';
+import type { Injector } from '../../injection/injector.ts';
+import type { Texts } from '../../injection/pod/pod.ts';
+import { type AdmissionReview, noRequest, readReview, unavailableReview } from '../../injection/review-envelope.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
+
+export interface InjectionReviewsOptions {
+  /** The injector with the settings that apply now, or why there are none. */
+  readonly injector: () => E.Either<string, Injector>;
+  readonly log: Logger;
+  /** Milliseconds. */
+  readonly now: () => number;
+}
+
+/** By outcome; `unavailable`: there are no settings. */
+export type InjectionOutcome = ReviewedInjection['outcome'] | 'unavailable';
+
+export class InjectionReviews {
+  readonly counts = new Map<InjectionOutcome, number>();
+  readonly #options: InjectionReviewsOptions;
+  readonly #lines: RepeatedLines;
+
+  constructor(options: InjectionReviewsOptions) {
+    this.#options = options;
+    this.#lines = new RepeatedLines(options.log, options.now);
+  }
+
+  /** @param environment of the proxy, from the path of the webhook */
+  review(body: unknown, environment: Texts): AdmissionReview {
+    const injector = this.#options.injector();
+    if (E.isLeft(injector)) {
+      this.#count('unavailable');
+      this.#lines.warn('unavailable', 'injection.unavailable', { reason: injector.left });
+      return unavailableReview(readReview(body) ?? noRequest, `sidecar injection is unavailable: ${injector.left}`);
+    }
+    const { review, outcome, pod, reason } = reviewInjection(body, injector.right, environment);
+    this.#count(outcome);
+    if (outcome === 'rejected') this.#lines.warn(`rejected ${pod}`, 'injection.rejected', { pod, reason });
+    else if (outcome === 'skipped') this.#options.log.debug('injection.skipped', { pod, reason });
+    else this.#options.log.debug('injection.injected', { pod, reason });
+    return review;
+  }
+
+  #count(outcome: InjectionOutcome): void {
+    this.counts.set(outcome, (this.counts.get(outcome) ?? 0) + 1);
+  }
+}

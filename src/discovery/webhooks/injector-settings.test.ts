@@ -1,0 +1,72 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, test } from 'vitest';
+import { InjectorSettings } from './injector-settings.ts';
+
+const values = JSON.stringify({ global: { hub: 'example.com', tag: '1' } });
+
+interface Given {
+  readonly settings: InjectorSettings;
+  /** Event and fields. */
+  readonly lines: { readonly event: string; readonly fields: Record<string, unknown> }[];
+  readonly set: (data: unknown) => void;
+}
+
+function given(data: unknown): Given {
+  let current = data;
+  let changed = (): void => {};
+  const lines: Given['lines'] = [];
+  const log = (event: string, fields: object = {}): void => void lines.push({ event, fields: { ...fields } });
+  const settings = new InjectorSettings({
+    configMap: {
+      ...{ place: 'mesh/istio-sidecar-injector', data: () => current, known: new Promise(() => {}) },
+      onChanged: (follow) => {
+        changed = follow;
+      },
+    },
+    revision: 'canary',
+    log: { info: log, warn: log },
+  });
+  const set = (next: unknown): void => {
+    current = next;
+    changed();
+  };
+  set(data);
+  return { settings, lines, set };
+}
+
+test('the content of both keys applies, and a change of it at once', () => {
+  const { settings, lines, set } = given({ values, config: 'policy: disabled' });
+  expect(settings.current).toMatchObject({
+    right: { revision: 'canary', config: { policy: 'disabled' }, values: { hub: 'example.com' } },
+  });
+  set({ values, config: 'policy: enabled' });
+  expect(settings.current).toMatchObject({ right: { config: { policy: 'enabled' } } });
+  expect(lines.map(({ event }) => event)).toEqual(['injection.settingsLoaded', 'injection.settingsLoaded']);
+});
+
+test('invalid content leaves the last valid one, and each error is logged once with its field and code', () => {
+  const { settings, lines, set } = given({ values });
+  const bad = { values: '{"global": {"hub": 1, "tag": "1"}}', config: 'policy: [1]' };
+  set(bad);
+  set({ ...bad });
+  expect(settings.current).toMatchObject({ right: { values: { hub: 'example.com' } } });
+  expect(lines.slice(1).map(({ event, fields }) => [event, fields.field])).toEqual([
+    ['injection.settingsRejected', 'config: policy'],
+    ['injection.settingsRejected', 'values: global.hub'],
+  ]);
+  expect(lines.slice(1).every(({ fields }) => String(fields.code) !== 'undefined')).toBe(true);
+});
+
+test('without valid content the reason names the ConfigMap and the key', () => {
+  const { settings, set, lines } = given({ config: 'policy: enabled' });
+  expect(settings.current).toEqual(E.left(expect.stringMatching(/ConfigMap mesh\/istio-sidecar-injector .*values: /)));
+  set(undefined);
+  expect(settings.current).toEqual(E.left(expect.stringContaining('mesh/istio-sidecar-injector')));
+  expect(lines.at(-1)?.event).toBe('injection.settingsMissing');
+});
+
+test('a removed ConfigMap ends injection: pods would be created without the settings that an operator sees', () => {
+  const { settings, set } = given({ values });
+  set(undefined);
+  expect(E.isLeft(settings.current)).toBe(true);
+});

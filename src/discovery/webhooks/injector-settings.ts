@@ -1,0 +1,98 @@
+/** Settings of the injector as a cluster has them: ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md §1.4). */
+import * as E from 'fp-ts/lib/Either.js';
+import { decodeInjectionConfig, decodeInjectionValues } from '../../injection/settings.decode.ts';
+import { defaultInjectionConfig, type InjectionSettings } from '../../injection/settings.ts';
+import type { FieldError } from '../../model/fields/decode.ts';
+import { missing } from '../../model/fields/violation.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+
+/** The ConfigMap, as the cluster has it now. */
+export interface InjectorConfigMap {
+  /** `istio-system/istio-sidecar-injector` */
+  readonly place: string;
+  /** Field `data`; `undefined`: there is no such ConfigMap. */
+  readonly data: () => unknown;
+  /** Whether it exists is known from then on. */
+  readonly known: Promise<void>;
+  /** Calls back when it may be different, also for the first list. */
+  readonly onChanged: (changed: () => void) => void;
+}
+
+export interface InjectorSettingsOptions {
+  readonly configMap: InjectorConfigMap;
+  /** Empty: the default one. */
+  readonly revision: string;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+}
+
+/** Follows the ConfigMap. While it is invalid, its last valid content applies; what is wrong is logged once. */
+export class InjectorSettings {
+  readonly #options: InjectorSettingsOptions;
+  #settings: InjectionSettings | undefined;
+  #problem: string;
+  /** What was read last, so that an event without a change is not logged again. */
+  #read: string | undefined;
+
+  constructor(options: InjectorSettingsOptions) {
+    this.#options = options;
+    this.#problem = `ConfigMap ${options.configMap.place} was not read yet`;
+    options.configMap.onChanged(() => this.#follow());
+    // A list without it changes nothing, so that nothing is called back.
+    void options.configMap.known.then(() => this.#follow());
+  }
+
+  /** @returns the settings that apply, or why there are none */
+  get current(): E.Either<string, InjectionSettings> {
+    return this.#settings === undefined ? E.left(this.#problem) : E.right(this.#settings);
+  }
+
+  #follow(): void {
+    const { configMap } = this.#options;
+    const data = configMap.data();
+    const read = JSON.stringify(data) ?? 'absent';
+    if (read === this.#read) return;
+    this.#read = read;
+    if (data === undefined) this.#removed();
+    else this.#adopt(isObject(data) ? data : {});
+  }
+
+  /** Injection ends with its settings: pods that are created without a sidecar would bypass the mesh. */
+  #removed(): void {
+    const { configMap, log } = this.#options;
+    this.#settings = undefined;
+    this.#problem = `ConfigMap ${configMap.place} with the settings of the injector does not exist; create it`;
+    log.info('injection.settingsMissing', { configMap: configMap.place });
+  }
+
+  #adopt(data: Readonly<Record<string, unknown>>): void {
+    const { configMap, revision, log } = this.#options;
+    const config =
+      data.config === undefined
+        ? E.right({ settings: defaultInjectionConfig, warnings: [] })
+        : decodeInjectionConfig(String(data.config));
+    const values =
+      data.values === undefined
+        ? E.left<FieldError[]>([{ path: '', ...missing() }])
+        : decodeInjectionValues(String(data.values));
+    const errors = [
+      ...(E.isLeft(config) ? config.left.map((error) => ({ key: 'config', error })) : []),
+      ...(E.isLeft(values) ? values.left.map((error) => ({ key: 'values', error })) : []),
+    ];
+    if (E.isLeft(config) || E.isLeft(values)) {
+      for (const { key, error } of errors) this.#reject(key, error);
+      return;
+    }
+    for (const { path, message } of config.right.warnings)
+      log.warn('injection.settingsIgnored', { configMap: configMap.place, field: `config: ${path}`, reason: message });
+    this.#settings = { config: config.right.settings, values: values.right, revision };
+    log.info('injection.settingsLoaded', { configMap: configMap.place });
+  }
+
+  #reject(key: string, { code, path, message }: FieldError): void {
+    const { configMap, log } = this.#options;
+    const field = path === '' ? key : `${key}: ${path}`;
+    this.#problem = `ConfigMap ${configMap.place} is invalid: ${field}: ${message}`;
+    log.warn('injection.settingsRejected', { configMap: configMap.place, field, code, reason: message });
+  }
+}

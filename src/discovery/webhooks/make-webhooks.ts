@@ -1,0 +1,68 @@
+/** The webhooks of the control plane, composed. */
+import * as E from 'fp-ts/lib/Either.js';
+import type { Injector } from '../../injection/injector.ts';
+import type { ConfigSet } from '../../model/config/config-set.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { proxyConfigFor } from '../../model/push-context/workload-proxy-config.ts';
+import { faultLog } from '../../runtime/fences/uncaught.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { Ca } from '../ca/make-ca.ts';
+import type { DiscoveryOptions } from '../options/discovery-options.ts';
+import { ConfigReviews } from './config-reviews.ts';
+import { InjectionReviews } from './injection-reviews.ts';
+import { type InjectorConfigMap, InjectorSettings } from './injector-settings.ts';
+import { webhookServerWithEffects } from './webhook-server.effects.ts';
+import { WebhookServerCounts } from './webhook-server.ts';
+
+export interface WebhooksParts {
+  readonly options: Pick<DiscoveryOptions, 'webhooksAddress' | 'revision'>;
+  /** Settings of the injector; `undefined` if no cluster is followed. */
+  readonly configMap: InjectorConfigMap | undefined;
+  readonly mesh: () => MeshConfig;
+  readonly objects: () => ConfigSet;
+  readonly ca: Ca;
+  readonly log: Logger;
+}
+
+/** @returns `undefined` if no address is configured or no cluster is followed */
+export function makeWebhooks({ options, configMap, mesh, objects, ca, log }: WebhooksParts) {
+  const { webhooksAddress: address, revision } = options;
+  if (address === undefined || configMap === undefined) return undefined;
+  const settings = new InjectorSettings({ configMap, revision, log });
+  const injector = (): E.Either<string, Injector> => {
+    const current = settings.current;
+    if (E.isLeft(current)) return current;
+    return E.right({
+      settings: current.right,
+      mesh: mesh(),
+      proxyConfigFor: (workload) => proxyConfigFor(objects().ProxyConfig, mesh(), workload).proxyConfig,
+    });
+  };
+  const injection = new InjectionReviews({
+    injector,
+    log,
+    now: () => performance.now(),
+  });
+  const validation = new ConfigReviews({ log, now: () => performance.now() });
+  const server = new WebhookServerCounts();
+  const reportFault = faultLog(log, 'webhooks.fault');
+  return {
+    injector,
+    /** Calls back when the settings of the injector may be different. */
+    onInjector: (changed: () => void): void => configMap.onChanged(changed),
+    counts: {
+      ...{ injection: injection.counts, refused: server.refused },
+      validation: { passed: validation.passed, failed: validation.failed },
+    },
+    actor: () =>
+      webhookServerWithEffects(address, () => ({
+        counts: server,
+        followTls: (changed) => ca.portCertificate!.follow(changed),
+        webhooks: {
+          inject: (body, environment) => injection.review(body, environment),
+          validate: (body) => validation.review(body),
+        },
+        fault: (error) => reportFault(error),
+      })),
+  };
+}

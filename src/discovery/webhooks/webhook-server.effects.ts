@@ -1,0 +1,14 @@
+/** Effects of the chart `webhook-server`. */
+import { webhookServerMachine } from '../../../machines/discovery/webhooks/webhook-server.machine.ts';
+import type { ListenAddress } from '../listen-address.ts';
+import { optionalPort } from '../optional-port.ts';
+import { WebhookServer, type WebhookServerOptions } from './webhook-server.ts';
+
+/** @param options built when the port is opened: the certificate is known by then */
+export function webhookServerWithEffects(
+  address: ListenAddress,
+  options: () => Omit<WebhookServerOptions, 'address' | 'failed'>,
+) {
+  const port = optionalPort(address, (failed) => new WebhookServer({ ...options(), address, failed }));
+  return webhookServerMachine.provide({ actors: { port } });
+}

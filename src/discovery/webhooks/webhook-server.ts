@@ -1,0 +1,165 @@
+/**
+ * HTTPS server of the webhooks (spec/injection.md §1.5). The API server presents no client certificate by default, so any client that reaches the
+ * port gets a response: it depends on nothing but the request and the settings of the mesh, and changes nothing.
+ */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Server } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import type { TlsOptions } from 'node:tls';
+import { environmentOfPath } from '../../injection/admission-review.ts';
+import type { Texts } from '../../injection/pod/pod.ts';
+import { isNestedDeeper } from '../../model/config/nesting.ts';
+import type { HttpLimits } from '../../runtime/fences/http-fence.ts';
+import { createFencedTlsServer } from '../../runtime/fences/https-fence.ts';
+import { formatAddress, type ListenAddress } from '../listen-address.ts';
+import { BodyBudget, type BodyLimits } from './body-budget.ts';
+
+export interface Webhooks {
+  /** @returns the AdmissionReview with the response */
+  readonly inject: (body: unknown, environment: Texts) => object;
+  readonly validate: (body: unknown) => object;
+}
+
+export interface WebhookServerOptions {
+  readonly address: ListenAddress;
+  /** Calls back with the TLS options, at once and when they change. @returns how to stop */
+  readonly followTls: (changed: (options: TlsOptions) => void) => () => void;
+  readonly webhooks: Webhooks;
+  readonly counts: WebhookServerCounts;
+  /** The socket has failed while it was open. */
+  readonly failed: (error: unknown) => void;
+  /** A handler has thrown: a bug. */
+  readonly fault: (error: unknown) => void;
+  readonly limits?: Partial<WebhookServerLimits>;
+}
+
+export type WebhookServerLimits = Partial<HttpLimits> & BodyLimits;
+
+/** Requests that got no review, by HTTP status. */
+export class WebhookServerCounts {
+  readonly refused = new Map<number, number>();
+
+  refuse(status: number): void {
+    this.refused.set(status, (this.refused.get(status) ?? 0) + 1);
+  }
+}
+
+const mebibyte = 1024 * 1024;
+
+export const defaultWebhookLimits: WebhookServerLimits = {
+  // The API server's own limit of a request.
+  maxBodyBytes: 3 * mebibyte,
+  maxBytes: 48 * mebibyte,
+  maxBytesPerAddress: 24 * mebibyte,
+  // An API server waits 10 s for a webhook by default.
+  headersMs: 10_000,
+  requestMs: 10_000,
+  // One API server opens a connection for each review that it waits for.
+  maxPerAddress: 256,
+  maxInWhole: 512,
+};
+
+/** A pod or object of the mesh has fewer levels; deeper ones would exhaust the stack. */
+const maxNesting = 100;
+
+export class WebhookServer {
+  readonly #options: WebhookServerOptions;
+  readonly #limits: WebhookServerLimits;
+  readonly #bodies: BodyBudget;
+  #server: Server | undefined;
+  #unfollow: (() => void) | undefined;
+
+  constructor(options: WebhookServerOptions) {
+    this.#options = options;
+    this.#limits = { ...defaultWebhookLimits, ...options.limits };
+    this.#bodies = new BodyBudget(this.#limits);
+  }
+
+  /** @returns the address with the port. Rejects if the port cannot be opened; then it is closed */
+  async open(): Promise<string> {
+    const { address, followTls, failed } = this.#options;
+    this.#unfollow = followTls((tls) => this.#use(tls));
+    const server = this.#server!;
+    try {
+      server.listen({ port: address.port, ...(address.host !== '' && { host: address.host }) });
+      await once(server, 'listening');
+    } catch (error) {
+      this.close();
+      throw error;
+    }
+    server.on('error', failed);
+    return formatAddress({ host: address.host, port: (server.address() as AddressInfo).port });
+  }
+
+  close(): void {
+    this.#unfollow?.();
+    this.#server?.close();
+    this.#server?.closeAllConnections();
+  }
+
+  #use({ requestCert: _, ca: __, ...tls }: TlsOptions): void {
+    if (this.#server === undefined) {
+      this.#server = createFencedTlsServer(tls, (request, response, url) => this.#serve(request, response, url), {
+        limits: this.#limits,
+        failed: (error) => this.#options.fault(error),
+      });
+    } else this.#server.setSecureContext(tls);
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse, { pathname }: URL): Promise<void> {
+    if (pathname === '/ready') {
+      send(response, 200, 'text/plain', 'ready\n');
+      return;
+    }
+    const webhook = this.#webhookOf(pathname);
+    if (webhook === undefined) {
+      this.#refuse(response, 404, 'unknown path: use /inject or /validate\n');
+      return;
+    }
+    if (request.method !== 'POST') {
+      response.setHeader('allow', 'POST');
+      this.#refuse(response, 405, 'use POST\n');
+      return;
+    }
+    if (request.headers['content-type'] !== 'application/json') {
+      this.#refuse(response, 415, 'content-type must be application/json\n');
+      return;
+    }
+    const body = await this.#bodies.read(request);
+    if (body === undefined) return;
+    if (body === 413) this.#refuse(response, body, `the body must have at most ${this.#limits.maxBodyBytes} bytes\n`);
+    else if (body === 503) this.#refuse(response, body, 'too many requests at the same time\n');
+    else if (body.length === 0) this.#refuse(response, 400, 'the body must not be empty\n');
+    // Not as a string: the texts of objects are not for a terminal, and must stay as they are.
+    else send(response, 200, 'application/json', Buffer.from(JSON.stringify(webhook(parsed(body)))));
+  }
+
+  #webhookOf(path: string): ((body: unknown) => object) | undefined {
+    if (path === '/validate') return this.#options.webhooks.validate;
+    const environment = environmentOfPath(path);
+    return environment === undefined ? undefined : (body) => this.#options.webhooks.inject(body, environment);
+  }
+
+  #refuse(response: ServerResponse, status: number, text: string): void {
+    this.#options.counts.refuse(status);
+    // The rest of the body is not read.
+    response.setHeader('connection', 'close');
+    send(response, status, 'text/plain', text);
+  }
+}
+
+/** `undefined`: no JSON, or nested too deep for any object. */
+function parsed(body: Buffer): unknown {
+  try {
+    const value: unknown = JSON.parse(body.toString('utf8'));
+    return isNestedDeeper(value, maxNesting) ? undefined : value;
+  } catch {
+    return undefined;
+  }
+}
+
+function send(response: ServerResponse, status: number, type: string, body: Buffer | string): void {
+  response.writeHead(status, { 'content-type': type, 'content-length': Buffer.byteLength(body) });
+  response.end(body);
+}

@@ -1,0 +1,101 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, test } from 'vitest';
+import { parseNode } from '../../../model/node/parse-node.ts';
+import { authorize } from './authorization.ts';
+
+const node = (metadata: Record<string, unknown> = {}) => ({
+  id: 'sidecar~10.0.0.1~app.shop~shop.svc.cluster.local',
+  cluster: '',
+  metadata,
+});
+const of = (namespace: string, account = 'default'): string => `spiffe://cluster.local/ns/${namespace}/sa/${account}`;
+
+test('a client without an identity is accepted: nothing was asked of it', () => {
+  expect(authorize(node(), [])).toEqual({ identity: undefined });
+});
+
+test.each([
+  ['the namespace is in the domain', {}, of('shop')],
+  ['the namespace in the metadata comes first', { NAMESPACE: 'other' }, of('other')],
+  ['the account is the one that the node names', { SERVICE_ACCOUNT: 'cart' }, of('shop', 'cart')],
+])('an identity of the node is accepted: %s', (_, metadata, identity) => {
+  expect(authorize(node(metadata), [identity])).toEqual({ identity });
+});
+
+test.each([
+  [
+    'another namespace',
+    {},
+    [of('other')],
+    'expected exactly one identity, of namespace shop, got spiffe://cluster.local/ns/other/sa/default',
+  ],
+  ['another account', { SERVICE_ACCOUNT: 'cart' }, [of('shop')], expect.stringContaining('shop/cart')],
+  [
+    'row 23: the metadata says another namespace',
+    { NAMESPACE: 'b' },
+    [of('a')],
+    expect.stringContaining('namespace b'),
+  ],
+  ['no SPIFFE id', {}, ['http://x/ns/shop/sa/default'], expect.any(String)],
+  ['no workload', {}, ['spiffe://td/ns/shop/sa/a/b'], expect.any(String)],
+  ['two identities, one of them the node', {}, [of('elsewhere'), of('shop')], expect.stringContaining('exactly one')],
+])('an identity of somebody else is refused: %s', (_, metadata, identities, reason) => {
+  expect(authorize(node(metadata), identities)).toEqual({ reason });
+});
+
+// Issue 33, item 5: the identity was checked against the id's domain, and the node was served as the metadata's namespace.
+test.each([
+  ['a number', 123],
+  ['a boolean', true],
+  ['false', false],
+  ['a list', ['bank']],
+  ['an object', { toString: 'bank' }],
+  ['padded', ' bank'],
+  ['in upper case', 'BANK'],
+  ['in full-width letters', '\uff42ank'],
+  ['a domain', 'bank.svc'],
+])('a NAMESPACE that is %s is rejected, and never read as the namespace of the id', (_, NAMESPACE) => {
+  const said = node({ NAMESPACE });
+  expect(authorize(said, [of('shop')])).toEqual({ reason: expect.stringMatching(/^metadata NAMESPACE must be /) });
+  expect(parseNode(said)).toEqual(E.left(expect.stringContaining('metadata NAMESPACE must be ')));
+});
+
+test.each(['SERVICE_ACCOUNT', 'CLUSTER_ID', 'NETWORK'])('a %s that is no string is rejected by both readers', (key) => {
+  for (const value of [123, true, ['cart'], { cart: 1 }]) {
+    const said = node({ [key]: value });
+    const reason = `metadata ${key} must be a string, got ${JSON.stringify(value)}`;
+    expect(authorize(said, [of('shop', '123')])).toEqual({ reason });
+    expect(parseNode(said)).toEqual(E.left(expect.stringContaining(reason)));
+  }
+});
+
+test('whatever a node says, a client of another namespace is served as none but its own', () => {
+  const values = [
+    'bank',
+    'shop',
+    '',
+    'Bank',
+    ' bank',
+    'bank ',
+    'bank\0',
+    'b\u0430nk',
+    1,
+    true,
+    null,
+    undefined,
+    [],
+    {},
+  ];
+  const domains = ['bank.svc', 'shop.svc', 'Bank.svc', '', '.bank', 'bank', 'shop', '1.svc', 'true'];
+  const said = values.flatMap((NAMESPACE) =>
+    [...values, 'default'].flatMap((SERVICE_ACCOUNT) =>
+      domains.map((domain) => ({
+        ...node({ NAMESPACE, SERVICE_ACCOUNT }),
+        id: `sidecar~10.0.0.1~app~${domain}`,
+      })),
+    ),
+  );
+  const served = said.filter((one) => 'identity' in authorize(one, [of('shop')])).map((one) => parseNode(one));
+  const names = served.map((one) => E.isRight(one) && `${one.right.configNamespace}/${one.right.serviceAccount}`);
+  expect(new Set(names)).toEqual(new Set(['shop/', 'shop/default']));
+});

@@ -1,0 +1,31 @@
+/** Whether a client is the node that it claims to be: its identity against the node's names (spec/discovery.md §7.2 #9). */
+
+import * as E from 'fp-ts/lib/Either.js';
+import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
+import { readNodeNames } from '../../../model/node/node-names.ts';
+import type { NodeIdentity } from '../resource-source.ts';
+
+/**
+ * Accepts a client without identities, because its port requires none. Any other client must have exactly one identity: a workload
+ * of the node's namespace and, if the node names its service account, of this account.
+ *
+ * @returns the client's identity, or why it is not the node
+ */
+export function authorize(
+  node: Pick<NodeIdentity, 'id' | 'metadata'>,
+  identities: readonly string[],
+): { readonly identity: string | undefined } | { readonly reason: string } {
+  if (identities.length === 0) return { identity: undefined };
+  const names = readNodeNames(node);
+  if (E.isLeft(names)) return { reason: names.left };
+  const { namespace, serviceAccount } = names.right;
+  const [identity, ...more] = identities;
+  const workload = workloadIdentityOf(identity!);
+  const isNode =
+    more.length === 0 &&
+    workload?.namespace === namespace &&
+    (serviceAccount === '' || workload.serviceAccount === serviceAccount);
+  if (isNode) return { identity };
+  const expected = serviceAccount === '' ? `namespace ${namespace}` : `${namespace}/${serviceAccount}`;
+  return { reason: `expected exactly one identity, of ${expected}, got ${identities.join(', ')}` };
+}

@@ -1,0 +1,105 @@
+/** Each rule of the SPIFFE standard by a certificate that a trusted authority signed and that breaks this rule alone. */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { readCertificates } from '../../../identity/certificate.ts';
+import type { Peer } from './authenticator.ts';
+import { clientCertificate } from './client-certificate.ts';
+
+const directory = mkdtempSync(join(tmpdir(), 'client-certificate-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
+const bank = 'spiffe://cluster.local/ns/bank/sa/vault';
+const authority = createAuthority();
+
+const derOf = (pem: string): Buffer => Buffer.from(readCertificates(pem)[0]!.der);
+const showing = (raw: Buffer, others: object = {}): Peer => ({
+  ...{ host: '127.0.0.1', address: '127.0.0.1:1', metadata: () => [] },
+  certificate: { raw, ...others },
+});
+const ask = (...names: string[]) =>
+  clientCertificate().authenticate(showing(derOf(authority.issue(names).certificate)));
+
+const good = {
+  subjectAltName: `critical,URI:${mine}`,
+  keyUsage: 'critical,digitalSignature',
+  extendedKeyUsage: 'serverAuth,clientAuth',
+  basicConstraints: 'critical,CA:FALSE',
+};
+
+function made(changes: Partial<typeof good>): Buffer {
+  const lines = Object.entries({ ...good, ...changes }).flatMap(([name, value]) => (value ? `${name}=${value}` : []));
+  const config = join(directory, 'config');
+  writeFileSync(config, ['[req]', 'distinguished_name=dn', 'x509_extensions=x', '[dn]', '[x]', ...lines].join('\n'));
+  const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', '-keyout', '/dev/null'];
+  const command = ['req', '-x509', '-config', config, ...key, '-subj', '/'];
+  return derOf(execFileSync('openssl', command, { encoding: 'utf8', stdio: 'pipe' }));
+}
+
+describe('a client certificate', () => {
+  it('gives its only URI, whatever hosts it names beside it', async () => {
+    expect(await ask(mine)).toEqual({ identities: [mine] });
+    expect(await ask('x.y', mine)).toEqual({ identities: [mine] });
+  });
+
+  it.each<[string, string[], string]>([
+    ['no URI', ['x.y'], 'one URI SAN, got 0'],
+    ['two workloads', [mine, bank], 'one URI SAN, got 2'],
+    ['the same workload twice', [mine, mine], 'one URI SAN, got 2'],
+    ['a workload and another URI', [mine, 'https://x'], 'one URI SAN, got 2'],
+    ['a URI that reads as two in a list', [`x, URI:${bank}`], 'start with spiffe://'],
+    ['a query', [`${bank}?x`], 'path must contain only'],
+    ['an escaped letter', ['spiffe://cluster.local/ns/b%61nk/sa/vault'], 'path must contain only'],
+    ['a relative segment', ['spiffe://cluster.local/ns/shop/../bank/sa/vault'], 'segment . or ..'],
+    ['a port', ['spiffe://cluster.local:1/ns/bank/sa/vault'], 'trust domain'],
+    ['a trust domain alone', ['spiffe://cluster.local'], 'a SPIFFE ID with a path'],
+  ])('of %s is rejected', async (_, names, reason) => {
+    expect(await ask(...names)).toEqual({ failure: expect.stringContaining(reason) });
+  });
+
+  it.each<[string, Partial<typeof good>, string]>([
+    ['of an authority', { basicConstraints: 'critical,CA:TRUE' }, 'CA:FALSE, got CA:TRUE'],
+    ['without a key usage', { keyUsage: '' }, 'keyUsage must be digitalSignature, got none'],
+    ['with a key usage that is not critical', { keyUsage: 'digitalSignature' }, 'not critical'],
+    ['that is not for signatures', { keyUsage: 'critical,keyAgreement' }, 'keyUsage must be digitalSignature'],
+    ['that signs certificates', { keyUsage: 'critical,digitalSignature,keyCertSign' }, 'keyCertSign'],
+    ['that signs revocation lists', { keyUsage: 'critical,digitalSignature,cRLSign' }, 'cRLSign'],
+    ['of a server only', { extendedKeyUsage: 'serverAuth' }, 'extendedKeyUsage must be serverAuth and clientAuth'],
+  ])('%s is rejected', async (_, changes, reason) => {
+    expect(await clientCertificate().authenticate(showing(made(changes)))).toEqual({
+      failure: expect.stringContaining(reason),
+    });
+  });
+
+  it("is accepted as Istio's authority signs it: P-256 with keyEncipherment", async () => {
+    const raw = made({ keyUsage: 'critical,digitalSignature,keyEncipherment' });
+    expect(await clientCertificate().authenticate(showing(raw))).toEqual({ identities: [mine] });
+  });
+
+  it('that cannot be read is rejected', async () => {
+    expect(await clientCertificate().authenticate(showing(Buffer.from('x')))).toHaveProperty('failure');
+  });
+
+  it('that has expired since the connection was opened is rejected', async () => {
+    const end = Date.parse('2026-11-23T02:05:07Z');
+    const raw = derOf(authority.issue([mine]).certificate);
+    const askAt = (now: number, valid_to = 'Nov 23 02:05:07 2026 GMT') =>
+      clientCertificate(undefined, () => now).authenticate(showing(raw, { valid_to }));
+    expect(await askAt(end + 999)).toEqual({ identities: [mine] });
+    expect(await askAt(end + 1_000)).toEqual({ failure: 'the certificate expired on Nov 23 02:05:07 2026 GMT' });
+    expect(await askAt(end, 'some day')).toHaveProperty('failure');
+  });
+
+  it('that is revoked after it was accepted once is rejected', async () => {
+    let isRevoked = false;
+    const authenticator = clientCertificate(() => isRevoked);
+    const peer = showing(derOf(authority.issue([mine]).certificate));
+    expect(await authenticator.authenticate(peer)).toEqual({ identities: [mine] });
+    isRevoked = true;
+    expect(await authenticator.authenticate(peer)).toEqual({ failure: 'the certificate is revoked' });
+  });
+});

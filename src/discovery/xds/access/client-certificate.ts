@@ -1,0 +1,54 @@
+/** The identity in a client's certificate, which TLS has verified: the certificate must be an X.509-SVID (spec/identity.md §3). */
+import { hash } from 'node:crypto';
+import { readCertificate } from '../../../identity/certificate.ts';
+import { problemTexts } from '../../../identity/certificate-problem.ts';
+import { spiffeViolations } from '../../../identity/x509-svid.ts';
+import { setBounded } from '../../../model/collections/set-bounded.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import type { Authentication, Authenticator } from './authenticator.ts';
+
+/** Certificates whose judgement is kept: reading one costs about a millisecond, and a connection opens many streams. */
+const maxJudged = 1_024;
+
+/**
+ * Authenticates a client by the only URI of its certificate. TLS verified the chain when the connection began, which may be long ago,
+ * so the end of the certificate is checked for every stream.
+ *
+ * @param isRevoked whether a certificate was revoked, by its serial number
+ * @param now milliseconds since 1970
+ */
+export function clientCertificate(
+  isRevoked: (serialNumber: string) => boolean = () => false,
+  now: () => number = Date.now,
+): Authenticator {
+  const judged = new Map<string, Authentication>();
+  return {
+    name: 'client certificate',
+    authenticate({ certificate }) {
+      if (certificate === undefined) return { failure: 'no client certificate' };
+      if (hasEnded(certificate.valid_to, now()))
+        return { failure: `the certificate expired on ${certificate.valid_to}` };
+      if (isRevoked(certificate.serialNumber ?? '')) return { failure: 'the certificate is revoked' };
+      const key = hash('sha256', certificate.raw);
+      const known = judged.get(key) ?? identityOf(certificate.raw);
+      setBounded(judged, key, known, maxJudged);
+      return known;
+    },
+  };
+}
+
+function identityOf(der: Uint8Array): Authentication {
+  try {
+    const certificate = readCertificate(der);
+    const violations = spiffeViolations(certificate);
+    if (violations.length > 0) return { failure: `the certificate is not an X.509-SVID: ${problemTexts(violations)}` };
+    return { identities: certificate.alternativeNames!.uris };
+  } catch (error) {
+    return { failure: `the certificate ${messageOf(error)}` };
+  }
+}
+
+/** The last second belongs to the certificate (RFC 5280 §4.1.2.5). An end that cannot be parsed does not lie ahead. */
+function hasEnded(end: string | undefined, now: number): boolean {
+  return end !== undefined && !(now < Date.parse(end) + 1_000);
+}

@@ -1,0 +1,99 @@
+/**
+ * `x-forwarded-client-cert` of proxies that are trusted to have verified a client (spec/discovery.md §7.7, XFCC). Only from
+ * networks that are listed, loopback is none by itself; only a URI of the mesh's own trust domain counts (spec/identity.md
+ * §5: elsewhere every name counts, and whoever is on the machine is anybody).
+ */
+import { isIP } from 'node:net';
+import { readCertificates } from '../../../identity/certificate.ts';
+import { problemTexts } from '../../../identity/certificate-problem.ts';
+import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
+import { spiffeViolations } from '../../../identity/x509-svid.ts';
+import { networkList } from '../../../runtime/addresses/network-list.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import type { Authenticator } from './authenticator.ts';
+
+const header = 'x-forwarded-client-cert';
+const maxHeaderCharacters = 16 * 1024;
+
+/**
+ * @param networks TRUSTED_GATEWAY_CIDR
+ * @throws ChartpilotError FLAG_INVALID for what is no network
+ */
+export function forwardedCertificate(networks: readonly string[], trustDomain: () => string): Authenticator {
+  const trusted = networkList('TRUSTED_GATEWAY_CIDR', networks);
+  return {
+    name: 'forwarded certificate',
+    authenticate({ host: shown, metadata }) {
+      const values = metadata(header);
+      if (values.length === 0) return { failure: 'no forwarded certificate' };
+      const host = asIpv4(shown);
+      if (!trusted.check(host, isIP(host) === 6 ? 'ipv6' : 'ipv4')) {
+        return { failure: `address ${host} is not in TRUSTED_GATEWAY_CIDR` };
+      }
+      if (values.length > 1) return { failure: `header ${header} must be sent once, got it ${values.length} times` };
+      const text = values[0]!;
+      if (text.length > maxHeaderCharacters)
+        return {
+          failure: `the forwarded certificate must have at most ${maxHeaderCharacters} characters, got ${text.length}`,
+        };
+      // Each proxy on the way appends its element. Only the proxy that connects here is trusted.
+      const element = elementsOf(text).at(-1) ?? '';
+      const uris = valuesOf(element, 'uri');
+      const problem = certificateProblem(valuesOf(element, 'cert'), uris);
+      if (problem !== undefined) return { failure: `the forwarded certificate ${problem}` };
+      // An X.509-SVID has one URI: of two, one of another trust domain, neither identifies the client.
+      const isOfMesh = uris.length === 1 && workloadIdentityOf(uris[0]!)?.trustDomain === trustDomain();
+      return isOfMesh
+        ? { identities: uris }
+        : { failure: 'the forwarded certificate must have exactly one URI, the SPIFFE ID of a workload of the mesh' };
+    },
+  };
+}
+
+/** An IPv4 address in an IPv6 one is itself. */
+function asIpv4(host: string): string {
+  return host.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '');
+}
+
+/** Elements are parted by commas, their pairs by semicolons; a quoted value may hold either. */
+function elementsOf(text: string): string[] {
+  return splitOutsideQuotes(text, ',');
+}
+
+function valuesOf(element: string, key: string): string[] {
+  return splitOutsideQuotes(element, ';').flatMap((pair) => {
+    const [, name, value] = /^\s*([A-Za-z]+)=(.*?)\s*$/.exec(pair) ?? [];
+    return name?.toLowerCase() === key && value !== undefined ? value.replace(/^"(.*)"$/, '$1') : [];
+  });
+}
+
+/** A proxy that forwards the certificate itself has verified its chain, and perhaps not that it is an X.509-SVID. */
+function certificateProblem(forwarded: readonly string[], uris: readonly string[]): string | undefined {
+  const [first, ...more] = forwarded;
+  if (first === undefined) return undefined;
+  if (more.length > 0) return 'occurs more than once in the header';
+  try {
+    const [leaf] = readCertificates(decodeURIComponent(first));
+    const violations = spiffeViolations(leaf!);
+    if (violations.length > 0) return `is not an X.509-SVID: ${problemTexts(violations)}`;
+    return leaf!.alternativeNames!.uris[0] === uris[0] ? undefined : 'has a different URI than the header';
+  } catch (error) {
+    return messageOf(error);
+  }
+}
+
+function splitOutsideQuotes(text: string, separator: string): string[] {
+  const parts: string[] = [];
+  let begin = 0;
+  let isQuoted = false;
+  for (let at = 0; at < text.length; at++) {
+    if (text[at] === '\\' && isQuoted) at++;
+    else if (text[at] === '"') isQuoted = !isQuoted;
+    else if (text[at] === separator && !isQuoted) {
+      parts.push(text.slice(begin, at));
+      begin = at + 1;
+    }
+  }
+  // A quote that is never closed: nothing of it can be relied on.
+  return isQuoted ? [] : [...parts, text.slice(begin)];
+}

@@ -1,0 +1,308 @@
+/**
+ * Nobody gets an identity that is not theirs. Each way to try is refused, and let in where just the check that refuses it is
+ * taken out: so each check is one that counts.
+ */
+import { createPublicKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
+import { exportJWK, SignJWT, UnsecuredJWT } from 'jose';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import type { Peer } from './authenticator.ts';
+import { type BearerTokenOptions, bearerToken } from './bearer-token.ts';
+import { forwardedCertificate } from './forwarded-certificate.ts';
+import { FetchedKeys, givenKeys } from './issuer-keys.ts';
+
+const now = new Date('2026-11-23T12:00:00Z');
+const seconds = now.getTime() / 1000;
+const { privateKey: ours } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const { privateKey: theirs } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+const mine = 'spiffe://cluster.local/ns/shop/sa/cart';
+
+async function keysOf(...keys: KeyObject[]) {
+  const set = await Promise.all(
+    keys.map(async (key, i) => ({ ...(await exportJWK(createPublicKey(key))), kid: `k${i}` })),
+  );
+  return givenKeys({ keys: set });
+}
+
+type Changes = Omit<Partial<BearerTokenOptions>, 'rule'> & { rule?: object };
+
+async function optionsWith(changes: Changes = {}): Promise<BearerTokenOptions> {
+  const { rule, ...others } = changes;
+  return {
+    name: 'test',
+    rule: { issuer: 'https://issuer', audiences: ['istio-ca'], keys: await keysOf(ours), ...rule },
+    trustDomain: () => 'cluster.local',
+    now: () => now,
+    ...others,
+  };
+}
+
+interface Claims {
+  readonly sub?: string;
+  readonly iss?: string;
+  readonly aud?: string | string[];
+  readonly exp?: number;
+  readonly nbf?: number;
+  readonly jti?: string;
+}
+
+const good: Claims = {
+  sub: 'system:serviceaccount:shop:cart',
+  iss: 'https://issuer',
+  aud: 'istio-ca',
+  exp: seconds + 600,
+};
+
+function signed(claims: Claims, key = ours, header: object = {}): Promise<string> {
+  return new SignJWT({ ...good, ...claims }).setProtectedHeader({ alg: 'ES256', kid: 'k0', ...header }).sign(key);
+}
+
+function peerWith(...tokens: string[]): Peer {
+  const values = tokens.map((token) => `Bearer ${token}`);
+  return {
+    host: '10.0.0.1',
+    address: '10.0.0.1:4711',
+    metadata: (name) => (name === 'authorization' ? values : []),
+    certificate: undefined,
+  };
+}
+
+async function identify(token: string, changes?: Changes) {
+  return bearerToken(await optionsWith(changes)).authenticate(peerWith(token));
+}
+
+describe('a bearer token', () => {
+  it('is the identity of its service account, in the trust domain of the mesh', async () => {
+    expect(await identify(await signed({}))).toEqual({ identities: [mine] });
+    expect(await identify(await signed({ aud: ['other', 'istio-ca'] }))).toEqual({ identities: [mine] });
+  });
+
+  it('need not name its key: one of the issuer’s must have signed it, and all else of it must hold', async () => {
+    const rule = { keys: await keysOf(theirs, ours) };
+    const unnamed = (claims: Claims, key = ours) => signed(claims, key, { kid: undefined });
+    expect(await identify(await unnamed({}), { rule })).toEqual({ identities: [mine] });
+    const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+    expect(await identify(await unnamed({}, stranger), { rule })).toEqual({ failure: 'signature verification failed' });
+    expect(await identify(await unnamed({ exp: seconds - 60 }), { rule })).toHaveProperty('failure');
+  });
+
+  /** Token, why it is refused, and what is taken out for it to be let in. */
+  const forged: [string, () => Promise<string>, string, () => Promise<Changes>][] = [
+    [
+      'expired',
+      () => signed({ exp: seconds - 60 }),
+      'exp',
+      async () => ({ now: () => new Date((seconds - 120) * 1000) }),
+    ],
+    [
+      'not valid yet',
+      () => signed({ nbf: seconds + 60 }),
+      'nbf',
+      async () => ({ now: () => new Date((seconds + 61) * 1000) }),
+    ],
+    [
+      'for another audience',
+      () => signed({ aud: 'kubernetes' }),
+      'aud',
+      async () => ({ rule: { audiences: ['kubernetes'] } }),
+    ],
+    [
+      'of another issuer',
+      () => signed({ iss: 'https://elsewhere' }),
+      'iss',
+      async () => ({ rule: { issuer: 'https://elsewhere' } }),
+    ],
+    [
+      'signed by another key',
+      () => signed({}, theirs),
+      'signature',
+      async () => ({ rule: { keys: await keysOf(theirs) } }),
+    ],
+    [
+      'signed by a key that nobody knows',
+      () => signed({}, theirs, { kid: 'k1' }),
+      'no applicable key',
+      async () => ({ rule: { keys: await keysOf(ours, theirs) } }),
+    ],
+    ['revoked', () => signed({ jti: 'x' }), 'is revoked', async () => ({ isRevoked: () => false })],
+  ];
+
+  it.each(forged)('%s is rejected', async (_, token, reason, withoutCheck) => {
+    const text = await token();
+    const refused = await identify(text, { isRevoked: (id) => id === 'x' });
+    expect(refused).toEqual({ failure: expect.stringContaining(reason) });
+    expect(await identify(text, await withoutCheck())).toEqual({ identities: [mine] });
+  });
+
+  it.each<[string, () => Promise<string> | string]>([
+    ['unsigned', () => new UnsecuredJWT({ ...good }).encode()],
+    [
+      'signed by our public key as a shared secret',
+      () => {
+        const secret = new TextEncoder().encode(
+          createPublicKey(ours).export({ format: 'pem', type: 'spki' }) as string,
+        );
+        return new SignJWT({ ...good }).setProtectedHeader({ alg: 'HS256', kid: 'k0' }).sign(secret);
+      },
+    ],
+    [
+      'with its own key in its header',
+      async () => signed({}, theirs, { kid: 'x', jwk: await exportJWK(createPublicKey(theirs)) }),
+    ],
+    ['without an end', () => signed({ exp: undefined as unknown as number })],
+    ['without an audience', () => signed({ aud: undefined as unknown as string })],
+    ['of no service account', () => signed({ sub: 'admin' })],
+    ['of a service account with too many parts', () => signed({ sub: 'system:serviceaccount:shop:cart:x' })],
+    ['of a namespace that would be a path', () => signed({ sub: 'system:serviceaccount:shop/sa/x#:cart' })],
+    ['of an empty namespace', () => signed({ sub: 'system:serviceaccount::cart' })],
+    ['that is cut off', async () => (await signed({})).slice(0, -10)],
+    ['that is no token', () => 'x.y.z'],
+    ['that is long', () => 'x'.repeat(20_000)],
+  ])('%s is rejected', async (_, token) => {
+    expect(await identify(await token())).toHaveProperty('failure');
+  });
+
+  it('is none where no audience is allowed, where there are two, or in another header', async () => {
+    const token = await signed({});
+    expect(await identify(token, { rule: { audiences: [] } })).toHaveProperty('failure');
+    const authenticator = bearerToken(await optionsWith());
+    expect(await authenticator.authenticate(peerWith(token, token))).toEqual({ failure: 'no bearer token' });
+    expect(await authenticator.authenticate(peerWith())).toEqual({ failure: 'no bearer token' });
+  });
+});
+
+describe('keys that are fetched', () => {
+  const world = () => {
+    const asked: string[] = [];
+    let answer: () => Promise<Response> = async () => new Response('{}', { status: 500 });
+    let time = 1_000_000;
+    const keys = new FetchedKeys({
+      address: { kind: 'keys', url: 'https://issuer/keys' },
+      fetch: async (url) => {
+        asked.push(url);
+        return answer();
+      },
+      now: () => time,
+    });
+    return {
+      asked,
+      keys,
+      answer: (next: typeof answer) => {
+        answer = next;
+      },
+      pass: (ms: number) => {
+        time += ms;
+      },
+    };
+  };
+  const keySet = async (kid: string, key: KeyObject) =>
+    JSON.stringify({ keys: [{ ...(await exportJWK(createPublicKey(key))), kid }] });
+
+  it('are asked for after half a minute also where the clock was set back meanwhile', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.UTC(2026, 1, 1, 12) });
+    onTestFinished(() => void vi.useRealTimers());
+    let isThere = false;
+    const answer = await keySet('k0', ours);
+    const keys = new FetchedKeys({
+      address: { kind: 'keys', url: 'https://issuer/keys' },
+      fetch: async () => (isThere ? new Response(answer) : new Response('', { status: 500 })),
+    });
+    await expect(keys.get()).rejects.toThrow('HTTP status 500');
+    isThere = true;
+    vi.setSystemTime(Date.UTC(2026, 1, 1, 6));
+    vi.advanceTimersByTime(31_000);
+    expect(await keys.get()).toBeDefined();
+  });
+
+  it('are asked for once in half a minute, however many tokens name keys that are made up', async () => {
+    const { asked, keys, answer, pass } = world();
+    answer(async () => new Response(await keySet('k0', ours)));
+    for (let i = 0; i < 50; i++) {
+      expect(await identify(await signed({}, theirs, { kid: `made-up-${i}` }), { rule: { keys } })).toHaveProperty(
+        'failure',
+      );
+    }
+    expect(asked).toHaveLength(1);
+    pass(31_000);
+    answer(async () => new Response(await keySet('k9', theirs)));
+    expect(await identify(await signed({}, theirs, { kid: 'k9' }), { rule: { keys } })).toEqual({ identities: [mine] });
+    expect(asked).toHaveLength(2);
+  });
+
+  it('count on while the issuer is silent, and make nobody known before they were there', async () => {
+    const { keys, answer, pass } = world();
+    const token = await signed({});
+    expect(await identify(token, { rule: { keys } })).toEqual({
+      failure: expect.stringContaining('HTTP status 500'),
+      isUnavailable: true,
+    });
+    pass(31_000);
+    answer(async () => new Response(await keySet('k0', ours)));
+    expect(await identify(token, { rule: { keys } })).toEqual({ identities: [mine] });
+    pass(3_600_000);
+    answer(() => Promise.reject(new Error('away')));
+    expect(await identify(token, { rule: { keys } })).toEqual({ identities: [mine] });
+  });
+});
+
+describe('a forwarded certificate', () => {
+  const ask = (value: string | string[], host = '10.1.2.3', networks = ['10.0.0.0/8', 'fd00::/8']) =>
+    forwardedCertificate(networks, () => 'cluster.local').authenticate({
+      ...{ host, address: host },
+      metadata: (name) => (name === 'x-forwarded-client-cert' ? [value].flat() : []),
+      certificate: undefined,
+    });
+
+  it('is the last one of the list, from networks that are named', () => {
+    expect(ask(`By=x;URI=${mine}`)).toEqual({ identities: [mine] });
+    expect(ask(`URI=spiffe://cluster.local/ns/evil/sa/x,By=y;Hash=z;URI="${mine}"`)).toEqual({ identities: [mine] });
+    expect(ask(`URI=${mine}`, 'fd00::1')).toEqual({ identities: [mine] });
+    expect(ask(`URI=${mine}`, '::ffff:10.1.2.3')).toEqual({ identities: [mine] });
+  });
+
+  it('must be an X.509-SVID of the forwarded URI, where the proxy forwards it as a whole', () => {
+    const authority = createAuthority();
+    const cert = (pem: string): string => `URI=${mine};Cert="${encodeURIComponent(pem)}"`;
+    const issued = authority.issue([mine]).certificate;
+    expect(ask(cert(issued))).toEqual({ identities: [mine] });
+    for (const [value, reason] of [
+      [cert(authority.certificate), 'CA:FALSE, got CA:TRUE'],
+      [cert(authority.issue([mine, 'spiffe://cluster.local/ns/a/sa/b']).certificate), 'one URI SAN, got 2'],
+      [cert(authority.issue(['spiffe://cluster.local/ns/a/sa/b']).certificate), 'different URI'],
+      [`${cert(issued)};Cert="${encodeURIComponent(issued)}"`, 'more than once'],
+      [cert('x'), 'no PEM block "CERTIFICATE"'],
+      [`URI=${mine};Cert="%"`, 'URI malformed'],
+    ] as const) {
+      expect(ask(value)).toEqual({ failure: expect.stringContaining(reason) });
+    }
+  });
+
+  it.each<[string, string | string[], string?]>([
+    ['in two headers', [`URI=spiffe://cluster.local/ns/evil/sa/x`, `URI=${mine}`]],
+    ['in the same header twice', [`URI=${mine}`, `URI=${mine}`]],
+    ['with a workload of another mesh beside it', `URI=${mine};URI=spiffe://other/ns/shop/sa/cart`],
+    ['with another URI beside it', `URI=https://x;URI=${mine}`],
+    ['with the same workload twice', `URI=${mine};URI=${mine}`],
+    ['with a query', `URI=${mine}?x`],
+    ['from an untrusted address', `URI=${mine}`, '192.168.0.1'],
+    ['from this machine', `URI=${mine}`, '127.0.0.1'],
+    ['from this machine by IPv6', `URI=${mine}`, '::1'],
+    ['of another trust domain', 'URI=spiffe://other/ns/shop/sa/cart'],
+    ['with a host name', 'DNS=cluster.local'],
+    ['with a subject', 'Subject="URI=spiffe://cluster.local/ns/shop/sa/cart"'],
+    ['with two workloads', `URI=${mine};URI=spiffe://cluster.local/ns/shop/sa/other`],
+    ['with a quote that is never closed', `Subject="x;URI=${mine}`],
+    ['with a URI in quotes of another field', `Subject="a\\";URI=${mine}"`],
+    ['that is empty', ''],
+    ['that is long', `URI=${mine};${'x'.repeat(20_000)}`],
+  ])('is nobody %s', (_, value, host) => {
+    expect(ask(value, host)).toHaveProperty('failure');
+  });
+
+  it.each(['', 'x', '10.0.0.0/33', '10.0.0.0/x', 'fd00::/129', '10.0.0/8'])(
+    'is refused for the network %j',
+    (network) => {
+      expect(() => forwardedCertificate([network], () => 'a')).toThrow('TRUSTED_GATEWAY_CIDR');
+    },
+  );
+});

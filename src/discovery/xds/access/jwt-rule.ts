@@ -1,0 +1,61 @@
+/** JWT_RULE: `{"issuer", "jwks_uri" | "jwks", "audiences"}` (spec/discovery.md §1.4). */
+import type { JSONWebKeySet } from 'jose';
+import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
+import { isObject } from '../../../runtime/json-object.ts';
+import type { TokenRule } from './bearer-token.ts';
+import { FetchedKeys, givenKeys, type KeysOf } from './issuer-keys.ts';
+
+/** @throws ChartpilotError FLAG_INVALID: a control plane that should take tokens and does not would turn everyone away */
+export function parseJwtRule(text: string): TokenRule {
+  const rule = parsed(text);
+  const { issuer, audiences } = rule;
+  if (typeof issuer !== 'string' || issuer === '') throw invalid('"issuer" must be a non-empty string');
+  if (!Array.isArray(audiences) || audiences.length === 0 || !audiences.every((one) => typeof one === 'string')) {
+    throw invalid('"audiences" must be a list of strings with at least one entry');
+  }
+  return { issuer, audiences, keys: keysIn(rule, issuer) };
+}
+
+function keysIn(rule: Record<string, unknown>, issuer: string): KeysOf {
+  // Both spellings: of the proto's JSON, and of the field.
+  const uri = rule.jwks_uri ?? rule.jwksUri;
+  const { jwks } = rule;
+  if (jwks !== undefined) return inline(jwks);
+  if (uri !== undefined && !isHttp(uri)) throw invalid('"jwks_uri" must be an http:// or https:// URL');
+  if (isHttp(uri)) return new FetchedKeys({ address: { kind: 'keys', url: uri } });
+  if (!isHttp(issuer))
+    throw invalid(
+      'set "jwks_uri" or "jwks": "issuer" is not an http:// or https:// URL, so its keys cannot be discovered',
+    );
+  return new FetchedKeys({ address: { kind: 'issuer', url: issuer } });
+}
+
+function inline(jwks: unknown): KeysOf {
+  try {
+    const keySet = (typeof jwks === 'string' ? JSON.parse(jwks) : jwks) as JSONWebKeySet;
+    if (!isObject(keySet) || !Array.isArray(keySet.keys) || keySet.keys.length === 0) throw new Error('it has no keys');
+    return givenKeys(keySet);
+  } catch (error) {
+    throw invalid(`"jwks" is not a JSON Web Key Set: ${messageOf(error)}`);
+  }
+}
+
+function isHttp(value: unknown): value is string {
+  return typeof value === 'string' && /^https?:\/\//.test(value) && URL.canParse(value);
+}
+
+function parsed(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (isObject(value)) return value;
+  } catch {
+    // Told below.
+  }
+  throw invalid('must be a JSON object');
+}
+
+function invalid(what: string): ChartpilotError {
+  return new ChartpilotError('FLAG_INVALID', `JWT_RULE: ${what}`, {
+    hint: 'write it as {"issuer": "https://…", "jwks_uri": "https://…", "audiences": ["istio-ca"]}',
+  });
+}

@@ -1,0 +1,93 @@
+/**
+ * Tokens of service accounts for machines without Kubernetes: signed by a key in a file, taken by the control plane that has
+ * the same file (issue "Identity"; `pilot-discovery token`). Whoever can read the file can be anybody: mode 0600.
+ */
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, randomUUID } from 'node:crypto';
+import { existsSync, linkSync, rmSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose';
+import { spiffeUriOf } from '../../../identity/spiffe-id.ts';
+import { ChartpilotError, isSystemError, messageOf } from '../../../runtime/errors.ts';
+import { makeFolder } from '../../../runtime/files/make-folder.ts';
+import { requirePrivate, writePrivateFile } from '../../../runtime/files/private-file.ts';
+import { readBoundedText } from '../../config/files/bounded-file.ts';
+import type { TokenRule } from './bearer-token.ts';
+import { givenKeys } from './issuer-keys.ts';
+
+export const localIssuer = 'pilot-discovery';
+export const defaultAudience = 'istio-ca';
+/** In SELF_SIGNED_CA_DIR. */
+export const localTokenFile = 'token.key';
+
+export interface TokenOrder {
+  readonly namespace: string;
+  readonly serviceAccount: string;
+  readonly audience: string;
+  readonly ttlSeconds: number;
+}
+
+const mostFileBytes = 64 * 1024;
+
+/**
+ * Reads the key, or makes one where there is none.
+ *
+ * @throws ChartpilotError for a file that others can read, or that is no key on P-256
+ */
+export function localTokenKey(file: string): KeyObject {
+  if (!existsSync(file)) makeKey(file);
+  requirePrivate(file, 'a reader of the file can create a token for any workload');
+  try {
+    const key = createPrivateKey(readBoundedText(file, mostFileBytes));
+    if (key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('the key must be an ECDSA key on P-256');
+    return key;
+  } catch (error) {
+    throw new ChartpilotError('CONFIG_INVALID', `${file}: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+/** Whole or not at all, and never over one that another process has just made. */
+function makeKey(file: string): void {
+  makeFolder(dirname(file), 0o700);
+  const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
+  const beside = `${file}.${process.pid}.new`;
+  writePrivateFile(beside, privateKey.export({ format: 'pem', type: 'pkcs8' }) as string);
+  try {
+    linkSync(beside, file);
+  } catch (error) {
+    if (!isSystemError(error, 'EEXIST')) throw error;
+  } finally {
+    rmSync(beside, { force: true });
+  }
+}
+
+/** @throws RangeError for names that no workload can have */
+export async function issueToken(
+  key: KeyObject,
+  { namespace, serviceAccount, audience, ttlSeconds }: TokenOrder,
+  now: Date,
+): Promise<string> {
+  // What could not become an identity is refused here, where a person sees it.
+  spiffeUriOf({ trustDomain: 'any', namespace, serviceAccount });
+  const issuedAt = Math.floor(now.getTime() / 1000);
+  return new SignJWT({})
+    .setProtectedHeader({ alg: 'ES256', kid: await keyIdOf(key), typ: 'JWT' })
+    .setIssuer(localIssuer)
+    .setSubject(`system:serviceaccount:${namespace}:${serviceAccount}`)
+    .setAudience(audience)
+    .setIssuedAt(issuedAt)
+    .setNotBefore(issuedAt)
+    .setExpirationTime(issuedAt + ttlSeconds)
+    .setJti(randomUUID())
+    .sign(key);
+}
+
+/** What takes such tokens. */
+export async function localTokenRule(key: KeyObject, audiences: readonly string[]): Promise<TokenRule> {
+  const publicKey = await exportJWK(createPublicKey(key));
+  const keys = givenKeys({ keys: [{ ...publicKey, kid: await keyIdOf(key), alg: 'ES256', use: 'sig' }] });
+  return { issuer: localIssuer, audiences, keys };
+}
+
+async function keyIdOf(key: KeyObject): Promise<string> {
+  return calculateJwkThumbprint(await exportJWK(createPublicKey(key)));
+}

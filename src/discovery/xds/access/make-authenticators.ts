@@ -1,0 +1,67 @@
+/** Who authenticates clients of the secure port. */
+import { join } from 'node:path';
+import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { trustDomainsOf } from '../../../model/mesh/trust-domains.ts';
+import type { ApiServer } from '../../kubernetes/api-server.ts';
+import type { Authenticator } from './authenticator.ts';
+import { bearerToken } from './bearer-token.ts';
+import { clientCertificate } from './client-certificate.ts';
+import { forwardedCertificate } from './forwarded-certificate.ts';
+import { parseJwtRule } from './jwt-rule.ts';
+import { defaultAudience, localTokenFile, localTokenKey, localTokenRule } from './local-tokens.ts';
+import { type TokenReviewOptions, tokenReview } from './token-review.ts';
+import { workloadsOfMesh } from './workloads-of-mesh.ts';
+
+export interface AccessOptions {
+  /** Whether clients are authenticated at all. */
+  readonly authenticates: boolean;
+  /** JWT_RULE; empty: no such tokens are accepted. */
+  readonly jwtRule: string;
+  /** `undefined` if this program signs no certificates. */
+  readonly authority: { readonly stateDirectory: string } | undefined;
+  readonly trustedGateways: Parameters<typeof forwardedCertificate>[0];
+  readonly clusterId: string;
+  readonly clusterAliases: Readonly<Record<string, string>>;
+}
+
+export interface AccessParts {
+  readonly mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>;
+  /** Revoked identities; `undefined` if this program signs no certificates. */
+  readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
+  /** API server of the cluster that is followed: it reviews its tokens. */
+  readonly server?: ApiServer | undefined;
+  /** API server of a remote cluster, by its ID. */
+  readonly remoteServer?: NonNullable<TokenReviewOptions['remoteServer']>;
+}
+
+/**
+ * Authenticators of clients of the secure port, in the order in which they are asked (spec/discovery.md §2.1 G4 step 18).
+ *
+ * @throws ChartpilotError if tokens should be accepted and cannot be: all clients would be rejected
+ */
+export async function makeAuthenticators(
+  { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: AccessOptions,
+  { mesh, revoked, server, remoteServer = () => undefined }: AccessParts,
+): Promise<Authenticator[]> {
+  const trustDomain = (): string => mesh().trustDomain;
+  if (!authenticates) return [];
+  const authenticators = [clientCertificate((serial) => revoked?.isCertificateRevoked(serial) === true)];
+  const isRevoked = (id: string): boolean => revoked?.isTokenRevoked(id) === true;
+  if (jwtRule !== '') {
+    authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), trustDomain, isRevoked }));
+  }
+  if (authority !== undefined && authority.stateDirectory !== '') {
+    const key = localTokenKey(join(authority.stateDirectory, localTokenFile));
+    const rule = await localTokenRule(key, [defaultAudience]);
+    authenticators.push(bearerToken({ name: 'local token', rule, trustDomain, isRevoked }));
+  }
+  if (server !== undefined) {
+    const aliases = Object.entries(clusterAliases).filter(([, cluster]) => cluster === clusterId);
+    const clusters = [clusterId, ...aliases.map(([alias]) => alias)];
+    const nameOf = (said: string): string => (Object.hasOwn(clusterAliases, said) ? clusterAliases[said]! : said);
+    const reviewers = { server, clusters, remoteServer: (said: string) => remoteServer(nameOf(said)) };
+    authenticators.push(tokenReview({ ...reviewers, audience: defaultAudience, trustDomain, isRevoked }));
+  }
+  if (trustedGateways.length > 0) authenticators.push(forwardedCertificate(trustedGateways, trustDomain));
+  return authenticators.map((one) => workloadsOfMesh(one, () => trustDomainsOf(mesh())));
+}

@@ -1,0 +1,37 @@
+import { expect, it } from 'vitest';
+import type { Peer } from './authenticator.ts';
+import { workloadsOfMesh } from './workloads-of-mesh.ts';
+
+const domains = ['cluster.local', 'former.example'];
+const peer: Peer = { host: '10.0.0.1', address: '10.0.0.1:1', metadata: () => [], certificate: undefined };
+const ask = (...identities: string[]) =>
+  workloadsOfMesh({ name: 'x', authenticate: () => ({ identities }) }, () => domains).authenticate(peer);
+
+it.each(domains)('a workload of %s is one of the mesh', async (domain) => {
+  const uri = `spiffe://${domain}/ns/shop/sa/cart`;
+  expect(await ask(uri)).toEqual({ identities: [uri] });
+});
+
+it.each([
+  'spiffe://other/ns/shop/sa/cart',
+  'spiffe://cluster.local.other/ns/shop/sa/cart',
+  'spiffe://CLUSTER.LOCAL/ns/shop/sa/cart',
+  'spiffe://cluster.local:80/ns/shop/sa/cart',
+  'spiffe://a@cluster.local/ns/shop/sa/cart',
+  'spiffe://cluster.local/ns/sh%6Fp/sa/cart',
+  'spiffe://cluster.local/ns/shop/sa/cart/',
+  'spiffe://cluster.local/ns/shop/sa/cart?x',
+  'spiffe://cluster.local/ns/../sa/cart',
+  'spiffe://cluster.local/workload',
+  'https://cluster.local/ns/shop/sa/cart',
+])('%s is no workload of the mesh', async (uri) => {
+  expect(await ask(uri)).toEqual({ failure: 'the identity must be of trust domain cluster.local or former.example' });
+});
+
+it('whose authenticator cannot be asked is told so', async () => {
+  const away = { name: 'x', authenticate: () => ({ failure: 'away', isUnavailable: true }) };
+  expect(await workloadsOfMesh(away, () => domains).authenticate(peer)).toEqual({
+    failure: 'away',
+    isUnavailable: true,
+  });
+});

@@ -1,0 +1,210 @@
+/** Streams that are opened and reset at once, by one connection after the other (CVE-2023-44487). */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServerCredentials } from '@grpc/grpc-js';
+import { test as base, expect, onTestFinished, vi } from 'vitest';
+import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import {
+  adsPath,
+  flags,
+  frame,
+  literal,
+  RawHttp2,
+  requestHeaders,
+  uint32,
+} from '../../../../test/harness/raw-http2.ts';
+import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const cancel = uint32(8);
+const perConnection = 2_000;
+const enhanceYourCalm = 11;
+const away = '127.0.0.9';
+
+interface Offence {
+  readonly localAddress?: string;
+  readonly path?: string;
+  readonly tls?: boolean;
+  readonly resets?: boolean;
+}
+
+/** By one connection. @returns it, when it is over, and whether it was taken */
+async function offend(port: number, { localAddress = away, tls = false, ...how }: Offence = {}) {
+  const { path = adsPath, resets = true } = how;
+  const connection = new RawHttp2(port, { localAddress, tls });
+  onTestFinished(() => connection.close());
+  const wasTaken = await connection.begin();
+  const block = Buffer.concat([requestHeaders(path), literal('x-more', 'y')]);
+  for (let i = 0; i < perConnection && !connection.isOver; ) {
+    const frames: Buffer[] = [];
+    for (const end = i + 50; i < end; i++) {
+      frames.push(frame('headers', flags.endHeaders, 2 * i + 1, block));
+      if (resets) frames.push(frame('reset', 0, 2 * i + 1, cancel));
+    }
+    await connection.flush(...frames);
+    await sleep(0);
+  }
+  await Promise.race([connection.closed, sleep(300)]);
+  connection.close();
+  return { connection, wasTaken };
+}
+
+/** What the server tells of strangers. */
+function witness() {
+  const refused: string[] = [];
+  const lines: string[] = [];
+  const heldOff = vi.fn();
+  const observer = { connectionRefused: (why: string) => void refused.push(why), addressHeldOff: heldOff };
+  const logger = {
+    ...silentLogger,
+    warn: (event: string, fields: object = {}) => void lines.push(`${event} ${JSON.stringify(fields)}`),
+  };
+  return { refused, lines, heldOff, options: { observer, logger } };
+}
+
+test.for<[string, Offence]>([
+  ['of a method of xDS', {}],
+  ['of a method that nobody has', { path: '/nobody/has' }],
+])('an address that goes on with streams %s is held off, by each new connection', async ([, offence], { start }) => {
+  const { refused, lines, heldOff, options } = witness();
+  const { port, client, server, source } = await start(options);
+  const neighbour = await subscribed(client());
+  const taken: boolean[] = [];
+  for (let i = 0; i < 40; i++) taken.push((await offend(port, offence)).wasTaken);
+  expect(taken[0]).toBe(true);
+  expect(taken.filter((wasTaken) => wasTaken).length).toBeLessThan(20);
+  expect(refused).toContain('address held off');
+  expect(heldOff).toHaveBeenCalled();
+  expect(lines.filter((line) => line.includes(away))).toHaveLength(1);
+  // Who is elsewhere does not feel it.
+  source.set(clusterType, 'b');
+  server.push(source.change(clusterType));
+  expect((await neighbour.next()).resources).toHaveLength(2);
+  await subscribed(client());
+});
+
+test('an address that was held off may come again when its time is over', async ({ start }) => {
+  const { port } = await start({ limits: { addressPace: { most: 100, firstHoldMs: 3_000, longestHoldMs: 3_000 } } });
+  await offend(port);
+  const refused = new RawHttp2(port, { localAddress: away });
+  expect(await refused.begin()).toBe(false);
+  await sleep(3_100);
+  const taken = new RawHttp2(port, { localAddress: away });
+  onTestFinished(() => taken.close());
+  expect(await taken.begin()).toBe(true);
+});
+
+test('streams that say nothing are held off like those that are reset, and told to calm down', async ({ start }) => {
+  const { port } = await start({ limits: { addressPace: { most: 60 } } });
+  const { connection } = await offend(port, { resets: false });
+  expect(connection.goaway).toBe(enhanceYourCalm);
+});
+
+test('nodes behind the same address keep their streams, and come back within a second', async ({ start }) => {
+  const { heldOff, options } = witness();
+  const { port, client, server, source } = await start(options);
+  const neighbour = await subscribed(client());
+  await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
+  let isOver = false;
+  const attack = Promise.all(
+    Array.from({ length: 5 }, async () => {
+      while (!isOver) await offend(port, { localAddress: '127.0.0.1' });
+    }),
+  );
+  await eventuallyHolds(() => expect(heldOff).toHaveBeenCalled());
+  for (const name of ['b', 'c', 'd']) {
+    source.set(clusterType, name);
+    server.push(source.change(clusterType));
+    await neighbour.next();
+    // Server, offenders and nodes are all of this process.
+    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(1_000);
+  }
+  isOver = true;
+  await attack;
+});
+
+test('beside 45 useless streams a second a known node is served in time, and everybody after that', async ({
+  start,
+}) => {
+  const { port, client, server } = await start({ limits: { streamsPerSecond: 25 } });
+  await subscribed(client());
+  await eventuallyHolds(() => expect(server.connections()[0]?.watches[0]?.nonceAcked).not.toBe(''));
+  let isOver = false;
+  const useless = async (): Promise<void> => {
+    const connection = new RawHttp2(port);
+    await connection.begin();
+    await connection.flush(frame('headers', flags.endHeaders, 1, requestHeaders(adsPath)));
+    await sleep(300);
+    connection.close();
+  };
+  const attack = (async () => {
+    const all: Promise<void>[] = [];
+    for (; !isOver; await sleep(20)) all.push(useless());
+    await Promise.all(all);
+  })();
+  await sleep(2_000);
+  for (let i = 0; i < 8; i++) {
+    expect(await msWithoutQueueing([process.pid], () => subscribed(client()))).toBeLessThan(2_000);
+  }
+  isOver = true;
+  await attack;
+  const all = (): Promise<unknown> => Promise.all(Array.from({ length: 20 }, () => subscribed(client())));
+  expect(await msWithoutQueueing([process.pid], all)).toBeLessThan(2_000);
+});
+
+test('a node that names itself and acknowledges nothing makes its address no better', async ({ start }) => {
+  const { heldOff, options } = witness();
+  const { port, client } = await start({ ...options, limits: { addressPace: { most: 100, firstHoldMs: 5_000 } } });
+  const stream = client().sotw();
+  stream.send({ node: givenNode, typeUrl: clusterType });
+  await stream.next();
+  await offend(port, { localAddress: '127.0.0.1' });
+  expect(heldOff).toHaveBeenCalledOnce();
+  const again = new RawHttp2(port);
+  expect(await again.begin()).toBe(false);
+});
+
+test('on a port with TLS it is the same', async ({ start }) => {
+  const { refused, options } = witness();
+  const { server } = await start(options);
+  const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
+  const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
+  const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
+  const taken: boolean[] = [];
+  for (let i = 0; i < 20; i++) taken.push((await offend(port, { tls: true })).wasTaken);
+  expect(taken[0]).toBe(true);
+  expect(taken.at(-1)).toBe(false);
+  expect(refused).toContain('address held off');
+});
+
+test('handshakes of TLS that come to nothing hold an address off', async ({ start }) => {
+  const { refused, options } = witness();
+  const { server } = await start({ ...options, limits: { addressPace: { most: 100, perSecond: 10 } } });
+  const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
+  const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
+  const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
+  for (let i = 0; i < 20; i++) {
+    const connection = new RawHttp2(port, { localAddress: away, tls: true });
+    await connection.begin();
+    connection.close();
+  }
+  expect(refused.length).toBeGreaterThan(4);
+});
+
+test('a session may have as many streams as HTTP/2 lets strangers have, and more with each node', async ({ start }) => {
+  const { client, server } = await start();
+  const one = client();
+  const streams = [];
+  for (let i = 0; i < 300; i++) {
+    const stream = one.sotw();
+    stream.send({ node: givenNode, typeUrl: clusterType });
+    streams.push(stream.next());
+  }
+  await Promise.all(streams);
+  expect(server.connections()).toHaveLength(300);
+});

@@ -1,0 +1,232 @@
+/** Clients that say nothing, or too much: they are let go, and cost others nothing. */
+import { once } from 'node:events';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { ServerCredentials, status } from '@grpc/grpc-js';
+import { test as base, expect, onTestFinished, vi } from 'vitest';
+import { clusterType, endpointType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { createAuthority } from '../../../../test/certs/authority.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import { standingClock } from '../../../../test/harness/standing-clock.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const path = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
+const headers = { ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' };
+const strangers = { silentMs: 200 };
+
+async function tcp(port: number, localAddress = '127.0.0.1'): Promise<Socket> {
+  const socket = connect({ port, host: '127.0.0.1', localAddress });
+  onTestFinished(() => void socket.destroy());
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  return socket;
+}
+
+/** One that notices its end. */
+async function reading(port: number, localAddress?: string): Promise<Socket> {
+  return (await tcp(port, localAddress)).resume();
+}
+
+async function http2(port: number, localAddress = '127.0.0.1'): Promise<ClientHttp2Session> {
+  const socket = await tcp(port, localAddress);
+  const session = connectHttp2(`http://127.0.0.1:${port}`, { createConnection: () => socket });
+  onTestFinished(() => session.destroy());
+  session.on('error', () => {});
+  await once(session, 'connect');
+  return session;
+}
+
+/** A stream that says nothing. */
+function silentStream(session: ClientHttp2Session): ClientHttp2Stream {
+  return session.request(headers).on('error', () => {});
+}
+
+/** Soon, on a busy machine too; where nothing else is said, silence may last for 30 s. */
+async function isClosed(connection: Socket | ClientHttp2Session, withinMs = 25_000): Promise<boolean> {
+  const closed = connection.destroyed ? Promise.resolve(true) : once(connection, 'close').then(() => true);
+  return Promise.race([closed, sleep(withinMs, false)]);
+}
+
+test.for<[string, (port: number) => Promise<Socket | ClientHttp2Session>]>([
+  ['never speaks', (port) => reading(port)],
+  [
+    'begins a preface and leaves it at that',
+    async (port) => {
+      const socket = await reading(port);
+      socket.write('PRI * HTTP/2.0\r\n');
+      return socket;
+    },
+  ],
+  ['opens no stream', (port) => http2(port)],
+  [
+    'opens a stream and says nothing',
+    async (port) => {
+      const session = await http2(port);
+      silentStream(session);
+      return session;
+    },
+  ],
+])('a connection that %s is closed in time', async ([, open], { start }) => {
+  const { port } = await start({ limits: { strangers } });
+  const connection = await open(port);
+  expect(await isClosed(connection)).toBe(true);
+});
+
+test('a TLS handshake that is never finished is closed in time', async ({ start }) => {
+  const { server } = await start({ limits: { strangers } });
+  const { certificate, privateKey } = createAuthority().issue(['127.0.0.1']);
+  const pair = { cert_chain: Buffer.from(certificate), private_key: Buffer.from(privateKey) };
+  const { port } = await server.listen('127.0.0.1:0', ServerCredentials.createSsl(null, [pair]));
+  const socket = await tcp(port);
+  socket.write(Buffer.from([0x16, 0x03, 0x01, 0x02, 0x00]));
+  expect(await isClosed(socket)).toBe(true);
+});
+
+test('a connection by which a node has said who it is stays', async ({ start }) => {
+  const clock = standingClock();
+  const { port, client, source, server } = await start({ limits: { strangers } });
+  const stranger = await reading(port);
+  const stream = await subscribed(client());
+  clock.pass(10 * strangers.silentMs);
+  expect(await isClosed(stranger)).toBe(true);
+  const [type] = source.types.keys();
+  source.set(type!, 'b');
+  server.push(source.change(type!));
+  expect((await stream.next()).resources).toHaveLength(2);
+});
+
+test('connections of one address have a bound, and another address gets in', async ({ start }) => {
+  const { port, client } = await start({ limits: { strangers: { maxIdlePerAddress: 20, maxIdleInWhole: 30 } } });
+  const crowd: Socket[] = [];
+  for (let i = 0; i < 100; i++) crowd.push(await reading(port, '127.0.0.9'));
+  const left = (): Socket[] => crowd.filter(({ destroyed }) => !destroyed);
+  await eventuallyHolds(() => expect(left().length).toBeLessThanOrEqual(20));
+  expect(left()).toHaveLength(20);
+  await subscribed(client());
+});
+
+test('the time for which a connection is kept waiting here is not its silence', async ({ start }) => {
+  const clock = standingClock();
+  let arrived = 0;
+  const { port, client } = await start({
+    limits: { strangers, streamsPerSecond: 1 },
+    isReady: () => ++arrived > 0,
+  });
+  const crowd = await http2(port);
+  silentStream(crowd);
+  await vi.waitFor(() => expect(arrived).toBe(1), { timeout: 60_000, interval: 5 });
+  const stream = client().sotw();
+  stream.send({ node: givenNode, typeUrl: clusterType });
+  await vi.waitFor(() => expect(arrived).toBe(2), { timeout: 60_000, interval: 5 });
+  // It waits for longer than the limit, which ends the other connection.
+  clock.pass(3 * strangers.silentMs);
+  expect(await isClosed(crowd)).toBe(true);
+  clock.pass(1_000);
+  await stream.next();
+});
+
+test('requests that were looked at while their stream waited are answered, each once and in order', async ({
+  start,
+}) => {
+  const { source, client } = await start({ limits: { streamsPerSecond: 4 } });
+  source.set(endpointType, 'a');
+  client().sotw().send({ node: givenNode, typeUrl: clusterType });
+  // More than HTTP/2 lets through at once.
+  const large = { ...givenNode, metadata: { text: 'x'.repeat(200_000) } };
+  const streams = [1, 2].map(() => client().sotw());
+  for (const stream of streams) {
+    stream.send({ node: large, typeUrl: clusterType });
+    stream.send({ typeUrl: endpointType, resourceNames: ['a'] });
+    stream.halfClose();
+  }
+  for (const stream of streams) {
+    expect([(await stream.next()).typeUrl, (await stream.next()).typeUrl]).toEqual([clusterType, endpointType]);
+    expect((await stream.ended).code).toBe(0);
+    expect(stream.responses).toHaveLength(2);
+  }
+});
+
+test('a stream that is looked at and ends without a word is over', async ({ start }) => {
+  const { client } = await start({ limits: { streamsPerSecond: 4 } });
+  client().sotw().send({ node: givenNode, typeUrl: clusterType });
+  const stream = client().sotw();
+  stream.halfClose();
+  await stream.ended;
+});
+
+test('a stream that is refused at the door is over, for a client that leaves its side open too', async ({ start }) => {
+  const { port } = await start({ limits: { streamsPerSecond: 1 } });
+  const session = await http2(port);
+  silentStream(session);
+  const streams = [session.request(headers), session.request(headers)];
+  for (const stream of streams) stream.on('error', () => {}).resume();
+  for (const stream of streams) stream.write(Buffer.from([0, 0, 0, 0, 2, 0x22, 0]));
+  const refused = await Promise.race(streams.map(async (stream) => ({ stream, told: await once(stream, 'response') })));
+  expect(refused.told[0]['grpc-status']).toBe('8');
+  if (!refused.stream.closed) await Promise.race([once(refused.stream, 'close'), sleep(30_000)]);
+  expect([refused.stream.closed, refused.stream.rstCode]).toEqual([true, constants.NGHTTP2_NO_ERROR]);
+});
+
+test('two thousand streams that say nothing do not keep out a client of another address', async ({ start }) => {
+  const clock = standingClock();
+  const holds = (assertion: () => void): Promise<void> => vi.waitFor(assertion, { timeout: 60_000, interval: 5 });
+  let arrived = 0;
+  let letIn = 0;
+  const { port, client } = await start({
+    // That they are so many does not hold their address off here.
+    limits: { streamsPerSecond: 25, addressPace: { most: 4_000 } },
+    isReady: () => ++arrived > 0,
+    observer: { streamOpened: () => void letIn++ },
+  });
+  const session = await http2(port, '127.0.0.9');
+  let refused = 0;
+  // On a busy machine a stream that was let in reaches its time limit before all others are refused.
+  const count = (response: Record<string, unknown>): void => {
+    if (Number(response['grpc-status']) === status.RESOURCE_EXHAUSTED) refused++;
+  };
+  for (let i = 0; i < 2_000; i++) silentStream(session).once('response', count);
+  // One was let in at once; as many wait as have their turn within a second.
+  await holds(() => expect([letIn, refused]).toEqual([1, 1_974]));
+  const served = subscribed(client());
+  await holds(() => expect(arrived).toBe(2_001));
+  for (let turn = 1; turn <= 2; turn++) {
+    clock.pass(1_000 / 25);
+    await holds(() => expect(letIn).toBe(1 + turn));
+  }
+  await served;
+  expect([letIn, refused]).toEqual([3, 1_974]);
+});
+
+test.for<[string, (session: ClientHttp2Session) => void]>([
+  ['pings', (session) => void session.ping(() => {})],
+  [
+    'streams that are cancelled at once',
+    (session) =>
+      session
+        .request(headers)
+        .on('error', () => {})
+        .close(constants.NGHTTP2_CANCEL),
+  ],
+])('a client that floods its session with %s is cut off, and others are served', async ([, flood], { start }) => {
+  const { port, client } = await start();
+  const session = await http2(port);
+  silentStream(session);
+  const code = new Promise<number>((resolve) => session.on('goaway', resolve));
+  let sent = 0;
+  while (!session.closed && !session.destroyed && sent < 30_000) {
+    try {
+      flood(session);
+    } catch {
+      break;
+    }
+    if (++sent % 5 === 0) await sleep(0);
+  }
+  expect(await isClosed(session)).toBe(true);
+  expect([constants.NGHTTP2_ENHANCE_YOUR_CALM, constants.NGHTTP2_INTERNAL_ERROR]).toContain(
+    await Promise.race([code, sleep(30_000, -1)]),
+  );
+  await subscribed(client());
+});

@@ -1,0 +1,339 @@
+/** Who may come in by which port, on the wire (spec/discovery.md §7.2 #3 and #9, §7.6 #23 and #24, §7.7). */
+import { createPublicKey, generateKeyPairSync } from 'node:crypto';
+import { credentials } from '@grpc/grpc-js';
+import { test as base, describe, expect, vi } from 'vitest';
+import { clusterType, secretType } from '../../../machines/discovery/xds/ads-types.ts';
+import { AdsTestClient } from '../../../test/ads-client.ts';
+import { type CertificateAuthority, createAuthority } from '../../../test/certs/authority.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { flags, frame, frameTypes, literal, RawHttp2, requestHeaders } from '../../../test/harness/raw-http2.ts';
+import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { readCertificate } from '../../identity/certificate.ts';
+import { type Issuer, issueIntermediate, issueLeaf, issueRoot } from '../../identity/issue.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import type { Authenticator } from './access/authenticator.ts';
+import { clientCertificate } from './access/client-certificate.ts';
+import { type AdsServerOptions, createAdsServer } from './ads-server.ts';
+import { SecurePortCredentials } from './secure-port/server-certificates.ts';
+
+const node = { id: 'sidecar~10.0.0.1~app.shop~shop.svc.cluster.local' };
+const shop = 'spiffe://cluster.local/ns/shop/sa/default';
+const code = { permissionDenied: 7, unavailable: 14, unauthenticated: 16 };
+
+interface World {
+  readonly source: ScriptedSource;
+  readonly warnings: string[];
+  readonly authority: CertificateAuthority;
+  readonly securePort: number;
+  plaintext(): AdsTestClient;
+  /** A client with a certificate of these names, of this authority unless it is said otherwise; with none without names. */
+  secure(names?: readonly string[], authority?: Issues): AdsTestClient;
+  identities(): readonly (string | undefined)[];
+  /** Of the connections that streams have. */
+  addresses(): readonly string[];
+  /** Certificates of clients may lead to these from now on, and to no others. */
+  trust(...authorities: readonly Root[]): void;
+}
+
+type Issues = Pick<CertificateAuthority, 'issue'>;
+type Root = Pick<CertificateAuthority, 'certificate'>;
+
+const test = base.extend<{ start: (options?: Partial<AdsServerOptions>) => Promise<World> }>({
+  start: async ({ task: _ }, use) => {
+    const endings: (() => void)[] = [];
+    await use(async (options = {}) => {
+      const authority = createAuthority();
+      const source = new ScriptedSource();
+      source.set(clusterType, 'a');
+      source.set(secretType, 'key');
+      const warnings: string[] = [];
+      const logger = { ...silentLogger, warn: (event: string) => void warnings.push(event) };
+      const server = createAdsServer({ source, logger, authenticators: [clientCertificate()], ...options });
+      endings.push(() => server.close());
+      const port = portOf(authority);
+      const ports = {
+        plaintext: (await server.listen('127.0.0.1:0')).port,
+        secure: (await server.listen('127.0.0.1:0', port.credentials)).port,
+      };
+      const kept = (client: AdsTestClient): AdsTestClient => {
+        endings.unshift(() => client.close());
+        return client;
+      };
+      return {
+        source,
+        warnings,
+        authority,
+        securePort: ports.secure,
+        plaintext: () => kept(new AdsTestClient(ports.plaintext)),
+        secure(names = [], issuer = authority) {
+          const own = names.length === 0 ? undefined : issuer.issue(names);
+          const [key, chain] = own === undefined ? [null, null] : [own.privateKey, own.certificate].map(Buffer.from);
+          const root = Buffer.from(authority.certificate);
+          return kept(new AdsTestClient(ports.secure, credentials.createSsl(root, key, chain)));
+        },
+        trust: (...authorities) => port.trust(authorities),
+        addresses: () => server.connections().map(({ peer }) => peer),
+        identities: () => server.connections().map(({ identity }) => identity.verifiedIdentity),
+      };
+    });
+    for (const end of endings) end();
+  },
+});
+
+function portOf(authority: CertificateAuthority) {
+  const { certificate, privateKey, serialNumber } = authority.issue(['127.0.0.1']);
+  const [chain, key] = [Buffer.from(certificate), Buffer.from(privateKey)];
+  const shown = { chain, key, serialNumber, notAfter: new Date() };
+  const trusting = (authorities: readonly Root[]) => ({
+    ...shown,
+    ca: Buffer.from(authorities.map((one) => one.certificate).join('\n')),
+  });
+  const choices = { cipherSuites: [], minVersion: 'TLSv1.2' } as const;
+  const port = new SecurePortCredentials(choices, trusting([authority]));
+  return {
+    credentials: port,
+    trust: (authorities: readonly Root[]) => port.use(choices, trusting(authorities)),
+  };
+}
+
+describe('the secure port', () => {
+  test('serves a client whose certificate says that it is the node', async ({ start }) => {
+    const world = await start();
+    const stream = world.secure([shop]).delta();
+    stream.send({ node, typeUrl: clusterType });
+    expect((await stream.next()).resources).toHaveLength(1);
+    expect(world.identities()).toEqual([shop]);
+  });
+
+  test.for([
+    ['shows no certificate', []],
+    ['shows a certificate without a URI', ['shop.example']],
+    ['shows a certificate of two workloads', [shop, 'spiffe://cluster.local/ns/bank/sa/default']],
+  ] as const)('is UNAUTHENTICATED for a client that %s', async ([, names], { start }) => {
+    const world = await start();
+    const stream = world.secure(names).sotw();
+    stream.send({ node, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({
+      code: code.unauthenticated,
+      details: expect.stringContaining('[CLIENT_UNAUTHENTICATED]'),
+    });
+    expect(world.warnings).toEqual(['peer.unauthenticated']);
+  });
+
+  test("is UNAUTHENTICATED for a client with another authority's certificate", async ({ start }) => {
+    const world = await start();
+    const stream = world.secure([shop], createAuthority('another')).sotw();
+    stream.send({ node, typeUrl: clusterType });
+    expect([code.unauthenticated, code.unavailable]).toContain((await stream.ended).code);
+    expect(world.identities()).toEqual([]);
+  });
+
+  test('row 23: is PERMISSION_DENIED for a client that says it is a node of another namespace', async ({ start }) => {
+    const world = await start();
+    const stream = world.secure([shop]).sotw();
+    stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({
+      code: code.permissionDenied,
+      details: expect.stringMatching(/namespace b, got spiffe:.* \[NODE_FORBIDDEN\]$/),
+    });
+  });
+
+  test.for([123, true])('is PERMISSION_DENIED for a node whose NAMESPACE is %s', async (NAMESPACE, { start }) => {
+    const world = await start();
+    const stream = world.secure([shop]).sotw();
+    stream.send({ node: { ...node, metadata: { NAMESPACE } }, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({
+      code: code.permissionDenied,
+      details: `authorization failed: metadata NAMESPACE must be a string, got ${NAMESPACE} [NODE_FORBIDDEN]`,
+    });
+  });
+
+  test('does not compare identity and node when it is told not to', async ({ start }) => {
+    const stream = (await start({ checksIdentity: false })).secure([shop]).sotw();
+    stream.send({ node: { ...node, metadata: { NAMESPACE: 'b' } }, typeUrl: clusterType });
+    await stream.next();
+  });
+
+  // Issue 33, item 9: Node keeps the first of two authorization headers, a proxy in front may have checked the second.
+  test.for([['authorization'], ['clusterid'], ['x-forwarded-client-cert']])(
+    'rejects a stream with two %s headers before authentication',
+    async ([name], { start, onTestFinished }) => {
+      const shown: (readonly string[])[] = [];
+      const authenticate: Authenticator['authenticate'] = ({ metadata }) => {
+        shown.push(metadata(name!));
+        return { failure: 'unknown' };
+      };
+      const world = await start({ authenticators: [{ name: 'token', authenticate }] });
+      const raw = new RawHttp2(world.securePort, { tls: true });
+      onTestFinished(() => raw.close());
+      await raw.begin();
+      const open = (stream: number, ...values: string[]) =>
+        raw.send(
+          frame(
+            'headers',
+            flags.endHeaders,
+            stream,
+            requestHeaders(
+              undefined,
+              values.map((value) => literal(name!, value)),
+            ),
+          ),
+        );
+      open(1, 'Bearer one', 'Bearer two');
+      await eventuallyHolds(() => expect(raw.got.get(frameTypes.headers)).toBe(1));
+      expect(shown).toEqual([]);
+      open(3, 'Bearer one');
+      await eventuallyHolds(() => expect(raw.got.get(frameTypes.headers)).toBe(2));
+      expect(shown).toEqual([['Bearer one']]);
+    },
+  );
+
+  test('reads nothing before it knows who is there', async ({ start }) => {
+    const asked = Promise.withResolvers<{ identities: string[] }>();
+    const token: Authenticator = { name: 'token', authenticate: () => asked.promise };
+    const world = await start({ authenticators: [token] });
+    const stream = world.secure().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    expect(await stream.unexpected()).toEqual([]);
+    expect(world.source.nodes).toEqual([]);
+    asked.resolve({ identities: [shop] });
+    await stream.next();
+  });
+
+  test('shows an authenticator the headers and the address', async ({ start }) => {
+    const authenticate = vi.fn<Authenticator['authenticate']>(() => ({ identities: [shop] }));
+    const world = await start({ authenticators: [{ name: 'headers', authenticate }] });
+    const stream = world.secure().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    await stream.next();
+    const [peer] = authenticate.mock.calls[0]!;
+    expect(peer.address).toMatch(/^127\.0\.0\.1:\d+$/);
+    expect(peer.metadata('user-agent')).toEqual([expect.stringContaining('grpc')]);
+    expect(peer.metadata('authorization')).toEqual([]);
+  });
+
+  test('serves secrets', async ({ start }) => {
+    const stream = (await start()).secure([shop]).sotw();
+    stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    expect((await stream.next()).resources).toHaveLength(1);
+  });
+});
+
+const keyOf = () => generateKeyPairSync('ec', { namedCurve: 'P-256' }).privateKey;
+
+/** A root, and clients of an intermediate below it. */
+function deepAuthority(key = keyOf()): Root & Issues {
+  const lifetime = { notBefore: new Date(Date.now() - 60_000), notAfter: new Date(Date.now() + 3_600_000) };
+  const subject = { organization: 'cluster.local', commonName: 'deep' };
+  const root: Issuer = { certificate: readCertificate(issueRoot(key, subject, lifetime)), privateKey: key };
+  const privateKey = keyOf();
+  const name = { ...subject, commonName: 'between' };
+  const below = readCertificate(issueIntermediate(root, createPublicKey(privateKey), name, lifetime));
+  return {
+    certificate: root.certificate.pem,
+    issue(uris) {
+      const own = keyOf();
+      const names = { uris, dns: [], ips: [] };
+      const leaf = readCertificate(
+        issueLeaf({ certificate: below, privateKey }, createPublicKey(own), names, lifetime),
+      );
+      return {
+        certificate: leaf.pem + below.pem,
+        privateKey: own.export({ type: 'pkcs8', format: 'pem' }).toString(),
+        serialNumber: leaf.serialNumber,
+      };
+    },
+  };
+}
+
+function begun(client: AdsTestClient) {
+  const stream = client.sotw();
+  stream.send({ node, typeUrl: clusterType });
+  return stream;
+}
+
+describe('a root that is trusted no more', () => {
+  test('rejects requests over existing connections until the root is trusted again', async ({ start }) => {
+    const world = await start();
+    const next = createAuthority('next');
+    const [old, later] = [world.secure([shop]), world.secure([shop], next)];
+    const first = begun(old);
+    await first.next();
+    world.trust(world.authority, next);
+    await begun(old).next();
+    await begun(later).next();
+    world.trust(next);
+    expect(await begun(old).ended).toMatchObject({ code: code.unavailable });
+    await begun(later).next();
+    // Streams that are there stay, as Envoy's connections do.
+    first.send({ typeUrl: secretType, resourceNames: ['key'] });
+    await first.next();
+    world.trust(next, world.authority);
+    await begun(world.secure([shop])).next();
+  });
+
+  test('is nothing to clients of another root that show an intermediate', async ({ start }) => {
+    const world = await start();
+    const next = deepAuthority();
+    world.trust(world.authority, next);
+    const client = world.secure([shop], next);
+    const first = begun(client);
+    await first.next();
+    world.trust(next);
+    await begun(client).next();
+    first.send({ typeUrl: secretType, resourceNames: ['key'] });
+    await first.next();
+    expect(world.identities()).toEqual([shop, shop]);
+    world.trust(world.authority);
+    expect(await begun(client).ended).toMatchObject({ code: code.unavailable });
+  });
+
+  test('is one with another key: of one that was renewed with its key, connections stay', async ({ start }) => {
+    const world = await start();
+    const key = keyOf();
+    world.trust(deepAuthority(key));
+    const client = world.secure([shop], deepAuthority(key));
+    await begun(client).next();
+    world.trust(deepAuthority(key));
+    await begun(client).next();
+    expect(new Set(world.addresses()).size).toBe(1);
+  });
+});
+
+describe('the port without TLS', () => {
+  test('asks nobody who they are', async ({ start }) => {
+    const world = await start();
+    const stream = world.plaintext().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    await stream.next();
+    expect(world.identities()).toEqual([undefined]);
+  });
+
+  test('serves secrets to anybody when it is told to', async ({ start }) => {
+    const world = await start({ secretsOnPlaintext: true });
+    const stream = world.plaintext().sotw();
+    stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    expect((await stream.next()).resources).toHaveLength(1);
+    expect(world.source.nodes).toEqual([expect.objectContaining({ id: node.id, secretsUnverified: true })]);
+    expect(world.warnings).toEqual([]);
+  });
+
+  test('says nothing of its own of clients of the port with TLS', async ({ start }) => {
+    const world = await start({ secretsOnPlaintext: true, authenticators: [] });
+    const stream = world.secure().sotw();
+    stream.send({ node, typeUrl: secretType, resourceNames: ['key'] });
+    await eventuallyHolds(() => expect(world.warnings).toEqual(['secrets.withheld']));
+    expect(await stream.unexpected()).toEqual([]);
+  });
+
+  test('row 24: does not answer a request for secrets, and warns once', async ({ start }) => {
+    const world = await start();
+    const stream = world.plaintext().delta();
+    stream.send({ node, typeUrl: secretType, resourceNamesSubscribe: ['key'] });
+    stream.send({ typeUrl: secretType, resourceNamesSubscribe: ['other'] });
+    expect(await stream.unexpected()).toEqual([]);
+    expect(world.warnings).toEqual(['secrets.withheld']);
+    stream.send({ typeUrl: clusterType });
+    await stream.next();
+  });
+});

@@ -1,0 +1,278 @@
+/** The ADS server on the wire, with a scripted source. */
+
+import { test as base, describe, expect, vi } from 'vitest';
+import { clusterType, endpointType, listenerType } from '../../../machines/discovery/xds/ads-types.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { msWithoutQueueing } from '../../../test/harness/without-queueing.ts';
+import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import { createRecorder } from '../../runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../runtime/trace/trace.ts';
+import { createAdsServer } from './ads-server.ts';
+
+const node = givenNode;
+const code = { ok: 0, cancelled: 1, invalidArgument: 3, resourceExhausted: 8, unavailable: 14 };
+
+/** `serve` starts a server over a source with cluster `a`; both, and its clients, end with the test. */
+const test = base.extend<{ serve: GiveServer }>({ serve: ({ task: _ }, use) => giveServers(use) });
+
+describe('a new stream', () => {
+  test('row 22: is UNAVAILABLE until the server is ready', async ({ serve }) => {
+    let isReady = false;
+    const world = await serve({ isReady: () => isReady });
+    for (const stream of [world.client().sotw(), world.client().delta()]) {
+      const details = expect.stringContaining('[SERVER_NOT_READY]');
+      expect(await stream.ended).toMatchObject({ code: code.unavailable, details });
+    }
+    isReady = true;
+    await subscribed(world.client());
+  });
+
+  test('without a node is INVALID_ARGUMENT', async ({ serve }) => {
+    const stream = (await serve()).client().sotw();
+    stream.send({ typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({ code: code.invalidArgument, details: expect.stringContaining('node') });
+  });
+
+  test('of a node that the source refuses is INVALID_ARGUMENT with the reason', async ({ serve }) => {
+    const world = await serve();
+    world.source.refuses = 'the node id needs four parts';
+    const stream = world.client().delta();
+    stream.send({ node, typeUrl: clusterType });
+    expect(await stream.ended).toMatchObject({
+      code: code.invalidArgument,
+      details: 'the node id needs four parts [NODE_INVALID]',
+    });
+  });
+
+  test('beyond the rate is RESOURCE_EXHAUSTED', async ({ serve }) => {
+    const world = await serve({ limits: { streamsPerSecond: 1 } });
+    const client = world.client();
+    await subscribed(client);
+    const waiting = client.sotw();
+    const refused = client.sotw();
+    expect(await refused.ended).toMatchObject({ code: code.resourceExhausted });
+    waiting.send({ node, typeUrl: clusterType });
+    await waiting.next();
+  });
+
+  test('with a request that is too large is RESOURCE_EXHAUSTED, and others go on', async ({ serve }) => {
+    const world = await serve({ limits: { maxRequestBytes: 1_000 } });
+    const client = world.client();
+    const other = await subscribed(client);
+    const stream = client.sotw();
+    stream.send({ node, typeUrl: endpointType, resourceNames: ['x'.repeat(2_000)] });
+    expect(await stream.ended).toMatchObject({ code: code.resourceExhausted });
+    world.source.set(clusterType, 'b');
+    world.server.push(world.source.change());
+    expect((await other.next()).resources).toHaveLength(2);
+  });
+
+  test('with bytes that are no request is INVALID_ARGUMENT', async ({ serve }) => {
+    const stream = (await serve()).client().sotw();
+    stream.sendRaw(Buffer.from([0x22, 0xff]));
+    expect(await stream.ended).toMatchObject({ code: code.invalidArgument });
+  });
+});
+
+test('every response tells which server it is from', async ({ serve }) => {
+  const world = await serve({ identifier: 'pilot-0' });
+  const stream = world.client().sotw();
+  stream.send({ node, typeUrl: clusterType });
+  expect((await stream.next()).controlPlane).toMatchObject({ identifier: 'pilot-0' });
+  const delta = world.client().delta();
+  delta.send({ node, typeUrl: clusterType });
+  expect((await delta.next()).controlPlane).toMatchObject({ identifier: 'pilot-0' });
+});
+
+describe('a push', () => {
+  test('row 13: reaches both streams of a node', async ({ serve }) => {
+    const world = await serve();
+    const streams = [await subscribed(world.client()), await subscribed(world.client())];
+    world.source.set(clusterType, 'b');
+    world.server.push(world.source.change(clusterType));
+    for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
+    expect(world.server.connections().map(({ id }) => id)).toEqual([`${node.id}-1`, `${node.id}-2`]);
+  });
+
+  test('row 19: does not touch a client that it does not concern', async ({ serve }) => {
+    const records: TraceRecord[] = [];
+    const recorder = createRecorder({ program: 'test' });
+    recorder.observe((record) => records.push(record));
+    const world = await serve({ recorder });
+    const stream = await subscribed(world.client());
+    world.source.set(listenerType, 'l');
+    world.server.push(world.source.change(listenerType));
+    expect(await stream.unexpected()).toEqual([]);
+    expect(records.filter((record) => record.kind === 'event' && record.event.type === 'push.order')).toEqual([]);
+  });
+
+  test('row 25: reaches clients beside one that never reads, which costs one response', async ({ serve }) => {
+    const sent = vi.fn();
+    // The ack timeout is another matter, however long the rounds take.
+    const world = await serve({ observer: { responseSent: sent }, limits: { ackTimeoutMs: 60_000 } });
+    const stuck = await subscribed(world.client());
+    stuck.stopReading();
+    const others = [await subscribed(world.client()), await subscribed(world.client())];
+    for (let round = 0; round < 20; round++) {
+      world.source.set(clusterType, 'big', 3_000_000);
+      world.server.push(world.source.change());
+      for (const other of others) expect((await other.next()).resources).toHaveLength(2);
+    }
+    // 3 first answers, 20 pushes to each of the others, and one that the stuck client has yet to take.
+    expect(sent).toHaveBeenCalledTimes(3 + 2 * 20 + 1);
+    stuck.cancel();
+  });
+
+  test('is told to be over', async ({ serve }) => {
+    const pushFinished = vi.fn();
+    const world = await serve({ observer: { pushFinished } });
+    await subscribed(world.client());
+    world.server.push(world.source.change());
+    await eventuallyHolds(() => expect(pushFinished).toHaveBeenCalledWith(expect.any(Number), 1));
+  });
+});
+
+describe('those who watch the server', () => {
+  test('see what each client has been sent, acknowledged and rejected', async ({ serve }) => {
+    const world = await serve();
+    const stream = world.client().sotw();
+    stream.send({ node, typeUrl: clusterType });
+    const { nonce, versionInfo } = await stream.next();
+    stream.send({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: 'no such filter' } });
+    stream.send({ typeUrl: endpointType, resourceNames: ['x', 'y'] });
+    await eventuallyHolds(() => expect(world.server.connections()[0]?.watches).toHaveLength(2));
+    expect(world.server.connections()).toEqual([
+      {
+        id: `${node.id}-1`,
+        node: node.id,
+        identity: { ...node, cluster: '', metadata: {} },
+        connectedAt: expect.stringMatching(/^\d{4}-.*Z$/),
+        peer: expect.stringContaining('127.0.0.1:'),
+        protocol: 'sotw',
+        state: 'streaming.delivery.caught up | streaming.clusters.usable | streaming.removals.none',
+        unflushedBytes: 0,
+        watches: [
+          {
+            typeUrl: clusterType,
+            wildcard: true,
+            names: [],
+            nonceSent: nonce,
+            nonceAcked: '',
+            nonceRejected: nonce,
+            versionSent: versionInfo,
+            versionAcked: '',
+            lastError: 'no such filter',
+            sentAt: expect.stringMatching(/^\d{4}-.*Z$/),
+            resourcesSent: 1,
+            pending: 'nothing',
+          },
+          expect.objectContaining({ typeUrl: endpointType, names: ['x', 'y'], sentAt: undefined }),
+        ],
+      },
+    ]);
+  });
+
+  test('are told of clients, responses, rejections and late answers', async ({ serve }) => {
+    const observer = {
+      clientConnected: vi.fn(),
+      clientGone: vi.fn(),
+      responseSent: vi.fn(),
+      responseRejected: vi.fn(),
+      nonceExpired: vi.fn(),
+    };
+    const world = await serve({ observer });
+    const stream = world.client().delta();
+    stream.send({ node, typeUrl: clusterType });
+    const { nonce } = await stream.next();
+    stream.send({ typeUrl: clusterType, responseNonce: 'other' });
+    stream.send({ typeUrl: clusterType, responseNonce: nonce, errorDetail: { code: 3, message: 'no' } });
+    await eventuallyHolds(() => expect(observer.responseRejected).toHaveBeenCalledWith(clusterType, node.id, 'no'));
+    expect(observer.nonceExpired).toHaveBeenCalledWith(clusterType, node.id);
+    expect(observer.clientConnected).toHaveBeenCalledWith(node.id, 1);
+    const response = { cause: 'request', resources: 1, bytes: expect.any(Number) };
+    expect(observer.responseSent.mock.calls).toEqual([[clusterType, response]]);
+    stream.cancel();
+    await eventuallyHolds(() => expect(observer.clientGone).toHaveBeenCalledWith(node.id, 0));
+    expect(world.source.nodes).toEqual([]);
+    expect(world.server.connections()).toEqual([]);
+  });
+
+  test('are told when the source fails; the stream goes on', async ({ serve }) => {
+    const sourceFailed = vi.fn();
+    const world = await serve({ observer: { sourceFailed } });
+    const stream = await subscribed(world.client());
+    world.source.fails = new Error('broken');
+    world.server.push(world.source.change());
+    await eventuallyHolds(() => expect(sourceFailed).toHaveBeenCalledWith(clusterType, node.id, world.source.fails));
+    world.source.fails = undefined;
+    world.source.set(clusterType, 'b');
+    world.server.push(world.source.change());
+    expect((await stream.next()).resources).toHaveLength(2);
+  });
+});
+
+describe('the end', () => {
+  test('a drain ends streams with OK, and takes no new ones', async ({ serve }) => {
+    const world = await serve();
+    const client = world.client();
+    const streams = [await subscribed(client), await subscribed(client), await subscribed(world.client())];
+    await Promise.all(streams.map((stream) => eventuallyHolds(() => expect(stream.requests).toBe(2))));
+    await eventuallyHolds(() =>
+      expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
+    );
+    expect(await msWithoutQueueing([process.pid], () => world.server.drain(2_000))).toBeLessThan(1_900);
+    expect(await Promise.all(streams.map(({ ended }) => ended))).toMatchObject(streams.map(() => ({ code: code.ok })));
+    expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
+  });
+
+  test('a drain takes no longer than its budget, whatever clients do', async ({ serve }) => {
+    const world = await serve();
+    world.source.set(clusterType, 'big', 3_000_000);
+    const stuck = world.client().sotw();
+    stuck.stopReading();
+    stuck.send({ node, typeUrl: clusterType });
+    await eventuallyHolds(() => expect(world.server.connections()).toHaveLength(1));
+    expect(await msWithoutQueueing([process.pid], () => world.server.drain(300))).toBeLessThan(600);
+  });
+
+  test('who is being let go already is told so once, whoever else wants it', async ({ serve }) => {
+    const records: TraceRecord[] = [];
+    const recorder = createRecorder({ program: 'test' });
+    recorder.observe((record) => records.push(record));
+    const world = await serve({ recorder });
+    const stream = world.client().sotw();
+    stream.stopReading();
+    stream.send({ node, typeUrl: clusterType });
+    await eventuallyHolds(() => expect(world.server.connections()).toHaveLength(1));
+    const { id } = world.server.connections()[0]!;
+    for (const _ of [1, 2, 3]) expect(world.server.disconnect(id)).toBe(true);
+    await world.server.drain(300);
+    expect(records.filter((one) => one.kind === 'event' && one.event.type === 'drain.order')).toHaveLength(1);
+  });
+
+  test('a drain of nobody is over at once', async ({ serve }) => {
+    const { server } = await serve();
+    expect(await msWithoutQueueing([process.pid], () => server.drain(5_000))).toBeLessThan(1_000);
+  });
+
+  test('a connection that is old enough is told to go elsewhere', async ({ serve }) => {
+    const world = await serve({ limits: { maxConnectionAgeMs: 1_500, maxConnectionAgeGraceMs: 500 } });
+    const stream = await subscribed(world.client());
+    expect(await stream.ended).toMatchObject({ code: code.unavailable });
+    await eventuallyHolds(() => expect(world.server.connections()).toEqual([]));
+  });
+
+  test('a port in use is told with its address and what to do', async ({ serve }) => {
+    const { port } = await serve();
+    const other = createAdsServer({ source: new ScriptedSource(), logger: silentLogger });
+    await expect(other.listen(`127.0.0.1:${port}`)).rejects.toMatchObject({
+      code: 'PORT_IN_USE',
+      message: `port in use: 127.0.0.1:${port}`,
+      fields: { path: `127.0.0.1:${port}` },
+      hint: expect.stringContaining('another address'),
+    });
+    other.close();
+  });
+});

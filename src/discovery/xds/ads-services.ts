@@ -1,0 +1,48 @@
+/** The xDS services: aggregated, and one for each type (spec/xds-conformance.md, "xDS services on the xDS port"). */
+import type { MethodDefinition, ServiceDefinition } from '@grpc/grpc-js';
+import {
+  clusterType,
+  endpointType,
+  listenerType,
+  routeType,
+  secretType,
+} from '../../../machines/discovery/xds/ads-types.ts';
+import type { StreamKind } from './stream/incoming-stream.ts';
+
+const aggregated = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
+
+/** Package and service, plural of the methods' names, type. */
+const separate = [
+  ['listener.v3.ListenerDiscoveryService', 'Listeners', listenerType],
+  ['cluster.v3.ClusterDiscoveryService', 'Clusters', clusterType],
+  ['route.v3.RouteDiscoveryService', 'Routes', routeType],
+  ['endpoint.v3.EndpointDiscoveryService', 'Endpoints', endpointType],
+  ['secret.v3.SecretDiscoveryService', 'Secrets', secretType],
+] as const;
+
+/** Every streaming method, by its path. */
+export const xdsMethods: readonly StreamKind[] = [
+  { path: `${aggregated}/StreamAggregatedResources`, delta: false, onlyType: null },
+  { path: `${aggregated}/DeltaAggregatedResources`, delta: true, onlyType: null },
+  ...separate.flatMap(([service, plural, onlyType]) => [
+    { path: `/envoy.service.${service}/Stream${plural}`, delta: false, onlyType },
+    { path: `/envoy.service.${service}/Delta${plural}`, delta: true, onlyType },
+  ]),
+];
+
+/** Messages go in and out as they are: requests are read and responses framed by hand. */
+export function rawStream(path: string): MethodDefinition<Buffer, Buffer> {
+  const asItIs = (bytes: Buffer): Buffer => bytes;
+  return {
+    path,
+    requestStream: true,
+    responseStream: true,
+    requestSerialize: asItIs,
+    requestDeserialize: asItIs,
+    responseSerialize: asItIs,
+    responseDeserialize: asItIs,
+  };
+}
+
+/** One grpc-js service of all methods; the path is the key. */
+export const xdsService: ServiceDefinition = Object.fromEntries(xdsMethods.map(({ path }) => [path, rawStream(path)]));

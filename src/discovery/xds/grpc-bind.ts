@@ -1,0 +1,17 @@
+import { logVerbosity, setLogVerbosity } from '@grpc/grpc-js';
+import { ChartpilotError } from '../../runtime/errors.ts';
+
+// grpc-js would print to standard error what it also tells us; its environment variable still switches that on.
+if (process.env.GRPC_VERBOSITY === undefined) setLogVerbosity(logVerbosity.NONE);
+
+/** What a person can do about a gRPC port that does not open. grpc-js tells the reason only in the error's message. */
+export function bindError(address: string, error: Error): ChartpilotError {
+  if (error.message.includes('EADDRINUSE')) {
+    const hint = 'stop the process that uses the port, or choose another address';
+    return new ChartpilotError('PORT_IN_USE', address, { cause: error, hint, fields: { path: address } });
+  }
+  return new ChartpilotError('LISTEN_FAILED', `${address}: ${error.message}`, {
+    cause: error,
+    fields: { path: address },
+  });
+}

@@ -1,0 +1,105 @@
+/** xDS: the server, and what the rest of the control plane does with it. */
+import type { Socket } from 'node:net';
+import type { ServerCredentials } from '@grpc/grpc-js';
+import type { ListenAddress } from '../listen-address.ts';
+import type { AdsLimits } from './ads-limits.ts';
+import type { ConnectionView } from './ads-observer.ts';
+import type { AdsServer } from './ads-server.ts';
+import { type AdsEffectOptions, adsEffect } from './ads-server-actor.ts';
+import type { ResourceChange, ResourceReferences } from './resource-source.ts';
+import type { SecurePort } from './secure-port/secure-port.ts';
+
+/** Address of the xDS server if its only port is the HTTP port. */
+const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
+
+export interface XdsOptions {
+  /** `undefined`: xDS is served on the HTTP port. */
+  readonly grpcAddress: ListenAddress | undefined;
+  readonly securePort: SecurePort | undefined;
+  readonly shutdownMs: number;
+  readonly checksIdentity: boolean;
+  readonly secretsOnPlaintext: boolean;
+  readonly clientLimits: Pick<AdsLimits, 'maxNames' | 'maxServedStreams' | 'strangers' | 'addressPace'>;
+  readonly streamsPerSecond: number;
+  readonly maxRequestBytes: number;
+  readonly maxConcurrentStreams: number;
+  readonly keepaliveIntervalMs: number;
+  readonly keepaliveTimeoutMs: number;
+  readonly maxConnectionAgeMs: number;
+  readonly makeBeforeBreakMs: number;
+  readonly removalDelayMs: number;
+}
+
+export interface XdsParts
+  extends Pick<
+    AdsEffectOptions,
+    'source' | 'identifier' | 'logger' | 'recorder' | 'observer' | 'isReady' | 'authenticators' | 'oneShot' | 'unary'
+  > {
+  /** Credentials of the secure port; called when it is opened. */
+  readonly credentials: () => ServerCredentials;
+  /** Clusters that resources name, for make before break. */
+  readonly references: ResourceReferences;
+  /** Called when the port without TLS is open. */
+  readonly opened: () => void;
+}
+
+/** The server exists while its actor runs. */
+export class Xds {
+  readonly #options: XdsOptions;
+  #server: AdsServer | undefined;
+  #isOpen = false;
+
+  constructor(options: XdsOptions) {
+    this.#options = options;
+  }
+
+  connections(): readonly ConnectionView[] {
+    return this.#server?.connections() ?? [];
+  }
+
+  /** @returns whether the stream existed */
+  disconnect(id: string): boolean {
+    return this.#server?.disconnect(id) ?? false;
+  }
+
+  push(change: ResourceChange): void {
+    this.#server?.push(change);
+  }
+
+  /** Serves a connection of another port. @returns whether it is served */
+  take(socket: Socket): boolean {
+    return this.#isOpen && this.#server!.take(socket);
+  }
+
+  actor({ credentials, references, opened, ...parts }: XdsParts) {
+    const { grpcAddress, securePort, shutdownMs, checksIdentity, secretsOnPlaintext, ...limits } = this.#options;
+    return adsEffect({
+      ...{ ...parts, shutdownMs, checksIdentity, secretsOnPlaintext },
+      address: grpcAddress ?? onlyForHttp,
+      ...(securePort !== undefined && { securePort: { address: securePort.address, credentials } }),
+      limits: {
+        ...limits.clientLimits,
+        streamsPerSecond: limits.streamsPerSecond,
+        maxRequestBytes: limits.maxRequestBytes,
+        maxConcurrentStreams: limits.maxConcurrentStreams,
+        keepaliveTimeMs: limits.keepaliveIntervalMs,
+        keepaliveTimeoutMs: limits.keepaliveTimeoutMs,
+        maxConnectionAgeMs: limits.maxConnectionAgeMs,
+        makeBeforeBreakMs: limits.makeBeforeBreakMs,
+        removalDelayMs: limits.removalDelayMs,
+      },
+      ...(limits.makeBeforeBreakMs > 0 && { references }),
+      made: (server) => {
+        this.#server = server;
+      },
+      listening: () => {
+        this.#isOpen = true;
+        opened();
+      },
+    });
+  }
+}
+
+export function makeXds(options: XdsOptions): Xds {
+  return new Xds(options);
+}

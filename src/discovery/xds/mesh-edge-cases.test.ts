@@ -1,0 +1,202 @@
+/** The rows of spec/discovery.md §7.6 that are about what a mesh makes of a change: the real generators behind real streams. */
+
+import { test as base, describe, expect } from 'vitest';
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
+import { AdsTestClient } from '../../../test/ads-client.ts';
+import { deltaSidecar, type Seen, type Sidecar, sotwSidecar } from '../../../test/ads-sidecar.ts';
+import { eventuallyHolds } from '../../../test/harness/eventually.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import { SettingsFiles } from '../config/files/settings-files.ts';
+import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import { encodeMade } from '../push/cache/encode-made.ts';
+import { EncodedCache } from '../push/cache/encoded-cache.ts';
+import { MeshState } from '../push/contexts/mesh-state.ts';
+import { MeshResources } from '../push/mesh-resources.ts';
+import { type AdsServer, createAdsServer } from './ads-server.ts';
+
+const node = {
+  id: 'sidecar~10.0.0.1~web.shop~shop.svc.cluster.local',
+  // Mutual TLS is for proxies that have certificates.
+  metadata: { NAMESPACE: 'shop', INTERCEPTION_MODE: 'NONE', WORKLOAD_CERTIFICATES: 'true' },
+};
+
+interface Endpoint {
+  readonly address: string;
+  readonly account?: string;
+}
+
+function service(name: string, endpoints: readonly Endpoint[], namespace = 'shop'): string {
+  const list = endpoints.map(({ address, account }) => ({ address, ...(account && { serviceAccount: account }) }));
+  return `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: ${namespace}}
+spec:
+  hosts: [${name}.example.com]
+  resolution: STATIC
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  endpoints: ${JSON.stringify(list)}
+`;
+}
+
+const onlyOwnNamespace = `apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: default, namespace: shop}
+spec:
+  egress: [{hosts: ["./*"]}]
+`;
+
+const mutualTls = `apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart, namespace: shop}
+spec:
+  host: cart.example.com
+  trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}
+`;
+
+const cluster = (name: string): string => `outbound|80||${name}.example.com`;
+
+interface World {
+  /** The files say this now. */
+  apply(...documents: string[]): void;
+  sidecar(): Sidecar;
+  /** A sidecar with everything, which has acknowledged it. */
+  served(): Promise<Sidecar>;
+}
+
+for (const protocol of ['state of the world', 'delta'] as const) {
+  const test = base.extend<{ world: World }>({
+    world: async ({ task: _ }, use) => {
+      const endings: (() => void)[] = [];
+      const directory = { snapshot: ConfigSnapshot.empty };
+      const state = new MeshState({
+        settings: new SettingsFiles(() => {}),
+        directory,
+        domain: 'cluster.local',
+        clusterId: 'Kubernetes',
+      });
+      const cache = new EncodedCache({ encode: encodeMade, maxEntries: 1_000 });
+      const source = new MeshResources({ context: () => state.context, cache });
+      state.onPublished((published) => source.published(published));
+      const server: AdsServer = createAdsServer({ source, logger: silentLogger });
+      const { port } = await server.listen('127.0.0.1:0');
+      endings.push(() => server.close());
+      const sidecar = (): Sidecar => {
+        const client = new AdsTestClient(port);
+        endings.unshift(() => client.close());
+        return protocol === 'delta' ? deltaSidecar(client, node) : sotwSidecar(client, node);
+      };
+      await use({
+        apply(...documents) {
+          const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
+          directory.snapshot = new ConfigSnapshot(configs);
+          const { changedServices, changedEndpoints } = state.computeServices();
+          const changed = [...changedServices, ...changedEndpoints];
+          const forced = state.context === undefined;
+          const { version } = state.publishContext({ forced, changed });
+          if (changed.length > 0) server.push({ version, forced, configs: new Set(changed) });
+        },
+        sidecar,
+        async served() {
+          const served = sidecar();
+          await take(served, clusterType, []);
+          await take(served, endpointType, [cluster('cart'), cluster('user')]);
+          await take(served, listenerType, []);
+          await take(served, routeType, ['80']);
+          await eventuallyHolds(() =>
+            expect(
+              server.connections()[0]?.watches.every(({ nonceSent, nonceAcked }) => nonceSent === nonceAcked),
+            ).toBe(true),
+          );
+          return served;
+        },
+      });
+      for (const end of endings) end();
+    },
+  });
+
+  describe(protocol, () => {
+    const cart = service('cart', [{ address: '10.1.1.1' }]);
+    const user = service('user', [{ address: '10.2.1.1' }]);
+
+    test('row 15: an endpoint that changes is told in the endpoints of its clusters, and nowhere else', async ({
+      world,
+    }) => {
+      world.apply(cart, user);
+      const sidecar = await world.served();
+      world.apply(service('cart', [{ address: '10.1.1.2' }]), user);
+      expect(await sidecar.next()).toMatchObject({ typeUrl: endpointType, names: [cluster('cart')] });
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 16: a service that comes is told in clusters, and in endpoints when these are asked for', async ({
+      world,
+    }) => {
+      world.apply(cart, user);
+      const sidecar = await world.served();
+      world.apply(cart, user, service('fresh', [{ address: '10.3.1.1' }]));
+      const seen = await upTo(sidecar, clusterType);
+      expect(seen.names).toContain(cluster('fresh'));
+      const all = [cluster('cart'), cluster('user'), cluster('fresh')];
+      sidecar.ask(endpointType, protocol === 'delta' ? [cluster('fresh')] : all);
+      const endpoints = await upTo(sidecar, endpointType, ({ names }) => names.includes(cluster('fresh')));
+      expect(endpoints.names).toContain(cluster('fresh'));
+    });
+
+    test('row 17: a service account that comes with an endpoint is told in clusters and endpoints', async ({
+      world,
+    }) => {
+      world.apply(service('cart', [{ address: '10.1.1.1', account: 'one' }]), user, mutualTls);
+      const sidecar = await world.served();
+      world.apply(
+        service('cart', [
+          { address: '10.1.1.1', account: 'one' },
+          { address: '10.1.1.2', account: 'two' },
+        ]),
+        user,
+        mutualTls,
+      );
+      const seen = [await sidecar.next(), await sidecar.next()];
+      expect(seen.map(({ typeUrl }) => typeUrl)).toEqual([clusterType, endpointType]);
+      expect(seen[0]!.names).toContain(cluster('cart'));
+      expect(seen[1]!.names).toContain(cluster('cart'));
+    });
+
+    test('row 18: what is applied again as it was is not pushed', async ({ world }) => {
+      world.apply(cart, user);
+      const sidecar = await world.served();
+      world.apply(cart, user);
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 19: a service outside the scope of a Sidecar is nothing to its proxies', async ({ world }) => {
+      const elsewhere = (address: string): string => service('far', [{ address }], 'elsewhere');
+      world.apply(cart, user, onlyOwnNamespace, elsewhere('10.4.1.1'));
+      const sidecar = await world.served();
+      world.apply(cart, user, onlyOwnNamespace, elsewhere('10.4.1.2'));
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 20: a service that goes takes its clusters along', async ({ world }) => {
+      world.apply(cart, user);
+      const sidecar = await world.served();
+      world.apply(cart);
+      const { names, removed } = await upTo(sidecar, clusterType);
+      if (protocol === 'delta') expect(removed).toEqual([cluster('user')]);
+      else expect([names.includes(cluster('cart')), names.includes(cluster('user'))]).toEqual([true, false]);
+    });
+  });
+}
+
+/** Asks for a type, and acknowledges. */
+async function take(sidecar: Sidecar, typeUrl: string, names: readonly string[]): Promise<void> {
+  sidecar.ask(typeUrl, names);
+  sidecar.ack(await upTo(sidecar, typeUrl), names);
+}
+
+async function upTo(sidecar: Sidecar, typeUrl: string, suits: (seen: Seen) => boolean = () => true): Promise<Seen> {
+  for (;;) {
+    const seen = await sidecar.next();
+    if (seen.typeUrl === typeUrl && suits(seen)) return seen;
+  }
+}

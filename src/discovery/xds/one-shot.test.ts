@@ -1,0 +1,92 @@
+/** What is asked of the control plane as if it were a resource (spec/discovery.md §7.1, debug). */
+import { test as base, expect, vi } from 'vitest';
+import { clusterType } from '../../../machines/discovery/xds/ads-types.ts';
+import { AdsTestClient } from '../../../test/ads-client.ts';
+import { ScriptedSource } from '../../../test/simulation/scripted-source.ts';
+import { silentLogger } from '../../runtime/output/log.ts';
+import { type AdsServer, createAdsServer } from './ads-server.ts';
+import type { OneShot } from './one-shot.ts';
+import { encodeValue } from './responses/encoding.ts';
+
+const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
+const syncz = 'istio.io/debug/syncz';
+
+const test = base.extend<{
+  start: (oneShot: OneShot) => Promise<{ client: AdsTestClient; server: AdsServer; source: ScriptedSource }>;
+}>({
+  start: async ({ task: _ }, use) => {
+    const endings: (() => void)[] = [];
+    await use(async (oneShot) => {
+      const source = new ScriptedSource();
+      source.set(clusterType, 'a');
+      const server = createAdsServer({ source, logger: silentLogger, oneShot });
+      const { port } = await server.listen('127.0.0.1:0');
+      const client = new AdsTestClient(port);
+      endings.push(
+        () => client.close(),
+        () => server.close(),
+      );
+      return { client, server, source };
+    });
+    for (const end of endings) end();
+  },
+});
+
+const answering: OneShot = ({ typeUrl, names }) => ({
+  version: 'v',
+  resources: [...names, 'more'].map((name) => encodeValue(typeUrl, Buffer.from(`about ${name}`), name)),
+});
+
+test('a question is answered every time, and its type is not watched', async ({ start }) => {
+  const oneShot = vi.fn(answering);
+  const { client, server, source } = await start(oneShot);
+  const stream = client.sotw();
+  const nonces = new Set<string>();
+  for (let i = 0; i < 2; i++) {
+    stream.send({ node, typeUrl: syncz, resourceNames: ['x'] });
+    const { typeUrl, resources, nonce } = await stream.next();
+    expect(typeUrl).toBe(syncz);
+    expect(resources.map(({ value }) => Buffer.from(value).toString())).toEqual(['about x', 'about more']);
+    nonces.add(nonce);
+    // The word on it asks for nothing.
+    stream.send({ typeUrl: syncz, resourceNames: ['x'], responseNonce: nonce });
+  }
+  expect(nonces.size).toBe(2);
+  server.push(source.change());
+  expect(await stream.unexpected()).toEqual([]);
+  expect(server.connections()[0]!.watches).toEqual([]);
+  const asked = { typeUrl: syncz, names: ['x'], identities: [], isSecure: false };
+  expect(oneShot.mock.calls.map(([question]) => question)).toEqual([
+    { ...asked, node: expect.objectContaining(node) },
+    { ...asked, node: expect.objectContaining(node) },
+  ]);
+});
+
+test('so it is in delta', async ({ start }) => {
+  const { client } = await start(answering);
+  const stream = client.delta();
+  stream.send({ node, typeUrl: 'istio.io/debug', resourceNamesSubscribe: ['edsz'] });
+  expect((await stream.next()).resources.map(({ name }) => name)).toEqual(['edsz', 'more']);
+});
+
+test('a question that is not for the client ends its stream', async ({ start }) => {
+  const { client } = await start(() => ({ code: 'PERMISSION_DENIED', reason: 'not for you' }));
+  const stream = client.sotw();
+  stream.send({ node, typeUrl: syncz });
+  expect(await stream.ended).toMatchObject({ code: 7, details: 'not for you' });
+});
+
+const failing: OneShot = () => {
+  throw new Error('broken');
+};
+
+test.for<[string, OneShot]>([
+  ['that nobody knows', () => undefined],
+  ['that cannot be answered', failing],
+])('a question %s is not answered, and the stream goes on', async ([, oneShot], { start }) => {
+  const { client } = await start(oneShot);
+  const stream = client.sotw();
+  stream.send({ node, typeUrl: syncz });
+  stream.send({ typeUrl: clusterType });
+  expect((await stream.next()).typeUrl).toBe(clusterType);
+});

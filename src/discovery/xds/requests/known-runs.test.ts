@@ -1,0 +1,154 @@
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { create, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { endpointType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import { packageRoot } from '../../../runtime/package-root.ts';
+import { type ReadRequest, RequestReader } from './ads-request.ts';
+import { KnownRuns, type MessageDecoder, omittedFrom } from './known-runs.ts';
+import { NameLists } from './request-names.ts';
+
+/** grpc-js' own, which is what stands behind ours. */
+const { StreamDecoder } = createRequire(import.meta.url)(
+  join(packageRoot(), 'node_modules/@grpc/grpc-js/build/src/stream-decoder.js'),
+) as { StreamDecoder: new (mostBytes: number) => MessageDecoder & { readState: number } };
+
+const names = Array.from({ length: 1_000 }, (_, i) => `outbound|80||service-${i}.example.com`);
+const lists: Readonly<Record<string, readonly string[]>> = {
+  all: names,
+  'all but the first': names.slice(1),
+  'all but the last': names.slice(0, -1),
+  'one more': [...names, 'outbound|80||one-more.example.com'],
+  'another in the middle': names.with(500, names[500]!.replace('service', 'SERVICE')),
+  half: names.slice(0, 500),
+  few: names.slice(0, 3),
+  none: [],
+};
+
+interface Said {
+  readonly list: string;
+  readonly typeUrl: string;
+  readonly versionInfo: string;
+  readonly responseNonce: string;
+  readonly errorDetail?: { readonly message: string };
+  readonly node?: { readonly id: string };
+}
+
+const said: fc.Arbitrary<Said> = fc.record(
+  {
+    list: fc.constantFrom('all', 'all', 'all', ...Object.keys(lists)),
+    typeUrl: fc.constantFrom(endpointType, endpointType, routeType),
+    versionInfo: fc.constantFrom('', '2026/1', 'x'.repeat(300)),
+    responseNonce: fc.string({ maxLength: 40 }),
+    errorDetail: fc.record({ message: fc.constantFrom('no', 'x'.repeat(5_000)) }),
+    node: fc.record({ id: fc.constantFrom('n', 'x'.repeat(20_000)) }),
+  },
+  { requiredKeys: ['list', 'typeUrl', 'versionInfo', 'responseNonce'] },
+);
+
+function encoded({ list, ...request }: Said): Buffer {
+  return Buffer.from(
+    toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { ...request, resourceNames: [...lists[list]!] })),
+  );
+}
+
+function framed(message: Buffer): Buffer {
+  const prefix = Buffer.alloc(5);
+  prefix.writeUInt32BE(message.length, 1);
+  return Buffer.concat([prefix, message]);
+}
+
+/** What a stream reads of these pieces, and how many requests came without their names. */
+function readInPieces(pieces: readonly Buffer[]): { requests: ReadRequest[]; omitted: number } {
+  const reader = new RequestReader(new NameLists(), 1_000_000);
+  const own = new StreamDecoder(4 * 1024 * 1024);
+  const decoder = new KnownRuns(
+    own,
+    () => reader.said,
+    () => own.readState === 0,
+  );
+  const requests: ReadRequest[] = [];
+  let omitted = 0;
+  for (const piece of pieces) {
+    for (const message of decoder.write(piece)) {
+      const bytes = message.subarray(5);
+      if (omittedFrom(bytes) !== undefined) omitted++;
+      requests.push(reader.sotw(bytes));
+    }
+  }
+  return { requests, omitted };
+}
+
+function cut(bytes: Buffer, sizes: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  for (let at = 0, i = 0; at < bytes.length; i++) {
+    const size = sizes[i % sizes.length]!;
+    // Of memory that is used again, as it may be.
+    pieces.push(Buffer.from(bytes.subarray(at, at + size)));
+    at += size;
+  }
+  return pieces;
+}
+
+test('in whatever pieces requests come, they are what they were', () => {
+  let omitted = 0;
+  fc.assert(
+    fc.property(
+      fc.array(said, { minLength: 1, maxLength: 6 }),
+      fc.array(fc.oneof(fc.constant(16_384), fc.integer({ min: 1, max: 40_000 })), { minLength: 1, maxLength: 5 }),
+      // In frames of HTTP/2 a message begins with a frame, mostly.
+      fc.boolean(),
+      (conversation, sizes, isJoined) => {
+        const messages = conversation.map(encoded);
+        const reader = new RequestReader(new NameLists(), 1_000_000);
+        const expected = messages.map((message) => reader.sotw(message));
+        const frames = isJoined ? [Buffer.concat(messages.map(framed))] : messages.map(framed);
+        const read = readInPieces(frames.flatMap((bytes) => cut(bytes, sizes)));
+        expect(read.requests).toEqual(expected);
+        omitted += read.omitted;
+      },
+    ),
+    { numRuns: 300 },
+  );
+  expect(omitted).toBeGreaterThan(5);
+});
+
+test('of an acknowledgement that repeats a thousand names the names are in no new memory', () => {
+  const acknowledgement = (responseNonce: string): Buffer =>
+    framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '1', responseNonce }));
+  // A request that asks goes before: as far as the first piece it is not known.
+  const pieces = ['', 'a', 'b'].flatMap((nonce) => cut(acknowledgement(nonce), [16_384]));
+  const { requests, omitted } = readInPieces(pieces);
+  expect(requests.map(({ request }) => request.nonce)).toEqual(['', 'a', 'b']);
+  expect(omitted).toBe(2);
+});
+
+test('a list that goes on after one that was said is another one, and is known when it is said again', () => {
+  const say = (list: string): Buffer[] =>
+    cut(framed(encoded({ list, typeUrl: endpointType, versionInfo: '', responseNonce: '' })), [16_384]);
+  const { requests, omitted } = readInPieces(['all', 'one more', 'one more'].flatMap(say));
+  expect(requests.map(({ request }) => request.protocol === 'sotw' && request.names.length)).toEqual([
+    1_000, 1_001, 1_001,
+  ]);
+  expect(omitted).toBe(1);
+});
+
+test('a list of fields that ends elsewhere, a compressed message and nonsense are left to the decoder', () => {
+  const first = framed(encoded({ list: 'all', typeUrl: endpointType, versionInfo: '', responseNonce: '' }));
+  const compressed = Buffer.from(first);
+  compressed[0] = 1;
+  const number = Buffer.concat([Buffer.from([0, 0, 0, 0x40, 0]), Buffer.alloc(0x4000, 0x08)]);
+  const reader = new RequestReader(new NameLists(), 1_000_000);
+  reader.sotw(first.subarray(5));
+  for (const bytes of [compressed, number]) {
+    const own = new StreamDecoder(4 * 1024 * 1024);
+    const decoder = new KnownRuns(
+      own,
+      () => reader.said,
+      () => own.readState === 0,
+    );
+    expect(decoder.write(bytes)).toEqual(new StreamDecoder(-1).write(bytes));
+  }
+});

@@ -1,0 +1,78 @@
+import { expect, test } from 'vitest';
+import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType, endpointType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { cpuMs } from '../../../../test/harness/cpu-time.ts';
+import type { EncodedResource } from '../resource-source.ts';
+import { SharedBodies } from './ads-response.ts';
+import { SentResources } from './ads-sent.ts';
+import { encodeValue } from './encoding.ts';
+
+const names = Array.from({ length: 1_000 }, (_, i) => `service-${i}`);
+const resource = (name: string, content = ''): EncodedResource => encodeValue('t', Buffer.from(name + content), name);
+const first = new Map(names.map((name) => [name, resource(name)]));
+const second = new Map(first).set('service-7', resource('service-7', '!'));
+const set = (resources: ReadonlyMap<string, EncodedResource>) => ({ version: 'v', resources });
+
+const order = (what: Partial<ResponseOrder>): ResponseOrder => ({
+  typeUrl: endpointType,
+  names,
+  all: false,
+  asked: [],
+  changed: false,
+  ...what,
+});
+
+/** Streams that were sent everything. */
+function served(count: number, delta: boolean): SentResources[] {
+  return Array.from({ length: count }, () => {
+    const sent = new SentResources(delta);
+    sent.take(order({ all: true }), set(first));
+    return sent;
+  });
+}
+
+test.each([true, false])(
+  'streams that agree are sent one selection and one body, worked out once: delta %s',
+  (delta) => {
+    const streams = served(500, delta);
+    const selections = new Set<ReturnType<SentResources['take']>>();
+    const tookMs = cpuMs(() => {
+      for (const sent of streams) selections.add(sent.take(order({ changed: true }), set(second)));
+    });
+    expect(selections.size).toBe(1);
+    const [selection] = selections;
+    expect([...selection!.resources.values()].map(({ name }) => name)).toEqual(['service-7']);
+    // A comparison of a thousand resources for each would take far longer.
+    expect(tookMs).toBeLessThan(30);
+    const all = new Set(served(3, delta).map((sent) => sent.take(order({ all: true }), set(second))!.resources));
+    expect([...all]).toEqual([second]);
+    const bodies = new SharedBodies();
+    expect(bodies.framesOf(second, delta)[0]).toBe(bodies.framesOf(second, delta)[0]);
+  },
+);
+
+test('streams that differ in what they had or want are sent different things', () => {
+  const [one, other] = served(2, true);
+  one!.forget(['service-9']);
+  const take = (sent: SentResources, what: Partial<ResponseOrder>): string[] =>
+    [...(sent.take(order({ changed: true, ...what }), set(second))?.resources.values() ?? [])].map(({ name }) => name);
+  expect(take(one!, {})).toEqual(['service-7', 'service-9']);
+  expect(take(other!, {})).toEqual(['service-7']);
+  expect(take(other!, {})).toEqual([]);
+  expect(take(served(1, true)[0]!, { asked: ['service-1'] })).toEqual(['service-1', 'service-7']);
+});
+
+test('what was forgotten altogether is sent as the whole set, whose body is shared', () => {
+  const [sent] = served(1, true);
+  sent!.forget('all');
+  expect(sent!.take(order({ changed: true }), set(first))?.resources).toBe(first);
+  expect(sent!.count).toBe(1_000);
+});
+
+test('a set that differs only in what a client does not want is no news, and is what it has from then on', () => {
+  const sent = new SentResources(false);
+  const wanted = order({ typeUrl: clusterType, names: ['service-1'] });
+  const [a, b] = [new Map([['service-1', first.get('service-1')!]]), new Map([['service-1', first.get('service-1')!]])];
+  sent.take({ ...wanted, all: true }, set(a));
+  expect(sent.take({ ...wanted, changed: true }, set(b))).toBeUndefined();
+});

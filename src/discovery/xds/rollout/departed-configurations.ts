@@ -1,0 +1,105 @@
+/**
+ * Route and extension configurations whose listener is no longer configured: the source generates such a route configuration without
+ * hosts, and no such extension configuration. The client uses the previous form until it has replaced the listener, which may wait for
+ * clusters, and while it drains its connections. It unsubscribes after that; until then it keeps what it has.
+ */
+import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { extensionType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
+import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
+import { onceFor } from '../../../model/collections/once-for.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import type { SentResources } from '../responses/ads-sent.ts';
+import { type Prepared, withoutHeld } from './held-order.ts';
+
+type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** The stream that route configurations are sent on. */
+export interface RoutedStream {
+  readonly references: ResourceReferences;
+  sentOf(typeUrl: string): SentResources;
+  watchOf(typeUrl: string): Watch | undefined;
+  /** What the node should have of a type now, with all names. */
+  generated(typeUrl: string): ResourceSet | undefined;
+  /** Prepares it, in steps. */
+  generating(typeUrl: string): Steps<void>;
+}
+
+/** Names of the route configurations that listeners fetch, once for all streams with the same listeners. */
+const fetchedBy = onceFor((references: ResourceReferences) =>
+  onceFor(
+    (listeners: ResourceMap): ReadonlySet<string> =>
+      new Set([...listeners.values()].flatMap((listener) => [...references.routeConfigurationsOf(listener)])),
+  ),
+);
+
+/** Reads what {@link withoutDeparted} needs, in steps. */
+export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): Steps<void> {
+  if (candidates(stream, order, set).length === 0) return;
+  yield* stream.generating(listenerType);
+  for (const listener of stream.generated(listenerType)?.resources.values() ?? []) {
+    stream.references.routeConfigurationsOf(listener);
+    yield;
+  }
+}
+
+/** The configurations that one client keeps. */
+export class DepartedConfigurations {
+  readonly #stream: RoutedStream;
+  /** Names by type URL, as of the last order of the type; `undefined` if there are none. */
+  #kept: Map<string, readonly string[]> | undefined;
+
+  constructor(stream: RoutedStream) {
+    this.#stream = stream;
+  }
+
+  /** Names of the configurations of a type that the client keeps while it subscribes to them. */
+  of(typeUrl: string): readonly string[] {
+    const kept = this.#kept?.get(typeUrl);
+    if (kept === undefined) return [];
+    const subscribed = new Set(this.#stream.watchOf(typeUrl)?.names);
+    return kept.filter((name) => subscribed.has(name));
+  }
+
+  /**
+   * The order and its set without configurations of listeners that are no longer configured.
+   *
+   * @param isReturning the client has configurations of another stream
+   * @returns `undefined` if nothing else is left
+   */
+  without(order: ResponseOrder, set: ResourceSet, isReturning: boolean): Prepared | undefined {
+    const { typeUrl } = order;
+    const sent = this.#stream.sentOf(typeUrl);
+    const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
+    const names = departed.filter((name) => isReturning || sent.has(name));
+    this.#keep(typeUrl, names);
+    return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sent);
+  }
+
+  #keep(typeUrl: string, names: readonly string[]): void {
+    if (names.length > 0) {
+      this.#kept ??= new Map();
+      this.#kept.set(typeUrl, names);
+    } else if (this.#kept?.delete(typeUrl) === true && this.#kept.size === 0) this.#kept = undefined;
+  }
+}
+
+function departedRoutes(stream: RoutedStream, order: ResponseOrder, set: ResourceSet): readonly string[] {
+  const names = candidates(stream, order, set);
+  const listeners = names.length === 0 ? undefined : stream.generated(listenerType)?.resources;
+  if (listeners === undefined) return [];
+  const fetched = fetchedBy(stream.references)(listeners);
+  return names.filter((name) => !fetched.has(name));
+}
+
+/** In delta, Envoy fails the requests of a filter whose configuration was removed. */
+function missingExtensions({ typeUrl, names }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
+  return typeUrl === extensionType && names !== '*' ? names.filter((name) => !resources.has(name)) : [];
+}
+
+/** Configurations without hosts that the client does not have in this form. */
+function candidates(stream: RoutedStream, { typeUrl }: ResponseOrder, { resources }: ResourceSet): readonly string[] {
+  if (typeUrl !== routeType) return [];
+  const { changed } = stream.sentOf(typeUrl).differenceTo(resources);
+  return changed.filter((name) => !stream.references.hasHosts(resources.get(name)!));
+}

@@ -1,0 +1,178 @@
+/**
+ * Listeners, route configurations and extension configurations that one stream holds back, because they name clusters that its client
+ * cannot use yet: which ones, and from which set of resources they are sent later.
+ */
+import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import {
+  anyCluster,
+  type HeldResource,
+  readyResources,
+  unusableClusters,
+} from '../../../../machines/discovery/xds/cluster-rollout.ts';
+import type { RolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
+import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import type { SentResources } from '../responses/ads-sent.ts';
+import { LayeredResources } from '../responses/layered-resources.ts';
+import { ofOrder, type Prepared, withoutHeld } from './held-order.ts';
+import type { RolloutEvent } from './rollout-events.ts';
+import type { RolloutRecord } from './rollout-record.ts';
+
+/** The stream whose resources are held back. */
+export interface HoldingStream {
+  readonly references: ResourceReferences;
+  readonly rules: RolloutRules;
+  sentOf(typeUrl: string): SentResources;
+  /** The one list of these names that all streams share. */
+  sharedNames(names: readonly string[]): readonly string[];
+  takeRolloutEvent(event: RolloutEvent): void;
+}
+
+/** The set from which held resources of a type are sent: the newest whose clusters were all sent. */
+interface Candidates {
+  readonly set: ResourceSet;
+  /** There is a newer set, whose clusters were not all sent. */
+  readonly isOutdated: boolean;
+}
+
+const noNames: readonly string[] = [];
+
+export class HeldResources {
+  readonly #stream: HoldingStream;
+  readonly #record: RolloutRecord;
+  /** By type URL; `undefined` while nothing is held back. */
+  #candidates: Map<string, Candidates> | undefined;
+
+  constructor(stream: HoldingStream, record: RolloutRecord) {
+    this.#stream = stream;
+    this.#record = record;
+  }
+
+  /** Version of the set from which held resources of a type are sent; `undefined` if none is held back. */
+  versionOf(typeUrl: string): string | undefined {
+    return this.#candidates?.get(typeUrl)?.set.version;
+  }
+
+  /** Whether a resource that is held back names the cluster. */
+  names(cluster: string): boolean {
+    return this.#record.current.held.some(({ typeUrl, name }) => {
+      const resource = this.#candidates?.get(typeUrl)?.set.resources.get(name);
+      return resource !== undefined && this.#stream.references.names(resource, cluster);
+    });
+  }
+
+  /** Nothing of an order is sent: what it would have replaced is no longer held back. */
+  skip(order: ResponseOrder): void {
+    this.#hold(order, [], noNames, new Set());
+    if (!this.#record.current.held.some(({ typeUrl }) => typeUrl === order.typeUrl)) this.drop(order.typeUrl);
+  }
+
+  /** No resource of the type is held back any more. */
+  drop(typeUrl: string): void {
+    this.#setCandidates(typeUrl, undefined);
+  }
+
+  /**
+   * What an order can send of a set: a resource that is held back is replaced by what the client has.
+   *
+   * @param unsent clusters that the node should have, and that its client was not sent
+   * @returns `undefined` if all of it is held back
+   */
+  prepare(order: ResponseOrder, set: ResourceSet, unsent: readonly string[]): Prepared | undefined {
+    const { typeUrl } = order;
+    const candidates = this.#candidates?.get(typeUrl);
+    const blocking = new Set([...unusableClusters(this.#record.current), ...unsent]);
+    if (blocking.size === 0 && candidates === undefined) return { order, set };
+    const sent = this.#stream.sentOf(typeUrl);
+    const changed = ofOrder(order, sent.differenceTo(set.resources).changed, set);
+    const held = changed.flatMap((name): HeldResource[] => {
+      const clusters = this.#blocking(set.resources.get(name)!, blocking);
+      return clusters.length === 0 ? [] : [{ typeUrl, name, clusters }];
+    });
+    const isUnsent = new Set(unsent);
+    const awaitsUnsent = held.some(({ clusters }) => clusters.some((name) => isUnsent.has(name)));
+    // An older candidate whose clusters were sent goes before a newer one whose clusters were not.
+    if (awaitsUnsent && candidates !== undefined) {
+      this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
+      const older = new Set(this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name));
+      const newer = held.filter(({ name }) => !older.has(name));
+      this.#hold(order, newer, unsent, older);
+      return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
+    }
+    this.#setCandidates(typeUrl, held.length === 0 ? undefined : { set, isOutdated: false });
+    this.#hold(order, held, unsent, new Set());
+    if (held.length === 0) return { order, set };
+    return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
+  }
+
+  #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {
+    const named = this.#stream.references.namesAmong(resource, blocking);
+    return blocking.has(anyCluster) ? [anyCluster, ...named] : named;
+  }
+
+  #hold(
+    order: ResponseOrder,
+    held: readonly HeldResource[],
+    unsent: readonly string[],
+    kept: ReadonlySet<string>,
+  ): void {
+    const isPartial = !order.all && !order.changed;
+    const asked = new Set(order.asked);
+    const awaited = new Set(held.flatMap(({ clusters }) => clusters));
+    this.#record.update(
+      this.#stream.rules.withHeld(
+        this.#record.current,
+        ({ typeUrl, name }) => typeUrl === order.typeUrl && !kept.has(name) && (!isPartial || asked.has(name)),
+        held,
+        unsent.filter((name) => awaited.has(name)),
+      ),
+      order.typeUrl,
+    );
+  }
+
+  /** What an order can send of the resources that were held back: those that are ready, in the version that was held back. */
+  release(order: ResponseOrder): Prepared | undefined {
+    const { typeUrl } = order;
+    const candidates = this.#candidates?.get(typeUrl);
+    const ready = new Set(readyResources(this.#record.current, typeUrl));
+    if (candidates === undefined || ready.size === 0) return undefined;
+    const sent = this.#stream.sentOf(typeUrl);
+    const { set } = candidates;
+    const subscribed = order.names === '*' ? undefined : new Set(order.names);
+    const asked = this.#stream.sharedNames(
+      [...ready].filter((name) => set.resources.has(name) && (subscribed?.has(name) ?? true)),
+    );
+    this.#record.update(
+      this.#stream.rules.withHeld(
+        this.#record.current,
+        (one) => one.typeUrl === typeUrl && ready.has(one.name),
+        [],
+        noNames,
+      ),
+      typeUrl,
+    );
+    if (!this.#record.current.held.some((one) => one.typeUrl === typeUrl)) this.#setCandidates(typeUrl, undefined);
+    if (candidates.isOutdated)
+      this.#stream.takeRolloutEvent({ type: 'resources.ready', typeUrl, names: noNames, changed: true });
+    if (asked.length === 0) return undefined;
+    const { changed, removed } = sent.differenceTo(set.resources);
+    const isAll = removed.length === 0 && changed.every((name) => ready.has(name));
+    const resources = isAll
+      ? set.resources
+      : LayeredResources.shared(
+          sent.resources,
+          asked.map((name) => set.resources.get(name)!),
+          noNames,
+        );
+    return { order: { ...order, asked }, set: { version: set.version, resources } };
+  }
+
+  #setCandidates(typeUrl: string, candidates: Candidates | undefined): void {
+    if (candidates === undefined) {
+      this.#candidates?.delete(typeUrl);
+      if (this.#candidates?.size === 0) this.#candidates = undefined;
+    } else {
+      this.#candidates ??= new Map();
+      this.#candidates.set(typeUrl, candidates);
+    }
+  }
+}

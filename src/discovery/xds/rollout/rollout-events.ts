@@ -1,0 +1,133 @@
+/** What follows when the record of make before break changes: reports for the chart of the stream, metrics, and events for its exchange. */
+import type {
+  AcknowledgementOverdue,
+  ClustersAwaitedBy,
+  ClustersDue,
+  ClustersUnrequested,
+  ResourcesReady,
+} from '../../../../machines/discovery/xds/ads-exchange.ts';
+import type {
+  ClustersRetained,
+  RetentionState,
+  StreamReport,
+} from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { isRemovalPending } from '../../../../machines/discovery/xds/cluster-removal.ts';
+import {
+  awaitedClusters,
+  isLimitRunning,
+  isWaiting,
+  limitedClusters,
+  newRollout,
+  type Rollout,
+  readyResources,
+} from '../../../../machines/discovery/xds/cluster-rollout.ts';
+import type { AdsObserver } from '../ads-observer.ts';
+
+export type RolloutEvent =
+  | ResourcesReady
+  | ClustersAwaitedBy
+  | AcknowledgementOverdue
+  | ClustersDue
+  | ClustersUnrequested;
+
+/** The stream that is reported on. */
+export interface ReportedStream {
+  /** Reports to the chart. */
+  tell(report: StreamReport): void;
+  readonly observer: Pick<AdsObserver, 'clustersAwaited' | 'clustersRetained' | 'clustersGivenUp'>;
+}
+
+/**
+ * Reports to the chart of a stream. A report may lead to responses and so to newer records, whose reports come first: each report is about
+ * the record of its moment, and is made only if the chart was told otherwise last.
+ */
+export class RolloutReports {
+  readonly #stream: ReportedStream;
+  #isWaiting = false;
+  #isAwaited = false;
+  #isPending = false;
+
+  constructor(stream: ReportedStream) {
+    this.#stream = stream;
+  }
+
+  /**
+   * @param before the previous record
+   * @param current the record at the time of the call
+   */
+  report(before: Rollout, current: () => Rollout): void {
+    this.#count(before, current());
+    for (const report of retainedBetween(before, current())) this.#stream.tell(report);
+    const waiting = isWaiting(current());
+    if (waiting !== this.#isWaiting) {
+      this.#isWaiting = waiting;
+      this.#stream.observer.clustersAwaited?.(waiting);
+    }
+    const isAwaited = isLimitRunning(current());
+    if (isAwaited !== this.#isAwaited) {
+      this.#isAwaited = isAwaited;
+      const { held } = current();
+      const typeUrls = [...new Set(held.map(({ typeUrl }) => typeUrl))];
+      const clusters = limitedClusters(current());
+      this.#stream.tell(isAwaited ? { type: 'clusters.awaited', clusters, typeUrls } : { type: 'clusters.usable' });
+    }
+    const pending = isRemovalPending(current());
+    if (pending !== this.#isPending) {
+      this.#isPending = pending;
+      const clusters = current().retained.map(({ name }) => name);
+      this.#stream.tell(pending ? { type: 'clusters.kept', clusters } : { type: 'clusters.removed' });
+    }
+  }
+
+  /** The stream has ended: nothing of its record counts any more. */
+  end(last: Rollout): void {
+    this.#count(last, newRollout);
+    if (this.#isWaiting) this.#stream.observer.clustersAwaited?.(false);
+    this.#isWaiting = false;
+  }
+
+  #count(before: Rollout, next: Rollout): void {
+    if (before.givenUp.length !== next.givenUp.length) {
+      this.#stream.observer.clustersGivenUp?.(next.givenUp.length - before.givenUp.length);
+    }
+    if (before.retained === next.retained) return;
+    for (const state of retainedStates) {
+      const change = countOf(next, state) - countOf(before, state);
+      if (change !== 0) this.#stream.observer.clustersRetained?.(state, change);
+    }
+  }
+}
+
+const retainedStates: readonly RetentionState[] = ['named', 'unacknowledged', 'lingering', 'removable'];
+
+function countOf({ retained }: Rollout, state: RetentionState): number {
+  let count = 0;
+  for (const cluster of retained) if (cluster.state === state) count++;
+  return count;
+}
+
+/** A report for each state that clusters have entered. */
+function* retainedBetween(before: Rollout, { retained }: Rollout): Generator<ClustersRetained> {
+  if (before.retained === retained || retained.length === 0) return;
+  const known = new Map(before.retained.map(({ name, state }) => [name, state]));
+  for (const state of retainedStates) {
+    const entered = retained.filter((cluster) => cluster.state === state && known.get(cluster.name) !== state);
+    if (entered.length === 0) continue;
+    const clusters = entered.map(({ name }) => name);
+    const unacknowledged = [...new Set(entered.flatMap((cluster) => cluster.unacknowledged))];
+    yield { type: 'clusters.retained', state, clusters, ...(unacknowledged.length > 0 && { unacknowledged }) };
+  }
+}
+
+/** What the exchange hears of it. */
+export function* eventsOf(before: Rollout, next: Rollout, current: string | undefined): Generator<RolloutEvent> {
+  for (const typeUrl of new Set(before.held.map((one) => one.typeUrl))) {
+    if (typeUrl === current) continue;
+    const names = readyResources(next, typeUrl);
+    if (names.length > readyResources(before, typeUrl).length) {
+      yield { type: 'resources.ready', typeUrl, names, changed: false };
+    }
+    const awaits = awaitedClusters(next, typeUrl);
+    if (awaits.length !== awaitedClusters(before, typeUrl).length) yield { type: 'awaited.changed', typeUrl, awaits };
+  }
+}

@@ -1,0 +1,64 @@
+import { expect, it } from 'vitest';
+import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
+import type { EncodedResource } from '../resource-source.ts';
+import { SentResources } from '../responses/ads-sent.ts';
+import { encodeValue } from '../responses/encoding.ts';
+import { RolloutGate } from './rollout-gate.ts';
+
+const clusters = 1_000;
+/** A cluster takes some ten microseconds. */
+const maxReadInOneStep = 64;
+
+it('new clusters of one response are read a few at a time', () => {
+  const resources = new Map<string, EncodedResource>();
+  for (let index = 0; index < clusters; index++) {
+    const name = `outbound|80||s${index}.test`;
+    resources.set(name, encodeValue(clusterType, Buffer.from(name), name));
+  }
+  let read = 0;
+  const gate = new RolloutGate({
+    takesUnrequested: true,
+    isDelta: true,
+    limitMs: 5_000,
+    references: {
+      names: () => false,
+      namesAmong: () => [],
+      fetchesEndpoints: () => true,
+      isEmptyAssignment: () => false,
+      secretsOf: () => new Set(),
+      routeConfigurationsOf: () => new Set(),
+      hasHosts: () => true,
+      withFetchLimit: (cluster) => cluster,
+      usabilityOf: ({ name }) => {
+        read++;
+        return { after: 'assignment', assignment: name, secrets: new Set() };
+      },
+    },
+    removal: { delayMs: 1_000, drainMs: 1_000 },
+    rules: rolloutRules,
+    sentOf: () => new SentResources(true),
+    watchOf: () => undefined,
+    departedResources: () => undefined,
+    now: () => 0,
+    generated: () => undefined,
+    *generating() {},
+    tell: () => {},
+    observer: {},
+    sharedNames: (names: readonly string[]) => names,
+    takeRolloutEvent: () => {},
+  });
+  const order: ResponseOrder = {
+    typeUrl: clusterType,
+    names: '*',
+    asked: [],
+    all: true,
+    changed: false,
+    has: { names: [], versions: [] },
+  };
+  const steps: number[] = [];
+  for (const _ of gate.reading(order, { version: '1', resources })) steps.push(read - steps.reduce((a, b) => a + b, 0));
+  expect(read).toBe(clusters);
+  expect(Math.max(...steps)).toBeLessThanOrEqual(maxReadInOneStep);
+});

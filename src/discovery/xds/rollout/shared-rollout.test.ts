@@ -1,0 +1,73 @@
+/** What make before break keeps for a connection: nothing of its own where others have the same, and nothing at rest. */
+import { describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { newRollout } from '../../../../machines/discovery/xds/cluster-rollout.ts';
+import { type Client, settled } from '../../../../test/fixtures/rollout-client.ts';
+import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
+import { VirtualClock } from '../../../../test/simulation/virtual-clock.ts';
+import { NameLists } from '../requests/request-names.ts';
+
+/** More than the removal delay, and the time in which a removal waits for another response. */
+const removedMs = 20_000;
+
+function twoClients(delta: boolean): { clients: Client[]; source: ScriptedSource; clock: VirtualClock } {
+  const [source, clock] = [new ScriptedSource(), new VirtualClock()];
+  const shared = { source, clock, lists: new NameLists() };
+  const clients = [settled(delta, shared), settled(delta, shared)];
+  // Each has set what both have: the second one's is the newest.
+  for (const client of clients) {
+    client.world.push(clusterType, endpointType, routeType);
+    client.take();
+  }
+  return { clients, source, clock };
+}
+
+/** The route moves from cluster a to b, and a is removed. */
+function replaceCluster(source: ScriptedSource, clients: readonly Client[]): void {
+  for (const typeUrl of [clusterType, endpointType]) {
+    source.remove(typeUrl, 'a');
+    source.set(typeUrl, 'b');
+  }
+  source.setNaming(routeType, 'r', 'b');
+  for (const { world } of clients) world.push(clusterType, endpointType, routeType);
+}
+
+const distinctMaps = (clients: readonly Client[], typeUrl: string): number =>
+  new Set(clients.map(({ world }) => world.resourcesOf(typeUrl))).size;
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('clients that keep the same removed cluster, its endpoints, and a route that was held back share the maps of all', () => {
+    const { clients, source } = twoClients(delta);
+    replaceCluster(source, clients);
+    for (const client of clients) {
+      client.read();
+      client.ack(client.askEndpoints('b'), ['a', 'b']);
+      expect(client.take()).toEqual(['RouteConfiguration r']);
+      expect([...client.world.resourcesOf(clusterType).keys()].sort()).toEqual(['a', 'b']);
+      expect([...client.world.resourcesOf(endpointType).keys()].sort()).toEqual(['a', 'b']);
+    }
+    for (const typeUrl of [clusterType, endpointType, routeType])
+      expect(distinctMaps(clients, typeUrl), typeUrl).toBe(1);
+  });
+
+  test('a client at rest has no record of its own, nor one of types that it does not watch', () => {
+    const { clients, source, clock } = twoClients(delta);
+    replaceCluster(source, clients);
+    for (const client of clients) {
+      client.take();
+      client.ack(client.askEndpoints('b'), ['a', 'b']);
+      client.take();
+    }
+    expect(clients.map(({ world }) => world.rollout === newRollout)).toEqual([false, false]);
+    clock.advance(removedMs);
+    for (const client of clients) {
+      client.take();
+      expect([...client.world.resourcesOf(clusterType).keys()]).toEqual(['b']);
+      expect(client.world.rollout).toBe(newRollout);
+      expect(client.world.typesSent).toEqual(Object.keys(client.world.watches).sort());
+    }
+  });
+});

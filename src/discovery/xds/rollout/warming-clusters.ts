@@ -1,0 +1,350 @@
+/** Which clusters a client will warm when it reads a CDS response, and until when (machines/discovery/xds/cluster-rollout.ts). */
+import type { ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType, endpointType, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
+import {
+  isSearching,
+  type NextSuspects,
+  nextSuspects,
+  type Suspects,
+} from '../../../../machines/discovery/xds/cluster-limit.ts';
+import {
+  anyCluster,
+  type ClustersSent,
+  type GivenUpCluster,
+  type NewCluster,
+  type Rollout,
+  type SentCluster,
+  stepsOfLimit,
+} from '../../../../machines/discovery/xds/cluster-rollout.ts';
+import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
+import { onceFor, onceForPair } from '../../../model/collections/once-for.ts';
+import type { Steps } from '../../../runtime/turns.ts';
+import type { EncodedResource, FetchLimit, ResourceReferences, ResourceSet } from '../resource-source.ts';
+import { differenceOf, type Selection, type SentResources } from '../responses/ads-sent.ts';
+import { LayeredResources } from '../responses/layered-resources.ts';
+
+type ResourceMap = ReadonlyMap<string, EncodedResource>;
+
+/** Envoy has waited for a new cluster for as long as the limit; requests to it fail as long as it warms. */
+const newClusterLimit: FetchLimit = { fetchMs: 1_000, awaitsNames: false };
+/** Envoy uses an earlier form of the cluster while it waits: its own default for sources without a limit. */
+const updatedClusterLimit: FetchLimit = { fetchMs: 15_000, awaitsNames: true };
+
+/** The time limit with which a cluster that was given up is sent. @param cluster.isNew the client uses no earlier form of it */
+export function fetchLimitOf({ isNew }: Pick<GivenUpCluster, 'isNew'>): FetchLimit {
+  return isNew ? newClusterLimit : updatedClusterLimit;
+}
+
+/** Steps of a limit that pass until Envoy uses updates that were given up, and has acknowledged clusters. */
+export function stepsOfFetch(limitMs: number): number {
+  return Math.ceil(updatedClusterLimit.fetchMs / (limitMs / stepsOfLimit)) + stepsOfLimit;
+}
+
+/** The stream whose client warms clusters. */
+export interface WarmingStream {
+  readonly references: ResourceReferences;
+  sentOf(typeUrl: string): SentResources;
+  watchOf(typeUrl: string): Watch | undefined;
+}
+
+/** A CDS response that is on its way. */
+export interface SentResponse {
+  readonly order: ResponseOrder;
+  readonly selection: Selection;
+  readonly nonce: string;
+  /** No other one was sent on the stream before. */
+  readonly isFirst: boolean;
+  /** Clusters that the client has in an earlier form, and that it may warm without end. */
+  readonly updated: readonly string[];
+  /** Steps of the limit until more suspects are given up; 0: the limit. */
+  readonly searchSteps: number;
+}
+
+/** What a response says of clusters that the client does not have yet as they are sent. */
+export function clustersSent(
+  stream: WarmingStream,
+  rollout: Rollout,
+  { order, selection, nonce, isFirst, updated, searchSteps }: SentResponse,
+): ClustersSent {
+  const sent = stream.sentOf(clusterType);
+  const isKnown = !isFirst || order.has !== undefined || order.returning !== undefined;
+  const isUnrequested = stream.watchOf(clusterType)?.unrequested === true;
+  const { added: names } = selection;
+  const isResumed = isFirst && order.has !== undefined;
+  const all = isResumed ? resumedClusters(stream, rollout, order, sent, names) : updated;
+  const contained = selection.changed === 'all' ? undefined : new Set(selection.changed);
+  const isContained = (name: string): boolean => contained?.has(name) ?? true;
+  const limited = new Set(rollout.givenUp.map(({ name }) => name));
+  const namesOf = (isWanted: (cluster: NewCluster) => boolean): readonly string[] =>
+    rollout.newClusters.filter(isWanted).map(({ name }) => name);
+  const changed = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
+  return {
+    nonce,
+    added: isKnown && !isUnrequested ? addedClusters(stream, rollout, order, sent, names) : [],
+    updated: [
+      ...[...all, ...changed].filter((name) => isContained(name) && !limited.has(name)),
+      ...(isSearching(rollout) ? [anyCluster] : []),
+    ],
+    searchSteps,
+    sentAgain: sentAgain(stream, rollout, sent, names, isContained),
+    absent: namesOf(({ name, state }) => state === 'unsent' && (name === anyCluster || !isKnown || !sent.has(name))),
+  };
+}
+
+/** Clusters that a response has and that the client did not have before. @param names of these */
+function addedClusters(
+  stream: WarmingStream,
+  rollout: Rollout,
+  order: ResponseOrder,
+  sent: SentResources,
+  names: readonly string[],
+): SentCluster[] {
+  if (order.returning !== undefined) return [{ name: anyCluster, needs: 'acknowledgement', assignment: '' }];
+  const has = new Set(order.has?.names);
+  return asSent(
+    stream,
+    rollout,
+    sent,
+    names,
+    names.filter((name) => !has.has(name)),
+  );
+}
+
+/** Clusters that the client does not use yet, and that a response contains again. @param added names of clusters that are new in it */
+function sentAgain(
+  stream: WarmingStream,
+  rollout: Rollout,
+  sent: SentResources,
+  added: readonly string[],
+  isContained: (name: string) => boolean,
+): SentCluster[] {
+  const isAdded = new Set(added);
+  const isUnused = ({ name, state }: NewCluster): boolean =>
+    (state === 'rejected' || state === 'sent') && sent.has(name) && !isAdded.has(name) && isContained(name);
+  const names = rollout.newClusters.filter(isUnused).map(({ name }) => name);
+  return names.length === 0 ? [] : asSent(stream, rollout, sent, added, names);
+}
+
+/** When the client can use these clusters as they were sent. @param added names that are new in the response */
+function asSent(
+  stream: WarmingStream,
+  rollout: Rollout,
+  sent: SentResources,
+  added: readonly string[],
+  names: readonly string[],
+): SentCluster[] {
+  const { references } = stream;
+  const isFetched = fetchedSecrets(references, rollout, sent, added);
+  return names.map((name) => {
+    const { after, assignment, secrets } = references.usabilityOf(sent.get(name)!);
+    // In delta, Envoy does not request endpoints that it has for another cluster, and waits until they are sent again.
+    if (assignment !== name) stream.sentOf(endpointType).forget([assignment]);
+    if (![...secrets].every(isFetched) || after === 'warming') return { name, assignment, needs: 'acknowledgement' };
+    return { name, assignment, needs: after === 'at once' ? 'nothing' : 'assignment' };
+  });
+}
+
+/** Clusters that a client brings from another stream in an earlier form, and that fetch secrets which no other cluster does. */
+function resumedClusters(
+  { references }: WarmingStream,
+  rollout: Rollout,
+  order: ResponseOrder,
+  sent: SentResources,
+  names: readonly string[],
+): readonly string[] {
+  const has = new Set(order.has?.names);
+  const updated = names.filter((name) => has.has(name));
+  if (updated.length === 0) return [];
+  const isFetched = fetchedSecrets(references, rollout, sent, names);
+  return updated.filter((name) => ![...references.secretsOf(sent.get(name)!)].every(isFetched));
+}
+
+/** Whether a cluster that the client uses has fetched a secret. @param names clusters that it may not use yet */
+function fetchedSecrets(
+  { secretsOf }: ResourceReferences,
+  { newClusters }: Rollout,
+  { resources }: SentResources,
+  names: readonly string[],
+): (secret: string) => boolean {
+  const unused = new Set([...names, ...newClusters.map(({ name }) => name)]);
+  // Thousands of clusters name the same secrets: for each of these all clusters are searched once.
+  return onceForName((secret) => {
+    for (const cluster of resources.values()) {
+      if (!unused.has(cluster.name) && secretsOf(cluster).has(secret)) return true;
+    }
+    return false;
+  });
+}
+
+function onceForName(find: (name: string) => boolean): (name: string) => boolean {
+  const found = new Map<string, boolean>();
+  return (name) => {
+    const known = found.get(name) ?? find(name);
+    found.set(name, known);
+    return known;
+  };
+}
+
+/** Clusters that a client has, and whose new form fetches a secret that none of its clusters fetched; found once for two maps. */
+export const updatesThatFetch = onceFor((references: ResourceReferences) =>
+  onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
+    const { changed, added } = differenceOf(before, after);
+    if (changed.length === added.length) return [];
+    const isNew = new Set(added);
+    return changed.filter((name) => {
+      if (isNew.has(name)) return false;
+      return newSecrets(references, before, after, name).some((secret) => !secretUses(references)(before).has(secret));
+    });
+  }),
+);
+
+/** Secrets that a cluster fetches and its earlier form did not. */
+function newSecrets(
+  { secretsOf }: ResourceReferences,
+  before: ResourceMap,
+  after: ResourceMap,
+  name: string,
+): readonly string[] {
+  const known = secretsOf(before.get(name)!);
+  return [...secretsOf(after.get(name)!)].filter((secret) => !known.has(secret));
+}
+
+/** How many of these clusters fetch each secret. */
+const secretUses = onceFor(({ secretsOf }: ResourceReferences) =>
+  onceFor((clusters: ResourceMap): ReadonlyMap<string, number> => {
+    const uses = new Map<string, number>();
+    for (const cluster of clusters.values()) {
+      for (const secret of secretsOf(cluster)) uses.set(secret, (uses.get(secret) ?? 0) + 1);
+    }
+    return uses;
+  }),
+);
+
+/** Clusters that fetch secrets. First those with the least common ones: Envoy has a common secret for its other clusters. */
+const fetchingClusters = onceFor((references: ResourceReferences) =>
+  onceFor((clusters: ResourceMap): readonly string[] => {
+    const uses = secretUses(references)(clusters);
+    const ranked = [...clusters.values()].flatMap((cluster) => {
+      const counts = [...references.secretsOf(cluster)].map((secret) => uses.get(secret)!);
+      return counts.length === 0 ? [] : [{ name: cluster.name, rank: Math.min(...counts) }];
+    });
+    return ranked.sort((one, other) => one.rank - other.rank).map(({ name }) => name);
+  }),
+);
+
+/** Of all clusters of a client, those that may wait for a secret without end. */
+function suspectsAmong(stream: WarmingStream, clusters: ResourceMap): Suspects {
+  const { references } = stream;
+  const possible = fetchingClusters(references)(clusters);
+  const sent = stream.sentOf(secretType);
+  const missing = new Set(stream.watchOf(secretType)?.names.filter((name) => !sent.has(name)));
+  if (missing.size === 0) return { certain: [], possible };
+  const fetchesMissing = (name: string): boolean =>
+    [...references.secretsOf(clusters.get(name)!)].some((secret) => missing.has(secret));
+  return { certain: possible.filter(fetchesMissing), possible };
+}
+
+/** Of these clusters, those that are given up next because one of them may be the reason for a missing acknowledgement. */
+export function suspectsFor(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): NextSuspects {
+  return nextSuspects(rollout, suspectsAmong(stream, clusters));
+}
+
+/** Clusters that were given up are sent with a limit for what Envoy fetches. @param sent what the client has */
+export function withFetchLimits(
+  references: ResourceReferences,
+  { givenUp }: Rollout,
+  { version, resources }: ResourceSet,
+  sent: ResourceMap,
+): ResourceSet {
+  const limited = givenUp.flatMap((one) => {
+    const cluster = resources.get(one.name);
+    return cluster === undefined ? [] : [references.withFetchLimit(cluster, fetchLimitOf(one))];
+  });
+  return { version, resources: LayeredResources.over(resources, limited, [], sent) };
+}
+
+/** Clusters that are read in one step. */
+const clustersAtATime = 32;
+
+/** Finds out when Envoy can use each of these clusters: the results are remembered for all streams. */
+function* readingUsability(
+  references: ResourceReferences,
+  clusters: ResourceMap,
+  names: readonly string[],
+): Steps<void> {
+  for (const [index, name] of names.entries()) {
+    references.usabilityOf(clusters.get(name)!);
+    if (index % clustersAtATime === clustersAtATime - 1) yield;
+  }
+}
+
+const readUpdates = onceForPair((_before: ResourceMap, _after: ResourceMap) => ({ isDone: false }));
+
+/** Finds out which secrets changed clusters fetch, and, if some are new, which secrets all clusters fetched before. */
+function* readingUpdates({ secretsOf }: ResourceReferences, before: ResourceMap, after: ResourceMap): Steps<void> {
+  const reading = readUpdates(before, after);
+  if (reading.isDone) return;
+  const { changed, added } = differenceOf(before, after);
+  const isNew = new Set(added);
+  let fetchesMore = false;
+  for (const [index, name] of changed.entries()) {
+    if (isNew.has(name)) continue;
+    const known = secretsOf(before.get(name)!);
+    for (const secret of secretsOf(after.get(name)!)) if (!known.has(secret)) fetchesMore = true;
+    if (index % clustersAtATime === clustersAtATime - 1) yield;
+  }
+  if (fetchesMore) yield* readingSecrets({ secretsOf }, before);
+  reading.isDone = true;
+}
+
+function* readingSecrets({ secretsOf }: Pick<ResourceReferences, 'secretsOf'>, clusters: ResourceMap): Steps<void> {
+  let index = 0;
+  for (const cluster of clusters.values()) {
+    secretsOf(cluster);
+    if (++index % clustersAtATime === 0) yield;
+  }
+}
+
+/** Finds out which clusters are given up next, and makes their limited forms. */
+function* readingSuspects(stream: WarmingStream, rollout: Rollout, clusters: ResourceMap): Steps<void> {
+  const { references } = stream;
+  yield* readingSecrets(references, clusters);
+  for (const name of suspectsFor(stream, rollout, clusters).names) {
+    references.withFetchLimit(clusters.get(name)!, updatedClusterLimit);
+    yield;
+  }
+}
+
+/**
+ * Reads what a CDS response needs of its clusters.
+ *
+ * @param reading.isKnown what the client has is known
+ * @param reading.isFirst no other CDS response was sent on the stream
+ * @param reading.isSearching clusters are given up with it
+ */
+export function* readingClusters(
+  stream: WarmingStream,
+  rollout: Rollout,
+  clusters: ResourceMap,
+  reading: { readonly isKnown: boolean; readonly isFirst: boolean; readonly isSearching: boolean },
+): Steps<void> {
+  const { references } = stream;
+  const sent = stream.sentOf(clusterType);
+  if (reading.isKnown) yield* readingUsability(references, clusters, sent.differenceTo(clusters).added);
+  if (!reading.isFirst) yield* readingUpdates(references, sent.resources, clusters);
+  if (reading.isSearching) yield* readingSuspects(stream, rollout, clusters);
+}
+
+/** Finds out which clusters each of these resources names. */
+export function* readingNames(
+  references: ResourceReferences,
+  resources: ResourceMap,
+  names: readonly string[],
+): Steps<void> {
+  for (const name of names) {
+    references.namesAmong(resources.get(name)!, noClusters);
+    yield;
+  }
+}
+
+const noClusters: ReadonlySet<string> = new Set();

@@ -1,0 +1,124 @@
+/** The flags of the port with TLS (spec/discovery.md §1.2): `--secureGRPCAddr`, `--tls*`, `--caCertFile`. */
+
+import { ChartpilotError } from '../../../runtime/errors.ts';
+import type { LogEntry, LogWarning } from '../../../runtime/log-events/log-events.ts';
+import { listOf } from '../../environment.ts';
+import { type ListenAddress, parseListenAddress } from '../../listen-address.ts';
+
+/** PEM files: all three, or none where an authority of the program's own signs what the port shows. */
+export interface ServerCertificateFiles {
+  readonly caFile: string;
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+export interface SecurePort {
+  readonly address: ListenAddress;
+  /** Undefined: the authority signs what it shows. */
+  readonly files: ServerCertificateFiles | undefined;
+  /** OpenSSL's names; empty: the server's own choice. TLS 1.3 has suites of its own. */
+  readonly cipherSuites: readonly string[];
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3';
+}
+
+export interface SecurePortFlags {
+  /** True: the flag came without a value. */
+  readonly secureGRPCAddr?: string | boolean;
+  readonly caCertFile?: string;
+  readonly tlsCertFile?: string;
+  readonly tlsKeyFile?: string;
+  /** Camel case, as the command line's parser makes it of `--tls-cipher-suites`. */
+  readonly tlsCipherSuites?: string;
+  readonly tlsMinVersion?: string;
+}
+
+/** What a person should know about the port. */
+export interface SecurePortReport {
+  /** Somebody has seen to an authority; the port is opened then. */
+  readonly hasAuthority: boolean;
+  /** Whether there may be one at all. */
+  readonly mayHaveAuthority: boolean;
+  readonly note: (entry: LogEntry) => void;
+  readonly warn: (entry: LogWarning) => void;
+}
+
+/** Go's names of TLS 1.2 suites, and OpenSSL's. */
+const suites: ReadonlyMap<string, string> = new Map([
+  ['TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256', 'ECDHE-ECDSA-AES128-GCM-SHA256'],
+  ['TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384', 'ECDHE-ECDSA-AES256-GCM-SHA384'],
+  ['TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256', 'ECDHE-RSA-AES128-GCM-SHA256'],
+  ['TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384', 'ECDHE-RSA-AES256-GCM-SHA384'],
+  ['TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256', 'ECDHE-ECDSA-CHACHA20-POLY1305'],
+  ['TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256', 'ECDHE-RSA-CHACHA20-POLY1305'],
+  ['TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA', 'ECDHE-ECDSA-AES128-SHA'],
+  ['TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA', 'ECDHE-ECDSA-AES256-SHA'],
+  ['TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA', 'ECDHE-RSA-AES128-SHA'],
+  ['TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA', 'ECDHE-RSA-AES256-SHA'],
+  ['TLS_RSA_WITH_AES_128_GCM_SHA256', 'AES128-GCM-SHA256'],
+  ['TLS_RSA_WITH_AES_256_GCM_SHA384', 'AES256-GCM-SHA384'],
+  ['TLS_RSA_WITH_AES_128_CBC_SHA', 'AES128-SHA'],
+  ['TLS_RSA_WITH_AES_256_CBC_SHA', 'AES256-SHA'],
+]);
+
+/** TLS 1.3 takes all of its own, whatever the flag says. */
+const suitesOfTls13: ReadonlySet<string> = new Set([
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+]);
+
+const minVersions = { '1.2': 'TLSv1.2', '1.3': 'TLSv1.3' } as const;
+
+/**
+ * The port with TLS, or undefined when it stays closed.
+ *
+ * @throws ChartpilotError FLAG_INVALID
+ */
+export function securePortOf(
+  flags: SecurePortFlags,
+  { hasAuthority, mayHaveAuthority, note, warn }: SecurePortReport,
+): SecurePort | undefined {
+  const cipherSuites = cipherSuitesOf(flags.tlsCipherSuites ?? '');
+  const minVersion = minVersionOf(flags.tlsMinVersion ?? '');
+  const given = flags.secureGRPCAddr ?? ':15012';
+  const address = parseListenAddress('--secureGRPCAddr', typeof given === 'string' ? given : '');
+  if (address === undefined) return undefined;
+  const files = {
+    caFile: flags.caCertFile ?? '',
+    certificateFile: flags.tlsCertFile ?? '',
+    keyFile: flags.tlsKeyFile ?? '',
+  };
+  const named = Object.values(files).filter(Boolean).length;
+  if (named === 3) return { address, files, cipherSuites, minVersion };
+  if (named === 0 && (hasAuthority || (mayHaveAuthority && flags.secureGRPCAddr !== undefined))) {
+    return { address, files: undefined, cipherSuites, minVersion };
+  }
+  if (named > 0 || flags.secureGRPCAddr !== undefined) {
+    const fileFlags = [
+      ['--caCertFile', files.caFile],
+      ['--tlsCertFile', files.certificateFile],
+      ['--tlsKeyFile', files.keyFile],
+    ] as const;
+    const flagsOf = (isGiven: boolean): string =>
+      fileFlags.flatMap(([flag, file]) => ((file !== '') === isGiven ? [flag] : [])).join(', ');
+    warn({ event: 'option.securePortIncomplete', given: flagsOf(true), missing: flagsOf(false) });
+  } else note({ event: 'option.securePortDisabled' });
+  return undefined;
+}
+
+function cipherSuitesOf(text: string): string[] {
+  return listOf(text).flatMap((name) => {
+    if (suitesOfTls13.has(name)) return [];
+    const suite = suites.get(name);
+    if (suite !== undefined) return [suite];
+    throw new ChartpilotError('FLAG_INVALID', `--tls-cipher-suites: unknown cipher suite ${name}`, {
+      hint: `Supported suites: ${[...suites.keys()].join(', ')}.`,
+    });
+  });
+}
+
+function minVersionOf(text: string): SecurePort['minVersion'] {
+  if (text === '') return 'TLSv1.2';
+  if (text in minVersions) return minVersions[text as keyof typeof minVersions];
+  throw new ChartpilotError('FLAG_INVALID', `--tls-min-version: must be 1.2 or 1.3, got ${JSON.stringify(text)}`);
+}

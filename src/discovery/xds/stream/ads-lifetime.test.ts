@@ -1,0 +1,135 @@
+/** How long connections live, and how they end (spec/discovery.md §7.5, §2.3), with clients of node's own HTTP/2. */
+
+import { connect } from 'node:http2';
+import { createConnection } from 'node:net';
+import { test as base, expect, vi } from 'vitest';
+import { clusterType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { type GiveServer, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts';
+import { channelOptions } from '../ads-limits.ts';
+
+const test = base.extend<{ start: GiveServer }>({
+  start: ({ task: _ }, use) =>
+    giveServers((give) =>
+      use(async (options) => {
+        const world = await give(options);
+        world.source.set(listenerType, 'l');
+        return world;
+      }),
+    ),
+});
+
+test('limits have the defaults of the reference', () => {
+  expect(channelOptions({ maxConnectionAgeMs: 1_800_000 })).toMatchObject({
+    'grpc.max_receive_message_length': 4 * 1024 * 1024,
+    'grpc.max_send_message_length': -1,
+    'grpc.max_concurrent_streams': 100_000,
+    'grpc.keepalive_time_ms': 30_000,
+    'grpc.keepalive_timeout_ms': 10_000,
+    'grpc.max_connection_age_ms': 1_800_000,
+    'grpc.max_connection_age_grace_ms': 10_000,
+  });
+});
+
+test('a connection that is old is told to go, cut after its grace, and its next one gets everything', async ({
+  start,
+}) => {
+  const world = await start({ limits: { maxConnectionAgeMs: 400, maxConnectionAgeGraceMs: 1_000 } });
+  const session = connect(`http://127.0.0.1:${world.port}`);
+  const started = performance.now();
+  const told: number[] = [];
+  session.on('goaway', () => void told.push(performance.now() - started));
+  session.on('error', () => {});
+  const closed = new Promise((resolve) => session.on('close', resolve));
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
+    'content-type': 'application/grpc',
+    te: 'trailers',
+  });
+  stream.on('error', () => {});
+  await closed;
+  const lived = performance.now() - started;
+  // 10 % earlier or later, and whatever a busy machine takes.
+  expect(told[0]).toBeGreaterThan(350);
+  // It may be told late, and is cut in its time.
+  expect(lived - told[0]!).toBeGreaterThan(400);
+  expect(lived).toBeLessThan(400 * 1.1 + 1_000 + 20_000);
+  const next = await subscribed(world.client());
+  expect(next.responses[0]!.resources).toHaveLength(1);
+});
+
+test('a client whose host has gone silent is let go', async ({ start }) => {
+  const world = await start({ limits: { keepaliveTimeMs: 100, keepaliveTimeoutMs: 150 } });
+  const socket = createConnection(world.port, '127.0.0.1').resume();
+  const started = performance.now();
+  const closed = new Promise((resolve) => socket.on('close', resolve));
+  // It begins as HTTP/2 wants it, with empty settings, and answers no ping.
+  socket.write(Buffer.concat([Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'), Buffer.of(0, 0, 0, 4, 0, 0, 0, 0, 0)]));
+  await closed;
+  expect(performance.now() - started).toBeGreaterThan(200);
+});
+
+test('a client that pings every 15 seconds and less is not told to go', async ({ start }) => {
+  const world = await start();
+  const session = connect(`http://127.0.0.1:${world.port}`);
+  const goaway = vi.fn();
+  session.on('goaway', goaway);
+  await new Promise((resolve) => session.on('connect', resolve));
+  for (let i = 0; i < 5; i++) await new Promise<void>((resolve) => session.ping(() => resolve()));
+  expect(goaway).not.toHaveBeenCalled();
+  session.destroy();
+});
+
+test('one connection may carry many streams', async ({ start }) => {
+  const world = await start();
+  const client = world.client();
+  const streams = await Promise.all(Array.from({ length: 300 }, () => subscribed(client)));
+  world.source.set(clusterType, 'b');
+  world.server.push(world.source.change(clusterType));
+  for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
+});
+
+test('a drain of 200 connections takes half of its budget, and each client has all that it was sent', async ({
+  start,
+}) => {
+  const world = await start();
+  const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
+  while (streams.length < 200) {
+    streams.push(...(await Promise.all(Array.from({ length: 20 }, () => subscribed(world.client())))));
+  }
+  await eventuallyHolds(() =>
+    expect(world.server.connections().filter(({ watches }) => watches[0]?.nonceAcked === '')).toEqual([]),
+  );
+  expect(await msWithoutQueueing([process.pid], () => world.server.drain(4_000))).toBeLessThan(3_900);
+  for (const stream of streams) expect((await stream.ended).code).toBe(0);
+  expect(world.server.connections()).toEqual([]);
+});
+
+test('what joins and what leaves is told, and only those that joined leave', async ({ start }) => {
+  const told: string[] = [];
+  const world = await start({
+    joined: (connection) => void told.push(`joined ${connection}`),
+    left: (connection) => void told.push(`left ${connection}`),
+  });
+  const stranger = world.client().sotw();
+  stranger.send({ typeUrl: clusterType });
+  await stranger.ended;
+  const stream = await subscribed(world.client());
+  expect(told).toEqual(['joined 2']);
+  stream.cancel();
+  await eventuallyHolds(() => expect(told).toEqual(['joined 2', 'left 2']));
+});
+
+test('connections are served by their numbers; those that are gone are passed over', async ({ start }) => {
+  const world = await start();
+  const [one, other] = [await subscribed(world.client()), await subscribed(world.client())];
+  await eventuallyHolds(() =>
+    expect(world.server.connections().every(({ watches }) => watches[0]!.nonceAcked !== '')).toBe(true),
+  );
+  world.source.set(clusterType, 'b');
+  expect(world.server.serve([7, 2], world.source.change(clusterType))).toBe(1);
+  expect((await other.next()).resources).toHaveLength(2);
+  expect(await one.unexpected()).toEqual([]);
+});

@@ -1,0 +1,111 @@
+/** A client that asks and does not read: what it asks for stays in the network, and in the end it is let go. */
+
+import { constants } from 'node:http2';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import { test as base, expect, onTestFinished, vi } from 'vitest';
+import { clusterType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { type GiveServer, givenNode, giveServers } from '../../../../test/fixtures/given-server.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import { UnreadStream } from '../../../../test/harness/unread-stream.ts';
+import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
+import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import type { ResourceSource } from '../resource-source.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const name = (i: number): string => `${i}`.padEnd(1_000, 'x');
+const manyNames = Array.from({ length: 100 }, (_, i) => name(i));
+
+const sotw = (request: MessageInitShape<typeof DiscoveryRequestSchema>): Uint8Array =>
+  toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, request));
+
+/** A stream that has asked for clusters, of megabytes, and for listeners, and reads none of it. */
+function unread(port: number): UnreadStream {
+  const stream = new UnreadStream(port);
+  onTestFinished(() => stream.close());
+  stream.send(sotw({ node: givenNode, typeUrl: clusterType }));
+  stream.send(sotw({ typeUrl: listenerType }));
+  return stream;
+}
+
+test('what it asks for is not read while a response waits, and all are when the client reads', async ({ start }) => {
+  const requestReceived = vi.fn();
+  const { source, port } = await start({ observer: { requestReceived } });
+  source.set(clusterType, 'a', 3_000_000);
+  source.set(listenerType, name(1));
+  const stream = unread(port);
+  for (let i = 0; i < 20; i++) stream.send(sotw({ typeUrl: listenerType, resourceNames: manyNames }));
+  await sleep(500);
+  // Both that were answered, and perhaps the one after them.
+  expect(requestReceived.mock.calls.length).toBeLessThanOrEqual(3);
+  stream.read();
+  await eventuallyHolds(() => expect(requestReceived).toHaveBeenCalledTimes(22));
+});
+
+test('a client that reads nothing for long is let go', async ({ start }) => {
+  const streamClosed = vi.fn();
+  const { source, server, port } = await start({ observer: { streamClosed }, limits: { congestionMs: 300 } });
+  source.set(clusterType, 'a', 3_000_000);
+  source.set(listenerType, 'l');
+  const stream = unread(port);
+  await eventuallyHolds(() =>
+    expect(server.connections()[0]?.state).toBe(
+      'streaming.delivery.congested | streaming.clusters.usable | streaming.removals.none',
+    ),
+  );
+  await eventuallyHolds(() => expect(server.connections()).toEqual([]));
+  expect(streamClosed).toHaveBeenCalledWith(expect.anything(), 'RESOURCE_EXHAUSTED');
+  // Cut on the wire as well: what was not read is not kept for it. A connection that is silent for 30 s is cut, too.
+  expect(await Promise.race([stream.reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
+});
+
+/** Streams whose nodes are refused while megabytes wait for them, with or without a response behind them. */
+async function refusedWhileUnread(start: GiveServer) {
+  const scripted = new ScriptedSource();
+  scripted.set(clusterType, 'a', 3_000_000);
+  scripted.set(listenerType, 'l');
+  const refusals: (() => void)[] = [];
+  const source: ResourceSource = {
+    open: (node, refused) => {
+      refusals.push(() => refused?.({ code: 'PERMISSION_DENIED', reason: 'no such group' }));
+      return scripted.open(node);
+    },
+  };
+  const { server, port } = await start({ source });
+  const congested = unread(port);
+  const behindNothing = new UnreadStream(port);
+  onTestFinished(() => behindNothing.close());
+  behindNothing.send(sotw({ node: givenNode, typeUrl: clusterType }));
+  await eventuallyHolds(() =>
+    expect(server.connections().map(({ state }) => state)).toEqual(
+      expect.arrayContaining([
+        'streaming.delivery.congested | streaming.clusters.usable | streaming.removals.none',
+        'streaming.delivery.caught up | streaming.clusters.usable | streaming.removals.none',
+      ]),
+    ),
+  );
+  await eventuallyHolds(() => expect(scripted.nodes).toHaveLength(2));
+  for (const refuse of refusals) refuse();
+  return { server, congested, behindNothing };
+}
+
+test('a stream that is ended for any other reason is cut off, too, when its client does not read what was sent before', async ({
+  start,
+}) => {
+  const { server, congested, behindNothing } = await refusedWhileUnread(start);
+  for (const { reset } of [congested, behindNothing]) {
+    expect(await Promise.race([reset, sleep(20_000, 'not cut')])).toBe(constants.NGHTTP2_CANCEL);
+  }
+  expect(server.connections()).toEqual([]);
+});
+
+test('until then a client may read, and is told why', async ({ start }) => {
+  const { server, congested, behindNothing } = await refusedWhileUnread(start);
+  await sleep(300);
+  for (const stream of [congested, behindNothing]) stream.read();
+  for (const { trailers } of [congested, behindNothing]) {
+    expect(await trailers).toMatchObject({ 'grpc-status': '7', 'grpc-message': 'no%20such%20group' });
+  }
+  await eventuallyHolds(() => expect(server.connections()).toEqual([]));
+});

@@ -1,0 +1,258 @@
+/**
+ * The rows of spec/discovery.md §7.6 on the wire, for both protocols, with a scripted source. Rows 15 to 20, which are about
+ * what a mesh makes of a change, are in mesh-edge-cases.test.ts; 22 to 24, about who may come in, in ads-server.test.ts and ads-security.test.ts.
+ */
+
+import { test as base, describe, expect, vi } from 'vitest';
+import { clusterType, endpointType, listenerType, routeType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { AdsTestClient } from '../../../../test/ads-client.ts';
+import { deltaSidecar, type Sidecar, sotwSidecar } from '../../../../test/ads-sidecar.ts';
+import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
+import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import { type AdsServer, createAdsServer } from '../ads-server.ts';
+
+const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
+
+interface World {
+  readonly source: ScriptedSource;
+  readonly server: AdsServer;
+  readonly observer: {
+    readonly responseRejected: ReturnType<typeof vi.fn>;
+    readonly nonceExpired: ReturnType<typeof vi.fn>;
+    readonly responseSent: ReturnType<typeof vi.fn>;
+  };
+  /** A new TCP connection with one stream. */
+  sidecar(): Sidecar;
+  /** Changes resources and pushes. */
+  change(...resources: readonly (readonly [string, string])[]): void;
+  push(...typeUrls: string[]): void;
+}
+
+const protocols = ['state of the world', 'delta'] as const;
+
+for (const protocol of protocols) {
+  const test = base.extend<{ world: World }>({
+    world: async ({ task: _ }, use) => {
+      const endings: (() => void)[] = [];
+      const source = new ScriptedSource();
+      for (const type of [clusterType, endpointType]) for (const name of ['a', 'b', 'c']) source.set(type, name);
+      for (const name of ['80', '81']) source.set(routeType, name);
+      source.set(listenerType, 'l');
+      const observer = { responseRejected: vi.fn(), nonceExpired: vi.fn(), responseSent: vi.fn() };
+      const server = createAdsServer({ source, observer, logger: silentLogger, limits: { ackTimeoutMs: 60_000 } });
+      const { port } = await server.listen('127.0.0.1:0');
+      endings.push(() => server.close());
+      const push = (...typeUrls: string[]): void => server.push(source.change(...typeUrls));
+      await use({
+        source,
+        server,
+        observer,
+        push,
+        change(...resources) {
+          for (const [typeUrl, name] of resources) source.set(typeUrl, name);
+          push(...new Set(resources.map(([typeUrl]) => typeUrl)));
+        },
+        sidecar() {
+          const client = new AdsTestClient(port);
+          endings.unshift(() => client.close());
+          return protocol === 'delta' ? deltaSidecar(client, node) : sotwSidecar(client, node);
+        },
+      });
+      for (const end of endings) end();
+    },
+  });
+  const isDelta = protocol === 'delta';
+  const watchOf = (world: World, typeUrl: string) =>
+    world.server.connections()[0]?.watches.find((watch) => watch.typeUrl === typeUrl);
+
+  describe(protocol, () => {
+    test('rows 1 and 2: clusters are answered once; the acknowledgement is not', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(clusterType, []);
+      const seen = await sidecar.next();
+      expect(seen).toMatchObject({ typeUrl: clusterType, names: ['a', 'b', 'c'], nonce: expect.stringMatching(/./) });
+      sidecar.ack(seen);
+      await eventuallyHolds(() =>
+        expect(watchOf(world, clusterType)).toMatchObject({ nonceAcked: seen.nonce, versionAcked: seen.version }),
+      );
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('rows 3 and 4: a rejection is counted and kept, and not answered; the next change is pushed', async ({
+      world,
+    }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(clusterType, []);
+      const first = await sidecar.next();
+      sidecar.ack(first);
+      world.change([clusterType, 'a']);
+      const second = await sidecar.next();
+      sidecar.reject(second, 'no such filter');
+      await eventuallyHolds(() =>
+        expect(world.observer.responseRejected.mock.calls).toEqual([[clusterType, node.id, 'no such filter']]),
+      );
+      expect(await sidecar.unexpected()).toEqual([]);
+      expect(world.observer.responseRejected).toHaveBeenCalledOnce();
+      expect(watchOf(world, clusterType)).toMatchObject({ lastError: 'no such filter', nonceAcked: first.nonce });
+      world.change([clusterType, 'a']);
+      const third = await sidecar.next();
+      expect(third.names).toContain('a');
+      sidecar.ack(third);
+      await eventuallyHolds(() =>
+        expect(watchOf(world, clusterType)).toMatchObject({ lastError: '', nonceAcked: third.nonce }),
+      );
+    });
+
+    test('row 5: an acknowledgement that comes late is counted, and nothing else', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(endpointType, ['a']);
+      const first = await sidecar.next();
+      sidecar.ack(first, ['a']);
+      world.change([endpointType, 'a']);
+      await sidecar.next();
+      sidecar.ack(first, ['a']);
+      await eventuallyHolds(() => expect(world.observer.nonceExpired.mock.calls).toEqual([[endpointType, node.id]]));
+      expect(await sidecar.unexpected()).toEqual([]);
+      expect(world.observer.nonceExpired).toHaveBeenCalledOnce();
+      expect(watchOf(world, endpointType)).toMatchObject({ nonceAcked: first.nonce });
+    });
+
+    test('row 6: names that are added are answered alone', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(endpointType, ['a', 'b']);
+      const { nonce } = await sidecar.next();
+      sidecar.ask(endpointType, isDelta ? ['c'] : ['a', 'b', 'c'], nonce);
+      expect(await sidecar.next()).toMatchObject({ names: ['c'], removed: [] });
+      expect(watchOf(world, endpointType)).toMatchObject({ names: ['a', 'b', 'c'], nonceAcked: nonce });
+    });
+
+    test('rows 7 and 8: names that go are not answered, and then nothing of them is pushed', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(endpointType, ['a', 'b']);
+      const { nonce } = await sidecar.next();
+      sidecar.drop(endpointType, ['a'], ['b'], nonce);
+      await eventuallyHolds(() => expect(watchOf(world, endpointType)?.names).toEqual(['a']));
+      world.change([endpointType, 'b']);
+      expect(await sidecar.unexpected()).toEqual([]);
+      sidecar.drop(endpointType, [], ['a'], nonce);
+      await eventuallyHolds(() => expect(watchOf(world, endpointType)).toBeUndefined());
+      world.change([endpointType, 'a']);
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 9: who comes from another server with its nonce is answered in full', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(endpointType, ['a', 'b'], '2026-01-01T00:00:00Z/7/3-9');
+      expect((await sidecar.next()).names).toEqual(['a', 'b']);
+      expect(world.observer.nonceExpired).not.toHaveBeenCalled();
+    });
+
+    test('row 10: endpoints before their clusters are sent again after them', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(endpointType, ['a', 'b']);
+      const first = await sidecar.next();
+      sidecar.ack(first, ['a', 'b']);
+      sidecar.ask(clusterType, []);
+      const clusters = await sidecar.next();
+      const again = await sidecar.next();
+      expect([first, clusters, again].map(({ typeUrl }) => typeUrl)).toEqual([endpointType, clusterType, endpointType]);
+      expect(again.names).toEqual(['a', 'b']);
+      sidecar.ack(clusters);
+      sidecar.ack(again, ['a', 'b']);
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 11: a name that is asked for before the acknowledgement is answered alone', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(routeType, ['80']);
+      const { nonce } = await sidecar.next();
+      sidecar.ask(routeType, isDelta ? ['81'] : ['80', '81'], isDelta ? '' : nonce);
+      expect((await sidecar.next()).names).toEqual(['81']);
+    });
+
+    test('row 12: a type that nobody makes is not answered, and the stream stays', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask('networking.istio.io/v1/VirtualService', []);
+      expect(await sidecar.unexpected()).toEqual([]);
+      sidecar.ask(clusterType, []);
+      expect((await sidecar.next()).typeUrl).toBe(clusterType);
+    });
+
+    test('row 13: two streams of one node are two connections, and both are pushed to', async ({ world }) => {
+      const sidecars = [world.sidecar(), world.sidecar()];
+      for (const sidecar of sidecars) {
+        sidecar.ask(clusterType, []);
+        sidecar.ack(await sidecar.next());
+      }
+      await eventuallyHolds(() =>
+        expect(world.server.connections().every(({ watches }) => watches[0]?.nonceAcked !== '')).toBe(true),
+      );
+      world.change([clusterType, 'a']);
+      for (const sidecar of sidecars) expect((await sidecar.next()).names).toContain('a');
+      expect(new Set(world.server.connections().map(({ id }) => id)).size).toBe(2);
+    });
+
+    test('row 14: a request while a push waits is answered; the push follows', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(clusterType, []);
+      const clusters = await sidecar.next();
+      world.change([clusterType, 'a']);
+      // It waits for the word on the first response.
+      sidecar.ask(listenerType, []);
+      expect((await sidecar.next()).typeUrl).toBe(listenerType);
+      sidecar.ack(clusters);
+      expect(await sidecar.next()).toMatchObject({ typeUrl: clusterType });
+    });
+
+    test('row 18: what is the same is not pushed', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(clusterType, []);
+      sidecar.ack(await sidecar.next());
+      world.push(clusterType);
+      world.push();
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 20: what is gone is left out, in delta named', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.ask(clusterType, []);
+      sidecar.ack(await sidecar.next());
+      await eventuallyHolds(() => expect(watchOf(world, clusterType)?.nonceAcked).not.toBe(''));
+      world.source.remove(clusterType, 'b');
+      world.push(clusterType);
+      expect(await sidecar.next()).toMatchObject(isDelta ? { names: [], removed: ['b'] } : { names: ['a', 'c'] });
+    });
+
+    test('row 21: everything both asked for and not is nothing', async ({ world }) => {
+      const sidecar = world.sidecar();
+      sidecar.drop(clusterType, isDelta ? ['*'] : [''], isDelta ? ['*'] : []);
+      world.change([clusterType, 'a']);
+      expect(await sidecar.unexpected()).toEqual([]);
+    });
+
+    test('row 25: a client that never reads keeps nobody else waiting, and owes one response', async ({ world }) => {
+      world.source.set(clusterType, 'a', 3_000_000);
+      const stuck = world.sidecar();
+      stuck.ask(clusterType, []);
+      await stuck.next();
+      stuck.stopReading();
+      const others = Array.from({ length: 20 }, () => world.sidecar());
+      for (const other of others) {
+        other.ask(clusterType, []);
+        other.ack(await other.next());
+      }
+      world.observer.responseSent.mockClear();
+      const before = process.memoryUsage().arrayBuffers;
+      for (let round = 0; round < 5; round++) {
+        world.source.set(clusterType, 'a', 3_000_000);
+        world.push();
+        for (const other of others) other.ack(await other.next());
+      }
+      // Nothing at all for the one whose word is missing.
+      expect(world.observer.responseSent).toHaveBeenCalledTimes(5 * others.length);
+      expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(600_000_000);
+      stuck.cancel();
+    });
+  });
+}

@@ -1,0 +1,129 @@
+/**
+ * A stream that the server ends delivers its status and message, also to clients for which an RST_STREAM with an error code takes
+ * precedence over the status that it follows (gRPC's C core: Python, C++, Ruby).
+ */
+import { connect, constants, type IncomingHttpHeaders } from 'node:http2';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { status } from '@grpc/grpc-js';
+import { test as base, expect } from 'vitest';
+import { clusterType, endpointType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { type GiveServer, givenNode, giveServers } from '../../../../test/fixtures/given-server.ts';
+import { adsPath } from '../../../../test/harness/raw-http2.ts';
+import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
+import { DiscoveryRequestSchema } from '../../../gen/envoy/service/discovery/v3/discovery_pb.ts';
+import type { AdsServerOptions } from '../ads-server-options.ts';
+import type { ResourceSource } from '../resource-source.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+const request = (fields: object): Uint8Array =>
+  toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, fields));
+const introduction = request({ node: givenNode, typeUrl: clusterType });
+const names = Array.from({ length: 50 }, (_, i) => `outbound|80||${i}.example.com`);
+
+function message(bytes: Uint8Array): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([head, bytes]);
+}
+
+/** Sends messages on a stream, and leaves its side open. */
+async function ended(
+  port: number,
+  messages: readonly Uint8Array[],
+): Promise<{ rst: number; fields: IncomingHttpHeaders }> {
+  const session = connect(`http://127.0.0.1:${port}`);
+  const stream = session.request(
+    { ':method': 'POST', ':path': adsPath, 'content-type': 'application/grpc', te: 'trailers' },
+    { endStream: false },
+  );
+  let fields: IncomingHttpHeaders = {};
+  const note = (received: IncomingHttpHeaders): void => {
+    fields = { ...fields, ...received };
+  };
+  stream
+    .on('response', note)
+    .on('trailers', note)
+    .on('error', () => {})
+    .resume();
+  for (const bytes of messages) stream.write(message(bytes));
+  // A client that is not reset closes its side when it has the status.
+  stream.on('end', () => stream.end());
+  await new Promise((resolve) => stream.once('close', resolve));
+  session.destroy();
+  return { rst: stream.rstCode ?? -1, fields };
+}
+
+/** A source whose nodes are refused: at once, or after they were served for a moment. */
+function refusing(when: 'at once' | 'later'): ResourceSource {
+  const source = new ScriptedSource();
+  source.set(clusterType, 'a');
+  return {
+    open(node, refused) {
+      if (when === 'at once') return { error: 'no identity of bank', code: 'PERMISSION_DENIED' };
+      setImmediate(() => refused?.({ code: 'RESOURCE_EXHAUSTED', reason: 'another namespace needs its slot' }));
+      return source.open(node);
+    },
+  };
+}
+
+const limits = { maxNames: 10 };
+const cases: readonly [string, status, RegExp, Partial<AdsServerOptions>, readonly Uint8Array[]][] = [
+  ['of a client that is denied', status.PERMISSION_DENIED, /identity/, { source: refusing('at once') }, [introduction]],
+  [
+    ...(['of a client that goes on sending while it is denied', status.PERMISSION_DENIED, /identity/] as const),
+    ...([{ source: refusing('at once') }, Array.from({ length: 50 }, () => introduction)] as const),
+  ],
+  [
+    ...(['of a client that is displaced', status.RESOURCE_EXHAUSTED, /slot/] as const),
+    ...([{ source: refusing('later') }, [introduction]] as const),
+  ],
+  [
+    'of a client that names no node',
+    status.INVALID_ARGUMENT,
+    /node.*\[NODE_INVALID\]$/,
+    {},
+    [request({ typeUrl: clusterType })],
+  ],
+  [
+    'of a client that names no type',
+    status.INVALID_ARGUMENT,
+    /type_url.*\[XDS_REQUEST_INVALID\]$/,
+    {},
+    [introduction, request({})],
+  ],
+  [
+    'of a client that sends no request',
+    status.INVALID_ARGUMENT,
+    /\[XDS_REQUEST_INVALID\]$/,
+    {},
+    [Buffer.alloc(4, 255)],
+  ],
+  [
+    ...([
+      'of a client that subscribes to too many names',
+      status.RESOURCE_EXHAUSTED,
+      /\[STREAM_NAMES_EXHAUSTED\]$/,
+    ] as const),
+    ...([{ limits }, [introduction, request({ typeUrl: endpointType, resourceNames: names })]] as const),
+  ],
+  [
+    'of a server that is not ready',
+    status.UNAVAILABLE,
+    /\[SERVER_NOT_READY\]$/,
+    { isReady: () => false },
+    [introduction],
+  ],
+];
+
+test.for(cases)('a stream %s ends with its status, and without an error code', async (one, { start }) => {
+  const [, code, reason, options, messages] = one;
+  const { port } = await start(options);
+  // Whether a reset passes the status is a matter of chance.
+  for (let i = 0; i < 10; i++) {
+    const { rst, fields } = await ended(port, messages);
+    expect(Number(fields['grpc-status'])).toBe(code);
+    expect(decodeURIComponent(`${fields['grpc-message']}`)).toMatch(reason);
+    expect(rst).toBe(constants.NGHTTP2_NO_ERROR);
+  }
+});

@@ -1,0 +1,33 @@
+/** What the first message of a client says about its node. */
+import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import { maxNodeBytes, maxNodeIdLength } from '../ads-limits.ts';
+import { readNode } from '../requests/ads-request.ts';
+import type { NodeIdentity } from '../resource-source.ts';
+import { shortened } from './client-text.ts';
+
+/** The node, the reason why it is refused, or the report that there is none. */
+export type Introduction =
+  | { readonly identity: NodeIdentity }
+  | { readonly refusal: string }
+  | { readonly report: StreamReport };
+
+/** @param node as the client has sent it; `undefined` if it has sent none */
+export function introductionOf(node: Uint8Array | undefined): Introduction {
+  let identity: NodeIdentity | undefined;
+  if (node !== undefined && node.length > maxNodeBytes) {
+    return { refusal: `node must have at most ${maxNodeBytes} bytes, got ${node.length}` };
+  }
+  try {
+    identity = node === undefined ? undefined : readNode(node);
+  } catch (error) {
+    return { report: { type: 'request.unreadable', reason: messageOf(error) } };
+  }
+  if (identity === undefined || identity.id === '') return { report: { type: 'node.missing' } };
+  if (identity.id.length > maxNodeIdLength || identity.cluster.length > maxNodeIdLength) {
+    return {
+      refusal: `node id and cluster must have at most ${maxNodeIdLength} characters, got id ${shortened(identity.id, 80)}`,
+    };
+  }
+  return { identity };
+}

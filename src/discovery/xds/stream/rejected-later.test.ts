@@ -1,0 +1,45 @@
+/** A client that is served, and then must not be: it hears why, after what it was sent before. */
+import { status } from '@grpc/grpc-js';
+import { expect, it, onTestFinished } from 'vitest';
+import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { AdsTestClient, typeUrls } from '../../../../test/ads-client.ts';
+import { ScriptedSource } from '../../../../test/simulation/scripted-source.ts';
+import { silentLogger } from '../../../runtime/output/log.ts';
+import { createAdsServer } from '../ads-server.ts';
+import type { Refused } from '../resource-source.ts';
+
+const node = { id: 'sidecar~10.0.0.1~a.b~b.svc' };
+const why: Refused = { code: 'FAILED_PRECONDITION', reason: 'no such group' };
+
+/** A stream, and what refuses its node. */
+async function given() {
+  const source = new ScriptedSource();
+  source.set(clusterType, 'a');
+  let refuse: (why: Refused) => void = () => {};
+  const server = createAdsServer({
+    source: {
+      open: (opened, refused) => {
+        refuse = (reason) => refused?.(reason);
+        return source.open(opened);
+      },
+    },
+    logger: silentLogger,
+  });
+  const { port } = await server.listen('127.0.0.1:0');
+  const client = new AdsTestClient(port);
+  onTestFinished(() => {
+    client.close();
+    server.close();
+  });
+  return { stream: client.sotw(), refuse: () => refuse(why), source };
+}
+
+it.each(['before it has acknowledged anything', 'after that'])('%s', async (when) => {
+  const { stream, refuse, source } = await given();
+  stream.send({ node, typeUrl: typeUrls.CDS });
+  const { nonce, versionInfo } = await stream.next();
+  if (when === 'after that') stream.send({ typeUrl: typeUrls.CDS, responseNonce: nonce, versionInfo });
+  refuse();
+  expect(await stream.ended).toMatchObject({ code: status.FAILED_PRECONDITION, details: why.reason });
+  expect(source.nodes).toEqual([]);
+});

@@ -1,0 +1,96 @@
+/** What operators learn of one stream: its log lines, and what the observer counts. */
+import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import { maxRetainedClusters } from '../../../../machines/discovery/xds/cluster-removal.ts';
+import { messageOf } from '../../../runtime/errors.ts';
+import { shortened } from './client-text.ts';
+import { RepeatedLines } from './repeated-lines.ts';
+import type { StreamSurroundings } from './stream-surroundings.ts';
+
+/** Texts of clients are shortened. A client that repeats a fault gets one line for several of them. */
+export class StreamLog {
+  readonly #around: StreamSurroundings;
+  readonly #peer: string;
+  readonly #node: () => string;
+  readonly #lines: RepeatedLines;
+
+  /** @param node identity of the client; empty while it is unknown */
+  constructor(around: StreamSurroundings, peer: string, node: () => string) {
+    this.#around = around;
+    this.#peer = peer;
+    this.#node = node;
+    this.#lines = new RepeatedLines(around.logger, around.now);
+  }
+
+  unauthenticated(reason: string): void {
+    this.#around.logger.warn('peer.unauthenticated', { peer: this.#peer, reason });
+  }
+
+  rejected(code: string, reason: string): void {
+    this.#lines.warn('rejected', 'workload.rejected', { peer: this.#peer, code, reason });
+  }
+
+  refused(reason: string): void {
+    this.#around.logger.warn('node.refused', { peer: this.#peer, reason });
+  }
+
+  forbidden(node: string, reason: string): void {
+    this.#around.logger.warn('node.forbidden', { node: shortened(node), peer: this.#peer, reason });
+  }
+
+  unreadableNode(error: unknown): void {
+    this.#around.logger.debug('node.unreadable', { peer: this.#peer, reason: shortened(messageOf(error)) });
+  }
+
+  /** Make before break: clusters that were given up or removed. */
+  rollout(report: StreamReport): void {
+    const { observer } = this.#around;
+    if (report.type === 'clusters.abandoned') {
+      observer.clustersAbandoned?.(report.clusters.length);
+      const node = shortened(this.#node());
+      this.#lines.warn('abandoned', 'clusters.abandoned', {
+        node,
+        clusters: shortened(report.clusters.join(', ')),
+      });
+    } else if (report.type === 'clusters.evicted') {
+      observer.clustersEvicted?.(report.clusters.length);
+      this.#lines.warn('evicted', 'clusters.evicted', {
+        node: shortened(this.#node()),
+        maxClusters: maxRetainedClusters,
+        removed: report.clusters.length,
+      });
+    }
+  }
+
+  judged(typeUrl: string, verdict: string, reason: string): void {
+    const { observer, logger } = this.#around;
+    const node = this.#node();
+    const fields = { node: shortened(node), typeUrl };
+    if (verdict === 'rejection') {
+      observer.responseRejected?.(typeUrl, node, reason);
+      const facts = { ...fields, peer: this.#peer, reason: shortened(reason) };
+      this.#lines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
+    } else if (verdict === 'stale') {
+      observer.nonceExpired?.(typeUrl, node);
+      logger.debug('request.judged.stale', fields);
+    } else if (verdict === 'misuse') {
+      this.#lines.warn('misuse', 'request.judged.misuse', fields);
+    } else {
+      this.#lines.warn('unserved', 'request.judged.unserved', fields);
+    }
+  }
+
+  sourceFailed(error: unknown): void {
+    const node = this.#node();
+    this.#around.observer.sourceFailed?.('', node, error);
+    this.#around.logger.error('resources.failed', { node: shortened(node), reason: shortened(messageOf(error)) });
+  }
+
+  failed(error: unknown): void {
+    this.#around.logger.error('stream.failed', { peer: this.#peer, error: (error as Error).stack });
+  }
+
+  /** Writes the lines that are still held back. */
+  end(): void {
+    this.#lines.end();
+  }
+}

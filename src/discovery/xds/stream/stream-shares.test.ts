@@ -1,0 +1,61 @@
+import { status } from '@grpc/grpc-js';
+import { test as base, describe, expect, it } from 'vitest';
+import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { eventually } from '../../../../test/harness/eventually.ts';
+import { maxServedStreamsWithin, type ServedStream, StreamShares } from './stream-shares.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+function given(maxStreams: number) {
+  const rejected: string[] = [];
+  const shares = new StreamShares(maxStreams, () => {});
+  const open = (name: string, account: string | undefined, peer = '10.0.0.1:1'): boolean => {
+    const stream: ServedStream = { peer, reject: ({ code }) => void rejected.push(`${name} ${code}`) };
+    const identities = account === undefined ? [] : [`spiffe://td/ns/${account.replace('/', '/sa/')}`];
+    if (shares.rejectionOf(stream, identities) !== undefined) return false;
+    shares.add(stream, identities);
+    return true;
+  };
+  return { rejected, open };
+}
+
+describe('streams beyond the limit', () => {
+  it('of a namespace with many accounts make room for another namespace, and get none of it back', () => {
+    const { rejected, open } = given(1_000);
+    for (let i = 0; i < 1_000; i++) expect(open(`flood ${i}`, `mallory/account-${i % 2}`)).toBe(true);
+    expect(open('more', 'mallory/account-0')).toBe(false);
+    expect(open('bank', 'bank/pay')).toBe(true);
+    expect(rejected).toEqual([expect.stringMatching(/^flood 99\d RESOURCE_EXHAUSTED$/)]);
+    expect(open('again', 'mallory/account-0')).toBe(false);
+  });
+
+  it('of clients without an identity take no more than one namespace may, and share it by address', () => {
+    const { rejected, open } = given(4);
+    for (let i = 0; i < 4; i++) open(`flood ${i}`, undefined, `10.0.0.66:${i}`);
+    expect([open('bank', 'bank/pay'), open('other', undefined, '10.0.0.7:1')]).toEqual([true, true]);
+    expect(rejected.map((text) => text.split(' ')[0])).toEqual(['flood', 'flood']);
+  });
+
+  it('are those that half of the heap has room for by default', () => {
+    expect(maxServedStreamsWithin(512 * 1024 * 1024)).toBe(8_192);
+  });
+});
+
+test('a stream beyond the limit hears why, and is served once another one has ended', async ({ start }) => {
+  const { client } = await start({ limits: { maxServedStreams: 2 } });
+  const [first] = [await subscribed(client()), await subscribed(client())];
+  const rejected = client().sotw();
+  rejected.send({ node: givenNode, typeUrl: clusterType });
+  expect(await rejected.ended).toMatchObject({
+    code: status.RESOURCE_EXHAUSTED,
+    details: expect.stringMatching(/2 of at most 2 xDS streams .*127.0.0.1.* \[STREAMS_EXHAUSTED\]$/),
+  });
+  first!.cancel();
+  await first!.ended;
+  await eventually('the slot is free', async () => {
+    const stream = client().sotw();
+    stream.send({ node: givenNode, typeUrl: clusterType });
+    return Promise.race([stream.next().then(() => true), stream.ended.then(() => false)]);
+  });
+});

@@ -1,0 +1,78 @@
+/**
+ * Streams that are served at the same time: bounded, with a fair share for each namespace and, within it, for each service account. Clients
+ * that have shown no identity share one part, by address. A stream beyond the limit ends the newest stream of the namespace with the
+ * most, or is rejected if that is its own.
+ */
+import { getHeapStatistics } from 'node:v8';
+import { workloadIdentityOf } from '../../../identity/spiffe-id.ts';
+import { FairQueue, type ShareKey } from '../../../model/collections/fair-queue.ts';
+import { withCode } from '../../../runtime/errors.ts';
+import { groupOfPeer } from '../admission/ads-admission.ts';
+import type { Refused } from '../resource-source.ts';
+
+/** A stream that has a share. */
+export interface ServedStream {
+  /** `host:port` of its client. */
+  readonly peer: string;
+  /** Ends the stream. */
+  reject(why: Refused): void;
+}
+
+/** Heap of a stream, generously (docs/scaling.md, `replica.connectionKib`). */
+const bytesOfStream = 32 * 1024;
+
+/** Streams that take half of the heap. */
+export function maxServedStreamsWithin(heapBytes = getHeapStatistics().heap_size_limit): number {
+  return Math.max(1, Math.floor(heapBytes / 2 / bytesOfStream));
+}
+
+export class StreamShares {
+  readonly #maxStreams: number;
+  readonly #streams: FairQueue<ServedStream>;
+  readonly #displaced: () => void;
+
+  /** @param displaced called when a stream makes room for another one */
+  constructor(maxStreams: number, displaced: () => void) {
+    this.#maxStreams = maxStreams;
+    this.#streams = new FairQueue({ maxItems: maxStreams });
+    this.#displaced = displaced;
+  }
+
+  /** Why a stream with these identities can't be served now; `undefined`: it can. */
+  rejectionOf({ peer }: Pick<ServedStream, 'peer'>, identities: readonly string[]): Refused | undefined {
+    const key = keyOf(peer, identities);
+    return this.#streams.accepts(key) ? undefined : this.#exhausted(key);
+  }
+
+  /** Another stream may be rejected for it. */
+  add(stream: ServedStream, identities: readonly string[]): void {
+    const key = keyOf(stream.peer, identities);
+    const rejected = this.#streams.add(stream, key);
+    if (rejected === undefined) return;
+    this.#displaced();
+    rejected.reject({
+      code: 'RESOURCE_EXHAUSTED',
+      reason: withCode(
+        `the limit of ${this.#maxStreams} xDS streams of this replica is reached, and the namespace of this stream has the most`,
+        'STREAMS_EXHAUSTED',
+      ),
+    });
+  }
+
+  remove(stream: ServedStream): void {
+    this.#streams.remove(stream);
+  }
+
+  #exhausted([namespace = '', account = '']: ShareKey): Refused {
+    const whose = namespace === '' ? `address ${account} (clients without an identity)` : `namespace ${namespace}`;
+    const count = this.#streams.sizeOf(namespace === '' ? [namespace, account] : [namespace]);
+    const text = `${this.#streams.size} of at most ${this.#maxStreams} xDS streams are open at this replica, and ${whose} has its fair share of ${count}`;
+    const reason = withCode(text, 'STREAMS_EXHAUSTED');
+    return { code: 'RESOURCE_EXHAUSTED', reason };
+  }
+}
+
+function keyOf(peer: string, identities: readonly string[]): ShareKey {
+  const workload = identities.map(workloadIdentityOf).find((one) => one !== undefined);
+  return workload === undefined ? ['', groupOfPeer(peer)] : [workload.namespace, workload.serviceAccount];
+}

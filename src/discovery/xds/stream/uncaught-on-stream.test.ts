@@ -1,0 +1,39 @@
+/** What is done for a stream later (a timer, a promise) and fails where nobody catches it costs that stream alone. */
+import { test as base, expect } from 'vitest';
+import { clusterType } from '../../../../machines/discovery/xds/ads-types.ts';
+import { type GiveServer, givenNode, giveServers, subscribed } from '../../../../test/fixtures/given-server.ts';
+import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
+
+const test = base.extend<{ start: GiveServer }>({ start: ({ task: _ }, use) => giveServers(use) });
+
+test.for<[string, () => void]>([
+  ['timer', () => void setTimeout(() => fail())],
+  ['promise', () => void Promise.resolve().then(fail)],
+])('an error of a %s ends the stream that it was for', async ([, later], { start }) => {
+  const caught = uncaughtErrors();
+  const { source, client } = await start();
+  const other = await subscribed(client());
+  const { open } = source;
+  source.open = (node) => {
+    const opened = open.call(source, node);
+    if ('error' in opened) return opened;
+    const { get } = opened.resources;
+    const failing: typeof get = (...asked) => {
+      later();
+      return get(...asked);
+    };
+    return { resources: { ...opened.resources, get: failing } };
+  };
+  const stream = client().sotw();
+  stream.send({ node: givenNode, typeUrl: clusterType });
+  expect((await stream.ended).details).toBe('internal error [INTERNAL_ERROR]');
+  expect(caught.map(({ owner }) => owner)).toEqual(['ads-connection-2']);
+  source.open = open;
+  other.send({ typeUrl: clusterType, resourceNames: ['a'], responseNonce: other.responses[0]!.nonce });
+  await other.next();
+  await subscribed(client());
+});
+
+function fail(): never {
+  throw new Error('planted');
+}

@@ -1,0 +1,39 @@
+/** What is wrong with a certificate, key, list or bundle, as data: the caller adds where. */
+
+import type { CertificateCode } from '../runtime/error-codes/certificates.ts';
+import { CodedError, type ErrorFields } from '../runtime/errors.ts';
+
+export interface CertificateProblem extends Omit<ErrorFields, 'code'> {
+  readonly code: CertificateCode;
+  /** A predicate: `expired on 2026-01-01T00:00:00.000Z`. */
+  readonly message: string;
+}
+
+/** A problem of one part of a certificate. @param path of the part: `keyUsage` */
+export function problemOf(
+  code: CertificateCode,
+  message: string,
+  fields: Omit<ErrorFields, 'code'> = {},
+): CertificateProblem {
+  return { code, message, ...fields };
+}
+
+/** `PART must be EXPECTED, got VALUE`. */
+export function mismatch(code: CertificateCode, path: string, expected: string, got: string): CertificateProblem {
+  return { code, message: `${path} must be ${expected}, got ${got}`, path, expected, got };
+}
+
+/** All of them in one sentence. */
+export function problemTexts(problems: readonly CertificateProblem[]): string {
+  return problems.map(({ message }) => message).join('; ');
+}
+
+/** A certificate, key, list or bundle is not valid. */
+export class CertificateError extends CodedError {
+  override readonly name: string = 'CertificateError';
+  declare readonly code: CertificateCode;
+
+  constructor({ code, message, ...fields }: CertificateProblem, options: { readonly cause?: unknown } = {}) {
+    super(code, message, { ...options, fields });
+  }
+}

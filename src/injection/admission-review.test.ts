@@ -1,0 +1,85 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { defaultMeshConfig } from '../model/mesh/mesh-config.ts';
+import { defaultProxyConfig } from '../model/mesh/proxy-config.ts';
+import { environmentOfPath, reviewInjection } from './admission-review.ts';
+import type { Injector } from './injector.ts';
+import { defaultInjectionConfig, defaultInjectionValues } from './settings.ts';
+
+const injector: Injector = {
+  settings: {
+    config: defaultInjectionConfig,
+    values: { ...defaultInjectionValues, hub: 'example.com', tag: '1' },
+    revision: '',
+  },
+  mesh: defaultMeshConfig,
+  proxyConfigFor: () => defaultProxyConfig,
+};
+
+const pod = { metadata: { generateName: 'web-', creationTimestamp: null }, spec: { containers: [{ name: 'app' }] } };
+const review = (object: unknown, apiVersion = 'admission.k8s.io/v1') => ({
+  ...{ apiVersion, kind: 'AdmissionReview' },
+  request: { uid: 'u1', namespace: 'shop', object },
+});
+
+test.each(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1'])(
+  'a review of %s has a response of the same version and uid',
+  (version) => {
+    const reviewed = reviewInjection(review(pod, version), injector);
+    expect(reviewed).toMatchObject({ outcome: 'injected', pod: 'pod shop/web-***' });
+    expect(reviewed.review).toMatchObject({
+      apiVersion: version,
+      response: { uid: 'u1', allowed: true, patchType: 'JSONPatch' },
+    });
+    const patch = JSON.parse(Buffer.from(reviewed.review.response.patch!, 'base64').toString()) as { path: string }[];
+    expect(patch.map(({ path }) => path)).toContain('/spec/initContainers');
+  },
+);
+
+test('a pod that is skipped is allowed without a patch', () => {
+  const reviewed = reviewInjection(
+    review({ ...pod, metadata: { labels: { 'sidecar.istio.io/inject': 'false' } } }),
+    injector,
+  );
+  expect(reviewed.review.response).toEqual({ uid: 'u1', allowed: true });
+  expect(reviewed).toMatchObject({ outcome: 'skipped', reason: 'label sidecar.istio.io/inject is "false"' });
+});
+
+test('a word that is neither true nor false is a warning to the client of the API server', () => {
+  const { response } = reviewInjection(
+    review({ ...pod, metadata: { labels: { 'sidecar.istio.io/inject': 'ture' } } }),
+    injector,
+  ).review;
+  expect(response).toMatchObject({ allowed: true, warnings: [expect.stringContaining('"ture"')] });
+});
+
+test('a rejection names the pod, the annotation and the value', () => {
+  const annotations = { 'sidecar.istio.io/proxyCPU': 'many' };
+  const { response } = reviewInjection(review({ ...pod, metadata: { name: 'p', annotations } }), injector).review;
+  expect(response).toMatchObject({ allowed: false, status: { code: 422 } });
+  expect(response.status?.message).toBe(
+    'cannot inject a sidecar into pod shop/p: metadata.annotations["sidecar.istio.io/proxyCPU"]: must be a quantity such as 100m or 128Mi, got "many"',
+  );
+});
+
+test('any JSON is reviewed without an exception', () => {
+  fc.assert(fc.property(fc.jsonValue(), (value) => void reviewInjection(value, injector)));
+  fc.assert(fc.property(fc.jsonValue(), (value) => void reviewInjection(review(value), injector)));
+  const part = fc.oneof(fc.jsonValue(), fc.constant([{ name: 'app' }]));
+  const like = fc.record({
+    metadata: fc.record({ labels: part, annotations: part, name: part }),
+    spec: fc.record({ containers: part, initContainers: part, volumes: part }),
+  });
+  fc.assert(fc.property(like, (object) => void reviewInjection(review(object), injector)));
+});
+
+test.each([
+  ['/inject', {}],
+  ['/inject/cluster/west/net/n1', { ISTIO_META_CLUSTER_ID: 'west', ISTIO_META_NETWORK: 'n1' }],
+  ['/inject/zone/a--slash--b/odd', { ZONE: 'a/b' }],
+  ['/inject/a%20b/c', undefined],
+  ['/inject/%zz/c', undefined],
+  ['/other', undefined],
+])('the path %s adds variables to the proxy', (path, environment) => {
+  expect(environmentOfPath(path)).toEqual(environment);
+});

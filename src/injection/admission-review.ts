@@ -1,0 +1,104 @@
+/** Reviews of the creation of pods: the response of the webhook (spec/injection.md §1.5). */
+import * as E from 'fp-ts/lib/Either.js';
+import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
+import { ownValue } from '../runtime/json-object.ts';
+import { type Injector, inject, podTitle } from './injector.ts';
+import { jsonPatchOf } from './merge/json-patch.ts';
+import { readPod, type Texts } from './pod/pod.ts';
+import {
+  type AdmissionReview,
+  invalidReview,
+  noRequest,
+  noReviewMessage,
+  readReview,
+  reviewOf,
+  textOf,
+} from './review-envelope.ts';
+
+export interface ReviewedInjection {
+  readonly review: AdmissionReview;
+  readonly outcome: 'injected' | 'skipped' | 'rejected';
+  /** `pod shop/web-7d9-***`; empty if the request names none. */
+  readonly pod: string;
+  /** Why it was skipped or rejected, or the rule that decided. */
+  readonly reason: string;
+}
+
+/**
+ * Reviews the creation of a pod. Every input has a response: what is no AdmissionReview is rejected with an empty `uid`.
+ *
+ * @param addedEnvironment from the URL ({@link environmentOfPath})
+ */
+export function reviewInjection(body: unknown, injector: Injector, addedEnvironment: Texts = {}): ReviewedInjection {
+  const review = readReview(body);
+  if (review === undefined) return rejected({ ...noRequest, pod: '' }, noReviewMessage);
+  const { version, uid, request } = review;
+  const about = { version, uid, pod: '' };
+  const read = readPod(request.object);
+  if (E.isLeft(read)) return rejected(about, `request.object is not a valid pod: ${describeFieldErrors(read.left)}`);
+  const pod = read.right;
+  const namespace = textOf(request.namespace);
+  const title = podTitle(pod, pod.metadata.namespace || namespace);
+  const injection = inject(injector, pod, namespace, addedEnvironment);
+  const { rule: reason, ignoredWord } = injection.decision;
+  const warnings =
+    ignoredWord === undefined
+      ? {}
+      : {
+          warnings: [
+            `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(ignoredWord)}; it is ignored`,
+          ],
+        };
+  const named = { ...about, pod: title };
+  if (injection.outcome === 'skipped') {
+    return { review: reviewOf(named, { allowed: true, ...warnings }), outcome: 'skipped', pod: title, reason };
+  }
+  if (E.isLeft(injection.pod)) {
+    return rejected(named, `cannot inject a sidecar into ${title}: ${describeFieldErrors(injection.pod.left)}`);
+  }
+  const patch = Buffer.from(JSON.stringify(jsonPatchOf(pod, injection.pod.right))).toString('base64');
+  const response = { allowed: true, patch, patchType: 'JSONPatch', ...warnings } as const;
+  return { review: reviewOf(named, response), outcome: 'injected', pod: title, reason };
+}
+
+interface About {
+  readonly version: string;
+  readonly uid: string;
+  readonly pod: string;
+}
+
+function rejected(about: About, message: string): ReviewedInjection {
+  return { review: invalidReview(about, message), outcome: 'rejected', pod: about.pod, reason: message };
+}
+
+/** Short keys of the URL for variables of a proxy. */
+const variables: Readonly<Record<string, string>> = { cluster: 'ISTIO_META_CLUSTER_ID', net: 'ISTIO_META_NETWORK' };
+
+/**
+ * Environment of the proxy from the path of the webhook: `/inject/cluster/west/net/n1`. A last key without a value is ignored.
+ *
+ * @returns `undefined` for a path that is not one of the webhook, or whose keys are not names of variables
+ */
+export function environmentOfPath(path: string): Texts | undefined {
+  const [first, ...parts] = path.split('/').filter((part) => part !== '');
+  if (first !== 'inject') return undefined;
+  const environment = new Map<string, string>();
+  for (let i = 0; i + 1 < parts.length; i += 2) {
+    const key = decoded(parts[i]!);
+    const value = decoded(parts[i + 1]!);
+    if (key === undefined || value === undefined) return undefined;
+    const name = ownValue(variables, key) ?? key.toUpperCase();
+    if (!/^[A-Z_][A-Z0-9_.-]*$/.test(name)) return undefined;
+    environment.set(name, value);
+  }
+  return Object.fromEntries(environment);
+}
+
+/** A value may have a slash, written `--slash--`. */
+function decoded(part: string): string | undefined {
+  try {
+    return decodeURIComponent(part).replaceAll('--slash--', '/');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,111 @@
+/** Annotations that change what is injected, and the values that each accepts (spec/injection.md §3.4, step 1). */
+import * as E from 'fp-ts/lib/Either.js';
+import { booleanOf } from '../../model/fields/go-boolean.ts';
+import { isCidr } from '../../model/fields/names.ts';
+import * as violation from '../../model/fields/violation.ts';
+import { decodeProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Pod } from '../pod/pod.ts';
+import { parseYamlText } from '../yaml-text.ts';
+
+/** `undefined`: valid. */
+type Check = (value: string) => violation.Violation | undefined;
+
+const items = (value: string): string[] => (value === '' ? [] : value.split(',').map((item) => item.trim()));
+const isPort = (item: string): boolean => /^\d{1,5}$/.test(item) && Number(item) <= 65_535;
+
+const listOf =
+  (expected: string, isItem: (item: string) => boolean, all: boolean): Check =>
+  (value) =>
+    (all && value === '*') || items(value).every(isItem) ? undefined : violation.mustBe(expected, value);
+
+const portsOrAll = listOf('ports separated by commas, or *', isPort, true);
+const ports = listOf('ports separated by commas', isPort, false);
+const rangesOrAll = listOf('IP ranges (CIDR) separated by commas, or *', isCidr, true);
+const ranges = listOf('IP ranges (CIDR) separated by commas', isCidr, false);
+const interfaces = listOf(
+  'names of network interfaces separated by commas',
+  (item) => /^[^\s/]{1,15}$/.test(item),
+  false,
+);
+const port: Check = (value) => (isPort(value) ? undefined : violation.mustBe('a port from 0 to 65535', value));
+const boolean: Check = (value) =>
+  booleanOf(value) === undefined ? violation.unknownValue(['true', 'false'], value) : undefined;
+const count: Check = (value) =>
+  /^\d{1,9}$/.test(value) ? undefined : violation.mustBe('an integer from 0 to 999999999', value);
+const oneOf =
+  (...words: readonly string[]): Check =>
+  (value) =>
+    words.includes(value) ? undefined : violation.unknownValue(words, value);
+/** Kubernetes' resource.Quantity, not negative. */
+const quantity: Check = (value) =>
+  /^\+?(\d+(\.\d*)?|\.\d+)([EPTGMk]i?|Ki|m|u|n|[eE][-+]?\d+)?$/.test(value)
+    ? undefined
+    : violation.mustBe('a quantity such as 100m or 128Mi', value);
+const jsonObject: Check = (value) => {
+  try {
+    return isObject(JSON.parse(value)) ? undefined : violation.wrongType('a JSON object', value);
+  } catch {
+    return violation.mustBe('a JSON object', value);
+  }
+};
+/** One word of a command line: a log level, or levels of scopes. */
+const word: Check = (value) =>
+  /^[\w:,.*-]*$/.test(value) ? undefined : violation.mustBe('levels such as warning or scope:debug', value);
+const objectName: Check = (value) =>
+  /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/.test(value) ? undefined : violation.mustBe('the name of a ConfigMap', value);
+const image: Check = (value) => (/^\S+$/.test(value) ? undefined : violation.mustBe('an image reference', value));
+const proxyConfig: Check = (value) => {
+  const decoded = parsedProxyConfig(value);
+  if (E.isRight(decoded)) return undefined;
+  const { path, ...first } = decoded.left[0];
+  return path === '' ? first : { ...first, message: `${path}: ${first.message}` };
+};
+
+/** The annotation `proxy.istio.io/config`: YAML. */
+export function parsedProxyConfig(value: string): ReturnType<typeof decodeProxyConfig> {
+  const parsed = parseYamlText(value, '');
+  return E.isLeft(parsed) ? parsed : decodeProxyConfig(parsed.right, '');
+}
+
+const checks: Readonly<Record<string, Check>> = {
+  'traffic.sidecar.istio.io/includeOutboundIPRanges': rangesOrAll,
+  'traffic.sidecar.istio.io/excludeOutboundIPRanges': ranges,
+  'traffic.sidecar.istio.io/includeInboundPorts': portsOrAll,
+  'traffic.sidecar.istio.io/excludeInboundPorts': ports,
+  'traffic.sidecar.istio.io/includeOutboundPorts': ports,
+  'traffic.sidecar.istio.io/excludeOutboundPorts': ports,
+  'traffic.sidecar.istio.io/excludeInterfaces': interfaces,
+  'traffic.sidecar.istio.io/kubevirtInterfaces': interfaces,
+  'istio.io/reroute-virtual-interfaces': interfaces,
+  'status.sidecar.istio.io/port': port,
+  'readiness.status.sidecar.istio.io/initialDelaySeconds': count,
+  'readiness.status.sidecar.istio.io/periodSeconds': count,
+  'readiness.status.sidecar.istio.io/failureThreshold': count,
+  'sidecar.istio.io/interceptionMode': oneOf('REDIRECT', 'TPROXY', 'NONE'),
+  'sidecar.istio.io/rewriteAppHTTPProbers': boolean,
+  'sidecar.istio.io/nativeSidecar': boolean,
+  'sidecar.istio.io/capNetBindService': boolean,
+  'sidecar.istio.io/proxyCPU': quantity,
+  'sidecar.istio.io/proxyCPULimit': quantity,
+  'sidecar.istio.io/proxyMemory': quantity,
+  'sidecar.istio.io/proxyMemoryLimit': quantity,
+  'sidecar.istio.io/proxyImage': image,
+  'sidecar.istio.io/proxyImageType': word,
+  'sidecar.istio.io/logLevel': oneOf('trace', 'debug', 'info', 'warning', 'warn', 'error', 'critical', 'off'),
+  'sidecar.istio.io/componentLogLevel': word,
+  'sidecar.istio.io/agentLogLevel': word,
+  'sidecar.istio.io/bootstrapOverride': objectName,
+  'sidecar.istio.io/userVolume': jsonObject,
+  'sidecar.istio.io/userVolumeMount': jsonObject,
+  'prometheus.istio.io/merge-metrics': boolean,
+  'proxy.istio.io/config': proxyConfig,
+};
+
+/** Every invalid annotation of a pod, each with its name as path. */
+export function annotationErrors({ metadata: { annotations = {} } }: Pod): violation.FieldError[] {
+  return Object.entries(annotations).flatMap(([name, value]) => {
+    const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
+    return violation.errorsAt(`metadata.annotations["${name}"]`, check?.(value));
+  });
+}

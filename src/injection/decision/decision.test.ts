@@ -1,0 +1,109 @@
+import { expect, test } from 'vitest';
+import type { Pod } from '../pod/pod.ts';
+import { decideInjection, type InjectionPolicy } from './decision.ts';
+import { callingEntries, webhookEntriesOf } from './webhook-entries.ts';
+
+const policy: InjectionPolicy = { policy: 'enabled', neverInjectSelector: [], alwaysInjectSelector: [] };
+const key = 'sidecar.istio.io/inject';
+
+function podOf(
+  labels: Record<string, string> = {},
+  annotations: Record<string, string> = {},
+  hostNetwork = false,
+): Pod {
+  return { metadata: { labels, annotations }, spec: { containers: [], hostNetwork } };
+}
+
+test.each([
+  ['a pod in the network of the node', podOf({ [key]: 'true' }, {}, true), 'shop', policy, false],
+  ['a namespace of the cluster', podOf({ [key]: 'true' }), 'kube-system', policy, false],
+  ['an unknown policy, even with a label', podOf({ [key]: 'true' }), 'shop', { ...policy, policy: 'on' }, false],
+  ['label true over annotation false', podOf({ [key]: 'true' }, { [key]: 'false' }), 'shop', policy, true],
+  ['annotation false without a label', podOf({}, { [key]: 'false' }), 'shop', policy, false],
+  ['an empty label over annotation false', podOf({ [key]: '' }, { [key]: 'false' }), 'shop', policy, true],
+  ['label yes, a word of Istio 1.16', podOf({ [key]: 'Yes' }), 'shop', { ...policy, policy: 'disabled' }, true],
+  ['label off', podOf({ [key]: 'off' }), 'shop', policy, false],
+  ['a misspelt word with policy enabled', podOf({ [key]: 'flase' }), 'shop', policy, true],
+  ['a misspelt word with policy disabled', podOf({ [key]: 'ture' }), 'shop', { ...policy, policy: 'disabled' }, false],
+  [
+    'never over always',
+    podOf({ a: '1' }),
+    'shop',
+    {
+      policy: 'disabled',
+      neverInjectSelector: [{ matchLabels: { a: '1' } }],
+      alwaysInjectSelector: [{ matchLabels: { a: '1' } }],
+    },
+    false,
+  ],
+  [
+    'always over policy disabled',
+    podOf({ a: '1' }),
+    'shop',
+    {
+      ...policy,
+      policy: 'disabled',
+      alwaysInjectSelector: [{ matchExpressions: [{ key: 'a', operator: 'Exists' as const }] }],
+    },
+    true,
+  ],
+  ['an empty never selector, which matches nothing', podOf(), 'shop', { ...policy, neverInjectSelector: [{}] }, true],
+  [
+    'a label true over never',
+    podOf({ a: '1', [key]: 'true' }),
+    'shop',
+    { ...policy, neverInjectSelector: [{ matchLabels: { a: '1' } }] },
+    true,
+  ],
+])('%s decides', (_, pod, namespace, settings, expected) => {
+  const { inject, rule } = decideInjection(pod, namespace, settings);
+  expect({ inject, hasRule: rule !== '' }).toEqual({ inject: expected, hasRule: true });
+});
+
+test('a word that is ignored is reported', () => {
+  expect(decideInjection(podOf({ [key]: 'flase' }), 'shop', policy).ignoredWord).toBe('flase');
+});
+
+/** Namespace labels, pod labels, and the configurations that call for the pod: the table of spec/injection.md §1.1. */
+test.each([
+  [{ 'istio-injection': 'enabled', 'istio.io/rev': 'x' }, { 'istio.io/rev': 'x' }, ['default']],
+  [{ 'istio-injection': 'enabled' }, { [key]: 'false' }, []],
+  [{ 'istio-injection': 'disabled' }, { [key]: 'true', 'istio.io/rev': 'x' }, []],
+  [{ 'istio.io/rev': 'x' }, { 'istio.io/rev': 'y' }, ['x']],
+  [{}, { [key]: 'true' }, ['default']],
+  [{}, { 'istio.io/rev': 'x' }, ['x']],
+  [{}, { [key]: 'true', 'istio.io/rev': 'x' }, ['x']],
+  [{}, {}, []],
+  [{ 'istio-injection': 'yes' }, { [key]: 'true' }, []],
+  [{ 'istio.io/rev': 'default' }, {}, ['default']],
+])('namespace %j and pod %j are injected by %j', (namespace, pod, expected) => {
+  const configurations = ['', 'x', 'y'];
+  const calling = configurations.filter(
+    (revision) =>
+      callingEntries(webhookEntriesOf(revision), namespace as Record<string, string>, pod as Record<string, string>)
+        .length > 0,
+  );
+  expect(calling.map((revision) => revision || 'default')).toEqual(expected);
+});
+
+test('no pod is sent to one configuration twice', () => {
+  const values = [undefined, 'enabled', 'disabled', 'true', 'false', 'x', 'default'];
+  for (const injection of values)
+    for (const revision of values)
+      for (const inject of values)
+        for (const podRevision of values) {
+          const labels = (record: Record<string, string | undefined>): Record<string, string> =>
+            Object.fromEntries(
+              Object.entries(record).filter((entry): entry is [string, string] => entry[1] !== undefined),
+            );
+          const namespace = labels({ 'istio-injection': injection, 'istio.io/rev': revision });
+          const pod = labels({ [key]: inject, 'istio.io/rev': podRevision });
+          for (const own of ['', 'x']) {
+            const entries = webhookEntriesOf(own, { injectsUnlabelled: true });
+            expect(
+              callingEntries(entries, namespace, pod).length,
+              JSON.stringify({ namespace, pod, own }),
+            ).toBeLessThan(2);
+          }
+        }
+});

@@ -1,0 +1,79 @@
+/** Whether the injector changes a pod (spec/injection.md §1.2). */
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { annotationOf, labelOf, type Pod } from '../pod/pod.ts';
+import { matchesPod } from './label-selection.ts';
+
+export interface InjectionPolicy {
+  /** Pods that neither a label, an annotation nor a selector decides. Any other word: no pod is injected. */
+  readonly policy: string;
+  readonly neverInjectSelector: readonly LabelSelector[];
+  readonly alwaysInjectSelector: readonly LabelSelector[];
+}
+
+export interface Decision {
+  readonly inject: boolean;
+  /** The rule that decided, for people: `label sidecar.istio.io/inject is "false"`. */
+  readonly rule: string;
+  /** The word of the label or annotation that was ignored. */
+  readonly ignoredWord?: string;
+}
+
+/** Label, and annotation of older pods. */
+export const injectKey = 'sidecar.istio.io/inject';
+
+/** Namespaces of the cluster itself, in which nothing is injected. */
+export const systemNamespaces: ReadonlySet<string> = new Set([
+  ...['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'],
+]);
+
+/** Words in any case: `true` and `false`, and those that Istio 1.16 and earlier accepted. */
+const words: ReadonlyMap<string, boolean> = new Map([
+  ...['true', 'y', 'yes', 'on'].map((word) => [word, true] as const),
+  ...['false', 'n', 'no', 'off'].map((word) => [word, false] as const),
+]);
+
+/** @param namespace of the pod, or of the request */
+export function decideInjection(
+  pod: Pod,
+  namespace: string,
+  { policy, neverInjectSelector, alwaysInjectSelector }: InjectionPolicy,
+): Decision {
+  if (pod.spec.hostNetwork === true) {
+    return { inject: false, rule: 'spec.hostNetwork is true: a sidecar would redirect traffic of the node' };
+  }
+  if (systemNamespaces.has(namespace)) {
+    return { inject: false, rule: `namespace ${namespace} belongs to the cluster` };
+  }
+  if (policy !== 'enabled' && policy !== 'disabled') {
+    return {
+      inject: false,
+      rule: `policy of the injector is ${JSON.stringify(policy)}, which is not enabled or disabled`,
+    };
+  }
+  const { decision, ignoredWord } = ofPod(pod);
+  if (decision !== undefined) return decision;
+  return {
+    ...bySelectors(pod, { policy, neverInjectSelector, alwaysInjectSelector }),
+    ...(ignoredWord && { ignoredWord }),
+  };
+}
+
+/** A present label wins even if it is empty; the annotation is read only without it. */
+function ofPod(pod: Pod): { readonly decision?: Decision; readonly ignoredWord?: string } {
+  const label = labelOf(pod, injectKey);
+  const word = label ?? annotationOf(pod, injectKey) ?? '';
+  if (word === '') return {};
+  const inject = words.get(word.toLowerCase());
+  if (inject === undefined) return { ignoredWord: word };
+  const rule = `${label === undefined ? 'annotation' : 'label'} ${injectKey} is ${JSON.stringify(word)}`;
+  return { decision: { inject, rule } };
+}
+
+function bySelectors(pod: Pod, { policy, neverInjectSelector, alwaysInjectSelector }: InjectionPolicy): Decision {
+  const { labels = {} } = pod.metadata;
+  const never = neverInjectSelector.findIndex((selector) => matchesPod(selector, labels));
+  if (never >= 0) return { inject: false, rule: `neverInjectSelector[${never}] matches the labels of the pod` };
+  const always = alwaysInjectSelector.findIndex((selector) => matchesPod(selector, labels));
+  if (always >= 0) return { inject: true, rule: `alwaysInjectSelector[${always}] matches the labels of the pod` };
+  return { inject: policy === 'enabled', rule: `policy of the injector is ${policy}` };
+}

@@ -1,0 +1,69 @@
+/**
+ * Entries of the MutatingWebhookConfigurations of a revision: which pods the API server sends to the injector (spec/injection.md §1.1).
+ * The chart renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
+ */
+import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
+import type { Texts } from '../pod/pod.ts';
+import { injectKey, systemNamespaces } from './decision.ts';
+
+export interface WebhookEntry {
+  /** `rev.namespace.sidecar-injector.istio.io`. */
+  readonly name: string;
+  readonly namespaceSelector: LabelSelector;
+  readonly objectSelector: LabelSelector;
+}
+
+type Requirement = NonNullable<LabelSelector['matchExpressions']>[number];
+
+const absent = (key: string): Requirement => ({ key, operator: 'DoesNotExist' });
+const is = (key: string, value: string): Requirement => ({ key, operator: 'In', values: [value] });
+const isNot = (key: string, value: string): Requirement => ({ key, operator: 'NotIn', values: [value] });
+
+const namespaceLabel = 'istio-injection';
+const revisionLabel = 'istio.io/rev';
+
+/**
+ * @param revision or tag; empty: `default`
+ * @param injectsUnlabelled whether namespaces without any label are injected (`enableNamespacesByDefault`)
+ */
+export function webhookEntriesOf(revision: string, { injectsUnlabelled = false } = {}): readonly WebhookEntry[] {
+  const name = revision || 'default';
+  const entry = (prefix: string, namespace: readonly Requirement[], pod: readonly Requirement[]): WebhookEntry => ({
+    name: `${prefix}.sidecar-injector.istio.io`,
+    namespaceSelector: { matchExpressions: namespace },
+    objectSelector: { matchExpressions: pod },
+  });
+  const notRefused = isNot(injectKey, 'false');
+  const revisioned = [
+    entry('rev.namespace', [is(revisionLabel, name), absent(namespaceLabel)], [notRefused]),
+    entry('rev.object', [absent(revisionLabel), absent(namespaceLabel)], [notRefused, is(revisionLabel, name)]),
+  ];
+  if (name !== 'default') return revisioned;
+  const byDefault = [
+    entry('namespace', [is(namespaceLabel, 'enabled')], [notRefused]),
+    entry('object', [absent(namespaceLabel), absent(revisionLabel)], [is(injectKey, 'true'), absent(revisionLabel)]),
+  ];
+  const ofCluster: Requirement = {
+    key: 'kubernetes.io/metadata.name',
+    operator: 'NotIn',
+    values: [...systemNamespaces],
+  };
+  const automatic = entry(
+    'auto',
+    [absent(namespaceLabel), absent(revisionLabel), ofCluster],
+    [absent(injectKey), absent(revisionLabel)],
+  );
+  return [...revisioned, ...byDefault, ...(injectsUnlabelled ? [automatic] : [])];
+}
+
+/** The entries that the API server calls for a pod. Two or more inject it twice. */
+export function callingEntries(
+  entries: readonly WebhookEntry[],
+  namespace: Texts,
+  pod: Texts,
+): readonly WebhookEntry[] {
+  return entries.filter(
+    ({ namespaceSelector, objectSelector }) =>
+      selectsLabels(namespaceSelector, namespace) && selectsLabels(objectSelector, pod),
+  );
+}

@@ -1,0 +1,298 @@
+/**
+ * Objects that run a Gateway of the Gateway API: a Deployment, a Service and a ServiceAccount. Pure: from the Gateway, its parameters and the
+ * injector to the objects, as they are applied. Names, labels and annotations are those of Istio.
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoded, type FieldError, fail } from '../../model/fields/decode.ts';
+import { isObjectName } from '../../model/fields/names.ts';
+import * as violation from '../../model/fields/violation.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { injectPod } from '../inject.ts';
+import type { Injector } from '../injector.ts';
+import { MergeError, mergeGatewayObject } from '../merge/strategic-merge.ts';
+import { type Json, type Pod, proxyContainerName, type Texts } from '../pod/pod.ts';
+import { healthPort } from '../template/template-input.ts';
+import { parseYamlObject } from '../yaml-text.ts';
+import { defaultNameOf, isServiceName, maxNameCharacters } from './object-names.ts';
+
+/** A Gateway, as far as its objects depend on it. */
+export interface DeployedGateway {
+  readonly apiVersion: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  readonly annotations: Texts;
+  readonly className: string;
+  readonly listeners: readonly { readonly port: number; readonly protocol: string }[];
+  /** `spec.infrastructure`. */
+  readonly infrastructure: { readonly labels: Texts; readonly annotations: Texts };
+}
+
+export interface GatewayObjects {
+  readonly deployment: Json;
+  readonly service: Json;
+  /** Absent: the Gateway names an account that exists. */
+  readonly serviceAccount?: Json;
+}
+
+const gatewayApi = 'gateway.networking.k8s.io';
+export const gatewayNameLabel = `${gatewayApi}/gateway-name`;
+export const managedLabel = 'gateway.istio.io/managed';
+/** Value of {@link managedLabel}: a label's value has no slash. */
+export const managedBy = 'istio.io-gateway-controller';
+const nameAnnotation = 'gateway.istio.io/name-override';
+const accountAnnotation = 'gateway.istio.io/service-account';
+const typeAnnotation = 'networking.istio.io/service-type';
+const serviceTypes = ['ClusterIP', 'NodePort', 'LoadBalancer'];
+/** Kinds of the Gateway's objects, and keys of the ConfigMap of `parametersRef`. */
+const kinds = ['deployment', 'service', 'serviceAccount'] as const;
+type Kind = (typeof kinds)[number];
+
+/** Port of merged metrics. */
+const metricsPort = 15_020;
+
+/**
+ * @param parameters data of the ConfigMap that `spec.infrastructure.parametersRef` names: a strategic merge patch in YAML for each kind. A patch
+ *   cannot change the identity of an object, so that nothing is written outside of the Gateway's namespace
+ * @returns every error that prevents the deployment, by the field of the Gateway or key of the ConfigMap
+ */
+export function gatewayObjects(
+  gateway: DeployedGateway,
+  injector: Injector,
+  parameters: Texts = {},
+): Decoded<GatewayObjects> {
+  const patches = patchesOf(parameters);
+  const [error, ...errors] = [...nameErrors(gateway), ...(E.isLeft(patches) ? patches.left : [])];
+  if (error !== undefined) return E.left([error, ...errors]);
+  const names = namesOf(gateway);
+  const pod = injectedPod(gateway, names, injector);
+  if (E.isLeft(pod)) return pod;
+  const built: Record<Kind, Json | undefined> = {
+    deployment: deploymentOf(gateway, names, pod.right, injector),
+    service: serviceOf(gateway, names, injector),
+    serviceAccount: names.isOwnAccount ? objectOf(gateway, names.account, injector, 'v1', 'ServiceAccount') : undefined,
+  };
+  return merged(built, E.isRight(patches) ? patches.right : {});
+}
+
+interface Names {
+  readonly name: string;
+  readonly account: string;
+  readonly isOwnAccount: boolean;
+}
+
+function namesOf({ name, className, annotations }: DeployedGateway): Names {
+  const own = annotations[nameAnnotation] || defaultNameOf(name, className);
+  const account = annotations[accountAnnotation];
+  return { name: own, account: account || own, isOwnAccount: !account };
+}
+
+function nameErrors({ name, annotations }: DeployedGateway): FieldError[] {
+  const at = (annotation: string): string => `metadata.annotations["${annotation}"]`;
+  const { [nameAnnotation]: override, [accountAnnotation]: account, [typeAnnotation]: type } = annotations;
+  return [
+    ...violation.errorsAt(
+      'metadata.name',
+      name.length > maxNameCharacters ? violation.tooLarge(maxNameCharacters, name.length) : undefined,
+    ),
+    ...violation.errorsAt(
+      at(nameAnnotation),
+      override && !isServiceName(override)
+        ? violation.mustBe(`the name of a Service, at most ${maxNameCharacters} characters`, override)
+        : undefined,
+    ),
+    ...violation.errorsAt(
+      at(accountAnnotation),
+      account && !isObjectName(account) ? violation.mustBe('the name of a ServiceAccount', account) : undefined,
+    ),
+    ...violation.errorsAt(
+      at(typeAnnotation),
+      type && !serviceTypes.includes(type) ? violation.unknownValue(serviceTypes, type) : undefined,
+    ),
+  ];
+}
+
+function ownLabels({ name, className }: DeployedGateway, { settings }: Injector): Texts {
+  return {
+    [gatewayNameLabel]: name,
+    [`${gatewayApi}/gateway-class-name`]: className,
+    [managedLabel]: managedBy,
+    'istio.io/rev': settings.revision || 'default',
+  };
+}
+
+function objectOf(
+  gateway: DeployedGateway,
+  name: string,
+  injector: Injector,
+  apiVersion: string,
+  kind: string,
+): Json & { readonly metadata: Json } {
+  const { infrastructure, namespace, uid } = gateway;
+  const owner = { apiVersion: gateway.apiVersion, kind: 'Gateway', name: gateway.name, uid };
+  return {
+    apiVersion,
+    kind,
+    metadata: {
+      name,
+      namespace,
+      labels: { ...infrastructure.labels, ...ownLabels(gateway, injector) },
+      ...(Object.keys(infrastructure.annotations).length > 0 && { annotations: infrastructure.annotations }),
+      // Blocking the deletion of the owner would need the right to change Gateways.
+      ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: false }],
+    },
+  };
+}
+
+function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injector: Injector): Json {
+  return {
+    ...objectOf(gateway, name, injector, 'apps/v1', 'Deployment'),
+    // Without replicas: an autoscaler may own them.
+    spec: { selector: { matchLabels: { [gatewayNameLabel]: gateway.name } }, template: pod },
+  };
+}
+
+/** The pod of the template, as the webhook would inject it; the webhook leaves it as it is. */
+function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: Injector): Decoded<Pod> {
+  const { infrastructure, namespace } = gateway;
+  const { settings, mesh, proxyConfigFor } = injector;
+  const labels: Texts = {
+    ...infrastructure.labels,
+    ...ownLabels(gateway, injector),
+    'service.istio.io/canonical-name': name,
+    'service.istio.io/canonical-revision': 'latest',
+    'sidecar.istio.io/inject': 'false',
+  };
+  const hash = 'pod-template-hash';
+  const pod: Pod = {
+    metadata: {
+      // As a pod of the Deployment's ReplicaSet, by which the injector recognizes the workload.
+      generateName: `${name}-${hash}-`,
+      labels: { ...labels, [hash]: hash },
+      annotations: {
+        'prometheus.io/path': '/stats/prometheus',
+        'prometheus.io/port': `${metricsPort}`,
+        'prometheus.io/scrape': 'true',
+        ...infrastructure.annotations,
+        'inject.istio.io/templates': 'gateway',
+      },
+      ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: `${name}-${hash}`, controller: true }],
+    },
+    spec: {
+      serviceAccountName: account,
+      containers: [
+        {
+          name: proxyContainerName,
+          image: 'auto',
+          ports: [
+            { name: 'metrics', containerPort: metricsPort, protocol: 'TCP' },
+            { name: 'status-port', containerPort: healthPort, protocol: 'TCP' },
+          ],
+        },
+      ],
+    },
+  };
+  const injected = injectPod({ pod, namespace, settings, mesh, proxyConfigFor });
+  if (E.isLeft(injected)) return injected;
+  const { generateName: _, ownerReferences: __, labels: all = {}, ...metadata } = injected.right.metadata;
+  const { [hash]: ___, ...kept } = all;
+  return E.right({ ...injected.right, metadata: { ...metadata, labels: kept } });
+}
+
+function serviceOf(gateway: DeployedGateway, { name }: Names, injector: Injector): Json {
+  const byPort = new Map(gateway.listeners.toReversed().map((listener) => [listener.port, listener.protocol]));
+  const ports = [...byPort]
+    .toSorted(([a], [b]) => a - b)
+    .map(([port, protocol]) => ({
+      name: `${protocol
+        .toLowerCase()
+        .replace(/[^a-z0-9]+/g, '-')
+        .slice(0, 40)}-${port}`,
+      port,
+      targetPort: port,
+      protocol: 'TCP',
+      ...(['HTTP', 'HTTPS', 'TLS', 'TCP'].includes(protocol) && { appProtocol: protocol.toLowerCase() }),
+    }));
+  const status = { name: 'status-port', port: healthPort, targetPort: healthPort, protocol: 'TCP', appProtocol: 'tcp' };
+  return {
+    ...objectOf(gateway, name, injector, 'v1', 'Service'),
+    spec: {
+      type: gateway.annotations[typeAnnotation] || 'LoadBalancer',
+      selector: { [gatewayNameLabel]: gateway.name },
+      ports: [...(byPort.has(healthPort) ? [] : [status]), ...ports],
+    },
+  };
+}
+
+type Patches = Partial<Record<Kind, Json>>;
+
+function patchesOf(parameters: Texts): Decoded<Patches> {
+  const patches: Patches = {};
+  const errors: FieldError[] = [];
+  for (const [key, text] of Object.entries(parameters)) {
+    const path = `parametersRef.${key}`;
+    const kind = kinds.find((known) => known === key);
+    if (kind === undefined) {
+      errors.push(violation.fieldError(path, violation.unknownValue(kinds, key)));
+      continue;
+    }
+    const patch = parseYamlObject(text, path);
+    if (E.isRight(patch)) patches[kind] = patch.right;
+    else errors.push(...patch.left);
+  }
+  const [first, ...others] = errors;
+  return first === undefined ? E.right(patches) : E.left([first, ...others]);
+}
+
+function merged(built: Record<Kind, Json | undefined>, patches: Patches): Decoded<GatewayObjects> {
+  const all: Partial<Record<Kind, Json>> = {};
+  for (const kind of kinds) {
+    const object = built[kind];
+    if (object === undefined) continue;
+    try {
+      const patch = patches[kind];
+      all[kind] = patch === undefined ? object : withIdentity(object, mergeGatewayObject(kind, object, patch));
+    } catch (error) {
+      if (error instanceof MergeError) return fail(`parametersRef.${kind}`, violation.malformed(error.message));
+      throw error;
+    }
+  }
+  return E.right(all as unknown as GatewayObjects);
+}
+
+/** A patch is written by a user of one namespace, and applied with the rights of the control plane. */
+function withIdentity(built: Json, patched: Json): Json {
+  const { apiVersion, kind } = built;
+  const own = built.metadata as { readonly [field: string]: unknown; readonly labels: Texts };
+  const metadata = isObject(patched.metadata) ? patched.metadata : {};
+  const labels = { ...(isObject(metadata.labels) ? metadata.labels : {}), ...own.labels };
+  const { name, namespace, ownerReferences } = own;
+  const annotations = isObject(metadata.annotations) ? { annotations: metadata.annotations } : {};
+  const object = {
+    ...patched,
+    apiVersion,
+    kind,
+    metadata: { name, namespace, ownerReferences, ...annotations, labels },
+  };
+  return kind === 'Deployment' ? withOwnPods(object, own.labels) : object;
+}
+
+/** The Deployment selects the pods of its Gateway, whatever a patch says: another selector would select pods of other workloads. */
+function withOwnPods(deployment: Json, { [gatewayNameLabel]: name }: Texts): Json {
+  const field = (value: unknown, key: string): Json => {
+    const found = isObject(value) ? value[key] : undefined;
+    return isObject(found) ? found : {};
+  };
+  const spec = field(deployment, 'spec');
+  const template = field(spec, 'template');
+  const metadata = field(template, 'metadata');
+  const selected = { [gatewayNameLabel]: name };
+  return {
+    ...deployment,
+    spec: {
+      ...spec,
+      selector: { matchLabels: selected },
+      template: { ...template, metadata: { ...metadata, labels: { ...field(metadata, 'labels'), ...selected } } },
+    },
+  };
+}

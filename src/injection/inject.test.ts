@@ -1,0 +1,382 @@
+import { isDeepStrictEqual } from 'node:util';
+import fc from 'fast-check';
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, test } from 'vitest';
+import { sized } from '../../test/harness/size-of-run.ts';
+import { defaultMeshConfig } from '../model/mesh/mesh-config.ts';
+import { defaultProxyConfig } from '../model/mesh/proxy-config.ts';
+import { proxyConfigFor } from '../model/push-context/workload-proxy-config.ts';
+import { type InjectionRequest, injectPod } from './inject.ts';
+import { type Container, type Json, type Pod, readPod } from './pod/pod.ts';
+import { defaultInjectionConfig, defaultInjectionValues, type InjectionValues } from './settings.ts';
+
+const values: InjectionValues = { ...defaultInjectionValues, hub: 'example.com/mesh', tag: '1.0' };
+
+function podOf(pod: Json): Pod {
+  const read = readPod(pod);
+  if (E.isLeft(read)) throw new Error(JSON.stringify(read.left));
+  return read.right;
+}
+
+function request(
+  pod: Json,
+  changed: Partial<InjectionValues> = {},
+  other: Partial<InjectionRequest> = {},
+): InjectionRequest {
+  return {
+    pod: podOf(pod),
+    namespace: 'shop',
+    settings: { config: defaultInjectionConfig, values: { ...values, ...changed }, revision: '' },
+    mesh: defaultMeshConfig,
+    proxyConfigFor: (workload) => proxyConfigFor([], defaultMeshConfig, workload).proxyConfig,
+    ...other,
+  };
+}
+
+function injected(...args: Parameters<typeof request>): Pod {
+  const result = injectPod(request(...args));
+  if (E.isLeft(result)) throw new Error(JSON.stringify(result.left));
+  return result.right;
+}
+
+function errorsOf(...args: Parameters<typeof request>): { path: string; code: string }[] {
+  const result = injectPod(request(...args));
+  return E.isLeft(result) ? result.left.map(({ path, code }) => ({ path, code })) : [];
+}
+
+function containerOf({ spec }: Pod, name = 'istio-proxy'): Container {
+  const found = [...(spec.initContainers ?? []), ...spec.containers].find((container) => container.name === name);
+  if (found === undefined) throw new Error(`no container ${name}`);
+  return found;
+}
+
+function environmentOf(pod: Pod): Record<string, unknown> {
+  return Object.fromEntries(
+    (containerOf(pod).env ?? []).map(({ name, value, valueFrom }) => [name, value ?? valueFrom]),
+  );
+}
+
+const web: Json = {
+  metadata: {
+    generateName: 'web-7d9-',
+    labels: { app: 'web', version: 'v1', 'pod-template-hash': '7d9' },
+    ownerReferences: [{ apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-7d9', controller: true }],
+  },
+  spec: {
+    containers: [
+      {
+        name: 'app',
+        image: 'web:1',
+        ports: [{ name: 'http', containerPort: 8080 }],
+        readinessProbe: { httpGet: { port: 'http', path: '/ready', scheme: 'HTTPS' }, timeoutSeconds: 5 },
+      },
+    ],
+    initContainers: [{ name: 'migrate', image: 'migrate:1' }],
+    volumes: [{ name: 'data', emptyDir: {} }],
+  },
+};
+
+const names = (containers: readonly Container[] = []): string[] => containers.map(({ name }) => name);
+
+test('a sidecar that is native runs before the init containers of the pod, after redirection is set up', () => {
+  const { spec } = injected(web);
+  expect(names(spec.initContainers)).toEqual(['istio-init', 'istio-proxy', 'migrate']);
+  expect(names(spec.containers)).toEqual(['app']);
+  expect(containerOf({ ...injected(web) })).toMatchObject({
+    restartPolicy: 'Always',
+    image: 'example.com/mesh/proxyv2:1.0',
+    lifecycle: { preStop: { exec: { command: ['pilot-agent', 'request', '--debug-port=15020', 'POST', 'drain'] } } },
+    securityContext: { runAsUser: 1337, runAsNonRoot: true, readOnlyRootFilesystem: true },
+  });
+  expect(containerOf(injected(web), 'istio-init')).not.toHaveProperty('restartPolicy');
+});
+
+test('a sidecar that is not native is the last container, or the first one if the application waits for it', () => {
+  const plain = injected(web, { nativeSidecars: false });
+  expect(names(plain.spec.initContainers)).toEqual(['migrate', 'istio-init']);
+  expect(names(plain.spec.containers)).toEqual(['app', 'istio-proxy']);
+  const proxyConfigFor = () => ({ ...defaultProxyConfig, holdApplicationUntilProxyStarts: true });
+  const held = injected(web, { nativeSidecars: false }, { proxyConfigFor });
+  expect(names(held.spec.containers)).toEqual(['istio-proxy', 'app']);
+  expect(containerOf(held).lifecycle).toEqual({ postStart: { exec: { command: ['pilot-agent', 'wait'] } } });
+});
+
+test('labels, annotations and environment name the workload, not its ReplicaSet', () => {
+  const pod = injected(web, { network: 'n1' });
+  expect(pod.metadata.labels).toMatchObject({
+    'security.istio.io/tlsMode': 'istio',
+    'service.istio.io/canonical-name': 'web',
+    'service.istio.io/canonical-revision': 'v1',
+    'topology.istio.io/network': 'n1',
+  });
+  expect(pod.metadata.annotations).toMatchObject({
+    'istio.io/rev': 'default',
+    'kubectl.kubernetes.io/default-container': 'app',
+    'prometheus.io/port': '15020',
+    'prometheus.io/scrape': 'true',
+    'prometheus.io/path': '/stats/prometheus',
+  });
+  expect(JSON.parse(pod.metadata.annotations!['sidecar.istio.io/status']!)).toMatchObject({
+    initContainers: ['istio-init', 'istio-proxy'],
+    containers: null,
+    revision: 'default',
+  });
+  expect(environmentOf(pod)).toMatchObject({
+    CA_ADDR: 'istiod.istio-system.svc:15012',
+    ISTIO_META_WORKLOAD_NAME: 'web',
+    ISTIO_META_OWNER: 'kubernetes://apis/apps/v1/namespaces/shop/deployments/web',
+    ISTIO_META_POD_PORTS: '[{"name":"http","containerPort":8080}]',
+    ISTIO_META_APP_CONTAINERS: 'app',
+    ISTIO_META_NETWORK: 'n1',
+    POD_NAME: { fieldRef: { fieldPath: 'metadata.name' } },
+    ISTIO_CPU_LIMIT: { resourceFieldRef: { resource: 'limits.cpu', divisor: '1' } },
+  });
+});
+
+test('probes are sent to the agent, with the original port and without a host', () => {
+  const pod = injected(web);
+  expect(containerOf(pod, 'app').readinessProbe).toEqual({
+    httpGet: { path: '/app-health/app/readyz', port: 15020, scheme: 'HTTP' },
+    timeoutSeconds: 5,
+  });
+  expect(JSON.parse(environmentOf(pod).ISTIO_KUBE_APP_PROBERS as string)).toEqual({
+    '/app-health/app/readyz': { httpGet: { port: 8080, path: '/ready', scheme: 'HTTPS' }, timeoutSeconds: 5 },
+  });
+});
+
+test('a probe of an undeclared port, of the status port or by a command is not changed', () => {
+  const probes = {
+    readinessProbe: { httpGet: { port: 'nowhere' } },
+    livenessProbe: { tcpSocket: { port: 'status' } },
+    startupProbe: { exec: { command: ['true'] } },
+  };
+  const ports = [{ name: 'status', containerPort: 15020 }];
+  const pod = injected({ spec: { containers: [{ name: 'app', ports, ...probes }] } });
+  expect(containerOf(pod, 'app')).toMatchObject(probes);
+  expect(environmentOf(pod)).not.toHaveProperty('ISTIO_KUBE_APP_PROBERS');
+});
+
+test('fields of the container istio-proxy that the user wrote win, and are stored', () => {
+  const own = { name: 'istio-proxy', image: 'auto', env: [{ name: 'CA_ADDR', value: 'ca:1' }], args: ['proxy', 'x'] };
+  const pod = injected({ spec: { containers: [{ name: 'app' }, own] } });
+  const proxy = containerOf(pod);
+  expect(proxy).toMatchObject({ image: 'example.com/mesh/proxyv2:1.0', args: ['proxy', 'x'] });
+  expect(environmentOf(pod).CA_ADDR).toBe('ca:1');
+  expect(JSON.parse(pod.metadata.annotations!['proxy.istio.io/overrides']!)).toEqual({ containers: [own] });
+});
+
+test('redirection leaves out the user that the owner of the pod gives the proxy', () => {
+  const own = { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 2000 } };
+  const { args = [] } = containerOf(injected({ spec: { containers: [{ name: 'app' }, own] } }), 'istio-init');
+  expect(args[args.indexOf('-u') + 1]).toBe('2000');
+});
+
+test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection leaves out its group', () => {
+  const pod = injected({
+    metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'TPROXY' } },
+    spec: { containers: [{ name: 'app' }] },
+  });
+  expect(containerOf(pod).securityContext).toMatchObject({
+    runAsUser: 0,
+    runAsGroup: 1337,
+    runAsNonRoot: false,
+    capabilities: { add: ['NET_ADMIN'], drop: ['ALL'] },
+  });
+  const { args = [] } = containerOf(pod, 'istio-init');
+  expect([args[args.indexOf('-u') + 1], args[args.indexOf('-m') + 1]]).toEqual(['1337', 'TPROXY']);
+});
+
+test('a gateway has no redirection, and the role of a router', () => {
+  const pod = injected({
+    metadata: { annotations: { 'inject.istio.io/templates': 'gateway' } },
+    spec: { containers: [{ name: 'istio-proxy', image: 'auto', ports: [{ containerPort: 80 }] }] },
+  });
+  expect(pod.spec.initContainers).toBeUndefined();
+  expect(containerOf(pod).args?.slice(0, 2)).toEqual(['proxy', 'router']);
+  expect(containerOf(pod).ports?.map(({ containerPort }) => containerPort)).toEqual([80, 15090]);
+  expect(pod.metadata.labels).not.toHaveProperty('security.istio.io/tlsMode');
+  expect(pod.spec.securityContext).toMatchObject({
+    sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
+  });
+});
+
+test('every invalid annotation is reported with its name', () => {
+  const annotations = {
+    'traffic.sidecar.istio.io/excludeInboundPorts': '80,http',
+    'traffic.sidecar.istio.io/includeOutboundIPRanges': '10.0.0.0/99',
+    'sidecar.istio.io/proxyCPU': 'many',
+    'sidecar.istio.io/userVolume': '[]',
+    'proxy.istio.io/config': 'concurrency: x',
+    'sidecar.istio.io/logLevel': 'loud',
+  };
+  const found = errorsOf({ metadata: { annotations }, spec: { containers: [{ name: 'app' }] } });
+  expect(found.map(({ path }) => path)).toEqual(
+    Object.keys(annotations).map((name) => `metadata.annotations["${name}"]`),
+  );
+});
+
+test.each([
+  [
+    'runs as the user of the sidecar',
+    { name: 'app', image: 'web:1', securityContext: { runAsUser: 1337 } },
+    'FIELD_NOT_ALLOWED',
+  ],
+  ['runs our image as its own user', { name: 'app', image: 'example.com/mesh/proxyv2:1.0' }, 'FIELD_REQUIRED'],
+])('an application container that %s is rejected: its traffic would not be redirected', (_, container, code) => {
+  expect(errorsOf({ spec: { containers: [container] } })).toEqual([
+    { path: 'spec.containers[app].securityContext.runAsUser', code },
+  ]);
+  expect(
+    errorsOf({
+      metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'NONE' } },
+      spec: { containers: [container] },
+    }),
+  ).toEqual([]);
+});
+
+test('a volume with a name of the sidecar, an unknown template and a port of the sidecar for metrics are rejected', () => {
+  const spec = { containers: [{ name: 'app' }] };
+  const volumes = [{ name: 'istio-token', emptyDir: {} }];
+  expect(errorsOf({ spec: { ...spec, volumes } })).toEqual([
+    { path: 'spec.volumes[0].name', code: 'FIELD_NOT_ALLOWED' },
+  ]);
+  const templates = { 'inject.istio.io/templates': 'sidecars' };
+  expect(errorsOf({ metadata: { annotations: templates }, spec })).toEqual([
+    { path: 'metadata.annotations["inject.istio.io/templates"]', code: 'FIELD_VALUE_UNKNOWN' },
+  ]);
+  expect(errorsOf({ metadata: { annotations: { 'prometheus/io.port': '15090' } }, spec })).toEqual([
+    { path: 'metadata.annotations["prometheus.io/port"]', code: 'FIELD_NOT_ALLOWED' },
+  ]);
+});
+
+test('a template of the mesh is merged after the built-in ones that the pod names before it', () => {
+  const templates = { extra: { spec: { containers: [{ name: 'istio-proxy', env: [{ name: 'X', value: '1' }] }] } } };
+  const settings = {
+    config: { ...defaultInjectionConfig, templates, aliases: { both: ['sidecar', 'extra'] } },
+    values,
+    revision: 'v2',
+  };
+  const pod = injected(
+    { metadata: { annotations: { 'inject.istio.io/templates': 'both' } }, spec: { containers: [{ name: 'app' }] } },
+    {},
+    { settings: { ...settings, values: { ...values, nativeSidecars: false } } },
+  );
+  expect(environmentOf(pod)).toMatchObject({ X: '1', CA_ADDR: 'istiod-v2.istio-system.svc:15012' });
+});
+
+const handler = fc.oneof(
+  fc.record({
+    httpGet: fc.record({
+      port: fc.constantFrom<string | number>(80, 'http', 'none', 15020, 15021),
+      path: fc.constantFrom('/', '/app-health/app/readyz'),
+    }),
+  }),
+  fc.record({ tcpSocket: fc.record({ port: fc.constantFrom<string | number>(90, 'http', '91') }) }),
+  fc.record({ grpc: fc.record({ port: fc.constant(92) }), timeoutSeconds: fc.constantFrom(1, 5) }),
+  fc.record({ exec: fc.constant({ command: ['x'] }) }),
+);
+const optional = { requiredKeys: ['name'] as 'name'[] };
+const container = (name: fc.Arbitrary<string>): fc.Arbitrary<Container> =>
+  fc.record(
+    {
+      name,
+      image: fc.constantFrom('auto', 'web:1'),
+      ports: fc.constantFrom([{ name: 'http', containerPort: 8080 }], [{ containerPort: 9 }]),
+      readinessProbe: handler,
+      livenessProbe: handler,
+      lifecycle: fc.record({ preStop: handler }),
+      env: fc.constantFrom([{ name: 'A', value: '1' }], []),
+      securityContext: fc.record({ runAsUser: fc.constantFrom(0, 1000, 2000) }),
+      restartPolicy: fc.constant('Always'),
+    },
+    optional,
+  ) as fc.Arbitrary<Container>;
+const annotations = fc.record(
+  {
+    'inject.istio.io/templates': fc.constantFrom('sidecar', 'gateway', 'grpc-agent', 'mine', 'sidecar,mine'),
+    'sidecar.istio.io/nativeSidecar': fc.constantFrom('true', 'false'),
+    'sidecar.istio.io/interceptionMode': fc.constantFrom('REDIRECT', 'TPROXY', 'NONE'),
+    'status.sidecar.istio.io/port': fc.constantFrom('15020', '18000', '0'),
+    'prometheus.io/port': fc.constantFrom('9090', '15020', 'x'),
+    'prometheus.io/path': fc.constantFrom('/metrics', '/stats/prometheus'),
+    'prometheus.io/scrape': fc.constantFrom('true', 'false', 'maybe'),
+    'prometheus.istio.io/merge-metrics': fc.constantFrom('true', 'false'),
+    'proxy.istio.io/config': fc.constantFrom('holdApplicationUntilProxyStarts: true', 'proxyMetadata: {A: b}', ''),
+    'sidecar.istio.io/userVolume': fc.constant('{"extra": {"emptyDir": {}}}'),
+    'sidecar.istio.io/bootstrapOverride': fc.constant('boot'),
+    'sidecar.istio.io/rewriteAppHTTPProbers': fc.constantFrom('true', 'false'),
+  },
+  { requiredKeys: [] },
+);
+const name = fc.constantFrom('app', 'b', 'istio-proxy', 'istio-init', 'sleep');
+const byName = { selector: ({ name: own }: Container) => own };
+const randomPod = fc
+  .record({
+    annotations,
+    labels: fc.constantFrom({}, { app: 'a' }, { 'app.kubernetes.io/name': 'x'.repeat(80) }),
+    all: fc.uniqueArray(container(name), { ...byName, minLength: 1, maxLength: 5 }),
+    split: fc.nat(4),
+    volumes: fc.constantFrom([], [{ name: 'data', emptyDir: {} }]),
+  })
+  .map(({ annotations: written, labels, all, split, volumes }) => {
+    const first = Math.max(1, split);
+    return {
+      metadata: { name: 'p', labels, annotations: written },
+      spec: { containers: all.slice(0, first), initContainers: all.slice(first), volumes },
+    };
+  });
+const randomValues = fc.record(
+  {
+    nativeSidecars: fc.boolean(),
+    statusPort: fc.constantFrom(15020, 18020),
+    network: fc.constantFrom('', 'n1'),
+    cni: fc.constantFrom(
+      { enabled: true, provider: 'default' },
+      { enabled: true, provider: 'multus' },
+      { enabled: false, provider: '' },
+    ),
+    imagePullSecrets: fc.constantFrom([], ['pull']),
+  },
+  { requiredKeys: [] },
+);
+const mine = {
+  mine: {
+    metadata: { labels: { m: '1' } },
+    spec: {
+      containers: [
+        { name: 'app', env: [{ name: 'M', value: '1' }] },
+        { name: 'helper', image: 'h:1' },
+      ],
+    },
+  },
+};
+
+const runs = sized({ short: 500, full: 10_000 });
+
+test('injecting a pod twice is injecting it once, for any pod, template list, status port and revision', {
+  timeout: 600_000,
+}, () => {
+  let count = 0;
+  fc.assert(
+    fc.property(randomPod, randomValues, randomValues, fc.constantFrom('', 'v2'), (pod, before, after, revision) => {
+      const settings = (changed: Partial<InjectionValues>) => ({
+        config: { ...defaultInjectionConfig, templates: mine },
+        values: { ...values, ...changed },
+        revision,
+      });
+      const inject = (injectedPod: Pod, changed: Partial<InjectionValues>) =>
+        injectPod({ ...request(web, {}, { settings: settings(changed) }), pod: injectedPod });
+      const once = inject(podOf(pod), after);
+      const earlier = inject(podOf(pod), before);
+      if (E.isLeft(once) || E.isLeft(earlier)) return;
+      count++;
+      for (const pod of [once.right, earlier.right]) {
+        const again = inject(pod, after);
+        // toEqual costs ten times as much.
+        if (!isDeepStrictEqual(again, once)) expect(again).toEqual(once);
+      }
+    }),
+    { numRuns: runs },
+  );
+  expect(count).toBeGreaterThan(runs / 2);
+});

@@ -1,0 +1,416 @@
+/** Injects a pod: pure, from the pod and the settings of the mesh to the patched pod (spec/injection.md §3.4). */
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoded, type FieldError, fail } from '../model/fields/decode.ts';
+import * as violation from '../model/fields/violation.ts';
+import type { MeshConfig } from '../model/mesh/mesh-config.ts';
+import { defaultProxyConfig, type ProxyConfig } from '../model/mesh/proxy-config.ts';
+import type { ProxyConfigWorkload } from '../model/push-context/workload-proxy-config.ts';
+import { isObject } from '../runtime/json-object.ts';
+import { annotationErrors, parsedProxyConfig } from './decision/annotations.ts';
+import { MergeError, mergeContainer, mergePod } from './merge/strategic-merge.ts';
+import {
+  type ContainerOverrides,
+  type InjectionStatus,
+  metricsVariable,
+  overridesKey,
+  probesVariable,
+  replacedTexts,
+  statusKey,
+  withoutEarlierInjection,
+} from './pod/earlier-injection.ts';
+import {
+  allContainersOf,
+  annotationOf,
+  applicationContainersOf,
+  type Container,
+  initContainerName,
+  isOfSidecar,
+  type Json,
+  type Pod,
+  proxyContainerName,
+  type Texts,
+  validationContainerName,
+  withAnnotations,
+} from './pod/pod.ts';
+import { workloadOf } from './pod/pod-controller.ts';
+import { type RedirectedProbes, redirectProbes } from './pod/probes.ts';
+import { mergesMetrics, scrapePortError, scrapeSettingsOf, withMergedMetrics } from './pod/prometheus.ts';
+import type { InjectionSettings } from './settings.ts';
+import { initContainer } from './template/init-container.ts';
+import { interceptionModeOf, isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
+import { builtInTemplates, proxyImageOf } from './template/templates.ts';
+
+export interface InjectionRequest {
+  readonly pod: Pod;
+  /** Of the pod, or of the request if the pod has none. */
+  readonly namespace: string;
+  readonly settings: InjectionSettings;
+  readonly mesh: MeshConfig;
+  /** Mesh default, ProxyConfig objects that apply to the pod, and its annotation, merged. */
+  readonly proxyConfigFor: ProxyConfigSource;
+  /** Environment from the URL of the webhook: `/inject/cluster/west/net/n1`. */
+  readonly addedEnvironment?: Texts;
+  /** User and group of the proxy. Default 1337; OpenShift assigns a range to each namespace. */
+  readonly proxyUid?: number;
+  readonly proxyGid?: number;
+}
+
+/** The proxy configuration of a workload (`proxyConfigFor` of the push context, with the objects of a mesh). */
+export type ProxyConfigSource = (workload: ProxyConfigWorkload) => ProxyConfig;
+
+/** User and group of the proxy, as Istio's images have them. */
+export const defaultProxyUid = 1337;
+
+/**
+ * The pod with the parts of its templates. Injecting the result again gives the same pod.
+ *
+ * @returns every error that prevents injection; the API server shows them in the events of the ReplicaSet
+ */
+export function injectPod(request: InjectionRequest): Decoded<Pod> {
+  const [invalid, ...others] = annotationErrors(request.pod);
+  if (invalid !== undefined) return E.left([invalid, ...others]);
+  const { pod: pristine, injectedVolumes } = withoutEarlierInjection(request.pod);
+  const input = templateInputOf(request, pristine);
+  const names = templateNamesOf(input.pod, request.settings);
+  const built = buildTemplates(names, input);
+  if (E.isLeft(built)) return built;
+  try {
+    const template = built.right.reduce<TemplatePod>((merged, part) => mergePod(merged, part), {});
+    const [error, ...more] = podErrors(input, template, injectedVolumes);
+    if (error !== undefined) return E.left([error, ...more]);
+    const pod = patchedPod(input, template, request);
+    const [duplicate, ...further] = duplicateErrors(pod);
+    return duplicate === undefined ? E.right(pod) : E.left([duplicate, ...further]);
+  } catch (error) {
+    if (error instanceof MergeError)
+      return fail('metadata.annotations["inject.istio.io/templates"]', violation.malformed(error.message));
+    throw error;
+  }
+}
+
+/** @param pristine the pod without earlier injection */
+function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInput {
+  const { settings, mesh, namespace } = request;
+  const annotated = parsedProxyConfig(annotationOf(request.pod, 'proxy.istio.io/config') ?? '');
+  const proxyConfig = request.proxyConfigFor({
+    namespace,
+    labels: request.pod.metadata.labels ?? {},
+    ...(E.isRight(annotated) && { annotation: annotated.right }),
+  });
+  const ofMesh =
+    proxyConfig.statusPort === defaultProxyConfig.statusPort ? settings.values.statusPort : proxyConfig.statusPort;
+  const statusPort = Number(annotationOf(request.pod, 'status.sidecar.istio.io/port') ?? ofMesh);
+  const pod = withSidecarLast(pristine);
+  const proxyUid = request.proxyUid ?? defaultProxyUid;
+  const isNative = isAnnotated(pod, 'sidecar.istio.io/nativeSidecar', settings.values.nativeSidecars);
+  return {
+    ...{ pod, namespace, settings, mesh, proxyUid, isNative, statusPort },
+    workload: workloadOf(pod),
+    proxyConfig: { ...proxyConfig, statusPort },
+    proxyGid: request.proxyGid ?? proxyUid,
+  };
+}
+
+/** Containers that override those of the sidecar come last, so that their place does not depend on earlier injections. */
+function withSidecarLast(pod: Pod): Pod {
+  const { containers, initContainers } = pod.spec;
+  const key = (container: Container): string => (isOfSidecar(container) ? container.name : '');
+  const sorted = (list: readonly Container[]): Container[] =>
+    list.toSorted((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: sorted(containers),
+      ...(initContainers && { initContainers: sorted(initContainers) }),
+    },
+  };
+}
+
+/** Names of the annotation, or the default ones; aliases stand for several. */
+function templateNamesOf(pod: Pod, { config }: InjectionSettings): readonly string[] {
+  const written = annotationOf(pod, 'inject.istio.io/templates');
+  const names = written === undefined ? config.defaultTemplates : written.split(',').map((name) => name.trim());
+  return names
+    .filter(Boolean)
+    .flatMap((name) => (Object.hasOwn(config.aliases, name) ? config.aliases[name]! : [name]));
+}
+
+function buildTemplates(names: readonly string[], input: TemplateInput): Decoded<readonly TemplatePod[]> {
+  const { templates } = input.settings.config;
+  const known = [...new Set([...Object.keys(builtInTemplates), ...Object.keys(templates)])];
+  const unknown = names.find((name) => !known.includes(name));
+  if (unknown !== undefined) {
+    return fail('metadata.annotations["inject.istio.io/templates"]', violation.unknownValue(known, unknown));
+  }
+  return E.right(
+    names.map((name) => (Object.hasOwn(templates, name) ? templates[name]! : builtInTemplates[name]!(input))),
+  );
+}
+
+/** What would leave the pod without protection or unable to start. */
+function podErrors(input: TemplateInput, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
+  const { pod, statusPort } = input;
+  const scraped = mergesMetrics(scrapeSettingsOf(pod), statusPort) ? scrapePortError(scrapeSettingsOf(pod)) : undefined;
+  return [
+    ...violation.errorsAt('metadata.annotations["prometheus.io/port"]', scraped),
+    ...volumeErrors(pod, template, injectedVolumes),
+    ...(redirectsTraffic(template) ? excludedUserErrors(input) : []),
+  ];
+}
+
+function redirectsTraffic({ spec }: TemplatePod): boolean {
+  const { initContainers } = (spec ?? {}) as { readonly initContainers?: readonly Container[] };
+  return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
+}
+
+/** Merging would unite the two sources of one volume, which Kubernetes rejects with a message about neither. */
+function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
+  const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
+  const reserved = new Set(volumes.map(({ name }) => name));
+  return (spec.volumes ?? []).flatMap(({ name }, index) =>
+    reserved.has(name) && !injectedVolumes.has(name)
+      ? [
+          violation.fieldError(
+            `spec.volumes[${index}].name`,
+            violation.notAllowed('is reserved for the sidecar; rename the volume', name),
+          ),
+        ]
+      : [],
+  );
+}
+
+/** Redirection leaves out the traffic of the proxy by its user: an application with the same one would bypass the proxy. */
+function excludedUserErrors(input: TemplateInput): FieldError[] {
+  const { pod, proxyUid, proxyGid } = input;
+  const proxyImage = proxyImageOf(input);
+  const isTproxy = interceptionModeOf(input) === 'TPROXY';
+  const excluded = isTproxy ? proxyGid : proxyUid;
+  return applicationContainersOf(pod).flatMap(({ name, image, securityContext }) => {
+    const user = securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;
+    const place = `spec.containers[${name}].securityContext.runAsUser`;
+    if (user === excluded) {
+      return [
+        violation.fieldError(
+          place,
+          violation.notAllowed(
+            `must not be the user of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
+            user,
+          ),
+        ),
+      ];
+    }
+    if (user === undefined && image === proxyImage) {
+      return [
+        violation.fieldError(
+          place,
+          violation.missing(
+            `because the image's own user is that of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
+          ),
+        ),
+      ];
+    }
+    return [];
+  });
+}
+
+/** A template may add a container to one list of the pod that the other list has. */
+function duplicateErrors(pod: Pod): FieldError[] {
+  const seen = new Set<string>();
+  return allContainersOf(pod).flatMap(({ name }) => {
+    if (!seen.has(name)) {
+      seen.add(name);
+      return [];
+    }
+    const message = `a template adds a second container named ${name}; rename one of them`;
+    return [violation.fieldError('spec.initContainers', violation.duplicate(message, name))];
+  });
+}
+
+function patchedPod(input: TemplateInput, template: TemplatePod, request: InjectionRequest): Pod {
+  const overrides = overridesIn(input.pod, template);
+  const base = withoutContainers(input.pod, overrides);
+  const merged = mergePod(base, template);
+  const named = withUserOverrides(merged, overrides);
+  const withUrl = withProxyEnvironment(named, request.addedEnvironment ?? {});
+  const scraped = mergedMetrics(withUrl, input);
+  const probed = redirectedProbes(scraped, input);
+  const users = redirectsTraffic(template) ? withRedirectedUser(probed, input) : probed;
+  return withReportedInjection(ordered(users, input), template, overrides, input);
+}
+
+/** The user's containers of the names that the templates add. */
+function overridesIn({ spec }: Pod, template: TemplatePod): ContainerOverrides {
+  const { containers = [], initContainers = [] } = (template.spec ?? {}) as Partial<Pod['spec']>;
+  const added = new Set([...containers, ...initContainers].filter(isOfSidecar).map(({ name }) => name));
+  const of = (list: readonly Container[] = []): Container[] => list.filter(({ name }) => added.has(name));
+  return { containers: of(spec.containers), initContainers: of(spec.initContainers) };
+}
+
+function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
+  const { initContainers: present, ...spec } = pod.spec;
+  const kept = present?.filter((container) => !initContainers.includes(container));
+  return {
+    ...pod,
+    spec: {
+      ...spec,
+      containers: spec.containers.filter((container) => !containers.includes(container)),
+      ...(kept && kept.length > 0 && { initContainers: kept }),
+    },
+  };
+}
+
+/** The user's fields win over those of the template, wherever the template has put the container. */
+function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOverrides): Pod {
+  const byName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
+  if (byName.size === 0) return pod;
+  return withEachContainer(pod, (container) => {
+    const { image, ...fields } = byName.get(container.name) ?? container;
+    return byName.has(container.name)
+      ? mergeContainer(container, { ...fields, ...(image && image !== 'auto' && { image }) })
+      : container;
+  });
+}
+
+function withEachContainer(pod: Pod, change: (container: Container) => Container): Pod {
+  const { containers, initContainers } = pod.spec;
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: containers.map(change),
+      ...(initContainers && { initContainers: initContainers.map(change) }),
+    },
+  };
+}
+
+/** The proxy with other values of variables; a variable that it has not is appended. */
+function withProxyEnvironment(pod: Pod, values: Texts): Pod {
+  const names = Object.keys(values);
+  if (names.length === 0) return pod;
+  return withEachContainer(pod, (container) => {
+    if (container.name !== proxyContainerName) return container;
+    const present = (container.env ?? []).map((variable) =>
+      Object.hasOwn(values, variable.name) ? { name: variable.name, value: values[variable.name] } : variable,
+    );
+    const missing = names.filter((name) => !present.some((variable) => variable.name === name));
+    return { ...container, env: [...present, ...missing.map((name) => ({ name, value: values[name] }))] } as Container;
+  });
+}
+
+function mergedMetrics(pod: Pod, { mesh, statusPort }: TemplateInput): Pod {
+  const isWanted = isAnnotated(pod, 'prometheus.istio.io/merge-metrics', mesh.enablePrometheusMerge);
+  const settings = scrapeSettingsOf(pod);
+  if (!isWanted || statusPort === 0 || !mergesMetrics(settings, statusPort)) return pod;
+  const merged = withMergedMetrics(pod, statusPort);
+  return Object.keys(settings).length === 0
+    ? merged
+    : withProxyEnvironment(merged, { [metricsVariable]: JSON.stringify(settings) });
+}
+
+function redirectedProbes(pod: Pod, { settings, statusPort }: TemplateInput): Pod {
+  const isWanted = isAnnotated(pod, 'sidecar.istio.io/rewriteAppHTTPProbers', settings.values.rewriteAppHTTPProbe);
+  const hasProxy = allContainersOf(pod).some(({ name }) => name === proxyContainerName);
+  if (!isWanted || statusPort === 0 || !hasProxy) return pod;
+  const { pod: redirected, probes } = redirectProbes(pod, statusPort);
+  return Object.keys(probes).length === 0 ? redirected : withStoredProbes(redirected, probes);
+}
+
+function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
+  const sorted = Object.fromEntries(Object.entries(probes).sort(([a], [b]) => (a < b ? -1 : 1)));
+  return withProxyEnvironment(pod, { [probesVariable]: JSON.stringify(sorted) });
+}
+
+/** Redirection excludes the user that the proxy really has, if the pod's owner chose another one. */
+function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
+  const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
+  const user = proxy?.securityContext?.runAsUser;
+  if (user === undefined || user === 0 || user === input.proxyUid) return pod;
+  const init = initContainer({ ...input, proxyUid: user, proxyGid: proxy?.securityContext?.runAsGroup ?? user });
+  if (init === undefined) return pod;
+  return withEachContainer(pod, (container) =>
+    container.name === init.name
+      ? mergeContainer(container, { args: init.args ?? [], securityContext: init.securityContext ?? {} })
+      : container,
+  );
+}
+
+/**
+ * Redirection is checked first and set up last; a native proxy runs before the user's init containers, which then have network. Containers
+ * of the pod keep their order, and those of templates come after them.
+ */
+function ordered(pod: Pod, { isNative, proxyConfig, pod: original }: TemplateInput): Pod {
+  const isFirst = !isNative && proxyConfig.holdApplicationUntilProxyStarts === true;
+  const { containers, initContainers, ...spec } = pod.spec;
+  const before = allContainersOf(original).map(({ name }) => name);
+  const rank = (container: Container, ofSidecar: Readonly<Record<string, number>>): number => {
+    if (isOfSidecar(container)) return ofSidecar[container.name] ?? 0;
+    const place = before.indexOf(container.name);
+    return 10 + (place < 0 ? before.length : place);
+  };
+  const sorted = (list: readonly Container[], ofSidecar: Readonly<Record<string, number>>): Container[] =>
+    list.toSorted((a, b) => rank(a, ofSidecar) - rank(b, ofSidecar));
+  const last = Number.POSITIVE_INFINITY;
+  return {
+    ...pod,
+    spec: {
+      ...spec,
+      containers: sorted(containers, { [proxyContainerName]: isFirst ? 0 : last }),
+      ...(initContainers && {
+        initContainers: sorted(initContainers, {
+          [validationContainerName]: 0,
+          [initContainerName]: isNative ? 1 : last,
+          [proxyContainerName]: 2,
+        }),
+      }),
+    },
+  };
+}
+
+/** The annotations that make the injection visible, and repeatable. */
+function withReportedInjection(
+  pod: Pod,
+  template: TemplatePod,
+  overrides: ContainerOverrides,
+  { settings, pod: original }: TemplateInput,
+): Pod {
+  const spec = (template.spec ?? {}) as Readonly<Record<string, unknown>>;
+  const replaced = new Set([...overrides.containers, ...overrides.initContainers].map(({ name }) => name));
+  const { containers, initContainers = [], volumes = [], imagePullSecrets = [] } = original.spec;
+  const containersBefore = [...containers, ...initContainers].filter(({ name }) => !replaced.has(name));
+  const added = (field: string, before: readonly { readonly name?: string }[]): string[] | null => {
+    const items = Array.isArray(spec[field]) ? spec[field].filter(isObject) : [];
+    const names = items.map(({ name }) => String(name)).filter((name) => !before.some((one) => one.name === name));
+    return names.length > 0 ? names : null;
+  };
+  const annotations = { ...settings.config.injectedAnnotations, ...pod.metadata.annotations };
+  const status: InjectionStatus = {
+    initContainers: added('initContainers', containersBefore),
+    containers: added('containers', containersBefore),
+    volumes: added('volumes', volumes),
+    imagePullSecrets: added('imagePullSecrets', imagePullSecrets),
+    revision: settings.revision || 'default',
+    original: {
+      labels: replacedTexts(original.metadata.labels, pod.metadata.labels),
+      annotations: replacedTexts(original.metadata.annotations, annotations),
+    },
+  };
+  const hasOverrides = overrides.containers.length + overrides.initContainers.length > 0;
+  return withAnnotations(pod, {
+    ...annotations,
+    ...(hasOverrides && { [overridesKey]: JSON.stringify(savedOverrides(overrides), inKeyOrder) }),
+    [statusKey]: JSON.stringify(status),
+  });
+}
+
+function savedOverrides({ containers, initContainers }: ContainerOverrides): Json {
+  return {
+    ...(containers.length > 0 && { containers }),
+    ...(initContainers.length > 0 && { initContainers }),
+  };
+}
+
+/** A pod that is injected again has the same annotation, whatever the order of its fields. */
+function inKeyOrder(_key: string, value: unknown): unknown {
+  return isObject(value) ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1))) : value;
+}

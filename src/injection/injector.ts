@@ -1,0 +1,41 @@
+/** One injector of a mesh: decides and injects, with the settings that apply now. */
+import type { Decoded } from '../model/fields/decode.ts';
+import type { MeshConfig } from '../model/mesh/mesh-config.ts';
+import { type Decision, decideInjection } from './decision/decision.ts';
+import { injectPod, type ProxyConfigSource } from './inject.ts';
+import { labelOf, type Pod, type Texts } from './pod/pod.ts';
+import type { InjectionSettings } from './settings.ts';
+
+export interface Injector {
+  readonly settings: InjectionSettings;
+  readonly mesh: MeshConfig;
+  readonly proxyConfigFor: ProxyConfigSource;
+}
+
+export type Injection =
+  | { readonly outcome: 'skipped'; readonly decision: Decision }
+  | { readonly outcome: 'injected'; readonly decision: Decision; readonly pod: Decoded<Pod> };
+
+/** @param addedEnvironment from the URL of the webhook */
+export function inject(
+  { settings, mesh, proxyConfigFor }: Injector,
+  pod: Pod,
+  requestNamespace: string,
+  addedEnvironment: Texts = {},
+): Injection {
+  const namespace = pod.metadata.namespace || requestNamespace;
+  const decision = decideInjection(pod, namespace, settings.config);
+  if (!decision.inject) return { outcome: 'skipped', decision };
+  return {
+    outcome: 'injected',
+    decision,
+    pod: injectPod({ pod, namespace, settings, mesh, proxyConfigFor, addedEnvironment }),
+  };
+}
+
+/** Name of a pod for messages: pods of controllers have no name yet. */
+export function podTitle(pod: Pod, namespace: string): string {
+  const { name, generateName } = pod.metadata;
+  const shown = name || (generateName ? `${generateName}***` : labelOf(pod, 'app') || 'without a name');
+  return `pod ${namespace}/${shown}`;
+}

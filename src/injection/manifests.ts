@@ -1,0 +1,149 @@
+/** Injects the pods of manifests: YAML or JSON documents of pods and of the controllers that create them (spec/injection.md §4.6). */
+import * as E from 'fp-ts/lib/Either.js';
+import { isMap, isSeq, type Node, parseDocument } from 'yaml';
+import { podTemplatePaths } from '../model/kinds/kubernetes/pod-template-paths.ts';
+import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
+import { documentsOf, parseYamlDocument, type TextPart } from '../model/yaml/yaml-document.ts';
+import { stringify } from '../model/yaml/yaml-writing.ts';
+import { isObject } from '../runtime/json-object.ts';
+import { type Injector, inject } from './injector.ts';
+import { type Json, type Pod, readPod } from './pod/pod.ts';
+
+export interface InjectedManifests {
+  /** Documents without a pod are byte for byte as before. */
+  readonly text: string;
+  /** Pods that were not injected, with the rule that decided. */
+  readonly skipped: readonly ManifestMessage[];
+  /** Documents that stay as they are, because they cannot be injected. */
+  readonly errors: readonly ManifestMessage[];
+}
+
+export interface ManifestMessage {
+  /** 1-based, of the document. */
+  readonly line: number;
+  /** `Deployment shop/web`. */
+  readonly object: string;
+  readonly message: string;
+}
+
+/** Where each kind has its pod. */
+const podPaths: Readonly<Record<string, readonly string[]>> = { Pod: [], ...podTemplatePaths };
+
+/** A part of the document that is replaced. */
+interface Replacement {
+  readonly path: readonly (string | number)[];
+  readonly value: Json;
+}
+
+/** @param namespace of objects that name none */
+export function injectManifests(text: string, injector: Injector, namespace: string): InjectedManifests {
+  const messages = { skipped: [] as ManifestMessage[], errors: [] as ManifestMessage[] };
+  let injected = '';
+  for (const part of documentsOf(text)) injected += injectedDocument(part, injector, namespace, messages);
+  return { text: injected, ...messages };
+}
+
+interface Messages {
+  readonly skipped: ManifestMessage[];
+  readonly errors: ManifestMessage[];
+}
+
+function injectedDocument(part: TextPart, injector: Injector, namespace: string, messages: Messages): string {
+  const { value, errors } = parseYamlDocument(part);
+  const [broken] = errors;
+  if (broken !== undefined) {
+    const [message = ''] = broken.message.split('\n');
+    messages.errors.push({ line: broken.line, object: 'document', message });
+    return part.text;
+  }
+  const replacements = objectsIn(value, []).flatMap(({ object, path }) => {
+    const replacement = injectedObject(object, path, { injector, namespace, messages, line: part.line });
+    return replacement === undefined ? [] : [replacement];
+  });
+  return replacements.length === 0 ? part.text : withReplacements(part.text, replacements);
+}
+
+/** The object itself, or the items of a list. */
+function objectsIn(
+  value: unknown,
+  path: readonly (string | number)[],
+): { object: Json; path: readonly (string | number)[] }[] {
+  if (!isObject(value)) return [];
+  if (value.kind !== 'List' || !Array.isArray(value.items)) return [{ object: value, path }];
+  return value.items.flatMap((item, index) => objectsIn(item, [...path, 'items', index]));
+}
+
+interface DocumentContext {
+  readonly injector: Injector;
+  readonly namespace: string;
+  readonly messages: Messages;
+  readonly line: number;
+}
+
+function injectedObject(
+  object: Json,
+  path: readonly (string | number)[],
+  { injector, namespace, messages, line }: DocumentContext,
+): Replacement | undefined {
+  const kind = String(object.kind);
+  const podPath = Object.hasOwn(podPaths, kind) ? podPaths[kind]! : undefined;
+  if (podPath === undefined) return undefined;
+  const metadata = isObject(object.metadata) ? object.metadata : {};
+  const own = typeof metadata.namespace === 'string' && metadata.namespace !== '' ? metadata.namespace : namespace;
+  const about = { line, object: `${kind} ${own}/${String(metadata.name ?? '')}` };
+  const read = readPod(
+    podPath.reduce<unknown>((value, key) => (isObject(value) ? value[key] : undefined), object),
+    podPath.join('.'),
+  );
+  if (E.isLeft(read)) {
+    messages.errors.push({ ...about, message: describeFieldErrors(read.left) });
+    return undefined;
+  }
+  const named = kind === 'Pod' ? read.right : withOwner(read.right, kind, object, String(metadata.name ?? ''));
+  const injection = inject(injector, named, own);
+  if (injection.outcome === 'skipped') {
+    messages.skipped.push({ ...about, message: injection.decision.rule });
+    return undefined;
+  }
+  if (E.isLeft(injection.pod)) {
+    messages.errors.push({ ...about, message: describeFieldErrors(injection.pod.left) });
+    return undefined;
+  }
+  const { metadata: patched, ...others } = injection.pod.right;
+  const value =
+    kind === 'Pod' ? injection.pod.right : { ...others, metadata: withoutOwner(patched, read.right.metadata) };
+  return { path: [...path, ...podPath], value };
+}
+
+/** A template has no owner yet: the object that holds it will be one. */
+function withOwner(pod: Pod, kind: string, object: Json, name: string): Pod {
+  const owner = { apiVersion: String(object.apiVersion), kind, name, controller: true };
+  return { ...pod, metadata: { ...pod.metadata, generateName: `${name}-`, ownerReferences: [owner] } };
+}
+
+function withoutOwner(patched: Pod['metadata'], before: Pod['metadata']): Json {
+  const { generateName: _name, ownerReferences: _owners, ...metadata } = patched;
+  const { generateName, ownerReferences } = before;
+  return { ...metadata, ...(generateName && { generateName }), ...(ownerReferences && { ownerReferences }) };
+}
+
+/** Replaces nodes of a document, last one first, so that the offsets of the others stay. */
+function withReplacements(text: string, replacements: readonly Replacement[]): string {
+  const document = parseDocument(text);
+  let replaced = text;
+  for (const { path, value } of replacements.toReversed()) {
+    const node = (path.length === 0 ? document.contents : document.getIn(path, true)) as Node | null;
+    if (!node?.range) continue;
+    const [start, end] = node.range;
+    replaced = replaced.slice(0, start) + written(value, text, start, node) + replaced.slice(end);
+  }
+  return replaced;
+}
+
+/** As a block that begins in the column of the node, or in flow style as JSON. */
+function written(value: Json, text: string, start: number, node: Node): string {
+  if ((isMap(node) || isSeq(node)) && node.flow === true) return JSON.stringify(value, null, 2);
+  const column = start - (text.lastIndexOf('\n', start - 1) + 1);
+  const block = stringify(value, { lineWidth: 0 });
+  return block.replaceAll(/\n(?=.)/g, `\n${' '.repeat(column)}`);
+}

@@ -1,0 +1,21 @@
+/** JSON Patch (RFC 6902) from one document to another. */
+import { isDeepStrictEqual } from 'node:util';
+import { escapedPointer, isObject } from '../../runtime/json-object.ts';
+
+export type PatchOperation =
+  | { readonly op: 'add' | 'replace'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+/** Objects are compared field by field; a list that differs is replaced as a whole. */
+export function jsonPatchOf(from: unknown, to: unknown, path = ''): PatchOperation[] {
+  if (isDeepStrictEqual(from, to)) return [];
+  if (!isObject(from) || !isObject(to)) return [{ op: 'replace', path, value: to }];
+  const removed = Object.keys(from).filter((key) => !Object.hasOwn(to, key));
+  return [
+    ...removed.map((key): PatchOperation => ({ op: 'remove', path: `${path}/${escapedPointer(key)}` })),
+    ...Object.entries(to).flatMap(([key, value]): PatchOperation[] => {
+      const place = `${path}/${escapedPointer(key)}`;
+      return Object.hasOwn(from, key) ? jsonPatchOf(from[key], value, place) : [{ op: 'add', path: place, value }];
+    }),
+  ];
+}

@@ -1,0 +1,159 @@
+/**
+ * Removes an earlier injection from a pod, so that injecting it again gives the same result (spec/injection.md §4.5): the API server calls
+ * webhooks again after others changed the pod, and a namespace may move to another revision.
+ */
+import { defaultProxyConfig } from '../../model/mesh/proxy-config.ts';
+import { isObject, ownValue } from '../../runtime/json-object.ts';
+import {
+  allContainersOf,
+  annotationOf,
+  type Container,
+  type Json,
+  type Pod,
+  proxyContainerName,
+  type Texts,
+  withAnnotations,
+} from './pod.ts';
+import { restoreProbes } from './probes.ts';
+import { withoutMergedMetrics } from './prometheus.ts';
+
+export const statusKey = 'sidecar.istio.io/status';
+export const overridesKey = 'proxy.istio.io/overrides';
+export const probesVariable = 'ISTIO_KUBE_APP_PROBERS';
+export const configVariable = 'PROXY_CONFIG';
+export const metricsVariable = 'ISTIO_PROMETHEUS_ANNOTATIONS';
+
+/** Containers of the user that the templates have, too. Their fields win. */
+export interface ContainerOverrides {
+  readonly containers: readonly Container[];
+  readonly initContainers: readonly Container[];
+}
+
+export interface PristinePod {
+  readonly pod: Pod;
+  /** Volumes that the earlier injection added; empty: there was none. */
+  readonly injectedVolumes: ReadonlySet<string>;
+}
+
+/** Value of the status annotation. The first five fields are Istio's; lists have only what the pod did not have before. */
+export interface InjectionStatus {
+  readonly initContainers: readonly string[] | null;
+  readonly containers: readonly string[] | null;
+  readonly volumes: readonly string[] | null;
+  readonly imagePullSecrets: readonly string[] | null;
+  readonly revision: string;
+  /** Labels and annotations that the injection replaced, with their earlier values, and those that it added, with `null`. */
+  readonly original: { readonly labels: OriginalTexts; readonly annotations: OriginalTexts };
+}
+
+export type OriginalTexts = Readonly<Record<string, string | null>>;
+
+/** The pod as its owner wrote it. A pod that Istio injected keeps the labels of that injection. */
+export function withoutEarlierInjection(pod: Pod): PristinePod {
+  const status = objectOf(annotationOf(pod, statusKey));
+  if (status === undefined) return { pod, injectedVolumes: new Set() };
+  const environment = environmentOfProxy(pod);
+  const probes = objectOf(environment.get(probesVariable));
+  const metrics = objectOf(environment.get(metricsVariable));
+  const { annotations = {} } = pod.metadata;
+  const { [statusKey]: _status, [overridesKey]: overrides, ...others } = annotations;
+  const withoutAnnotations = withAnnotations(pod, others);
+  const stripped = withoutInjected(withoutAnnotations, status, overridesOf(overrides));
+  const restored = probes === undefined ? stripped : restoreProbes(stripped, probes as Readonly<Record<string, Json>>);
+  return {
+    pod: isObject(status.original)
+      ? withOriginalTexts(restored, status.original)
+      : withoutMergedMetrics(restored, metrics as Texts | undefined, statusPortIn(environment)),
+    injectedVolumes: new Set(namesIn(status.volumes)),
+  };
+}
+
+/** What {@link withoutEarlierInjection} needs to undo the step from one record of texts to another. */
+export function replacedTexts(before: Texts = {}, after: Texts = {}): OriginalTexts {
+  const keys = [...new Set([...Object.keys(before), ...Object.keys(after)])];
+  const changed = keys.filter((key) => ownValue(before, key) !== ownValue(after, key)).sort();
+  return Object.fromEntries(changed.map((key) => [key, ownValue(before, key) ?? null]));
+}
+
+function withOriginalTexts(pod: Pod, original: Json): Pod {
+  const { labels, annotations } = pod.metadata;
+  return {
+    ...pod,
+    metadata: {
+      ...pod.metadata,
+      ...(labels && { labels: originalTexts(labels, original.labels) }),
+      ...(annotations && { annotations: originalTexts(annotations, original.annotations) }),
+    },
+  };
+}
+
+function originalTexts(texts: Texts, original: unknown): Texts {
+  const restored = new Map(Object.entries(texts));
+  for (const [key, value] of Object.entries(isObject(original) ? original : {})) {
+    if (typeof value === 'string') restored.set(key, value);
+    else restored.delete(key);
+  }
+  return Object.fromEntries(restored);
+}
+
+function namesIn(value: unknown): readonly string[] {
+  return Array.isArray(value) ? value.filter((name) => typeof name === 'string') : [];
+}
+
+function withoutInjected({ spec, ...pod }: Pod, status: Json, overrides: ContainerOverrides): Pod {
+  const kept = <T extends { readonly name?: string }>(items: readonly T[] | undefined, injected: unknown): T[] => {
+    const names = namesIn(injected);
+    return (items ?? []).filter(({ name = '' }) => !names.includes(name));
+  };
+  const lists = {
+    initContainers: [...kept(spec.initContainers, status.initContainers), ...overrides.initContainers],
+    volumes: kept(spec.volumes, status.volumes),
+    imagePullSecrets: kept(spec.imagePullSecrets, status.imagePullSecrets),
+  };
+  const { initContainers: _init, volumes: _volumes, imagePullSecrets: _secrets, ...others } = spec;
+  return {
+    ...pod,
+    spec: {
+      ...others,
+      containers: [...kept(spec.containers, status.containers), ...overrides.containers],
+      // A list that only the injection filled was absent.
+      ...Object.fromEntries(
+        Object.entries(lists).filter(([field, list]) => list.length > 0 || isEmptyList(spec[field])),
+      ),
+    },
+  } as Pod;
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+function environmentOfProxy(pod: Pod): ReadonlyMap<string, string | undefined> {
+  const proxies = allContainersOf(pod).filter(({ name }) => name === proxyContainerName);
+  return new Map(proxies.flatMap(({ env = [] }) => env.map(({ name, value }) => [name, value] as const)));
+}
+
+/** The status port of the earlier injection, which may differ from today's. */
+function statusPortIn(environment: ReadonlyMap<string, string | undefined>): number {
+  const { statusPort } = objectOf(environment.get(configVariable)) ?? {};
+  return typeof statusPort === 'number' ? statusPort : defaultProxyConfig.statusPort;
+}
+
+function overridesOf(text: string | undefined): ContainerOverrides {
+  const written = objectOf(text) ?? {};
+  const containers = (value: unknown): Container[] =>
+    Array.isArray(value)
+      ? value.filter((item): item is Container => isObject(item) && typeof item.name === 'string')
+      : [];
+  return { containers: containers(written.containers), initContainers: containers(written.initContainers) };
+}
+
+function objectOf(text: string | undefined): Json | undefined {
+  if (text === undefined) return undefined;
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

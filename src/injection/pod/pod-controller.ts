@@ -1,0 +1,51 @@
+/** The workload that a pod belongs to, as it appears in metadata and in names. */
+import type { OwnerReference, Pod } from './pod.ts';
+import { labelOf } from './pod.ts';
+
+export interface Workload {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+}
+
+/** Names that a CronJob gives to its Jobs: its own name and the minute. */
+const scheduledJob = /^(.+)-\d{8,10}$/;
+
+/**
+ * The controller behind the controller: a Deployment instead of its ReplicaSet, a CronJob instead of its Job. The API server has not
+ * created the intermediate objects' names for us, so they are derived from the names that their controllers choose
+ * (spec/injection.md §2.1).
+ */
+export function workloadOf(pod: Pod): Workload {
+  const { metadata } = pod;
+  const owner = metadata.generateName ? metadata.ownerReferences?.find(({ controller }) => controller) : undefined;
+  if (owner === undefined) return { apiVersion: 'v1', kind: 'Pod', name: metadata.name ?? metadata.generateName ?? '' };
+  return controllerOf(owner, pod) ?? { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.name };
+}
+
+function controllerOf(owner: OwnerReference, pod: Pod): Workload | undefined {
+  switch (owner.kind) {
+    case 'ReplicaSet': {
+      const rollout = nameBefore(owner.name, labelOf(pod, 'rollouts-pod-template-hash'));
+      if (rollout !== undefined) return { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', name: rollout };
+      const deployment = nameBefore(owner.name, labelOf(pod, 'pod-template-hash'));
+      return deployment === undefined
+        ? undefined
+        : { apiVersion: owner.apiVersion, kind: 'Deployment', name: deployment };
+    }
+    case 'ReplicationController': {
+      const name = labelOf(pod, 'deploymentconfig');
+      return name === undefined ? undefined : { apiVersion: 'apps.openshift.io/v1', kind: 'DeploymentConfig', name };
+    }
+    case 'Job': {
+      const name = scheduledJob.exec(owner.name)?.[1];
+      return name === undefined ? undefined : { apiVersion: 'batch/v1', kind: 'CronJob', name };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function nameBefore(name: string, hash: string | undefined): string | undefined {
+  return hash && name.endsWith(`-${hash}`) ? name.slice(0, -hash.length - 1) : undefined;
+}

@@ -1,0 +1,207 @@
+/**
+ * Kubernetes' Pod as the injector reads and writes it. The interfaces name the fields that it knows; every other field stays as it is,
+ * whatever version of Kubernetes defines it.
+ */
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoded, fail, fieldPath } from '../../model/fields/decode.ts';
+import * as violation from '../../model/fields/violation.ts';
+import { isObject } from '../../runtime/json-object.ts';
+
+export type Json = Readonly<Record<string, unknown>>;
+
+export interface Pod extends Json {
+  readonly metadata: PodMetadata;
+  readonly spec: PodSpec;
+}
+
+export interface PodMetadata extends Json {
+  readonly name?: string;
+  readonly generateName?: string;
+  readonly namespace?: string;
+  readonly labels?: Texts;
+  readonly annotations?: Texts;
+  readonly ownerReferences?: readonly OwnerReference[];
+}
+
+export type Texts = Readonly<Record<string, string>>;
+
+export interface OwnerReference extends Json {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly name: string;
+  readonly controller?: boolean;
+}
+
+export interface PodSpec extends Json {
+  readonly containers: readonly Container[];
+  readonly initContainers?: readonly Container[];
+  readonly volumes?: readonly Volume[];
+  readonly imagePullSecrets?: readonly { readonly name?: string }[];
+  readonly securityContext?: SecurityContext;
+  readonly hostNetwork?: boolean;
+  readonly nodeName?: string;
+}
+
+export interface SecurityContext extends Json {
+  readonly runAsUser?: number;
+  readonly runAsGroup?: number;
+}
+
+export interface Container extends Json {
+  readonly name: string;
+  readonly image?: string;
+  readonly args?: readonly string[];
+  readonly env?: readonly EnvironmentVariable[];
+  readonly ports?: readonly ContainerPort[];
+  readonly securityContext?: SecurityContext;
+  readonly livenessProbe?: Json;
+  readonly readinessProbe?: Json;
+  readonly startupProbe?: Json;
+  readonly lifecycle?: Json;
+  readonly restartPolicy?: string;
+}
+
+export interface EnvironmentVariable extends Json {
+  readonly name: string;
+  readonly value?: string;
+}
+
+export interface ContainerPort extends Json {
+  readonly name?: string;
+  readonly containerPort: number;
+  readonly protocol?: string;
+}
+
+export interface Volume extends Json {
+  readonly name: string;
+}
+
+/** Name of the container that runs the agent and Envoy. */
+export const proxyContainerName = 'istio-proxy';
+/** Names of the container that sets up redirection, and of the one that checks that a CNI plugin did. */
+export const initContainerName = 'istio-init';
+export const validationContainerName = 'istio-validation';
+
+const injectedNames: ReadonlySet<string> = new Set([proxyContainerName, initContainerName, validationContainerName]);
+
+/** Whether the container belongs to the sidecar. One that the user wrote overrides fields of ours. */
+export function isOfSidecar({ name }: { readonly name: string }): boolean {
+  return injectedNames.has(name);
+}
+
+/** Value of an annotation; `undefined` if it is absent. */
+export function annotationOf(pod: Pod, name: string): string | undefined {
+  const { annotations } = pod.metadata;
+  return annotations && Object.hasOwn(annotations, name) ? annotations[name] : undefined;
+}
+
+/** Value of a label; `undefined` if it is absent. */
+export function labelOf(pod: Pod, name: string): string | undefined {
+  const { labels } = pod.metadata;
+  return labels && Object.hasOwn(labels, name) ? labels[name] : undefined;
+}
+
+/** The pod with other annotations. */
+export function withAnnotations(pod: Pod, annotations: Texts): Pod {
+  return { ...pod, metadata: { ...pod.metadata, annotations } };
+}
+
+/** Containers of both lists. */
+export function allContainersOf({ spec }: Pod): readonly Container[] {
+  return [...spec.containers, ...(spec.initContainers ?? [])];
+}
+
+/** Application containers: all that run as long as the pod, except the proxy. */
+export function applicationContainersOf({ spec }: Pod): readonly Container[] {
+  const sidecars = (spec.initContainers ?? []).filter(({ restartPolicy }) => restartPolicy === 'Always');
+  return [...spec.containers, ...sidecars].filter((container) => !isOfSidecar(container));
+}
+
+/** A check of one value: `undefined` is valid. `null` counts as absent, as in Kubernetes. */
+type Check = (value: unknown, path: string) => readonly violation.FieldError[];
+
+const scalar =
+  (type: 'string' | 'number' | 'boolean', expected: string): Check =>
+  (value, path) =>
+    typeof value === type ? [] : [violation.fieldError(path, violation.wrongType(expected, value))];
+
+const text = scalar('string', 'a string');
+
+const each =
+  (check: Check): Check =>
+  (value, path) =>
+    Array.isArray(value)
+      ? value.flatMap((item, index) => check(item, `${path}[${index}]`))
+      : [violation.fieldError(path, violation.wrongType('a list', value))];
+
+const texts: Check = (value, path) =>
+  isObject(value)
+    ? Object.entries(value).flatMap(([key, item]) => text(item, fieldPath(path, key)))
+    : [violation.fieldError(path, violation.wrongType('an object', value))];
+
+const fieldsOf =
+  (fields: Readonly<Record<string, Check>>, required: readonly string[] = []): Check =>
+  (value, path) => {
+    if (!isObject(value)) return [violation.fieldError(path, violation.wrongType('an object', value))];
+    return Object.entries(fields).flatMap(([key, check]) => {
+      const field = value[key] ?? undefined;
+      if (field !== undefined) return check(field, fieldPath(path, key));
+      return required.includes(key) ? [violation.fieldError(fieldPath(path, key), violation.missing())] : [];
+    });
+  };
+
+const number = scalar('number', 'a number');
+const anyObject = fieldsOf({});
+const identity = fieldsOf({ runAsUser: number, runAsGroup: number });
+const hooks = fieldsOf({ preStop: anyObject, postStart: anyObject });
+const container = fieldsOf(
+  {
+    ...{ name: text, image: text, args: each(text), restartPolicy: text, securityContext: identity },
+    env: each(fieldsOf({ name: text, value: text }, ['name'])),
+    ports: each(fieldsOf({ name: text, containerPort: number, protocol: text }, ['containerPort'])),
+    ...{ livenessProbe: anyObject, readinessProbe: anyObject, startupProbe: anyObject, lifecycle: hooks },
+  },
+  ['name'],
+);
+const owner = fieldsOf({ apiVersion: text, kind: text, name: text }, ['apiVersion', 'kind', 'name']);
+const pod = fieldsOf(
+  {
+    metadata: fieldsOf({
+      ...{ name: text, generateName: text, namespace: text, labels: texts, annotations: texts },
+      ownerReferences: each(owner),
+    }),
+    spec: fieldsOf(
+      {
+        ...{ containers: each(container), initContainers: each(container), securityContext: identity },
+        ...{ volumes: each(fieldsOf({ name: text }, ['name'])), imagePullSecrets: each(fieldsOf({ name: text })) },
+        ...{ hostNetwork: scalar('boolean', 'true or false'), nodeName: text },
+      },
+      ['containers'],
+    ),
+  },
+  ['spec'],
+);
+
+/**
+ * Checks the types of the fields that the injector reads.
+ *
+ * @param path of the pod in its document, for errors: empty, or `spec.template`
+ */
+export function readPod(value: unknown, path = ''): Decoded<Pod> {
+  const [first, ...others] = pod(value, path);
+  if (first !== undefined) return E.left([first, ...others]);
+  if (!isObject(value)) return fail(path, violation.wrongType('an object', value));
+  const written = withoutNulls(value) as Json;
+  return E.right({ ...written, metadata: written.metadata ?? {} } as Pod);
+}
+
+/** `null` is an absent field, so that later steps need not treat it. Items of lists stay. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (!isObject(value)) return value;
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, field]) => field !== null)
+      .map(([key, field]) => [key, withoutNulls(field)]),
+  );
+}

@@ -1,0 +1,106 @@
+/**
+ * Probes and lifecycle hooks of application containers, redirected to the agent (spec/injection.md §4.1): the kubelet has no certificate
+ * of the mesh, and the agent sends the request to the application from inside the pod.
+ */
+import { isObject } from '../../runtime/json-object.ts';
+import type { Container, ContainerPort, Json, Pod } from './pod.ts';
+import { isOfSidecar } from './pod.ts';
+
+/** Value of `ISTIO_KUBE_APP_PROBERS`: the original of each path. */
+export type RedirectedProbes = Readonly<Record<string, Json>>;
+
+/** Fields of containers with a probe, and the last part of its path. */
+const probeFields = { readinessProbe: 'readyz', livenessProbe: 'livez', startupProbe: 'startupz' } as const;
+const hookFields = { preStop: 'prestopz', postStart: 'poststartz' } as const;
+const requestKinds = ['httpGet', 'tcpSocket', 'grpc'] as const;
+
+/** A probe that is sent as a request; `exec` and `sleep` are not. */
+interface Request {
+  readonly kind: (typeof requestKinds)[number];
+  readonly fields: Json;
+}
+
+/** @param statusPort of the agent */
+export function redirectProbes(pod: Pod, statusPort: number): { readonly pod: Pod; readonly probes: RedirectedProbes } {
+  const probes: Record<string, Json> = {};
+  const redirected = mapContainers(pod, (container) =>
+    mapHandlers(container, (handler, path) => {
+      const original = redirectedHandler(handler, container.ports ?? [], statusPort);
+      if (original === undefined) return handler;
+      probes[path] = original;
+      const { httpGet: _http, tcpSocket: _tcp, grpc: _grpc, ...others } = handler;
+      return { ...others, httpGet: { path, port: statusPort, scheme: 'HTTP' } };
+    }),
+  );
+  return { pod: redirected, probes };
+}
+
+/** Undoes {@link redirectProbes}, so that an injected pod can be injected again. Ports that had a name have a number now. */
+export function restoreProbes(pod: Pod, probes: RedirectedProbes): Pod {
+  return mapContainers(pod, (container) =>
+    mapHandlers(container, (handler, path) => {
+      const request = requestOf(handler);
+      const original = Object.hasOwn(probes, path) ? probes[path] : undefined;
+      if (original === undefined || request?.kind !== 'httpGet' || request.fields.path !== path) return handler;
+      const { httpGet: _redirected, ...others } = handler;
+      const { timeoutSeconds: _timeout, ...restored } = original;
+      return { ...others, ...restored };
+    }),
+  );
+}
+
+/** The original to store, or `undefined` for a handler that stays as it is. */
+function redirectedHandler(handler: Json, ports: readonly ContainerPort[], statusPort: number): Json | undefined {
+  const request = requestOf(handler);
+  if (request === undefined) return undefined;
+  const port = portOf(request.fields.port, ports);
+  // An undeclared name has no number: the kubelet reports it, and a redirected probe would be answered with 404 without end.
+  if (port === undefined || port === statusPort) return undefined;
+  const { timeoutSeconds } = handler;
+  return {
+    [request.kind]: { ...request.fields, port },
+    ...(typeof timeoutSeconds === 'number' && { timeoutSeconds }),
+  };
+}
+
+function requestOf(handler: Json): Request | undefined {
+  const kind = requestKinds.find((name) => isObject(handler[name]));
+  return kind === undefined ? undefined : { kind, fields: handler[kind] as Json };
+}
+
+function portOf(port: unknown, ports: readonly ContainerPort[]): number | undefined {
+  if (typeof port === 'number') return port;
+  if (typeof port !== 'string') return undefined;
+  return /^\d+$/.test(port) ? Number(port) : ports.find(({ name }) => name === port)?.containerPort;
+}
+
+function mapHandlers(container: Container, map: (handler: Json, path: string) => Json): Container {
+  const changed: Record<string, unknown> = { ...container };
+  for (const [field, suffix] of Object.entries(probeFields)) {
+    const probe = container[field];
+    if (isObject(probe)) changed[field] = map(probe, `/app-health/${container.name}/${suffix}`);
+  }
+  const { lifecycle } = container;
+  if (isObject(lifecycle)) {
+    const hooks: Record<string, unknown> = { ...lifecycle };
+    for (const [field, suffix] of Object.entries(hookFields)) {
+      const hook = lifecycle[field];
+      if (isObject(hook)) hooks[field] = map(hook, `/app-lifecycle/${container.name}/${suffix}`);
+    }
+    changed.lifecycle = hooks;
+  }
+  return changed as Container;
+}
+
+function mapContainers(pod: Pod, map: (container: Container) => Container): Pod {
+  const { containers, initContainers } = pod.spec;
+  const mapped = (container: Container): Container => (isOfSidecar(container) ? container : map(container));
+  return {
+    ...pod,
+    spec: {
+      ...pod.spec,
+      containers: containers.map(mapped),
+      ...(initContainers && { initContainers: initContainers.map(mapped) }),
+    },
+  };
+}

@@ -1,0 +1,71 @@
+/** AdmissionReview of Kubernetes: what a request and a response have around the object (spec/injection.md §1.5). */
+import { isObject } from '../runtime/json-object.ts';
+
+/** The versions of `admission.k8s.io` that are answered; a response has the version of its request. */
+const versions: ReadonlySet<unknown> = new Set(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1']);
+
+export interface AdmissionReview {
+  readonly apiVersion: string;
+  readonly kind: 'AdmissionReview';
+  readonly response: AdmissionResponse;
+}
+
+export interface AdmissionResponse {
+  readonly uid: string;
+  readonly allowed: boolean;
+  /** Base64. */
+  readonly patch?: string;
+  readonly patchType?: 'JSONPatch';
+  readonly status?: RejectionStatus;
+  readonly warnings?: readonly string[];
+}
+
+export interface RejectionStatus {
+  readonly message: string;
+  readonly reason: 'Invalid' | 'ServiceUnavailable';
+  readonly code: 422 | 503;
+}
+
+/** A request and what its response must repeat. */
+export interface ReviewRequest {
+  readonly version: string;
+  readonly uid: string;
+  readonly request: Readonly<Record<string, unknown>>;
+}
+
+/** @returns `undefined` if the body is no AdmissionReview */
+export function readReview(body: unknown): ReviewRequest | undefined {
+  const { apiVersion, kind, request } = isObject(body) ? body : {};
+  if (kind !== 'AdmissionReview' || !versions.has(apiVersion) || !isObject(request)) return undefined;
+  return { version: String(apiVersion), uid: textOf(request.uid), request };
+}
+
+/** Stands for the request of a body that is no AdmissionReview. */
+export const noRequest: ReviewRequest = { version: 'admission.k8s.io/v1', uid: '', request: {} };
+export const noReviewMessage = 'the body must be an AdmissionReview of admission.k8s.io/v1 with a request';
+
+export function reviewOf(
+  { version, uid }: Pick<ReviewRequest, 'version' | 'uid'>,
+  response: Omit<AdmissionResponse, 'uid'>,
+): AdmissionReview {
+  return { apiVersion: version, kind: 'AdmissionReview', response: { uid, ...response } };
+}
+
+/** The object is invalid. */
+export function invalidReview(
+  request: Pick<ReviewRequest, 'version' | 'uid'>,
+  message: string,
+  warnings: readonly string[] = [],
+): AdmissionReview {
+  const status = { message, reason: 'Invalid', code: 422 } as const;
+  return reviewOf(request, { allowed: false, status, ...(warnings.length > 0 && { warnings }) });
+}
+
+/** The object cannot be reviewed now. */
+export function unavailableReview(request: Pick<ReviewRequest, 'version' | 'uid'>, message: string): AdmissionReview {
+  return reviewOf(request, { allowed: false, status: { message, reason: 'ServiceUnavailable', code: 503 } });
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,247 @@
+/** Decodes ConfigMap `istio-sidecar-injector`: keys `config` (YAML) and `values` (JSON or YAML), with the names of Istio's chart. */
+import * as E from 'fp-ts/lib/Either.js';
+import {
+  anything,
+  boolean,
+  type Decoded,
+  type Decoder,
+  dictionary,
+  type FieldError,
+  fail,
+  integer,
+  list,
+  struct,
+  text,
+  withDefault,
+} from '../model/fields/decode.ts';
+import { orQuoted } from '../model/fields/quoted-number.ts';
+import * as violation from '../model/fields/violation.ts';
+import { labelSelector } from '../model/kinds/label-selector.decode.ts';
+import { isObject } from '../runtime/json-object.ts';
+import type { Json } from './pod/pod.ts';
+import {
+  defaultInjectionConfig,
+  defaultInjectionValues,
+  type InjectionConfig,
+  type InjectionValues,
+} from './settings.ts';
+import { parseYamlObject } from './yaml-text.ts';
+
+const configFields = struct<
+  Omit<InjectionConfig, 'templates'> & { readonly templates: Readonly<Record<string, string>> }
+>({
+  policy: withDefault(text, defaultInjectionConfig.policy),
+  defaultTemplates: withDefault(list(text), defaultInjectionConfig.defaultTemplates),
+  templates: withDefault(dictionary(text), {}),
+  aliases: withDefault(dictionary(list(text)), {}),
+  neverInjectSelector: withDefault(list(labelSelector), []),
+  alwaysInjectSelector: withDefault(list(labelSelector), []),
+  injectedAnnotations: withDefault(dictionary(text), {}),
+});
+
+/** Settings with everything that is not decoded, for the log. */
+export interface DecodedSettings<Settings> {
+  readonly settings: Settings;
+  readonly warnings: readonly FieldError[];
+}
+
+/**
+ * Key `config`.
+ *
+ * @returns the errors of invalid fields and of templates that are not YAML; a field that only old injectors read is a warning
+ */
+export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<InjectionConfig>> {
+  const parsed = parseYamlObject(yaml, '');
+  if (E.isLeft(parsed)) return parsed;
+  const { template, ...fields } = parsed.right;
+  const decoded = configFields(fields, '');
+  if (E.isLeft(decoded)) return decoded;
+  const templates = patchesOf(decoded.right.templates);
+  if (E.isLeft(templates)) return templates;
+  const warnings =
+    template === undefined
+      ? []
+      : [violation.fieldError('template', violation.ineffective('only injectors before Istio 1.9 read it'))];
+  return E.right({ settings: { ...decoded.right, templates: templates.right }, warnings });
+}
+
+/** A template is a strategic merge patch in YAML. */
+function patchesOf(templates: Readonly<Record<string, string>>): Decoded<Readonly<Record<string, Json>>> {
+  const patches = new Map<string, Json>();
+  const errors: FieldError[] = [];
+  for (const [name, written] of Object.entries(templates)) {
+    if (written.includes('{{')) {
+      const message =
+        'is a Go template; write it as a strategic merge patch in YAML, or remove it to use the built-in template';
+      errors.push(violation.fieldError(`templates.${name}`, violation.unsupported(message)));
+      continue;
+    }
+    const patch = parseYamlObject(written, `templates.${name}`);
+    if (E.isRight(patch)) patches.set(name, patch.right);
+    else errors.push(...patch.left);
+  }
+  const [first, ...others] = errors;
+  return first === undefined ? E.right(Object.fromEntries(patches)) : E.left([first, ...others]);
+}
+
+const count = (byDefault: number): ReturnType<typeof withDefault<number>> =>
+  withDefault(orQuoted(integer(0, 1_000_000)), byDefault);
+const port = (byDefault: number): ReturnType<typeof withDefault<number>> =>
+  withDefault(orQuoted(integer(0, 65_535)), byDefault);
+const word = (byDefault: string): ReturnType<typeof withDefault<string>> => withDefault(text, byDefault);
+const object: Decoder<Json> = dictionary(anything);
+
+/** A decoder that reads the named fields and leaves all others: the chart's values have many readers. */
+function reading<T extends object>(fields: Parameters<typeof struct<T>>[0]): Decoder<T> {
+  const decoder = struct<T>(fields);
+  const names = new Set(Object.entries(fields).map(([name, field]) => (field as { from?: string }).from ?? name));
+  return (value, path) =>
+    decoder(
+      isObject(value) ? Object.fromEntries(Object.entries(value).filter(([name]) => names.has(name))) : value,
+      path,
+    );
+}
+
+const byDefault = defaultInjectionValues;
+
+const proxyFields = reading({
+  image: word(byDefault.image),
+  clusterDomain: word(byDefault.clusterDomain),
+  logLevel: word(byDefault.logLevel),
+  componentLogLevel: word(byDefault.componentLogLevel),
+  statusPort: port(byDefault.statusPort),
+  includeIPRanges: word(byDefault.includeIPRanges),
+  excludeIPRanges: word(byDefault.excludeIPRanges),
+  includeInboundPorts: word(byDefault.includeInboundPorts),
+  excludeInboundPorts: word(byDefault.excludeInboundPorts),
+  includeOutboundPorts: word(byDefault.includeOutboundPorts),
+  excludeOutboundPorts: word(byDefault.excludeOutboundPorts),
+  privileged: withDefault(boolean, byDefault.privileged),
+  readinessInitialDelaySeconds: count(byDefault.readiness.initialDelaySeconds),
+  readinessPeriodSeconds: count(byDefault.readiness.periodSeconds),
+  readinessFailureThreshold: count(byDefault.readiness.failureThreshold),
+  startupProbe: withDefault(
+    reading({ enabled: withDefault(boolean, true), failureThreshold: count(byDefault.startupFailureThreshold) }),
+    { enabled: true, failureThreshold: byDefault.startupFailureThreshold },
+  ),
+  lifecycle: withDefault(object, {}),
+  resources: withDefault(object, byDefault.resources),
+});
+
+const globalFields = reading({
+  hub: word(''),
+  tag: withDefault(anyScalar(), ''),
+  variant: word(''),
+  imagePullPolicy: word(''),
+  imagePullSecrets: withDefault(list(text), []),
+  istioNamespace: word(byDefault.istioNamespace),
+  caAddress: word(''),
+  meshID: word(''),
+  network: word(''),
+  pilotCertProvider: word(byDefault.pilotCertProvider),
+  logAsJson: withDefault(boolean, false),
+  logging: withDefault(reading({ level: word(byDefault.agentLogLevel) }), { level: byDefault.agentLogLevel }),
+  multiCluster: withDefault(reading({ clusterName: word('') }), { clusterName: '' }),
+  proxy: withDefault(proxyFields, emptied(proxyFields)),
+  proxy_init: withDefault(reading({ image: word(byDefault.initImage) }), { image: byDefault.initImage }),
+});
+
+const valuesFields = reading({
+  global: withDefault(globalFields, emptied(globalFields)),
+  sidecarInjectorWebhook: withDefault(reading({ rewriteAppHTTPProbe: withDefault(boolean, true) }), {
+    rewriteAppHTTPProbe: true,
+  }),
+  pilot: withDefault(
+    reading({
+      cni: withDefault(reading({ enabled: withDefault(boolean, false), provider: word('default') }), byDefault.cni),
+      env: withDefault(dictionary(anyScalar()), {}),
+    }),
+    { cni: byDefault.cni, env: {} },
+  ),
+  gateways: withDefault(
+    reading({ securityContext: withDefault(object, {}), seccompProfile: withDefault(object, {}) }),
+    { securityContext: {}, seccompProfile: {} },
+  ),
+});
+
+/** Values of a chart are often numbers or booleans where a text is meant: a tag `1.24`. */
+function anyScalar(): Decoder<string> {
+  return (value, path) =>
+    ['string', 'number', 'boolean'].includes(typeof value)
+      ? E.right(String(value))
+      : fail(path, violation.wrongType('a string', value));
+}
+
+/** The value of an absent object. */
+function emptied<T>(decoder: Decoder<T>): T {
+  const decoded = decoder({}, '');
+  if (E.isLeft(decoded)) throw new Error('an absent object must be valid');
+  return decoded.right;
+}
+
+/** Key `values`. Fields that the injector does not read are ignored: other components of the chart read them. */
+export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
+  const parsed = parseYamlObject(yaml, '');
+  if (E.isLeft(parsed)) return parsed;
+  const decoded = valuesFields(parsed.right, '');
+  if (E.isLeft(decoded)) return decoded;
+  const values = valuesOf(decoded.right);
+  const [missing, ...others] = imageErrors(values);
+  return missing === undefined ? E.right(values) : E.left([missing, ...others]);
+}
+
+/** No image is published, so there is no default. */
+function imageErrors({ hub, tag, image, initImage }: InjectionValues): FieldError[] {
+  if (image.includes('/') && initImage.includes('/')) return [];
+  const parts = [
+    ['global.hub', hub],
+    ['global.tag', tag],
+  ] as const;
+  return parts
+    .filter(([, value]) => value === '')
+    .map(([path]) =>
+      violation.fieldError(
+        path,
+        violation.missing('unless global.proxy.image and global.proxy_init.image are complete references'),
+      ),
+    );
+}
+
+function valuesOf({ global, sidecarInjectorWebhook, pilot, gateways }: Decodes<typeof valuesFields>): InjectionValues {
+  const { proxy, proxy_init: init, logging, multiCluster, meshID, ...others } = global;
+  const {
+    startupProbe,
+    readinessInitialDelaySeconds,
+    readinessPeriodSeconds,
+    readinessFailureThreshold,
+    lifecycle,
+    ...proxies
+  } = proxy;
+  const isSet = (value: Json): boolean => Object.keys(value).length > 0;
+  return {
+    ...others,
+    ...proxies,
+    initImage: init.image,
+    meshId: meshID,
+    clusterName: multiCluster.clusterName || byDefault.clusterName,
+    agentLogLevel: logging.level,
+    readiness: {
+      initialDelaySeconds: readinessInitialDelaySeconds,
+      periodSeconds: readinessPeriodSeconds,
+      failureThreshold: readinessFailureThreshold,
+    },
+    startupProbe: startupProbe.enabled,
+    startupFailureThreshold: startupProbe.failureThreshold,
+    ...(isSet(lifecycle) && { lifecycle }),
+    rewriteAppHTTPProbe: sidecarInjectorWebhook.rewriteAppHTTPProbe,
+    cni: pilot.cni,
+    gateways: {
+      ...(isSet(gateways.securityContext) && { securityContext: gateways.securityContext }),
+      ...(isSet(gateways.seccompProfile) && { seccompProfile: gateways.seccompProfile }),
+    },
+    nativeSidecars: pilot.env.ENABLE_NATIVE_SIDECARS !== 'false',
+    proxyEnvironment: {},
+  };
+}
+
+type Decodes<D> = D extends Decoder<infer T> ? T : never;

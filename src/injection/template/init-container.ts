@@ -1,0 +1,123 @@
+/** The container that redirects the traffic of a pod, or checks that a CNI plugin did. */
+import type { Container, Json } from '../pod/pod.ts';
+import { annotationOf, initContainerName, validationContainerName } from '../pod/pod.ts';
+import {
+  addedEnvironment,
+  annotated,
+  envoyMetricsPort,
+  healthPort,
+  imageOf,
+  interceptionModeOf,
+  resourcesOf,
+  restrictedSecurity,
+  type TemplateInput,
+} from './template-input.ts';
+
+const traffic = 'traffic.sidecar.istio.io';
+
+/** `undefined`: no traffic is redirected. */
+export function initContainer(input: TemplateInput): Container | undefined {
+  if (interceptionModeOf(input) === 'NONE') return undefined;
+  const { settings } = input;
+  const { values } = settings;
+  const { enabled: usesCni } = values.cni;
+  const environment = addedEnvironment(input);
+  return {
+    name: usesCni ? validationContainerName : initContainerName,
+    image: imageOf(input, values.initImage),
+    ...(values.imagePullPolicy && { imagePullPolicy: values.imagePullPolicy }),
+    args: [
+      ...redirectionArgs(input),
+      `--log_output_level=${annotated(input.pod, 'sidecar.istio.io/agentLogLevel', values.agentLogLevel)}`,
+      ...(values.logAsJson ? ['--log_as_json'] : []),
+      ...(usesCni ? ['--run-validation', '--skip-rule-apply'] : []),
+    ],
+    ...(environment.length > 0 && { env: environment }),
+    resources: resourcesOf(input),
+    securityContext: usesCni ? restrictedSecurity(input) : initSecurity(values.privileged),
+  };
+}
+
+/** Flags of `istio-iptables` (`src/iptables/flags.ts`). */
+function redirectionArgs(input: TemplateInput): string[] {
+  const { pod, settings, statusPort } = input;
+  const { values } = settings;
+  const optional = (flag: string, value: string): string[] => (value === '' ? [] : [flag, value]);
+  const excluded = annotated(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts).split(',');
+  const localPorts = [envoyMetricsPort, healthPort, statusPort].filter((port) => port > 0).map(String);
+  const virtual =
+    annotationOf(pod, 'istio.io/reroute-virtual-interfaces') ?? annotated(pod, `${traffic}/kubevirtInterfaces`, '');
+  return [
+    ...['istio-iptables', '-p', '15001', '-z', '15006', '-u', String(redirectedUid(input))],
+    ...['-m', interceptionModeOf(input)],
+    ...['-i', annotated(pod, `${traffic}/includeOutboundIPRanges`, values.includeIPRanges)],
+    ...['-x', annotated(pod, `${traffic}/excludeOutboundIPRanges`, values.excludeIPRanges)],
+    ...['-b', annotated(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts)],
+    ...['-d', [...new Set([...localPorts, ...excluded.map((port) => port.trim()).filter(Boolean)])].join(',')],
+    ...optional('-q', annotated(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts)),
+    ...optional('-o', annotated(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts)),
+    ...optional('-k', virtual),
+    ...optional('-c', annotated(pod, `${traffic}/excludeInterfaces`, '')),
+  ];
+}
+
+/** With TPROXY the proxy runs as root, and its group is excluded. */
+function redirectedUid(input: TemplateInput): number {
+  return interceptionModeOf(input) === 'TPROXY' ? input.proxyGid : input.proxyUid;
+}
+
+/** iptables needs both capabilities and uid 0; no `restartPolicy`, with which the container would be a sidecar. */
+function initSecurity(privileged: boolean): Json {
+  return {
+    allowPrivilegeEscalation: privileged,
+    capabilities: { add: ['NET_ADMIN', 'NET_RAW'], drop: ['ALL'] },
+    privileged,
+    readOnlyRootFilesystem: false,
+    runAsGroup: 0,
+    runAsNonRoot: false,
+    runAsUser: 0,
+  };
+}
+
+/** Annotations that tell a CNI plugin what to redirect. */
+export function cniAnnotations(input: TemplateInput): Readonly<Record<string, string>> {
+  const { pod, settings, statusPort } = input;
+  const { values } = settings;
+  if (!values.cni.enabled) return {};
+  const excluded = annotated(pod, `${traffic}/excludeInboundPorts`, values.excludeInboundPorts)
+    .split(',')
+    .map((port) => port.trim())
+    .filter(Boolean);
+  const written = {
+    'sidecar.istio.io/interceptionMode': interceptionModeOf(input),
+    [`${traffic}/includeOutboundIPRanges`]: annotated(
+      pod,
+      `${traffic}/includeOutboundIPRanges`,
+      values.includeIPRanges,
+    ),
+    [`${traffic}/excludeOutboundIPRanges`]: annotated(
+      pod,
+      `${traffic}/excludeOutboundIPRanges`,
+      values.excludeIPRanges,
+    ),
+    [`${traffic}/includeInboundPorts`]: annotated(pod, `${traffic}/includeInboundPorts`, values.includeInboundPorts),
+    [`${traffic}/excludeInboundPorts`]: [
+      ...new Set([...(statusPort > 0 ? [String(statusPort)] : []), ...excluded]),
+    ].join(','),
+  };
+  const optional = {
+    [`${traffic}/includeOutboundPorts`]: annotated(pod, `${traffic}/includeOutboundPorts`, values.includeOutboundPorts),
+    [`${traffic}/excludeOutboundPorts`]: annotated(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts),
+    ...(values.cni.provider === 'multus' && { 'k8s.v1.cni.cncf.io/networks': multusNetworks(pod) }),
+  };
+  return { ...written, ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== '')) };
+}
+
+/** Multus runs the plugin only for pods that list it. The list is comma separated or JSON. */
+function multusNetworks(pod: TemplateInput['pod']): string {
+  const networks = annotationOf(pod, 'k8s.v1.cni.cncf.io/networks')?.trim() ?? '';
+  if (networks === '') return 'default/istio-cni';
+  if (/(^|[\s,"/])istio-cni($|[\s,"])/.test(networks)) return networks;
+  if (!networks.startsWith('[')) return `${networks}, default/istio-cni`;
+  return `${networks.slice(0, -1)}, {"name": "istio-cni", "namespace": "default"}]`;
+}

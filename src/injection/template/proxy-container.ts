@@ -1,0 +1,228 @@
+/** The container `istio-proxy` of all templates, and the volumes that it mounts. */
+
+import { isDeepStrictEqual } from 'node:util';
+import { defaultProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
+import {
+  annotationOf,
+  type Container,
+  type EnvironmentVariable,
+  isOfSidecar,
+  type Json,
+  labelOf,
+  type Pod,
+  proxyContainerName,
+  type Volume,
+} from '../pod/pod.ts';
+import {
+  addedEnvironment,
+  annotated,
+  envoyMetricsPort,
+  fromField,
+  healthPort,
+  imageOf,
+  interceptionModeOf,
+  isAnnotated,
+  resourcesOf,
+  type TemplateInput,
+} from './template-input.ts';
+
+/** The role of the agent: the word after `proxy`. */
+export type ProxyRole = 'sidecar' | 'router';
+
+/** Where the file of a bootstrap override is mounted, and its key in the ConfigMap. */
+const bootstrapOverrideFolder = '/etc/istio/custom-bootstrap';
+const bootstrapOverrideFile = 'custom_bootstrap.json';
+
+/** @param parts that differ between templates replace those built here */
+export function proxyContainer(input: TemplateInput, role: ProxyRole): Container {
+  const { settings } = input;
+  const { values } = settings;
+  return {
+    name: proxyContainerName,
+    image: imageOf(input, values.image),
+    ...(values.imagePullPolicy && { imagePullPolicy: values.imagePullPolicy }),
+    ports: [{ containerPort: envoyMetricsPort, name: 'http-envoy-prom', protocol: 'TCP' }],
+    args: proxyArgs(input, role),
+    env: proxyEnvironment(input),
+    ...probesOf(input),
+    resources: resourcesOf(input),
+    volumeMounts: mountsOf(input),
+  };
+}
+
+function proxyArgs({ pod, settings }: TemplateInput, role: ProxyRole): string[] {
+  const { values } = settings;
+  const componentLevels = annotated(pod, 'sidecar.istio.io/componentLogLevel', values.componentLogLevel);
+  return [
+    ...['proxy', role, '--domain', `$(POD_NAMESPACE).svc.${values.clusterDomain}`],
+    `--proxyLogLevel=${annotated(pod, 'sidecar.istio.io/logLevel', values.logLevel)}`,
+    ...(componentLevels === '' ? [] : [`--proxyComponentLogLevel=${componentLevels}`]),
+    `--log_output_level=${annotated(pod, 'sidecar.istio.io/agentLogLevel', values.agentLogLevel)}`,
+    ...(values.logAsJson ? ['--log_as_json'] : []),
+  ];
+}
+
+/** Order matters: a later variable of one name wins, and `$(NAME)` refers to earlier ones. */
+function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] {
+  const { pod, namespace, workload, settings, mesh, proxyConfig } = input;
+  const { values, revision } = settings;
+  const network = labelOf(pod, 'topology.istio.io/network') ?? values.network;
+  const caAddress = values.caAddress || `istiod${revision ? `-${revision}` : ''}.${values.istioNamespace}.svc:15012`;
+  const override = annotationOf(pod, 'sidecar.istio.io/bootstrapOverride');
+  const limit = (name: string, resource: string): EnvironmentVariable => ({
+    name,
+    valueFrom: { resourceFieldRef: { resource, divisor: '1' } },
+  });
+  const meta = (name: string, value: string): EnvironmentVariable => ({ name: `ISTIO_META_${name}`, value });
+  const { apiVersion, kind, name } = workload;
+  return [
+    { name: 'PILOT_CERT_PROVIDER', value: values.pilotCertProvider },
+    { name: 'CA_ADDR', value: caAddress },
+    fromField('POD_NAME', 'metadata.name'),
+    fromField('POD_NAMESPACE', 'metadata.namespace'),
+    fromField('INSTANCE_IP', 'status.podIP'),
+    fromField('SERVICE_ACCOUNT', 'spec.serviceAccountName'),
+    fromField('HOST_IP', 'status.hostIP'),
+    limit('ISTIO_CPU_LIMIT', 'limits.cpu'),
+    { name: 'PROXY_CONFIG', value: JSON.stringify(changedFields(proxyConfig)) },
+    meta('POD_PORTS', JSON.stringify(declaredPorts(pod))),
+    meta(
+      'APP_CONTAINERS',
+      pod.spec.containers
+        .filter((container) => !isOfSidecar(container))
+        .map((container) => container.name)
+        .join(','),
+    ),
+    limit('GOMEMLIMIT', 'limits.memory'),
+    meta('CLUSTER_ID', values.clusterName),
+    fromField('ISTIO_META_NODE_NAME', 'spec.nodeName'),
+    meta('INTERCEPTION_MODE', interceptionModeOf(input)),
+    ...(network ? [meta('NETWORK', network)] : []),
+    meta('WORKLOAD_NAME', labelOf(pod, 'service.istio.io/workload-name') ?? name),
+    meta('OWNER', `kubernetes://apis/${apiVersion}/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`),
+    meta('MESH_ID', values.meshId || mesh.trustDomain),
+    { name: 'TRUST_DOMAIN', value: mesh.trustDomain },
+    ...(override
+      ? [{ name: 'ISTIO_BOOTSTRAP_OVERRIDE', value: `${bootstrapOverrideFolder}/${bootstrapOverrideFile}` }]
+      : []),
+    ...addedEnvironment(input),
+  ];
+}
+
+/** What differs from the defaults of the agent. */
+function changedFields(config: TemplateInput['proxyConfig']): Json {
+  const changed = Object.entries(config).filter(
+    ([field, value]) => !isDeepStrictEqual(value, (defaultProxyConfig as unknown as Json)[field]),
+  );
+  return proxyConfigToJson(Object.fromEntries(changed));
+}
+
+/** Ports of all containers, as the control plane reads them from the node's metadata. */
+function declaredPorts({ spec }: Pod): Json[] {
+  return spec.containers.flatMap(({ ports = [] }) =>
+    ports.map(({ name, containerPort, protocol }) => ({
+      ...(name && { name }),
+      containerPort,
+      ...(protocol && { protocol }),
+    })),
+  );
+}
+
+function probesOf({ pod, settings, statusPort }: TemplateInput): Json {
+  if (statusPort === 0) return {};
+  const { readiness, startupProbe, startupFailureThreshold } = settings.values;
+  const number = (name: string, setting: number): number =>
+    Number(annotationOf(pod, `readiness.status.sidecar.istio.io/${name}`) ?? setting);
+  const httpGet = { path: '/healthz/ready', port: healthPort };
+  return {
+    readinessProbe: {
+      httpGet,
+      initialDelaySeconds: number('initialDelaySeconds', readiness.initialDelaySeconds),
+      periodSeconds: number('periodSeconds', readiness.periodSeconds),
+      timeoutSeconds: 3,
+      failureThreshold: number('failureThreshold', readiness.failureThreshold),
+    },
+    ...(startupProbe && {
+      startupProbe: { httpGet, periodSeconds: 1, timeoutSeconds: 3, failureThreshold: startupFailureThreshold },
+    }),
+  };
+}
+
+/** Hooks of a sidecar: drain when the applications have ended, or hold their start until the proxy is ready. */
+export function sidecarLifecycle({ settings, isNative, proxyConfig, statusPort }: TemplateInput): Json {
+  const { lifecycle } = settings.values;
+  const exec = (...command: readonly string[]): Json => ({ exec: { command: ['pilot-agent', ...command] } });
+  if (lifecycle !== undefined) return { lifecycle };
+  if (isNative) {
+    return { lifecycle: { preStop: exec('request', `--debug-port=${statusPort}`, 'POST', 'drain') } };
+  }
+  return proxyConfig.holdApplicationUntilProxyStarts === true ? { lifecycle: { postStart: exec('wait') } } : {};
+}
+
+/** Rights of a sidecar: as few as its mode of interception allows. */
+export function sidecarSecurity(input: TemplateInput): Json {
+  const { pod, settings, proxyUid, proxyGid } = input;
+  const { privileged } = settings.values;
+  const isTproxy = interceptionModeOf(input) === 'TPROXY';
+  const bindsPorts = isAnnotated(pod, 'sidecar.istio.io/capNetBindService', false);
+  const added = [...(isTproxy ? ['NET_ADMIN'] : []), ...(bindsPorts ? ['NET_BIND_SERVICE'] : [])];
+  const isRoot = isTproxy || bindsPorts;
+  return {
+    allowPrivilegeEscalation: privileged,
+    capabilities: { ...(added.length > 0 && { add: added }), drop: ['ALL'] },
+    privileged,
+    readOnlyRootFilesystem: true,
+    runAsGroup: proxyGid,
+    runAsNonRoot: !isRoot,
+    runAsUser: isRoot ? 0 : proxyUid,
+  };
+}
+
+const fixedMounts = [
+  { name: 'workload-socket', mountPath: '/var/run/secrets/workload-spiffe-uds' },
+  { name: 'credential-socket', mountPath: '/var/run/secrets/credential-uds' },
+  { name: 'workload-certs', mountPath: '/var/run/secrets/workload-spiffe-credentials' },
+  { name: 'istiod-ca-cert', mountPath: '/var/run/secrets/istio' },
+  { name: 'istio-ca-crl', mountPath: '/var/run/secrets/istio/crl' },
+  { name: 'istio-data', mountPath: '/var/lib/istio/data' },
+  { name: 'istio-envoy', mountPath: '/etc/istio/proxy' },
+  { name: 'istio-token', mountPath: '/var/run/secrets/tokens' },
+  { name: 'istio-podinfo', mountPath: '/etc/istio/pod' },
+];
+
+function mountsOf({ pod }: TemplateInput): Json[] {
+  const override = annotationOf(pod, 'sidecar.istio.io/bootstrapOverride');
+  return [
+    ...fixedMounts,
+    ...(override ? [{ name: 'custom-bootstrap-volume', mountPath: bootstrapOverrideFolder }] : []),
+    ...namedObjects(pod, 'sidecar.istio.io/userVolumeMount'),
+  ];
+}
+
+const podInfo = (path: string): Json => ({ path, fieldRef: { fieldPath: `metadata.${path}` } });
+
+/** Volumes of the proxy. Their names are reserved in injected pods. */
+export function proxyVolumes({ pod }: TemplateInput): readonly Volume[] {
+  const override = annotationOf(pod, 'sidecar.istio.io/bootstrapOverride');
+  const token = { path: 'istio-token', expirationSeconds: 43_200, audience: 'istio-ca' };
+  return [
+    { name: 'workload-socket', emptyDir: {} },
+    { name: 'credential-socket', emptyDir: {} },
+    { name: 'workload-certs', emptyDir: {} },
+    { name: 'istio-envoy', emptyDir: { medium: 'Memory' } },
+    { name: 'istio-data', emptyDir: {} },
+    { name: 'istio-podinfo', downwardAPI: { items: [podInfo('labels'), podInfo('annotations')] } },
+    { name: 'istio-token', projected: { sources: [{ serviceAccountToken: token }] } },
+    { name: 'istiod-ca-cert', configMap: { name: 'istio-ca-root-cert' } },
+    { name: 'istio-ca-crl', configMap: { name: 'istio-ca-crl', optional: true } },
+    ...(override ? [{ name: 'custom-bootstrap-volume', configMap: { name: override } }] : []),
+    ...(namedObjects(pod, 'sidecar.istio.io/userVolume') as Volume[]),
+  ];
+}
+
+/** An annotation with a JSON object of names, each with the other fields of its item. */
+function namedObjects(pod: Pod, annotation: string): Json[] {
+  const value = annotationOf(pod, annotation);
+  if (value === undefined) return [];
+  return Object.entries(JSON.parse(value) as Json).map(([name, fields]) => ({ name, ...(fields as Json) }));
+}

@@ -1,0 +1,27 @@
+/** YAML in annotations, settings and parameters of the injector. */
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoded, fail } from '../model/fields/decode.ts';
+import * as violation from '../model/fields/violation.ts';
+import { parseYamlDocument } from '../model/yaml/yaml-document.ts';
+import { isObject } from '../runtime/json-object.ts';
+import type { Json } from './pod/pod.ts';
+
+/**
+ * @param path of the text, for errors
+ * @returns `undefined` for an empty text; the error has the line within the text
+ */
+export function parseYamlText(text: string, path: string): Decoded<unknown> {
+  const { value, errors } = parseYamlDocument({ text, line: 1 });
+  const [broken] = errors;
+  if (broken === undefined) return E.right(value);
+  const [message = ''] = broken.message.split('\n');
+  return fail(path, violation.malformed(`line ${broken.line}: ${message}`));
+}
+
+/** The same for a text that must be an object; an empty text is one without fields. */
+export function parseYamlObject(text: string, path: string): Decoded<Json> {
+  const parsed = parseYamlText(text, path);
+  if (E.isLeft(parsed)) return parsed;
+  const value = parsed.right ?? {};
+  return isObject(value) ? E.right(value) : fail(path, violation.wrongType('an object', value));
+}

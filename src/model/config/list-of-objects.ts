@@ -1,0 +1,34 @@
+/** Lists of objects, as kubectl reads them: a `List` of any kinds, or one of a kind, such as `VirtualServiceList`. */
+import { isObject } from '../../runtime/json-object.ts';
+
+const suffix = 'List';
+
+/** The items of a list; `undefined` for any other value. Items of a typed list without `kind` and `apiVersion` have those of the list. */
+export function itemsOfList(value: unknown): readonly unknown[] | undefined {
+  if (!isObject(value)) return undefined;
+  const { apiVersion, kind, items } = value;
+  if (typeof kind !== 'string' || !kind.endsWith(suffix) || !Array.isArray(items)) return undefined;
+  const itemKind = kind.slice(0, -suffix.length);
+  if (itemKind === '') return items;
+  return items.map((item: unknown) =>
+    isObject(item) && !item.kind && !item.apiVersion ? { ...item, apiVersion, kind: itemKind } : item,
+  );
+}
+
+/**
+ * An object, or those of a list, whose items may be lists.
+ *
+ * @param path of the value in its document; of an item: `items[3]`
+ */
+export function* objectsWithin(
+  value: unknown,
+  path = '',
+): Generator<{ readonly value: unknown; readonly path: string }> {
+  const items = itemsOfList(value);
+  if (items === undefined) {
+    yield { value, path };
+    return;
+  }
+  for (const [index, item] of items.entries())
+    yield* objectsWithin(item, `${path === '' ? '' : `${path}.`}items[${index}]`);
+}

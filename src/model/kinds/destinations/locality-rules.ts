@@ -1,0 +1,66 @@
+/** Rules of locality load balancing (§3.3). A locality is `region[/zone[/subzone]]`, each part may be `*`. */
+
+import { type FieldError, fieldPath } from '../../fields/decode.ts';
+import * as violation from '../../fields/violation.ts';
+import type { LocalityLoadBalancerSetting } from './traffic-policy.ts';
+
+export function localityErrors(setting: LocalityLoadBalancerSetting, path: string): FieldError[] {
+  const { distribute = [], failover = [], failoverPriority = [] } = setting;
+  const errors: FieldError[] = [];
+  if (distribute.length > 0 && (failover.length > 0 || failoverPriority.length > 0)) {
+    errors.push(violation.fieldError(path, violation.exclusive(['distribute', 'failover or failoverPriority'])));
+  }
+  for (const [index, { from, to }] of distribute.entries()) {
+    const at = `${fieldPath(path, 'distribute')}[${index}]`;
+    const sum = Object.values(to).reduce((total, weight) => total + weight, 0);
+    if (sum !== 100)
+      errors.push(violation.fieldError(fieldPath(at, 'to'), violation.outOfRange('weights with the sum 100', sum)));
+    errors.push(...localityViolation(from, fieldPath(at, 'from')));
+    for (const locality of Object.keys(to))
+      errors.push(...localityViolation(locality, fieldPath(fieldPath(at, 'to'), locality)));
+    errors.push(...overlaps(Object.keys(to), fieldPath(at, 'to')));
+  }
+  errors.push(
+    ...overlaps(
+      distribute.map((entry) => entry.from),
+      fieldPath(path, 'distribute'),
+    ),
+  );
+  for (const [index, { from, to }] of failover.entries()) {
+    const at = `${fieldPath(path, 'failover')}[${index}]`;
+    if (from === to)
+      errors.push(violation.fieldError(at, violation.conflict(`from and to must differ, both are ${from}`)));
+    for (const [field, region] of Object.entries({ from, to })) {
+      if (/[/*]/.test(region))
+        errors.push(violation.fieldError(fieldPath(at, field), violation.mustBe('a region without zone or *', region)));
+    }
+  }
+  return errors;
+}
+
+function localityViolation(locality: string, path: string): FieldError[] {
+  const parts = locality.split('/');
+  if (parts.length > 3 || parts.includes('')) {
+    return [violation.fieldError(path, violation.mustBe('region, region/zone or region/zone/subzone', locality))];
+  }
+  const star = parts.indexOf('*');
+  if (star >= 0 && star < parts.length - 1)
+    return [violation.fieldError(path, violation.mustBe('a locality with * in the last part only', locality))];
+  return [];
+}
+
+/** Localities of one list must not cover each other. */
+function overlaps(localities: readonly string[], path: string): FieldError[] {
+  return localities.flatMap((locality, index) => {
+    const other = localities.slice(0, index).find((earlier) => covers(earlier, locality) || covers(locality, earlier));
+    return other === undefined
+      ? []
+      : [violation.fieldError(path, violation.conflict(`${locality} and ${other} overlap`))];
+  });
+}
+
+function covers(wide: string, narrow: string): boolean {
+  const wideParts = wide.split('/').filter((part) => part !== '*');
+  const narrowParts = narrow.split('/').filter((part) => part !== '*');
+  return wideParts.every((part, index) => part === narrowParts[index]);
+}

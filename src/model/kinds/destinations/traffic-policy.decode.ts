@@ -1,0 +1,434 @@
+/** Decoding and rules of traffic policies (§4.5 DestinationRule; §3.3 locality). */
+
+import { isObject } from '../../../runtime/json-object.ts';
+import {
+  boolean,
+  count,
+  type Decoder,
+  decimal,
+  dictionary,
+  durationAtLeast,
+  durationOrZero,
+  type FieldError,
+  type Fields,
+  fieldPath,
+  integer,
+  list,
+  mapped,
+  name,
+  type OptionalField,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  restricting,
+  restrictions,
+  struct,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { atMostOneOf, exactlyOneOf, inSchema, someOf } from '../../fields/description.ts';
+import { withoutEffect, withoutEffectBeside } from '../../fields/effect.ts';
+import { isIpAddress } from '../../fields/names.ts';
+import * as violation from '../../fields/violation.ts';
+import { fileName, lineViolation, repetitions } from '../field-rules.ts';
+import type { PortSelector } from '../virtual-service/virtual-service.ts';
+import { localityErrors } from './locality-rules.ts';
+import type * as T from './traffic-policy.ts';
+
+/** Envoy's largest Maglev table; its size must be a prime. */
+const maxMaglevTableSize = 5_000_011;
+
+const portSelector: Decoder<PortSelector> = struct<PortSelector>({ number: required(port) });
+
+/** Whole milliseconds up to an hour (§3.3). */
+export const connectTimeoutMs: Decoder<number> = refine(durationAtLeast(1), (ms, path) => {
+  return ms <= 3_600_000 ? [] : [violation.fieldError(path, violation.outOfRange('at most 1h', `${ms}ms`))];
+});
+
+export const tcpKeepalive: Decoder<T.TcpKeepalive> = struct<T.TcpKeepalive>({
+  probes: optional(count),
+  timeMs: optional(durationAtLeast(1000), 'time'),
+  intervalMs: optional(durationAtLeast(1000), 'interval'),
+});
+
+const tcpSettings = struct<T.TcpSettings>({
+  maxConnections: optional(count),
+  connectTimeoutMs: optional(connectTimeoutMs, 'connectTimeout'),
+  tcpKeepalive: optional(tcpKeepalive),
+  maxConnectionDurationMs: optional(durationAtLeast(1), 'maxConnectionDuration'),
+  idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
+});
+
+const upgradePolicy = optional(oneOf(['DEFAULT', 'DO_NOT_UPGRADE', 'UPGRADE']));
+
+const httpFields: Fields<T.HttpSettings> = {
+  http1MaxPendingRequests: optional(count),
+  http2MaxRequests: optional(count),
+  maxRequestsPerConnection: optional(integer(0, 536_870_912)),
+  maxRetries: optional(count),
+  idleTimeoutMs: optional(durationOrZero, 'idleTimeout'),
+  h2UpgradePolicy: upgradePolicy,
+  useClientProtocol: optional(boolean),
+  maxConcurrentStreams: optional(count),
+  http2KeepAlive: optional(
+    struct<T.Http2KeepAlive>({
+      intervalMs: required(durationAtLeast(1), 'interval'),
+      timeoutMs: optional(durationAtLeast(1), 'timeout'),
+    }),
+  ),
+};
+
+function poolOf(fields: Fields<T.HttpSettings>): Decoder<T.ConnectionPoolSettings> {
+  const http = refine(struct<T.HttpSettings>(fields), ({ h2UpgradePolicy, useClientProtocol }, path) =>
+    h2UpgradePolicy === 'UPGRADE' && useClientProtocol === true
+      ? [
+          violation.fieldError(
+            fieldPath(path, 'h2UpgradePolicy'),
+            violation.conflict('must not be UPGRADE with useClientProtocol: true'),
+          ),
+        ]
+      : [],
+  );
+  return inSchema(
+    refine(struct<T.ConnectionPoolSettings>({ tcp: optional(tcpSettings), http: optional(http) }), (pool, path) =>
+      pool.tcp || pool.http ? [] : [violation.fieldError(path, violation.missingAny(['tcp', 'http']))],
+    ),
+    { minProperties: 1 },
+  );
+}
+
+export const connectionPool = poolOf(httpFields);
+
+/** Pools of a sidecar's connections to its own workload. */
+export const inboundConnectionPool = poolOf({
+  ...httpFields,
+  h2UpgradePolicy: withoutEffect(upgradePolicy, 'the protocol of the port applies', ['DEFAULT', 'DO_NOT_UPGRADE']),
+});
+
+/** Envoy refuses every route of a port, or the cluster with all others, for a value that is none. */
+const line: Decoder<string> = refine(name, (value, path) => violation.errorsAt(path, lineViolation(value)));
+const lineOrNothing: Decoder<string> = refine(text, (value, path) => violation.errorsAt(path, lineViolation(value)));
+const ringSize = integer(0, 8_388_608);
+
+const httpCookie = struct<T.HttpCookie>({
+  name: required(line),
+  path: optional(lineOrNothing),
+  ttlMs: optional(durationOrZero, 'ttl'),
+  attributes: optional(
+    refine(
+      // An attribute such as Secure has no value.
+      list(struct<{ name: string; value: string }>({ name: required(line), value: withDefault(lineOrNothing, '') })),
+      // Names of attributes are the same in any case (RFC 6265 §5.2).
+      (attributes, path) =>
+        repetitions(
+          attributes,
+          (attribute) => attribute.name.toLowerCase(),
+          (index) => `${path}[${index}].name`,
+          'attribute',
+        ),
+    ),
+  ),
+});
+
+const hashKeys = ['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const;
+const ringFields = ['ringHash', 'maglev', 'minimumRingSize'] as const;
+
+const consistentHash: Decoder<T.ConsistentHashLoadBalancer> = inSchema(
+  refine(
+    struct<T.ConsistentHashLoadBalancer>({
+      httpHeaderName: optional(line),
+      httpCookie: optional(httpCookie),
+      useSourceIp: optional(boolean),
+      httpQueryParameterName: optional(line),
+      ringHash: optional(struct<{ minimumRingSize?: number }>({ minimumRingSize: optional(ringSize) })),
+      maglev: optional(struct<{ tableSize?: number }>({ tableSize: optional(maglevTableSize()) })),
+      minimumRingSize: optional(ringSize),
+    }),
+    (hash, path) => {
+      const keys = hashKeys.filter((key) => hash[key] !== undefined);
+      const rings = ringFields.filter((key) => hash[key] !== undefined);
+      return [
+        ...(keys.length === 1 ? [] : [violation.fieldError(path, violation.choice(hashKeys, keys))]),
+        ...(rings.length <= 1 ? [] : [violation.fieldError(path, violation.exclusive(ringFields))]),
+      ];
+    },
+  ),
+  { ...exactlyOneOf(hashKeys), ...atMostOneOf(ringFields) },
+);
+
+function maglevTableSize(): Decoder<number> {
+  return refine(integer(2, maxMaglevTableSize), (size, path) => {
+    return isPrime(size) ? [] : [violation.fieldError(path, violation.outOfRange('a prime number', size))];
+  });
+}
+
+function isPrime(value: number): boolean {
+  for (let divisor = 2; divisor * divisor <= value; divisor++) if (value % divisor === 0) return false;
+  return value > 1;
+}
+
+const region = struct<{ from: string; to: string }>({ from: required(name), to: required(name) });
+
+function unlessDisabled<A>(field: OptionalField<A>): OptionalField<A> {
+  return withoutEffectBeside(field, 'enabled: false disables it', ({ enabled }) => enabled === false);
+}
+
+function ifEnabled<A>(field: OptionalField<A>): OptionalField<A> {
+  return withoutEffectBeside(field, 'it needs enabled: true', ({ enabled }) => enabled !== true);
+}
+
+export const localityLbSetting: Decoder<T.LocalityLoadBalancerSetting> = refine(
+  struct<T.LocalityLoadBalancerSetting>({
+    distribute: unlessDisabled(
+      optional(
+        list(
+          struct<{ from: string; to: Readonly<Record<string, number>> }>({
+            from: required(name),
+            to: required(dictionary(integer(1, 100))),
+          }),
+        ),
+      ),
+    ),
+    failover: unlessDisabled(optional(list(region))),
+    failoverPriority: unlessDisabled(optional(list(name))),
+    enabled: optional(boolean),
+  }),
+  localityErrors,
+);
+
+const ownLevels = ['topology.kubernetes.io/region', 'topology.kubernetes.io/zone', 'topology.istio.io/subzone'];
+
+const zoneAwareLbSetting: Decoder<T.ZoneAwareLoadBalancerSetting> = refine(
+  struct<T.ZoneAwareLoadBalancerSetting>({
+    enabled: optional(boolean),
+    failover: ifEnabled(optional(list(region))),
+    failoverPriority: ifEnabled(optional(list(name))),
+    minClusterSize: ifEnabled(optional(count)),
+  }),
+  ({ failover }, path) => localityErrors({ ...(failover && { failover }) }, path),
+  ({ failoverPriority = [] }, path) =>
+    failoverPriority.flatMap((label, index) =>
+      violation.errorsAt(
+        `${fieldPath(path, 'failoverPriority')}[${index}]`,
+        ownLevels.includes(label.split('=', 1)[0]!)
+          ? violation.notAllowed('must not be a region, zone or subzone, which always apply', label)
+          : undefined,
+      ),
+    ),
+);
+
+const warmup = struct<T.WarmupConfiguration>({
+  durationMs: required(durationAtLeast(1), 'duration'),
+  minimumPercent: optional(percent()),
+  aggression: optional(
+    inSchema(
+      refine(decimal, (value, path) =>
+        value >= 1 ? [] : [violation.fieldError(path, violation.outOfRange('at least 1', value))],
+      ),
+      { minimum: 1 },
+    ),
+  ),
+});
+
+function percent(): Decoder<number> {
+  const decoder = refine(decimal, (value, path) => {
+    return value >= 0 && value <= 100 ? [] : [violation.fieldError(path, violation.outOfRange('from 0 to 100', value))];
+  });
+  return inSchema(decoder, { minimum: 0, maximum: 100 });
+}
+
+interface WrittenLoadBalancer extends Omit<T.LoadBalancerSettings, 'simple'> {
+  readonly simple?: T.SimpleLoadBalancer | 'LEAST_CONN' | 'UNSPECIFIED';
+}
+
+const loadBalancer: Decoder<T.LoadBalancerSettings> = inSchema(
+  mapped(
+    refine(
+      struct<WrittenLoadBalancer>(
+        {
+          simple: optional(
+            oneOf(['UNSPECIFIED', 'LEAST_CONN', 'RANDOM', 'PASSTHROUGH', 'ROUND_ROBIN', 'LEAST_REQUEST']),
+          ),
+          consistentHash: optional(consistentHash),
+          localityLbSetting: optional(localityLbSetting),
+          zoneAwareLbSetting: optional(zoneAwareLbSetting),
+          warmup: withoutEffectBeside(
+            optional(warmup),
+            'only ROUND_ROBIN and LEAST_REQUEST support warm-up',
+            ({ simple, consistentHash: hash }) => simple === 'RANDOM' || simple === 'PASSTHROUGH' || isObject(hash),
+          ),
+        },
+        { warmupDurationSecs: ['warmup', mapped(durationAtLeast(1), (ms) => ({ durationMs: ms }))] },
+      ),
+      (settings, path) =>
+        settings.simple !== undefined && settings.consistentHash !== undefined
+          ? [violation.fieldError(path, violation.exclusive(['simple', 'consistentHash']))]
+          : [],
+      (settings, path) =>
+        settings.localityLbSetting !== undefined && settings.zoneAwareLbSetting !== undefined
+          ? [violation.fieldError(path, violation.exclusive(['localityLbSetting', 'zoneAwareLbSetting']))]
+          : [],
+    ),
+    ({ simple, ...rest }): T.LoadBalancerSettings => {
+      if (simple === undefined || simple === 'UNSPECIFIED') return rest;
+      return { ...rest, simple: simple === 'LEAST_CONN' ? 'LEAST_REQUEST' : simple };
+    },
+  ),
+  { allOf: [atMostOneOf(['simple', 'consistentHash']), atMostOneOf(['localityLbSetting', 'zoneAwareLbSetting'])] },
+);
+
+const writtenOutlierDetection = struct<T.OutlierDetection>(
+  {
+    consecutive5xxErrors: optional(count),
+    consecutiveGatewayErrors: optional(count),
+    splitExternalLocalOriginErrors: optional(boolean),
+    consecutiveLocalOriginFailures: optional(count),
+    intervalMs: optional(durationAtLeast(1), 'interval'),
+    baseEjectionTimeMs: optional(durationAtLeast(1), 'baseEjectionTime'),
+    maxEjectionPercent: optional(integer(0, 100)),
+    minHealthPercent: optional(integer(0, 100)),
+  },
+  { consecutiveErrors: ['consecutiveGatewayErrors', count] },
+);
+
+const outlierDetection = refine(writtenOutlierDetection, (outlier, path) =>
+  violation.errorsAt(
+    fieldPath(path, 'consecutiveLocalOriginFailures'),
+    (outlier.consecutiveLocalOriginFailures ?? 0) > 0 && outlier.splitExternalLocalOriginErrors !== true
+      ? violation.conflict('needs splitExternalLocalOriginErrors: true')
+      : undefined,
+  ),
+);
+
+const tlsIsOff = 'mode DISABLE disables TLS';
+const ownCertificate = 'only mode MUTUAL presents a client certificate';
+const notOfMesh = 'only modes SIMPLE and MUTUAL use it';
+
+/** A field that is used with these modes. */
+function ofMode<A>(field: OptionalField<A>, reason: string, modes: readonly string[]): OptionalField<A> {
+  return withoutEffectBeside(field, reason, ({ mode }) => typeof mode === 'string' && !modes.includes(mode), [false]);
+}
+
+export const clientTls: Decoder<T.ClientTlsSettings> = inSchema(
+  refine(
+    struct<T.ClientTlsSettings>({
+      mode: required(oneOf(['DISABLE', 'SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL'])),
+      clientCertificate: ofMode(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
+      privateKey: ofMode(optional(fileName), ownCertificate, ['MUTUAL', 'ISTIO_MUTUAL']),
+      ...restrictions({
+        caCertificates: ofMode(optional(fileName), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        subjectAltNames: ofMode(optional(list(name)), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+        credentialName: ofMode(optional(name), notOfMesh, ['SIMPLE', 'MUTUAL']),
+        caCrl: ofMode(optional(fileName), notOfMesh, ['SIMPLE', 'MUTUAL']),
+      }),
+      sni: ofMode(optional(text), tlsIsOff, ['SIMPLE', 'MUTUAL', 'ISTIO_MUTUAL']),
+      insecureSkipVerify: ofMode(optional(boolean), notOfMesh, ['SIMPLE', 'MUTUAL']),
+    }),
+    clientTlsErrors,
+  ),
+  {
+    allOf: [
+      {
+        anyOf: [
+          { properties: { mode: { enum: ['DISABLE', 'SIMPLE', 'ISTIO_MUTUAL'] } } },
+          { required: ['credentialName'] },
+          { required: ['clientCertificate', 'privateKey'] },
+        ],
+      },
+      {
+        anyOf: [
+          { properties: { mode: { enum: ['DISABLE', 'SIMPLE', 'MUTUAL'] } } },
+          { not: someOf(['clientCertificate', 'privateKey', 'caCertificates']) },
+        ],
+      },
+    ],
+  },
+);
+
+const files = ['clientCertificate', 'privateKey', 'caCertificates'] as const;
+
+function clientTlsErrors(tls: T.ClientTlsSettings, path: string): FieldError[] {
+  const given = files.filter((field) => tls[field] !== undefined);
+  const errors: FieldError[] = [];
+  if (tls.insecureSkipVerify === true) {
+    // With MUTUAL a credential has the client's certificate: its authorities are not asked for then.
+    const checks = ['caCertificates', 'subjectAltNames', ...(tls.mode === 'SIMPLE' ? ['credentialName' as const] : [])];
+    const inVain = checks.filter((field) => tls[field as keyof T.ClientTlsSettings] !== undefined);
+    errors.push(
+      ...violation.errorsAt(
+        fieldPath(path, 'insecureSkipVerify'),
+        inVain.length > 0 ? violation.excluded(`together with ${violation.listed(inVain)}`) : undefined,
+      ),
+    );
+  }
+  if ((tls.mode === 'SIMPLE' || tls.mode === 'MUTUAL') && tls.credentialName !== undefined) {
+    if (given.length > 0) errors.push(violation.fieldError(path, violation.exclusive(['credentialName', ...given])));
+    return errors;
+  }
+  if (tls.mode === 'MUTUAL') {
+    for (const field of ['clientCertificate', 'privateKey'] as const) {
+      if (tls[field] === undefined) {
+        errors.push(
+          violation.fieldError(
+            fieldPath(path, field),
+            violation.missing('with mode MUTUAL unless credentialName is set'),
+          ),
+        );
+      }
+    }
+  }
+  if (tls.mode === 'ISTIO_MUTUAL') {
+    for (const field of given)
+      errors.push(violation.fieldError(fieldPath(path, field), violation.excluded('with mode ISTIO_MUTUAL')));
+  }
+  return errors;
+}
+
+const tunnel: Decoder<T.TunnelSettings> = struct<T.TunnelSettings>({
+  protocol: optional(oneOf(['CONNECT', 'POST'])),
+  targetHost: required(
+    refine(name, (host, path) => {
+      const known = isIpAddress(host) || /^[\w-]+(\.[\w-]+)*$/.test(host);
+      return known ? [] : [violation.fieldError(path, violation.mustBe('an IP address or a host name', host))];
+    }),
+  ),
+  targetPort: required(port),
+});
+
+const retryBudget = struct<T.RetryBudget>({ percent: optional(percent()), minRetryConcurrency: optional(count) });
+
+const portPolicyFields = {
+  loadBalancer: optional(loadBalancer),
+  connectionPool: optional(connectionPool),
+  outlierDetection: optional(outlierDetection),
+  ...restrictions({ tls: restricting(optional(clientTls)) }),
+};
+
+const portPolicy: Decoder<T.PortTrafficPolicy> = struct<T.PortTrafficPolicy>({
+  ...portPolicyFields,
+  port: required(portSelector),
+});
+
+export const trafficPolicy: Decoder<T.TrafficPolicy> = inSchema(
+  refine(
+    struct<T.TrafficPolicy>({
+      ...portPolicyFields,
+      portLevelSettings: optional(list(portPolicy)),
+      tunnel: optional(tunnel),
+      proxyProtocol: optional(struct<{ version: 'V1' | 'V2' }>({ version: required(oneOf(['V1', 'V2'])) })),
+      retryBudget: optional(retryBudget),
+    }),
+    (policy, path) => [
+      ...violation.errorsAt(path, Object.keys(policy).length === 0 ? violation.empty() : undefined),
+      ...repetitions(
+        policy.portLevelSettings ?? [],
+        (settings) => String(settings.port.number),
+        (index) => `${fieldPath(path, 'portLevelSettings')}[${index}]`,
+        'port',
+      ),
+    ],
+  ),
+  { minProperties: 1 },
+);

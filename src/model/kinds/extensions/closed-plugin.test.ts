@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+import { readConfigObject } from '../../config/config-file.ts';
+
+/** What stands in for a plugin whose digest is not one. */
+function standIns(spec: object, namespace = 'shop') {
+  const object = {
+    ...{ apiVersion: 'extensions.istio.io/v1alpha1', kind: 'WasmPlugin', metadata: { name: 'auth', namespace } },
+    spec: { url: 'oci://example.com/auth', sha256: 'ABC', ...spec },
+  };
+  const read = readConfigObject('k8s://', object, { creationTimestamp: 0 });
+  expect(read.config).toBeUndefined();
+  return read.standIns;
+}
+
+describe('a WasmPlugin that is refused', () => {
+  const selector = { matchLabels: { app: 'web' } };
+
+  it.each(['AUTHN', 'AUTHZ'])('of phase %s lets nothing pass, for whom it was written', (phase) => {
+    const match = [{ mode: 'SERVER', ports: [{ number: 80 }] }];
+    expect(standIns({ phase, selector, match })).toMatchObject([
+      {
+        ...{ kind: 'WasmPlugin', namespace: 'shop', name: 'auth' },
+        spec: { phase, selector: { app: 'web' }, match, url: 'oci://refused' },
+        standsFor: { effect: expect.stringContaining('the workloads of namespace shop with app=web') },
+      },
+    ]);
+    expect(standIns({ phase, failStrategy: 'FAIL_CLOSE' })).toHaveLength(1);
+  });
+
+  it('is not closed where it would not have kept anything out', () => {
+    expect(standIns({})).toEqual([]);
+    expect(standIns({ phase: 'STATS' })).toEqual([]);
+    expect(standIns({ phase: 'UNSPECIFIED_PHASE' })).toEqual([]);
+    expect(standIns({ phase: 'AUTHN', failStrategy: 'FAIL_OPEN' })).toEqual([]);
+  });
+
+  it('is taken for the worst where it cannot be read', () => {
+    expect(standIns({ phase: 'Auth' })).toMatchObject([{ spec: { phase: 'AUTHN' } }]);
+    expect(standIns({ phse: 'AUTHZ' })).toMatchObject([{ spec: { phase: 'AUTHZ' } }]);
+    expect(standIns({ phase: 'AUTHN', failStrategy: 'OPEN' })).toHaveLength(1);
+    const [unread] = standIns({ phase: 'AUTHN', selector: { matchLabels: 1 }, match: [{ mode: 'ALL' }] });
+    expect(unread!.spec).toEqual({ url: 'oci://refused', phase: 'AUTHN' });
+  });
+
+  it('of connections keeps connections out', () => {
+    const [network] = standIns({ phase: 'AUTHN', type: 'NETWORK' });
+    expect(network).toMatchObject({
+      spec: { type: 'NETWORK' },
+      standsFor: { effect: expect.stringContaining('every connection') },
+    });
+  });
+});

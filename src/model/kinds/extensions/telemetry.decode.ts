@@ -1,0 +1,186 @@
+import { celViolation } from '../../fields/cel/expression.ts';
+import {
+  boolean,
+  type Decoder,
+  decimal,
+  dictionary,
+  durationAtLeast,
+  fieldPath,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  refine,
+  required,
+  struct,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { atMostOneOf, inSchema } from '../../fields/description.ts';
+import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../../fields/effect.ts';
+import * as violation from '../../fields/violation.ts';
+import { maxTelemetryOverrides } from '../object-limits.ts';
+import { onlyOneOf, scopeAliases, scopeErrors, scopeFields, scopeRules } from '../policies/policy-target.decode.ts';
+import type { AccessLogging, CustomTag, MetricOverride, Metrics, Telemetry, Tracing } from './telemetry.ts';
+
+const mode = optional(oneOf(['CLIENT_AND_SERVER', 'CLIENT', 'SERVER']));
+
+const modeMatch = optional(struct<NonNullable<Tracing['match']>>({ mode }));
+
+const providers = optional(
+  list(mapped(struct<{ name: string }>({ name: required(name) }), (provider) => provider.name)),
+);
+
+const flag = optional(boolean);
+
+const tagKinds = ['literal', 'environment', 'header', 'formatter'] as const;
+
+const named = struct<{ name: string; defaultValue?: string }>({ name: required(name), defaultValue: optional(text) });
+
+export const customTag: Decoder<CustomTag> = inSchema(
+  refine(
+    struct<CustomTag>({
+      literal: optional(struct<{ value: string }>({ value: required(name) })),
+      environment: optional(named),
+      header: optional(named),
+      formatter: withoutEffect(
+        optional(struct<{ value: string }>({ value: required(name) })),
+        'tags have only literals, environment variables and headers',
+      ),
+    }),
+    (tag, path) => [
+      ...onlyOneOf(tag, tagKinds, path),
+      ...violation.errorsAt(path, Object.keys(tag).length === 0 ? violation.missingAny(tagKinds) : undefined),
+    ],
+  ),
+  { minProperties: 1, maxProperties: 1 },
+);
+
+const tracing: Decoder<Tracing> = struct<Tracing>({
+  match: modeMatch,
+  providers,
+  randomSamplingPercentage: optional(
+    inSchema(
+      refine(decimal, (value, path) =>
+        violation.errorsAt(path, value >= 0 && value <= 100 ? undefined : violation.outOfRange('from 0 to 100', value)),
+      ),
+      { minimum: 0, maximum: 100 },
+    ),
+  ),
+  disableSpanReporting: flag,
+  customTags: optional(
+    refine(dictionary(customTag), (tags, path) =>
+      violation.errorsAt(fieldPath(path, ''), '' in tags ? violation.empty('a tag needs a name') : undefined),
+    ),
+  ),
+  useRequestIdForTraceSampling: withoutEffect(flag, 'sampling always uses the request ID', [true]),
+  enableIstioTags: flag,
+  disableContextPropagation: withoutEffect(flag, 'the context is always propagated', [false]),
+});
+
+const standardMetrics = [
+  ...['ALL_METRICS', 'REQUEST_COUNT', 'REQUEST_DURATION', 'REQUEST_SIZE', 'RESPONSE_SIZE', 'TCP_OPENED_CONNECTIONS'],
+  ...[
+    'TCP_CLOSED_CONNECTIONS',
+    'TCP_SENT_BYTES',
+    'TCP_RECEIVED_BYTES',
+    'GRPC_REQUEST_MESSAGES',
+    'GRPC_RESPONSE_MESSAGES',
+  ],
+];
+
+type TagOverride = { operation: 'UPSERT' | 'REMOVE'; value?: string };
+
+const tagOverride: Decoder<TagOverride> = inSchema(
+  refine(
+    struct<TagOverride>({ operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'), value: optional(text) }),
+    ({ operation, value = '' }, path) => [
+      ...violation.errorsAt(
+        fieldPath(path, 'value'),
+        operation === 'UPSERT' && value === '' ? violation.missing('with UPSERT') : undefined,
+      ),
+      ...violation.errorsAt(
+        fieldPath(path, 'value'),
+        operation === 'REMOVE' && value !== '' ? violation.excluded('with REMOVE') : undefined,
+      ),
+    ],
+  ),
+  {
+    anyOf: [
+      { required: ['operation'], properties: { operation: { enum: ['REMOVE'] } } },
+      { required: ['value'], properties: { value: { minLength: 1 } } },
+    ],
+  },
+);
+
+const singleMetric = 'only overrides of ALL_METRICS are applied';
+
+const override: Decoder<MetricOverride> = struct<MetricOverride>({
+  match: optional(
+    inSchema(
+      refine(
+        struct<NonNullable<MetricOverride['match']>>({
+          metric: withoutEffectWhere(
+            optional(oneOf(standardMetrics)),
+            singleMetric,
+            (value) => value !== 'ALL_METRICS',
+          ),
+          customMetric: withoutEffectWhere(optional(name), singleMetric, () => true),
+          mode,
+        }),
+        (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
+      ),
+      atMostOneOf(['metric', 'customMetric']),
+    ),
+  ),
+  disabled: flag,
+  tagOverrides: withoutEffect(
+    optional(dictionary(tagOverride, maxTelemetryOverrides)),
+    'metrics always have their standard tags',
+  ),
+});
+
+const metrics = struct<Metrics>({
+  providers,
+  overrides: optional(list(override, maxTelemetryOverrides)),
+  reportingIntervalMs: withoutEffect(
+    optional(durationAtLeast(1000), 'reportingInterval'),
+    'the scrape interval of Prometheus applies',
+  ),
+});
+
+/** Envoy refuses a whole listener for an expression that it cannot build. */
+const celExpression: Decoder<string> = refine(name, (expression, path) =>
+  violation.errorsAt(path, celViolation(expression)),
+);
+
+const accessLogging = struct<AccessLogging>({
+  match: modeMatch,
+  providers,
+  disabled: flag,
+  filter: withoutEffectBeside(
+    optional(
+      mapped(struct<{ expression: string }>({ expression: required(celExpression) }), ({ expression }) => expression),
+    ),
+    'nothing is logged with disabled: true',
+    ({ disabled }) => disabled === true,
+  ),
+});
+
+/** A Telemetry's `spec`. */
+export const telemetry: Decoder<Telemetry> = inSchema(
+  refine(
+    struct<Telemetry>(
+      {
+        ...scopeFields,
+        tracing: optional(list(tracing, maxTelemetryOverrides)),
+        metrics: optional(list(metrics, maxTelemetryOverrides)),
+        accessLogging: optional(list(accessLogging, maxTelemetryOverrides)),
+      },
+      scopeAliases(),
+    ),
+    scopeErrors,
+  ),
+  { rules: scopeRules },
+);

@@ -1,0 +1,150 @@
+import { isObject } from '../../../runtime/json-object.ts';
+import {
+  type Decoded,
+  type Decoder,
+  type FieldError,
+  fail,
+  fieldPath,
+  integer,
+  list,
+  mapped,
+  name,
+  oneOf,
+  optional,
+  port,
+  refine,
+  required,
+  restricting,
+  struct,
+  text,
+} from '../../fields/decode.ts';
+import { describedAs, inSchema } from '../../fields/description.ts';
+import { withoutEffect, withoutEffectBeside, withoutEffectWhere } from '../../fields/effect.ts';
+import * as violation from '../../fields/violation.ts';
+import { repetitions } from '../field-rules.ts';
+import { scopeAliases, scopeErrors, scopeFields, scopeRules } from '../policies/policy-target.decode.ts';
+import type { WasmMatch, WasmPlugin, WasmVariable } from './wasm-plugin.ts';
+
+const schemes = ['oci', 'file', 'http', 'https'];
+
+/** JSON as it was written. */
+const json: Decoder<Readonly<Record<string, unknown>>> = describedAs(
+  (value: unknown, path: string): Decoded<Readonly<Record<string, unknown>>> =>
+    isObject(value) ? { _tag: 'Right', right: value } : fail(path, violation.wrongType('an object', value)),
+  { type: 'any object' },
+);
+
+const variable: Decoder<WasmVariable> = refine(
+  struct<WasmVariable>({
+    name: required(name),
+    valueFrom: optional(oneOf(['INLINE', 'HOST'])),
+    value: optional(text),
+  }),
+  ({ valueFrom, value }, path) =>
+    violation.errorsAt(
+      fieldPath(path, 'value'),
+      valueFrom === 'HOST' && value !== undefined && value !== ''
+        ? violation.excluded('with valueFrom HOST')
+        : undefined,
+    ),
+);
+
+/** Which connections a plugin is for. */
+export const wasmMatches: Decoder<readonly WasmMatch[]> = list(
+  struct<WasmMatch>({
+    mode: optional(oneOf(['UNDEFINED', 'CLIENT', 'SERVER', 'CLIENT_AND_SERVER'])),
+    ports: optional(list(struct<{ number: number }>({ number: required(port) }))),
+  }),
+);
+
+/** A WasmPlugin's `spec`. */
+export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
+  refine(
+    mapped(
+      struct<WasmPlugin>(
+        {
+          ...scopeFields,
+          url: withoutEffectWhere(
+            required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
+            'images are not pulled, and the plugin rejects all traffic (with failStrategy FAIL_OPEN: does nothing)',
+            (url) => typeof url === 'string' && isImage(url),
+          ),
+          sha256: withoutEffectBeside(
+            optional(
+              inSchema(
+                refine(text, (hash, path) => violation.errorsAt(path, hash === '' ? undefined : digestViolation(hash))),
+                { pattern: '^(?:[0-9a-f]{64})?$' },
+              ),
+            ),
+            'Envoy does not verify a file',
+            ({ url }) => typeof url === 'string' && /^file:/i.test(url),
+          ),
+          imagePullPolicy: withoutEffect(
+            optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
+            'images are not pulled',
+            ['UNSPECIFIED_POLICY'],
+          ),
+          imagePullSecret: withoutEffect(optional(text), 'images are not pulled'),
+          verificationKey: withoutEffect(optional(text), 'images are not pulled'),
+          pluginConfig: optional(json),
+          pluginName: optional(text),
+          phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
+          priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
+          failStrategy: withoutEffectWhere(
+            optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
+            'a failed plugin is not reloaded, and FAIL_RELOAD acts as FAIL_CLOSE',
+            (value) => value === 'FAIL_RELOAD',
+          ),
+          type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
+          vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
+          match: restricting(optional(wasmMatches)),
+        },
+        scopeAliases(),
+      ),
+      // An image of a registry is named without a scheme, as everywhere.
+      (plugin) => (hasScheme(plugin.url) ? plugin : { ...plugin, url: `oci://${plugin.url}` }),
+    ),
+    (plugin, path) => [...scopeErrors(plugin, path), ...environmentErrors(plugin, path)],
+  ),
+  { rules: scopeRules },
+);
+
+function hasScheme(url: string): boolean {
+  return /^[a-z]+:\/\//i.test(url);
+}
+
+function isImage(url: string): boolean {
+  return !hasScheme(url) || /^oci:/i.test(url);
+}
+
+/** What a module is compared by: written in one way only. */
+function digestViolation(digest: string): violation.Violation | undefined {
+  return /^[0-9a-f]{64}$/.test(digest) ? undefined : violation.mustBe('64 hexadecimal digits in lower case', digest);
+}
+
+function urlViolation(url: string): violation.Violation | undefined {
+  const digest = /@sha256:(.*)$/.exec(url)?.[1];
+  const ofDigest = digest === undefined ? undefined : digestViolation(digest);
+  if (ofDigest !== undefined) return { ...ofDigest, message: `the digest ${ofDigest.message}` };
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(url)?.[1];
+  if (scheme === undefined) return URL.canParse(`oci://${url}`) ? undefined : violation.mustBe('a URL', url);
+  if (!schemes.includes(scheme))
+    return violation.mustBe(`a URL with the scheme ${violation.listed(schemes, 'or')}`, url);
+  if (!URL.canParse(url)) return violation.mustBe('a URL', url);
+  return scheme.toLowerCase() === 'file' ? pathViolation(new URL(url).pathname) : undefined;
+}
+
+function pathViolation(pathname: string): violation.Violation | undefined {
+  try {
+    return decodeURIComponent(pathname).includes('\0')
+      ? violation.notAllowed('must be a file name without NUL characters')
+      : undefined;
+  } catch {
+    return violation.mustBe('the URL of a file', pathname, { hint: 'encode % as %25' });
+  }
+}
+
+function environmentErrors({ vmConfig }: WasmPlugin, path: string): FieldError[] {
+  const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
+  return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
+}

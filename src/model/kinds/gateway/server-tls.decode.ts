@@ -1,0 +1,248 @@
+/** TLS of a gateway's server, or of a sidecar's ingress listener (§4.5 Gateway). */
+
+import {
+  boolean,
+  type Decoder,
+  type FieldError,
+  fieldPath,
+  list,
+  name,
+  oneOf,
+  optional,
+  refine,
+  required,
+  restrictions,
+  struct,
+  withDefault,
+} from '../../fields/decode.ts';
+import { inSchema } from '../../fields/description.ts';
+import * as violation from '../../fields/violation.ts';
+import { checksClients, clientAuthority } from '../destinations/client-authority.ts';
+import { fileName, repetitions } from '../field-rules.ts';
+import type { ServerTlsSettings, TlsCertificate } from './gateway.ts';
+
+const tlsVersions = ['TLS_AUTO', 'TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'] as const;
+
+const certificate = struct<TlsCertificate>({
+  serverCertificate: required(fileName),
+  privateKey: required(fileName),
+  ...restrictions({ caCertificates: optional(fileName) }),
+});
+
+export const serverTls: Decoder<ServerTlsSettings> = inSchema(
+  refine(
+    struct<ServerTlsSettings>({
+      httpsRedirect: optional(boolean),
+      serverCertificate: optional(fileName),
+      privateKey: optional(fileName),
+      caCertificates: optional(fileName),
+      credentialName: optional(name),
+      credentialNames: optional(list(name)),
+      tlsCertificates: optional(list(certificate)),
+      ...restrictions({
+        mode: withDefault(
+          oneOf(['PASSTHROUGH', 'SIMPLE', 'MUTUAL', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL', 'OPTIONAL_MUTUAL']),
+          'PASSTHROUGH',
+        ),
+        caCertCredentialName: optional(name),
+        caCrl: optional(fileName),
+        subjectAltNames: optional(list(name)),
+        verifyCertificateSpki: optional(
+          list(
+            inSchema(
+              refine(name, (hash, path) => violation.errorsAt(path, spkiViolation(hash))),
+              { pattern: '^[A-Za-z0-9+/]{43}=$' },
+            ),
+          ),
+        ),
+        verifyCertificateHash: optional(
+          list(
+            inSchema(
+              refine(name, (hash, path) => violation.errorsAt(path, hashViolation(hash))),
+              { pattern: '^(?i:[0-9a-f]{64}|[0-9a-f]{2}(?::[0-9a-f]{2}){31})$' },
+            ),
+          ),
+        ),
+      }),
+      minProtocolVersion: optional(oneOf(tlsVersions)),
+      maxProtocolVersion: optional(oneOf(tlsVersions)),
+      cipherSuites: optional(list(name)),
+    }),
+    certificateErrors,
+    versionErrors,
+  ),
+  {
+    // A server without a mode is PASSTHROUGH.
+    anyOf: [
+      { properties: { mode: { enum: ['PASSTHROUGH', 'AUTO_PASSTHROUGH', 'ISTIO_MUTUAL'] } } },
+      { required: ['credentialName'] },
+      { required: ['credentialNames'] },
+      { required: ['tlsCertificates'] },
+      { required: ['serverCertificate', 'privateKey'] },
+    ],
+  },
+);
+
+/** Envoy refuses the listener for any other. */
+function hashViolation(hash: string): violation.Violation | undefined {
+  return /^[0-9a-f]{64}$/i.test(hash) || /^[0-9a-f]{2}(?::[0-9a-f]{2}){31}$/i.test(hash)
+    ? undefined
+    : violation.mustBe('the SHA-256 of a certificate in 64 hexadecimal digits', hash);
+}
+
+function spkiViolation(hash: string): violation.Violation | undefined {
+  return /^[A-Za-z0-9+/]{43}=$/.test(hash)
+    ? undefined
+    : violation.mustBe('the SHA-256 of a public key in base64 (44 characters)', hash);
+}
+
+const files = ['serverCertificate', 'privateKey', 'caCertificates'] as const;
+
+/** The ways in which a server may be given its certificate. Files give way to a credential. */
+function credentialWays(tls: ServerTlsSettings): string[] {
+  return [
+    ...(tls.credentialName === undefined ? [] : ['credentialName']),
+    ...(tls.credentialNames?.length ? ['credentialNames'] : []),
+    ...(tls.tlsCertificates?.length ? ['tlsCertificates'] : []),
+    ...(tls.serverCertificate === undefined && tls.privateKey === undefined ? [] : [inFiles]),
+  ];
+}
+
+const inFiles = 'serverCertificate and privateKey';
+
+function isFromSecret({ credentialName, credentialNames = [] }: ServerTlsSettings): boolean {
+  return credentialName !== undefined || credentialNames.length > 0;
+}
+
+function certificateErrors(tls: ServerTlsSettings, path: string): FieldError[] {
+  const ways = credentialWays(tls);
+  if (tls.mode === 'ISTIO_MUTUAL') {
+    const roots = (['caCertificates', 'caCertCredentialName'] as const).filter((field) => tls[field] !== undefined);
+    const given = [...ways, ...roots];
+    return violation.errorsAt(
+      path,
+      given.length > 0
+        ? violation.conflict(`must not have ${violation.listed(given)} with mode ISTIO_MUTUAL`)
+        : undefined,
+    );
+  }
+  const exclusive = isFromSecret(tls) ? ways.filter((way) => way !== inFiles) : ways;
+  const errors = violation.errorsAt(path, exclusive.length > 1 ? violation.exclusive(exclusive) : undefined);
+  if (tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH') return errors;
+  const fromSecret = isFromSecret(tls);
+  if (tls.mode === 'SIMPLE' && tls.caCrl !== undefined && !fromSecret) {
+    errors.push(violation.fieldError(fieldPath(path, 'caCrl'), violation.excluded('with mode SIMPLE: use MUTUAL')));
+  }
+  if (fromSecret) return errors;
+  if ((tls.tlsCertificates?.length ?? 0) > 0) {
+    const open = checksClients(tls) && clientAuthority(tls) === undefined;
+    const needed = violation.missing(
+      `with mode ${tls.mode}, here or in tlsCertificates, unless caCertCredentialName is set`,
+    );
+    return [...errors, ...violation.errorsAt(fieldPath(path, 'caCertificates'), open ? needed : undefined)];
+  }
+  const needed = tls.mode === 'SIMPLE' ? files.slice(0, 2) : files;
+  for (const field of needed) {
+    if (tls[field] !== undefined || (field === 'caCertificates' && tls.caCertCredentialName !== undefined)) continue;
+    errors.push(
+      violation.fieldError(
+        fieldPath(path, field),
+        violation.missing(`with mode ${tls.mode} unless credentialName is set`),
+      ),
+    );
+  }
+  return errors;
+}
+
+function versionErrors(tls: ServerTlsSettings, path: string): FieldError[] {
+  const rank = (version: (typeof tlsVersions)[number] | undefined): number =>
+    tlsVersions.indexOf(version ?? 'TLS_AUTO');
+  const [min, max] = [rank(tls.minProtocolVersion), rank(tls.maxProtocolVersion)];
+  const crossed = min > 0 && max > 0 && min > max;
+  return violation.errorsAt(
+    fieldPath(path, 'minProtocolVersion'),
+    crossed
+      ? violation.outOfRange(`at most maxProtocolVersion, ${tls.maxProtocolVersion}`, tls.minProtocolVersion)
+      : undefined,
+  );
+}
+
+/** TLS 1.2 suites that Envoy's BoringSSL knows. */
+export const knownCipherSuites: ReadonlySet<string> = new Set([
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+  '[ECDHE-ECDSA-AES128-GCM-SHA256|ECDHE-ECDSA-CHACHA20-POLY1305]',
+  '[ECDHE-RSA-AES128-GCM-SHA256|ECDHE-RSA-CHACHA20-POLY1305]',
+  'ECDHE-PSK-CHACHA20-POLY1305',
+  'ECDHE-ECDSA-AES128-SHA',
+  'ECDHE-RSA-AES128-SHA',
+  'ECDHE-PSK-AES128-CBC-SHA',
+  'ECDHE-ECDSA-AES256-SHA',
+  'ECDHE-RSA-AES256-SHA',
+  'ECDHE-PSK-AES256-CBC-SHA',
+  'AES128-GCM-SHA256',
+  'AES256-GCM-SHA384',
+  'AES128-SHA',
+  'AES256-SHA',
+  'DES-CBC3-SHA',
+]);
+
+/** What says which clients may come, and is looked at only where they show a certificate. */
+const ofClients = [
+  'caCertificates',
+  'caCertCredentialName',
+  'subjectAltNames',
+  'verifyCertificateSpki',
+  'verifyCertificateHash',
+] as const;
+const ofServer = [
+  'serverCertificate',
+  'privateKey',
+  'credentialName',
+  'credentialNames',
+  'tlsCertificates',
+  'caCrl',
+] as const;
+
+function unusedFields(tls: ServerTlsSettings, path: string): FieldError[] {
+  const goesThrough = tls.mode === 'PASSTHROUGH' || tls.mode === 'AUTO_PASSTHROUGH';
+  const unused = goesThrough
+    ? [...ofServer, ...ofClients]
+    : tls.mode === 'SIMPLE'
+      ? [...ofClients, 'caCrl' as const]
+      : [];
+  const inVain = goesThrough
+    ? violation.ineffective(`the server does not terminate TLS with mode ${tls.mode}`)
+    : violation.ineffective('mode SIMPLE requests no client certificate: use MUTUAL');
+  const given = unused.filter((field) => tls[field] !== undefined && tls[field].length > 0);
+  const empty = ofClients.filter((field) => Array.isArray(tls[field]) && tls[field].length === 0);
+  const instead = isFromSecret(tls) && !goesThrough ? files.filter((field) => tls[field] !== undefined) : [];
+  return [
+    ...given.map((field) => violation.fieldError(fieldPath(path, field), inVain)),
+    ...empty.map((field) => violation.fieldError(fieldPath(path, field), violation.ineffective('the list is empty'))),
+    ...instead
+      .filter((field) => !(given as readonly string[]).includes(field))
+      .map((field) =>
+        violation.fieldError(fieldPath(path, field), violation.ineffective('credentialName is used instead')),
+      ),
+  ];
+}
+
+export function serverTlsWarnings(tls: ServerTlsSettings, path: string): FieldError[] {
+  const suites = tls.cipherSuites ?? [];
+  const at = (index: number): string => `${fieldPath(path, 'cipherSuites')}[${index}]`;
+  return [
+    ...unusedFields(tls, path),
+    ...suites.flatMap((suite, index) => {
+      return violation.errorsAt(
+        at(index),
+        knownCipherSuites.has(suite) ? undefined : violation.ineffective(`${suite} is not a known cipher suite`),
+      );
+    }),
+    ...repetitions(suites, (suite) => suite, at, 'cipher suite'),
+  ];
+}

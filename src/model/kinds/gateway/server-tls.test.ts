@@ -1,0 +1,124 @@
+/** Which settings of a server's TLS would let in whom they are to keep out: they are refused, or told. */
+
+import * as E from 'fp-ts/lib/Either.js';
+import { describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import { codedError } from '../../../../test/fixtures/coded-error.ts';
+import type { FieldError } from '../../fields/violation.ts';
+import { kinds } from '../index.ts';
+
+const ofGateway = (tls: string): unknown =>
+  parse(`servers: [{port: {number: 443, name: https, protocol: HTTPS}, hosts: ["*"], tls: {${tls}}}]`);
+const ofSidecar = (tls: string): unknown =>
+  parse(`ingress: [{port: {number: 443, name: https, protocol: HTTPS}, tls: {${tls}}}]`);
+
+const places = [
+  ['Gateway', 'servers[0].tls', ofGateway],
+  ['Sidecar', 'ingress[0].tls', ofSidecar],
+] as const;
+
+const pair = 'tlsCertificates: [{serverCertificate: /c, privateKey: /k}]';
+
+describe.each(places)('of a %s', (kind, at, spec) => {
+  const errorsOf = (tls: string): string[] => {
+    const decoded = kinds[kind].decode(spec(tls), 'shop');
+    return E.isLeft(decoded) ? decoded.left.map(codedError) : [];
+  };
+  const warnings = (tls: string): string[] => {
+    const decoded = kinds[kind].decode(spec(tls), 'shop');
+    if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
+    const found = (kinds[kind].warnings as (spec: unknown) => readonly FieldError[])(decoded.right);
+    return found.map(codedError);
+  };
+
+  it('names of files have no NUL, before which another name would be read', () => {
+    const odd = String.raw`tlsCertificates: [{serverCertificate: "/c\0.pem", privateKey: /k}]`;
+    expect(errorsOf(`mode: SIMPLE, ${odd}`)).toEqual([`${at}.tlsCertificates[0].serverCertificate: FIELD_NOT_ALLOWED`]);
+    expect(errorsOf(String.raw`mode: MUTUAL, caCertificates: "/ca\0", ${pair}`)).toContain(
+      `${at}.caCertificates: FIELD_NOT_ALLOWED`,
+    );
+    expect(errorsOf(`mode: SIMPLE, tlsCertificates: [{serverCertificate: "/a certificate", privateKey: /k}]`)).toEqual(
+      [],
+    );
+  });
+
+  describe.each(['MUTUAL', 'OPTIONAL_MUTUAL'])('%s', (mode) => {
+    it.each([
+      ['certificates of files', pair],
+      [
+        'several of them',
+        'tlsCertificates: [{serverCertificate: /a, privateKey: /b}, {serverCertificate: /c, privateKey: /d}]',
+      ],
+      ['an empty list of credentials beside them', `credentialNames: [], ${pair}`],
+    ])('without an authority is refused: %s', (_, tls) => {
+      expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([`${at}.caCertificates: FIELD_REQUIRED`]);
+    });
+
+    it.each([
+      ['one of its own', `${pair}, caCertificates: /ca`],
+      [
+        'that of one of the certificates',
+        'tlsCertificates: [{serverCertificate: /c, privateKey: /k, caCertificates: /ca}]',
+      ],
+      ['one by name', `${pair}, caCertCredentialName: roots`],
+      ['that of its credential', 'credentialName: web'],
+    ])('with an authority is taken: %s', (_, tls) => {
+      expect(errorsOf(`mode: ${mode}, ${tls}`)).toEqual([]);
+      expect(warnings(`mode: ${mode}, ${tls}`)).toEqual([]);
+    });
+
+    it.each([
+      ['serverCertificate: /c, privateKey: /k', 'caCertificates', 'FIELD_REQUIRED'],
+      ['serverCertificate: /c, privateKey: /k, caCertificates: ""', 'caCertificates', 'FIELD_EMPTY'],
+      ['serverCertificate: /c, privateKey: /k, caCertificates: null', 'caCertificates', 'FIELD_REQUIRED'],
+      ['credentialName: ""', 'credentialName', 'FIELD_EMPTY'],
+      ['credentialName: web, subjectAltNames: [""]', 'subjectAltNames[0]', 'FIELD_EMPTY'],
+    ])('without what it needs is refused: %s', (tls, field, coded) => {
+      expect(errorsOf(`mode: ${mode}, ${tls}`)).toContain(`${at}.${field}: ${coded}`);
+    });
+  });
+
+  it.each(['mutual', 'Mutual', 'MUTUAL ', 'MTLS', ''])('a mode that nobody knows is refused: %j', (mode) => {
+    const near = /^mutual ?$/i.test(mode) ? ' near MUTUAL' : '';
+    expect(errorsOf(`mode: ${JSON.stringify(mode)}, credentialName: web`)).toContain(
+      `${at}.mode: FIELD_VALUE_UNKNOWN got ${JSON.stringify(mode)}${near}`,
+    );
+  });
+
+  it('a revocation list is refused where clients show no certificates', () => {
+    expect(errorsOf('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCrl: /crl')).toEqual([
+      `${at}.caCrl: FIELDS_EXCLUSIVE`,
+    ]);
+  });
+
+  it('what restricts nobody is told', () => {
+    expect(warnings('mode: SIMPLE, credentialName: web, subjectAltNames: [client.test]')).toEqual([
+      `${at}.subjectAltNames: FIELD_WITHOUT_EFFECT`,
+    ]);
+    expect(warnings('mode: SIMPLE, serverCertificate: /c, privateKey: /k, caCertificates: /ca')).toEqual([
+      `${at}.caCertificates: FIELD_WITHOUT_EFFECT`,
+    ]);
+  });
+});
+
+it('a misspelt restriction is refused, not left out', () => {
+  const decoded = kinds.Gateway.decode(
+    ofGateway('mode: MUTUAL, credentialName: web, subjectAltName: [client.test]'),
+    'shop',
+  );
+  expect(E.isLeft(decoded) && decoded.left.map(({ path }) => path)).toEqual(['servers[0].tls.subjectAltName']);
+});
+
+it('TLS that does not end at the gateway needs no certificates: what is given is told', () => {
+  const decoded = kinds.Gateway.decode(ofGateway('credentialName: web, caCertCredentialName: roots'), 'shop');
+  if (E.isLeft(decoded)) throw new Error(JSON.stringify(decoded.left));
+  expect(kinds.Gateway.warnings(decoded.right).map(codedError)).toEqual([
+    'servers[0].tls.credentialName: FIELD_WITHOUT_EFFECT',
+    'servers[0].tls.caCertCredentialName: FIELD_WITHOUT_EFFECT',
+  ]);
+});
+
+it('authorities of others are refused with ISTIO_MUTUAL, which has the mesh’s', () => {
+  const decoded = kinds.Gateway.decode(ofGateway('mode: ISTIO_MUTUAL, caCertCredentialName: roots'), 'shop');
+  expect(E.isLeft(decoded) && decoded.left.map(codedError)).toEqual(['servers[0].tls: FIELD_CONFLICT']);
+});

@@ -1,0 +1,165 @@
+/** Matches of a VirtualService that no request reaches, because an earlier route takes all that they match. */
+
+import { onceFor } from '../../collections/once-for.ts';
+import type { FieldError } from '../../fields/decode.ts';
+import * as violation from '../../fields/violation.ts';
+import type { HttpMatchRequest, VirtualService } from './virtual-service.ts';
+
+/** A match, and the earlier route that takes all its requests. */
+export interface ShadowedMatch extends FieldError {
+  /** `http[0]`. */
+  readonly by: string;
+  /** The earlier route has a prefix of the path, and not the same match. */
+  readonly byPrefix?: true;
+}
+
+/** Found when the object is decoded; checks of a control plane ask again and again. */
+export const shadowedMatches = onceFor(
+  ({ http = [], tls = [], tcp = [] }: VirtualService): readonly ShadowedMatch[] => [
+    ...shadowedIn('http', http, takesEveryRequest, new EarlierPrefixes()),
+    ...shadowedIn('tls', tls, () => false),
+    ...shadowedIn('tcp', tcp, (match) => Object.keys(match).length === 0),
+  ],
+);
+
+function shadowedIn<M extends object>(
+  list: 'http' | 'tls' | 'tcp',
+  routes: readonly { readonly match?: readonly M[] }[],
+  takesEverything: (match: M) => boolean,
+  prefixes?: EarlierPrefixes,
+): ShadowedMatch[] {
+  const seen = new Map<string, number>();
+  let catchAll: number | undefined;
+  let ofPrefixes = 0;
+  return routes.flatMap(({ match = [] }, index) => {
+    if (catchAll !== undefined) {
+      const by = `${list}[${catchAll}]`;
+      return [
+        {
+          ...violation.fieldError(
+            `${list}[${index}]`,
+            violation.shadowed(`is never reached: ${by} takes everything; move it before ${by}`, by),
+          ),
+          by,
+        },
+      ];
+    }
+    if (match.length === 0 || match.some(takesEverything)) catchAll = index;
+    const shadowed = match.flatMap((one, matchIndex): ShadowedMatch[] => {
+      const { name: _, ...conditions } = one as M & { readonly name?: string };
+      const key = JSON.stringify(conditions);
+      const earlier = seen.get(key);
+      if (earlier === undefined) seen.set(key, index);
+      const path = `${list}[${index}].match[${matchIndex}]`;
+      if (earlier !== undefined) {
+        const by = `${list}[${earlier}]`;
+        return [
+          {
+            ...violation.fieldError(
+              path,
+              violation.shadowed(`is never reached: ${by} has the same match; remove one`, by),
+            ),
+            by,
+          },
+        ];
+      }
+      const found = prefixes?.covering(conditions);
+      if (found === undefined || ++ofPrefixes > maxOfObject) return [];
+      const by = `${list}[${found.index}]`;
+      return [
+        {
+          ...violation.fieldError(
+            path,
+            violation.shadowed(`is never reached: ${by} matches the prefix ${found.prefix}; move it before ${by}`, by),
+          ),
+          by,
+          byPrefix: true,
+        },
+      ];
+    });
+    // Matches of one route do not shadow each other: they have the same effect.
+    if (prefixes !== undefined) for (const one of match) prefixes.add(one, index);
+    return shadowed;
+  });
+}
+
+/** No condition but that the path begins as every path does. */
+function takesEveryRequest({ name: _1, statPrefix: _2, ignoreUriCase: _3, uri, ...conditions }: HttpMatchRequest) {
+  const anyPath = uri === undefined || ('prefix' in uri && uri.prefix === '/');
+  return anyPath && Object.keys(conditions).length === 0;
+}
+
+/** Conditions of a match, with the path apart. */
+interface Conditions {
+  readonly ignoresCase: boolean;
+  /** Each as a text: `method {"exact":"GET"}`, `headers.x {"exact":"1"}`. */
+  readonly others: ReadonlySet<string>;
+}
+
+interface EarlierMatch extends Conditions {
+  readonly index: number;
+}
+
+/** Every path begins so. */
+const anyPath = '/';
+/** Matches of an object that are reported for a prefix. */
+const maxOfObject = 20;
+/** Matches of one prefix that are compared with a later one. */
+const maxOfPrefix = 16;
+
+/** Matches by the prefix of their path: a later match is compared with those only that begin like its own path. */
+class EarlierPrefixes {
+  readonly #byPrefix = new Map<string, EarlierMatch[]>();
+  readonly #lengths = new Set<number>();
+
+  /** Only a prefix, or no path at all, takes more paths than one that is written in full. */
+  add(match: HttpMatchRequest, index: number): void {
+    if (match.uri !== undefined && !('prefix' in match.uri)) return;
+    const prefix = textOf(match.uri?.prefix ?? anyPath, match);
+    const known = this.#byPrefix.get(prefix) ?? [];
+    if (known.length === maxOfPrefix) return;
+    known.push({ index, ...conditionsOf(match) });
+    this.#byPrefix.set(prefix, known);
+    this.#lengths.add(prefix.length);
+  }
+
+  covering(match: HttpMatchRequest): { readonly index: number; readonly prefix: string } | undefined {
+    const { uri } = match;
+    const path = uri === undefined || 'regex' in uri ? anyPath : 'exact' in uri ? uri.exact : uri.prefix;
+    const own = conditionsOf(match);
+    for (const length of this.#lengths) {
+      if (length > path.length) continue;
+      for (const text of new Set([path.slice(0, length), path.slice(0, length).toLowerCase()])) {
+        const found = this.#byPrefix.get(text)?.find((earlier) => covers(earlier, own, text, path));
+        if (found !== undefined) return { index: found.index, prefix: text };
+      }
+    }
+    return undefined;
+  }
+}
+
+function textOf(prefix: string, { ignoreUriCase = false }: HttpMatchRequest): string {
+  return ignoreUriCase ? prefix.toLowerCase() : prefix;
+}
+
+function covers(earlier: EarlierMatch, own: Conditions, prefix: string, path: string): boolean {
+  const isCaseCovered = earlier.ignoresCase || prefix === anyPath || (!own.ignoresCase && path.startsWith(prefix));
+  return isCaseCovered && [...earlier.others].every((one) => own.others.has(one));
+}
+
+const objects: readonly string[] = ['headers', 'withoutHeaders', 'queryParams', 'sourceLabels'];
+
+function conditionsOf({
+  name: _,
+  statPrefix: _1,
+  uri: _2,
+  ignoreUriCase = false,
+  ...rest
+}: HttpMatchRequest): Conditions {
+  const others = new Set<string>();
+  for (const [field, value] of Object.entries(rest)) {
+    if (!objects.includes(field)) others.add(`${field} ${JSON.stringify(value)}`);
+    else for (const [key, one] of Object.entries(value as object)) others.add(`${field}.${key} ${JSON.stringify(one)}`);
+  }
+  return { ignoresCase: ignoreUriCase, others };
+}

@@ -1,0 +1,75 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../../../runtime/json-object.ts';
+import {
+  type Decoded,
+  type Decoder,
+  type FieldError,
+  fail,
+  fieldPath,
+  optional,
+  refine,
+  restrictions,
+  struct,
+  text,
+} from '../../fields/decode.ts';
+import { describedAs } from '../../fields/description.ts';
+import { re2Violation } from '../../fields/re2.ts';
+import * as violation from '../../fields/violation.ts';
+import type { StringMatch, ValueMatch } from './string-match.ts';
+
+interface WrittenMatch {
+  readonly exact?: string;
+  readonly prefix?: string;
+  readonly regex?: string;
+}
+
+const written: Decoder<WrittenMatch> = refine(
+  struct<WrittenMatch>(restrictions({ exact: optional(text), prefix: optional(text), regex: optional(text) })),
+  (match, path) => {
+    if (Object.keys(match).length > 1)
+      return [violation.fieldError(path, violation.exclusive(['exact', 'prefix', 'regex']))];
+    const mistake = match.regex === undefined || match.regex === '*' ? undefined : re2Violation(match.regex);
+    return mistake === undefined ? [] : [violation.fieldError(fieldPath(path, 'regex'), mistake)];
+  },
+);
+
+/** Envoy has no empty beginning of a header's value, and refuses all routes for one. */
+function emptyPrefix(match: object, path: string): FieldError[] {
+  const isEmpty = 'prefix' in match && match.prefix === '';
+  return isEmpty ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('use {} to match presence'))] : [];
+}
+
+/** Nothing said would match whatever there is. */
+const said = refine(written, (match, path) =>
+  Object.keys(match).length === 0
+    ? [violation.fieldError(path, violation.missingAny(['exact', 'prefix', 'regex']))]
+    : [],
+);
+
+/** `{exact}`, `{prefix}` or `{regex}`. */
+export const stringMatch: Decoder<StringMatch> = describedAs(
+  (value: unknown, path: string): Decoded<StringMatch> => {
+    // `*` alone is no expression; only headers and the like give it a meaning.
+    if (isObject(value) && value.regex === '*')
+      return fail(fieldPath(path, 'regex'), violation.mustBe('an RE2 expression', '*'));
+    return E.map((match: WrittenMatch) => match as StringMatch)(said(value, path));
+  },
+  { type: 'narrowed', of: written, by: { minProperties: 1, maxProperties: 1 } },
+);
+
+/** The same of what every request has: its method, its authority. */
+export const headerMatch: Decoder<StringMatch> = refine(stringMatch, (match, path) =>
+  'prefix' in match && match.prefix === ''
+    ? [violation.fieldError(fieldPath(path, 'prefix'), violation.empty('remove the match to match all'))]
+    : [],
+);
+
+/** A match on a header or parameter: empty, or regex `*`, asks for its presence (§8.6). */
+export const valueMatch: Decoder<ValueMatch> = describedAs(
+  (value: unknown, path: string): Decoded<ValueMatch> => {
+    return E.map((match: WrittenMatch): ValueMatch => {
+      return Object.keys(match).length === 0 || match.regex === '*' ? { present: true } : (match as StringMatch);
+    })(refine(written, emptyPrefix)(value, path));
+  },
+  { type: 'narrowed', of: written, by: { maxProperties: 1 } },
+);

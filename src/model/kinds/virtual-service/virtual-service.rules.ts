@@ -1,0 +1,427 @@
+/** What the fields of a VirtualService mean together (spec/discovery.md §4.5). */
+
+import { claimPath, claimPrefix, isClaimKey } from '../../fields/claim-key.ts';
+import { type FieldError, fieldPath } from '../../fields/decode.ts';
+import { grpcStatusNames } from '../../fields/grpc-status.ts';
+import { hostsOverlap, isWildcard, mostSpecific } from '../../fields/hostname.ts';
+import { logFormatViolation } from '../../fields/log-format.ts';
+import { anyHostViolation, isDnsLabel, isIpAddress, isObjectName } from '../../fields/names.ts';
+import { nearestName } from '../../fields/nearest-name.ts';
+import * as violation from '../../fields/violation.ts';
+import type { StringMatch } from './string-match.ts';
+import type * as V from './virtual-service.ts';
+
+const maxBodyBytes = 1024 * 1024;
+
+/** RFC 9110 §5.6.2: a token. */
+const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
+
+const retryConditions: ReadonlySet<string> = new Set([
+  '5xx',
+  'gateway-error',
+  'reset',
+  'reset-before-request',
+  'connect-failure',
+  'envoy-ratelimited',
+  'retriable-4xx',
+  'refused-stream',
+  'retriable-status-codes',
+  'retriable-headers',
+  'http3-post-connect-failure',
+  'cancelled',
+  'deadline-exceeded',
+  'internal',
+  'resource-exhausted',
+  'unavailable',
+]);
+
+export function gatewayNameViolation(gateway: string): violation.Violation | undefined {
+  const parts = gateway.split('/');
+  const known =
+    parts.length === 1 ? isObjectName(gateway) : parts.length === 2 && isDnsLabel(parts[0]!) && isObjectName(parts[1]!);
+  return known ? undefined : violation.mustBe("mesh, a gateway's name or namespace/name", gateway);
+}
+
+export function hostOrIpViolation(host: string): violation.Violation | undefined {
+  return isIpAddress(host) ? undefined : anyHostViolation(host);
+}
+
+export function headerNameViolation(header: string): violation.Violation | undefined {
+  return token.test(header.replace(/^:/, '')) ? undefined : violation.mustBe('a header name', header);
+}
+
+/** Whether a header is one of HTTP/2's pseudo-headers, or the one that HTTP/1.1 has in place of `:authority`. */
+function isPseudoHeader(header: string): boolean {
+  return header.startsWith(':') || header.toLowerCase() === 'host';
+}
+
+function isAuthority(header: string): boolean {
+  return header.toLowerCase() === ':authority' || header.toLowerCase() === 'host';
+}
+
+/** A header that a field may name where pseudo-headers make no sense, or are not what the field says. */
+export function plainHeaderNameViolation(header: string): violation.Violation | undefined {
+  if (token.test(header)) return undefined;
+  return violation.mustBe('a header name', header);
+}
+
+/** A header that a request gets from a verified token. */
+export function claimHeaderViolation(header: string): violation.Violation | undefined {
+  if (!isPseudoHeader(header)) return headerNameViolation(header);
+  return violation.notAllowed('must not be a pseudo-header', header);
+}
+
+/** Envoy refuses a route that does. */
+export function removedHeaderViolation(header: string): violation.Violation | undefined {
+  if (!isPseudoHeader(header)) return headerNameViolation(header);
+  return violation.notAllowed(`${header} must not be removed: every request needs it`, header);
+}
+
+/** `:authority` (or `host`) may be given anew, once; other pseudo-headers are the route's own to say. */
+export function requestHeaderErrors(operations: V.HeaderOperations, path: string): FieldError[] {
+  const authorities = writtenHeaders(operations, path).filter(({ header }) => isAuthority(header));
+  return [
+    ...pseudoHeaderErrors(operations, path, (header) => isPseudoHeader(header) && !isAuthority(header)),
+    ...authorities
+      .slice(1)
+      .map(({ at }) => violation.fieldError(at, violation.excluded(`together with ${authorities[0]!.at}`))),
+  ];
+}
+
+export function responseHeaderErrors(operations: V.HeaderOperations, path: string): FieldError[] {
+  return pseudoHeaderErrors(operations, path, isPseudoHeader);
+}
+
+function pseudoHeaderErrors(
+  operations: V.HeaderOperations,
+  path: string,
+  isForbidden: (header: string) => boolean,
+): FieldError[] {
+  return writtenHeaders(operations, path)
+    .filter(({ header }) => isForbidden(header))
+    .map(({ header, at }) =>
+      violation.fieldError(at, violation.notAllowed(`${header} must not be set: use rewrite or redirect`, header)),
+    );
+}
+
+function writtenHeaders(
+  operations: V.HeaderOperations,
+  path: string,
+): { readonly header: string; readonly at: string }[] {
+  return (['set', 'add'] as const).flatMap((field) =>
+    Object.keys(operations[field] ?? {}).map((header) => ({ header, at: fieldPath(fieldPath(path, field), header) })),
+  );
+}
+
+/** Browsers compare methods with regard to case (the Fetch standard, "CORS-preflight fetch"). */
+export const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE'];
+
+export function corsMethodViolation(method: string): violation.Violation | undefined {
+  if (method === '*' || methods.includes(method)) return undefined;
+  const _near = nearestName(method, methods);
+  return violation.unknownValue([...methods, '*'], method);
+}
+
+/** No request is of an origin without a name. */
+export function originErrors(origin: StringMatch, path: string): FieldError[] {
+  return Object.entries(origin).flatMap(([how, text]) =>
+    violation.errorsAt(fieldPath(path, how), text === '' ? violation.empty() : undefined),
+  );
+}
+
+export function headerValueErrors(headers: Readonly<Record<string, string>>, path: string): FieldError[] {
+  return Object.entries(headers).flatMap(([header, value]) => [
+    ...violation.errorsAt(fieldPath(path, header), headerNameViolation(header)),
+    ...violation.errorsAt(fieldPath(path, header), headerValueViolation(value)),
+  ]);
+}
+
+/** Values have the commands of access logs (Envoy docs, "Custom request/response headers"); `%%` is the sign itself. */
+function headerValueViolation(value: string): violation.Violation | undefined {
+  return /[\r\n\0]/.test(value)
+    ? violation.notAllowed('must be a single line without NUL characters')
+    : logFormatViolation(value);
+}
+
+export function matchKeyErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  return Object.keys(matches).flatMap((key) =>
+    violation.errorsAt(fieldPath(path, key), key === '' ? violation.empty('a match needs a name') : undefined),
+  );
+}
+
+/** Headers by name, and claims of verified tokens, which are written as headers. */
+export function headerMatchErrors(matches: Readonly<Record<string, unknown>>, path: string): FieldError[] {
+  return Object.keys(matches).flatMap((key) => violation.errorsAt(fieldPath(path, key), headerMatchViolation(key)));
+}
+
+function headerMatchViolation(key: string): violation.Violation | undefined {
+  if (key === '') return violation.empty('a match needs a name');
+  if (!isClaimKey(key)) return headerNameViolation(key);
+  const example = `${claimPrefix}.groups or ${claimPrefix}[groups]`;
+  return claimPath(key) === undefined ? violation.mustBe(`a claim such as ${example}`, key) : undefined;
+}
+
+/** Codes of 3xx that Envoy can answer with. */
+export const redirectCodes: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
+
+export function redirectCodeViolation(code: number): violation.Violation | undefined {
+  return redirectCodes.has(code) ? undefined : violation.outOfRange(`one of ${[...redirectCodes].join(', ')}`, code);
+}
+
+export function redirectErrors(redirect: V.HttpRedirect, path: string): FieldError[] {
+  return [
+    ...violation.errorsAt(
+      path,
+      Object.keys(redirect).length === 0
+        ? violation.missingAny(['uri', 'prefixRewrite', 'authority', 'scheme', 'port', 'redirectCode'])
+        : undefined,
+    ),
+    ...violation.errorsAt(
+      path,
+      redirect.port !== undefined && redirect.derivePort ? violation.exclusive(['port', 'derivePort']) : undefined,
+    ),
+    ...violation.errorsAt(
+      path,
+      redirect.uri !== undefined && redirect.prefixRewrite !== undefined
+        ? violation.exclusive(['uri', 'prefixRewrite'])
+        : undefined,
+    ),
+  ];
+}
+
+/** What takes the place of a prefix needs one: in a path that is matched otherwise there is none. */
+function prefixRewriteErrors({ redirect, match = [] }: V.HttpRoute, path: string): FieldError[] {
+  if (redirect?.prefixRewrite === undefined) return [];
+  return match.flatMap(({ uri }, index) =>
+    violation.errorsAt(
+      `${fieldPath(path, 'match')}[${index}].uri`,
+      uri !== undefined && !('prefix' in uri)
+        ? violation.conflict('must be a prefix with redirect.prefixRewrite')
+        : undefined,
+    ),
+  );
+}
+
+export function bodyErrors(body: { readonly string?: string; readonly bytes?: string }, path: string): FieldError[] {
+  if ((body.string === undefined) === (body.bytes === undefined)) {
+    return [
+      violation.fieldError(
+        path,
+        violation.choice(['string', 'bytes'], body.string === undefined ? [] : ['string', 'bytes']),
+      ),
+    ];
+  }
+  const size = Buffer.byteLength(body.string ?? body.bytes ?? '', body.bytes === undefined ? 'utf8' : 'base64');
+  return violation.errorsAt(path, size > maxBodyBytes ? violation.tooLarge(maxBodyBytes, size, 'bytes') : undefined);
+}
+
+export function rewriteErrors(rewrite: V.HttpRewrite, path: string): FieldError[] {
+  if (Object.keys(rewrite).length === 0)
+    return [violation.fieldError(path, violation.missingAny(['uri', 'authority', 'uriRegexRewrite']))];
+  const both = rewrite.uri !== undefined && rewrite.uriRegexRewrite !== undefined;
+  return violation.errorsAt(path, both ? violation.exclusive(['uri', 'uriRegexRewrite']) : undefined);
+}
+
+export function retryOnViolation(retryOn: string): violation.Violation | undefined {
+  for (const condition of retryOn === '' ? [] : retryOn.split(',')) {
+    const known = retryConditions.has(condition.trim()) || /^[1-5]\d\d$/.test(condition.trim());
+    if (!known) return violation.mustBe('retry conditions or status codes, separated by commas', condition.trim());
+  }
+  return undefined;
+}
+
+export function retryErrors(retry: V.HttpRetry, path: string): FieldError[] {
+  const others = Object.keys(retry).filter((key) => key !== 'attempts');
+  const inVain = (retry.attempts ?? 0) === 0 && others.length > 0;
+  return violation.errorsAt(
+    fieldPath(path, 'attempts'),
+    inVain ? violation.outOfRange('at least 1 with other fields of retries', retry.attempts ?? 0) : undefined,
+  );
+}
+
+export function delayErrors(delay: NonNullable<V.HttpFaultInjection['delay']>, path: string): FieldError[] {
+  const both = delay.fixedDelayMs !== undefined && delay.exponentialDelayMs !== undefined;
+  const none = delay.fixedDelayMs === undefined && delay.exponentialDelayMs === undefined;
+  return violation.errorsAt(
+    path,
+    both || none
+      ? violation.choice(['fixedDelay', 'exponentialDelay'], both ? ['fixedDelay', 'exponentialDelay'] : [])
+      : undefined,
+  );
+}
+
+export function grpcStatusViolation(status: string): violation.Violation | undefined {
+  return grpcStatusNames.includes(status) ? undefined : violation.unknownValue(grpcStatusNames, status);
+}
+
+export function abortErrors(abort: NonNullable<V.HttpFaultInjection['abort']>, path: string): FieldError[] {
+  const given = (['httpStatus', 'grpcStatus', 'http2Error'] as const).filter((field) => abort[field] !== undefined);
+  return [
+    ...violation.errorsAt(path, given.length === 1 ? undefined : violation.choice(['httpStatus', 'grpcStatus'], given)),
+    ...violation.errorsAt(
+      fieldPath(path, 'http2Error'),
+      abort.http2Error === undefined ? undefined : violation.unsupported('is not supported'),
+    ),
+  ];
+}
+
+/** Several destinations share the traffic by weight, so some of it must go somewhere. */
+export function weightErrors(route: readonly { readonly weight?: number }[], path: string): FieldError[] {
+  const sum = route.reduce((total, destination) => total + (destination.weight ?? 0), 0);
+  if (route.length > 1 && sum === 0)
+    return [violation.fieldError(path, violation.outOfRange('weights with a sum of at least 1', sum))];
+  return violation.errorsAt(
+    path,
+    sum > 2 ** 32 - 1 ? violation.outOfRange('weights with a sum below 2^32', sum) : undefined,
+  );
+}
+
+/** Each looks at fields that the others do not need. */
+export const httpRouteErrors = [
+  ({ route }: V.HttpRoute, path: string): FieldError[] =>
+    route === undefined ? [] : weightErrors(route, fieldPath(path, 'route')),
+  actionErrors,
+  besideErrors,
+  authorityErrors,
+  prefixRewriteErrors,
+  ({ mirror, mirrors = [] }: V.HttpRoute, path: string): FieldError[] =>
+    violation.errorsAt(
+      path,
+      mirror !== undefined && mirrors.length > 0 ? violation.exclusive(['mirror', 'mirrors']) : undefined,
+    ),
+];
+
+function actionErrors(http: V.HttpRoute, path: string): FieldError[] {
+  const actions = (['route', 'redirect', 'directResponse'] as const).filter((key) => {
+    return key === 'route' ? (http.route?.length ?? 0) > 0 : http[key] !== undefined;
+  });
+  if (http.delegate !== undefined && actions.length > 0) {
+    return [violation.fieldError(fieldPath(path, actions[0]!), violation.excluded('together with delegate'))];
+  }
+  if (http.delegate !== undefined || actions.length === 1) return [];
+  return [violation.fieldError(path, violation.choice(['route', 'redirect', 'directResponse'], actions))];
+}
+
+/** What makes no sense with an answer that is given here. */
+function besideErrors(http: V.HttpRoute, path: string): FieldError[] {
+  const alone = http.redirect ? 'redirect' : http.directResponse ? 'directResponse' : undefined;
+  if (alone === undefined) return [];
+  return (['fault', 'rewrite'] as const)
+    .filter((field) => http[field] !== undefined && !(alone === 'directResponse' && field === 'fault'))
+    .map((field) => violation.fieldError(fieldPath(path, field), violation.excluded(`together with ${alone}`)));
+}
+
+/** Which of the two is meant nobody can know. */
+function authorityErrors({ rewrite, headers }: V.HttpRoute, path: string): FieldError[] {
+  if (rewrite?.authority === undefined || headers?.request === undefined) return [];
+  return writtenHeaders(headers.request, `${fieldPath(path, 'headers')}.request`)
+    .filter(({ header }) => isAuthority(header))
+    .map(({ at }) => violation.fieldError(at, violation.excluded('together with rewrite.authority')));
+}
+
+export const virtualServiceErrors = [
+  (spec: V.VirtualService, path: string): FieldError[] => {
+    const routes = [spec.http, spec.tls, spec.tcp].reduce((sum, list) => sum + (list?.length ?? 0), 0);
+    return violation.errorsAt(path, routes === 0 ? violation.missingAny(['http', 'tls', 'tcp']) : undefined);
+  },
+  (spec: V.VirtualService, path: string): FieldError[] =>
+    spec.hosts.length === 0 ? delegateErrors(spec, path) : hostErrors(spec, path),
+  tlsErrors,
+  tcpErrors,
+  claimErrors,
+];
+
+/** Only gateways route by the claims of a token. A delegate takes the gateways of the object that refers to it. */
+function claimErrors(spec: V.VirtualService, path: string): FieldError[] {
+  const reachesGateway = spec.hosts.length === 0 || spec.gateways?.some((gateway) => gateway !== 'mesh') === true;
+  if (reachesGateway) return [];
+  return claimMatches(spec).map((field) =>
+    violation.fieldError(
+      path === '' ? field : `${path}.${field}`,
+      violation.notAllowed('token claims can be matched at gateways only: list one in spec.gateways'),
+    ),
+  );
+}
+
+/** Places of the matches on claims of a token. */
+export function claimMatches({ http = [] }: V.VirtualService): string[] {
+  return http.flatMap(({ match = [] }, index) =>
+    match.flatMap((one, matchIndex) =>
+      (['headers', 'withoutHeaders'] as const).flatMap((field) =>
+        Object.keys(one[field] ?? {})
+          .filter((key) => isClaimKey(key) && claimPath(key) !== undefined)
+          .map((key) => `http[${index}].match[${matchIndex}].${field}["${key}"]`),
+      ),
+    ),
+  );
+}
+
+/** Without hosts an object can only be a delegate. */
+function delegateErrors(spec: V.VirtualService, path: string): FieldError[] {
+  const errors: FieldError[] = [];
+  for (const field of ['gateways', 'tls', 'tcp'] as const) {
+    if ((spec[field]?.length ?? 0) === 0) continue;
+    errors.push(violation.fieldError(fieldPath(path, 'hosts'), violation.missing(`with ${field}`)));
+  }
+  for (const [index, http] of (spec.http ?? []).entries()) {
+    if (http.delegate === undefined) continue;
+    errors.push(
+      violation.fieldError(
+        `${fieldPath(path, 'http')}[${index}].delegate`,
+        violation.notAllowed('must not be set in a delegate (a VirtualService without hosts)'),
+      ),
+    );
+  }
+  return errors;
+}
+
+function hostErrors(spec: V.VirtualService, path: string): FieldError[] {
+  const inMesh = spec.gateways === undefined || spec.gateways.length === 0 || spec.gateways.includes('mesh');
+  const names = new Set<string>();
+  const wildcards: string[] = [];
+  return spec.hosts.flatMap((host, index) => {
+    const at = `${fieldPath(path, 'hosts')}[${index}]`;
+    if (host === '*' && inMesh)
+      return [violation.fieldError(at, violation.notAllowed('must not be * without a gateway in spec.gateways', host))];
+    const among = isWildcard(host) ? [...wildcards, ...names] : names.has(host) ? [host] : wildcards;
+    const earlier = among.find((other) => hostsOverlap(other, host));
+    if (isWildcard(host)) wildcards.push(host);
+    else names.add(host);
+    return violation.errorsAt(
+      at,
+      earlier === undefined ? undefined : violation.duplicate(`${host} repeats or overlaps ${earlier}`, host),
+    );
+  });
+}
+
+function tlsErrors(spec: V.VirtualService, path: string): FieldError[] {
+  const hosts = new Set(spec.hosts);
+  return (spec.tls ?? []).flatMap((route, index) => {
+    const at = `${fieldPath(path, 'tls')}[${index}]`;
+    const outside = route.match.flatMap((match, matchIndex) =>
+      match.sniHosts.flatMap((sni, sniIndex) =>
+        mostSpecific(sni, hosts) !== undefined
+          ? []
+          : [
+              violation.fieldError(
+                `${at}.match[${matchIndex}].sniHosts[${sniIndex}]`,
+                violation.unknownReference(`${sni} is not one of spec.hosts`, sni),
+              ),
+            ],
+      ),
+    );
+    return [
+      ...violation.errorsAt(fieldPath(at, 'route'), route.route === undefined ? violation.missing() : undefined),
+      ...outside,
+    ];
+  });
+}
+
+function tcpErrors(spec: V.VirtualService, path: string): FieldError[] {
+  return (spec.tcp ?? []).flatMap((route, index) =>
+    violation.errorsAt(
+      `${fieldPath(path, 'tcp')}[${index}].route`,
+      route.route === undefined ? violation.missing() : undefined,
+    ),
+  );
+}

@@ -1,0 +1,54 @@
+/** What a VirtualService expands to: each match becomes a route of Envoy, in a virtual host of each host. */
+import { type FieldError, fieldPath } from '../../fields/decode.ts';
+import { limitErrors } from '../../fields/limits.ts';
+import { maxHostRoutes, maxRouteDestinations, maxRouteMatches, unitBytes } from '../object-limits.ts';
+import type { VirtualService } from './virtual-service.ts';
+
+interface Route {
+  readonly match?: readonly object[] | undefined;
+  readonly route?: readonly object[] | undefined;
+  readonly mirrors?: readonly object[] | undefined;
+}
+
+const fields = ['http', 'tls', 'tcp'] as const;
+
+export function sizeErrors(spec: VirtualService, path: string): FieldError[] {
+  const { hosts } = spec;
+  return fields.flatMap((field) => {
+    const routes: readonly Route[] = spec[field] ?? [];
+    const at = fieldPath(path, field);
+    const matches = sum(routes, ({ match }) => Math.max(match?.length ?? 0, 1));
+    const destinations = sum(routes, ({ route, mirrors }) => (route?.length ?? 0) + (mirrors?.length ?? 0));
+    const ofHosts = `routes of all hosts (hosts x matches, each counted once for each ${unitBytes} bytes)`;
+    return [
+      ...limitErrors(at, matches, maxRouteMatches, 'matches of all routes'),
+      ...limitErrors(at, hosts.length * sum(routes, routeUnits), maxHostRoutes, ofHosts),
+      ...limitErrors(at, destinations, maxRouteDestinations, 'destinations of all routes'),
+    ];
+  });
+}
+
+/** Units of all routes for all hosts: what each proxy that has the object gets, see {@link unitBytes}. */
+export function virtualServiceUnits(spec: VirtualService): number {
+  return Math.max(spec.hosts.length, 1) * sum(fields, (field) => sum(spec[field] ?? [], routeUnits));
+}
+
+/** Units of the routes of Envoy that one route becomes for one host: one for each match, which repeats all but the other matches. */
+export function routeUnits({ match = [], ...action }: Route): number {
+  const bytes = bytesOf(action);
+  return match.length === 0 ? unitsOf(bytes) : sum(match, (one) => unitsOf(bytes + bytesOf(one)));
+}
+
+/** What a number of bytes counts as, 1 at least. */
+export function unitsOf(bytes: number): number {
+  return Math.max(1, Math.ceil(bytes / unitBytes));
+}
+
+/** About the size of an object in any encoding. */
+export function bytesOf(value: unknown): number {
+  return value === undefined ? 0 : JSON.stringify(value).length;
+}
+
+function sum<Item>(items: readonly Item[], count: (item: Item) => number): number {
+  return items.reduce((total, item) => total + count(item), 0);
+}

@@ -1,0 +1,69 @@
+import { expect, it } from 'vitest';
+import { codedError } from '../../../../test/fixtures/coded-error.ts';
+import { virtualServiceWarnings } from './virtual-service.warnings.ts';
+
+const route = [{ destination: { host: 'a.b' } }];
+const warnings = (spec: object): string[] => virtualServiceWarnings({ hosts: ['a.b'], ...spec }).map(codedError);
+
+it('says which routes nothing reaches, because an earlier one takes everything', () => {
+  const everything = [{ match: [{ uri: { prefix: '/' }, name: 'all' }], route }, { route }];
+  expect(warnings({ http: everything })).toEqual(['http[1]: MATCH_SHADOWED beside http[0]']);
+  expect(
+    warnings({ http: [{ match: [{ uri: { prefix: '/' }, method: { exact: 'GET' } }], route }, { route }] }),
+  ).toEqual([]);
+  expect(warnings({ tcp: [{ match: [{}], route }, { route }] })).toEqual(['tcp[1]: MATCH_SHADOWED beside tcp[0]']);
+  expect(warnings({ tcp: [{ match: [{ port: 1 }], route }, { route }] })).toEqual([]);
+});
+
+it('says which matches are there twice, of requests and of connections', () => {
+  const tls = [
+    { match: [{ sniHosts: ['a.b'] }], route },
+    { match: [{ sniHosts: ['a.b'] }], route },
+  ];
+  expect(warnings({ tls })).toEqual(['tls[1].match[0]: MATCH_SHADOWED beside tls[0]']);
+  const tcp = [{ match: [{ port: 1 }, { port: 1 }], route }];
+  expect(warnings({ tcp })).toEqual(['tcp[0].match[1]: MATCH_SHADOWED beside tcp[0]']);
+});
+
+it('says which faults nobody has, for no percentage is said', () => {
+  const fault = { delay: { fixedDelay: '1s' }, abort: { httpStatus: 503, percentage: { value: 100 } } };
+  expect(warnings({ http: [{ route }, { fault, match: [{ port: 1 }] }] })).toContainEqual(
+    'http[1].fault.delay.percentage: FIELD_WITHOUT_EFFECT',
+  );
+  expect(warnings({ http: [{ fault: { abort: fault.abort }, route }] })).toEqual([]);
+});
+
+it('says that claims are known at gateways only', () => {
+  const http = [{ match: [{ headers: { '@request.auth.claims.group': { exact: 'x' } } }], route }];
+  expect(warnings({ http, gateways: ['front', 'mesh'] })).toEqual([
+    'http[0].match[0].headers["@request.auth.claims.group"]: FIELD_WITHOUT_EFFECT',
+  ]);
+  expect(warnings({ http, gateways: ['front'] })).toEqual([]);
+});
+
+it.each([
+  ['/b/\\1', undefined],
+  ['/b/\\0\\\\', undefined],
+  ['/b/\\3', '"\\\\3"'],
+  ['/b/\\a', '"\\\\a"'],
+  ['/b/\\', '"\\\\"'],
+])('warns of a uriRegexRewrite that has no effect: %s', (rewrite, got) => {
+  const http = [{ rewrite: { uriRegexRewrite: { match: '^/a/([a-z]+)$', rewrite } }, route }];
+  const path = 'http[0].rewrite.uriRegexRewrite.rewrite';
+  expect(warnings({ http })).toEqual(got === undefined ? [] : [`${path}: FIELD_WITHOUT_EFFECT got ${got}`]);
+});
+
+it.each([
+  ['uri', { prefix: '/api/*' }, 'uri.prefix'],
+  ['uri', { exact: '/a/*/b' }, 'uri.exact'],
+  ['authority', { exact: '*.shop.test' }, 'authority.exact'],
+  ['method', { prefix: '*' }, 'method.prefix'],
+  ['uri', { regex: '/api/.*' }, undefined],
+  ['uri', { prefix: '/api/' }, undefined],
+  ['headers', { accept: { exact: '*/*' } }, undefined],
+])('warns of a literal * in a match of %s: %o', (field, match, reported) => {
+  const found = warnings({ http: [{ match: [{ [field]: match }], route }] });
+  expect(found).toEqual(
+    reported === undefined ? [] : [expect.stringMatching(`^http\\[0\\]\\.match\\[0\\]\\.${reported}: FIELD_DOUBTFUL`)],
+  );
+});

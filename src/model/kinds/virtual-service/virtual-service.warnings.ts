@@ -1,0 +1,126 @@
+/** What is allowed in a VirtualService and probably not meant (spec/discovery.md §4.5). */
+
+import type { FieldError } from '../../fields/decode.ts';
+import { literalStarInPath } from '../../fields/literal-star.ts';
+import { partialWildcardWarning } from '../../fields/names.ts';
+import { re2Expression } from '../../fields/re2.ts';
+import * as violation from '../../fields/violation.ts';
+import { shadowedMatches } from './shadowed-matches.ts';
+import { claimMatches } from './virtual-service.rules.ts';
+import type * as V from './virtual-service.ts';
+
+export function virtualServiceWarnings(spec: V.VirtualService): FieldError[] {
+  return [
+    // By a prefix: reported by the checks across objects, which have bounds.
+    ...shadowedMatches(spec).filter(({ byPrefix }) => byPrefix === undefined),
+    ...largeBodies(spec),
+    ...faultsOfNobody(spec),
+    ...claimsInMesh(spec),
+    ...rewritesWithoutEffect(spec),
+    ...literalStars(spec),
+    ...spec.hosts.flatMap((host, index) => violation.errorsAt(`hosts[${index}]`, partialWildcardWarning(host))),
+  ];
+}
+
+/** Istio's reference: without a percentage it is that of no request. */
+function faultsOfNobody({ http = [] }: V.VirtualService): FieldError[] {
+  return http.flatMap(({ fault = {} }, index) =>
+    (['delay', 'abort'] as const)
+      .filter((kind) => fault[kind] !== undefined && fault[kind].percentage === undefined)
+      .map((kind) =>
+        violation.fieldError(
+          `http[${index}].fault.${kind}.percentage`,
+          violation.ineffective('without a percentage no request has the fault; set {value: 100} for all requests'),
+        ),
+      ),
+  );
+}
+
+function largeBodies(spec: V.VirtualService): FieldError[] {
+  return (spec.http ?? []).flatMap((http, index) => {
+    const body = http.directResponse?.body;
+    if (body === undefined) return [];
+    const size = 'string' in body ? Buffer.byteLength(body.string) : Buffer.byteLength(body.bytes, 'base64');
+    return size > 100 * 1024
+      ? [
+          violation.fieldError(
+            `http[${index}].directResponse.body`,
+            violation.doubtful(`has ${size} bytes, which every proxy receives`),
+          ),
+        ]
+      : [];
+  });
+}
+
+/** A sidecar verifies the tokens of requests that it takes, not of those that it sends. */
+function claimsInMesh(spec: V.VirtualService): FieldError[] {
+  if (!spec.gateways?.includes('mesh')) return [];
+  return claimMatches(spec).map((path) =>
+    violation.fieldError(path, violation.ineffective('token claims match at gateways only, not in the mesh')),
+  );
+}
+
+/** RE2 leaves a path as it is when the substitution refers to a group that the expression does not have. */
+function rewritesWithoutEffect({ http = [] }: V.VirtualService): FieldError[] {
+  return http.flatMap(({ rewrite }, index) => {
+    const { match, rewrite: substitution } = rewrite?.uriRegexRewrite ?? {};
+    if (match === undefined || substitution === undefined) return [];
+    return violation.errorsAt(
+      `http[${index}].rewrite.uriRegexRewrite.rewrite`,
+      substitutionViolation(match, substitution),
+    );
+  });
+}
+
+function substitutionViolation(match: string, substitution: string): violation.Violation | undefined {
+  const escapes = [...substitution.matchAll(/\\(.?)/gs)].map(([, after]) => after!);
+  const wrong = escapes.find((after) => !/^[\d\\]$/.test(after));
+  if (wrong !== undefined) {
+    const got = violation.shownValue(`\\${wrong}`);
+    return { ...violation.ineffective(`\\ must be followed by a digit or \\, got ${got}`), got };
+  }
+  const highest = Math.max(0, ...escapes.filter((after) => after !== '\\').map(Number));
+  const { groupCount } = re2Expression(match);
+  if (highest <= groupCount) return undefined;
+  const groups = groupCount === 1 ? '1 capturing group' : `${groupCount} capturing groups`;
+  const got = violation.shownValue(`\\${highest}`);
+  return { ...violation.ineffective(`it refers to group ${highest}, and match has ${groups}`), got };
+}
+
+/** The value of a header may contain `*`. Paths of requests rarely do, methods and authorities never. */
+function literalStars({ http = [] }: V.VirtualService): FieldError[] {
+  return http.flatMap(({ match = [] }, index) =>
+    match.flatMap(({ uri = {}, authority = {}, method = {} }, at) => {
+      const path = `http[${index}].match[${at}]`;
+      return [
+        ...literalTexts(uri).flatMap(([type, text]) =>
+          violation.errorsAt(
+            `${path}.uri.${type}`,
+            literalStarInPath(text, (below) => `write prefix: ${below} for everything below it`),
+          ),
+        ),
+        ...Object.entries({ authority, method }).flatMap(([field, written]) =>
+          literalTexts(written)
+            .filter(([, text]) => text.includes('*'))
+            .map(([type, text]) =>
+              violation.fieldError(
+                `${path}.${field}.${type}`,
+                violation.doubtful(
+                  'matches no request, because "*" is no wildcard here: use regex, or remove the match to match all',
+                  text,
+                ),
+              ),
+            ),
+        ),
+      ];
+    }),
+  );
+}
+
+function literalTexts(match: object): (readonly ['exact' | 'prefix', string])[] {
+  const { exact, prefix } = match as { readonly exact?: string; readonly prefix?: string };
+  return [
+    ...(exact === undefined ? [] : [['exact', exact] as const]),
+    ...(prefix === undefined ? [] : [['prefix', prefix] as const]),
+  ];
+}

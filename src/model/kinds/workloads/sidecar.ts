@@ -1,0 +1,52 @@
+/** `networking.istio.io` Sidecar, decoded. */
+import type { Protocol } from '../../fields/protocol.ts';
+import type { ConnectionPoolSettings } from '../destinations/traffic-policy.ts';
+import type { ServerTlsSettings } from '../gateway/gateway.ts';
+import type { Destination } from '../virtual-service/virtual-service.ts';
+import type { WorkloadSelector } from './workload-selector.ts';
+
+export interface Sidecar {
+  readonly workloadSelector?: WorkloadSelector;
+  readonly ingress?: readonly IngressListener[];
+  readonly inboundConnectionPool?: ConnectionPoolSettings;
+  readonly egress?: readonly EgressListener[];
+  readonly outboundTrafficPolicy?: OutboundTrafficPolicy;
+}
+
+export interface IngressListener {
+  readonly port: SidecarPort;
+  readonly bind?: string;
+  readonly captureMode: CaptureMode;
+  /** `127.0.0.1:port`, `0.0.0.0:port`, `[::1]:port`, `[::]:port`, `:port`, or `unix:///path`. */
+  readonly defaultEndpoint?: string;
+  readonly tls?: ServerTlsSettings;
+  readonly connectionPool?: ConnectionPoolSettings;
+}
+
+export interface EgressListener {
+  /** Absent: all ports that no other listener names. */
+  readonly port?: SidecarPort;
+  /** An address, or `unix:///path`. */
+  readonly bind?: string;
+  readonly captureMode: CaptureMode;
+  /** `namespace/host`; namespace `*`, `.`, `~` as written. */
+  readonly hosts: readonly string[];
+}
+
+export interface SidecarPort {
+  /** 0 only with a unix socket bind. */
+  readonly number: number;
+  readonly name: string;
+  readonly protocol: Protocol;
+}
+
+export type CaptureMode = 'DEFAULT' | 'IPTABLES' | 'NONE';
+
+/** What becomes of traffic to hosts that no registry knows. ALLOW_ANY_DYNAMIC_DNS: plain requests go where DNS says that their host is. */
+export type OutboundTrafficMode = 'REGISTRY_ONLY' | 'ALLOW_ANY' | 'ALLOW_ANY_DYNAMIC_DNS';
+
+export interface OutboundTrafficPolicy {
+  readonly mode: OutboundTrafficMode;
+  /** Where unknown traffic goes, with ALLOW_ANY. */
+  readonly egressProxy?: Destination;
+}

@@ -1,0 +1,57 @@
+import {
+  count,
+  type Decoder,
+  dictionary,
+  type FieldError,
+  fieldPath,
+  optional,
+  port,
+  refine,
+  struct,
+  text,
+  withDefault,
+} from '../../fields/decode.ts';
+import { inSchema } from '../../fields/description.ts';
+import { isHostname, isIpAddress } from '../../fields/names.ts';
+import * as violation from '../../fields/violation.ts';
+import { isUnixAddress, labels, relativeSocketHint } from '../field-rules.ts';
+import type { WorkloadEntry } from './workload-entry.ts';
+
+/** What a WorkloadEntry says of its workload besides the address; a WorkloadGroup's template says the same. */
+export const workloadFields = {
+  ports: optional(dictionary(port)),
+  labels: optional(labels),
+  network: optional(text),
+  locality: optional(text),
+  weight: optional(count),
+  serviceAccount: optional(text),
+};
+
+/** A WorkloadEntry's `spec`, or an endpoint of a ServiceEntry. */
+export const workloadEntry: Decoder<WorkloadEntry> = inSchema(
+  refine(struct<WorkloadEntry>({ address: withDefault(text, ''), ...workloadFields }), workloadEntryErrors),
+  {
+    anyOf: [
+      { required: ['address'], properties: { address: { minLength: 1 } } },
+      { required: ['network'], properties: { network: { minLength: 1 } } },
+    ],
+  },
+);
+
+function workloadEntryErrors(entry: WorkloadEntry, path: string): FieldError[] {
+  const { address } = entry;
+  const at = fieldPath(path, 'address');
+  if (address === '')
+    return violation.errorsAt(at, entry.network ? undefined : violation.missing('unless network is set'));
+  if (isUnixAddress(address)) {
+    const named = Object.keys(entry.ports ?? {}).length > 0;
+    return violation.errorsAt(fieldPath(path, 'ports'), named ? violation.excluded('with a unix address') : undefined);
+  }
+  const known = isIpAddress(address) || isHostname(address);
+  return violation.errorsAt(
+    at,
+    known
+      ? undefined
+      : violation.mustBe('an IP address, a host name or unix:///PATH', address, { hint: relativeSocketHint(address) }),
+  );
+}

@@ -1,0 +1,61 @@
+/** The proxy configuration of one workload: mesh default, ProxyConfig objects and its annotation, merged. */
+import type { Config } from '../config/config.ts';
+import type { ProxyConfigObject } from '../kinds/extensions/proxy-config-object.ts';
+import type { MeshConfig } from '../mesh/mesh-config.ts';
+import { mergeProxyConfig, type ProxyConfig } from '../mesh/proxy-config.ts';
+import { isSelected } from '../services/label-match.ts';
+
+export interface ProxyConfigWorkload {
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Annotation `proxy.istio.io/config`, decoded. */
+  readonly annotation?: Partial<ProxyConfig>;
+}
+
+export interface WorkloadProxyConfig {
+  readonly proxyConfig: ProxyConfig;
+  /** The objects that were merged, lowest precedence first: at most one each of the root namespace, of the namespace, and by labels. */
+  readonly objects: readonly Config<ProxyConfigObject>[];
+}
+
+/**
+ * Merges, each over the one before: the mesh default, the object without a selector of the root namespace, that of the workload's namespace, the
+ * annotation, the object of its namespace that selects it. As in Istio, the annotation takes precedence over objects for many workloads only.
+ *
+ * Of several objects of one level the oldest applies. Variables and fields of messages are merged; other fields are replaced.
+ *
+ * @param objects oldest first, as a ConfigSet has them
+ */
+export function proxyConfigFor(
+  objects: readonly Config<ProxyConfigObject>[],
+  mesh: Pick<MeshConfig, 'rootNamespace' | 'defaultConfig'>,
+  { namespace, labels, annotation = {} }: ProxyConfigWorkload,
+): WorkloadProxyConfig {
+  const { rootNamespace, defaultConfig } = mesh;
+  const withoutSelector = (of: string): Config<ProxyConfigObject> | undefined =>
+    objects.find((one) => one.namespace === of && !hasSelector(one));
+  const ofMesh = withoutSelector(rootNamespace);
+  const ofNamespace = namespace === rootNamespace ? undefined : withoutSelector(namespace);
+  const ofWorkload = objects.find(
+    (one) => one.namespace === namespace && hasSelector(one) && isSelected(one.spec.selector!, labels),
+  );
+  const layers = [partOf(ofMesh), partOf(ofNamespace), annotation, partOf(ofWorkload)];
+  return {
+    proxyConfig: layers.reduce<ProxyConfig>(mergeProxyConfig, defaultConfig),
+    objects: [ofMesh, ofNamespace, ofWorkload].filter((one) => one !== undefined),
+  };
+}
+
+function hasSelector({ spec: { selector = {} } }: Config<ProxyConfigObject>): boolean {
+  return Object.keys(selector).length > 0;
+}
+
+function partOf(object: Config<ProxyConfigObject> | undefined): Partial<ProxyConfig> {
+  if (object === undefined) return {};
+  const { concurrency, environmentVariables, image } = object.spec;
+  return {
+    ...(concurrency !== undefined && { concurrency }),
+    ...(environmentVariables && { proxyMetadata: environmentVariables }),
+    ...(image && { image: { ...image } }),
+  };
+}

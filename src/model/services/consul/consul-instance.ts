@@ -1,0 +1,55 @@
+/** Instances of services as Consul's catalog has them. */
+
+/** Worst first. */
+export type ConsulHealth = 'critical' | 'warning' | 'passing';
+
+export interface ConsulLocality {
+  readonly region: string;
+  readonly zone: string;
+}
+
+export interface ConsulNode {
+  readonly name: string;
+  readonly address: string;
+  readonly datacenter: string;
+  readonly locality?: ConsulLocality;
+}
+
+export interface ConsulInstance {
+  readonly node: ConsulNode;
+  /** Unique on its node. */
+  readonly id: string;
+  /** Name of the service. */
+  readonly service: string;
+  /** Empty: that of the node. */
+  readonly address: string;
+  /** 0: none. */
+  readonly port: number;
+  readonly tags: readonly string[];
+  readonly meta: Readonly<Record<string, string>>;
+  readonly weights: { readonly passing: number; readonly warning: number };
+  readonly locality?: ConsulLocality;
+  /** Worst status of the checks of the instance and of its node. */
+  readonly health: ConsulHealth;
+}
+
+/** Status of checks that do not pass, by node, then by instance; an empty ID is the node itself. */
+export type ConsulChecks = ReadonlyMap<string, ReadonlyMap<string, ConsulHealth>>;
+
+const order: readonly ConsulHealth[] = ['critical', 'warning', 'passing'];
+
+export function worstHealth(statuses: Iterable<ConsulHealth | undefined>): ConsulHealth {
+  let worst: ConsulHealth = 'passing';
+  for (const status of statuses) {
+    if (status !== undefined && order.indexOf(status) < order.indexOf(worst)) worst = status;
+  }
+  return worst;
+}
+
+/** The instance with the worst of its own status and those of the checks. */
+export function withChecks(instance: ConsulInstance, checks: ConsulChecks): ConsulInstance {
+  const ofNode = checks.get(instance.node.name);
+  if (ofNode === undefined) return instance;
+  const health = worstHealth([instance.health, ofNode.get(instance.id), ofNode.get('')]);
+  return health === instance.health ? instance : { ...instance, health };
+}

@@ -1,0 +1,170 @@
+/** From the instances of a Consul service to a service with endpoints, as Istio named them (docs/consul.md). Pure. */
+import { compareText } from '../../config/config.ts';
+import { joinLocality, localityOf } from '../../fields/locality.ts';
+import { isHostname, isIpAddress } from '../../fields/names.ts';
+import { type Protocol, protocolOf } from '../../fields/protocol.ts';
+import type { Endpoint, Port, Service } from '../service.ts';
+import { type ExportRule, exportSet } from '../visibility.ts';
+import type { ConsulInstance } from './consul-instance.ts';
+
+export interface ConsulOptions extends ExportRule {
+  readonly trustDomain: string;
+  /** Cluster of this control plane (`--clusterID`). */
+  readonly clusterId: string;
+  readonly defaultServiceExportTo: readonly string[];
+}
+
+export interface ConvertedService {
+  /** Absent: the service cannot be served. */
+  readonly service?: Service;
+  readonly endpoints: readonly Endpoint[];
+  /** What is left out, and why. */
+  readonly problems: readonly string[];
+}
+
+/** All services of Consul are in this namespace. */
+export const consulNamespace = 'default';
+const suffix = '.service.consul';
+/** Of a DNS name. */
+const maxHostLength = 253;
+/** Larger weights would make the sum exceed what Envoy accepts. */
+const maxWeight = 65_535;
+const maxPort = 65_535;
+/** Envoy's subsets and metrics use label values; Consul's meta may have 512 characters. */
+const labelValue = /^(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$/;
+
+/** `web.service.consul`: names in Consul are case-insensitive, dots stay. */
+export function consulHostname(service: string): string {
+  return `${service.toLowerCase()}${suffix}`;
+}
+
+/** Why no host can be named so; undefined if one can. */
+export function nameProblem(service: string): string | undefined {
+  const hostname = consulHostname(service);
+  if (isHostname(hostname) && hostname.length <= maxHostLength) return undefined;
+  return `the name ${JSON.stringify(service.slice(0, 100))} must be a DNS name (letters, digits, "-", "_" and "."), rename the service in Consul`;
+}
+
+/** @param instances of one host, whatever their health; at least one */
+export function convertConsulService(instances: readonly ConsulInstance[], options: ConsulOptions): ConvertedService {
+  const ordered = instances.toSorted(
+    (a, b) => compareText(a.node.name, b.node.name) || compareText(a.id, b.id) || compareText(a.service, b.service),
+  );
+  const [first] = ordered as [ConsulInstance, ...ConsulInstance[]];
+  const invalid = nameProblem(first.service);
+  if (invalid !== undefined) return { endpoints: [], problems: [invalid] };
+  const problems = new Set<string>();
+  const served = ordered.filter((instance) => isReachable(instance, problems));
+  const ports = portsOf(served, problems);
+  if (ports.length === 0) return { endpoints: [], problems: [...problems] };
+  const byNumber = new Map(ports.map((port) => [port.number, port.name]));
+  const endpoints = served.flatMap((instance) => endpointOf(instance, byNumber.get(instance.port)!, options));
+  const isByName = served.some((instance) => !isIpAddress(addressOf(instance)));
+  const service: Service = {
+    ...{ hostname: consulHostname(first.service), namespace: consulNamespace },
+    ...{ defaultAddress: '0.0.0.0', addresses: [], ports, serviceAccounts: [], creationTime: 0, labels: {} },
+    resolution: isByName ? 'DNSLB' : 'ClientSideLB',
+    meshExternal: served.some(({ meta }) => (meta.external ?? '') !== ''),
+    exportTo: exportSet(consulNamespace, undefined, options.defaultServiceExportTo, options),
+    registry: 'Consul',
+    origin: { kind: 'Consul', namespace: consulNamespace, name: first.service },
+  };
+  return { service, endpoints, problems: [...problems] };
+}
+
+function addressOf({ address, node }: ConsulInstance): string {
+  return address || node.address;
+}
+
+function isReachable(instance: ConsulInstance, problems: Set<string>): boolean {
+  const { node, id, port } = instance;
+  const address = addressOf(instance);
+  const where = `instance ${quoted(id)} on node ${quoted(node.name)}`;
+  if (port === 0 || port > maxPort) {
+    problems.add(`${where} has no port from 1 to ${maxPort}; register it with a port`);
+    return false;
+  }
+  if (isIpAddress(address) || isHostname(address)) return true;
+  problems.add(`${where}: the address must be an IP address or a host name, got ${quoted(address)}`);
+  return false;
+}
+
+/** One for each number; the first instance determines the protocol. The second port of a protocol is named `protocol-PORT`. */
+function portsOf(instances: readonly ConsulInstance[], problems: Set<string>): readonly Port[] {
+  const protocols = new Map<number, { readonly name: string; readonly protocol: Protocol }>();
+  for (const { port, meta } of instances) {
+    const said = protocolIn(meta, port, problems);
+    const known = protocols.get(port);
+    if (known === undefined) protocols.set(port, said);
+    else if (known.name !== said.name)
+      problems.add(`instances disagree on the protocol of port ${port}: ${known.name} is used, not ${said.name}`);
+  }
+  const taken = new Set<string>();
+  return [...protocols]
+    .toSorted(([a], [b]) => a - b)
+    .map(([number, { name: base, protocol }]) => {
+      const name = taken.has(base) ? `${base}-${number}` : base;
+      taken.add(base);
+      return { name, number, protocol };
+    });
+}
+
+function protocolIn(
+  meta: ConsulInstance['meta'],
+  port: number,
+  problems: Set<string>,
+): { readonly name: string; readonly protocol: Protocol } {
+  const name = (Object.hasOwn(meta, 'protocol') ? meta.protocol! : '').toLowerCase();
+  if (name === '') return { name: 'tcp', protocol: 'TCP' };
+  // The name of the port begins with it, and `http-x` is HTTP as well.
+  const protocol = /^[-a-z0-9_]{1,40}$/.test(name) ? protocolOf({ name, number: 0 }) : 'unsupported';
+  if (protocol !== 'unsupported' && protocol !== 'UDP') return { name, protocol };
+  problems.add(
+    `meta "protocol" of port ${port} must be http, http2, grpc, tcp, tls …, got ${quoted(name)}: TCP is used`,
+  );
+  return { name: 'tcp', protocol: 'TCP' };
+}
+
+function endpointOf(instance: ConsulInstance, servicePortName: string, options: ConsulOptions): Endpoint[] {
+  const { node, port, service, health, weights } = instance;
+  const weight = health === 'warning' ? weights.warning : weights.passing;
+  // The administrator of the service wants no requests there.
+  if (weight === 0) return [];
+  const labels = labelsOf(instance);
+  const isMutual = labels['security.istio.io/tlsMode'] === 'istio';
+  return [
+    {
+      ...{ address: addressOf(instance), port, servicePortName, labels },
+      serviceAccount: isMutual ? `spiffe://${options.trustDomain}/ns/${consulNamespace}/sa/default` : '',
+      network: labels['topology.istio.io/network'] ?? '',
+      locality: consulLocality(instance, labels),
+      clusterId: options.clusterId,
+      weight: Math.min(weight, maxWeight),
+      tlsMode: isMutual ? 'istio' : 'disabled',
+      ...{ namespace: consulNamespace, workloadName: service, nodeName: node.name },
+      health: health === 'critical' ? 'unhealthy' : 'healthy',
+    },
+  ];
+}
+
+/** Tags `key|value` and meta; tags take precedence. */
+export function labelsOf({ tags, meta }: ConsulInstance): Readonly<Record<string, string>> {
+  const labels = new Map<string, string>();
+  for (const [key, value] of Object.entries(meta)) if (labelValue.test(value)) labels.set(key, value);
+  for (const tag of tags) {
+    const [key = '', value] = tag.split('|');
+    if (key !== '' && value !== undefined) labels.set(key, value);
+  }
+  return Object.fromEntries(labels);
+}
+
+/** Labels first, then the locality of the service, of the node, and the datacenter as region. */
+export function consulLocality(instance: ConsulInstance, labels: Readonly<Record<string, string>>): string {
+  const { node } = instance;
+  const known = instance.locality ?? node.locality;
+  return localityOf(labels, known ? joinLocality(known.region, known.zone) : node.datacenter);
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.slice(0, 100));
+}

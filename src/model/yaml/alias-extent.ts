@@ -1,0 +1,43 @@
+/** How large a YAML value is when each alias is replaced by what it stands for. Pure. */
+import { deepestNesting } from './yaml-fast.ts';
+
+/** Values of one document, counting those that aliases stand for in each place. */
+export const maxAliasedValues = 100_000;
+
+interface Extent {
+  readonly values: number;
+  /** Lists and maps in one another. */
+  readonly levels: number;
+}
+
+const scalarExtent: Extent = { values: 1, levels: 0 };
+
+/**
+ * What is wrong with a value in which aliases share lists and maps.
+ *
+ * @param value without cycles
+ * @returns `undefined` if it is within the limits
+ */
+export function aliasViolation(value: unknown): string | undefined {
+  const { values, levels } = extentOf(value, new Map());
+  if (levels > deepestNesting) return `nested deeper than ${deepestNesting} levels when aliases are expanded`;
+  return values > maxAliasedValues
+    ? `aliases expand to more than ${maxAliasedValues} values in total: use fewer aliases, or divide the document`
+    : undefined;
+}
+
+/** Each list and map is measured once, however many aliases stand for it. */
+function extentOf(value: unknown, known: Map<object, Extent>): Extent {
+  if (typeof value !== 'object' || value === null) return scalarExtent;
+  const measured = known.get(value);
+  if (measured !== undefined) return measured;
+  let [values, levels] = [1, 0];
+  for (const part of Object.values(value)) {
+    const within = extentOf(part, known);
+    values += within.values;
+    levels = Math.max(levels, within.levels);
+  }
+  const extent = { values, levels: levels + 1 };
+  known.set(value, extent);
+  return extent;
+}

@@ -1,0 +1,227 @@
+/**
+ * What a gRPC client or server without a proxy does with a call, decided from its resources in the order in which grpc-go decides:
+ * listener, virtual host, route, fault, cluster, endpoints; for a server: TLS, then RBAC.
+ */
+import type { DescMessage, MessageShape } from '@bufbuild/protobuf';
+import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
+import { type Cluster, Cluster_DiscoveryType } from '../../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { HealthStatus } from '../../../gen/envoy/config/core/v3/health_check_pb.ts';
+import type { ClusterLoadAssignment } from '../../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { Listener } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { Route } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { HTTPFaultSchema } from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import {
+  type HttpConnectionManager,
+  HttpConnectionManagerSchema,
+} from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { type Limitation, limitationText } from '../../grpc/limitation.ts';
+import { serverListenerPrefix } from '../../grpc/target-name.ts';
+import { faultFilter } from '../../routes/translate/fault.ts';
+import { divided } from '../cluster-outcome.ts';
+import { throughFault } from '../filters/fault.ts';
+import { throughHttpFilters } from '../filters/http-filters.ts';
+import { perRouteConfig } from '../filters/per-route.ts';
+import type { RequestSubject } from '../filters/subject.ts';
+import { asGrpcResponse } from '../grpc-response.ts';
+import { endOfRoute, type Outcome, type OutcomeShare, type Target } from '../outcome.ts';
+import type { Question } from '../question.ts';
+import { type RoutedRequest, routeOf, virtualHostOf } from '../route-match.ts';
+import { clusterSettings, routeSettings } from './call-settings.ts';
+import type { GrpcConfiguration, GrpcExplanation, GrpcQuestion } from './grpc-question.ts';
+
+/** gRPC waits so long for a resource that the control plane does not send. */
+const resourceWaitText = 'gRPC waits 15 s for it';
+const unavailable = 14;
+const permissionDenied = 7;
+
+export function explainGrpc(configuration: GrpcConfiguration, question: GrpcQuestion): GrpcExplanation {
+  return question.side === 'client' ? explainClient(configuration, question) : explainServer(configuration, question);
+}
+
+function explainClient(configuration: GrpcConfiguration, question: GrpcQuestion): GrpcExplanation {
+  const { target, authority = target } = question;
+  const { message: listener, limitations } = configuration.listener(target);
+  const nothing = { filters: [], targets: [], settings: [], limitations };
+  const manager =
+    listener?.apiListener?.apiListener && unpacked(listener.apiListener.apiListener, HttpConnectionManagerSchema);
+  if (listener === undefined || manager?.routeSpecifier.case !== 'rds') {
+    const reason = limitations.map(limitationText).join('; ') || `no listener ${target}`;
+    return { ...nothing, limitations: [], outcome: failure('no listener', `${reason}; ${resourceWaitText}`) };
+  }
+  const found = { ...nothing, listener: { listener, isRedirected: false }, filters: namesOf(manager) };
+  const { routeConfigName: routeConfiguration } = manager.routeSpecifier.value;
+  const routes = configuration.routes(routeConfiguration);
+  const all = [...limitations, ...routes.limitations];
+  if (routes.message === undefined) {
+    const why = `the control plane has no route configuration ${routeConfiguration}; ${resourceWaitText}`;
+    return { ...found, limitations: all, routeConfiguration, outcome: failure('no route', why) };
+  }
+  const virtualHost = virtualHostOf(routes.message, authority);
+  const request = requestOf(question, authority);
+  const route = virtualHost && routeOf(virtualHost, request);
+  const reached = { ...found, limitations: all, routeConfiguration, ...(virtualHost && { virtualHost }) };
+  const binary = virtualHost?.routes
+    .flatMap(({ match }) => match?.headers ?? [])
+    .find(({ name }) => name.endsWith('-bin'));
+  if (binary !== undefined && binary.name.toLowerCase() in question.headers) {
+    const why = `clients differ in whether routes match binary metadata (${binary.name})`;
+    return { ...reached, outcome: { kind: 'not decided', filter: 'route', why } };
+  }
+  if (route === undefined) {
+    const why = virtualHost === undefined ? `no virtual host has the domain ${authority}` : 'no route matches the call';
+    return { ...reached, outcome: failure('no route', why) };
+  }
+  return { ...reached, route, ...throughRoute(route, request, configuration, all) };
+}
+
+type RouteResult = Pick<GrpcExplanation, 'targets' | 'settings' | 'limitations' | 'outcome'>;
+
+function throughRoute(
+  route: Route,
+  request: RoutedRequest,
+  configuration: GrpcConfiguration,
+  limitations: readonly Limitation[],
+): RouteResult {
+  if (route.action.case !== 'route') {
+    const why = 'gRPC does not have the action of the route';
+    return { targets: [], settings: [], limitations, outcome: failure('no route', why) };
+  }
+  const clusters = endOfRoute(route, request).clusters.filter(({ weight }) => weight > 0);
+  const built = clusters.map(({ name, weight }) => ({ ...configuration.cluster(name), name, weight }));
+  const targets = built.map(({ name, weight, message: cluster }): Target => {
+    const endpoints =
+      cluster && (cluster.loadAssignment ?? configuration.endpoints(cluster.edsClusterConfig?.serviceName || name));
+    return { name, weight, ...(cluster && { cluster }), ...(endpoints && { assignment: endpoints }) };
+  });
+  const aborted = abortedBy(
+    route,
+    request,
+    clusters.map(({ name }) => name),
+  );
+  const sum = clusters.reduce((total, { weight }) => total + weight, 0);
+  const left = 1 - aborted.reduce((total, { share }) => total + share, 0);
+  const ends = targets.map(({ name, weight, cluster, assignment }, index) => {
+    const reasons = built[index]!.limitations.map(limitationText).join('; ');
+    return { share: (left * weight) / sum, outcome: endOf(name, cluster, assignment, reasons) };
+  });
+  return {
+    targets,
+    settings: [...routeSettings(route), ...targets.flatMap(({ name, cluster }) => clusterSettings(name, cluster))],
+    limitations: [...limitations, ...built.flatMap((one) => one.limitations)],
+    outcome: divided([...aborted, ...ends]),
+  };
+}
+
+function abortedBy(route: Route, request: RoutedRequest, clusters: readonly string[]): readonly OutcomeShare[] {
+  const fault = perRouteConfig(faultFilter, HTTPFaultSchema, { configs: [route.typedPerFilterConfig], clusters });
+  const verdict = fault && throughFault(fault, subjectOf(request), clusters);
+  return verdict ? [{ share: verdict.share ?? 1, outcome: asCallFailure(verdict.outcome) }] : [];
+}
+
+const usable: ReadonlySet<HealthStatus> = new Set([HealthStatus.UNKNOWN, HealthStatus.HEALTHY]);
+
+function endOf(
+  name: string,
+  cluster: Cluster | undefined,
+  assignment: ClusterLoadAssignment | undefined,
+  reasons: string,
+): Outcome {
+  if (cluster === undefined) {
+    const why = reasons || `the control plane has no cluster ${name}`;
+    return failure('no cluster', `${why}; ${resourceWaitText}`);
+  }
+  const { clusterDiscoveryType: type } = cluster;
+  if (type.case === 'type' && type.value === Cluster_DiscoveryType.LOGICAL_DNS) return { kind: 'forwarded' };
+  const endpoints = (assignment?.endpoints ?? []).flatMap(({ lbEndpoints }) => lbEndpoints);
+  if (endpoints.some(({ healthStatus }) => usable.has(healthStatus))) return { kind: 'forwarded' };
+  const why = endpoints.length === 0 ? `cluster ${name} has no endpoints` : `no endpoint of cluster ${name} is ready`;
+  return failure('no endpoints', why);
+}
+
+function explainServer(configuration: GrpcConfiguration, question: GrpcQuestion): GrpcExplanation {
+  const { target, principal } = question;
+  const { message: listener, limitations } = configuration.listener(`${serverListenerPrefix}${target}`);
+  const nothing = { filters: [], targets: [], settings: [], limitations };
+  const chain = listener?.filterChains[0];
+  const manager = managerOf(listener);
+  if (listener === undefined || chain === undefined || manager === undefined) {
+    const reason = limitations.map(limitationText).join('; ') || `the control plane has no listener for ${target}`;
+    const why = `${reason}; the server reports NOT_SERVING`;
+    return { ...nothing, limitations: [], outcome: failure('no listener', why) };
+  }
+  const isSecure = chain.transportSocket !== undefined;
+  const settings = [isSecure ? 'the server accepts mutual TLS only' : 'the server accepts plaintext only'];
+  const found = { ...nothing, listener: { listener, isRedirected: false }, chain, filters: namesOf(manager), settings };
+  if (isSecure !== (principal !== undefined)) {
+    const client = isSecure ? 'sends plaintext or no certificate' : 'uses TLS';
+    return { ...found, outcome: { kind: 'closed', why: `${settings.join()}, and the client ${client}` } };
+  }
+  const [address = '', port = ''] = splitLast(target);
+  const asked: Question = {
+    direction: 'inbound',
+    destination: { address, port: Number(port) },
+    ...(question.source !== undefined && { source: { address: question.source, port: 0 } }),
+  };
+  const request = requestOf(question, question.authority ?? target);
+  const shares = throughHttpFilters(manager.httpFilters, {
+    subject: { ...subjectOf(request, asked), ...(principal !== undefined && { tls: { principal } }) },
+    routeConfigs: () => ({ configs: [], clusters: [] }),
+    clearRoute: () => {},
+    resolvesHost: () => false,
+    nowMs: 0,
+    lacksFetchedKeys: false,
+  });
+  const ended = shares.reduce((sum, { share }) => sum + share, 0);
+  const outcomes = shares.map(({ share, outcome }) => ({ share, outcome: asCallFailure(outcome) }));
+  return {
+    ...found,
+    outcome: divided([...outcomes, { share: Math.max(0, 1 - ended), outcome: { kind: 'accepted' } }]),
+  };
+}
+
+function managerOf(listener: Listener | undefined): HttpConnectionManager | undefined {
+  const config = listener?.filterChains[0]?.filters.at(-1)?.configType;
+  return config?.case === 'typedConfig' ? unpacked(config.value, HttpConnectionManagerSchema) : undefined;
+}
+
+function namesOf({ httpFilters }: HttpConnectionManager): readonly string[] {
+  return httpFilters.map(({ name }) => name);
+}
+
+/** gRPC adds the content type. */
+function requestOf({ path, headers }: GrpcQuestion, authority: string): RoutedRequest {
+  return {
+    ...{ version: 'HTTP/2', method: 'POST', scheme: 'http', authority, path },
+    headers: { ...headers, 'content-type': 'application/grpc' },
+  };
+}
+
+function subjectOf(
+  request: RoutedRequest,
+  question: Question = { direction: 'outbound', destination: { port: 0 } },
+): RequestSubject {
+  const inspected = { transport: 'raw_buffer', serverName: '', applicationProtocols: [] } as const;
+  return { question, inspected, request, metadata: {} };
+}
+
+function failure(kind: 'no listener' | 'no route' | 'no cluster' | 'no endpoints', why: string): Outcome {
+  return { kind, grpcStatus: unavailable, why };
+}
+
+/** The outcome of a filter, which has a status of HTTP, as the failure of a call. */
+function asCallFailure(outcome: Outcome): Outcome {
+  if (outcome.kind === 'denied') return { kind: 'denied', grpcStatus: permissionDenied, why: outcome.why };
+  const response = asGrpcResponse(outcome);
+  if (response.kind !== 'aborted') return response;
+  const { grpcStatus, why } = response;
+  return { kind: 'aborted', ...(grpcStatus !== undefined && { grpcStatus }), why };
+}
+
+function splitLast(target: string): readonly string[] {
+  const at = target.lastIndexOf(':');
+  return [target.slice(0, at).replace(/^\[|\]$/g, ''), target.slice(at + 1)];
+}
+
+function unpacked<Desc extends DescMessage>(any: Any, schema: Desc): MessageShape<Desc> | undefined {
+  return anyUnpack(any, schema) as MessageShape<Desc> | undefined;
+}

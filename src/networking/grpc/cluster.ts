@@ -1,0 +1,132 @@
+/** A cluster as gRPC accepts it: endpoints over ADS, or one host name that the client resolves (A37). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type Cluster,
+  Cluster_DiscoveryType,
+  ClusterSchema,
+  type ClusterSchema as Schema,
+} from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { edsFields } from '../clusters/discovery-type.ts';
+import { identitiesOf } from '../clusters/service-identities.ts';
+import { loadAssignment } from '../endpoints/assignment.ts';
+import {
+  type AssignmentInputs,
+  assignmentInputs,
+  networkViewFor,
+  selectionFor,
+} from '../endpoints/assignment-inputs.ts';
+import { reachOmission } from '../endpoints/network-endpoints.ts';
+import { selectEndpoints } from '../endpoints/selection.ts';
+import { ruleOrigins, serviceOrigin, subsetOrigins, withOrigins } from '../inputs/message-origin.ts';
+import type { Init } from '../messages/init.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { parseOutboundClusterName } from '../traffic/resource-names.ts';
+import type { EffectivePolicy } from '../traffic/traffic-policy.ts';
+import { grpcAssignment } from './endpoints.ts';
+import { type Limitation, type Limited, mostSpecific } from './limitation.ts';
+import { grpcLoadBalancing } from './load-balancing.ts';
+import { clientTls } from './tls.ts';
+
+/** Without a limit of its own a cluster has 1024 concurrent requests. */
+const unlimitedRequests = 4_294_967_295;
+
+/**
+ * The cluster of a name; `undefined` if the client must not, or cannot, connect to it: what requires TLS that gRPC cannot do would be
+ * sent in plaintext.
+ */
+export function grpcCluster(name: string, shape: ProxyShape, push: PushContext): Limited<Cluster | undefined> {
+  const parts = parseOutboundClusterName(name);
+  if (parts === undefined || parts.sni) return none;
+  const inputs = assignmentInputs(name, push, reachOf(shape, push));
+  if ('missing' in inputs) return none;
+  const { service, rule, policy } = inputs;
+  const balancing = grpcLoadBalancing(policy.loadBalancer);
+  const rules = parts.subset === '' ? ruleOrigins(rule) : subsetOrigins(rule, parts.subset);
+  const origins = mostSpecific(rules);
+  const limitations = [
+    ...[...balancing.lacks, ...lacksOf(policy)].map((text): Limitation => ({ origins, text })),
+    ...remoteLacks(inputs, shape, push),
+  ];
+  const discovery = discoveryFields(name, inputs, shape, push);
+  const isUnsupportedTls = policy.tls?.mode === 'SIMPLE' || policy.tls?.mode === 'MUTUAL';
+  if (discovery === undefined || isUnsupportedTls) return { message: undefined, limitations };
+  const names = policy.tls?.subjectAltNames?.length ? policy.tls.subjectAltNames : identitiesOf(service, push);
+  const message = create(ClusterSchema, {
+    name,
+    ...discovery,
+    ...balancing.fields,
+    circuitBreakers: {
+      thresholds: [{ maxRequests: policy.connectionPool?.http?.http2MaxRequests || unlimitedRequests }],
+    },
+    ...(policy.tls?.mode === 'ISTIO_MUTUAL' && { transportSocket: clientTls(names) }),
+  });
+  return { message: withOrigins(message, [...rules, ...serviceOrigin(service)]), limitations };
+}
+
+const none: Limited<undefined> = { message: undefined, limitations: [] };
+
+function discoveryFields(
+  name: string,
+  inputs: AssignmentInputs,
+  shape: ProxyShape,
+  push: PushContext,
+): Init<typeof Schema> | undefined {
+  switch (inputs.service.resolution) {
+    case 'ClientSideLB':
+    case 'Passthrough':
+      return edsFields(name);
+    case 'DNSLB':
+    case 'DNSRoundRobinLB': {
+      const chosen = selectEndpoints(inputs.endpoints, { ...selectionFor(inputs, shape, push), allowNames: true });
+      if (chosen.length === 0) return undefined;
+      const order = {
+        proxyLocality: shape.locality,
+        proxyLabels: shape.labels,
+        proxyNetwork: '',
+        proxyNode: '',
+        outlierDetection: false,
+      };
+      return {
+        clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.LOGICAL_DNS },
+        // gRPC requires one locality with one address.
+        loadAssignment: grpcAssignment(loadAssignment(name, chosen.slice(0, 1), order)),
+      };
+    }
+    case 'Alias':
+    case 'DynamicDNS':
+      return undefined;
+  }
+}
+
+/** Without them, calls go to the other endpoints; no endpoint is left if all are in other networks. */
+function remoteLacks(inputs: AssignmentInputs, shape: ProxyShape, push: PushContext): readonly Limitation[] {
+  const view = networkViewFor(inputs, shape, push);
+  const isOmitted = inputs.endpoints.some((endpoint) => reachOmission(endpoint, view) === 'client without mutual TLS');
+  if (!isOmitted) return [];
+  const { hostname } = inputs.service;
+  return [
+    { origins: [], text: `endpoints of ${hostname} behind gateways of other networks are left out: gRPC sends no SNI` },
+  ];
+}
+
+function lacksOf(policy: EffectivePolicy): readonly string[] {
+  const { tls, connectionPool: pool } = policy;
+  const { http2MaxRequests: _, ...http } = pool?.http ?? {};
+  const ignored = [
+    ...Object.keys(pool?.tcp ?? {}).map((field) => `connectionPool.tcp.${field}`),
+    ...Object.keys(http).map((field) => `connectionPool.http.${field}`),
+    ...(policy.outlierDetection ? ['outlierDetection'] : []),
+    ...(policy.tunnel ? ['tunnel'] : []),
+    ...(policy.proxyProtocol ? ['proxyProtocol'] : []),
+    ...(policy.retryBudget ? ['retryBudget'] : []),
+    ...(tls?.mode === 'ISTIO_MUTUAL' && tls.sni ? ['tls.sni'] : []),
+  ];
+  return [
+    ...(ignored.length === 0 ? [] : [`${ignored.join(', ')} ${ignored.length === 1 ? 'is' : 'are'} ignored`]),
+    ...(tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL'
+      ? [`the cluster is not served: gRPC supports tls.mode ISTIO_MUTUAL and DISABLE, got ${tls.mode}`]
+      : []),
+  ];
+}

@@ -1,0 +1,39 @@
+/** Endpoints as for Envoys, in the form that gRPC accepts: each locality has an ID and a weight, each address occurs once. */
+import { create } from '@bufbuild/protobuf';
+import type { LbEndpoint } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
+import { LocalityLbEndpointsSchema } from '../../gen/envoy/config/endpoint/v3/endpoint_components_pb.ts';
+import {
+  type ClusterLoadAssignment,
+  ClusterLoadAssignmentSchema,
+} from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+
+/** Locality of endpoints without one: gRPC reads an empty ID as a missing one. */
+const unknownRegion = 'unknown';
+
+export function grpcAssignment({ clusterName, endpoints }: ClusterLoadAssignment): ClusterLoadAssignment {
+  const seen = new Set<string>();
+  const isNew = (endpoint: LbEndpoint): boolean => {
+    const text = addressText(endpoint);
+    if (text === undefined || seen.has(text)) return false;
+    seen.add(text);
+    return true;
+  };
+  const localities = endpoints.map(({ locality, lbEndpoints, loadBalancingWeight, priority }) => {
+    const { region = '', zone = '', subZone = '' } = locality ?? {};
+    return create(LocalityLbEndpointsSchema, {
+      locality: { region: region || unknownRegion, zone, subZone },
+      lbEndpoints: lbEndpoints.filter(isNew),
+      loadBalancingWeight: loadBalancingWeight || 1,
+      priority,
+    });
+  });
+  return create(ClusterLoadAssignmentSchema, { clusterName, endpoints: localities });
+}
+
+/** `undefined` for what gRPC cannot connect to: a unix socket. */
+function addressText({ hostIdentifier }: LbEndpoint): string | undefined {
+  if (hostIdentifier.case !== 'endpoint') return undefined;
+  const address = hostIdentifier.value.address?.address;
+  if (address?.case !== 'socketAddress') return undefined;
+  return `${address.value.address} ${address.value.portSpecifier.value}`;
+}

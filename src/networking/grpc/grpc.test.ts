@@ -1,0 +1,419 @@
+import { type Any, anyUnpack } from '@bufbuild/protobuf/wkt';
+import { describe, expect, it } from 'vitest';
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
+import { givenMesh, givenShape } from '../../../test/fixtures/given-mesh.ts';
+import { type Cluster, Cluster_DiscoveryType, Cluster_LbPolicy } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import type { ClusterLoadAssignment } from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import type { Listener } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { RouteConfiguration } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import { HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import { RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { WrrLocalitySchema } from '../../gen/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality_pb.ts';
+import {
+  DownstreamTlsContextSchema,
+  UpstreamTlsContextSchema,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { grpcGenerators, grpcLimitations } from './index.ts';
+import { limitationText } from './limitation.ts';
+
+const host = 'echo.shop.svc.cluster.local';
+const cluster = `outbound|7070||${host}`;
+const service = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: echo, namespace: shop }
+spec:
+  hosts: [${host}]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  addresses: [10.96.0.7]
+  ports: [{ number: 7070, name: grpc, protocol: GRPC, targetPort: 8080 }]
+  subjectAltNames: [spiffe://cluster.local/ns/shop/sa/echo]
+  endpoints: [{ address: 10.0.0.1, labels: { version: v1 } }, { address: 10.0.0.2, locality: r/z, labels: { version: v2 } }, { address: 10.0.0.1, labels: { version: v1 } }]
+---
+`;
+
+const object = (kind: string, spec: object, group = 'networking'): string =>
+  `${JSON.stringify({ apiVersion: `${group}.istio.io/v1`, kind, metadata: { name: 'echo', namespace: 'shop' }, spec })}\n---\n`;
+const rule = (spec: object): string => object('DestinationRule', { host, ...spec });
+const route = (http: object): string =>
+  object('VirtualService', { hosts: [host], http: [{ route: [{ destination: { host } }], ...http }] });
+
+function made(yaml: string, node: Parameters<typeof givenShape>[0] = {}) {
+  const { context } = givenMesh(service + yaml);
+  const about = { namespace: 'shop', ip: '10.0.0.1', ...node };
+  const shape = givenShape({ ...about, metadata: { GENERATOR: 'grpc', ...about.metadata } }, context);
+  const one = <Message>(typeUrl: string, name: string) =>
+    grpcGenerators.get(typeUrl)!.build(shape, context, [name])[0]?.message as Message | undefined;
+  return {
+    listener: (name: string) => one<Listener>(listenerType, name),
+    routes: (name = cluster) => one<RouteConfiguration>(routeType, name),
+    cluster: (name = cluster) => one<Cluster>(clusterType, name),
+    endpoints: (name = cluster) => one<ClusterLoadAssignment>(endpointType, name),
+    limitations: (typeUrl: string, name = cluster) =>
+      grpcLimitations(typeUrl, shape, context, [name]).map(limitationText),
+  };
+}
+
+describe('the listener of a client', () => {
+  it.each([1_000, 1_000_000])(
+    'is not built for a host of %d characters, and the reason does not repeat it',
+    (length) => {
+      const name = `${'a'.repeat(length)}:7070`;
+      expect(made('').listener(name)).toBeUndefined();
+      const [text = '', ...more] = made('').limitations(listenerType, name);
+      expect(more).toEqual([]);
+      expect(text).toMatch(/^target "a{256}": host must have at most 253 characters, got \d+$/);
+    },
+  );
+
+  it.each([`${host}:7070`, 'echo.shop.svc:7070', 'echo.shop:7070', 'echo:7070', 'echo'])(
+    'is found by %s, and has the requested name',
+    (name) => {
+      const listener = made('').listener(name)!;
+      expect(listener.name).toBe(name);
+      const manager = anyUnpack(listener.apiListener!.apiListener!, HttpConnectionManagerSchema)!;
+      expect(manager.routeSpecifier).toMatchObject({ case: 'rds', value: { routeConfigName: cluster } });
+      expect(manager.httpFilters.map(({ name: filter }) => filter)).toEqual([
+        'envoy.filters.http.fault',
+        'envoy.filters.http.router',
+      ]);
+      expect(listener.filterChains).toEqual([]);
+    },
+  );
+
+  it.each([
+    ['nothing:7070', 'no service nothing is visible to this client'],
+    ['echo:1', `${host} has no port 1`],
+    ['echo:7070:1', 'target must be a host name with an optional port'],
+    ['', 'target must be a host name with an optional port'],
+  ])('is absent for %j', (name, reason) => {
+    expect(made('').listener(name)).toBeUndefined();
+    expect(made('').limitations(listenerType, name)).toEqual([`target ${JSON.stringify(name)}: ${reason}`]);
+  });
+
+  it('needs the namespace of a service of another namespace', () => {
+    const elsewhere = made('', { namespace: 'bank' });
+    expect(elsewhere.listener('echo:7070')).toBeUndefined();
+    expect(elsewhere.listener('echo.shop:7070')).toBeDefined();
+  });
+});
+
+describe('the route configuration of a port', () => {
+  it('has one virtual host, whose domains are the names of the service with and without the port', () => {
+    const { name, virtualHosts } = made('').routes()!;
+    expect(name).toBe(cluster);
+    expect(virtualHosts).toHaveLength(1);
+    expect(virtualHosts[0]!.domains).toEqual(
+      expect.arrayContaining([`${host}:7070`, host, 'echo:7070', 'echo.shop:7070']),
+    );
+    expect(virtualHosts[0]!.routes[0]).toMatchObject({ action: { value: { clusterSpecifier: { value: cluster } } } });
+  });
+
+  it.each([`outbound|7071||${host}`, 'outbound|7070||nothing.test', `outbound|7070|v1|${host}`, '7070', ''])(
+    'is absent for the name %j',
+    (name) => expect(made('').routes(name)).toBeUndefined(),
+  );
+
+  it('has the timeout as max_stream_duration, and of retry conditions those that gRPC knows', () => {
+    const retries = { attempts: 3, retryOn: 'connect-failure,unavailable,5xx,internal', perTryTimeout: '1s' };
+    const mesh = made(route({ timeout: '2s', retries }));
+    const action = mesh.routes()!.virtualHosts[0]!.routes[0]!.action;
+    expect(action.value).toMatchObject({
+      maxStreamDuration: { maxStreamDuration: { seconds: 2n } },
+      retryPolicy: { retryOn: 'unavailable,internal', numRetries: 3, retryHostPredicate: [] },
+    });
+    expect(action.value).not.toHaveProperty('timeout');
+    expect(mesh.limitations(routeType)).toEqual([
+      'VirtualService shop/echo spec.http[0]: retries.perTryTimeout is ignored',
+    ]);
+  });
+
+  it('has no retry policy without a condition that gRPC knows', () => {
+    const { action } = made(route({ retries: { attempts: 3, retryOn: '5xx' } })).routes()!.virtualHosts[0]!.routes[0]!;
+    expect(action.value).not.toHaveProperty('retryPolicy');
+  });
+
+  it.each([
+    ['a query parameter', { queryParams: { a: { exact: 'b' } } }, 'gRPC calls have no query parameters'],
+    ['a method that no call has', { method: { exact: 'GET' } }, 'the method of gRPC calls is POST'],
+    ['a scheme', { scheme: { exact: 'https' } }, 'gRPC cannot check scheme'],
+  ])('leaves out a route that matches %s, as it would take all calls', (_, match, reason) => {
+    const mesh = made(route({ match: [match] }));
+    expect(mesh.routes()!.virtualHosts[0]!.routes).toEqual([]);
+    expect(mesh.limitations(routeType)).toEqual([
+      `VirtualService shop/echo spec.http[0]: the match is left out: ${reason}`,
+    ]);
+  });
+
+  it('keeps a route that matches the method of every call', () => {
+    expect(
+      made(route({ match: [{ method: { exact: 'POST' } }] })).routes()!.virtualHosts[0]!.routes[0]!.match!.headers,
+    ).toEqual([]);
+  });
+
+  it.each([
+    ['mirror', { mirror: { host } }, 'mirroring is ignored'],
+    ['rewrite', { rewrite: { uri: '/x' } }, 'rewrite of the path is ignored'],
+    ['headers', { headers: { request: { set: { a: 'b' } } } }, 'changes of headers are ignored'],
+    ['corsPolicy', { corsPolicy: { allowOrigins: [{ exact: '*' }] } }, 'corsPolicy is ignored'],
+    ['redirect', { route: undefined, redirect: { uri: '/x' } }, 'calls fail: gRPC has no redirect'],
+    ['directResponse', { route: undefined, directResponse: { status: 503 } }, 'calls fail: gRPC has no directResponse'],
+  ])('reports %s', (_, http, text) => {
+    expect(made(route(http)).limitations(routeType)).toEqual([`VirtualService shop/echo spec.http[0]: ${text}`]);
+  });
+});
+
+it.each([
+  ['redirect', { route: undefined, redirect: { uri: '/x' } }],
+  ['directResponse', { route: undefined, directResponse: { status: 403 } }],
+])('calls of a route with %s are aborted with UNAVAILABLE, in a form that no client rejects', (_, http) => {
+  const [built] = made(route(http)).routes()!.virtualHosts[0]!.routes;
+  expect(built!.action).toMatchObject({
+    case: 'route',
+    value: { clusterSpecifier: { case: 'cluster', value: cluster } },
+  });
+  const { abort } = anyUnpack(built!.typedPerFilterConfig['envoy.filters.http.fault']!, HTTPFaultSchema)!;
+  expect(abort).toMatchObject({ errorType: { case: 'grpcStatus', value: 14 }, percentage: { numerator: 100 } });
+});
+
+describe('a cluster', () => {
+  const policies = ({ loadBalancingPolicy }: Cluster): readonly string[] => {
+    const [first] = loadBalancingPolicy!.policies;
+    const { endpointPickingPolicy } = anyUnpack(first!.typedExtensionConfig!.typedConfig!, WrrLocalitySchema)!;
+    return endpointPickingPolicy!.policies.map(
+      ({ typedExtensionConfig }) => typedExtensionConfig!.name.split('.').at(-1)!,
+    );
+  };
+
+  it('fetches endpoints over ADS under its own name, in plaintext and without a limit of requests', () => {
+    const { clusterDiscoveryType, edsClusterConfig, transportSocket, circuitBreakers, ...rest } = made('').cluster()!;
+    expect(clusterDiscoveryType).toEqual({ case: 'type', value: Cluster_DiscoveryType.EDS });
+    expect(edsClusterConfig).toMatchObject({
+      serviceName: cluster,
+      edsConfig: { configSourceSpecifier: { case: 'ads' } },
+    });
+    expect(transportSocket).toBeUndefined();
+    expect(circuitBreakers!.thresholds).toMatchObject([{ maxRequests: 4_294_967_295 }]);
+    expect(policies(rest as Cluster)).toEqual(['round_robin']);
+  });
+
+  it.each([
+    ['LEAST_REQUEST', Cluster_LbPolicy.LEAST_REQUEST, ['least_request', 'round_robin']],
+    ['ROUND_ROBIN', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
+    ['RANDOM', Cluster_LbPolicy.ROUND_ROBIN, ['round_robin']],
+  ])('balances load by %s, ending in a policy that every client knows', (simple, old, list) => {
+    const built = made(rule({ trafficPolicy: { loadBalancer: { simple } } })).cluster()!;
+    expect(built.lbPolicy).toBe(old);
+    expect(policies(built)).toEqual(list);
+  });
+
+  it('hashes by a ring; Node clients know it by the old field alone', () => {
+    const built = made(
+      rule({ trafficPolicy: { loadBalancer: { consistentHash: { httpHeaderName: 'x' } } } }),
+    ).cluster()!;
+    expect([built.lbPolicy, built.loadBalancingPolicy]).toEqual([Cluster_LbPolicy.RING_HASH, undefined]);
+  });
+
+  it('uses the certificates of the bootstrap file for ISTIO_MUTUAL, in new and deprecated fields', () => {
+    const built = made(rule({ trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } })).cluster()!;
+    const { value } = built.transportSocket!.configType as { value: Any };
+    const { commonTlsContext } = anyUnpack(value, UpstreamTlsContextSchema)!;
+    expect(built.transportSocket!.name).toBe('envoy.transport_sockets.tls');
+    expect(commonTlsContext).toMatchObject({
+      tlsCertificateProviderInstance: { instanceName: 'default', certificateName: 'default' },
+      tlsCertificateCertificateProviderInstance: { instanceName: 'default', certificateName: 'default' },
+      validationContextType: {
+        case: 'combinedValidationContext',
+        value: {
+          defaultValidationContext: {
+            caCertificateProviderInstance: { instanceName: 'default', certificateName: 'ROOTCA' },
+            matchSubjectAltNames: [{ matchPattern: { value: 'spiffe://cluster.local/ns/shop/sa/echo' } }],
+          },
+          validationContextCertificateProviderInstance: { instanceName: 'default', certificateName: 'ROOTCA' },
+        },
+      },
+    });
+  });
+
+  it.each(['SIMPLE', 'MUTUAL'])('is absent with TLS of mode %s: calls would be sent in plaintext', (mode) => {
+    const files = { clientCertificate: '/a', privateKey: '/b', caCertificates: '/c' };
+    const mesh = made(rule({ trafficPolicy: { tls: { mode, ...(mode === 'MUTUAL' && files) } } }));
+    expect(mesh.cluster()).toBeUndefined();
+    expect(mesh.limitations(clusterType)).toEqual([
+      `DestinationRule shop/echo: the cluster is not served: gRPC supports tls.mode ISTIO_MUTUAL and DISABLE, got ${mode}`,
+    ]);
+  });
+
+  it('exists for a subset that a DestinationRule defines, and for no other', () => {
+    const mesh = made(rule({ subsets: [{ name: 'v1', labels: { version: 'v1' } }] }));
+    expect(mesh.cluster(`outbound|7070|v1|${host}`)).toBeDefined();
+    expect(mesh.cluster(`outbound|7070|v2|${host}`)).toBeUndefined();
+  });
+
+  it('reports what gRPC ignores', () => {
+    const trafficPolicy = {
+      outlierDetection: { consecutive5xxErrors: 3 },
+      connectionPool: { tcp: { maxConnections: 3 } },
+    };
+    expect(made(rule({ trafficPolicy })).limitations(clusterType)).toEqual([
+      'DestinationRule shop/echo: connectionPool.tcp.maxConnections, outlierDetection are ignored',
+    ]);
+  });
+});
+
+it('localities always have an ID and a weight, and an address occurs once', () => {
+  const { endpoints } = made('').endpoints()!;
+  const text = endpoints.map(({ locality, loadBalancingWeight, lbEndpoints }) => [
+    `${locality!.region}/${locality!.zone}`,
+    loadBalancingWeight! > 0,
+    lbEndpoints.length,
+  ]);
+  expect(text).toEqual([
+    ['unknown/', true, 1],
+    ['r/z', true, 1],
+  ]);
+});
+
+describe('endpoints in another network', () => {
+  const far = 'outbound|80||far.test';
+  const mesh = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: { name: far, namespace: shop }
+spec:
+  hosts: [far.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{ number: 80, name: grpc, protocol: GRPC }]
+  endpoints:
+    - { address: 10.0.0.1, network: n1, labels: { security.istio.io/tlsMode: istio } }
+    - { address: 10.0.0.2, network: n2, labels: { security.istio.io/tlsMode: istio } }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: east-west, namespace: istio-system, labels: { topology.istio.io/network: n2 } }
+spec: { type: LoadBalancer, clusterIP: 10.1.0.9, ports: [{ name: tls, port: 15443 }] }
+status: { loadBalancer: { ingress: [{ ip: 9.9.9.9 }] } }
+---
+`;
+  const mutual = JSON.stringify({
+    ...{ apiVersion: 'networking.istio.io/v1', kind: 'DestinationRule', metadata: { name: 'far', namespace: 'shop' } },
+    spec: { host: 'far.test', trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+  });
+  const addresses = (assignment: ClusterLoadAssignment | undefined): unknown[] =>
+    assignment!.endpoints.flatMap(({ lbEndpoints }) =>
+      lbEndpoints.map(({ hostIdentifier }) => {
+        const { address } = (hostIdentifier.value as { address: { address: { value: { address: string } } } }).address;
+        return address.value.address;
+      }),
+    );
+
+  it.each([
+    ['without a rule', ''],
+    ['with mutual TLS', mutual],
+  ])('are left out %s and reported: gateways route by SNI, which gRPC does not send', (_, rules) => {
+    const built = made(mesh + rules, { metadata: { NETWORK: 'n1' } });
+    expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1']);
+    expect(built.limitations(clusterType, far)).toEqual([
+      'endpoints of far.test behind gateways of other networks are left out: gRPC sends no SNI',
+    ]);
+  });
+
+  it('are reached directly by a client whose network is unknown', () => {
+    const built = made(mesh);
+    expect(addresses(built.endpoints(far))).toEqual(['10.0.0.1', '10.0.0.2']);
+    expect(built.limitations(clusterType, far)).toEqual([]);
+  });
+});
+
+describe('the listener of a server', () => {
+  const name = 'xds.istio.io/grpc/lds/inbound/0.0.0.0:8080';
+  const peers = (mode: string): string => object('PeerAuthentication', { mtls: { mode } }, 'security');
+  const filtersOf = (listener: Listener) => {
+    const { value } = listener.filterChains[0]!.filters[0]!.configType as { value: Any };
+    return anyUnpack(value, HttpConnectionManagerSchema)!.httpFilters.map(({ name: filter, configType }) => ({
+      filter: filter.replace('envoy.filters.http.', ''),
+      rules: filter.includes('rbac') ? anyUnpack(configType.value as never, RBACSchema)!.rules : undefined,
+    }));
+  };
+
+  it.each([
+    [name, '0.0.0.0'],
+    ['xds.istio.io/grpc/lds/inbound/[::]:8080', '::'],
+  ])('has the address in its name, and routes nothing: %s', (asked, address) => {
+    const listener = made('').listener(asked)!;
+    expect(listener.address!.address.value).toMatchObject({ address, portSpecifier: { value: 8080 } });
+    expect([listener.listenerFilters, listener.apiListener, listener.useOriginalDst]).toEqual([
+      [],
+      undefined,
+      undefined,
+    ]);
+    expect(listener.filterChains).toHaveLength(1);
+    expect(filtersOf(listener).map(({ filter }) => filter)).toEqual(['router']);
+  });
+
+  it('is absent for a port that is no target port of its services', () => {
+    const mesh = made('');
+    const other = 'xds.istio.io/grpc/lds/inbound/0.0.0.0:7070';
+    expect(mesh.listener(other)).toBeUndefined();
+    expect(mesh.limitations(listenerType, other)).toEqual(['no service has the target port 7070 of this server']);
+  });
+
+  it.each([
+    ['STRICT', {}, true],
+    ['DISABLE', {}, false],
+    ['DISABLE', { 'security.istio.io/tlsMode': 'istio' }, false],
+    ['PERMISSIVE', {}, false],
+    ['PERMISSIVE', { 'security.istio.io/tlsMode': 'istio' }, true],
+  ])('in mode %s with labels %j requires mutual TLS: %s', (mode, labels, isSecure) => {
+    const mesh = made(peers(mode), { labels });
+    const socket = mesh.listener(name)!.filterChains[0]!.transportSocket;
+    expect(socket !== undefined).toBe(isSecure);
+    if (socket !== undefined) {
+      expect(anyUnpack(socket.configType.value as never, DownstreamTlsContextSchema)).toMatchObject({
+        requireClientCertificate: true,
+      });
+    }
+    expect(mesh.limitations(listenerType, name).length).toBe(mode === 'PERMISSIVE' ? 1 : 0);
+  });
+
+  const policy = (spec: object): string => object('AuthorizationPolicy', spec, 'security');
+  const never = { case: 'notId', value: { identifier: { case: 'any' } } };
+
+  it('denies before it allows', () => {
+    const source = [{ source: { namespaces: ['bank'] } }];
+    const deny = policy({ action: 'DENY', rules: [{ from: source }] });
+    const allow = policy({ action: 'ALLOW', rules: [{ from: source }] }).replace('"echo"', '"allow"');
+    const filters = filtersOf(made(allow + deny).listener(name)!);
+    expect(filters.map(({ filter }) => filter)).toEqual(['rbac.deny', 'rbac.allow', 'router']);
+  });
+
+  it('lets nobody in under a rule that asks for a token: gRPC servers validate none', () => {
+    const rules = [{ from: [{ source: { requestPrincipals: ['*'] } }] }];
+    const [filter] = filtersOf(made(policy({ action: 'ALLOW', rules })).listener(name)!);
+    const [one] = Object.values(filter!.rules!.policies);
+    expect(JSON.stringify(one!.principals)).not.toMatch(/etadata/);
+    expect(one!.principals[0]!.identifier).toMatchObject({
+      case: 'andIds',
+      value: { ids: [{ identifier: never }, { identifier: never }] },
+    });
+  });
+
+  it.each([
+    ['ALLOW', 'notRule'],
+    ['DENY', 'any'],
+  ])('fails closed in a rule of action %s with a path template', (action, expected) => {
+    const mesh = made(policy({ action, rules: [{ to: [{ operation: { paths: ['/a/{*}'] } }] }] }));
+    const [filter] = filtersOf(mesh.listener(name)!);
+    expect(Object.values(filter!.rules!.policies)[0]!.permissions[0]!.rule.case).toBe(expected);
+    expect(mesh.limitations(listenerType, name).join()).toContain('gRPC servers cannot check path templates');
+  });
+
+  it('denies everybody under a CUSTOM policy', () => {
+    const mesh = made(policy({ action: 'CUSTOM', provider: { name: 'other' }, rules: [{}] }));
+    expect(filtersOf(mesh.listener(name)!)[0]).toMatchObject({ filter: 'rbac.allow', rules: { policies: {} } });
+    expect(mesh.limitations(listenerType, name).join()).toContain('all calls are denied');
+  });
+});

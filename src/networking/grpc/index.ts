@@ -1,0 +1,138 @@
+/** Generators for nodes that are gRPC clients or servers, by type URL. Every type is requested by name. */
+import { clusterType, endpointType, listenerType, routeType } from '../../../machines/discovery/xds/ads-types.ts';
+import { ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import {
+  type ClusterLoadAssignment,
+  ClusterLoadAssignmentSchema,
+} from '../../gen/envoy/config/endpoint/v3/endpoint_pb.ts';
+import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { buildEndpoints } from '../endpoints/build.ts';
+import { type Memory, noMemory } from '../inputs/generator-memory.ts';
+import { Resource } from '../messages/resource.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { clientListener } from './client-listener.ts';
+import { grpcCluster } from './cluster.ts';
+import { grpcAssignment } from './endpoints.ts';
+import { type Limitation, type Limited, limitationText } from './limitation.ts';
+import { grpcRouteConfiguration } from './route-configuration.ts';
+import { serverListener } from './server-listener.ts';
+import { clientTarget, serverAddressIn } from './target-name.ts';
+
+/** As the generator of a type whose resources are requested by name (`networking/index.ts`). */
+export interface GrpcGenerator {
+  readonly scope: 'named';
+  readonly build: (shape: ProxyShape, push: PushContext, names: readonly string[], memory?: Memory) => Resource[];
+}
+
+function listener(name: string, shape: ProxyShape, push: PushContext): Limited<Listener | undefined> {
+  const address = serverAddressIn(name);
+  if (address !== undefined) return serverListener(name, address, shape, push);
+  const target = clientTarget(name, shape, reachOf(shape, push));
+  if (typeof target === 'string') {
+    return {
+      message: undefined,
+      limitations: [{ origins: [], text: `target ${JSON.stringify(name.slice(0, maxQuoted))}: ${target}` }],
+    };
+  }
+  return { message: clientListener(name, target), limitations: [] };
+}
+
+/** Characters of a client's text that are quoted. */
+const maxQuoted = 256;
+
+const builders = [
+  [listenerType, ListenerSchema, listener],
+  [routeType, RouteConfigurationSchema, grpcRouteConfiguration],
+  [clusterType, ClusterSchema, grpcCluster],
+] as const;
+
+function endpoints(
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[],
+  memory: Memory = noMemory,
+): Resource[] {
+  return buildEndpoints(shape, push, names, memory).map(({ name, message, dependsOn }) => {
+    return new Resource(name, ClusterLoadAssignmentSchema, grpcAssignment(message as ClusterLoadAssignment), dependsOn);
+  });
+}
+
+/** The message of one resource, with its origins. */
+export function grpcResources(shape: ProxyShape, push: PushContext) {
+  return {
+    listener: (name: string) => listener(name, shape, push),
+    routes: (name: string) => grpcRouteConfiguration(name, shape, push),
+    cluster: (name: string) => grpcCluster(name, shape, push),
+    endpoints: (name: string) => endpoints(shape, push, [name])[0]?.message as ClusterLoadAssignment | undefined,
+  };
+}
+
+export const grpcGenerators: ReadonlyMap<string, GrpcGenerator> = new Map<string, GrpcGenerator>([
+  ...builders.map(([typeUrl, schema, build]): [string, GrpcGenerator] => [
+    typeUrl,
+    {
+      scope: 'named',
+      build: (shape, push, names) =>
+        names.flatMap((name) => {
+          const { message, limitations } = build(name, shape, push);
+          remember(push, shape, typeUrl, name, limitations);
+          return message === undefined ? [] : [new Resource(name, schema, message)];
+        }),
+    },
+  ]),
+  [endpointType, { scope: 'named', build: endpoints }],
+]);
+
+/** Resources whose limitations are remembered for a push context: they are read by each client of equal shape, after each push. */
+const maxRemembered = 8_192;
+/** Characters of the name of such a resource: names of hosts and ports are shorter. */
+const maxRememberedName = 512;
+const remembered = new WeakMap<PushContext, Map<string, readonly Limitation[]>>();
+const shapeNumbers = new WeakMap<ProxyShape, number>();
+let shapeCount = 0;
+
+function remember(
+  push: PushContext,
+  shape: ProxyShape,
+  typeUrl: string,
+  name: string,
+  limitations: readonly Limitation[],
+): void {
+  const known = remembered.get(push) ?? new Map<string, readonly Limitation[]>();
+  remembered.set(push, known);
+  if (known.size < maxRemembered && name.length <= maxRememberedName)
+    known.set(memoryKey(shape, typeUrl, name), limitations.slice(0, maxLimitations));
+}
+
+function memoryKey(shape: ProxyShape, typeUrl: string, name: string): string {
+  const number = shapeNumbers.get(shape) ?? ++shapeCount;
+  shapeNumbers.set(shape, number);
+  return `${number} ${typeUrl} ${name}`;
+}
+
+/** Limitations of one resource, and of all resources of a type of one client, that are reported. */
+export const maxLimitations = 32;
+/** Resources of a type that are checked for one client: a client of gRPC has a few for each target. */
+export const maxCheckedNames = 256;
+
+/** What of the configuration of these resources gRPC does not do, each once: at most {@link maxLimitations}, of {@link maxCheckedNames} resources. */
+export function grpcLimitations(
+  typeUrl: string,
+  shape: ProxyShape,
+  push: PushContext,
+  names: readonly string[],
+): readonly Limitation[] {
+  const found = builders.find(([type]) => type === typeUrl);
+  if (found === undefined) return [];
+  const all = names.slice(0, maxCheckedNames).flatMap((name): readonly Limitation[] => {
+    const known = remembered.get(push)?.get(memoryKey(shape, typeUrl, name));
+    if (known !== undefined) return known;
+    const { limitations } = found[2](name, shape, push);
+    remember(push, shape, typeUrl, name, limitations);
+    return limitations;
+  });
+  return [...new Map(all.map((one) => [limitationText(one), one])).values()].slice(0, maxLimitations);
+}

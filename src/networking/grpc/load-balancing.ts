@@ -1,0 +1,93 @@
+/** The load balancing policy of a cluster. A client takes the first entry of `load_balancing_policy` that it knows, and refuses a cluster with none. */
+import { Cluster_LbPolicy, type ClusterSchema } from '../../gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { LeastRequestSchema } from '../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.ts';
+import { RoundRobinSchema } from '../../gen/envoy/extensions/load_balancing_policies/round_robin/v3/round_robin_pb.ts';
+import { WrrLocalitySchema } from '../../gen/envoy/extensions/load_balancing_policies/wrr_locality/v3/wrr_locality_pb.ts';
+import type {
+  ConsistentHashLoadBalancer,
+  LoadBalancerSettings,
+} from '../../model/kinds/destinations/traffic-policy.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+
+type LbFields = Pick<Init<typeof ClusterSchema>, 'lbPolicy' | 'lbConfig' | 'loadBalancingPolicy'>;
+
+const defaultMinimumRingSize = 1024;
+/** gRPC refuses larger rings. */
+const maxRingSize = 8_388_608;
+
+const roundRobin = typedExtension('envoy.load_balancing_policies.round_robin', RoundRobinSchema);
+const leastRequest = typedExtension('envoy.load_balancing_policies.least_request', LeastRequestSchema);
+
+/** Localities by weight, and within each the first of these policies that the client knows. */
+function withinLocalities(policies: readonly TypedExtension[]): NonNullable<LbFields['loadBalancingPolicy']> {
+  const wrrLocality = typedExtension('envoy.load_balancing_policies.wrr_locality', WrrLocalitySchema, {
+    endpointPickingPolicy: policyList(policies),
+  });
+  return policyList([wrrLocality]);
+}
+
+function policyList(policies: readonly TypedExtension[]) {
+  return {
+    policies: policies.map(({ name, configType }) => ({
+      typedExtensionConfig: { name, typedConfig: configType.value },
+    })),
+  };
+}
+
+/** @returns the fields, and what of the settings gRPC does not do, if anything */
+export function grpcLoadBalancing(settings: LoadBalancerSettings | undefined): {
+  fields: LbFields;
+  lacks: readonly string[];
+} {
+  const hash = settings?.consistentHash;
+  const warmup = settings?.warmup === undefined ? [] : ['loadBalancer.warmup is ignored'];
+  if (hash !== undefined && hash.maglev === undefined)
+    return { fields: ringHash(hash), lacks: [...warmup, ...keyLacks(hash)] };
+  switch (hash === undefined ? settings?.simple : 'MAGLEV') {
+    case 'LEAST_REQUEST':
+      return {
+        fields: {
+          lbPolicy: Cluster_LbPolicy.LEAST_REQUEST,
+          loadBalancingPolicy: withinLocalities([leastRequest, roundRobin]),
+        },
+        lacks: [...warmup, 'clients without LEAST_REQUEST (Node) use ROUND_ROBIN'],
+      };
+    case 'RANDOM':
+    case 'PASSTHROUGH':
+    case 'MAGLEV': {
+      const wanted = hash === undefined ? settings?.simple : 'maglev';
+      return { fields: robin, lacks: [...warmup, `load balancing by ${wanted} is replaced by ROUND_ROBIN`] };
+    }
+    default:
+      return { fields: robin, lacks: warmup };
+  }
+}
+
+const robin: LbFields = { lbPolicy: Cluster_LbPolicy.ROUND_ROBIN, loadBalancingPolicy: withinLocalities([roundRobin]) };
+
+/** Without `load_balancing_policy`: Node clients know the policy by its old field alone. */
+function ringHash({ ringHash, minimumRingSize }: ConsistentHashLoadBalancer): LbFields {
+  const size = Math.min(ringHash?.minimumRingSize || minimumRingSize || defaultMinimumRingSize, maxRingSize);
+  return {
+    lbPolicy: Cluster_LbPolicy.RING_HASH,
+    lbConfig: { case: 'ringHashLbConfig', value: { minimumRingSize: BigInt(size) } },
+  };
+}
+
+function keyLacks({
+  httpHeaderName,
+  httpCookie,
+  useSourceIp,
+  httpQueryParameterName,
+}: ConsistentHashLoadBalancer): readonly string[] {
+  if (httpHeaderName) return [];
+  const key = httpCookie
+    ? 'a cookie'
+    : useSourceIp
+      ? 'the source IP'
+      : httpQueryParameterName
+        ? 'a query parameter'
+        : '';
+  return key === '' ? [] : [`requests are not hashed by ${key}: gRPC hashes by headers only`];
+}

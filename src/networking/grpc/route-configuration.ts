@@ -1,0 +1,47 @@
+/** The route configuration of one service port. */
+import { create } from '@bufbuild/protobuf';
+import type { Route } from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { sidecarRoutes } from '../routes/sidecar.ts';
+import { domainsOf } from '../routes/translate/domains.ts';
+import { reachOf } from '../traffic/reach.ts';
+import { parseOutboundClusterName, sniffedRouteName, virtualHostName } from '../traffic/resource-names.ts';
+import type { Limited } from './limitation.ts';
+import { grpcRoute } from './route.ts';
+
+/** @param name that of the port's cluster without a subset; nothing for any other name, and for a service that is not visible */
+export function grpcRouteConfiguration(
+  name: string,
+  shape: ProxyShape,
+  push: PushContext,
+): Limited<RouteConfiguration | undefined> {
+  const parts = parseOutboundClusterName(name);
+  if (parts === undefined || parts.sni || parts.subset !== '') return none;
+  const { host, port } = parts;
+  const service = reachOf(shape, push).serviceByHostname(host);
+  if (service?.hostname !== host || !service.ports.some(({ number }) => number === port)) return none;
+  const routes = routesOf(host, port, shape, push).map((route) => grpcRoute(route, name));
+  const kept = routes.flatMap(({ message }) => message ?? []);
+  const message = create(RouteConfigurationSchema, {
+    name,
+    virtualHosts: [
+      {
+        name: virtualHostName(host, port),
+        // gRPC knows no `ignore_port_in_host_matching`: each name also with the port.
+        domains: [...domainsOf({ hostname: host, addresses: [] }, { proxyDomain: shape.dnsDomain, port })],
+        routes: kept,
+      },
+    ],
+  });
+  return { message, limitations: routes.flatMap(({ limitations }) => limitations) };
+}
+
+const none: Limited<undefined> = { message: undefined, limitations: [] };
+
+/** As a sidecar of the namespace routes requests that are meant for the host and port. */
+function routesOf(host: string, port: number, shape: ProxyShape, push: PushContext): readonly Route[] {
+  const configuration = sidecarRoutes(sniffedRouteName(host, port), shape, push).message as RouteConfiguration;
+  return configuration.virtualHosts.find(({ name }) => name === virtualHostName(host, port))?.routes ?? [];
+}

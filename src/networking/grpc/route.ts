@@ -1,0 +1,149 @@
+/** A route as gRPC accepts it. One field that gRPC does not know costs the client the whole route configuration. */
+import { create } from '@bufbuild/protobuf';
+import {
+  type RetryPolicy,
+  RetryPolicySchema,
+  type Route,
+  type RouteAction,
+  RouteActionSchema,
+  RouteSchema,
+} from '../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import { FractionalPercent_DenominatorType } from '../../gen/envoy/type/v3/percent_pb.ts';
+import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
+import { originsOf, withOrigins } from '../inputs/message-origin.ts';
+import { pack } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+import { faultFilter } from '../routes/translate/fault.ts';
+import { type Limitation, type Limited, mostSpecific } from './limitation.ts';
+import { grpcMatch } from './route-conditions.ts';
+
+/** Retry conditions that gRPC knows (A44). */
+const retriable: ReadonlySet<string> = new Set([
+  'cancelled',
+  'deadline-exceeded',
+  'internal',
+  'resource-exhausted',
+  'unavailable',
+]);
+
+/**
+ * @param cluster of the port, for a route whose action gRPC does not have
+ * @returns no message for a route that no call can match
+ */
+export function grpcRoute(route: Route, cluster: string): Limited<Route | undefined> {
+  const all = originsOf(route);
+  const origins = mostSpecific(all);
+  const limits = (texts: readonly string[]): readonly Limitation[] => texts.map((text) => ({ origins, text }));
+  const match = route.match && grpcMatch(route.match);
+  if (match === undefined || typeof match === 'string') {
+    return { message: undefined, limitations: limits([`the match is left out: ${match ?? 'it is empty'}`]) };
+  }
+  const { typedPerFilterConfig, action } = route;
+  const fault = action.case === 'route' ? typedPerFilterConfig[faultFilter] : abort;
+  const lacks = Object.keys(typedPerFilterConfig).filter((filter) => filter !== faultFilter);
+  const made = create(RouteSchema, {
+    name: route.name,
+    match,
+    action: { case: 'route', value: action.case === 'route' ? grpcAction(action.value) : toCluster(cluster) },
+    ...(fault && { typedPerFilterConfig: { [faultFilter]: fault } }),
+  });
+  const texts = [
+    ...lacks.map((filter) => `${filterText[filter] ?? filter} is ignored`),
+    ...(headerChanges(route) ? ['changes of headers are ignored'] : []),
+    ...(action.case === 'route'
+      ? actionLacks(action.value)
+      : [`calls fail: gRPC has no ${actionText[action.case ?? ''] ?? action.case}`]),
+  ];
+  return { message: withOrigins(made, all), limitations: limits(texts) };
+}
+
+const filterText: Readonly<Record<string, string>> = { 'envoy.filters.http.cors': 'corsPolicy' };
+const actionText: Readonly<Record<string, string>> = { redirect: 'redirect', directResponse: 'directResponse' };
+
+/**
+ * Ends all calls of a route whose action gRPC does not have. Clients would reject the route configuration for the action itself, and
+ * `non_forwarding_action` ends the process of a client in Node. A client without faults rejects the listener, which has the filter.
+ */
+const abort = pack(HTTPFaultSchema, {
+  abort: {
+    errorType: { case: 'grpcStatus', value: grpcStatusNames.indexOf('UNAVAILABLE') },
+    percentage: { numerator: 100, denominator: FractionalPercent_DenominatorType.HUNDRED },
+  },
+});
+
+function toCluster(cluster: string): RouteAction {
+  return create(RouteActionSchema, { clusterSpecifier: { case: 'cluster', value: cluster } });
+}
+
+function grpcAction(action: RouteAction): RouteAction {
+  const { clusterSpecifier, timeout, retryPolicy, hashPolicy } = action;
+  const retries = retryPolicy && grpcRetries(retryPolicy);
+  const hasTimeout = timeout !== undefined && (timeout.seconds > 0n || timeout.nanos > 0);
+  return create(RouteActionSchema, {
+    clusterSpecifier: grpcClusters(clusterSpecifier),
+    // gRPC ignores `timeout`.
+    ...(hasTimeout && { maxStreamDuration: { maxStreamDuration: timeout } }),
+    ...(retries && { retryPolicy: retries }),
+    hashPolicy: hashPolicy.filter(({ policySpecifier }) => policySpecifier.case === 'header'),
+  });
+}
+
+function grpcClusters(
+  clusters: RouteAction['clusterSpecifier'],
+): NonNullable<Init<typeof RouteActionSchema>['clusterSpecifier']> {
+  if (clusters.case !== 'weightedClusters') return clusters as never;
+  return {
+    case: 'weightedClusters',
+    value: {
+      clusters: clusters.value.clusters.map(({ name, weight }) => ({ name, ...(weight !== undefined && { weight }) })),
+    },
+  };
+}
+
+function grpcRetries({ retryOn, numRetries, retryBackOff }: RetryPolicy): RetryPolicy | undefined {
+  const conditions = retryOn.split(',').filter((condition) => retriable.has(condition));
+  // gRPC refuses a policy without a retry.
+  if (conditions.length === 0 || numRetries === 0) return undefined;
+  return create(RetryPolicySchema, {
+    retryOn: conditions.join(','),
+    ...(numRetries !== undefined && { numRetries }),
+    ...(retryBackOff && { retryBackOff }),
+  });
+}
+
+function actionLacks(action: RouteAction): readonly string[] {
+  const {
+    requestMirrorPolicies,
+    prefixRewrite,
+    regexRewrite,
+    hostRewriteSpecifier,
+    retryPolicy,
+    hashPolicy,
+    clusterSpecifier,
+  } = action;
+  const weighted = clusterSpecifier.case === 'weightedClusters' ? clusterSpecifier.value.clusters : [];
+  return [
+    ...(requestMirrorPolicies.length > 0 ? ['mirroring is ignored'] : []),
+    ...(prefixRewrite !== '' || regexRewrite !== undefined ? ['rewrite of the path is ignored'] : []),
+    ...(hostRewriteSpecifier.case !== undefined ? ['rewrite of the authority is ignored'] : []),
+    ...(weighted.some(headerChanges) ? ['changes of headers by destination are ignored'] : []),
+    ...(retryPolicy?.perTryTimeout ? ['retries.perTryTimeout is ignored'] : []),
+    ...(retryPolicy?.retryPriority ? ['retries.retryRemoteLocalities is ignored'] : []),
+    ...(hashPolicy.some(({ policySpecifier }) => policySpecifier.case !== 'header')
+      ? ['requests are hashed by headers only']
+      : []),
+  ];
+}
+
+type WithHeaders = Pick<
+  Route,
+  'requestHeadersToAdd' | 'requestHeadersToRemove' | 'responseHeadersToAdd' | 'responseHeadersToRemove'
+>;
+
+function headerChanges(of: WithHeaders): boolean {
+  const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = of;
+  return [requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove].some(
+    ({ length }) => length > 0,
+  );
+}

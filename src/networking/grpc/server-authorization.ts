@@ -1,0 +1,135 @@
+/** AuthorizationPolicies as RBAC filters of a gRPC server (A41): DENY, then ALLOW. What gRPC cannot check fails closed. */
+import { RBAC_Action } from '../../gen/envoy/config/rbac/v3/rbac_pb.ts';
+import { RBACSchema } from '../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
+import { configKeyOf } from '../../model/config/config.ts';
+import { isDryRun } from '../../model/kinds/policies/dry-run.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import type { WorkloadPolicies } from '../../model/push-context/workload-policies.ts';
+import type { Permission } from '../authorization/permissions.ts';
+import type { Principal } from '../authorization/principals.ts';
+import { actionRules, type RbacRules } from '../authorization/rbac-rules.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import { type Limitation, ofObject } from './limitation.ts';
+
+const denyFilter = 'envoy.filters.http.rbac.deny';
+const allowFilter = 'envoy.filters.http.rbac.allow';
+
+/** Allows no call: there is no policy that matches. */
+const nobody = typedExtension(allowFilter, RBACSchema, { rules: { action: RBAC_Action.ALLOW, policies: {} } });
+
+export function grpcAuthorization(
+  policies: Pick<WorkloadPolicies, 'authorizationPolicies'>,
+  push: PushContext,
+): { readonly filters: readonly TypedExtension[]; readonly limitations: readonly Limitation[] } {
+  const ofAction = (action: string) => policies.authorizationPolicies.filter(({ spec }) => spec.action === action);
+  const limits = (texts: readonly (readonly [Parameters<typeof configKeyOf>[0], string])[]): Limitation[] =>
+    texts.map(([config, text]) => ({ origins: ofObject(configKeyOf(config)), text }));
+  const custom = ofAction('CUSTOM');
+  const limitations = limits([
+    ...custom.map((one) => [one, 'all calls are denied: gRPC servers cannot query an external authorizer'] as const),
+    ...ofAction('AUDIT').map((one) => [one, 'action AUDIT is ignored'] as const),
+    ...policies.authorizationPolicies.filter(isDryRun).map((one) => [one, 'the dry run is ignored'] as const),
+  ]);
+  if (custom.length > 0) return { filters: [nobody], limitations };
+  const unchecked = new Set<string>();
+  const filters = actionRules({ policies, push }, 'requests').flatMap(({ enforced }) => {
+    if (enforced === undefined || enforced.action === RBAC_Action.LOG) return [];
+    return [
+      typedExtension(enforced.action === RBAC_Action.DENY ? denyFilter : allowFilter, RBACSchema, {
+        rules: checkable(enforced, unchecked),
+      }),
+    ];
+  });
+  const closed = [...unchecked].map(
+    (what): Limitation => ({
+      origins: [...ofAction('DENY'), ...ofAction('ALLOW')].flatMap((one) => ofObject(configKeyOf(one))),
+      text: `gRPC servers cannot check ${what}: rules with it deny, and do not allow`,
+    }),
+  );
+  return { filters, limitations: [...limitations, ...closed] };
+}
+
+/** @param unchecked conditions of the rules that gRPC cannot check is added here */
+function checkable(rules: RbacRules, unchecked: Set<string>): RbacRules {
+  const denies = rules.action === RBAC_Action.DENY;
+  const policies = Object.entries(rules.policies ?? {}).map(([name, { permissions = [], principals = [] }]) => [
+    name,
+    {
+      permissions: permissions.map((one) => permission(one as Permission, denies, unchecked)),
+      principals: principals.map((one) => principal(one as Principal, denies, unchecked)),
+    },
+  ]);
+  return { action: rules.action!, policies: Object.fromEntries(policies) };
+}
+
+/** Headers that gRPC servers do not let RBAC see. */
+const isHidden = (name: string | undefined): boolean => name === ':scheme' || (name ?? '').startsWith('grpc-');
+
+/** @param otherwise whether what cannot be checked counts as a match */
+function permission(of: Permission, otherwise: boolean, unchecked: Set<string>): Permission {
+  const { rule } = of;
+  const all = (rules: readonly unknown[] = []) =>
+    rules.map((one) => permission(one as Permission, otherwise, unchecked)) as never;
+  switch (rule?.case) {
+    case 'any':
+    case 'urlPath':
+    case 'destinationIp':
+    case 'destinationPort':
+      return of;
+    case 'header':
+      if (!isHidden(rule.value.name)) return of;
+      break;
+    case 'andRules':
+      return { rule: { case: 'andRules', value: { rules: all(rule.value.rules) } } };
+    case 'orRules':
+      return { rule: { case: 'orRules', value: { rules: all(rule.value.rules) } } };
+    case 'notRule':
+      return { rule: { case: 'notRule', value: permission(rule.value as Permission, !otherwise, unchecked) as never } };
+    case 'sourcedMetadata':
+    case 'metadata':
+      // No token is ever validated: there are no claims.
+      return { rule: { case: 'notRule', value: { rule: { case: 'any', value: true } } } };
+  }
+  unchecked.add(checkText[rule?.case ?? ''] ?? rule?.case ?? '');
+  const any: Permission = { rule: { case: 'any', value: true } };
+  return otherwise ? any : { rule: { case: 'notRule', value: any as never } };
+}
+
+/** As {@link permission}. */
+function principal(of: Principal, otherwise: boolean, unchecked: Set<string>): Principal {
+  const { identifier } = of;
+  const all = (ids: readonly unknown[] = []) =>
+    ids.map((one) => principal(one as Principal, otherwise, unchecked)) as never;
+  switch (identifier?.case) {
+    case 'any':
+    case 'authenticated':
+    case 'directRemoteIp':
+    case 'remoteIp':
+    case 'urlPath':
+      return of;
+    case 'header':
+      if (!isHidden(identifier.value.name)) return of;
+      break;
+    case 'andIds':
+      return { identifier: { case: 'andIds', value: { ids: all(identifier.value.ids) } } };
+    case 'orIds':
+      return { identifier: { case: 'orIds', value: { ids: all(identifier.value.ids) } } };
+    case 'notId':
+      return {
+        identifier: { case: 'notId', value: principal(identifier.value as Principal, !otherwise, unchecked) as never },
+      };
+    case 'sourcedMetadata':
+    case 'metadata':
+      return { identifier: { case: 'notId', value: { identifier: { case: 'any', value: true } } } };
+  }
+  unchecked.add(checkText[identifier?.case ?? ''] ?? identifier?.case ?? '');
+  const any: Principal = { identifier: { case: 'any', value: true } };
+  return otherwise ? any : { identifier: { case: 'notId', value: any as never } };
+}
+
+const checkText: Readonly<Record<string, string>> = {
+  header: 'headers that begin with "grpc-"',
+  requestedServerName: 'the server name of TLS',
+  uriTemplate: 'path templates',
+  filterState: 'filter state',
+};

@@ -1,0 +1,77 @@
+/** The listener of a gRPC server: mutual TLS and authorization, and nothing that routes. */
+import { create } from '@bufbuild/protobuf';
+import { type Listener, ListenerSchema } from '../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { HttpConnectionManagerSchema } from '../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import { type PeerMode, peerModeOf } from '../../model/push-context/mutual-tls-mode.ts';
+import type { PushContext } from '../../model/push-context/push-context.ts';
+import { ownValue } from '../../runtime/json-object.ts';
+import { socketAddress } from '../messages/address.ts';
+import { typedExtension } from '../messages/any.ts';
+import { inboundClusterName } from '../traffic/resource-names.ts';
+import { routerFilter } from './client-listener.ts';
+import { type Limitation, type Limited, ofObject } from './limitation.ts';
+import { grpcAuthorization } from './server-authorization.ts';
+import type { ServerAddress } from './target-name.ts';
+import { serverTls } from './tls.ts';
+
+/** With the value `istio` the workload takes mutual TLS where plaintext is permitted as well: gRPC servers take one of them. */
+const tlsModeLabel = 'security.istio.io/tlsMode';
+
+/** @returns no message if no service of the workload has the port as its target port */
+export function serverListener(
+  name: string,
+  { address, port }: ServerAddress,
+  shape: ProxyShape,
+  push: PushContext,
+): Limited<Listener | undefined> {
+  if (!shape.serviceTargets.some(({ targetPort }) => targetPort === port)) {
+    return {
+      message: undefined,
+      limitations: [{ origins: [], text: `no service has the target port ${port} of this server` }],
+    };
+  }
+  const policies = push.policiesFor(shape);
+  const mode = peerModeOf(push.peerModesFor(shape.configNamespace, shape.labels), port);
+  const isSecure = mode === 'STRICT' || (mode === 'PERMISSIVE' && ownValue(shape.labels, tlsModeLabel) === 'istio');
+  const authorization = grpcAuthorization(policies, push);
+  const manager = typedExtension('envoy.filters.network.http_connection_manager', HttpConnectionManagerSchema, {
+    statPrefix: `inbound_${address}_${port}`,
+    routeSpecifier: {
+      case: 'routeConfig',
+      value: {
+        name: inboundClusterName(port),
+        virtualHosts: [
+          {
+            name: inboundClusterName(port),
+            domains: ['*'],
+            routes: [
+              {
+                match: { pathSpecifier: { case: 'prefix', value: '/' } },
+                action: { case: 'nonForwardingAction', value: {} },
+              },
+            ],
+          },
+        ],
+      },
+    },
+    httpFilters: [...authorization.filters, routerFilter],
+  });
+  const message = create(ListenerSchema, {
+    name,
+    address: socketAddress(address, port),
+    filterChains: [{ filters: [manager], ...(isSecure && { transportSocket: serverTls }) }],
+  });
+  const ignored = [...policies.requestAuthentications, ...policies.wasmPlugins, ...policies.envoyFilters].map(
+    (config): Limitation => ({ origins: ofObject(config), text: 'the object has no effect on gRPC servers' }),
+  );
+  return { message, limitations: [...modeLimits(mode, isSecure, port), ...authorization.limitations, ...ignored] };
+}
+
+function modeLimits(mode: PeerMode, isSecure: boolean, port: number): readonly Limitation[] {
+  if (mode !== 'PERMISSIVE') return [];
+  const text = isSecure
+    ? `port ${port} accepts mutual TLS only: gRPC servers cannot accept plaintext as well (mode PERMISSIVE)`
+    : `port ${port} accepts plaintext only: gRPC servers cannot accept mutual TLS as well (mode PERMISSIVE); label the workload ${tlsModeLabel}=istio, or use mode STRICT`;
+  return [{ origins: [], text }];
+}

@@ -1,0 +1,61 @@
+/** Names of listeners: a client names its target, a server its own address (spec/proxyless.md §2). */
+import { isIP } from 'node:net';
+import type { ProxyShape } from '../../model/proxy/proxy-shape.ts';
+import type { Port, Service } from '../../model/services/service.ts';
+import type { Reach } from '../traffic/reach.ts';
+
+/** Begins the name of a server's listener: `server_listener_resource_name_template` of the bootstrap file. */
+export const serverListenerPrefix = 'xds.istio.io/grpc/lds/inbound/';
+
+export interface ServerAddress {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** `xds.istio.io/grpc/lds/inbound/[::]:7070` → `::` and 7070; `undefined` for any other name. */
+export function serverAddressIn(name: string): ServerAddress | undefined {
+  if (!name.startsWith(serverListenerPrefix)) return undefined;
+  const [, bracketed, plain, port] =
+    /^(?:\[([^\]]+)\]|([^:]+)):(\d{1,5})$/.exec(name.slice(serverListenerPrefix.length)) ?? [];
+  const address = bracketed ?? plain ?? '';
+  return isIP(address) === 0 ? undefined : { address, port: Number(port) };
+}
+
+/** Characters of a host name. */
+const maxHostLength = 253;
+
+export interface ClientTarget {
+  readonly service: Service;
+  readonly port: Port;
+}
+
+/**
+ * The service port that a client's target means: `echo.shop.svc.cluster.local:7070`, `echo.shop:7070`, `echo:7070`. Short names are
+ * completed as a resolver of the client's namespace would. Without a port: the service's only one.
+ *
+ * @returns a reason as text if there is none
+ */
+export function clientTarget(name: string, { dnsDomain }: ProxyShape, reach: Reach): ClientTarget | string {
+  const [, host = '', number] = /^([^:]+)(?::(\d{1,5}))?$/.exec(name) ?? [];
+  if (host === '') return 'target must be a host name with an optional port';
+  if (host.length > maxHostLength) return `host must have at most ${maxHostLength} characters, got ${host.length}`;
+  const service = serviceOf(host, dnsDomain, reach);
+  if (service === undefined) return `no service ${host} is visible to this client`;
+  if (number === undefined && service.ports.length !== 1) {
+    return `target has no port, and ${service.hostname} has ${service.ports.length}`;
+  }
+  const port = number === undefined ? service.ports[0] : service.ports.find((one) => one.number === Number(number));
+  if (port === undefined || port.protocol === 'UDP') return `${service.hostname} has no port ${number}`;
+  return { service, port };
+}
+
+/** Labels of a client's domain from which short names are completed: a client reports its domain. */
+const maxSearchLabels = 16;
+
+function serviceOf(host: string, dnsDomain: string, reach: Reach): Service | undefined {
+  const labels = dnsDomain.split('.', maxSearchLabels);
+  const completed = labels.map((_, index) => `${host}.${labels.slice(index).join('.')}`);
+  return [host, ...completed]
+    .map((candidate) => ({ candidate, service: reach.serviceByHostname(candidate) }))
+    .find(({ candidate, service }) => service?.hostname === candidate)?.service;
+}

@@ -1,0 +1,44 @@
+/** TLS with the certificates of the bootstrap file, for clients and servers (A29). Old and new fields: older clients know the former alone. */
+import {
+  type CommonTlsContextSchema,
+  DownstreamTlsContextSchema,
+  UpstreamTlsContextSchema,
+} from '../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import { type TypedExtension, typedExtension } from '../messages/any.ts';
+import type { Init } from '../messages/init.ts';
+
+/** gRPC accepts no other name. */
+const tlsSocketName = 'envoy.transport_sockets.tls';
+
+/** The provider of the bootstrap file that has the workload's certificate and the roots. */
+const instanceName = 'default';
+const certificate = { instanceName, certificateName: 'default' };
+const roots = { instanceName, certificateName: 'ROOTCA' };
+
+/** @param names of the server's certificate: one of them must be in it; none: any certificate that the roots sign */
+function commonContext(names: readonly string[]): Init<typeof CommonTlsContextSchema> {
+  return {
+    tlsCertificateProviderInstance: certificate,
+    tlsCertificateCertificateProviderInstance: certificate,
+    validationContextType: {
+      case: 'combinedValidationContext',
+      value: {
+        defaultValidationContext: {
+          caCertificateProviderInstance: roots,
+          matchSubjectAltNames: names.map((value) => ({ matchPattern: { case: 'exact', value } })),
+        },
+        validationContextCertificateProviderInstance: roots,
+      },
+    },
+  };
+}
+
+export function clientTls(names: readonly string[]): TypedExtension {
+  return typedExtension(tlsSocketName, UpstreamTlsContextSchema, { commonTlsContext: commonContext(names) });
+}
+
+/** gRPC servers do not match names of clients: RBAC does. */
+export const serverTls: TypedExtension = typedExtension(tlsSocketName, DownstreamTlsContextSchema, {
+  commonTlsContext: commonContext([]),
+  requireClientCertificate: true,
+});

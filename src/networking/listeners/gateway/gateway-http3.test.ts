@@ -1,0 +1,158 @@
+import { anyUnpack } from '@bufbuild/protobuf/wkt';
+import { expect, it } from 'vitest';
+import { type GivenNode, givenMesh, givenShape } from '../../../../test/fixtures/given-mesh.ts';
+import { SocketAddress_Protocol } from '../../../gen/envoy/config/core/v3/address_pb.ts';
+import type { Listener } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
+import {
+  HttpConnectionManager_CodecType,
+  HttpConnectionManagerSchema,
+} from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { QuicDownstreamTransportSchema } from '../../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.ts';
+import { http3Offer } from '../../gateway/http3.ts';
+import { mergeGateways } from '../../gateway/merge-gateways.ts';
+import { buildRoutes } from '../../routes/build.ts';
+import { buildListeners } from '../build.ts';
+
+const door: GivenNode = { type: 'router', namespace: 'shop', labels: { app: 'door' } };
+
+const service = (ports: string, slicePorts: string) => `
+apiVersion: v1
+kind: Service
+metadata: { name: door, namespace: shop }
+spec: { clusterIP: 10.1.0.1, ports: [${ports}] }
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: { name: door-1, namespace: shop, labels: { kubernetes.io/service-name: door } }
+addressType: IPv4
+ports: [${slicePorts}]
+endpoints: [{ addresses: [10.9.9.9] }]
+---`;
+const tcpPort = '{ name: https, port: 443, targetPort: 8443 }';
+const udpPort = '{ name: quic, port: 443, targetPort: 9443, protocol: UDP }';
+const both = service(
+  `${udpPort}, ${tcpPort}`,
+  '{ name: https, port: 8443 }, { name: quic, port: 9443, protocol: UDP }',
+);
+const overTcp = service(tcpPort, '{ name: https, port: 8443 }');
+
+const gateway = (...servers: string[]) => `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: { name: door, namespace: shop }
+spec: { selector: { app: door }, servers: [${servers.join(', ')}] }
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: { name: web, namespace: shop }
+spec: { hosts: ["*"], gateways: [door], http: [{ directResponse: { status: 204 } }] }
+---`;
+const server = (name: string, host: string, tls: string) =>
+  `{ port: { number: 443, name: ${name}, protocol: HTTPS }, hosts: ["${host}"], tls: { ${tls} } }`;
+const simple = server('all', '*.test', 'mode: SIMPLE, credentialName: all');
+const mutual = server('strict', 'strict.test', 'mode: MUTUAL, credentialName: strict');
+const on = { features: { quicListeners: true } };
+
+function made(yaml: string, options: Parameters<typeof givenMesh>[1] = on, node = door) {
+  const { context } = givenMesh(yaml, options);
+  const shape = givenShape(node, context);
+  const listeners = buildListeners(shape, context).map(({ message }) => message as Listener);
+  const routes = [...mergeGateways(shape, context).routes.keys()].flatMap((name) =>
+    buildRoutes(shape, context, [name]).map(({ message }) => message as RouteConfiguration),
+  );
+  return { context, shape, listeners, routes, names: listeners.map(({ name }) => name) };
+}
+
+const managerOf = ({ filters }: Listener['filterChains'][number]) => {
+  const last = filters.at(-1)!.configType;
+  return anyUnpack(last.case === 'typedConfig' ? last.value : ({} as never), HttpConnectionManagerSchema)!;
+};
+
+it('serves HTTPS servers over QUIC at the UDP port of their Service, and advertises the port that clients connect to', () => {
+  const { listeners, names, routes } = made(both + gateway(simple));
+  expect(names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
+  const [tcp, quic] = listeners;
+  expect(tcp!.udpListenerConfig).toBeUndefined();
+  expect(quic!.address!.address).toMatchObject({
+    case: 'socketAddress',
+    value: { protocol: SocketAddress_Protocol.UDP, address: '0.0.0.0', portSpecifier: { value: 9443 } },
+  });
+  expect(quic!.udpListenerConfig).toMatchObject({ quicOptions: {}, downstreamSocketConfig: {} });
+  const [chain] = quic!.filterChains;
+  expect(chain!.filterChainMatch!.serverNames).toEqual(['*.test']);
+  const { name, configType } = chain!.transportSocket!;
+  expect(name).toBe('envoy.transport_sockets.quic');
+  const { downstreamTlsContext } = anyUnpack(configType.value!, QuicDownstreamTransportSchema)!;
+  expect(downstreamTlsContext!.commonTlsContext).toMatchObject({
+    alpnProtocols: ['h3'],
+    tlsCertificateSdsSecretConfigs: [{ name: 'kubernetes://all' }],
+  });
+  expect(managerOf(chain!)).toMatchObject({
+    codecType: HttpConnectionManager_CodecType.HTTP3,
+    routeSpecifier: { case: 'rds', value: { routeConfigName: 'https.8443.all.door.shop' } },
+  });
+  expect(managerOf(chain!).http3ProtocolOptions).toBeDefined();
+  expect(routes.map((one) => one.responseHeadersToAdd.map(({ header }) => `${header!.key}: ${header!.value}`))).toEqual(
+    [['alt-svc: h3=":443"; ma=86400']],
+  );
+});
+
+it.each([
+  ['the variable is not set', both + gateway(simple), {}, undefined],
+  [
+    'no Service has a UDP port of the number',
+    overTcp + gateway(simple),
+    on,
+    'no Service of the gateway has a UDP port 443',
+  ],
+  ['clients must show certificates', both + gateway(mutual), on, expect.stringContaining('mode MUTUAL')],
+  [
+    'the server ends at TLS 1.2',
+    both +
+      gateway(
+        simple
+          .replace('}', ', maxProtocolVersion: TLSV1_2 }')
+          .replace('HTTPS, maxProtocolVersion: TLSV1_2', 'HTTPS')
+          .replace('credentialName: all', 'credentialName: all, maxProtocolVersion: TLSV1_2'),
+      ),
+    on,
+    expect.stringContaining('TLSV1_2'),
+  ],
+])('serves TCP alone where %s', (_, yaml, options, reason) => {
+  const { names, routes, shape, context } = made(yaml, options);
+  expect(names).toEqual(['0.0.0.0_8443']);
+  expect(routes.flatMap((one) => one.responseHeadersToAdd)).toEqual([]);
+  const [merged] = mergeGateways(shape, context).ports[0]!.servers;
+  expect(http3Offer(merged!, shape, context)?.reason).toEqual(reason);
+});
+
+it('keeps names of a server that needs client certificates from a wider server, and advertises HTTP/3 for the latter alone', () => {
+  const { listeners, routes } = made(both + gateway(mutual, simple));
+  const chains = listeners.find(({ name }) => name.startsWith('udp_'))!.filterChains;
+  expect(chains.map(({ filterChainMatch }) => filterChainMatch!.serverNames)).toEqual([['strict.test'], ['*.test']]);
+  expect(managerOf(chains[0]!).routeSpecifier).toMatchObject({
+    case: 'routeConfig',
+    value: {
+      virtualHosts: [{ domains: ['*'], routes: [{ action: { case: 'directResponse', value: { status: 421 } } }] }],
+    },
+  });
+  expect(routes.map(({ name, responseHeadersToAdd }) => [name, responseHeadersToAdd.length])).toEqual([
+    ['https.8443.strict.door.shop', 0],
+    ['https.8443.all.door.shop', 1],
+  ]);
+});
+
+it('listens at both families where the gateway has both', () => {
+  const node = { ...door, metadata: { INSTANCE_IPS: '10.9.9.9,fd00::9' } };
+  const quic = made(both + gateway(simple), on, node).listeners.find(({ name }) => name.startsWith('udp_'))!;
+  expect(quic.additionalAddresses.map(({ address }) => address!.address)).toMatchObject([
+    { case: 'socketAddress', value: { address: '::', protocol: SocketAddress_Protocol.UDP } },
+  ]);
+});
+
+it('listens over TCP and QUIC whichever of the two ports of one number comes first', () => {
+  const first = both.replaceAll('name: quic', 'name: a-quic');
+  expect(made(first + gateway(simple)).names).toEqual(['0.0.0.0_8443', 'udp_0.0.0.0_9443']);
+  expect(made(first + gateway(simple), {}).names).toEqual(['0.0.0.0_8443']);
+});

@@ -1,0 +1,91 @@
+/** The QUIC listeners of a gateway, beside the TCP listeners of the same servers (PILOT_ENABLE_QUIC_LISTENERS). */
+import { create } from '@bufbuild/protobuf';
+import { type Address, SocketAddress_Protocol } from '../../../gen/envoy/config/core/v3/address_pb.ts';
+import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { configKeyOf } from '../../../model/config/config.ts';
+import { http3Offer } from '../../gateway/http3.ts';
+import { type GatewayPort, type GatewayServer, gatewayOrigin } from '../../gateway/merge-gateways.ts';
+import { dnsName } from '../../gateway/placed-server.ts';
+import type { ConnectionContext, ProxyContext } from '../../inputs/connection-context.ts';
+import { withOrigins } from '../../inputs/message-origin.ts';
+import { policyKeys } from '../../inputs/policies.ts';
+import { socketAddress, wildcardAddress } from '../../messages/address.ts';
+import { namedResource, type Resource } from '../../messages/resource.ts';
+import { misdirectedHost } from '../../routes/translate/misdirected-host.ts';
+import { routeConfiguration } from '../../routes/translate/route-configuration.ts';
+import { udpListenerName } from '../../traffic/resource-names.ts';
+import { chainMatch } from '../filter-chain.ts';
+import { TakenMatches } from '../free-match.ts';
+import { makeListener } from '../listener.ts';
+import { requestFilters } from '../network-filters/index.ts';
+import { listenerAccessLogs } from '../observability/access-log.ts';
+import { quicTls } from '../tls-context.ts';
+
+/** One for each UDP port that leads to a server of the TCP port. */
+export function quicListeners(merged: GatewayPort, proxy: ProxyContext): Resource[] {
+  const { shape, push } = proxy;
+  const offers = new Map(merged.servers.map((server) => [server, http3Offer(server, shape, push)?.ports ?? []]));
+  return [...new Set([...offers.values()].flat())].map((port) =>
+    quicListener(port, merged, (server) => offers.get(server)!.includes(port), proxy),
+  );
+}
+
+function quicListener(
+  port: number,
+  merged: GatewayPort,
+  speaksHttp3: (server: GatewayServer) => boolean,
+  proxy: ProxyContext,
+): Resource {
+  const { shape, push, policies } = proxy;
+  const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
+  const name = udpListenerName(bind, port);
+  const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
+  const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
+  const listener = makeListener({
+    ...{ name, bind, port, direction: 'outbound', bindToPort: true, mesh: push.mesh },
+    filterChains: chainsOf(merged.servers, speaksHttp3, connection),
+    accessLog: listenerAccessLogs(connection),
+    more: {
+      address: overUdp(socketAddress(bind, port)),
+      ...(merged.bind === undefined &&
+        shape.ipFamily === 'dual' && { additionalAddresses: [{ address: overUdp(socketAddress('::', port)) }] }),
+      udpListenerConfig: { quicOptions: {}, downstreamSocketConfig: {} },
+    },
+  });
+  return namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)]);
+}
+
+/**
+ * Older servers first, as over TCP. Names of a server that does not speak HTTP/3 are kept from wider servers, which may ask less of
+ * their clients: requests get 421, upon which a client tries TCP (RFC 9110 §15.5.20).
+ */
+function chainsOf(
+  servers: readonly GatewayServer[],
+  speaksHttp3: (server: GatewayServer) => boolean,
+  connection: ConnectionContext,
+): FilterChain[] {
+  const certified = servers.find(speaksHttp3)!;
+  const taken = new TakenMatches();
+  return servers.flatMap((server) => {
+    const hosts = server.hosts.map(dnsName);
+    return taken.take({ serverNames: hosts.includes('*') ? [] : hosts }).map((free) => {
+      const filterChainMatch = chainMatch(free);
+      const isServed = speaksHttp3(server);
+      const routes = isServed
+        ? server.routeName!
+        : routeConfiguration('misdirected', [misdirectedHost('misdirected', ['*'])]);
+      const chain = create(FilterChainSchema, {
+        ...(filterChainMatch && { filterChainMatch }),
+        filters: requestFilters(connection, { routes, grpcWeb: isServed, http3: true }),
+        transportSocket: quicTls((isServed ? server : certified).server.tls!, connection),
+      });
+      return withOrigins(chain, [gatewayOrigin(server)]);
+    });
+  });
+}
+
+function overUdp(address: Address): Address {
+  if (address.address.case === 'socketAddress') address.address.value.protocol = SocketAddress_Protocol.UDP;
+  return address;
+}

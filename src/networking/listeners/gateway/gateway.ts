@@ -1,0 +1,233 @@
+/** The listeners of a gateway: one for each port of its merged servers (spec/discovery.md §8.7). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type Filter,
+  type FilterChain,
+  FilterChainSchema,
+} from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
+import { onceFor } from '../../../model/collections/once-for.ts';
+import { type ConfigKey, configKeyOf } from '../../../model/config/config.ts';
+import { HostIndex } from '../../../model/fields/host-index.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import type { Service } from '../../../model/services/service.ts';
+import { hasSniCluster } from '../../clusters/outbound.ts';
+import { type GatewayPort, type GatewayServer, gatewayOrigin, mergeGateways } from '../../gateway/merge-gateways.ts';
+import { dnsName, gatewayName, isPassthrough } from '../../gateway/placed-server.ts';
+import { takenServices } from '../../gateway/server-hosts.ts';
+import type { ConnectionContext, ProxyContext } from '../../inputs/connection-context.ts';
+import { type Origin, ruleOrigins, serviceOrigin, withOrigins } from '../../inputs/message-origin.ts';
+import { policiesOutbound, policyKeys } from '../../inputs/policies.ts';
+import { isUnixSocket, wildcardAddress } from '../../messages/address.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+import { namedResource, type Resource } from '../../messages/resource.ts';
+import { type Reach, reachOf } from '../../traffic/reach.ts';
+import { listenerName, sniName } from '../../traffic/resource-names.ts';
+import { type ChainMatch, chainMatch, routeFilters } from '../filter-chain.ts';
+import { TakenMatches } from '../free-match.ts';
+import { takesHttp10 } from '../http10.ts';
+import { tlsInspector } from '../inspection.ts';
+import { atBothFamilies, makeListener } from '../listener.ts';
+import { requestFilters, tcpFilters } from '../network-filters/index.ts';
+import { listenerAccessLogs } from '../observability/access-log.ts';
+import { type L4Route, tcpRoutes, tlsRoutes } from '../outbound/l4-routes.ts';
+import { proxyProtocol } from '../proxy-protocol.ts';
+import { downstreamTls, httpAlpn } from '../tls-context.ts';
+import { quicListeners } from './gateway-http3.ts';
+
+/** What the chains of one port are made for. */
+interface PortContext {
+  readonly connection: ConnectionContext;
+  readonly reach: Reach;
+  /** What the chains are made from is added to it. */
+  readonly dependsOn: ConfigKey[];
+}
+
+/** A chain before it is known what the older ones of its port leave for it to match. */
+interface PlannedChain {
+  readonly match: ChainMatch;
+  readonly filters: Filter[];
+  readonly tls?: Pick<FilterChain, 'transportSocket' | 'transportSocketConnectTimeout'>;
+  readonly origins: readonly Origin[];
+}
+
+/** A port without a single chain (TLS passed through, but no route says where) gets no listener. */
+export function* gatewayListeners(proxy: ProxyContext): Generator<undefined, Resource[]> {
+  const { shape, push, policies } = proxy;
+  const reach = reachOf(shape, push);
+  const listeners: Resource[] = [];
+  for (const merged of mergeGateways(shape, push).ports) {
+    const { port } = merged;
+    const bind = merged.bind ?? wildcardAddress(shape.ipFamily);
+    const name = listenerName(bind, port);
+    const connection: ConnectionContext = { ...proxy, direction: 'gateway', listener: name, port };
+    const dependsOn = [...new Set(merged.servers.map(({ gateway }) => gateway))].map(configKeyOf);
+    const filterChains = yield* chainsOf(merged, { connection, reach, dependsOn });
+    if (filterChains.length === 0) continue;
+    const listener = makeListener({
+      name,
+      direction: 'outbound',
+      bind,
+      port,
+      bindToPort: true,
+      filterChains,
+      listenerFilters: [...proxyProtocol(proxy), ...(merged.kind === 'tls' ? [tlsInspector()] : [])],
+      mesh: push.mesh,
+      accessLog: listenerAccessLogs(connection),
+      ...(merged.bind === undefined && { more: atBothFamilies(shape, port) }),
+    });
+    listeners.push(
+      namedResource(ListenerSchema, listener, [...dependsOn, ...policyKeys(policies)]),
+      ...quicListeners(merged, proxy),
+    );
+    yield undefined;
+  }
+  return listeners;
+}
+
+/** Chains that are made without a rest. */
+const chainsAtATime = 64;
+
+/** Older servers first: what they match, younger ones do not. */
+function* chainsOf({ kind, servers }: GatewayPort, context: PortContext): Generator<undefined, FilterChain[]> {
+  if (kind === 'http') {
+    const filters = routed(servers[0]!, context);
+    return [withOrigins(create(FilterChainSchema, { filters }), servers.map(gatewayOrigin))];
+  }
+  const taken = new TakenMatches();
+  const planned: PlannedChain[] = [];
+  for (const server of servers) {
+    for (const chain of serverChains(server, context)) planned.push(chain);
+    yield undefined;
+  }
+  const chains: FilterChain[] = [];
+  for (const [index, { match, filters, tls, origins }] of planned.entries()) {
+    for (const free of taken.take(match)) {
+      const filterChainMatch = chainMatch(free);
+      const chain = create(FilterChainSchema, { ...(filterChainMatch && { filterChainMatch }), filters, ...tls });
+      chains.push(withOrigins(chain, origins));
+    }
+    if (index % chainsAtATime === chainsAtATime - 1) yield undefined;
+  }
+  return chains;
+}
+
+function serverChains(server: GatewayServer, context: PortContext): PlannedChain[] {
+  const { tls, port } = server.server;
+  const hosts = server.hosts.map(dnsName);
+  const terminated = { serverNames: hosts.includes('*') ? [] : hosts };
+  // Envoy closes the connections of a chain without filters.
+  if (server.closed !== undefined) return [{ match: terminated, filters: [], origins: [gatewayOrigin(server)] }];
+  if (server.routeName !== undefined) {
+    const filters = routed(server, context);
+    return [{ match: terminated, filters, tls: tlsParts(server, httpAlpn, context), origins: [gatewayOrigin(server)] }];
+  }
+  if (tls?.mode === 'AUTO_PASSTHROUGH') return autoPassthrough(server, context);
+  const services = boundServices(server, context);
+  const l4 = {
+    shape: context.connection.shape,
+    reach: context.reach,
+    gateways: new Set([gatewayName(server.gateway)]),
+    port: port.number,
+  };
+  if (tls !== undefined && !isPassthrough(server.server)) {
+    // `tls` routes of VirtualServices are for TLS that passes through; a TLSRoute at this listener is for what was in it.
+    const ofTlsRoutes = services.filter(({ config }) => config.madeOf !== undefined);
+    const byName = tlsRoutes(ofTlsRoutes, hosts, l4).map((route) => routeChain(route, server, context));
+    // Addresses that the route is for, and names of the server.
+    const byAddress = tcpRoutes(services, l4).map((route) => ({
+      ...routeChain(route, server, context),
+      match: { ...route, ...terminated },
+    }));
+    const decrypted = tlsParts(server, [], context);
+    return [...byName, ...byAddress].map((chain) => ({ ...chain, tls: decrypted }));
+  }
+  const isPlain = tls === undefined && port.protocol !== 'TLS' && port.protocol !== 'HTTPS';
+  const routes = isPlain ? tcpRoutes(services, l4) : tlsRoutes(services, hosts, l4);
+  return routes.map((route) => routeChain(route, server, context));
+}
+
+/** Requests, routed by name. */
+function routed(server: GatewayServer, { connection }: PortContext): Filter[] {
+  return requestFilters(connection, {
+    routes: server.routeName!,
+    grpcWeb: true,
+    http10: takesHttp10(connection),
+    absoluteUrl: isUnixSocket(server.server.bind ?? ''),
+  });
+}
+
+function tlsParts(
+  server: GatewayServer,
+  alpn: readonly string[],
+  { connection }: PortContext,
+): NonNullable<PlannedChain['tls']> {
+  const { gatewayHandshakeTimeoutMs } = connection.push.features;
+  return {
+    // Where it cannot be made, the server is closed.
+    transportSocket: downstreamTls(server.server.tls!, alpn, connection)!,
+    // A client that does not finish its TLS handshake in this time is cut off.
+    ...(gatewayHandshakeTimeoutMs > 0 && { transportSocketConnectTimeout: duration(gatewayHandshakeTimeoutMs) }),
+  };
+}
+
+function routeChain(route: L4Route, server: GatewayServer, { connection, reach }: PortContext): PlannedChain {
+  const { number, protocol } = server.server.port;
+  return {
+    match: route,
+    filters: routeFilters({ ...route, port: number, protocol }, connection, reach),
+    origins: [route.origin, gatewayOrigin(server)],
+  };
+}
+
+/**
+ * Every service port and subset that has a cluster, under its SNI name: TLS between networks goes through untouched. Who the
+ * client is only the other end can tell, whose policies hold there: those of the gateway would refuse everybody, or nobody.
+ */
+function autoPassthrough(server: GatewayServer, { connection, reach }: PortContext): PlannedChain[] {
+  const { shape, push, policies } = connection;
+  const unasked: ConnectionContext = { ...connection, policies: policiesOutbound(policies) };
+  return servicesWithin(server.hosts.map(dnsName), reach.services).flatMap((service) => {
+    const rule = reach.destinationRuleFor(service);
+    const subsets = ['', ...(rule?.config.spec.subsets ?? []).map(({ name }) => name)];
+    const origins = [gatewayOrigin(server), ...serviceOrigin(service), ...ruleOrigins(rule)];
+    return service.ports
+      .filter((port) => port.protocol !== 'UDP')
+      .flatMap((port) =>
+        subsets
+          .filter((subset) => hasSniCluster({ service, port, subset, rule }, shape, push))
+          .map((subset) => sniName(port.number, subset, service.hostname)),
+      )
+      .map((name) => ({
+        match: { serverNames: [name] },
+        filters: tcpFilters(unasked, { destinations: [{ cluster: name, weight: 0 }] }),
+        origins,
+      }));
+  });
+}
+
+const passedThroughByHost = onceFor(
+  (services: readonly Service[]) => new HostIndex(services.filter(isPassedThrough), ({ hostname }) => [hostname]),
+);
+
+/** The services that may be passed through and have a name of these hosts, in their order. */
+function servicesWithin(hosts: readonly string[], services: readonly Service[]): readonly Service[] {
+  const index = passedThroughByHost(services);
+  // A name is no wildcard: what it shares with a host, it is within.
+  const found = new Map(hosts.flatMap((host) => index.overlapping(host).map(({ item, place }) => [item, place])));
+  return [...found].sort(([, a], [, b]) => a - b).map(([service]) => service);
+}
+
+/** Envoy knows a wildcard at the beginning of a server name alone, and the name of a service is its end. */
+function isPassedThrough({ meshExternal, hostname }: Service): boolean {
+  return !meshExternal && !hostname.startsWith('*');
+}
+
+/** Virtual services of the server's gateway that share a host with it. */
+function boundServices(server: GatewayServer, { connection, dependsOn }: PortContext): ResolvedVirtualService[] {
+  const { push, shape } = connection;
+  const bound = push.virtualServicesFor(gatewayName(server.gateway), shape.configNamespace);
+  const taken = takenServices(server, bound).map(({ service }) => service);
+  dependsOn.push(...taken.flatMap(({ origins }) => origins));
+  return taken;
+}

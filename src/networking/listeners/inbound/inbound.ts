@@ -1,0 +1,60 @@
+/** The inbound listeners of a sidecar: the virtual one, and those of ports that it must bind itself (§8.4). */
+import { ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { ConfigKey } from '../../../model/config/config.ts';
+import { serviceKey } from '../../../model/services/service.ts';
+import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
+import type { ProxyContext } from '../../inputs/connection-context.ts';
+import { policyKeys } from '../../inputs/policies.ts';
+import { wildcardAddress } from '../../messages/address.ts';
+import { namedResource, type Resource } from '../../messages/resource.ts';
+import { type InboundTarget, inboundTargets } from '../../traffic/inbound-target.ts';
+import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
+import { listenerName } from '../../traffic/resource-names.ts';
+import { httpInspector, tlsInspector } from '../inspection.ts';
+import { atBothFamilies, makeListener } from '../listener.ts';
+import { listenerAccessLogs } from '../observability/access-log.ts';
+import { virtualInbound } from '../virtual.ts';
+import { inboundPort } from './inbound-chains.ts';
+
+/** The virtual listener, unless nothing is redirected, and the listeners that bind their own port. */
+export function inboundListeners(proxy: ProxyContext): Resource[] {
+  const { shape, push, policies } = proxy;
+  const targets = inboundTargets(shape, push);
+  const redirected = targets.filter((target) => !target.hasOwnListener);
+  const own = targets.filter((target) => target.hasOwnListener);
+  const resources = own.flatMap((target) => ownListener(target, proxy));
+  if (shape.interceptionMode === 'NONE') return resources;
+  const ports = redirected.map((target) => inboundPort(target, proxy, { redirected: true }));
+  const dependsOn = [...redirected.flatMap((target) => keysOf(target)), ...policyKeys(policies)];
+  return [namedResource(ListenerSchema, virtualInbound(proxy, ports), dependsOn), ...resources];
+}
+
+function ownListener(target: InboundTarget, proxy: ProxyContext): Resource[] {
+  const { shape, push, policies } = proxy;
+  const { bind } = target;
+  if (isPrivilegedPort(target.port, shape)) return [];
+  if (isUnspecified(bind) && isReservedPort(target.port, push.mesh)) return [];
+  const { chains, tellsTls, tellsHttp } = inboundPort(target, proxy, { redirected: false });
+  const listener = makeListener({
+    name: listenerName(bind, target.port),
+    direction: 'inbound',
+    bind,
+    port: target.port,
+    bindToPort: true,
+    filterChains: [...chains],
+    listenerFilters: [...(tellsTls ? [tlsInspector()] : []), ...(tellsHttp ? [httpInspector()] : [])],
+    mesh: push.mesh,
+    accessLog: listenerAccessLogs({
+      ...proxy,
+      direction: 'inbound',
+      listener: listenerName(bind, target.port),
+      port: target.port,
+    }),
+    ...(bind === wildcardAddress('dual') && { more: atBothFamilies(shape, target.port) }),
+  });
+  return [namedResource(ListenerSchema, listener, [...keysOf(target), ...policyKeys(policies)])];
+}
+
+function keysOf(target: InboundTarget): ConfigKey[] {
+  return target.services.map((service) => serviceKey(service));
+}

@@ -1,0 +1,92 @@
+/** How an entry of an access log is written (spec/discovery.md §8.11). */
+import type { JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { SubstitutionFormatStringSchema } from '../../../gen/envoy/config/core/v3/substitution_format_string_pb.ts';
+import { ReqWithoutQuerySchema } from '../../../gen/envoy/extensions/formatter/req_without_query/v3/req_without_query_pb.ts';
+import type { LogFormat } from '../../../model/mesh/extension-providers.ts';
+import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
+import { type TypedExtension, typedExtension } from '../../messages/any.ts';
+import type { Init } from '../../messages/init.ts';
+
+/** The default text format, without the newline at its end. */
+export const textFormat = `[%START_TIME%] "%REQ(:METHOD)% %REQ(X-ENVOY-ORIGINAL-PATH?:PATH)% %PROTOCOL%" %RESPONSE_CODE% \
+%RESPONSE_FLAGS% %RESPONSE_CODE_DETAILS% %CONNECTION_TERMINATION_DETAILS% "%UPSTREAM_TRANSPORT_FAILURE_REASON%" \
+%BYTES_RECEIVED% %BYTES_SENT% %DURATION% %RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)% "%REQ(X-FORWARDED-FOR)%" \
+"%REQ(USER-AGENT)%" "%REQ(X-REQUEST-ID)%" "%REQ(:AUTHORITY)%" "%UPSTREAM_HOST%" %UPSTREAM_CLUSTER_RAW% \
+%UPSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_LOCAL_ADDRESS% %DOWNSTREAM_REMOTE_ADDRESS% %REQUESTED_SERVER_NAME% %ROUTE_NAME%`;
+
+const jsonFormat: JsonObject = {
+  start_time: '%START_TIME%',
+  route_name: '%ROUTE_NAME%',
+  method: '%REQ(:METHOD)%',
+  path: '%REQ(X-ENVOY-ORIGINAL-PATH?:PATH)%',
+  protocol: '%PROTOCOL%',
+  response_code: '%RESPONSE_CODE%',
+  response_flags: '%RESPONSE_FLAGS%',
+  response_code_details: '%RESPONSE_CODE_DETAILS%',
+  connection_termination_details: '%CONNECTION_TERMINATION_DETAILS%',
+  bytes_received: '%BYTES_RECEIVED%',
+  bytes_sent: '%BYTES_SENT%',
+  duration: '%DURATION%',
+  upstream_service_time: '%RESP(X-ENVOY-UPSTREAM-SERVICE-TIME)%',
+  x_forwarded_for: '%REQ(X-FORWARDED-FOR)%',
+  user_agent: '%REQ(USER-AGENT)%',
+  request_id: '%REQ(X-REQUEST-ID)%',
+  authority: '%REQ(:AUTHORITY)%',
+  upstream_host: '%UPSTREAM_HOST%',
+  upstream_cluster: '%UPSTREAM_CLUSTER_RAW%',
+  upstream_local_address: '%UPSTREAM_LOCAL_ADDRESS%',
+  downstream_local_address: '%DOWNSTREAM_LOCAL_ADDRESS%',
+  downstream_remote_address: '%DOWNSTREAM_REMOTE_ADDRESS%',
+  requested_server_name: '%REQUESTED_SERVER_NAME%',
+  upstream_transport_failure_reason: '%UPSTREAM_TRANSPORT_FAILURE_REASON%',
+};
+
+type FormatInit = Init<typeof SubstitutionFormatStringSchema>;
+
+/** The mesh's format, by `accessLogFormat` and `accessLogEncoding`. */
+export function formatOfMesh({ accessLogEncoding, accessLogFormat }: MeshConfig): FormatInit {
+  return accessLogEncoding === 'JSON'
+    ? inJson(customJson(accessLogFormat) ?? jsonFormat)
+    : inText(accessLogFormat || textFormat);
+}
+
+/** A provider's format; a provider that names none writes the default text. */
+export function formatOfProvider(format: LogFormat | undefined): FormatInit {
+  return format?.labels === undefined ? inText(format?.text || textFormat) : inJson(format.labels as JsonObject);
+}
+
+function inText(format: string): FormatInit {
+  const inlineString = format.endsWith('\n') ? format : `${format}\n`;
+  return {
+    format: { case: 'textFormatSource', value: { specifier: { case: 'inlineString', value: inlineString } } },
+    formatters: formattersOf(format),
+  };
+}
+
+function inJson(format: JsonObject): FormatInit {
+  return { format: { case: 'jsonFormat', value: format }, formatters: formattersOf(JSON.stringify(format)) };
+}
+
+const withoutQuery = typedExtension('envoy.formatter.req_without_query', ReqWithoutQuerySchema);
+
+/** Of the commands that people use, the one that Envoy has only when it is asked for the extension. */
+export function formattersOf(format: string): TypedConfig[] {
+  if (!format.includes('%REQ_WITHOUT_QUERY(')) return [];
+  return [{ name: withoutQuery.name, typedConfig: withoutQuery.configType.value }];
+}
+
+interface TypedConfig {
+  readonly name: string;
+  readonly typedConfig: TypedExtension['configType']['value'];
+}
+
+/** A format that is no JSON object was reported when the mesh configuration was read; the default is used then. */
+function customJson(format: string): JsonObject | undefined {
+  if (format === '') return undefined;
+  try {
+    const value = JSON.parse(format) as JsonValue;
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}

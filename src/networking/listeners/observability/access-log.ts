@@ -1,0 +1,113 @@
+/** The access logs of connections (spec/discovery.md §8.11). */
+
+import { create } from '@bufbuild/protobuf';
+import {
+  type AccessLog,
+  type AccessLogFilterSchema,
+  AccessLogSchema,
+} from '../../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
+import { FileAccessLogSchema } from '../../../gen/envoy/extensions/access_loggers/file/v3/file_pb.ts';
+import { ExpressionFilterSchema } from '../../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.ts';
+import type { FileAccessLogProvider } from '../../../model/mesh/extension-providers.ts';
+import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import { type TypedExtension, typedExtension } from '../../messages/any.ts';
+import type { Init } from '../../messages/init.ts';
+import { type ConnectionLog, telemetryOf } from '../../telemetry/connection-telemetry.ts';
+import { sideOf } from '../../telemetry/mode.ts';
+import { formatOfMesh, formatOfProvider } from './access-log-format.ts';
+import type { LoggedBy } from './access-log-services.ts';
+import {
+  httpAccessLogService,
+  meshAccessLogServices,
+  openTelemetryLog,
+  tcpAccessLogService,
+} from './access-log-services.ts';
+
+type FilterInit = Init<typeof AccessLogFilterSchema>;
+
+/** The mesh has this provider without being told (§3.2). */
+const builtInProvider = 'envoy';
+
+export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {
+  const { push } = context;
+  const { logs, settings } = telemetryOf(context, sideOf(context.direction));
+  return logs.flatMap((log) =>
+    loggersOf(log, push.mesh, by, settings.accessLogService !== '').map((logger) =>
+      create(AccessLogSchema, { ...logger, ...withFilter(log, by) }),
+    ),
+  );
+}
+
+/**
+ * Connections that no filter chain of a listener takes are in no other log. They have the flag `NR`.
+ *
+ * @returns none when the mesh turns them off.
+ */
+export function listenerAccessLogs(context: ConnectionContext): AccessLog[] {
+  return context.push.mesh.disableEnvoyListenerLog ? [] : accessLogs(context, 'listener');
+}
+
+function loggersOf(
+  { provider, cluster = '' }: ConnectionLog,
+  mesh: MeshConfig,
+  by: LoggedBy,
+  hasService: boolean,
+): TypedExtension[] {
+  if (provider === undefined) {
+    const { accessLogFile: path } = mesh;
+    return [
+      ...(path === '' ? [] : [fileLog(path, formatOfMesh(mesh))]),
+      ...(mesh.enableEnvoyAccessLogService && hasService ? meshAccessLogServices(by) : []),
+    ];
+  }
+  switch (provider.type) {
+    case 'envoyFileAccessLog':
+      return [fileLog(provider.settings.path, formatOfFile(provider.name, provider.settings, mesh))];
+    case 'envoyHttpAls':
+      return [httpAccessLogService(provider.settings, cluster)];
+    case 'envoyTcpAls':
+      return [tcpAccessLogService(provider.settings, cluster)];
+    case 'envoyOtelAls':
+      return [openTelemetryLog(provider.settings, cluster)];
+    default:
+      return [];
+  }
+}
+
+type FormatInit = ReturnType<typeof formatOfMesh>;
+
+function fileLog(path: string, format: FormatInit): TypedExtension {
+  return typedExtension('envoy.access_loggers.file', FileAccessLogSchema, {
+    path,
+    accessLogFormat: { case: 'logFormat', value: format },
+  });
+}
+
+/** The built-in provider writes as the mesh's own log does, unless it was given a format. */
+function formatOfFile(
+  name: string,
+  { logFormat, omitEmptyValues }: FileAccessLogProvider,
+  mesh: MeshConfig,
+): FormatInit {
+  const format = name === builtInProvider && !logFormat ? formatOfMesh(mesh) : formatOfProvider(logFormat);
+  return omitEmptyValues ? { ...format, omitEmptyValues } : format;
+}
+
+function withFilter({ filter: expression }: ConnectionLog, by: LoggedBy): { filter?: FilterInit } {
+  const filters = [
+    ...(by === 'listener' ? [noRoute] : []),
+    ...(expression === undefined ? [] : [celFilter(expression)]),
+  ];
+  if (filters.length < 2) return filters.length === 0 ? {} : { filter: filters[0]! };
+  return { filter: { filterSpecifier: { case: 'andFilter', value: { filters } } } };
+}
+
+const noRoute: FilterInit = { filterSpecifier: { case: 'responseFlagFilter', value: { flags: ['NR'] } } };
+
+function celFilter(expression: string): FilterInit {
+  const extension = typedExtension('envoy.access_loggers.extension_filters.cel', ExpressionFilterSchema, {
+    expression,
+  });
+  return { filterSpecifier: { case: 'extensionFilter', value: extension } };
+}

@@ -1,0 +1,58 @@
+/** How a connection manager traces requests (spec/discovery.md §8.11). */
+import type { HttpConnectionManager_TracingSchema } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import type { CustomTagSchema } from '../../../gen/envoy/type/tracing/v3/custom_tag_pb.ts';
+import type { CustomTag } from '../../../model/kinds/extensions/telemetry.ts';
+import type { TelemetryProvider } from '../../../model/mesh/extension-providers.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import type { Init } from '../../messages/init.ts';
+import { type ConnectionTracing, telemetryOf } from '../../telemetry/connection-telemetry.ts';
+import { sideOf } from '../../telemetry/mode.ts';
+import { tracerOf } from './tracers.ts';
+
+type TracingInit = Init<typeof HttpConnectionManager_TracingSchema>;
+type TagInit = Init<typeof CustomTagSchema>;
+
+/** Nothing when no request is traced. */
+export function tracingFields(context: ConnectionContext): {
+  tracing?: TracingInit;
+} {
+  const { tracing, settings } = telemetryOf(context, sideOf(context.direction));
+  if (tracing === undefined) return {};
+  const { tracer, workload } = tracing;
+  const maxLength = maxTagLength(tracer?.provider) ?? settings.tracing.maxPathTagLength;
+  return {
+    tracing: {
+      // A client that asks for a trace gets one; of the others the share that is configured.
+      clientSampling: { value: 100 },
+      randomSampling: { value: tracing.sampling ?? 0 },
+      overallSampling: { value: 100 },
+      customTags: tagsOf(tracing),
+      ...(maxLength !== undefined && { maxPathTagLength: maxLength }),
+      ...(tracer && { provider: tracerOf(tracer, workload.serviceName) }),
+    },
+  };
+}
+
+function maxTagLength(provider: TelemetryProvider | undefined): number | undefined {
+  return provider !== undefined && 'maxTagLength' in provider.settings ? provider.settings.maxTagLength : undefined;
+}
+
+/** Tags by name. One that a person gives takes the place of the mesh's own of that name. */
+function tagsOf({ customTags = {}, istioTags, workload }: ConnectionTracing): TagInit[] {
+  const own = istioTags ? Object.entries(workload.tags).map(([tag, value]) => literal(tag, value)) : [];
+  const given = Object.entries(customTags).flatMap(([tag, settings]) => tagOf(tag, settings));
+  const byName = new Map([...own, ...given].map((init) => [init.tag!, init]));
+  return [...byName.values()].sort((a, b) => (a.tag! < b.tag! ? -1 : 1));
+}
+
+/** A tag with a formatter is none of those that the API as it is here has. */
+function tagOf(tag: string, { literal: fixed, environment, header }: CustomTag): TagInit[] {
+  if (fixed !== undefined) return [literal(tag, fixed.value)];
+  if (environment !== undefined) return [{ tag, type: { case: 'environment', value: environment } }];
+  if (header !== undefined) return [{ tag, type: { case: 'requestHeader', value: header } }];
+  return [];
+}
+
+function literal(tag: string, value: string): TagInit {
+  return { tag, type: { case: 'literal', value: { value } } };
+}

@@ -1,0 +1,128 @@
+/** `tls` and `tcp` routes of virtual services: which connections go where (spec/discovery.md §8.4, §8.7). */
+import type { ConfigKey, Origin } from '../../../model/config/config.ts';
+import { isHostWithin } from '../../../model/fields/hostname.ts';
+import type {
+  L4MatchAttributes,
+  RouteDestination,
+  TlsMatchAttributes,
+} from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import { isSelected } from '../../../model/services/label-match.ts';
+import { resolveDestination } from '../../traffic/destination.ts';
+import type { Reach } from '../../traffic/reach.ts';
+import type { WeightedCluster } from '../network-filters/contributor.ts';
+
+/** Whose routes are asked for. */
+export interface L4Context {
+  readonly shape: ProxyShape;
+  readonly reach: Reach;
+  /** `mesh`, or the gateways being built. */
+  readonly gateways: ReadonlySet<string>;
+  /** The port that routes are matched to: the service's, or the server's. */
+  readonly port: number;
+}
+
+/** Connections of one match, and where they go. */
+export interface L4Route {
+  /** Empty: any. */
+  readonly serverNames: readonly string[];
+  /** Empty: any. */
+  readonly destinationSubnets: readonly string[];
+  readonly sourceSubnet: string | undefined;
+  readonly destinations: readonly WeightedCluster[];
+  /** The first destination, whose traffic policy holds for the connection. */
+  readonly first: RouteDestination['destination'];
+  readonly dependsOn: readonly ConfigKey[];
+  /** Where it was written. */
+  readonly origin: Origin;
+}
+
+/** @param hosts the names whose SNI is wanted: those of the service, or of the gateway's server. */
+export function tlsRoutes(
+  services: readonly ResolvedVirtualService[],
+  hosts: readonly string[],
+  context: L4Context,
+): readonly L4Route[] {
+  return services.flatMap((service) =>
+    (service.config.spec.tls ?? []).flatMap((route, index) =>
+      route.match
+        .filter((match) => matches(match, context))
+        .flatMap((match) => {
+          const serverNames = narrowedNames(match, hosts);
+          if (serverNames.length === 0) return [];
+          return toRoute(match, serverNames, route.route ?? [], { service, field: 'tls', index }, context);
+        }),
+    ),
+  );
+}
+
+export function tcpRoutes(services: readonly ResolvedVirtualService[], context: L4Context): readonly L4Route[] {
+  return services.flatMap((service) =>
+    (service.config.spec.tcp ?? []).flatMap((route, index) => {
+      const anything: readonly L4MatchAttributes[] = [{}];
+      const wanted = route.match?.length ? route.match : anything;
+      return wanted
+        .filter((match) => matches(match, context))
+        .flatMap((match) => toRoute(match, [], route.route ?? [], { service, field: 'tcp', index }, context));
+    }),
+  );
+}
+
+interface RoutePlace {
+  readonly service: ResolvedVirtualService;
+  readonly field: 'tls' | 'tcp';
+  readonly index: number;
+}
+
+/** The route as it was written, where the virtual service was made of another object. */
+function originOf({ service: { config, origins }, field, index }: RoutePlace): Origin {
+  return config.madeOf?.[`${field}[${index}]`]?.[0] ?? { key: origins[0]!, path: ['spec', field, index] };
+}
+
+function toRoute(
+  match: L4MatchAttributes,
+  serverNames: readonly string[],
+  route: readonly RouteDestination[],
+  place: RoutePlace,
+  { port, reach }: L4Context,
+): L4Route[] {
+  const used = route.length === 1 ? route : route.filter(({ weight }) => weight !== undefined && weight > 0);
+  if (used.length === 0) return [];
+  return [
+    {
+      serverNames: serverNames.includes('*') ? [] : serverNames,
+      destinationSubnets: match.destinationSubnets ?? [],
+      sourceSubnet: match.sourceSubnet,
+      destinations: used.map(({ destination, weight }) => ({
+        cluster: resolveDestination(destination, port, reach).cluster,
+        weight: weight ?? 0,
+      })),
+      first: used[0]!.destination,
+      dependsOn: place.service.origins,
+      origin: originOf(place),
+    },
+  ];
+}
+
+function matches(match: L4MatchAttributes, { shape, gateways, port }: L4Context): boolean {
+  return (
+    !match.never &&
+    (match.port === undefined || match.port === port) &&
+    isSelected(match.sourceLabels ?? {}, shape.labels) &&
+    (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&
+    (!match.gateways?.length || match.gateways.some((gateway) => gateways.has(gateway)))
+  );
+}
+
+/** The match's names that lie within the wanted hosts, or the wanted hosts that lie within a wider name. */
+function narrowedNames(match: TlsMatchAttributes, hosts: readonly string[]): readonly string[] {
+  const names = new Set<string>();
+  for (const name of match.sniHosts) {
+    for (const host of hosts) {
+      if (isHostWithin(name, host)) names.add(name);
+      else if (isHostWithin(host, name)) names.add(host);
+    }
+  }
+  return [...names];
+}

@@ -1,0 +1,245 @@
+/** Lays the services of a sidecar's egress listeners onto addresses and ports (spec/discovery.md §8.4). */
+import { onceFor } from '../../../model/collections/once-for.ts';
+import { type ConfigKey, configKeyOf, type Origin } from '../../../model/config/config.ts';
+import { isHttp, isTls, type Protocol } from '../../../model/fields/protocol.ts';
+import type { IpFamily, ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import type { PushContext } from '../../../model/push-context/push-context.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import type { EgressListenerScope, SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
+import { type Port, type Service, serviceKey } from '../../../model/services/service.ts';
+import { isAlias } from '../../../model/services/service-alias.ts';
+import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { serviceOrigin, sidecarOrigin } from '../../inputs/message-origin.ts';
+import { isUnixSocket, loopbackAddress, unixSocketPath, wildcardAddress } from '../../messages/address.ts';
+import { aliasesOf, namedBy } from '../../traffic/alias.ts';
+import { reachOf } from '../../traffic/reach.ts';
+import { isPrivilegedPort, isReservedPort } from '../../traffic/reserved-ports.ts';
+import { outboundClusterName, sniffedRouteName } from '../../traffic/resource-names.ts';
+import { connectionServices, servicesOver, servicesWithNamesOf } from '../ruled-connections.ts';
+import { tcpRoutes, tlsRoutes } from './l4-routes.ts';
+import { addressesOf, type ServiceAddress } from './outbound-addresses.ts';
+import { OutboundPlan, type TcpChainPlan } from './outbound-plan.ts';
+
+const mesh: ReadonlySet<string> = new Set(['mesh']);
+
+/** One egress listener and the proxy that it is for. */
+interface OutboundInput {
+  readonly plan: OutboundPlan;
+  readonly shape: ProxyShape;
+  readonly push: PushContext;
+  readonly scope: SidecarScope;
+  readonly egress: EgressListenerScope;
+  readonly family: IpFamily;
+  /** Nothing redirects traffic to the proxy: it must listen where the application connects to. */
+  readonly bound: boolean;
+  /** Ports of the workload itself: binding them would shut the application out. */
+  readonly ownPorts: ReadonlySet<number>;
+  /** The virtual services of the listener that route connections. */
+  readonly l4Services: readonly ResolvedVirtualService[];
+}
+
+export function planOutbound(shape: ProxyShape, push: PushContext): OutboundPlan {
+  return atOnce(planningOutbound(shape, push));
+}
+
+/** As {@link planOutbound}, with rests. */
+export function* planningOutbound(shape: ProxyShape, push: PushContext): Generator<undefined, OutboundPlan> {
+  const scope = push.sidecarScopeFor(shape);
+  const plan = new OutboundPlan();
+  const ownPorts = new Set([
+    ...shape.serviceTargets.map((target) => target.targetPort),
+    ...(scope.ingressListeners ?? []).map((listener) => listener.port.number),
+  ]);
+  for (const egress of scope.egressListeners) {
+    const bound =
+      egress.captureMode === 'NONE' ||
+      (egress.captureMode === 'DEFAULT' && shape.interceptionMode === 'NONE') ||
+      (egress.bind !== undefined && isUnixSocket(egress.bind));
+    const input: OutboundInput = {
+      plan,
+      shape,
+      push,
+      scope,
+      egress,
+      family: shape.ipFamily,
+      bound,
+      ownPorts,
+      l4Services: connectionServices(egress.virtualServices),
+    };
+    if (egress.port === undefined) yield* addCatchAll(input);
+    else yield* addPort(input, egress.port);
+  }
+  return plan;
+}
+
+/** Ports of services that are laid out without a rest. */
+const placesAtATime = 32;
+
+/** All services on their own addresses and ports. */
+function* addCatchAll(input: OutboundInput): Generator<undefined, void> {
+  const { plan, push, bound, egress, family } = input;
+  const isCaptured = !bound && egress.bind === undefined;
+  for (const [index, place] of placesOf(egress.services).entries()) {
+    if (index % placesAtATime === placesAtATime - 1) yield undefined;
+    if (!('grpcWeb' in place)) addService(input, place.service, place.port, place.port.protocol, false);
+    else if (!isCaptured) {
+      for (const [at, { service, port }] of place.all.entries()) {
+        addService(input, service, port, port.protocol, false);
+        if (at % placesAtATime === placesAtATime - 1) yield undefined;
+      }
+    } else if (!isReservedPort(place.number, push.mesh)) {
+      const { number, grpcWeb, dependsOn, origins } = place;
+      const where = { bind: wildcardAddress(family), port: number, bindToPort: false, locked: false };
+      plan.addHttp(where, { routeName: String(number), grpcWeb }, dependsOn, origins);
+    }
+  }
+}
+
+interface ServicePort {
+  readonly service: Service;
+  readonly port: Port;
+}
+
+/** All services of a port on which nothing but HTTP is spoken: where traffic is captured they are one place for every client. */
+interface HttpPlace {
+  readonly number: number;
+  readonly all: readonly ServicePort[];
+  readonly grpcWeb: boolean;
+  readonly dependsOn: readonly ConfigKey[];
+  readonly origins: readonly Origin[];
+}
+
+/** Found once for all who see these services, in the order in which they are laid out. */
+const placesOf = onceFor((services: readonly Service[]): readonly (ServicePort | HttpPlace)[] => {
+  const all = services
+    .filter((service) => !isAlias(service))
+    .flatMap((service) => service.ports.map((port) => ({ service, port })))
+    .filter(({ port }) => port.protocol !== 'UDP');
+  const byNumber = Map.groupBy(all, ({ port }) => port.number);
+  const together = new Map<number, HttpPlace>();
+  for (const [number, ofPort] of byNumber) {
+    if (!ofPort.every(({ port }) => isHttp(port.protocol))) continue;
+    together.set(number, {
+      number,
+      all: ofPort,
+      grpcWeb: ofPort.some(({ port }) => port.protocol === 'GRPC-Web'),
+      dependsOn: ofPort.map(({ service }) => serviceKey(service)),
+      origins: ofPort.flatMap(({ service }) => serviceOrigin(service)),
+    });
+  }
+  return [...new Set(all.map((one) => together.get(one.port.number) ?? one))];
+});
+
+/** An egress listener with a port: the protocol that it says, for the services that it shows. */
+function* addPort(input: OutboundInput, port: NonNullable<EgressListenerScope['port']>): Generator<undefined, void> {
+  const { egress, plan, bound, family, scope } = input;
+  const bind = egress.bind ?? (bound ? loopbackAddress(family) : wildcardAddress(family));
+  if (isHttp(port.protocol)) {
+    const place = { bind, port: port.number, bindToPort: bound, locked: true };
+    const routeName = isUnixSocket(bind) ? unixSocketPath(bind) : String(port.number);
+    const grpcWeb = port.protocol === 'GRPC-Web';
+    const absoluteUrl = port.protocol === 'HTTP_PROXY';
+    const keys = scope.sidecar ? [configKeyOf(scope.sidecar)] : [];
+    const index = scope.sidecar?.spec.egress?.findIndex((listener) => listener.port?.number === port.number) ?? 0;
+    const origins = sidecarOrigin(scope, 'egress', index);
+    plan.addHttp(place, { routeName, grpcWeb, ...(absoluteUrl && { absoluteUrl }) }, keys, origins);
+    return;
+  }
+  for (const [index, service] of egress.services.entries()) {
+    if (index % placesAtATime === placesAtATime - 1) yield undefined;
+    if (isAlias(service)) continue;
+    const servicePort = isUnixSocket(bind) ? service.ports[0] : service.ports.find((p) => p.number === port.number);
+    if (servicePort !== undefined) addService(input, service, servicePort, port.protocol, true);
+  }
+}
+
+function addService(input: OutboundInput, service: Service, port: Port, protocol: Protocol, locked: boolean): void {
+  const { plan, shape, push, bound, egress, ownPorts } = input;
+  for (const { bind, subnets } of addressesOf(service, protocol, input)) {
+    const number = egress.port?.number ?? port.number;
+    const place = { bind, port: number, bindToPort: bound, locked };
+    if (isUnspecified(bind) && isReservedPort(number, push.mesh)) continue;
+    if (bound && !locked && (ownPorts.has(number) || isPrivilegedPort(number, shape))) continue;
+    const dependsOn = [serviceKey(service)];
+    const origins = serviceOrigin(service);
+    const grpcWeb = protocol === 'GRPC-Web';
+    if (isHttp(protocol)) plan.addHttp(place, { routeName: String(number), grpcWeb }, dependsOn, origins);
+    else {
+      if (protocol === 'unsupported') {
+        const shared = isUnspecified(bind) || bind === loopbackAddress(input.family);
+        const routeName = shared ? String(number) : sniffedRouteName(service.hostname, number);
+        plan.addHttp(place, { routeName, grpcWeb }, dependsOn, origins);
+      }
+      const { chains, dependsOn: routes } = tcpChains(input, service, port, protocol, { bind, subnets });
+      plan.addTcp(place, chains, [...dependsOn, ...routes]);
+    }
+  }
+}
+
+/**
+ * Of virtual services those whose `tcp` routes hold for ports of TLS as well: a TCPRoute's, which names its port. What is written
+ * under `tcp` is for ports whose connections tell nothing of themselves, under `tls` it is for these.
+ */
+function servicesOfTls(services: readonly ResolvedVirtualService[]): readonly ResolvedVirtualService[] {
+  return services.filter(({ config }) => config.madeOf !== undefined);
+}
+
+function tcpChains(
+  input: OutboundInput,
+  service: Service,
+  port: Port,
+  protocol: Protocol,
+  { bind, subnets }: ServiceAddress,
+): { readonly chains: readonly TcpChainPlan[]; readonly dependsOn: readonly ConfigKey[] } {
+  const { shape, push, l4Services, bound, egress } = input;
+  const reach = reachOf(shape, push);
+  const context = { shape, reach, gateways: mesh, port: port.number };
+  const tls = isTls(protocol);
+  // The SNI of a connection tells by which name a service was asked for; its address does not.
+  const own = (tls ? servicesWithNamesOf : servicesOver)(l4Services, service.hostname);
+  const names = tls ? (aliasesOf(egress, reach).get(service.hostname) ?? []) : [];
+  const ofNames = names.flatMap(({ hostname }) =>
+    tlsRoutes(
+      servicesOver(l4Services, hostname).filter((over) => !own.includes(over)),
+      [hostname],
+      context,
+    ),
+  );
+  const routes = tls
+    ? [...ofNames, ...tlsRoutes(own, [service.hostname], context), ...tcpRoutes(servicesOfTls(own), context)]
+    : tcpRoutes(own, context);
+  const bySni = names.map(({ hostname }) => ({ hostname, clustered: namedBy(hostname, reach).clustered ?? service }));
+  const others = bySni
+    .filter(({ clustered }) => clustered.hostname === service.hostname)
+    .map(({ hostname }) => hostname);
+  // Where others have the address as well, only a name says that a connection is for the service.
+  const isShared = tls && (bound || isUnspecified(bind)) && service.hostname !== '*';
+  const ownNames = isShared ? [service.hostname, ...others] : [];
+  const chains: TcpChainPlan[] = routes.map((route) => ({
+    match: {
+      serverNames: route.serverNames.length > 0 ? route.serverNames : ownNames,
+      destinationSubnets: route.destinationSubnets.length > 0 ? route.destinationSubnets : subnets,
+      sourceSubnet: route.sourceSubnet,
+    },
+    destinations: route.destinations,
+    first: route.first,
+    port: port.number,
+    protocol,
+    origins: [route.origin, ...serviceOrigin(service)],
+  }));
+  const toName = (named: Service, serverNames: readonly string[]): TcpChainPlan => ({
+    match: { serverNames, destinationSubnets: subnets },
+    destinations: [{ cluster: outboundClusterName(port.number, '', named.hostname), weight: 0 }],
+    first: { host: named.hostname, port: { number: port.number } },
+    port: port.number,
+    protocol,
+    origins: serviceOrigin(named),
+  });
+  // What no route takes goes to the service itself, under the name whose rule holds.
+  for (const { hostname, clustered } of bySni)
+    if (clustered.hostname !== service.hostname) chains.push(toName(clustered, [hostname]));
+  chains.push(toName(service, ownNames));
+  const used = [...own, ...names.flatMap(({ hostname }) => servicesOver(l4Services, hostname))];
+  return { chains, dependsOn: [...new Set(used)].flatMap(({ origins }) => origins) };
+}

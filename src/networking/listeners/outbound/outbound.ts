@@ -1,0 +1,167 @@
+/** The listeners of a sidecar's outbound traffic, from their plan (spec/discovery.md §8.4). */
+import { create } from '@bufbuild/protobuf';
+import { type FilterChain, FilterChainSchema } from '../../../gen/envoy/config/listener/v3/listener_components_pb.ts';
+import { type Listener, ListenerSchema } from '../../../gen/envoy/config/listener/v3/listener_pb.ts';
+import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
+import { isUnspecified } from '../../../runtime/addresses/unspecified-address.ts';
+import { fetchedPluginsText } from '../../extensions/build.ts';
+import { type ConnectionContext, clientContext, type ProxyContext } from '../../inputs/connection-context.ts';
+import type { Memory } from '../../inputs/generator-memory.ts';
+import { ruleOrigins, sidecarOrigin, withOrigins } from '../../inputs/message-origin.ts';
+import { policyKeys, policyObjects } from '../../inputs/policies.ts';
+import { loopbackAddress } from '../../messages/address.ts';
+import { resolvesDynamically } from '../../messages/dynamic-dns.ts';
+import { namedResource, type Resource } from '../../messages/resource.ts';
+import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
+import { resolveDestination } from '../../traffic/destination.ts';
+import { fallbackCluster } from '../../traffic/outbound-fallback.ts';
+import { reachOf } from '../../traffic/reach.ts';
+import { httpProxyRoute, listenerName } from '../../traffic/resource-names.ts';
+import { chainMatch, passthroughChain, routeFilters } from '../filter-chain.ts';
+import { takesHttp10 } from '../http10.ts';
+import { httpInspector, plaintextAlpn, tlsInspector } from '../inspection.ts';
+import { atBothFamilies, makeListener } from '../listener.ts';
+import { requestFilters } from '../network-filters/index.ts';
+import { listenerAccessLogs } from '../observability/access-log.ts';
+import type { ListenerPlan, TcpChainPlan } from './outbound-plan.ts';
+import { planningOutbound } from './outbound-services.ts';
+
+/** With a rest after each listener. */
+export function* buildingOutboundListeners(proxy: ProxyContext, memory: Memory): Generator<undefined, Resource[]> {
+  const client = clientContext(proxy);
+  const scope = proxy.push.sidecarScopeFor(proxy.shape);
+  const { listeners } = yield* planningOutbound(proxy.shape, proxy.push);
+  const planned: Resource[] = [];
+  for (const plan of listeners) {
+    if (plan.http === undefined && plan.tcp.length === 0) continue;
+    planned.push(sharedListener(plan, client, scope, memory));
+    yield undefined;
+  }
+  const httpProxy = httpProxyListener(client);
+  return httpProxy ? [...planned, namedResource(ListenerSchema, httpProxy, policyKeys(client.policies))] : planned;
+}
+
+/** The listener of a plan, made once for all that have the same plan and the same policies in it. */
+function sharedListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope, memory: Memory): Resource {
+  const { bind, port, bindToPort, http, tcp } = plan;
+  const { shape, push, policies } = client;
+  const { IDLE_TIMEOUT } = shape.metadata;
+  const telemetry = telemetryOf(client, 'CLIENT');
+  const policy = scope.outboundTrafficPolicy;
+  const fallback = `${policy.mode} ${fallbackCluster(policy, reachOf(shape, push))}`;
+  const chains = tcp.map(({ origins: _, ...chain }) => chain);
+  const families = isUnspecified(bind) || resolvesDynamically(shape, push) ? shape.ipFamily : '';
+  const selecting = push.destinationRulesSelecting(shape.configNamespace, shape.labels);
+  const about = [
+    selecting,
+    takesHttp10(client),
+    IDLE_TIMEOUT,
+    families,
+    resolvesDynamically(shape, push),
+    fallback,
+    telemetry.text,
+    fetchedPluginsText(shape, push),
+  ];
+  const key = JSON.stringify([bind, port, bindToPort, http, chains, about, policies.id]);
+  const reach = reachOf(shape, push);
+  const rules = tcp.flatMap(({ first, port: chainPort }) => {
+    const { service, ruled } = resolveDestination(first, chainPort, reach);
+    return [service, ruled, ruled && reach.destinationRuleFor(ruled)];
+  });
+  return memory.recall('LDS', key, [push.mesh, ...rules, ...policyObjects(policies)], () =>
+    namedResource(ListenerSchema, toListener(plan, client, scope), [
+      ...plan.dependsOn,
+      ...policyKeys(policies),
+      ...telemetry.dependsOn,
+    ]),
+  );
+}
+
+function toListener(plan: ListenerPlan, client: ProxyContext, scope: SidecarScope): Listener {
+  const { http, bind, port } = plan;
+  const name = listenerName(bind, port);
+  const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
+  const tcp = plan.tcp.map((chain) => ({
+    everything: chainMatch(chain.match) === undefined,
+    bySni: (chain.match.serverNames?.length ?? 0) > 0,
+    chain: tcpChain(chain, context),
+  }));
+  const catchesAll = tcp.find(({ everything }) => everything)?.chain;
+  const captured = !plan.bindToPort && isUnspecified(bind);
+  // Several chains, or other people's traffic on the port: HTTP must be recognised before it is spoken.
+  const sniffed = http !== undefined && (captured || tcp.length > 0);
+  // Among others Envoy would not come back to it, once their ranges were matched and the rest of them was not.
+  const standsBehind = sniffed || tcp.length > 1 ? catchesAll : undefined;
+  const chains = tcp.map(({ chain }) => chain).filter((chain) => chain !== standsBehind);
+  if (http !== undefined) chains.unshift(httpChain(plan, http, context, sniffed));
+  return makeListener({
+    name,
+    direction: 'outbound',
+    bind,
+    port,
+    bindToPort: plan.bindToPort,
+    filterChains: chains,
+    defaultFilterChain: standsBehind ?? fallbackChain(captured && !catchesAll, context, scope),
+    listenerFilters: [
+      ...(tcp.some(({ bySni }) => bySni) || (sniffed && tcp.length > 0) ? [tlsInspector()] : []),
+      ...(sniffed ? [httpInspector()] : []),
+    ],
+    mesh: client.push.mesh,
+    accessLog: listenerAccessLogs(context),
+    ...(captured && { more: atBothFamilies(client.shape, port) }),
+  });
+}
+
+function tcpChain(plan: TcpChainPlan, context: ConnectionContext): FilterChain {
+  const reach = reachOf(context.shape, context.push);
+  const { ruled } = resolveDestination(plan.first, plan.port, reach);
+  const chain = create(FilterChainSchema, {
+    filterChainMatch: chainMatch(plan.match),
+    filters: routeFilters(plan, context, reach),
+  });
+  return withOrigins(chain, [...plan.origins, ...ruleOrigins(ruled && reach.destinationRuleFor(ruled))]);
+}
+
+function httpChain(
+  plan: ListenerPlan,
+  http: NonNullable<ListenerPlan['http']>,
+  context: ConnectionContext,
+  sniffed: boolean,
+): FilterChain {
+  const http10 = takesHttp10(context);
+  const { grpcWeb, absoluteUrl = false } = http;
+  const chain = create(FilterChainSchema, {
+    ...(sniffed && {
+      filterChainMatch: { transportProtocol: 'raw_buffer', applicationProtocols: plaintextAlpn(http10) },
+    }),
+    filters: requestFilters(context, { routes: http.routeName, grpcWeb, http10, absoluteUrl }),
+  });
+  return withOrigins(chain, plan.httpOrigins);
+}
+
+function fallbackChain(wanted: boolean, context: ConnectionContext, scope: SidecarScope): FilterChain | undefined {
+  if (!wanted) return undefined;
+  const cluster = fallbackCluster(scope.outboundTrafficPolicy, reachOf(context.shape, context.push));
+  return passthroughChain(cluster, context, sidecarOrigin(scope, 'outboundTrafficPolicy'));
+}
+
+/** The listener for applications that are told to use an HTTP proxy. */
+function httpProxyListener(client: ProxyContext): Listener | undefined {
+  const { shape, push } = client;
+  const port = Number(shape.metadata.HTTP_PROXY_PORT) || push.mesh.proxyHttpPort;
+  if (port === 0) return undefined;
+  const bind = loopbackAddress(shape.ipFamily);
+  const name = listenerName(bind, port);
+  const context: ConnectionContext = { ...client, direction: 'outbound', listener: name, port };
+  const filters = requestFilters(context, { routes: httpProxyRoute, http10: takesHttp10(context), absoluteUrl: true });
+  return makeListener({
+    name,
+    direction: 'outbound',
+    bind,
+    port,
+    bindToPort: true,
+    filterChains: [create(FilterChainSchema, { filters })],
+    mesh: push.mesh,
+    accessLog: listenerAccessLogs(context),
+  });
+}

@@ -1,0 +1,30 @@
+/** What encoded resources say of route configurations. Asked only while one may have lost its listener. */
+import { fromBinary } from '@bufbuild/protobuf';
+import { RouteConfigurationSchema } from '../../gen/envoy/config/route/v3/route_pb.ts';
+import type { EncodedMessage } from './cluster-references.ts';
+import { NameCollector } from './collect-names.ts';
+import { messagesWithoutClusters, routeConfigurationFields } from './name-fields.ts';
+import { packedType } from './packed-type.ts';
+
+const collector = new NameCollector({ fields: routeConfigurationFields, skipped: messagesWithoutClusters });
+
+/** A configuration of a fallback alone is small: larger ones are not decoded. */
+const maxFallbackBytes = 2_048;
+
+/** The route configurations that a listener fetches. */
+export function routeConfigurationsOf({ typeUrl, first, start, rest }: EncodedMessage): ReadonlySet<string> {
+  const names = new Set<string>();
+  const schema = packedType(typeUrl);
+  if (schema === undefined) return names;
+  collector.collect(schema, first, names, start);
+  for (const chunk of rest) collector.collect(schema, chunk, names);
+  return names;
+}
+
+/** Whether a route configuration has virtual hosts besides one that takes requests for any host. */
+export function hasHosts({ first, start, rest }: EncodedMessage): boolean {
+  const bytes = first.length - start + rest.reduce((sum, { length }) => sum + length, 0);
+  if (bytes > maxFallbackBytes) return true;
+  const { virtualHosts } = fromBinary(RouteConfigurationSchema, Buffer.concat([first.subarray(start), ...rest]));
+  return virtualHosts.some(({ domains }) => domains.some((domain) => domain !== '*'));
+}

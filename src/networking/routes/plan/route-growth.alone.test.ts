@@ -1,0 +1,141 @@
+/** A change costs a sidecar's namespace as much in a large mesh as in a small one: counted, not timed. */
+import { expect, it } from 'vitest';
+import { GivenWorld, givenObject } from '../../../../test/fixtures/given-world.ts';
+import { countedWork, growthOfWork, sumOf } from '../../../../test/harness/counted-work.ts';
+import type { Config } from '../../../model/config/config.ts';
+import { routeType } from '../../index.ts';
+
+const namespaces = 20;
+const space = (index: number): string => `ns-${index % namespaces}`;
+const host = (index: number): string => `svc-${index}.${space(index)}.svc.cluster.local`;
+
+function service(index: number): Config {
+  return givenObject('ServiceEntry', space(index), `s${index}`, {
+    hosts: [host(index)],
+    addresses: [`10.250.${index >> 8}.${index & 255}`],
+    ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
+    location: 'MESH_INTERNAL',
+    resolution: 'STATIC',
+    endpoints: [{ address: `10.1.${index >> 8}.${index & 255}` }],
+  });
+}
+
+function route(index: number, timeoutMs: number): Config {
+  const http = [{ timeoutMs, route: [{ destination: { host: host(index) } }] }];
+  return givenObject('VirtualService', space(index), `v${index}`, { hosts: [host(index)], http });
+}
+
+/** Of a namespace in which no sidecar is: nobody calls it by a short name. */
+const ofNobody = (object: Config): Config => JSON.parse(JSON.stringify(object).replaceAll(/ns-\d+/g, 'lib')) as Config;
+
+function rule(index: number): Config {
+  const trafficPolicy = { loadBalancer: { consistentHash: { useSourceIp: true } } };
+  return givenObject('DestinationRule', space(index), `d${index}`, { host: host(index), trafficPolicy });
+}
+
+/** Calls of what makes and puts together routes, for one changed object and a sidecar in each namespace. */
+function callsFor(
+  services: number,
+  changed = route(7, 2),
+  placed = (object: Config): Config => object,
+  others: readonly Config[] = [],
+): number {
+  const all = Array.from({ length: services }, (_, index) => index);
+  const world = new GivenWorld([...all.flatMap((index) => [service(index), route(index, 1)]).map(placed), ...others]);
+  const nodes = Array.from({ length: namespaces }, (_, index) =>
+    world.connect(`10.9.0.${index}`, { namespace: `ns-${index}` }),
+  );
+  const take = () => nodes.map((node) => node.get(routeType, ['8080'])!.resources.get('8080')!.version);
+  const before = take();
+  const change = world.put(placed(changed));
+  const counted = countedWork(() => {
+    for (const node of nodes) node.typesToPush(change, [routeType]);
+    const after = take();
+    expect(after.filter((version, index) => version === before[index])).toEqual([]);
+  });
+  const ofRoutes = [...counted].filter(([what]) => /src\/networking\/(routes|messages)\//.test(what));
+  return sumOf(new Map(ofRoutes));
+}
+
+it('a virtual service is put in its place in each namespace: the other virtual hosts are not looked at', () => {
+  const [few, many] = [callsFor(100), callsFor(800)];
+  // Once for all namespaces which virtual service is over which host, and how many blocks there are: less than a call for each.
+  expect(many - few).toBeLessThan(namespaces * 700);
+  expect(many / namespaces).toBeLessThan(1_200);
+});
+
+/** Another name of the first service, which may have routes of its own. */
+function externalName(index: number): Config {
+  const own = { clusterIP: '', clusterIPs: [], ports: [], externalIPs: [], internalTrafficPolicy: 'Cluster' };
+  const spec = { type: 'ExternalName', externalName: host(0), publishNotReadyAddresses: false, ...own };
+  return givenObject('Service', 'ns-1', `alias-${index}`, { spec, status: { loadBalancer: { ingress: [] } } });
+}
+
+it('it is where services have other names as well, too', () => {
+  const aliases = [0, 1, 2].map(externalName);
+  const ofAlias = givenObject('VirtualService', 'ns-1', 'of-alias', {
+    hosts: ['alias-1.ns-1.svc.cluster.local'],
+    http: [{ timeoutMs: 1, route: [{ destination: { host: host(3) } }] }],
+  });
+  const calls = (services: number) => callsFor(services, route(7, 2), undefined, [...aliases, ofAlias]);
+  expect(calls(800) - calls(100)).toBeLessThan(namespaces * 700);
+});
+
+const changes: Readonly<Record<string, (services: number) => Config>> = {
+  'a service that comes': service,
+  'a destination rule': () => rule(7),
+};
+
+it.each(Object.entries(changes))(
+  '%s is worked out once: the next namespaces go by what the first has',
+  (_, changed) => {
+    const [few, many] = [100, 800].map((services) => callsFor(services, changed(services), ofNobody)) as [
+      number,
+      number,
+    ];
+    // Some forty calls for each host in the first namespace, and none in the others.
+    expect(many - few).toBeLessThan(60 * 700);
+  },
+);
+
+/** Calls of what makes routes, for a sidecar of a namespace that has no service, after two others of such namespaces. */
+function callsToTakeOver(services: number): number {
+  const all = Array.from({ length: services }, (_, index) => index);
+  const world = new GivenWorld(all.flatMap((index) => [service(index), route(index, 1)]));
+  const take = (namespace: string) => world.connect('10.9.1.1', { namespace }).get(routeType, ['8080'])!.resources;
+  const [first, second] = [take('empty-1'), take('empty-2')];
+  expect(second.get('8080')!.version).toBe(first.get('8080')!.version);
+  return sumOf(
+    new Map([...countedWork(() => take('empty-3'))].filter(([what]) => what.includes('networking/routes/'))),
+  );
+}
+
+it('a namespace whose routes are those of another looks at no virtual host for it', () => {
+  const [few, many] = [callsToTakeOver(100), callsToTakeOver(800)];
+  expect(many - few).toBeLessThan(20);
+});
+
+/** Of services and virtual services in pairs: a wildcard over a service, or a name under a wildcard service. */
+const wildcards: Readonly<Record<string, (index: number) => readonly [service: string, rule: string]>> = {
+  'virtual services for wildcards': (index) => [`a.d${index}.test`, `*.d${index}.test`],
+  'names under services for wildcards': (index) => [`*.d${index}.test`, `a.d${index}.test`],
+};
+
+it.each(Object.entries(wildcards))('%s are not held against every service', (_, pairOf) => {
+  const work = (size: number) => {
+    const objects = Array.from({ length: size }, (__, index) => {
+      const [named, ruled] = pairOf(index);
+      const ports = [{ number: 8080, name: 'http', protocol: 'HTTP' }];
+      const http = [{ route: [{ destination: { host: named } }] }];
+      return [
+        givenObject('ServiceEntry', 'a', `s${index}`, { hosts: [named], ports, resolution: 'NONE', endpoints: [] }),
+        givenObject('VirtualService', 'a', `v${index}`, { hosts: [ruled], http }),
+      ];
+    });
+    const node = new GivenWorld(objects.flat()).connect('10.9.0.1');
+    return countedWork(() => expect(node.get(routeType, ['8080'])!.resources.size).toBe(1));
+  };
+  const { exponent, tooFast } = growthOfWork(work, 50, 200);
+  expect(tooFast).toEqual([]);
+  expect(exponent).toBeLessThan(1.2);
+});

@@ -1,0 +1,60 @@
+/** Route configurations of gateways are encoded piece by piece: one may have tens of thousands of routes. */
+import { create, fromBinary } from '@bufbuild/protobuf';
+import { type VirtualHost, VirtualHostSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { RouteConfiguration } from '../../../gen/envoy/config/route/v3/route_pb.ts';
+import type { Part } from '../../messages/part.ts';
+import { PartBlock } from '../../messages/part-block.ts';
+import { type AheadPart, Encodable, type Resource, ResourceOfParts } from '../../messages/resource.ts';
+import { virtualHostsField } from './planned-routes.ts';
+
+/** Routes of a piece: a few milliseconds of work. */
+const maxRoutesOfPiece = 256;
+/** Hosts of a block, which is written at once. */
+const maxHostsOfBlock = 64;
+
+/** The same configuration; what takes long of encoding it is yielded before. */
+export function* routesInPieces(resource: Resource): Generator<AheadPart | undefined, Resource> {
+  if (resource instanceof ResourceOfParts || resource.isEncoded) return resource;
+  const { virtualHosts, ...rest } = resource.message as RouteConfiguration;
+  const { name, schema } = resource;
+  const blocks: PartBlock<HostInPieces>[] = [];
+  let parts: HostInPieces[] = [];
+  let routes = 0;
+  for (const host of virtualHosts) {
+    const part = new HostInPieces(host);
+    yield* part.pieces;
+    parts.push(part);
+    routes += host.routes.length;
+    if (parts.length < maxHostsOfBlock && routes < maxRoutesOfPiece) continue;
+    blocks.push(new PartBlock(virtualHostsField, parts));
+    [parts, routes] = [[], 0];
+  }
+  if (parts.length > 0) blocks.push(new PartBlock(virtualHostsField, parts));
+  yield* blocks;
+  const message: RouteConfiguration = { ...rest, virtualHosts: [] };
+  return new ResourceOfParts({ name, schema, message, dependsOn: () => resource.dependsOn }, blocks);
+}
+
+/** Messages of a kind one after the other are one message: its lists are joined. */
+class HostInPieces implements Part {
+  readonly pieces: readonly Encodable[];
+
+  constructor(host: VirtualHost) {
+    const { routes } = host;
+    const pieces: Encodable[] = [];
+    for (let from = 0; from === 0 || from < routes.length; from += maxRoutesOfPiece) {
+      const some = routes.slice(from, from + maxRoutesOfPiece);
+      const piece = from === 0 ? { ...host, routes: some } : create(VirtualHostSchema, { routes: some });
+      pieces.push(new Encodable(VirtualHostSchema, piece));
+    }
+    this.pieces = pieces;
+  }
+
+  get chunks(): readonly Uint8Array[] {
+    return this.pieces.map(({ bytes }) => bytes);
+  }
+
+  get message(): VirtualHost {
+    return fromBinary(VirtualHostSchema, Buffer.concat(this.chunks));
+  }
+}

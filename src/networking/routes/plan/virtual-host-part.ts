@@ -1,0 +1,48 @@
+/** A virtual host in two pieces: what it is called, which clients of different namespaces say differently, and its routes. */
+import { create } from '@bufbuild/protobuf';
+import {
+  type Route,
+  type VirtualHost,
+  VirtualHostSchema,
+} from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { Origin } from '../../../model/config/config.ts';
+import { originsOf, withOrigins } from '../../inputs/message-origin.ts';
+import type { NamedPart } from '../../messages/part-block.ts';
+import { Encodable } from '../../messages/resource.ts';
+import { wireForm } from '../../messages/wire-form.ts';
+import { virtualHost } from '../translate/route-configuration.ts';
+
+/** All of a virtual host but its name and domains: encoded once, however many hosts have these routes. */
+export function routesPart(routes: Route[], origins: readonly Origin[]): Encodable {
+  return new Encodable(VirtualHostSchema, withOrigins(virtualHost('', [], routes), origins));
+}
+
+let lastNumber = 0;
+
+/** Name and domains are the fields 1 and 2: their bytes, and then those of the rest, are the bytes of the whole. */
+export class VirtualHostPart implements NamedPart {
+  /** A number that no other part of the program has. */
+  readonly number = ++lastNumber;
+  readonly name: string;
+  readonly domains: readonly string[];
+  /** All but its name and domains. */
+  readonly rest: Encodable;
+  #head: Uint8Array | undefined;
+
+  constructor(name: string, domains: readonly string[], rest: Encodable) {
+    this.name = name;
+    this.domains = domains;
+    this.rest = rest;
+  }
+
+  get message(): VirtualHost {
+    const rest = this.rest.message as VirtualHost;
+    return withOrigins({ ...rest, name: this.name, domains: [...this.domains] }, originsOf(rest));
+  }
+
+  get chunks(): readonly Uint8Array[] {
+    const { name, domains } = this;
+    this.#head ??= wireForm(VirtualHostSchema, create(VirtualHostSchema, { name, domains: [...domains] }));
+    return [this.#head, this.rest.bytes];
+  }
+}

@@ -1,0 +1,143 @@
+/** Where a route sends requests, and how (spec/discovery.md §8.6: route, timeout, mirror, rewrite). */
+
+import { create, equals } from '@bufbuild/protobuf';
+import {
+  type RouteAction,
+  RouteAction_ClusterNotFoundResponseCode,
+  type RouteAction_HashPolicy,
+  RouteAction_HashPolicySchema,
+  type RouteAction_RequestMirrorPolicy,
+  RouteAction_RequestMirrorPolicySchema,
+  RouteActionSchema,
+} from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type {
+  Destination,
+  HttpRetry,
+  HttpRoute,
+  HttpRouteDestination,
+} from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { serviceKey } from '../../../model/services/service.ts';
+import type { Init } from '../../messages/init.ts';
+import { runtimePercent } from '../../messages/percent.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+import { resolveDestination } from '../../traffic/destination.ts';
+import type { Reach } from '../../traffic/reach.ts';
+import { effectivePolicy } from '../../traffic/traffic-policy.ts';
+import { type Depending, dependingAll } from './depending.ts';
+import { hashPolicy } from './hash-policy.ts';
+import { headerFields, hostFromHeaders } from './headers.ts';
+import { retryPolicy } from './retry.ts';
+
+export interface ActionContext {
+  readonly reach: Reach;
+  readonly listenerPort: number;
+  readonly meshRetry: HttpRetry | undefined;
+}
+
+/** @param destinations at least one. */
+export function forwardAction(
+  route: HttpRoute,
+  destinations: readonly HttpRouteDestination[],
+  context: ActionContext,
+): Depending<RouteAction> {
+  const { value: hashes, dependsOn } = hashPolicies(destinations, context);
+  const host = route.rewrite?.authority ?? hostFromHeaders(route.headers) ?? soleHost(destinations);
+  const value = create(RouteActionSchema, {
+    clusterSpecifier: clusterSpecifier(destinations, context),
+    timeout: duration(route.timeoutMs ?? 0),
+    maxGrpcTimeout: duration(route.timeoutMs ?? 0),
+    retryPolicy: retryPolicy(route.retries, context.meshRetry, hashes.length > 0),
+    hashPolicy: hashes,
+    requestMirrorPolicies: mirrors(route, context),
+    ...rewrite(route),
+    ...(host && { hostRewriteSpecifier: { case: 'hostRewriteLiteral', value: host } }),
+    ...(route.missingDestinationStatus === 500 && {
+      clusterNotFoundResponseCode: RouteAction_ClusterNotFoundResponseCode.INTERNAL_SERVER_ERROR,
+    }),
+  });
+  return { value, dependsOn };
+}
+
+/** Destinations that get requests: of several, those with a weight. */
+export function usedDestinations(route: HttpRoute): readonly HttpRouteDestination[] {
+  const all = route.route ?? [];
+  if (all.length <= 1) return all;
+  const weighted = all.filter(({ weight }) => weight !== undefined && weight > 0);
+  return weighted.length > 0 ? weighted : all.slice(0, 1);
+}
+
+function clusterSpecifier(
+  destinations: readonly HttpRouteDestination[],
+  context: ActionContext,
+): NonNullable<Init<typeof RouteActionSchema>['clusterSpecifier']> {
+  if (destinations.length === 1) return { case: 'cluster', value: clusterOf(destinations[0]!.destination, context) };
+  return {
+    case: 'weightedClusters',
+    value: {
+      clusters: destinations.map(({ destination, weight, headers }) => {
+        const host = hostFromHeaders(headers);
+        return {
+          name: clusterOf(destination, context),
+          weight,
+          ...headerFields(headers),
+          ...(host && { hostRewriteSpecifier: { case: 'hostRewriteLiteral', value: host } }),
+        };
+      }),
+    },
+  };
+}
+
+/** The headers of a single destination are the route's; of several, each cluster has its own. */
+function soleHost(destinations: readonly HttpRouteDestination[]): string | undefined {
+  return destinations.length === 1 ? hostFromHeaders(destinations[0]!.headers) : undefined;
+}
+
+function clusterOf(destination: Destination, { reach, listenerPort }: ActionContext): string {
+  return resolveDestination(destination, listenerPort, reach).cluster;
+}
+
+/** The hash of a request covers everything that any of its destinations is sticky by, each once. */
+function hashPolicies(
+  destinations: readonly HttpRouteDestination[],
+  context: ActionContext,
+): Depending<RouteAction_HashPolicy[]> {
+  const { value, dependsOn } = dependingAll(destinations.map(({ destination }) => hashOf(destination, context)));
+  const found = value.filter((policy) => policy !== undefined);
+  const once = found.filter(
+    (policy, place) => !found.slice(0, place).some((earlier) => equals(RouteAction_HashPolicySchema, earlier, policy)),
+  );
+  return { value: once, dependsOn };
+}
+
+/** The hash policy of a destination's traffic policy. */
+export function hashOf(
+  destination: Destination,
+  context: ActionContext,
+): Depending<RouteAction_HashPolicy | undefined> {
+  const { service, ruled, port } = resolveDestination(destination, context.listenerPort, context.reach);
+  if (service === undefined || ruled === undefined) return { value: undefined, dependsOn: [] };
+  const rule = context.reach.destinationRuleFor(ruled);
+  const hash = effectivePolicy(rule?.config.spec, destination.subset ?? '', port).loadBalancer?.consistentHash;
+  return { value: hash && hashPolicy(hash), dependsOn: [serviceKey(service), ...(rule?.origins ?? [])] };
+}
+
+function mirrors(route: HttpRoute, context: ActionContext): RouteAction_RequestMirrorPolicy[] {
+  const own = route.mirror ? [{ destination: route.mirror, percentage: route.mirrorPercentage }] : [];
+  return [...own, ...(route.mirrors ?? [])]
+    .filter(({ percentage }) => percentage?.value !== 0)
+    .map(({ destination, percentage }) =>
+      create(RouteAction_RequestMirrorPolicySchema, {
+        cluster: clusterOf(destination, context),
+        runtimeFraction: runtimePercent(percentage),
+        traceSampled: false,
+      }),
+    );
+}
+
+function rewrite({ rewrite: wanted }: HttpRoute): Init<typeof RouteActionSchema> {
+  if (wanted?.uriRegexRewrite) {
+    const { match, rewrite: substitution } = wanted.uriRegexRewrite;
+    return { regexRewrite: { pattern: { regex: match }, substitution } };
+  }
+  return wanted?.uri ? { prefixRewrite: wanted.uri } : {};
+}

@@ -1,0 +1,33 @@
+/** The virtual host for requests that no configuration describes (spec/discovery.md §8.5). */
+import { create } from '@bufbuild/protobuf';
+import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+import { requestFallbackCluster } from '../../traffic/outbound-fallback.ts';
+import type { Reach } from '../../traffic/reach.ts';
+import { virtualHost } from './route-configuration.ts';
+
+/** Goes nowhere, or where the policy sends what is not described. */
+export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Reach): VirtualHost {
+  if (outboundTrafficPolicy.mode === 'REGISTRY_ONLY') {
+    const route = create(RouteSchema, {
+      name: 'block_all',
+      match: { pathSpecifier: { case: 'prefix', value: '/' } },
+      action: { case: 'directResponse', value: { status: 502 } },
+    });
+    return virtualHost('block_all', ['*'], [route]);
+  }
+  const route = create(RouteSchema, {
+    name: 'allow_any',
+    match: { pathSpecifier: { case: 'prefix', value: '/' } },
+    action: {
+      case: 'route',
+      value: {
+        clusterSpecifier: { case: 'cluster', value: requestFallbackCluster(outboundTrafficPolicy, reach) },
+        timeout: duration(0),
+        maxGrpcTimeout: duration(0),
+      },
+    },
+  });
+  return virtualHost('allow_any', ['*'], [route]);
+}

@@ -1,0 +1,45 @@
+/** Injected delays and aborts (spec/discovery.md §8.6, fault). */
+import type { Any } from '@bufbuild/protobuf/wkt';
+import {
+  type FaultAbortSchema,
+  HTTPFaultSchema,
+} from '../../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
+import type { FractionalPercent } from '../../../gen/envoy/type/v3/percent_pb.ts';
+import { grpcStatusNames } from '../../../model/fields/grpc-status.ts';
+import type { HttpFaultInjection, Percent } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { pack } from '../../messages/any.ts';
+import type { Init } from '../../messages/init.ts';
+import { fractionalPercent } from '../../messages/percent.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+
+export const faultFilter = 'envoy.filters.http.fault';
+
+/** Undefined when neither a delay nor an abort that Envoy can do is asked for. */
+export function faultConfig({ delay, abort }: HttpFaultInjection): Any | undefined {
+  const errorType = abort && abortKind(abort);
+  const delayMs = delay?.fixedDelayMs;
+  if (errorType === undefined && delayMs === undefined) return undefined;
+  return pack(HTTPFaultSchema, {
+    ...(delayMs !== undefined && {
+      delay: {
+        faultDelaySecifier: { case: 'fixedDelay', value: duration(delayMs) },
+        percentage: share(delay?.percentage),
+      },
+    }),
+    ...(errorType && { abort: { errorType, percentage: share(abort?.percentage) } }),
+  });
+}
+
+/** Istio's reference: where no percentage is said, no request is delayed or aborted. */
+function share(percentage: Percent = { value: 0 }): FractionalPercent {
+  return fractionalPercent(percentage);
+}
+
+function abortKind(
+  abort: NonNullable<HttpFaultInjection['abort']>,
+): Init<typeof FaultAbortSchema>['errorType'] | undefined {
+  if (abort.httpStatus !== undefined) return { case: 'httpStatus', value: abort.httpStatus };
+  if (abort.grpcStatus === undefined) return undefined;
+  const code = grpcStatusNames.indexOf(abort.grpcStatus.toUpperCase());
+  return code === -1 ? undefined : { case: 'grpcStatus', value: code };
+}

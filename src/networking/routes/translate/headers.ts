@@ -1,0 +1,69 @@
+/** Header changes (spec/discovery.md §8.6, headers ops). */
+import { create } from '@bufbuild/protobuf';
+import {
+  HeaderValueOption_HeaderAppendAction as Append,
+  type HeaderValueOption,
+  HeaderValueOptionSchema,
+} from '../../../gen/envoy/config/core/v3/base_pb.ts';
+import { compareText } from '../../../model/config/config.ts';
+import type { HeaderOperations, Headers } from '../../../model/kinds/virtual-service/virtual-service.ts';
+
+/** Fields that a route and a weighted cluster have in common. */
+export interface HeaderFields {
+  readonly requestHeadersToAdd: HeaderValueOption[];
+  readonly requestHeadersToRemove: string[];
+  readonly responseHeadersToAdd: HeaderValueOption[];
+  readonly responseHeadersToRemove: string[];
+}
+
+export function headerFields(headers: Headers | undefined): HeaderFields {
+  return {
+    requestHeadersToAdd: changes(headers?.request),
+    requestHeadersToRemove: removals(headers?.request),
+    responseHeadersToAdd: changes(headers?.response),
+    responseHeadersToRemove: removals(headers?.response),
+  };
+}
+
+/** First one's changes, then the other's. */
+export function joinedHeaders(a: HeaderFields, b: HeaderFields): HeaderFields {
+  return {
+    requestHeadersToAdd: [...a.requestHeadersToAdd, ...b.requestHeadersToAdd],
+    requestHeadersToRemove: [...a.requestHeadersToRemove, ...b.requestHeadersToRemove],
+    responseHeadersToAdd: [...a.responseHeadersToAdd, ...b.responseHeadersToAdd],
+    responseHeadersToRemove: [...a.responseHeadersToRemove, ...b.responseHeadersToRemove],
+  };
+}
+
+/** Setting the host is a rewrite to Envoy: routing headers cannot be changed as headers. There is one of it: added, it is set. */
+export function hostFromHeaders(headers: Headers | undefined): string | undefined {
+  const { set = {}, add = {} } = headers?.request ?? {};
+  return [...Object.entries(set), ...Object.entries(add)].find(([name]) => isHost(name))?.[1];
+}
+
+function changes(operations: HeaderOperations | undefined): HeaderValueOption[] {
+  return [
+    ...options(operations?.set, Append.OVERWRITE_IF_EXISTS_OR_ADD),
+    ...options(operations?.add, Append.APPEND_IF_EXISTS_OR_ADD),
+  ];
+}
+
+function options(values: Readonly<Record<string, string>> | undefined, appendAction: Append): HeaderValueOption[] {
+  return Object.entries(values ?? {})
+    .filter(([name]) => !isRoutingHeader(name))
+    .sort(([a], [b]) => compareText(a, b))
+    .map(([key, value]) => create(HeaderValueOptionSchema, { header: { key, value }, appendAction }));
+}
+
+function removals(operations: HeaderOperations | undefined): string[] {
+  return (operations?.remove ?? []).filter((name) => !isRoutingHeader(name)).sort(compareText);
+}
+
+function isRoutingHeader(name: string): boolean {
+  return name.startsWith(':') || isHost(name);
+}
+
+function isHost(name: string): boolean {
+  const lower = name.toLowerCase();
+  return lower === 'host' || lower === ':authority';
+}

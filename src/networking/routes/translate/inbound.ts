@@ -1,0 +1,49 @@
+/** Route configurations that are part of inbound listeners (spec/discovery.md §8.5, inbound route). */
+import { create } from '@bufbuild/protobuf';
+import { type RouteConfiguration, RouteConfigurationSchema } from '../../../gen/envoy/config/route/v3/route_pb.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+import type { InboundTarget } from '../../traffic/inbound-target.ts';
+import { inboundClusterName, inboundPassthroughCluster } from '../../traffic/resource-names.ts';
+
+/** Everything that comes to the port goes to the application. */
+export function inboundRoutes(target: InboundTarget): RouteConfiguration {
+  const host = target.services[0]?.hostname ?? '';
+  const operation = `${host}:${target.servicePort?.number ?? target.port}/*`;
+  const virtualHost = `inbound|http|${target.servicePort?.number ?? target.port}`;
+  return singleRoute(inboundClusterName(target.port), virtualHost, operation, !target.protocol.startsWith('GRPC'));
+}
+
+/** Ports that no service describes. */
+export function passthroughRoutes(): RouteConfiguration {
+  return singleRoute(inboundPassthroughCluster, 'inbound|http|0', ':0/*', true);
+}
+
+function singleRoute(cluster: string, virtualHost: string, operation: string, retry: boolean): RouteConfiguration {
+  return create(RouteConfigurationSchema, {
+    name: cluster,
+    validateClusters: false,
+    virtualHosts: [
+      {
+        name: virtualHost,
+        domains: ['*'],
+        routes: [
+          {
+            name: 'default',
+            match: { pathSpecifier: { case: 'prefix', value: '/' } },
+            decorator: { operation },
+            action: {
+              case: 'route',
+              value: {
+                clusterSpecifier: { case: 'cluster', value: cluster },
+                timeout: duration(0),
+                maxStreamDuration: { maxStreamDuration: duration(0), grpcTimeoutHeaderMax: duration(0) },
+                // The application closed an idle connection just as a request was sent on it: nobody has seen it.
+                ...(retry && { retryPolicy: { retryOn: 'reset-before-request', numRetries: 2 } }),
+              },
+            },
+          },
+        ],
+      },
+    ],
+  });
+}

@@ -1,0 +1,52 @@
+import { create, type MessageInitShape, toJson } from '@bufbuild/protobuf';
+import { describe, expect, it } from 'vitest';
+import { RouteMatchSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { isCatchAll, routeMatch } from './match.ts';
+
+describe('claims of a verified token', () => {
+  const key = '@request.auth.claims.realm.roles';
+  const path = [{ key: 'payload' }, { key: 'realm' }, { key: 'roles' }];
+  const admin = { stringMatch: { exact: 'admin' } };
+
+  it('are looked for where the filter that verifies leaves them: a text, or one of a list', () => {
+    const match = routeMatch({ headers: { [key]: { exact: 'admin' }, 'x-user': { prefix: 'a' } } });
+    expect(toJson(RouteMatchSchema, match)).toEqual({
+      prefix: '/',
+      headers: [{ name: 'x-user', stringMatch: { prefix: 'a' } }],
+      dynamicMetadata: [
+        {
+          filter: 'envoy.filters.http.jwt_authn',
+          path,
+          value: { orMatch: { valueMatchers: [admin, { listMatch: { oneOf: admin } }] } },
+        },
+      ],
+    });
+  });
+
+  it('may be asked not to be there', () => {
+    const { headers, dynamicMetadata } = routeMatch({ withoutHeaders: { [key]: { present: true } } });
+    expect(headers).toEqual([]);
+    expect(dynamicMetadata).toMatchObject([{ invert: true, value: { matchPattern: { case: 'presentMatch' } } }]);
+  });
+
+  it('are a condition: what has one does not take everything', () => {
+    expect(isCatchAll(routeMatch({ headers: { [key]: { present: true } } }))).toBe(false);
+    expect(isCatchAll(routeMatch({}))).toBe(true);
+  });
+});
+
+it.each<[string, MessageInitShape<typeof RouteMatchSchema>]>([
+  ['gRPC', { grpc: {} }],
+  ['a certificate', { tlsContext: { presented: true } }],
+  ['a share of the requests', { runtimeFraction: { defaultValue: { numerator: 1 } } }],
+])('%s is a condition, also where no VirtualService can ask for it yet', (_, condition) => {
+  const pathSpecifier = { case: 'prefix', value: '/' } as const;
+  expect(isCatchAll(create(RouteMatchSchema, { pathSpecifier, ...condition }))).toBe(false);
+});
+
+it('a prefix of whole segments is one to Envoy as well', () => {
+  expect(routeMatch({ uri: { prefix: '/a' }, bySegments: true }).pathSpecifier).toEqual({
+    case: 'pathSeparatedPrefix',
+    value: '/a',
+  });
+});

@@ -1,0 +1,115 @@
+/** Which requests a route takes (spec/discovery.md §8.6, match rows). */
+import { create } from '@bufbuild/protobuf';
+import {
+  type HeaderMatcher,
+  HeaderMatcherSchema,
+  type QueryParameterMatcher,
+  QueryParameterMatcherSchema,
+  type RouteMatch,
+  RouteMatchSchema,
+} from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { compareText } from '../../../model/config/config.ts';
+import { isClaimKey } from '../../../model/fields/claim-key.ts';
+import type { StringMatch, ValueMatch } from '../../../model/kinds/virtual-service/string-match.ts';
+import type { HttpMatchRequest } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import { isSelected } from '../../../model/services/label-match.ts';
+import type { Init } from '../../messages/init.ts';
+import { claimMatchers } from './claims.ts';
+import { stringMatcher } from './string-matcher.ts';
+
+/** Where the route is used: conditions that Envoy needs not check because the control plane can. */
+export interface MatchContext {
+  readonly shape: ProxyShape;
+  /** `mesh`, or the gateway being built. */
+  readonly gateway: string;
+  readonly listenerPort: number;
+}
+
+/** Whether the match can hold at all for this proxy, gateway and port. */
+export function appliesTo(match: HttpMatchRequest, { shape, gateway, listenerPort }: MatchContext): boolean {
+  return (
+    !match.never &&
+    (match.port === undefined || match.port === listenerPort) &&
+    isSelected(match.sourceLabels ?? {}, shape.labels) &&
+    (match.sourceNamespace === undefined || match.sourceNamespace === shape.configNamespace) &&
+    (!match.gateways?.length || match.gateways.includes(gateway))
+  );
+}
+
+export function routeMatch(match: HttpMatchRequest): RouteMatch {
+  return create(RouteMatchSchema, {
+    pathSpecifier: pathSpecifier(match),
+    ...(match.ignoreUriCase && { caseSensitive: false }),
+    headers: [
+      ...headersOf(match.headers).map(([name, value]) => headerMatcher(name, value)),
+      ...headersOf(match.withoutHeaders).map(([name, value]) => absentHeaderMatcher(name, value)),
+      ...pseudoHeader(':method', match.method),
+      ...pseudoHeader(':authority', match.authority),
+      ...pseudoHeader(':scheme', match.scheme),
+    ],
+    queryParameters: sorted(match.queryParams).map(([name, value]) => queryParameter(name, value)),
+    dynamicMetadata: claimMatchers(match),
+  });
+}
+
+/** Whether every request matches, so that routes behind it are never reached. */
+export function isCatchAll(match: RouteMatch): boolean {
+  const { $typeName: _, $unknown: _1, pathSpecifier, caseSensitive: _2, ...conditions } = match;
+  const anyPath =
+    (pathSpecifier.case === 'prefix' && pathSpecifier.value === '/') ||
+    (pathSpecifier.case === 'safeRegex' && (pathSpecifier.value.regex === '.*' || pathSpecifier.value.regex === '/.*'));
+  return anyPath && Object.values<unknown>(conditions).every(isNoCondition);
+}
+
+/** Whether a field says nothing. All fields are asked, also those that are not read here yet: a condition overlooked would cut off later routes. */
+function isNoCondition(value: unknown): boolean {
+  return value === undefined || (Array.isArray(value) && value.length === 0);
+}
+
+function pathSpecifier({
+  uri,
+  bySegments,
+}: HttpMatchRequest): NonNullable<Init<typeof RouteMatchSchema>['pathSpecifier']> {
+  if (uri === undefined) return { case: 'prefix', value: '/' };
+  if ('exact' in uri) return { case: 'path', value: uri.exact };
+  if ('prefix' in uri) return { case: bySegments ? 'pathSeparatedPrefix' : 'prefix', value: uri.prefix };
+  return { case: 'safeRegex', value: { regex: uri.regex } };
+}
+
+function headerMatcher(name: string, value: ValueMatch): HeaderMatcher {
+  return create(HeaderMatcherSchema, {
+    name,
+    headerMatchSpecifier:
+      'present' in value ? { case: 'presentMatch', value: true } : { case: 'stringMatch', value: stringMatcher(value) },
+  });
+}
+
+/** A request without the header has no value that could match, so it must pass. */
+function absentHeaderMatcher(name: string, value: ValueMatch): HeaderMatcher {
+  const matcher = headerMatcher(name, value);
+  matcher.invertMatch = true;
+  matcher.treatMissingHeaderAsEmpty = !('present' in value);
+  return matcher;
+}
+
+function pseudoHeader(name: string, value: StringMatch | undefined): HeaderMatcher[] {
+  return value === undefined ? [] : [headerMatcher(name, value)];
+}
+
+function queryParameter(name: string, value: ValueMatch): QueryParameterMatcher {
+  return create(QueryParameterMatcherSchema, {
+    name,
+    queryParameterMatchSpecifier:
+      'present' in value ? { case: 'presentMatch', value: true } : { case: 'stringMatch', value: stringMatcher(value) },
+  });
+}
+
+/** Headers, without the claims that are written among them. */
+function headersOf(values: Readonly<Record<string, ValueMatch>> | undefined): [string, ValueMatch][] {
+  return sorted(values).filter(([name]) => !isClaimKey(name));
+}
+
+function sorted<T>(values: Readonly<Record<string, T>> | undefined): [string, T][] {
+  return Object.entries(values ?? {}).sort(([a], [b]) => compareText(a, b));
+}

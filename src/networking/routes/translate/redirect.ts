@@ -1,0 +1,64 @@
+/** Redirects and fixed answers (spec/discovery.md §8.6). */
+import { create } from '@bufbuild/protobuf';
+import {
+  RedirectAction_RedirectResponseCode as Code,
+  type DirectResponseAction,
+  DirectResponseActionSchema,
+  type RedirectAction,
+  RedirectActionSchema,
+} from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { HttpDirectResponse, HttpRedirect } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { Init } from '../../messages/init.ts';
+
+const codes: Readonly<Record<number, Code>> = {
+  301: Code.MOVED_PERMANENTLY,
+  302: Code.FOUND,
+  303: Code.SEE_OTHER,
+  307: Code.TEMPORARY_REDIRECT,
+  308: Code.PERMANENT_REDIRECT,
+};
+
+/** A path that begins so replaces what the route's prefix matched, and keeps the rest; `prefixRewrite` says it by itself. */
+const prefixMarker = '%PREFIX()%';
+
+export function redirectAction(redirect: HttpRedirect, listenerPort: number): RedirectAction {
+  const { scheme } = redirect;
+  return create(RedirectActionSchema, {
+    hostRedirect: redirect.authority ?? '',
+    portRedirect: redirectPort(redirect, listenerPort),
+    responseCode: codes[redirect.redirectCode ?? 301] ?? Code.MOVED_PERMANENTLY,
+    ...(scheme && { schemeRewriteSpecifier: { case: 'schemeRedirect', value: scheme } }),
+    ...pathChange(redirect),
+  });
+}
+
+function pathChange({
+  uri,
+  prefixRewrite,
+}: HttpRedirect): Pick<Init<typeof RedirectActionSchema>, 'pathRewriteSpecifier'> {
+  const prefix = prefixRewrite ?? (uri?.startsWith(prefixMarker) ? uri.slice(prefixMarker.length) : undefined);
+  if (prefix !== undefined) return { pathRewriteSpecifier: { case: 'prefixRewrite', value: prefix } };
+  return uri ? { pathRewriteSpecifier: { case: 'pathRedirect', value: uri } } : {};
+}
+
+/** 0 leaves the port out; the default port of the scheme goes without saying. */
+function redirectPort({ port, derivePort, scheme, saysPort }: HttpRedirect, listenerPort: number): number {
+  const wanted = port ?? (derivePort === 'FROM_REQUEST_PORT' ? listenerPort : 0);
+  if (saysPort) return wanted;
+  if ((scheme === 'http' && wanted === 80) || (scheme === 'https' && wanted === 443)) return 0;
+  return wanted;
+}
+
+export function directResponse({ status, body }: HttpDirectResponse): DirectResponseAction {
+  return create(DirectResponseActionSchema, {
+    status,
+    ...(body && {
+      body: {
+        specifier:
+          'string' in body
+            ? { case: 'inlineString', value: body.string }
+            : { case: 'inlineBytes', value: Buffer.from(body.bytes, 'base64') },
+      },
+    }),
+  });
+}

@@ -1,0 +1,63 @@
+/** Retries (spec/discovery.md §8.6, retries). */
+import { create } from '@bufbuild/protobuf';
+import { type RetryPolicy, RetryPolicySchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import { PreviousHostsPredicateSchema } from '../../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.ts';
+import { PreviousPrioritiesConfigSchema } from '../../../gen/envoy/extensions/retry/priority/previous_priorities/v3/previous_priorities_config_pb.ts';
+import type { HttpRetry } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import { typedExtension } from '../../messages/any.ts';
+import { duration, optionalDuration } from '../../messages/protobuf-duration.ts';
+
+const defaultRetryOn = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
+const defaultAttempts = 2;
+/** How often another host is looked for before one that was tried is taken again. */
+const hostSelectionAttempts = 5n;
+
+const previousHosts = typedExtension('envoy.retry_host_predicates.previous_hosts', PreviousHostsPredicateSchema);
+const previousPriorities = typedExtension(
+  'envoy.retry_priorities.previous_priorities',
+  PreviousPrioritiesConfigSchema,
+  {
+    updateFrequency: 2,
+  },
+);
+
+/**
+ * What the route says over what the mesh says over the built-in policy; undefined for no retries.
+ *
+ * @param sticky a consistent hash chooses the host: another one is not to be looked for.
+ */
+export function retryPolicy(
+  own: HttpRetry | undefined,
+  mesh: HttpRetry | undefined,
+  sticky: boolean,
+): RetryPolicy | undefined {
+  const retry = { ...mesh, ...own };
+  if (retry.attempts !== undefined && retry.attempts <= 0) return undefined;
+  const { conditions, statusCodes } = splitRetryOn(retry.retryOn || defaultRetryOn);
+  const avoidTriedHosts = !sticky && retry.retryIgnorePreviousHosts !== false;
+  return create(RetryPolicySchema, {
+    retryOn: conditions,
+    retriableStatusCodes: statusCodes,
+    numRetries: retry.attempts ?? defaultAttempts,
+    perTryTimeout: optionalDuration(retry.perTryTimeoutMs || undefined),
+    ...(avoidTriedHosts && {
+      retryHostPredicate: [previousHosts],
+      hostSelectionRetryMaxAttempts: hostSelectionAttempts,
+    }),
+    ...(retry.backoffMs && { retryBackOff: { baseInterval: duration(retry.backoffMs) } }),
+    ...(retry.retryRemoteLocalities && { retryPriority: previousPriorities }),
+  });
+}
+
+/** Numbers among the conditions are status codes to retry on. */
+function splitRetryOn(retryOn: string): { conditions: string; statusCodes: number[] } {
+  const parts = retryOn
+    .split(',')
+    .map((part) => part.trim())
+    .filter(Boolean);
+  const statusCodes = parts.filter((part) => /^\d{3}$/.test(part)).map(Number);
+  const conditions = parts.filter((part) => !/^\d{3}$/.test(part));
+  if (statusCodes.length > 0 && !conditions.includes('retriable-status-codes'))
+    conditions.push('retriable-status-codes');
+  return { conditions: conditions.join(','), statusCodes };
+}

@@ -1,0 +1,182 @@
+/** The routes of a virtual service as Envoy reads them (spec/discovery.md §8.6). */
+import { create } from '@bufbuild/protobuf';
+import type { Any } from '@bufbuild/protobuf/wkt';
+import { type Route, type RouteMatch, RouteSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
+import type { ConfigKey } from '../../../model/config/config.ts';
+import type { HttpMatchRequest, HttpRoute } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import type { Port, Service } from '../../../model/services/service.ts';
+import { atOnce } from '../../../runtime/turns.ts';
+import { httpRouteOrigins, serviceOrigin, withOrigins } from '../../inputs/message-origin.ts';
+import type { Init } from '../../messages/init.ts';
+import { istioMetadata } from '../../messages/metadata.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+import { namedBy } from '../../traffic/alias.ts';
+import { configPath, outboundClusterName } from '../../traffic/resource-names.ts';
+import { type ActionContext, forwardAction, hashOf, usedDestinations } from './action.ts';
+import { corsConfig, corsFilter } from './cors.ts';
+import type { Depending } from './depending.ts';
+import { faultConfig, faultFilter } from './fault.ts';
+import { headerFields, joinedHeaders } from './headers.ts';
+import { appliesTo, isCatchAll, type MatchContext, routeMatch } from './match.ts';
+import { directResponse, redirectAction } from './redirect.ts';
+import { retryPolicy } from './retry.ts';
+
+export interface RouteContext extends MatchContext, ActionContext {}
+
+/** Routes that are translated between two pauses. */
+const routesAtATime = 256;
+
+/**
+ * In the order written; what stands behind a route that matches every request is dropped.
+ *
+ * @param contexts one for each server of a port through which the virtual service is reached: a match gets one route, at the first
+ *   of them that it applies to
+ */
+export function virtualServiceRoutes(
+  service: ResolvedVirtualService,
+  contexts: readonly RouteContext[],
+): Depending<Route[]> {
+  return atOnce(buildingVirtualServiceRoutes(service, contexts));
+}
+
+/** As {@link virtualServiceRoutes}, with pauses: one virtual service may have thousands of routes. */
+export function* buildingVirtualServiceRoutes(
+  service: ResolvedVirtualService,
+  contexts: readonly RouteContext[],
+): Generator<undefined, Depending<Route[]>> {
+  const value: Route[] = [];
+  const dependsOn: ConfigKey[] = [...service.origins];
+  const matches = [...matchesOf(service)];
+  /** By place of the match, whether its route matches every request. */
+  const translated = new Map<number, boolean>();
+  for (const context of contexts) {
+    for (const [place, { http, index, match }] of matches.entries()) {
+      if (!appliesTo(match, context)) continue;
+      let takesAll = translated.get(place);
+      if (takesAll === undefined) {
+        const route = toRoute(http, match, service, context);
+        if (route === undefined) continue;
+        value.push(withOrigins(route.value, httpRouteOrigins(service, index)));
+        for (const key of route.dependsOn) dependsOn.push(key);
+        if (value.length % routesAtATime === 0) yield undefined;
+        takesAll = isCatchAll(route.value.match!);
+        translated.set(place, takesAll);
+      }
+      if (takesAll) break;
+    }
+  }
+  return { value, dependsOn };
+}
+
+interface PlacedMatch {
+  readonly http: HttpRoute;
+  /** Place of the HTTP route in the virtual service. */
+  readonly index: number;
+  readonly match: HttpMatchRequest;
+}
+
+/** A route without matches matches every request. */
+function* matchesOf({ config }: ResolvedVirtualService): Iterable<PlacedMatch> {
+  const everything: readonly HttpMatchRequest[] = [{}];
+  for (const [index, http] of (config.spec.http ?? []).entries()) {
+    for (const match of http.match?.length ? http.match : everything) yield { http, index, match };
+  }
+}
+
+/**
+ * What a service without virtual service gets.
+ *
+ * @param name by which it is asked for: its own, or that of an alias
+ */
+export function defaultRoute(service: Service, port: Port, name: string, context: ActionContext): Depending<Route> {
+  const destination = { host: name, port: { number: port.number } };
+  const { value: hash, dependsOn } = hashOf(destination, context);
+  const { clustered } = namedBy(name, context.reach);
+  const route = create(RouteSchema, {
+    name: 'default',
+    match: { pathSpecifier: { case: 'prefix', value: '/' } },
+    decorator: { operation: `${name}:${port.number}/*` },
+    action: {
+      case: 'route',
+      value: {
+        clusterSpecifier: {
+          case: 'cluster',
+          value: outboundClusterName(port.number, '', (clustered ?? service).hostname),
+        },
+        timeout: duration(0),
+        maxGrpcTimeout: duration(0),
+        retryPolicy: retryPolicy(undefined, context.meshRetry, hash !== undefined),
+        hashPolicy: hash ? [hash] : [],
+      },
+    },
+  });
+  return { value: withOrigins(route, serviceOrigin(service)), dependsOn };
+}
+
+/** Undefined for a route that does nothing: no destination, redirect or response. */
+function toRoute(
+  http: HttpRoute,
+  match: HttpMatchRequest,
+  { config }: ResolvedVirtualService,
+  context: RouteContext,
+): Depending<Route> | undefined {
+  const translated = actionOf(http, context);
+  if (translated === undefined) return undefined;
+  const { value: action, dependsOn } = translated;
+  const envoyMatch = routeMatch(match);
+  const destinations = usedDestinations(http);
+  const sole = destinations.length === 1 && action.case === 'route' ? destinations[0] : undefined;
+  const own = headerFields(http.headers);
+  const operationHost = sole ? sole.destination.host : config.name;
+  const value = create(RouteSchema, {
+    name: [http.name, match.name].filter(Boolean).join('.'),
+    match: envoyMatch,
+    action,
+    metadata: istioMetadata({ config: configPath(config) }),
+    decorator: { operation: `${operationHost}:${context.listenerPort}${pathText(envoyMatch)}` },
+    typedPerFilterConfig: filterConfigs(http),
+    statPrefix: match.statPrefix ?? '',
+    ...(sole ? joinedHeaders(own, headerFields(sole.headers)) : own),
+  });
+  return { value, dependsOn };
+}
+
+type Action = NonNullable<Init<typeof RouteSchema>['action']>;
+
+function actionOf(http: HttpRoute, context: RouteContext): Depending<Action> | undefined {
+  const { redirect, directResponse: response } = http;
+  if (redirect) return alone({ case: 'redirect', value: redirectAction(redirect, context.listenerPort) });
+  if (response) return alone({ case: 'directResponse', value: directResponse(response) });
+  const destinations = usedDestinations(http);
+  if (destinations.length === 0) return undefined;
+  const { value, dependsOn } = forwardAction(http, destinations, context);
+  return { value: { case: 'route', value }, dependsOn };
+}
+
+function alone(value: Action): Depending<Action> {
+  return { value, dependsOn: [] };
+}
+
+function filterConfigs(http: HttpRoute): Record<string, Any> {
+  const fault = http.fault && faultConfig(http.fault);
+  return {
+    ...(http.corsPolicy && { [corsFilter]: corsConfig(http.corsPolicy) }),
+    ...(fault && { [faultFilter]: fault }),
+  };
+}
+
+/** The path in the name of a traced operation. */
+function pathText({ pathSpecifier }: RouteMatch): string {
+  switch (pathSpecifier.case) {
+    case 'path':
+      return pathSpecifier.value;
+    case 'prefix':
+    case 'pathSeparatedPrefix':
+      return `${pathSpecifier.value}*`;
+    case 'safeRegex':
+      return pathSpecifier.value.regex;
+    default:
+      return '/*';
+  }
+}

@@ -1,0 +1,66 @@
+/** What the routes of a virtual service are made from, besides itself. */
+import { onceFor } from '../../../model/collections/once-for.ts';
+import type { ProxyShape } from '../../../model/proxy/proxy-shape.ts';
+import { destinationHosts } from '../../../model/push-context/resolve-virtual-service.ts';
+import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
+import { labelsText } from '../../inputs/input-text.ts';
+
+interface Facts {
+  readonly destinations: readonly string[];
+  readonly matchesSources: boolean;
+  readonly matchesNamespaces: boolean;
+}
+
+/** Hosts whose service and destination rule the routes depend on. */
+export function destinationsOf(service: ResolvedVirtualService): readonly string[] {
+  return facts(service).destinations;
+}
+
+/** Equal for shapes that the routes are equal for; almost always empty: few rules look at who the client is. */
+export function shapeTextFor(service: ResolvedVirtualService | undefined, shape: ProxyShape): string {
+  return service !== undefined && facts(service).matchesSources ? labelsText(shape.labels) : '';
+}
+
+/** Equal for namespaces that the routes are equal for; almost always empty. */
+export function namespaceTextFor(service: ResolvedVirtualService | undefined, namespace: string): string {
+  return service !== undefined && facts(service).matchesNamespaces ? namespace : '';
+}
+
+/** Whether its routes depend on who the client is, beside what hosts mean to it. */
+export function looksAtClient(service: ResolvedVirtualService): boolean {
+  const { matchesSources, matchesNamespaces } = facts(service);
+  return matchesSources || matchesNamespaces;
+}
+
+const anyMatchesSources = onceFor((services: readonly ResolvedVirtualService[]) =>
+  services.some((service) => facts(service).matchesSources),
+);
+
+/** Labels of the shape, if any of the virtual services looks at them. */
+export function labelsThatCount(services: readonly ResolvedVirtualService[], shape: ProxyShape): string {
+  return anyMatchesSources(services) ? labelsText(shape.labels) : '';
+}
+
+const anyMatchesNamespaces = onceFor((services: readonly ResolvedVirtualService[]) =>
+  services.some((service) => facts(service).matchesNamespaces),
+);
+
+/** The client's namespace, if any of the virtual services looks at it. */
+export function namespaceThatCounts(services: readonly ResolvedVirtualService[], namespace: string): string {
+  return anyMatchesNamespaces(services) ? namespace : '';
+}
+
+/** Hosts whose service and destination rule the routes of any of them depend on. */
+export const destinationsOfAll: (services: readonly ResolvedVirtualService[]) => ReadonlySet<string> = onceFor(
+  (services) => new Set(services.flatMap((service) => destinationsOf(service))),
+);
+
+const facts = onceFor((service: ResolvedVirtualService): Facts => {
+  const { spec } = service.config;
+  const matches = (spec.http ?? []).flatMap((route) => route.match ?? []);
+  return {
+    destinations: [...destinationHosts(spec)],
+    matchesSources: matches.some(({ sourceLabels }) => Object.keys(sourceLabels ?? {}).length > 0),
+    matchesNamespaces: matches.some(({ sourceNamespace }) => sourceNamespace !== undefined),
+  };
+});

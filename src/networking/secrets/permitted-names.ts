@@ -1,0 +1,64 @@
+/**
+ * Which Secrets a client may receive (spec/discovery.md §8.7, credentialName): those of its verified namespace, and those of
+ * other namespaces that a ReferenceGrant gives to the Gateways of that namespace. Checked before the caches are read, because
+ * caches know proxy shapes and no identities.
+ */
+import { onceFor } from '../../model/collections/once-for.ts';
+import { setBounded } from '../../model/collections/set-bounded.ts';
+import type { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
+import { parseCredentialName } from './credential-name.ts';
+
+/** The client that requests Secrets. */
+export interface SecretClient {
+  /** Verified namespace; `undefined` if the client is not authenticated. */
+  readonly namespace: string | undefined;
+  /** Namespace of a name that has none. */
+  readonly ownNamespace: string;
+  /** Grants that apply to the client; absent: it receives no Secrets of other namespaces. */
+  readonly grants?: ReferenceGrants;
+}
+
+interface PermittedNames {
+  readonly grants: ReferenceGrants | undefined;
+  readonly names: readonly string[];
+}
+
+const none: readonly string[] = [];
+/** Permitted names by list and namespace: callers compare lists by identity, so equal requests return the same list. */
+const permitted = onceFor((_: readonly string[]) => new Map<string, PermittedNames>());
+/** Namespaces for which the result of one list is cached. */
+const maxNamespaces = 64;
+
+/** The names of Secrets that the client may receive. */
+export function permittedSecrets(
+  names: readonly string[],
+  { namespace, ownNamespace, grants }: SecretClient,
+): readonly string[] {
+  if (namespace === undefined || names.length === 0) return none;
+  const key = `${namespace}/${ownNamespace}`;
+  const ofList = permitted(names);
+  const known = ofList.get(key);
+  if (known !== undefined && known.grants === grants) return known.names;
+  const isPermitted = (resourceName: string): boolean => {
+    const credential = parseCredentialName(resourceName, ownNamespace);
+    if (credential === undefined) return false;
+    if (credential.namespace === namespace) return true;
+    // A client whose node names another namespace than its identity has no grants.
+    if (grants === undefined || namespace !== ownNamespace || credential.kind !== 'Secret') return false;
+    return grants.allowsSecret(namespace, credential.namespace, credential.name);
+  };
+  const chosen = names.filter(isPermitted);
+  const all = chosen.length === names.length ? names : chosen;
+  const isUnchanged = known?.names.length === all.length && all.every((name, index) => name === known.names[index]);
+  const result = { grants, names: isUnchanged ? known.names : all };
+  setBounded(ofList, key, result, maxNamespaces);
+  return result.names;
+}
+
+const others = onceFor((names: readonly string[]) => {
+  const chosen = names.filter((name) => parseCredentialName(name, '-')?.kind !== 'Secret');
+  return chosen.length === names.length ? names : chosen;
+});
+
+/** The names that are about no Secret: the same list for the same list. */
+export const withoutSecrets = (names: readonly string[]): readonly string[] => others(names);

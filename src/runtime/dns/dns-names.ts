@@ -1,0 +1,151 @@
+/** The names that the DNS server answers by itself: of the control plane's table, and what is derived of them (spec/agent.md §9). */
+import { isIP, SocketAddress } from 'node:net';
+import { encode } from 'dns-packet';
+import type { Steps } from '../turns.ts';
+import type { NameInfo, NameTable } from './name-table.ts';
+
+export type AddressType = 'A' | 'AAAA';
+
+/** The addresses of each type, as they stand in a packet: two bytes of length and the address. */
+export type Addresses = Readonly<Record<AddressType, readonly Buffer[]>>;
+
+export interface FoundName {
+  /** What the asked name is an alias of; absent: it has the addresses itself. */
+  readonly alias?: string;
+  readonly addresses: Addresses;
+}
+
+/** Who asks: what a short name means depends on it. */
+export interface WorkloadNames {
+  readonly namespace: string;
+  /** `ns1.svc.cluster.local`. */
+  readonly domain: string;
+  /** The first search domain of resolv.conf; applications try it first. Empty: none. */
+  readonly search: string;
+}
+
+/** Bytes of a name on the wire. A longer one cannot be asked for. */
+const longestName = 255;
+const longestLabel = 63;
+const headerBytes = 12;
+
+/** Names are in lower case, and end with a dot. */
+export class DnsNames {
+  readonly #hosts = new Map<string, Addresses>();
+  /** `.ns1.svc.cluster.local.`, or empty. */
+  readonly #search: string;
+  #skipped = 0;
+
+  private constructor(search: string) {
+    this.#search = search === '' ? '' : `.${search.toLowerCase()}.`;
+  }
+
+  /** Makes the names of a table, in steps: the table may have a hundred thousand hosts. */
+  static *of(table: NameTable, { namespace, domain, search }: WorkloadNames): Steps<DnsNames> {
+    const made = new DnsNames(search);
+    const proxyDomain = withoutNamespace(domain.toLowerCase(), namespace);
+    for (const [host, info] of table) {
+      const addresses = yield* addressesOf(info);
+      const names = namesOf(host.toLowerCase(), info, namespace, proxyDomain).filter(canBeAsked);
+      if (addresses === undefined || names.length === 0) made.#skipped++;
+      else for (const name of names) made.#add(name, addresses);
+      yield;
+    }
+    return made;
+  }
+
+  /** Hosts of the table that nobody can be told of: no address, or no name. */
+  get skipped(): number {
+    return this.#skipped;
+  }
+
+  get size(): number {
+    return this.#hosts.size;
+  }
+
+  /** All names, short and alternative ones too, each with its addresses as text. */
+  *entries(): Generator<[name: string, addresses: string[]]> {
+    for (const [name, { A, AAAA }] of this.#hosts) yield [name, [...A, ...AAAA].map(textOf)];
+  }
+
+  /** The name itself; else the most specific wildcard. */
+  find(name: string): FoundName | undefined {
+    const found = this.#named(name);
+    if (found !== undefined) return found;
+    for (let dot = name.indexOf('.'); dot > 0 && dot < name.length - 1; dot = name.indexOf('.', dot + 1)) {
+      const wildcard = this.#named(`*${name.slice(dot)}`);
+      if (wildcard !== undefined) return wildcard;
+    }
+    return undefined;
+  }
+
+  /** An application walks its search domains in order: what is known is answered at the first one already. */
+  #named(name: string): FoundName | undefined {
+    const addresses = this.#hosts.get(name);
+    if (addresses !== undefined) return { addresses };
+    if (this.#search === '' || !name.endsWith(this.#search)) return undefined;
+    const alias = name.slice(0, name.length - this.#search.length + 1);
+    const meant = alias.endsWith(this.#search) ? undefined : this.#hosts.get(alias);
+    return meant === undefined ? undefined : { alias, addresses: meant };
+  }
+
+  /** Hosts that share a name, one of each family for instance, are asked for together. */
+  #add(name: string, addresses: Addresses): void {
+    const before = this.#hosts.get(name);
+    this.#hosts.set(name, before === undefined ? addresses : joined(before, addresses));
+  }
+}
+
+/** `ns1.svc.cluster.local` → `svc.cluster.local`. */
+function withoutNamespace(domain: string, namespace: string): string {
+  const prefix = `${namespace.toLowerCase()}.`;
+  return namespace !== '' && domain.startsWith(prefix) ? domain.slice(prefix.length) : domain;
+}
+
+function namesOf(host: string, info: NameInfo, ownNamespace: string, proxyDomain: string): string[] {
+  const { registry, shortname, namespace, altHosts } = info;
+  if (registry !== 'Kubernetes' || proxyDomain === '' || !host.endsWith(`.${proxyDomain}`)) return [`${host}.`];
+  const short = shortname.toLowerCase();
+  const names = [host, ...altHosts.map((alternative) => alternative.toLowerCase())];
+  if (short !== '' && namespace !== '') {
+    names.push(`${short}.${namespace}`.toLowerCase(), `${short}.${namespace}.svc`.toLowerCase());
+    if (namespace === ownNamespace) names.push(short);
+  }
+  return [...new Set(names)].map((name) => `${name.replace(/\.$/, '')}.`);
+}
+
+function canBeAsked(name: string): boolean {
+  const labels = name.slice(0, -1).split('.');
+  return name.length < longestName && labels.every((label) => label !== '' && label.length <= longestLabel);
+}
+
+function* addressesOf({ ips }: NameInfo): Steps<Addresses | undefined> {
+  const addresses = { A: [] as Buffer[], AAAA: [] as Buffer[] };
+  for (const ip of new Set(ips)) {
+    const family = isIP(ip);
+    if (family === 4) addresses.A.push(rdata('A', ip));
+    else if (family === 6 && !ip.includes('%')) addresses.AAAA.push(rdata('AAAA', ip));
+    yield;
+  }
+  return addresses.A.length + addresses.AAAA.length === 0 ? undefined : addresses;
+}
+
+/** What follows the header of the one record of a message: the root's name, type, class and time to live are 9 bytes. */
+function rdata(type: AddressType, ip: string): Buffer {
+  const message = encode({ type: 'response', answers: [{ type, name: '.', data: ip }] });
+  return Buffer.from(message.subarray(headerBytes + 9));
+}
+
+/** Two bytes of length, then 4 or 16 of an address. */
+function textOf(address: Buffer): string {
+  if (address.length === 6) return address.subarray(2).join('.');
+  const words = Array.from({ length: 8 }, (_, i) => address.readUInt16BE(2 + 2 * i).toString(16)).join(':');
+  return new SocketAddress({ address: words, family: 'ipv6' }).address;
+}
+
+function joined(one: Addresses, other: Addresses): Addresses {
+  const both = (type: AddressType): Buffer[] => [
+    ...new Map([...one[type], ...other[type]].map((address) => [address.toString('latin1'), address])).values(),
+  ];
+  return { A: both('A'), AAAA: both('AAAA') };
+}

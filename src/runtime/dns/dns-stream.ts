@@ -1,0 +1,96 @@
+/** Serves DNS queries on one connection over TCP or TLS, pipelined (RFC 7766). */
+import type { Socket } from 'node:net';
+import { framed, TcpMessages } from './tcp-messages.ts';
+
+export interface DnsStreamLimits {
+  /** Queries of the connection that have no response yet. */
+  readonly maxPending: number;
+  /** Bytes of responses that the client does not read. */
+  readonly maxUnreadBytes: number;
+  /** Bytes of a query. */
+  readonly maxQueryBytes: number;
+  /** Milliseconds without a complete query or a response. Bytes of an incomplete query do not extend it. */
+  readonly idleMs: number;
+  /** Queries that are read in a second; the following ones stay in the socket. Absent: no limit. */
+  readonly queriesPerSecond?: number;
+}
+
+/** Why a connection was closed. */
+export type DnsStreamEnd = 'idle' | 'too many pending queries' | 'query too long' | 'responses not read';
+
+export interface DnsStreamHandlers {
+  /** Takes a message. `respond` is called once, also after the connection was closed; with `undefined` if the message needs no response. */
+  readonly query: (message: Buffer, respond: (response: Buffer | undefined) => void) => void;
+  /** A limit closed the connection. */
+  readonly limited?: (why: DnsStreamEnd) => void;
+}
+
+/** Serves until the client or a limit closes the connection. A client that has sent all its queries may half-close (RFC 7766 §6.2.3). */
+export function serveDnsStream(
+  connection: Socket,
+  limits: DnsStreamLimits,
+  { query, limited }: DnsStreamHandlers,
+): void {
+  const { maxPending, maxUnreadBytes, maxQueryBytes, idleMs, queriesPerSecond } = limits;
+  const messages = new TcpMessages();
+  let pending = 0;
+  let readInSecond = 0;
+  let pause: NodeJS.Timeout | undefined;
+  const close = (why: DnsStreamEnd): void => {
+    if (connection.destroyed) return;
+    limited?.(why);
+    connection.destroy();
+  };
+  const idle = setTimeout(() => (pending > 0 ? idle.refresh() : close('idle')), idleMs);
+  const endWhenAnswered = (): void => {
+    if (pending === 0 && connection.readableEnded) connection.end();
+  };
+  const respond = (response: Buffer | undefined): void => {
+    pending--;
+    if (connection.destroyed) return;
+    if (response !== undefined) {
+      idle.refresh();
+      connection.write(framed(response));
+    }
+    if (connection.writableLength > maxUnreadBytes) close('responses not read');
+    else endWhenAnswered();
+  };
+  /** Leaves what exceeds the rate in the socket, so that the client waits. */
+  const throttle = (count: number): void => {
+    readInSecond += count;
+    if (queriesPerSecond === undefined || readInSecond < queriesPerSecond || pause !== undefined) return;
+    connection.pause();
+    pause = setTimeout(() => {
+      pause = undefined;
+      readInSecond = Math.max(0, readInSecond - queriesPerSecond);
+      connection.resume();
+    }, 1_000);
+  };
+  connection.on('error', () => connection.destroy());
+  connection.on('end', endWhenAnswered);
+  connection.on('close', () => {
+    clearTimeout(idle);
+    clearTimeout(pause);
+  });
+  connection.on('data', (chunk) => {
+    const received = messages.push(chunk);
+    if (received.length > 0) idle.refresh();
+    for (const message of received) {
+      if (connection.destroyed) return;
+      if (message.length > maxQueryBytes) {
+        close('query too long');
+        return;
+      }
+      if (++pending > maxPending) {
+        close('too many pending queries');
+        return;
+      }
+      query(message, respond);
+    }
+    if (messages.announcedBytes > maxQueryBytes) {
+      close('query too long');
+      return;
+    }
+    throttle(received.length);
+  });
+}

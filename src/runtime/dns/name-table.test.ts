@@ -1,0 +1,43 @@
+import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { NameTableSchema } from '../../gen/istio/networking/nds/v1/nds_pb.ts';
+import { atOnce } from '../turns.ts';
+import { readingNameTable } from './name-table.ts';
+
+const text = fc.string({ unit: 'grapheme', maxLength: 20 });
+const info = fc.record({
+  ips: fc.array(text, { maxLength: 4 }),
+  registry: text,
+  shortname: text,
+  namespace: text,
+  altHosts: fc.array(text, { maxLength: 4 }),
+});
+
+test('§9 a table is what the generated code reads of it, whatever the names are', () => {
+  fc.assert(
+    fc.property(fc.dictionary(fc.oneof(text, fc.constantFrom('__proto__', 'constructor', '')), info), (table) => {
+      const read = atOnce(readingNameTable(toBinary(NameTableSchema, create(NameTableSchema, { table }))));
+      expect(read).toEqual(new Map(Object.entries(table)));
+    }),
+  );
+});
+
+test('§9 what is cut off is refused where the generated code refuses it', () => {
+  const table = {
+    'a.b': { ips: ['10.0.0.1', '::1'], registry: 'Kubernetes', altHosts: ['c'] },
+    'd.e': { ips: ['::2'] },
+  };
+  const whole = toBinary(NameTableSchema, create(NameTableSchema, { table }));
+  const hosts = (read: () => Iterable<string>): readonly string[] | 'refused' => {
+    try {
+      return [...read()];
+    } catch {
+      return 'refused';
+    }
+  };
+  const lengths = Array.from({ length: whole.length + 1 }, (_, length) => whole.subarray(0, length));
+  const ours = lengths.map((bytes) => hosts(() => atOnce(readingNameTable(bytes)).keys()));
+  expect(ours).toEqual(lengths.map((bytes) => hosts(() => Object.keys(fromBinary(NameTableSchema, bytes).table))));
+  expect(new Set(ours.map(String))).toEqual(new Set(['', 'refused', 'a.b', 'a.b,d.e']));
+});

@@ -1,0 +1,104 @@
+/** What a call ended with (gRPC over HTTP/2, "Responses"). */
+
+import type { IncomingHttpHeaders } from 'node:http2';
+import { visibleLine } from '../visible-text.ts';
+
+export const grpcCodes = {
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
+} as const;
+
+export type GrpcCode = keyof typeof grpcCodes;
+
+const names = new Map(Object.entries(grpcCodes).map(([name, code]) => [code as number, name as GrpcCode]));
+
+/** A call that did not end with OK. */
+export class GrpcError extends Error {
+  override readonly name = 'GrpcError';
+  readonly code: GrpcCode;
+  /** What the server said, or what happened; without the code. */
+  readonly details: string;
+  /** How long the server asks not to be called again (`grpc-retry-pushback-ms`, `retry-after`), where it says so. */
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: GrpcCode, details: string, options: { cause?: unknown; retryAfterMs?: number | undefined } = {}) {
+    super(`${code}: ${details}`, options.cause === undefined ? undefined : { cause: options.cause });
+    this.code = code;
+    this.details = details;
+    this.retryAfterMs = options.retryAfterMs;
+  }
+}
+
+/** Characters that are kept of what a server says to people. */
+const mostDetails = 1_000;
+
+/**
+ * The status in trailers, or in headers that are trailers, too; undefined for OK. A server that leaves it out has broken off.
+ */
+export function statusOf(headers: IncomingHttpHeaders): GrpcError | undefined {
+  const text = headers['grpc-status'];
+  if (text === undefined) return statusOfHttp(headers);
+  const code = names.get(Number(text)) ?? 'UNKNOWN';
+  if (code === 'OK') return undefined;
+  return new GrpcError(code, decodeDetails(String(headers['grpc-message'] ?? '')), {
+    retryAfterMs: retryAfter(headers),
+  });
+}
+
+/** What an HTTP status means where a proxy answered in the server's place (gRPC, "HTTP to gRPC Status Code Mapping"). */
+function statusOfHttp(headers: IncomingHttpHeaders): GrpcError {
+  const status = Number(headers[':status']);
+  const codes: Record<number, GrpcCode> = {
+    400: 'INTERNAL',
+    401: 'UNAUTHENTICATED',
+    403: 'PERMISSION_DENIED',
+    404: 'UNIMPLEMENTED',
+    429: 'UNAVAILABLE',
+    502: 'UNAVAILABLE',
+    503: 'UNAVAILABLE',
+    504: 'UNAVAILABLE',
+  };
+  if (!Number.isFinite(status) || status === 200) return new GrpcError('UNKNOWN', 'stream ended without a gRPC status');
+  return new GrpcError(codes[status] ?? 'UNKNOWN', `HTTP status ${status}`, { retryAfterMs: retryAfter(headers) });
+}
+
+/** The longest pause that a server may ask for: whoever stands before it may say an hour, and it be back in a second. */
+const longestPauseMs = 600_000;
+
+function retryAfter(headers: IncomingHttpHeaders): number | undefined {
+  const pushback = Number(headers['grpc-retry-pushback-ms'] ?? Number.NaN);
+  const ms = Number.isFinite(pushback) ? pushback : Number(headers['retry-after'] ?? Number.NaN) * 1000;
+  return ms >= 0 ? Math.min(ms, longestPauseMs) : undefined;
+}
+
+/** Percent-encoded UTF-8; what cannot be decoded is shown as it is. */
+function decodeDetails(text: string): string {
+  try {
+    return decodeURIComponent(text.slice(0, mostDetails));
+  } catch {
+    return text.slice(0, mostDetails);
+  }
+}
+
+/** The trailers that end a call. */
+export function trailersOf(code: GrpcCode, details = ''): Record<string, string> {
+  const trailers = { 'grpc-status': String(grpcCodes[code]) };
+  return details === ''
+    ? trailers
+    : { ...trailers, 'grpc-message': encodeURIComponent(visibleLine(details, mostDetails)) };
+}

@@ -1,0 +1,294 @@
+/**
+ * One HTTP/2 connection to a gRPC server, over TCP, TLS or a Unix socket. It never comes back by itself: whoever opened it hears
+ * that it is gone, and decides.
+ */
+import { once } from 'node:events';
+import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp2, constants } from 'node:http2';
+import { connect as connectTcp, isIP, type Socket } from 'node:net';
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  connect as connectTls,
+  type PeerCertificate,
+  TLSSocket,
+} from 'node:tls';
+import { messageOf } from '../errors.ts';
+import { GrpcError, statusOf } from './call-status.ts';
+import { FrameReader, frameHeadBytes, frameOf } from './grpc-frames.ts';
+import { type KeyPair, privateKeyPem } from './key-pair.ts';
+
+export interface GrpcTarget {
+  /** `localAddress`: that the connection comes from; the system chooses one unless it is said. */
+  readonly address:
+    | { readonly host: string; readonly port: number; readonly localAddress?: string }
+    | { readonly path: string };
+  /** Absent: plaintext. */
+  readonly tls?: {
+    /** PEM certificates. */
+    readonly roots: string;
+    /** What the server's certificate must have: a DNS name, an address or a SPIFFE id. */
+    readonly serverName: string;
+    readonly certificate?: KeyPair;
+    /** Names any of which the server's certificate may have, instead of `serverName`; absent: `serverName`. */
+    readonly alternativeNames?: readonly string[];
+    /** The server's certificate is not verified at all. */
+    readonly isUnverified?: true;
+  };
+}
+
+export interface GrpcConnectionLimits {
+  /** Limit of the connection, the handshake and the server's first word together. */
+  readonly dialMs: number;
+  /** Between two looks whether the other end is there, and for its answer. */
+  readonly keepAliveMs: number;
+  readonly keepAliveAnswerMs: number;
+  /** What the server may send before it was read. */
+  readonly windowBytes: number;
+}
+
+/** spec/agent.md §8.1. */
+export const defaultGrpcLimits: GrpcConnectionLimits = {
+  dialMs: 5_000,
+  keepAliveMs: 30_000,
+  keepAliveAnswerMs: 10_000,
+  windowBytes: 1024 * 1024,
+};
+
+/** Limit of a call's headers, and of its trailers. */
+const mostHeaderBytes = 64 * 1024;
+
+export class GrpcConnection {
+  readonly #session: ClientHttp2Session;
+  readonly #timers: NodeJS.Timeout[] = [];
+  #whyGone: GrpcError | undefined;
+
+  private constructor(session: ClientHttp2Session, { keepAliveMs, keepAliveAnswerMs }: GrpcConnectionLimits) {
+    this.#session = session;
+    session.on('error', (error) => this.#gone(messageOf(error)));
+    session.once('close', () => this.#gone('connection closed'));
+    const ask = (): void => {
+      const limit = setTimeout(
+        () => this.#gone(`no HTTP/2 ping response within ${keepAliveAnswerMs} ms`),
+        keepAliveAnswerMs,
+      );
+      this.#timers[1] = limit;
+      session.ping(() => clearTimeout(limit));
+    };
+    this.#timers[0] = setInterval(ask, keepAliveMs);
+  }
+
+  /**
+   * @throws GrpcError UNAVAILABLE: nobody is there, it is not whom it should be, or it does not speak HTTP/2; CANCELLED when
+   *   `stopped` says so
+   */
+  static async open(
+    target: GrpcTarget,
+    limits: GrpcConnectionLimits = defaultGrpcLimits,
+    stopped?: AbortSignal,
+  ): Promise<GrpcConnection> {
+    const limit = AbortSignal.timeout(limits.dialMs);
+    const dialing = new AbortController();
+    const signal = AbortSignal.any([limit, dialing.signal, ...(stopped === undefined ? [] : [stopped])]);
+    let socket: Socket | undefined;
+    try {
+      signal.throwIfAborted();
+      socket = openSocket(target);
+      // What follows a failure is nobody's concern.
+      socket.on('error', () => {});
+      const closed = once(socket, 'close', { signal }).then(() => {
+        throw new Error('connection closed');
+      });
+      await Promise.race([closed, once(socket, target.tls === undefined ? 'connect' : 'secureConnect', { signal })]);
+      if (socket instanceof TLSSocket && socket.alpnProtocol !== 'h2')
+        throw new Error('server does not support HTTP/2 (ALPN)');
+      const session = openSession(target, socket, limits);
+      // Its first frame: somebody who speaks HTTP/2 is there.
+      await Promise.race([closed, once(session, 'remoteSettings', { signal })]);
+      return new GrpcConnection(session, limits);
+    } catch (error) {
+      socket?.destroy();
+      if (stopped?.aborted) throw new GrpcError('CANCELLED', 'canceled by the client');
+      const why = limit.aborted ? `no connection within ${limits.dialMs} ms` : messageOf(error);
+      throw new GrpcError('UNAVAILABLE', why, { cause: error });
+    } finally {
+      dialing.abort();
+    }
+  }
+
+  /** Begins a call; see {@link whenEnded} for its end. */
+  start(method: string, headers: Readonly<Record<string, string>>): ClientHttp2Stream {
+    return this.#session.request({
+      ':method': 'POST',
+      ':path': method,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      ...headers,
+    });
+  }
+
+  /** Why there is no connection any more; undefined: there is one. */
+  get whyGone(): GrpcError | undefined {
+    return this.#whyGone;
+  }
+
+  /** Ends it and all of its calls. */
+  close(): void {
+    this.#gone('connection closed by the agent');
+  }
+
+  #gone(reason: string): void {
+    if (this.#whyGone !== undefined) return;
+    this.#whyGone = new GrpcError('UNAVAILABLE', reason);
+    clearInterval(this.#timers[0]);
+    clearTimeout(this.#timers[1]);
+    this.#session.destroy();
+  }
+}
+
+function openSocket({ address, tls }: GrpcTarget): Socket {
+  if (tls === undefined) return connectTcp('path' in address ? { path: address.path } : { ...address, noDelay: true });
+  const { roots, serverName, certificate, alternativeNames = [serverName], isUnverified } = tls;
+  const options: ConnectionOptions & { noDelay: boolean } = {
+    ...address,
+    noDelay: true,
+    ca: roots,
+    ALPNProtocols: ['h2'],
+    ...(certificate !== undefined && { cert: certificate.chain, key: privateKeyPem(certificate.key) }),
+    // Neither an address nor a URI may be asked for in a handshake (RFC 6066).
+    servername: isDnsName(serverName) ? serverName : '',
+    checkServerIdentity: (_: string, shown: PeerCertificate) => {
+      const reasons = alternativeNames.map((name) => whyAnother(name, shown));
+      return reasons.some((reason) => reason === undefined) ? undefined : reasons[0];
+    },
+    ...(isUnverified && { rejectUnauthorized: false }),
+  };
+  return connectTls(options);
+}
+
+function isDnsName(name: string): boolean {
+  return isIP(name) === 0 && !name.includes('://');
+}
+
+function whyAnother(name: string, shown: PeerCertificate): Error | undefined {
+  if (!name.includes('://')) return checkServerIdentity(name, shown);
+  // Node puts names with characters that could end one into quotation marks.
+  const names = (shown.subjectaltname ?? '').split(', ');
+  return names.includes(`URI:${name}`) ? undefined : new Error(`server certificate does not contain ${name}`);
+}
+
+function openSession(target: GrpcTarget, socket: Socket, { windowBytes }: GrpcConnectionLimits): ClientHttp2Session {
+  const { address, tls } = target;
+  const host =
+    'path' in address
+      ? 'localhost'
+      : `${isIP(address.host) === 6 ? `[${address.host}]` : address.host}:${address.port}`;
+  const session = connectHttp2(`${tls === undefined ? 'http' : 'https'}://${host}`, {
+    createConnection: () => socket,
+    maxHeaderListPairs: 128,
+    maxSendHeaderBlockLength: mostHeaderBytes,
+    settings: { initialWindowSize: windowBytes, enablePush: false, maxHeaderListSize: mostHeaderBytes },
+  });
+  session.on('error', () => {});
+  session.once('connect', () => session.setLocalWindowSize(windowBytes));
+  return session;
+}
+
+/**
+ * Calls once, when nothing more comes of this call.
+ *
+ * @param done with what it ended with; undefined for OK
+ */
+export function whenEnded(
+  stream: ClientHttp2Stream,
+  connection: GrpcConnection,
+  done: (status: GrpcError | undefined) => void,
+): void {
+  let status: { of: GrpcError | undefined } | undefined;
+  let broken: string | undefined;
+  let isDone = false;
+  const tell = (of: GrpcError | undefined): void => {
+    if (!isDone) done(of);
+    isDone = true;
+  };
+  stream.on('response', (headers) => {
+    const isCall = headers[':status'] === 200 && String(headers['content-type']).startsWith('application/grpc');
+    if ('grpc-status' in headers || headers[':status'] !== 200) status = { of: statusOf(headers) };
+    else if (!isCall) broken = `response is not gRPC: content-type ${headers['content-type'] ?? 'missing'}`;
+    if (!isCall) stream.close(constants.NGHTTP2_CANCEL);
+  });
+  stream.on('trailers', (headers) => {
+    status ??= { of: statusOf(headers) };
+  });
+  stream.on('error', (error) => {
+    broken ??= messageOf(error);
+  });
+  // What was sent before the status has been read; a server may leave its half of the stream open.
+  stream.once('end', () =>
+    setImmediate(() => {
+      if (status !== undefined) {
+        tell(status.of);
+        stream.close(constants.NGHTTP2_NO_ERROR);
+        // Node waits until what was written is out, which never happens once the server has left. Nothing follows an end without a status.
+      } else stream.destroy();
+    }),
+  );
+  stream.once('close', () => {
+    if (status !== undefined) tell(status.of);
+    else if (connection.whyGone !== undefined) tell(connection.whyGone);
+    else tell(new GrpcError('UNAVAILABLE', broken ?? 'stream closed without a gRPC status'));
+  });
+}
+
+export interface UnaryLimits {
+  readonly limitMs: number;
+  readonly maxBytes: number;
+  readonly stopped?: AbortSignal;
+}
+
+/**
+ * One message there and one back.
+ *
+ * @throws GrpcError
+ */
+export function unary(
+  connection: GrpcConnection,
+  method: string,
+  headers: Readonly<Record<string, string>>,
+  message: Uint8Array,
+  { limitMs, maxBytes, stopped }: UnaryLimits,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const stream = connection.start(method, { 'grpc-timeout': `${Math.ceil(limitMs)}m`, ...headers });
+    const reader = new FrameReader({ wholeBytes: maxBytes, maxBytes });
+    const answers: Buffer[] = [];
+    let failure: GrpcError | undefined;
+    const giveUp = (error: GrpcError): void => {
+      failure ??= error;
+      stream.close(constants.NGHTTP2_CANCEL);
+    };
+    const limit = setTimeout(
+      () => giveUp(new GrpcError('DEADLINE_EXCEEDED', `no response within ${limitMs} ms`)),
+      limitMs,
+    );
+    const stop = (): void => giveUp(new GrpcError('CANCELLED', 'canceled by the client'));
+    stopped?.addEventListener('abort', stop, { once: true });
+    stream.on('data', (chunk: Buffer) => {
+      try {
+        reader.push(chunk, ({ bytes }) => answers.push(bytes.subarray(frameHeadBytes)));
+        if (answers.length > 1) giveUp(new GrpcError('INTERNAL', 'more than one response message'));
+      } catch (error) {
+        giveUp(error as GrpcError);
+      }
+    });
+    whenEnded(stream, connection, (status) => {
+      clearTimeout(limit);
+      stopped?.removeEventListener('abort', stop);
+      const error = failure ?? status;
+      if (error !== undefined) reject(error);
+      else if (answers.length === 0) reject(new GrpcError('INTERNAL', 'no response message'));
+      else resolve(answers[0]!);
+    });
+    if (stopped?.aborted) stop();
+    else stream.end(frameOf(message));
+  });
+}

@@ -1,0 +1,22 @@
+import { expect, it } from 'vitest';
+import { remembering } from './remembering.ts';
+
+it('a remembered function computes each result once, also where the result is undefined', () => {
+  const computed: string[] = [];
+  const length = remembering((text) => {
+    computed.push(text);
+    return text === '' ? undefined : text.length;
+  });
+  expect([length('ab'), length(''), length('ab'), length('')]).toEqual([2, undefined, 2, undefined]);
+  expect(computed).toEqual(['ab', '']);
+});
+
+it('a remembered function forgets its results at the limit', () => {
+  const computed: string[] = [];
+  const same = remembering((text) => {
+    computed.push(text);
+    return text;
+  }, 2);
+  for (const text of ['a', 'b', 'a', 'c', 'a']) same(text);
+  expect(computed).toEqual(['a', 'b', 'c', 'a']);
+});

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest';
+import { fileName } from './words.ts';
+
+test.each([
+  ['/etc/certs/tls.crt', 'tls.crt'],
+  ['tls.crt', 'tls.crt'],
+  ['/etc/certs/..2026_11_29_08_10_13.1', 'certs/'],
+  ['/etc/certs/..data/tls.crt', 'certs/'],
+  ['../certs/tls.crt', 'tls.crt'],
+  ['/', '/'],
+])('the name of %s, which Kubernetes may have replaced with its volume, is %s', (path, name) => {
+  expect(fileName(path)).toBe(name);
+});

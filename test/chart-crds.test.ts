@@ -1,0 +1,16 @@
+/** `deploy/chart/crds` has the definitions that `pilot-discovery crds` prints: Helm installs them where they do not exist. */
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { crdsCommand } from '../src/cli/commands/crds.ts';
+import { packageRoot } from '../src/runtime/package-root.ts';
+
+const file = join(packageRoot(), 'deploy/chart/crds/istio-api.yaml');
+
+test('the definitions in the chart are those of the program', async () => {
+  const printed: string[] = [];
+  await crdsCommand((text) => printed.push(text)).parseAsync([], { from: 'user' });
+  const text = printed.join('');
+  if (process.env.UPDATE_TABLES === '1') writeFileSync(file, text);
+  expect(existsSync(file) && readFileSync(file, 'utf8') === text, `${file}: run with UPDATE_TABLES=1`).toBe(true);
+});

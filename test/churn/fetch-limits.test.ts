@@ -1,0 +1,72 @@
+import { create, toBinary } from '@bufbuild/protobuf';
+import { anyPack } from '@bufbuild/protobuf/wkt';
+import { expect, test } from 'vitest';
+import { Cluster_DiscoveryType, ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
+import {
+  CommonTlsContextSchema,
+  UpstreamTlsContextSchema,
+} from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import type { ResourceFacts } from '../sidecars/resource-batches.ts';
+import type { ResourceMap } from '../sidecars/resource-maps.ts';
+import { clusterContent, givenUpBetween, limitedClusters } from './fetch-limits.ts';
+
+interface Given {
+  readonly maxRequests?: number;
+  /** For endpoints, and for the certificate; absent: there is none. */
+  readonly seconds?: readonly [endpoints: number, certificate: number];
+}
+
+function cluster({ maxRequests = 1, seconds }: Given): Buffer {
+  const source = (at: 0 | 1) => ({
+    configSourceSpecifier: { case: 'ads' as const, value: {} },
+    ...(seconds && { initialFetchTimeout: { seconds: BigInt(seconds[at]) } }),
+  });
+  const commonTlsContext = create(CommonTlsContextSchema, {
+    tlsCertificateSdsSecretConfigs: [{ name: 'default', sdsConfig: source(1) }],
+  });
+  const tls = anyPack(UpstreamTlsContextSchema, create(UpstreamTlsContextSchema, { commonTlsContext }));
+  const made = create(ClusterSchema, {
+    name: 'a',
+    clusterDiscoveryType: { case: 'type', value: Cluster_DiscoveryType.EDS },
+    edsClusterConfig: { edsConfig: source(0) },
+    circuitBreakers: { thresholds: [{ maxRequests }] },
+    transportSocketMatches: [
+      { name: 'tls', transportSocket: { name: 'tls', configType: { case: 'typedConfig', value: tls } } },
+    ],
+  });
+  return Buffer.from(toBinary(ClusterSchema, made));
+}
+
+const mapOf = (given: Given): ResourceMap => {
+  const facts: ResourceFacts = {
+    ...{ name: 'a', version: '', digest: '', bytes: 0, refersTo: [] },
+    content: clusterContent(cluster(given)),
+  };
+  return new Map([['a', facts]]);
+};
+
+test('a cluster is the same with and without time limits for its endpoints and its certificate', () => {
+  const plain = clusterContent(cluster({}));
+  expect(plain.isLimited).toBe(false);
+  expect(clusterContent(cluster({ seconds: [0, 0] }))).toEqual(plain);
+  for (const seconds of [
+    [1, 0],
+    [0, 15],
+    [1, 15],
+  ] as const) {
+    expect(clusterContent(cluster({ seconds }))).toEqual({ ...plain, isLimited: true });
+    expect(clusterContent(cluster({ seconds, maxRequests: 2 })).digest).not.toBe(plain.digest);
+  }
+});
+
+test('a cluster was given up if it is what the proxy had, with a time limit', () => {
+  const unlimited = mapOf({ seconds: [0, 0] });
+  const between = (had: ResourceMap, given: Given) => givenUpBetween(had, mapOf(given), ['a']);
+  expect(between(unlimited, { seconds: [1, 1] })).toEqual(['a']);
+  expect(between(unlimited, { seconds: [1, 1], maxRequests: 2 })).toEqual([]);
+  expect(between(unlimited, { maxRequests: 2 })).toEqual([]);
+  expect(between(mapOf({ seconds: [1, 1] }), {})).toEqual([]);
+  expect(between(new Map(), { seconds: [1, 1] })).toEqual([]);
+  expect(givenUpBetween(unlimited, new Map(), ['a'])).toEqual([]);
+  expect([limitedClusters(unlimited), limitedClusters(mapOf({ seconds: [0, 1] }))]).toEqual([[], ['a']]);
+});

@@ -1,0 +1,68 @@
+/**
+ * Time limits in clusters that the server has given up at a proxy: it sends such a cluster again as it is configured, with a limit for what
+ * Envoy fetches before it uses it (docs/changes-without-loss.md). Read without anything of the server.
+ */
+
+import { hash } from 'node:crypto';
+import { createRegistry, type DescMessage, fromBinary, isMessage, type Message, toBinary } from '@bufbuild/protobuf';
+import { type ReflectMessage, reflect } from '@bufbuild/protobuf/reflect';
+import { AnySchema } from '@bufbuild/protobuf/wkt';
+import { ClusterSchema } from '../../src/gen/envoy/config/cluster/v3/cluster_pb.ts';
+import { ConfigSourceSchema } from '../../src/gen/envoy/config/core/v3/config_source_pb.ts';
+import { UpstreamTlsContextSchema } from '../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.ts';
+import type { ClusterContent } from '../sidecars/resource-batches.ts';
+import type { ResourceMap } from '../sidecars/resource-maps.ts';
+
+/** Messages that clusters contain packed, and that name sources. */
+const packedTypes = createRegistry(UpstreamTlsContextSchema);
+
+/** @param value an encoded Cluster */
+export function clusterContent(value: Uint8Array): ClusterContent {
+  const cluster = fromBinary(ClusterSchema, value);
+  const isLimited = withoutLimits(ClusterSchema, cluster);
+  return { digest: hash('sha1', toBinary(ClusterSchema, cluster), 'hex'), isLimited };
+}
+
+/** Takes the limits out of all sources in a message. @returns whether any had one; 0 is none */
+function withoutLimits(schema: DescMessage, message: Message): boolean {
+  if (isMessage(message, ConfigSourceSchema)) {
+    const { seconds = 0n, nanos = 0 } = message.initialFetchTimeout ?? {};
+    delete message.initialFetchTimeout;
+    return seconds > 0n || nanos > 0;
+  }
+  if (isMessage(message, AnySchema)) {
+    const packed = packedTypes.getMessage(message.typeUrl.slice(message.typeUrl.lastIndexOf('/') + 1));
+    if (packed === undefined) return false;
+    const inner = fromBinary(packed, message.value);
+    const isLimited = withoutLimits(packed, inner);
+    message.value = toBinary(packed, inner);
+    return isLimited;
+  }
+  let isLimited = false;
+  for (const child of childrenOf(reflect(schema, message))) {
+    if (withoutLimits(child.desc, child.message)) isLimited = true;
+  }
+  return isLimited;
+}
+
+function* childrenOf(message: ReflectMessage): Generator<ReflectMessage> {
+  for (const field of message.fields) {
+    if (field.message === undefined || !message.isSet(field)) continue;
+    if (field.fieldKind === 'message') yield message.get(field);
+    else if (field.fieldKind === 'list') yield* message.get(field) as Iterable<ReflectMessage>;
+    else if (field.fieldKind === 'map') for (const [, value] of message.get(field)) yield value as ReflectMessage;
+  }
+}
+
+/** Names of clusters that have a limit now, and are otherwise as the proxy had them. */
+export function givenUpBetween(had: ResourceMap, has: ResourceMap, names: readonly string[]): readonly string[] {
+  return names.filter((name) => {
+    const [before, after] = [had.get(name)?.content, has.get(name)?.content];
+    return after?.isLimited === true && before?.digest === after.digest;
+  });
+}
+
+/** Names of all clusters with a limit. */
+export function limitedClusters(clusters: ResourceMap): readonly string[] {
+  return [...clusters.values()].filter(({ content }) => content?.isLimited === true).map(({ name }) => name);
+}

@@ -1,0 +1,27 @@
+import { expect, test } from 'vitest';
+import { UnroutedClusters } from './unrouted-clusters.ts';
+
+test('a cluster to which no route leads is late after the limit, and is reported once', () => {
+  const unrouted = new UnroutedClusters();
+  unrouted.added('a', 1_000);
+  unrouted.added('b', 2_000);
+  unrouted.added('a', 3_000);
+  expect(unrouted.takeLate(999)).toEqual([]);
+  expect(unrouted.takeLate(1_000)).toEqual(['a']);
+  expect(unrouted.takeLate(1_500)).toEqual([]);
+});
+
+test('a cluster that a route names, or that is removed, is never late', () => {
+  const unrouted = new UnroutedClusters();
+  for (const name of ['routed', 'removed', 'waiting']) unrouted.added(name, 0);
+  unrouted.routed(new Set(['routed', 'other']));
+  unrouted.removed('removed');
+  expect(unrouted.takeLate(5_000)).toEqual(['waiting']);
+});
+
+test('nothing is late of a proxy that does not acknowledge what it is sent', () => {
+  const unrouted = new UnroutedClusters();
+  unrouted.added('a', 0);
+  unrouted.clear();
+  expect(unrouted.takeLate(5_000)).toEqual([]);
+});

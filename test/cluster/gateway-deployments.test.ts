@@ -1,0 +1,89 @@
+/** Gateways that the program deploys in a real API server, with the rights of the chart. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, expect, it } from 'vitest';
+import { type Resource, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { ObjectToWrite } from './cluster.ts';
+import { givenCluster } from './given-cluster.ts';
+import { givenHelm } from './given-helm.ts';
+import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const { rendered } = givenHelm();
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), 'cp-gateways-'));
+afterEach(stopControlPlanes);
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const rbac = { group: 'rbac.authorization.k8s.io', version: 'v1' } as const;
+const chartKinds: Readonly<Record<string, Resource>> = {
+  ServiceAccount: serviceAccounts,
+  ConfigMap: of.configMaps,
+  ClusterRole: { ...rbac, plural: 'clusterroles', kind: 'ClusterRole', namespaced: false },
+  ClusterRoleBinding: { ...rbac, plural: 'clusterrolebindings', kind: 'ClusterRoleBinding', namespaced: false },
+  Role: { ...rbac, plural: 'roles', kind: 'Role', namespaced: true },
+  RoleBinding: { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true },
+};
+const deployments: Resource = {
+  group: 'apps',
+  version: 'v1',
+  plural: 'deployments',
+  kind: 'Deployment',
+  namespaced: true,
+};
+
+it('a Gateway is deployed with the rights of the chart, follows its listeners, and never takes an object of others', async () => {
+  await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
+  const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
+  for (const object of objects) {
+    const resource = chartKinds[object.kind ?? ''];
+    if (resource !== undefined) await cluster.apply(resource, object as ObjectToWrite);
+  }
+  const account = objects.find(({ kind }) => kind === 'ServiceAccount')!.metadata.name;
+  const kubeconfig = join(folder, 'kubeconfig');
+  writeKubeconfig(kubeconfig, cluster, await cluster.token(account));
+  const gateways = resourceOf('KubernetesGateway');
+  const listener = (port: number) => ({ name: `p${port}`, port, protocol: 'HTTP' });
+  const apply = (name: string, ...ports: number[]) =>
+    cluster.apply(gateways, {
+      ...{ metadata: { name }, spec: { gatewayClassName: 'istio', listeners: ports.map(listener) } },
+    });
+  const foreign = { metadata: { name: 'taken-istio' }, spec: { ports: [{ port: 1 }], selector: { app: 'a' } } };
+  await cluster.apply(of.services, foreign);
+  await apply('front', 80);
+  await apply('taken', 80);
+  const { namespace } = cluster;
+  const read = (resource: Resource, name: string): Promise<KubernetesObject> =>
+    cluster.admin.request({ method: 'GET', resource, namespace, name }, never);
+  const plane = new ControlPlane(
+    {
+      ...{ registries: 'Kubernetes', configDir: '', kubeconfig, namespace, secureGRPCAddr: '127.0.0.1:0' },
+      httpsAddr: '127.0.0.1:0',
+    },
+    {},
+    () => {},
+    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' },
+  );
+  await eventually('the Gateway is deployed', async () => (await read(deployments, 'front-istio')) !== undefined);
+  const deployment = await read(deployments, 'front-istio');
+  const { template } = deployment.spec as { template: { spec: { containers: { image: string }[] } } };
+  expect(template.spec.containers[0]!.image).toMatch(/^registry\.test\/mesh\/chartpilot:/);
+  const portsOf = async (name: string): Promise<number[]> =>
+    ((await read(of.services, name)).spec as { ports: { port: number }[] }).ports.map(({ port }) => port);
+  expect(await portsOf('front-istio')).toEqual([15021, 80]);
+  await apply('front', 81);
+  await eventually('the Service has the other port', async () => (await portsOf('front-istio')).includes(81));
+  expect(await portsOf('front-istio')).toEqual([15021, 81]);
+  // The same objects are not written again: a write would have another version.
+  expect((await read(deployments, 'front-istio')).metadata.resourceVersion).toBe(deployment.metadata.resourceVersion);
+  await eventually('the conflict of names is logged', async () =>
+    plane.lines.some((line) => line.includes(`Service ${namespace}/taken-istio exists`)),
+  );
+  expect(await portsOf('taken-istio')).toEqual([1]);
+  await expect(read(deployments, 'taken-istio')).rejects.toThrow('not found');
+  expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
+});

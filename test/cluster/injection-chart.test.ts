@@ -1,0 +1,263 @@
+/** The part of the chart that injects sidecars and validates objects, rendered by Helm and installed in a real API server. */
+
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import * as E from 'fp-ts/lib/Either.js';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { type WebhookEntry, webhookEntriesOf } from '../../src/injection/decision/webhook-entries.ts';
+import { injectPod } from '../../src/injection/inject.ts';
+import type { Pod } from '../../src/injection/pod/pod.ts';
+import { decodeInjectionConfig, decodeInjectionValues } from '../../src/injection/settings.decode.ts';
+import { readMeshConfig } from '../../src/model/mesh/mesh-config.decode.ts';
+import { eventually } from '../harness/eventually.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { givenCluster } from './given-cluster.ts';
+import { givenHelm } from './given-helm.ts';
+import { of, writeKubeconfig } from './mesh-objects.ts';
+
+const cluster = givenCluster();
+const { run, rendered } = givenHelm();
+const never = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), 'cp-injection-chart-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const image = ['--set', 'image.repository=registry.test/mesh/chartpilot'];
+const admission = { group: 'admissionregistration.k8s.io', version: 'v1', namespaced: false } as const;
+const mutating: Resource = {
+  ...admission,
+  plural: 'mutatingwebhookconfigurations',
+  kind: 'MutatingWebhookConfiguration',
+};
+const validating: Resource = {
+  ...admission,
+  plural: 'validatingwebhookconfigurations',
+  kind: 'ValidatingWebhookConfiguration',
+};
+
+interface Webhook extends WebhookEntry {
+  readonly clientConfig: { readonly service: object; readonly caBundle?: string };
+  readonly failurePolicy?: string;
+  readonly reinvocationPolicy?: string;
+  readonly matchConditions?: readonly { readonly expression: string }[];
+}
+
+const webhooksOf = (object: KubernetesObject): readonly Webhook[] => object.webhooks as readonly Webhook[];
+const ofKind = (objects: readonly KubernetesObject[], { kind }: Resource): KubernetesObject[] =>
+  objects.filter((object) => object.kind === kind);
+const entriesOf = (object: KubernetesObject): WebhookEntry[] =>
+  webhooksOf(object).map(({ name, namespaceSelector, objectSelector }) => ({
+    ...{ name, namespaceSelector, objectSelector },
+  }));
+
+describe('webhooks of injection', () => {
+  it.each([
+    ['', false],
+    ['', true],
+    ['default', false],
+    ['canary', true],
+  ])(
+    'of revision "%s" select the pods that the injector injects, enableNamespacesByDefault %s',
+    async (revision, byDefault) => {
+      const values = `revision=${revision},sidecarInjectorWebhook.enableNamespacesByDefault=${byDefault}`;
+      const objects = ofKind(await rendered('istio-system', ...image, '--set', values), mutating);
+      expect(objects.map(({ metadata: { name, labels } }) => [name, labels?.['istio.io/rev']])).toEqual([
+        [revision === 'canary' ? 'istio-sidecar-injector-canary' : 'istio-sidecar-injector', revision || 'default'],
+      ]);
+      expect(entriesOf(objects[0]!)).toEqual(webhookEntriesOf(revision, { injectsUnlabelled: byDefault }));
+    },
+  );
+
+  it('of tags select pods with the tag, call the revision, and do not share names with other namespaces', async () => {
+    const values = 'revision=canary,revisionTags={prod,default},sidecarInjectorWebhook.reinvocationPolicy=IfNeeded';
+    const objects = ofKind(await rendered('mesh', ...image, '--set', values), mutating);
+    const service = { name: 'istiod-canary', namespace: 'mesh', path: '/inject', port: 443 };
+    const seen = objects.map((object) => {
+      const { name, labels } = object.metadata;
+      for (const webhook of webhooksOf(object)) {
+        expect(webhook).toMatchObject({ clientConfig: { service }, failurePolicy: 'Fail' });
+        expect(webhook).toMatchObject({ reinvocationPolicy: 'IfNeeded', sideEffects: 'None' });
+        expect(webhook.clientConfig).not.toHaveProperty('caBundle');
+      }
+      expect(labels).toMatchObject({ 'istio.io/rev': 'canary' });
+      return [name, labels?.['istio.io/tag'], entriesOf(object)];
+    });
+    expect(seen).toEqual([
+      ['istio-sidecar-injector-canary-mesh', undefined, webhookEntriesOf('canary')],
+      ['istio-revision-tag-prod-mesh', 'prod', webhookEntriesOf('prod')],
+      ['istio-revision-tag-default-mesh', 'default', webhookEntriesOf('default')],
+    ]);
+  });
+
+  it.each(['revisionTags={default}', 'revision=canary,revisionTags={canary}'])(
+    '%s is rejected, because pods would be injected twice',
+    async (values) => {
+      await expect(rendered('istio-system', ...image, '--set', values)).rejects.toThrow('is the revision itself');
+    },
+  );
+
+  it.each([
+    ['they are disabled', 'sidecarInjectorWebhook.enabled=false,validation.enabled=false'],
+    ['no authority signs their certificate', 'authority.selfSigned=false'],
+  ])('and of validation are absent where %s', async (_, values) => {
+    const objects = await rendered('istio-system', ...image, '--set', values);
+    expect(objects.filter(({ kind }) => kind?.endsWith('WebhookConfiguration'))).toEqual([]);
+    expect(objects.filter(({ metadata: { name } }) => name.startsWith('istio-sidecar-injector'))).toEqual([]);
+  });
+});
+
+describe('the ConfigMaps', () => {
+  const dataOf = (objects: readonly KubernetesObject[], name: string): Record<string, string> =>
+    objects.find(({ kind, metadata }) => kind === 'ConfigMap' && metadata.name === name)!.data as never;
+
+  it('make the injector run the image of the chart, which finds the control plane of its revision', async () => {
+    const settings = [
+      ...['revision=canary,image.tag=1.5,image.pullSecrets={pull},clusterID=west,domain=west.local'],
+      'global.proxy.logLevel=debug,cni.enabled=true,sidecarInjectorWebhook.templates.extra.spec.hostname=h',
+    ];
+    const objects = await rendered('mesh', ...image, '--set', settings.join(','));
+    const injector = dataOf(objects, 'istio-sidecar-injector-canary');
+    const config = decodeInjectionConfig(injector.config!);
+    const values = decodeInjectionValues(injector.values!);
+    const mesh = readMeshConfig('mesh', dataOf(objects, 'istio-canary').mesh!);
+    if (E.isLeft(config) || E.isLeft(values) || E.isLeft(mesh)) throw new Error(JSON.stringify([config, values, mesh]));
+    expect(config.right.warnings).toEqual([]);
+    expect(config.right.settings.templates).toEqual({ extra: { spec: { hostname: 'h' } } });
+    expect(mesh.right.mesh.defaultConfig.discoveryAddress).toBe('istiod-canary.mesh.svc:15012');
+    const pod: Pod = {
+      metadata: { name: 'cart', annotations: { 'inject.istio.io/templates': 'sidecar,extra' } },
+      spec: { containers: [{ name: 'cart', image: 'cart' }] },
+    };
+    const injected = injectPod({
+      ...{ pod, namespace: 'shop', mesh: mesh.right.mesh, proxyConfigFor: () => mesh.right.mesh.defaultConfig },
+      settings: { config: config.right.settings, values: values.right, revision: 'canary' },
+    });
+    if (E.isLeft(injected)) throw new Error(JSON.stringify(injected.left));
+    const { spec } = injected.right;
+    expect(spec).toMatchObject({ hostname: 'h', imagePullSecrets: [{ name: 'pull' }] });
+    const proxy = spec.initContainers!.find(({ name }) => name === 'istio-proxy')!;
+    expect(proxy.image).toBe('registry.test/mesh/chartpilot:1.5');
+    expect(proxy.args).toEqual(expect.arrayContaining(['$(POD_NAMESPACE).svc.west.local', '--proxyLogLevel=debug']));
+    expect(proxy.env).toEqual(
+      expect.arrayContaining([
+        { name: 'CA_ADDR', value: 'istiod-canary.mesh.svc:15012' },
+        { name: 'ISTIO_META_CLUSTER_ID', value: 'west' },
+        { name: 'PROXY_CONFIG', value: '{"discoveryAddress":"istiod-canary.mesh.svc:15012"}' },
+      ]),
+    );
+    // With istio-cni no container needs NET_ADMIN.
+    expect(spec.initContainers!.map(({ name }) => name)).toEqual(['istio-validation', 'istio-proxy']);
+  });
+
+  it('keep settings of the mesh that the user writes, also another address of the control plane', async () => {
+    const meshOf = async (values: string) => {
+      const read = readMeshConfig('mesh', dataOf(await rendered('mesh', ...image, '--set', values), 'istio').mesh!);
+      return E.isRight(read) ? read.right.mesh : undefined;
+    };
+    expect((await meshOf('authority.selfSigned=false'))?.defaultConfig.discoveryAddress).toBe('istiod.mesh.svc:15010');
+    const own = 'meshConfig.trustDomain=td.test,meshConfig.defaultConfig.discoveryAddress=other:15012';
+    expect(await meshOf(own)).toMatchObject({
+      trustDomain: 'td.test',
+      defaultConfig: { discoveryAddress: 'other:15012' },
+    });
+  });
+});
+
+describe('an upgrade of the release', () => {
+  const revision = `r${crypto.randomUUID().slice(0, 8)}`;
+  const values = [...image, '--set', `revision=${revision},createNamespace=false`];
+
+  it.each([
+    // Helm's own choice for a new release; the other one, of Helm 3, at length.
+    ['server-side', 'true'],
+    ...sized({ short: [], full: [['client-side', 'false']] }),
+  ])('keeps the CA bundles and the failure policy that the control plane has set (%s apply)', async (_, serverSide) => {
+    const kubeconfig = join(folder, 'kubeconfig');
+    writeKubeconfig(kubeconfig, cluster);
+    const { namespace } = cluster;
+    const release = `mesh-${serverSide}`;
+    const where = ['--namespace', namespace, '--kubeconfig', kubeconfig];
+    const names = {
+      mutating: `istio-sidecar-injector-${revision}-${namespace}`,
+      validating: `istio-validator-${revision}-${namespace}`,
+    };
+    const webhooks = async (resource: Resource, name: string): Promise<readonly Webhook[]> =>
+      webhooksOf(await cluster.admin.request({ method: 'GET', resource, name }, never));
+    const setBy = async (resource: Resource, name: string, changed: object): Promise<void> => {
+      const entries = (await webhooks(resource, name)).map((entry) => ({
+        name: entry.name,
+        ...{ admissionReviewVersions: ['v1'], sideEffects: 'None' },
+        clientConfig: { caBundle: btoa('-----BEGIN CERTIFICATE-----'), service: entry.clientConfig.service },
+        ...changed,
+      }));
+      const body = { apiVersion: 'admissionregistration.k8s.io/v1', kind: resource.kind, webhooks: entries };
+      const query = { fieldManager: 'control-plane', force: 'true' };
+      await cluster.admin.request({ method: 'PATCH', patch: 'apply', resource, name, body, query }, never);
+    };
+    // Other files of tests define the kinds. The API server validates what Helm sends, without the time that Helm takes for it.
+    const flags = ['deploy/chart', `--server-side=${serverSide}`, '--skip-crds', '--disable-openapi-validation'];
+    const upgrade = (...more: string[]): Promise<string> =>
+      run('upgrade', release, ...flags, ...where, ...values, ...more);
+
+    await run('install', release, ...flags, ...where, ...values);
+    try {
+      const [policy] = await webhooks(validating, names.validating);
+      expect(policy?.failurePolicy).toBe('Ignore');
+      await upgrade('--set', 'podLabels.a=b');
+      // Nothing was proved yet: the API server's default, Fail, would reject every object.
+      expect((await webhooks(validating, names.validating))[0]?.failurePolicy).toBe('Ignore');
+      await setBy(mutating, names.mutating, {});
+      await setBy(validating, names.validating, { failurePolicy: 'Fail' });
+      await upgrade('--set', 'podLabels.a=c');
+      const after = [...(await webhooks(mutating, names.mutating)), ...(await webhooks(validating, names.validating))];
+      expect(after.map(({ clientConfig }) => clientConfig.caBundle)).toEqual(
+        after.map(() => btoa('-----BEGIN CERTIFICATE-----')),
+      );
+      expect(after.map(({ failurePolicy }) => failurePolicy)).toEqual(after.map(() => 'Fail'));
+    } finally {
+      await run('uninstall', release, ...where);
+    }
+  });
+});
+
+describe('while no replica can be called', () => {
+  it('pods of the control plane are created, and pods that would lack their sidecar are rejected', async () => {
+    const kubeconfig = join(folder, 'kubeconfig-of-outage');
+    writeKubeconfig(kubeconfig, cluster);
+    const { namespace } = cluster;
+    const revision = `o${crypto.randomUUID().slice(0, 8)}`;
+    const where = ['--namespace', namespace, '--kubeconfig', kubeconfig];
+    const flags = ['--skip-crds', '--disable-openapi-validation', '--set', `revision=${revision}`];
+    await run('install', 'outage', 'deploy/chart', ...flags, ...where, ...image);
+    try {
+      // Without the Service no request leaves the API server.
+      await cluster.delete(of.services, `istiod-${revision}`);
+      const metadata = { name: namespace, labels: { 'istio.io/rev': revision } };
+      await cluster.admin.request(
+        { method: 'PATCH', resource: of.namespaces, name: namespace, body: { metadata } },
+        never,
+      );
+      const create = (name: string, labels: object) =>
+        cluster.admin.request(
+          {
+            ...{ method: 'POST', resource: of.pods, namespace, query: { dryRun: 'All' } },
+            body: {
+              ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name, labels } },
+              spec: { serviceAccountName: `istiod-${revision}`, containers: [{ name: 'a', image: 'a' }] },
+            },
+          },
+          never,
+        );
+      await eventually('the webhook is called', async () => {
+        await expect(create('cart', { app: 'cart' })).rejects.toThrow('rev.namespace.sidecar-injector.istio.io');
+        return true;
+      });
+      await expect(create('cart', { app: 'cart', 'sidecar.istio.io/inject': 'false' })).resolves.toBeDefined();
+      await expect(create('istiod', { app: 'istiod' })).resolves.toBeDefined();
+    } finally {
+      await run('uninstall', 'outage', ...where);
+    }
+  });
+});

@@ -1,0 +1,118 @@
+/** `npm run demo:consul -- --check`: weights by a VirtualService, and an outage of Consul under load. */
+import { basename } from 'node:path';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { checkTraces } from '../harness/check-traces.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { ConsulMesh } from './consul-mesh.ts';
+import { type Finding, percent } from './findings.ts';
+import type { Progress } from './load-findings.ts';
+
+const requests = 400;
+const weights = { v1: 80, v2: 20 };
+/** Four standard deviations of 400 random choices. */
+const shareTolerance = 0.08;
+
+export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise<Finding[]> {
+  const steps: readonly [string, (mesh: ConsulMesh) => Promise<Finding[]>][] = [
+    [`weights in the VirtualService: ${weights.v1}/${weights.v2}, then 0/100`, weightFindings],
+    ['Consul is killed and started under load', outageFindings],
+  ];
+  const findings: Finding[] = [];
+  for (const [what, step] of steps) {
+    progress(what);
+    try {
+      findings.push(...(await step(mesh)));
+    } catch (error) {
+      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
+    }
+  }
+  return findings;
+}
+
+/** Stops everything and checks how the programs ended. */
+export async function checkConsulEnd(mesh: ConsulMesh): Promise<Finding[]> {
+  const left = await mesh.stop({ keepDirectory: true });
+  const codes = mesh.agents.map(({ exit }) => exit?.signal ?? exit?.code);
+  const findings = [
+    finding('exit codes of the agents after SIGTERM', codes.join(', '), '0, 0, 0'),
+    finding('left behind', left.join('; ') || 'nothing', 'nothing'),
+  ];
+  for (const file of mesh.traceFiles) {
+    const { code, output } = await checkTraces([file]);
+    const name = basename(file, '.trace.ndjson');
+    findings.push({
+      ...finding(`trace of ${name}`, code === 0 ? 'accepted' : 'rejected', 'accepted'),
+      ...(code !== 0 && { detail: output }),
+    });
+  }
+  return findings;
+}
+
+const finding = (what: string, seen: string, wanted: string): Finding => ({ what, seen, wanted, ok: seen === wanted });
+
+async function weightFindings(mesh: ConsulMesh): Promise<Finding[]> {
+  mesh.setWeights(weights.v1, weights.v2);
+  // The previous weights are equal: their share of 200 requests is not below 30 %.
+  await eventually('the new weights apply', async () => {
+    const { v2 = 0 } = await askTimes(mesh, 200);
+    return v2 / 200 < 0.3;
+  });
+  const counts = await askTimes(mesh, requests);
+  const share = (counts.v2 ?? 0) / requests;
+  const wanted = weights.v2 / 100;
+  mesh.setWeights(0, 100);
+  await eventually('all requests go to v2', async () => (await askTimes(mesh, 10)).v2 === 10);
+  const after = await askTimes(mesh, 100);
+  return [
+    {
+      what: 'share of v2, by the VirtualService',
+      seen: `${percent(share)} of ${requests}`,
+      wanted: `${percent(wanted)} ± ${percent(shareTolerance)}`,
+      ok: Math.abs(share - wanted) <= shareTolerance,
+    },
+    finding('responses after weights 0/100', textOf(after), 'v2: 100'),
+  ];
+}
+
+async function outageFindings(mesh: ConsulMesh): Promise<Finding[]> {
+  const counts: Record<string, number> = {};
+  let isOver = false;
+  const load = (async () => {
+    while (!isOver) for (const [name, count] of Object.entries(await askTimes(mesh, 4))) add(counts, name, count);
+  })();
+  const condition = async (): Promise<string> => {
+    const response = await fetch(`http://127.0.0.1:${mesh.httpPort}/debug/consulz`);
+    return ((await response.json()) as { condition: string }[])[0]!.condition;
+  };
+  try {
+    await mesh.consul.kill();
+    await eventually('the outage is reported', async () => (await condition()) === 'failing');
+    await mesh.consul.start();
+    await eventually('the recovery is reported', async () => (await condition()) === 'synced');
+  } finally {
+    isOver = true;
+    await load;
+  }
+  const failed = Object.entries(counts).filter(([name]) => name !== 'v2');
+  return [finding('failed requests while Consul restarts', textOf(Object.fromEntries(failed)) || 'none', 'none')];
+}
+
+/** @returns how often each version, or each failure, was the response; four requests at a time */
+async function askTimes(mesh: ConsulMesh, times: number): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  let left = times;
+  const client = async (): Promise<void> => {
+    while (left-- > 0) add(counts, await mesh.ask().catch(String), 1);
+  };
+  await Promise.all([client(), client(), client(), client()]);
+  return counts;
+}
+
+function add(counts: Record<string, number>, name: string, count: number): void {
+  counts[name] = (counts[name] ?? 0) + count;
+}
+
+const textOf = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .map(([name, count]) => `${name}: ${count}`)
+    .join(', ');

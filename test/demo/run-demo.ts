@@ -1,0 +1,90 @@
+/** A demo that starts a mesh, shows what to try or checks it, and stops it. */
+import { parseArgs } from 'node:util';
+import { explainError } from '../../src/runtime/errors.ts';
+import { printEvents } from './event-lines.ts';
+import { duration, type Finding, formatFindings } from './findings.ts';
+import { endingMesh, interruptedCode, interruption, print, type StartedMesh } from './session.ts';
+
+/** A mesh whose programs may end by themselves. */
+interface DemoMesh extends StartedMesh {
+  start(): Promise<unknown>;
+  traceFileOf(name: string): string;
+  /** Resolves when any program has ended. */
+  readonly anyEnded: Promise<unknown>;
+  /** @returns why the mesh cannot go on */
+  hopeless(): string | undefined;
+}
+
+export interface Demo<M extends DemoMesh> {
+  readonly usage: string;
+  /** First line: what is started. */
+  readonly starting: string;
+  /** What the end of the start shows. */
+  readonly started: string;
+  create(): Promise<M>;
+  /** Programs whose state changes are printed. */
+  readonly printed: readonly string[];
+  /** Charts whose state changes are printed; default all. */
+  readonly charts?: Parameters<typeof printEvents>[3];
+  check(mesh: M, progress: (line: string) => void): Promise<readonly Finding[]>;
+  /** Stops all programs and checks what they leave. */
+  checkEnd(mesh: M): Promise<readonly Finding[]>;
+  /** Commands for another terminal. */
+  thingsToTry(mesh: M): readonly string[];
+}
+
+/** Runs the demo of this process and exits. */
+export async function runDemo<M extends DemoMesh>(demo: Demo<M>): Promise<never> {
+  try {
+    process.exit(await exitCodeOf(demo));
+  } catch (error) {
+    print(explainError(error));
+    process.exit(1);
+  }
+}
+
+async function exitCodeOf<M extends DemoMesh>(demo: Demo<M>): Promise<number> {
+  const { values } = parseArgs({ options: { check: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } });
+  if (values.help === true) {
+    process.stdout.write(demo.usage);
+    return 0;
+  }
+  const interrupted = interruption();
+  const startedAt = performance.now();
+  const elapsed = (): string => duration(performance.now() - startedAt);
+  const mesh = await demo.create();
+  print(demo.starting);
+  return endingMesh(mesh, async () => {
+    if (values.check !== true) {
+      for (const name of demo.printed) printEvents(name, mesh.traceFileOf(name), print, demo.charts);
+    }
+    await Promise.race([mesh.start(), interrupted]);
+    if (interrupted.seen) return interruptedCode;
+    if (values.check !== true) return show(demo, mesh, interrupted);
+    const first = { what: demo.started, seen: `after ${elapsed()}`, wanted: 'a response', ok: true };
+    const progress = (line: string): void => print(`${elapsed().padStart(7)}  ${line}`);
+    const findings = await Promise.race([demo.check(mesh, progress), interrupted]);
+    if (findings === undefined) return interruptedCode;
+    progress('stopping all programs, checking traces');
+    const all = [first, ...findings, ...(await demo.checkEnd(mesh))];
+    print(`\n${formatFindings(all)} (${elapsed()})`);
+    return all.every(({ ok }) => ok) ? 0 : 1;
+  });
+}
+
+async function show<M extends DemoMesh>(demo: Demo<M>, mesh: M, interrupted: Promise<undefined>): Promise<number> {
+  const lines = [
+    `Directory of configuration, logs and traces: ${mesh.root}`,
+    'Commands for another terminal:',
+    ...demo.thingsToTry(mesh),
+    'Ctrl-C stops all programs. Each line above and below is a state change.',
+  ];
+  print(`\n${lines.join('\n')}\n`);
+  const failure = await Promise.race([interrupted, mesh.anyEnded.then(() => mesh.hopeless())]);
+  print(
+    failure === undefined
+      ? '\nstopping all programs (Ctrl-C again: at once)'
+      : `\n${failure}\nstopping the other programs`,
+  );
+  return failure === undefined ? 0 : 1;
+}

@@ -1,0 +1,57 @@
+import { expect, test } from 'vitest';
+import type { NameReport } from '../../load/report.ts';
+import { MeasuredWindows, makeBeforeBreakLimitMs } from './measured-windows.ts';
+
+/** A run of which each window is given: what fails in it, and how long the control plane waits for a processor. */
+function run(windows: readonly { failed: number; waitedMs: number }[]) {
+  const left = [...windows];
+  let waited = 0;
+  const seen = { total: 0, failed: 0, reasons: {} as Record<string, number> };
+  const logged: string[] = [];
+  const measured = new MeasuredWindows({
+    report: async () => ({ byName: { http: structuredClone<NameReport>(seen) } }),
+    waitedMs: () => waited,
+    settle: async () => {},
+    log: (line) => void logged.push(line),
+  });
+  const make = async (): Promise<void> => {
+    const { failed, waitedMs } = left.shift()!;
+    waited += waitedMs;
+    seen.total += 10;
+    seen.failed += failed;
+    if (failed > 0) seen.reasons['HTTP_503 NC'] = (seen.reasons['HTTP_503 NC'] ?? 0) + failed;
+  };
+  return { measured, make, logged };
+}
+
+test('a window in which requests fail while the control plane has no processor for longer than the limit is repeated', async () => {
+  const { measured, make, logged } = run([
+    { failed: 3, waitedMs: makeBeforeBreakLimitMs + 1 },
+    { failed: 0, waitedMs: 0 },
+  ]);
+  await measured.measure(2, make);
+  expect(measured.changes).toBe(2);
+  expect(measured.repeated).toBe(1);
+  expect(measured.byName).toEqual({ http: { total: 10, failed: 0, reasons: {} } });
+  expect(logged).toEqual([
+    'not measured: 2 changes, 3 requests failed, the control plane waited 5.0 s for a processor',
+  ]);
+});
+
+test('failures count if the control plane had a processor within the limit', async () => {
+  const { measured, make } = run([{ failed: 1, waitedMs: makeBeforeBreakLimitMs }]);
+  await measured.measure(1, make);
+  expect(measured.byName).toEqual({ http: { total: 10, failed: 1, reasons: { 'HTTP_503 NC': 1 } } });
+  expect(measured.repeated).toBe(0);
+});
+
+test('a window without failures counts, however long the control plane waited', async () => {
+  const { measured, make } = run([{ failed: 0, waitedMs: 60_000 }]);
+  await measured.measure(1, make);
+  expect([measured.changes, measured.repeated]).toEqual([1, 0]);
+});
+
+test('a machine on which the control plane never has a processor measures nothing', async () => {
+  const { measured, make } = run(Array.from({ length: 30 }, () => ({ failed: 1, waitedMs: 6_000 })));
+  await expect(measured.measure(1, make)).rejects.toThrow('windows were not measured');
+});

@@ -1,0 +1,106 @@
+/**
+ * Counts requests in windows of one or more changes. If requests fail in a window in which the control plane waited for a processor longer
+ * than the limit of make before break, the window is not measured and its changes are repeated: the limit had to release what waited. All
+ * other failures count.
+ */
+import type { LoadReport, NameReport } from '../../load/report.ts';
+
+export interface WindowSources {
+  readonly report: () => Promise<Pick<LoadReport, 'byName'>>;
+  /** How long the control plane has waited for a processor so far, in milliseconds. */
+  readonly waitedMs: () => number;
+  /** Lets requests end that were begun in the window, and every proxy acknowledge its changes. */
+  readonly settle: () => Promise<void>;
+  /** Tells of a window that is not measured. */
+  readonly log: (line: string) => void;
+}
+
+/** Limit of a wait of make before break, in milliseconds: what the control plane has by default. */
+export const makeBeforeBreakLimitMs = 5_000;
+/** Windows of a run that may be repeated: a machine that stalls more often measures nothing. */
+const maxRepeated = 20;
+
+type Counts = Readonly<Record<string, NameReport>>;
+
+export class MeasuredWindows {
+  readonly #sources: WindowSources;
+  readonly #counts = new Map<string, { total: number; failed: number; reasons: Record<string, number> }>();
+  #changes = 0;
+  #repeated = 0;
+
+  constructor(sources: WindowSources) {
+    this.#sources = sources;
+  }
+
+  /** Changes of the windows that count. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** Windows that were not measured. */
+  get repeated(): number {
+    return this.#repeated;
+  }
+
+  /** Requests of the windows that count, by name. */
+  get byName(): Counts {
+    return Object.fromEntries(this.#counts);
+  }
+
+  /**
+   * Makes changes, until they are measured.
+   *
+   * @param changes how many `make` makes
+   * @throws Error if too many windows of the run were not measured
+   */
+  async measure(changes: number, make: () => Promise<void>): Promise<void> {
+    while (!(await this.#isMeasured(changes, make))) {
+      this.#repeated++;
+      if (this.#repeated > maxRepeated)
+        throw new Error(`${this.#repeated} windows were not measured: the control plane gets no processor`);
+    }
+  }
+
+  async #isMeasured(changes: number, make: () => Promise<void>): Promise<boolean> {
+    const { report, waitedMs, settle, log } = this.#sources;
+    const [before, waitedBefore] = [(await report()).byName, waitedMs()];
+    await make();
+    const isStalled = (): boolean => waitedMs() - waitedBefore > makeBeforeBreakLimitMs;
+    if (isStalled()) await settle();
+    const window = difference(before, (await report()).byName);
+    const failed = Object.values(window).reduce((sum, one) => sum + one.failed, 0);
+    if (failed > 0 && isStalled()) {
+      const waited = ((waitedMs() - waitedBefore) / 1_000).toFixed(1);
+      log(
+        `not measured: ${changes} changes, ${failed} requests failed, the control plane waited ${waited} s for a processor`,
+      );
+      return false;
+    }
+    this.#add(window);
+    this.#changes += changes;
+    return true;
+  }
+
+  #add(window: Counts): void {
+    for (const [name, { total, failed, reasons }] of Object.entries(window)) {
+      const sum = this.#counts.get(name) ?? { total: 0, failed: 0, reasons: {} };
+      this.#counts.set(name, sum);
+      sum.total += total;
+      sum.failed += failed;
+      for (const [reason, count] of Object.entries(reasons)) sum.reasons[reason] = (sum.reasons[reason] ?? 0) + count;
+    }
+  }
+}
+
+function difference(before: Counts, after: Counts): Counts {
+  return Object.fromEntries(
+    Object.entries(after).map(([name, { total, failed, reasons }]) => {
+      const known = before[name];
+      const added = Object.entries(reasons).map(
+        ([reason, count]) => [reason, count - (known?.reasons[reason] ?? 0)] as const,
+      );
+      const left = Object.fromEntries(added.filter(([, count]) => count > 0));
+      return [name, { total: total - (known?.total ?? 0), failed: failed - (known?.failed ?? 0), reasons: left }];
+    }),
+  );
+}

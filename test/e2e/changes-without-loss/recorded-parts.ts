@@ -1,0 +1,74 @@
+/**
+ * Parts of the long form, which may be run one after the other or side by side: `CHARTPILOT_TEST_PART=i/n` runs the i-th of n shares.
+ * The figures of each part are recorded, and printed with the sum over all recorded parts.
+ */
+import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import { sized } from '../../harness/size-of-run.ts';
+
+export interface RecordedPart {
+  readonly part: string;
+  readonly changes: number;
+  readonly requests: number;
+  readonly connections: number;
+  readonly failed: number;
+  /** Windows that were repeated. */
+  readonly notMeasured: number;
+  readonly seconds: number;
+}
+
+/** One line for each part that was run at length; delete it to begin again. */
+const recordFile = join(packageRoot(), 'coverage/changes-without-loss.ndjson');
+
+const [share, shares] = shareOf(process.env.CHARTPILOT_TEST_PART ?? '1/1');
+
+/** @throws Error if the text is not `i/n` with 1 <= i <= n */
+export function shareOf(text: string): readonly [share: number, shares: number] {
+  const [, share = 0, shares = 0] = (/^(\d+)\/(\d+)$/.exec(text) ?? []).map(Number);
+  if (share < 1 || share > shares) throw new Error(`CHARTPILOT_TEST_PART: must be i/n with 1 <= i <= n, got "${text}"`);
+  return [share, shares];
+}
+
+/** Whether this run has the part with the index, from 0. */
+export function isOfThisRun(index: number): boolean {
+  return index % shares === share - 1;
+}
+
+const ofThisRun: RecordedPart[] = [];
+
+export function recordPart(part: RecordedPart): void {
+  ofThisRun.push(part);
+  if (sized({ short: true, full: false })) return;
+  mkdirSync(dirname(recordFile), { recursive: true });
+  appendFileSync(recordFile, `${JSON.stringify(part)}\n`);
+}
+
+function recorded(): readonly RecordedPart[] {
+  if (sized({ short: true, full: false }) || !existsSync(recordFile)) return ofThisRun;
+  const lines = readFileSync(recordFile, 'utf8').trim().split('\n');
+  return lines.map((line) => JSON.parse(line) as RecordedPart);
+}
+
+/** A row for each recorded part, and their sum. */
+export function recordedTable(parts: readonly RecordedPart[] = recorded()): string {
+  const sumOf = (name: Exclude<keyof RecordedPart, 'part'>): number => parts.reduce((sum, one) => sum + one[name], 0);
+  const sum: RecordedPart = {
+    part: 'all',
+    changes: sumOf('changes'),
+    requests: sumOf('requests'),
+    connections: sumOf('connections'),
+    failed: sumOf('failed'),
+    notMeasured: sumOf('notMeasured'),
+    seconds: sumOf('seconds'),
+  };
+  const rows = [...parts, sum].map(
+    ({ part, changes, requests, connections, failed, notMeasured, seconds }) =>
+      `| ${part} | ${changes} | ${requests} | ${connections} | ${failed} | ${notMeasured} | ${seconds} |`,
+  );
+  return [
+    '| part | changes | requests | connections | failed | windows not measured | seconds |',
+    '|---|---|---|---|---|---|---|',
+    ...rows,
+  ].join('\n');
+}

@@ -1,0 +1,40 @@
+/** Outputs that docs/ quotes are those that the programs print. */
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { temporaryFolder } from '../fixtures/real-envoy.ts';
+
+const root = packageRoot();
+const page = readFileSync(join(root, 'docs/explaining-a-request.md'), 'utf8');
+
+/** The command after `$` in a block of the page, and the lines that it prints there. */
+function quoted(program: string): { readonly command: string; readonly lines: readonly string[] } {
+  const block = new RegExp(`^\`\`\`\\n\\$ ((?:bin/)?${program}[\\s\\S]*?)^\`\`\``, 'm').exec(page)?.[1];
+  if (block === undefined) throw new Error(`docs/explaining-a-request.md has no block that starts with $ ${program}`);
+  const [, command = '', output = ''] = /^((?:[^\n]*\\\n)*[^\n]*)\n([\s\S]*)$/.exec(block) ?? [];
+  return { command, lines: output.trimEnd().split('\n') };
+}
+
+function outputOf(command: string, cwd: string): string[] {
+  const env = { ...process.env, PATH: `${join(root, 'bin')}:${process.env.PATH}` };
+  return spawnSync('/bin/sh', ['-c', command], { cwd, env, encoding: 'utf8' }).stdout.trimEnd().split('\n');
+}
+
+test('the page about explaining quotes what explain prints for the example mesh', () => {
+  const { command, lines } = quoted('pilot-discovery explain');
+  const printed = outputOf(command, root);
+  const omission = lines.indexOf('…');
+  expect(printed.slice(0, omission)).toEqual(lines.slice(0, omission));
+  expect(printed.at(-1)).toBe(lines.at(-1));
+});
+
+test('the page about explaining quotes what validate prints for its example', () => {
+  const made = temporaryFolder();
+  onTestFinished(() => made[Symbol.dispose]());
+  mkdirSync(join(made.path, 'mesh'));
+  writeFileSync(join(made.path, 'mesh/cart.yaml'), /^```yaml\n([\s\S]*?)^```/m.exec(page)![1]!);
+  const { command, lines } = quoted('pilot-discovery validate');
+  expect(outputOf(command, made.path)).toEqual(lines);
+});

@@ -1,0 +1,200 @@
+/**
+ * Clients of many targets over one agent: no call fails while certificates are renewed and while the control plane or the agent is
+ * restarted (issue 39: ten targets, 20 rotations, 5 restarts).
+ */
+import { X509Certificate } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { AgentMesh } from '../grpc/agent-mesh.ts';
+import { type Language, PeerClient, PeerServer } from '../grpc/peers.ts';
+import { eventually } from '../harness/eventually.ts';
+import { freePorts } from '../harness/free-ports.ts';
+import { sized } from '../harness/size-of-run.ts';
+
+interface Size {
+  readonly targets: number;
+  readonly rotations: number;
+  readonly restarts: number;
+  readonly languages: readonly Language[];
+  /** How the agent is ended before each of its restarts. */
+  readonly agentSignals: readonly ('SIGKILL' | 'SIGTERM')[];
+}
+
+const { targets, rotations, restarts, languages, agentSignals } = sized<Size>({
+  short: { targets: 3, rotations: 2, restarts: 1, languages: ['go'], agentSignals: ['SIGKILL'] },
+  full: { targets: 10, rotations: 20, restarts: 5, languages: ['go', 'node'], agentSignals: ['SIGKILL', 'SIGTERM'] },
+});
+const podIp = '127.0.0.5';
+const hosts = Array.from({ length: targets }, (_, index) => `t${index}.shop.svc.cluster.local`);
+const servers: { readonly name: string; readonly port: number; readonly server: PeerServer }[] = [];
+const load: Load[] = [];
+let mesh: AgentMesh;
+
+function object(kind: string, group: string, name: string, spec: object): string {
+  const metadata = { name, namespace: 'shop' };
+  return `${JSON.stringify({ apiVersion: `${group}.istio.io/v1`, kind, metadata, spec })}\n---\n`;
+}
+
+/** All targets lead to one server. */
+function services(port: number): string {
+  return hosts
+    .map((host) =>
+      object('ServiceEntry', 'networking', host.split('.')[0]!, {
+        ...{ hosts: [host], location: 'MESH_INTERNAL', resolution: 'STATIC', subjectAltNames: [AgentMesh.identity] },
+        ports: [{ number: 7070, name: 'grpc', protocol: 'GRPC' }],
+        endpoints: [{ address: podIp, ports: { grpc: port } }],
+      }),
+    )
+    .join('');
+}
+
+/** Keeps the listeners of both servers, whichever one the targets lead to. */
+const ownServices = (ports: readonly number[]): string =>
+  ports
+    .map((port, index) =>
+      object('ServiceEntry', 'networking', `own-${index}`, {
+        ...{ hosts: [`own-${index}.shop.svc.cluster.local`], location: 'MESH_INTERNAL', resolution: 'STATIC' },
+        ports: [{ number: 7070, name: 'grpc', protocol: 'GRPC' }],
+        endpoints: [{ address: podIp, ports: { grpc: port } }],
+      }),
+    )
+    .join('');
+
+/** Calls all targets, one round after the other. */
+class Load {
+  readonly failures: string[] = [];
+  readonly client: PeerClient;
+  /** Server that each target responded from last. */
+  readonly backends = new Map<string, string>();
+  made = 0;
+  #isOver = false;
+  #running: Promise<void> = Promise.resolve();
+
+  constructor(client: PeerClient) {
+    this.client = client;
+  }
+
+  async round(): Promise<void> {
+    const calls = hosts.map(async (host) => {
+      const { code, message, backend } = await this.client.call({ target: `xds:///${host}:7070`, secure: true });
+      this.made++;
+      if (code.toUpperCase() !== 'OK') this.failures.push(`${host}: ${code}: ${message}`);
+      this.backends.set(host, backend ?? code);
+    });
+    await Promise.all(calls);
+  }
+
+  begin(): void {
+    this.#running = (async () => {
+      while (!this.#isOver) await this.round();
+    })();
+  }
+
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#running;
+    await this.client.stop();
+  }
+}
+
+const serial = (): string =>
+  new X509Certificate(readFileSync(join(mesh.certificates, 'cert-chain.pem'))).serialNumber.toLowerCase();
+
+/** Serial numbers of the certificates that were on disk. */
+const serials = new Set<string>();
+
+async function rotated(times: number): Promise<void> {
+  for (let rotation = 0; rotation < times; rotation++) {
+    const { size } = serials;
+    await eventually('the certificate is renewed', () => serials.add(serial()).size > size, {
+      hopeless: () => mesh.agent.hopeless(),
+    });
+  }
+}
+
+let turn = 0;
+/** Leads all targets to the other server: each target has to receive the change. */
+async function moved(): Promise<void> {
+  const { name, port } = servers[++turn % servers.length]!;
+  mesh.write('services.yaml', services(port));
+  for (const one of load) {
+    await eventually(`all targets respond from ${name}`, () => hosts.every((host) => one.backends.get(host) === name));
+  }
+}
+
+/** A program that starts now opens its connections with the present certificates. */
+async function freshClientCalls(): Promise<void> {
+  const fresh = new Load(await PeerClient.start('go', mesh.bootstrap));
+  await fresh.round();
+  await fresh.client.stop();
+  expect(fresh.failures).toEqual([]);
+}
+
+beforeAll(async () => {
+  const ports = await freePorts(2);
+  mesh = await AgentMesh.start({
+    ...{ podIp, secretTtl: '20s' },
+    files: {
+      'services.yaml': services(ports[0]!),
+      'own.yaml': ownServices(ports),
+      'peers.yaml': object('PeerAuthentication', 'security', 'all', { mtls: { mode: 'STRICT' } }),
+      'rule.yaml': object('DestinationRule', 'networking', 'all', {
+        ...{ host: '*.shop.svc.cluster.local', trafficPolicy: { tls: { mode: 'ISTIO_MUTUAL' } } },
+      }),
+    },
+  });
+  mesh.grantToken();
+  mesh.startAgent();
+  await mesh.ready();
+  serials.add(serial());
+  for (const [index, port] of ports.entries()) {
+    const name = `server-${index}`;
+    servers.push({ name, port, server: await PeerServer.start(`${podIp}:${port}`, name, mesh.bootstrap) });
+  }
+  for (const { server } of servers) await server.serving();
+  for (const language of languages) load.push(new Load(await PeerClient.start(language, mesh.bootstrap)));
+  for (const one of load) {
+    await one.round();
+    one.begin();
+  }
+}, 600_000);
+
+afterAll(async () => {
+  await Promise.all(load.map((one) => one.end()));
+  await Promise.all(servers.map(({ server }) => server.stop()));
+  await mesh?.stop();
+});
+
+const failed = (): string[] => load.flatMap(({ failures }) => failures.slice(0, 10));
+
+it(`no call to ${targets} targets fails in ${rotations} rotations and ${restarts} restarts of the control plane`, async () => {
+  for (let restart = 0; restart < restarts; restart++) {
+    await rotated(Math.ceil(rotations / restarts));
+    await freshClientCalls();
+    // Killed and terminated in turn: one ends its streams, the other one does not.
+    await mesh.discovery.stop({ signal: restart % 2 === 0 ? 'SIGKILL' : 'SIGTERM' });
+    await mesh.startDiscovery();
+    await moved();
+    expect(failed()).toEqual([]);
+  }
+  expect(serials.size).toBeGreaterThan(rotations);
+  await freshClientCalls();
+  for (const { made } of load) expect(made).toBeGreaterThan(10 * targets);
+}, 600_000);
+
+it.each(agentSignals)(
+  'no call fails while the agent is restarted by %s, and its programs receive changes after it',
+  async (signal) => {
+    const roundsBefore = load.map(({ made }) => made);
+    await mesh.agent.stop({ signal });
+    mesh.startAgent();
+    await mesh.ready();
+    await moved();
+    await rotated(1);
+    await freshClientCalls();
+    expect(failed()).toEqual([]);
+    for (const [index, { made }] of load.entries()) expect(made).toBeGreaterThan(roundsBefore[index]!);
+  },
+  600_000,
+);

@@ -1,0 +1,79 @@
+/** Responses of a Consul that says anything: the reader rejects them as a whole, or all that is served of them is valid. */
+import { CatalogStore } from '../../../src/discovery/consul/catalog-store.ts';
+import { isHostname, isIpAddress } from '../../../src/model/fields/names.ts';
+import {
+  failingChecks,
+  InvalidCatalog,
+  nodeNames,
+  nodeServices,
+  serviceInstances,
+  serviceNames,
+} from '../../../src/model/services/consul/catalog-json.ts';
+import type { ConsulInstance } from '../../../src/model/services/consul/consul-instance.ts';
+import { convertConsulService } from '../../../src/model/services/consul/consul-service.ts';
+import { defaultRegistryOptions } from '../../../src/model/services/service-registry.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { mutatedValue, oddText } from '../grammar/breaking-words.ts';
+import { thinking } from './thinking.ts';
+
+const maxPort = 65_535;
+
+/** @returns what was read; throws when something of it must not be served */
+export function consulCatalog(draw: Draw): string {
+  const names = draw.list(1, 4, () => (draw.chance(0.8) ? draw.pick(['web', 'Web', 'a.b']) : oddText(draw)));
+  const nodes = ['n1', 'n2'];
+  const service = (name: string, at: number): object => ({
+    // Some IDs occur twice.
+    ...{ ID: draw.chance(0.3) ? 'same' : `${name}-${at}`, Service: name, Port: draw.pick([8080, 9090, 0]) },
+    ...{ Address: draw.pick(['', '10.0.0.1', 'db.example.com']), Weights: { Passing: 1, Warning: 1 } },
+    ...{ Tags: ['version|v1', oddText(draw)], Meta: { protocol: 'http', [oddText(draw)]: oddText(draw) } },
+  });
+  const node = (name: string): object => ({ Node: name, Address: '10.0.0.9', Datacenter: 'dc1', Locality: null });
+  const check = (name: string): object => ({ Node: draw.pick(nodes), ServiceID: name, Status: draw.pick(statuses) });
+  const odd = (value: unknown): unknown => {
+    // As it arrives: what JSON cannot say is left out.
+    return JSON.parse(JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, value) : value) ?? 'null');
+  };
+  const bodies = {
+    nodes: odd(nodes.map(node)),
+    services: odd(Object.fromEntries(names.map((name) => [name, []]))),
+    ofNode: odd({ Node: node('n1'), Services: names.map(service) }),
+    ofService: odd(names.map((name, at) => ({ Node: node('n2'), Service: service(name, at), Checks: [check(name)] }))),
+    checks: odd(names.map(check)),
+  };
+  thinking('catalog', () => {
+    try {
+      const store = new CatalogStore();
+      const parts = new Map<string, readonly ConsulInstance[]>([
+        ['node/n1', nodeServices(bodies.ofNode).instances],
+        ...serviceNames(bodies.services).map((name): [string, readonly ConsulInstance[]] => [`service/${name}`, []]),
+        ['service/web', serviceInstances(bodies.ofService)],
+      ]);
+      store.replace({ nodes: nodeNames(bodies.nodes), parts, checks: failingChecks(bodies.checks), restricted: false });
+      judge(store);
+    } catch (error) {
+      if (!(error instanceof InvalidCatalog)) throw error;
+    }
+  });
+  return JSON.stringify(bodies);
+}
+
+const statuses = ['passing', 'warning', 'critical', 'maintenance'];
+
+function judge(store: CatalogStore): void {
+  for (const { instances } of store.apply()) {
+    if (instances.length === 0) continue;
+    const { service, endpoints } = convertConsulService(instances, defaultRegistryOptions);
+    if (service === undefined && endpoints.length > 0) throw new Error('endpoints without a service');
+    if (service !== undefined && !isHostname(service.hostname)) throw new Error(`host ${service.hostname}`);
+    const ports = service?.ports ?? [];
+    if (new Set(ports.map(({ name }) => name)).size < ports.length) throw new Error('two ports have one name');
+    for (const { address, port, weight = 0, servicePortName } of endpoints) {
+      const isValid =
+        (isIpAddress(address) || isHostname(address)) &&
+        [port, weight].every((value) => Number.isInteger(value) && value >= 1 && value <= maxPort);
+      if (!isValid || !ports.some(({ name }) => name === servicePortName))
+        throw new Error(`endpoint ${JSON.stringify({ address, port, weight, servicePortName })}`);
+    }
+  }
+}

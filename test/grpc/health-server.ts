@@ -1,0 +1,73 @@
+/** A backend without xDS: the health service of gRPC, whose responses name it. */
+import { Metadata, Server, ServerCredentials, status } from '@grpc/grpc-js';
+
+const path = '/grpc.health.v1.Health/Check';
+/** `status: SERVING`. */
+const serving = Buffer.from([8, 1]);
+
+export class HealthServer {
+  readonly name: string;
+  readonly port: number;
+  calls = 0;
+  readonly #server: Server;
+
+  private constructor(name: string, port: number, server: Server) {
+    this.name = name;
+    this.port = port;
+    this.#server = server;
+  }
+
+  static async start(name: string): Promise<HealthServer> {
+    const server = new Server();
+    const failed = new Map<string, number>();
+    const about = { backend: undefined as HealthServer | undefined };
+    const bytes = (value: Buffer): Buffer => value;
+    server.addService(
+      {
+        Check: {
+          ...{ path, requestStream: false, responseStream: false },
+          ...{
+            requestSerialize: bytes,
+            requestDeserialize: bytes,
+            responseSerialize: bytes,
+            responseDeserialize: bytes,
+          },
+        },
+      },
+      {
+        Check: (
+          call: { metadata: Metadata; sendMetadata(metadata: Metadata): void },
+          done: (error: object | null, value?: Buffer) => void,
+        ) => {
+          if (about.backend) about.backend.calls++;
+          const asked = (header: string): string => String(call.metadata.get(header)[0] ?? '');
+          // Fails as often as the header says, for each value of x-call. Without headers: a client retries no other call.
+          const times = (failed.get(asked('x-call')) ?? 0) + 1;
+          failed.set(asked('x-call'), times);
+          if (times <= Number(asked('x-fail'))) return done({ code: status.UNAVAILABLE, details: 'as asked' });
+          const header = new Metadata();
+          header.set('x-backend', name);
+          call.sendMetadata(header);
+          return setTimeout(() => done(null, serving), Number(asked('x-delay-ms')));
+        },
+      } as never,
+    );
+    const port = await new Promise<number>((resolve, reject) =>
+      server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, bound) =>
+        error ? reject(error) : resolve(bound),
+      ),
+    );
+    const backend = new HealthServer(name, port, server);
+    about.backend = backend;
+    return backend;
+  }
+
+  /** Lets calls that it has received end. */
+  async drain(): Promise<void> {
+    await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
+  }
+
+  stop(): void {
+    this.#server.forceShutdown();
+  }
+}

@@ -1,0 +1,37 @@
+/** What explains a lost request, for the message of a test that has lost one. */
+import { readFileSync } from 'node:fs';
+import { basename } from 'node:path';
+
+/** Events that say who ended an Envoy, and why. */
+const telling = [
+  ...['process.signal', 'process.spawned', 'process.exited', 'process.failed', 'epoch.failed', 'epoch.drain'],
+  ...['epochs.adopted', 'succession.begin', 'succession.taken', 'restart.decided', 'restart.ended', 'child.abort'],
+];
+const maxLogLines = 60;
+
+/** @returns the signals to Envoys, their exits and the decisions behind them by some traces, in the order of time, and the last lines of a log */
+export function traceEvidence(traces: readonly string[], log: readonly string[] = []): string {
+  const events = traces.flatMap(eventsIn).sort((a, b) => a.atMs - b.atMs);
+  const told = events.map(({ atMs, text }) => `${new Date(atMs).toISOString()} ${text}`);
+  return ['events:', ...told, 'log:', ...log.slice(-maxLogLines)].join('\n');
+}
+
+function eventsIn(file: string): { atMs: number; text: string }[] {
+  const [header, ...records] = readFileSync(file, 'utf8').split('\n').flatMap(parsed);
+  const startedAtMs = Date.parse(String(header?.startedAt));
+  return records.flatMap(({ kind, t, from, to, event }) => {
+    const type = (event as { type?: string } | undefined)?.type;
+    if (kind !== 'event' || type === undefined || !telling.includes(type)) return [];
+    const text = `${basename(file)}: ${String(from)} → ${String(to)} ${JSON.stringify(event)}`;
+    return [{ atMs: startedAtMs + Number(t), text }];
+  });
+}
+
+/** An agent that was killed leaves half a record. */
+function parsed(line: string): Record<string, unknown>[] {
+  try {
+    return [JSON.parse(line) as Record<string, unknown>];
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,108 @@
+/** The bootstrap file of gRPC programs without a proxy: after the certificates, before the workload is ready (spec/proxyless.md §4). */
+import { expect, test } from 'vitest';
+import { type AgentSettings, defaultSettings } from '../../../machines/agent/settings.ts';
+import { AgentWorld } from '../../simulation/agent-world.ts';
+import { checkEveryWorld } from './scenes.ts';
+
+checkEveryWorld();
+
+const ready = { ready: true, reason: '' };
+const notReady = { ready: false, reason: 'gRPC bootstrap file not written yet' };
+const proxyless: Partial<AgentSettings> = { runsEnvoy: false, proxyless: true };
+const withCertificates: Partial<AgentSettings> = {
+  ...proxyless,
+  identity: { ...defaultSettings.identity, source: 'authority', socket: 's', writesOutput: true },
+};
+
+async function started(
+  settings: Partial<AgentSettings>,
+  script: Pick<Partial<AgentWorld>, 'grpcBootstrapAnswer' | 'secretServer'> = {},
+): Promise<AgentWorld> {
+  const world = new AgentWorld(settings);
+  Object.assign(world, script);
+  await world.settle();
+  return world;
+}
+
+test('a workload that is not proxyless gets no file, and is ready without one', async () => {
+  const world = await started({ runsEnvoy: false });
+  expect(await world.ask()).toEqual(ready);
+  expect(world.grpcBootstrapWrites).toBe(0);
+});
+
+test('the file is written after the certificates, once, and the workload is not ready before', async () => {
+  const world = await started(withCertificates);
+  await world.pass(20_000);
+  expect(world.grpcBootstrapWrites).toBe(0);
+  expect(await world.ask()).toEqual(notReady);
+  world.reportOutput({ type: 'output.written' });
+  await world.settle();
+  expect(await world.ask()).toEqual(ready);
+  // A renewed certificate is in its own files.
+  world.reportOutput({ type: 'output.written' });
+  await world.settle();
+  expect(world.grpcBootstrapWrites).toBe(1);
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('certificates that could not be written keep the workload from being ready', async () => {
+  const world = await started(withCertificates);
+  world.reportOutput({ type: 'output.failed', reason: 'ENOSPC' });
+  await world.pass(60_000);
+  expect(world.grpcBootstrapWrites).toBe(0);
+  expect(await world.ask()).toEqual(notReady);
+  world.reportOutput({ type: 'output.written' });
+  await world.settle();
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('without certificate files of this agent the file is written at once', async () => {
+  const identity = { ...withCertificates.identity!, writesOutput: false };
+  for (const settings of [proxyless, { ...withCertificates, identity }]) {
+    expect(await (await started(settings)).ask()).toEqual(ready);
+  }
+  const another = await started(withCertificates, { secretServer: 'a server' });
+  expect(await another.ask()).toEqual(ready);
+});
+
+test('a file that cannot be written is retried after 0.5 s, then after longer pauses up to 30 s', async () => {
+  const world = await started(proxyless, { grpcBootstrapAnswer: 'EROFS' });
+  expect(await world.ask()).toEqual(notReady);
+  await world.pass(120_000);
+  const pauses = world.events('grpc-bootstrap.failed').map(({ pauseMs }) => pauseMs);
+  expect(pauses).toEqual([500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000, 30_000]);
+  expect(await world.ask()).toEqual(notReady);
+  world.grpcBootstrapAnswer = undefined;
+  await world.pass(30_000);
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('a file system that hangs is asked again after 10 s', async () => {
+  const world = await started(proxyless, { grpcBootstrapAnswer: 'hangs' });
+  await world.pass(10_000);
+  expect(world.events('grpc-bootstrap.failed')).toEqual([
+    {
+      ...{ type: 'grpc-bootstrap.failed', pauseMs: 500 },
+      reason: 'gRPC bootstrap file not written within 10000 ms',
+    },
+  ]);
+  world.grpcBootstrapAnswer = undefined;
+  await world.pass(500);
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('an Envoy beside proxyless programs does not make the workload ready without the file', async () => {
+  const world = await AgentWorld.serving({ ...withCertificates, runsEnvoy: true });
+  expect(await world.ask()).toEqual(notReady);
+  world.reportOutput({ type: 'output.written' });
+  await world.settle();
+  expect(await world.ask()).toEqual(ready);
+});
+
+test('an agent that stops is not ready, whether or not the file is there', async () => {
+  const world = await started(withCertificates);
+  world.signal('SIGTERM');
+  await world.settle();
+  expect(world.output()).toEqual({ exitCode: 0, trouble: [] });
+  expect(world.grpcBootstrapWrites).toBe(0);
+});

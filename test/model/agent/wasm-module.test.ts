@@ -1,0 +1,89 @@
+/** Fetches of Wasm modules: three quick attempts, a report, and further attempts with longer pauses until the fetch is stopped. */
+
+import { expect, test } from 'vitest';
+import { type AnyEventObject, createActor, fromPromise, SimulatedClock, setup } from 'xstate';
+import {
+  type FetchOutcome,
+  fetchLimitMs,
+  pauseAfterFailures,
+  quickAttempts,
+  wasmModuleMachine,
+} from '../../../machines/agent/wasm/wasm-module.machine.ts';
+
+const module = { id: 3, stream: 2, extension: 'shop.answers', url: 'http://modules.test/a', sha256: '' };
+
+/** The machine below a parent that records its reports; `outcomes` are those of the attempts, `never` for no result. */
+async function fetching(outcomes: readonly (FetchOutcome | 'never' | Error)[]) {
+  const clock = new SimulatedClock();
+  const reports: AnyEventObject[] = [];
+  let attempts = 0;
+  const wasmModule = wasmModuleMachine.provide({
+    actors: {
+      fetchModule: fromPromise<FetchOutcome, typeof module>(({ input }) => {
+        expect(input).toEqual(module);
+        const outcome = outcomes[attempts++] ?? 'never';
+        if (outcome === 'never') return new Promise(() => {});
+        return outcome instanceof Error ? Promise.reject(outcome) : Promise.resolve(outcome);
+      }),
+    },
+  });
+  const stream = setup({ types: { events: {} as AnyEventObject }, actors: { wasmModule } }).createMachine({
+    invoke: { id: 'module', src: 'wasmModule', input: module },
+    on: { '*': { actions: ({ event }) => void reports.push(event) } },
+  });
+  const actor = createActor(stream, { clock }).start();
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+  };
+  await settle();
+  return {
+    reports: () => reports.filter(({ type }) => type.startsWith('module.')),
+    attempts: () => attempts,
+    pass: async (ms: number) => {
+      clock.increment(ms);
+      await settle();
+    },
+    stop: () => actor.stop(),
+  };
+}
+
+test('a fetched module is reported with its file', async () => {
+  const { reports } = await fetching([{ file: '/modules/a.wasm' }]);
+  expect(reports()).toEqual([{ type: 'module.fetched', id: 3, stream: 2, file: '/modules/a.wasm' }]);
+});
+
+test('failures are reported once, after the third attempt, and attempts go on until one succeeds', async () => {
+  const { reports, attempts, pass } = await fetching([
+    ...[{ reason: 'ECONNREFUSED' }, new Error('EIO'), { reason: 'status must be 200, got 404' }],
+    ...[{ reason: 'later' }, { file: '/modules/a.wasm' }],
+  ]);
+  expect(quickAttempts).toBe(3);
+  await pass(pauseAfterFailures(1));
+  expect(reports()).toEqual([]);
+  await pass(pauseAfterFailures(2));
+  expect(reports()).toEqual([{ type: 'module.failed', id: 3, stream: 2, reason: 'status must be 200, got 404' }]);
+  await pass(pauseAfterFailures(3));
+  expect(attempts()).toBe(4);
+  await pass(pauseAfterFailures(4));
+  expect(reports().slice(1)).toEqual([{ type: 'module.fetched', id: 3, stream: 2, file: '/modules/a.wasm' }]);
+});
+
+test('an attempt without a result ends at its limit', async () => {
+  const { attempts, pass } = await fetching(['never', { file: '/modules/a.wasm' }]);
+  await pass(fetchLimitMs - 1);
+  expect(attempts()).toBe(1);
+  await pass(1);
+  await pass(pauseAfterFailures(1));
+  expect(attempts()).toBe(2);
+});
+
+test('pauses double to one minute', () => {
+  expect([1, 2, 3, 7, 8, 1_000].map(pauseAfterFailures)).toEqual([500, 1_000, 2_000, 32_000, 60_000, 60_000]);
+});
+
+test('a stopped fetch makes no further attempt', async () => {
+  const { attempts, pass, stop } = await fetching([{ reason: 'no' }, { reason: 'no' }]);
+  stop();
+  await pass(600_000);
+  expect(attempts()).toBe(1);
+});

@@ -1,0 +1,337 @@
+/** The catalog of Consul as its charts read and watch it (machines/discovery/consul), under a virtual clock. */
+import { afterEach, describe, expect, it } from 'vitest';
+import { type Actor, fromCallback, fromPromise } from 'xstate';
+import { alarmOf, type CatalogReading, needsWholeRead } from '../../machines/discovery/consul/catalog-change.ts';
+import { consulMachine } from '../../machines/discovery/consul/consul.machine.ts';
+import {
+  type ConsulCatalogInput,
+  consulCatalogMachine,
+  type ReadOrder,
+  type ReadOutcome,
+  type SurveyOutcome,
+  type WatchOrder,
+} from '../../machines/discovery/consul/consul-catalog.machine.ts';
+import type {
+  DatacentersListed,
+  IndexRegressed,
+  QueryFailed,
+} from '../../machines/discovery/consul/consul-protocol.ts';
+import {
+  type CatalogSurvey,
+  chooseStrategy,
+  fewerConnections,
+  isOutgrown,
+  maxConsulConnections,
+} from '../../machines/discovery/consul/watch-strategy.ts';
+import { maxWaitMs } from '../../src/discovery/consul/consul-client.ts';
+import { logEvents } from '../../src/discovery/monitor/event-log.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createLogger } from '../../src/runtime/output/log.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const reading = (services: number, more: Partial<CatalogReading> = {}): CatalogReading => ({
+  ...{ nodes: 2, services, instances: services * 2, restricted: false, emptied: 0 },
+  ...more,
+});
+
+/** The charts with a Consul that responds as the test says. */
+class CatalogWorld {
+  static readonly made: CatalogWorld[] = [];
+  readonly records: TraceRecord[] = [];
+  readonly lines: string[] = [];
+  readonly clock = new VirtualClock();
+  readonly actor: Actor<typeof consulMachine>;
+  readonly reads: (ReadOrder & { at: number })[] = [];
+  readonly surveys: number[] = [];
+  readonly watches: WatchOrder[] = [];
+  failed: unknown;
+  applied = 0;
+  condition = '';
+  survey: CatalogSurvey = { nodes: 2, services: 5, transport: 'HTTP/1.1' };
+  /** A number is a status: the request fails. */
+  response: CatalogReading | number = reading(5);
+  list: (event: DatacentersListed) => void = () => {};
+  report: (event: object) => void = () => {};
+  credentials: () => void = () => {};
+
+  /** @param isJudged whether its run is held against the diagrams: what a test itself sends comes from no actor */
+  constructor(datacenters: string[] = [''], isJudged = true) {
+    if (isJudged) CatalogWorld.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    logEvents(recorder, createLogger({ write: (line) => this.lines.push(line) }), this.clock.now);
+    const failure = (status: number) =>
+      ({ outcome: 'failed', failure: { reason: `HTTP status ${status}`, status }, draw: 0.5 }) as const;
+    const machine = consulMachine.provide({
+      actors: {
+        listDatacenters: fromCallback<{ type: never }, undefined>(({ sendBack }) => {
+          this.list = sendBack;
+          sendBack({ type: 'datacenters.listed', datacenters });
+        }),
+        consulCatalog: consulCatalogMachine.provide({
+          actors: {
+            watchCredentials: fromCallback<{ type: never }, ConsulCatalogInput>(({ sendBack }) => {
+              this.credentials = () => sendBack({ type: 'consul-credentials.changed' });
+            }),
+            surveyCatalog: fromPromise<SurveyOutcome, ConsulCatalogInput>(async () => {
+              this.surveys.push(this.clock.now());
+              const { response } = this;
+              return typeof response === 'number' ? failure(response) : { outcome: 'read', survey: this.survey };
+            }),
+            readCatalog: fromPromise<ReadOutcome, ReadOrder>(async ({ input }) => {
+              this.reads.push({ ...input, at: this.clock.now() });
+              const { response } = this;
+              return typeof response === 'number' ? failure(response) : { outcome: 'read', reading: response };
+            }),
+            watchCatalog: fromCallback<{ type: never }, WatchOrder>(({ input, sendBack }) => {
+              this.watches.push(input);
+              this.report = sendBack as never;
+            }),
+          },
+          actions: {
+            applyCatalog: () => {
+              this.applied++;
+              this.condition = 'synced';
+            },
+            publishHeld: (_, { reason }) => {
+              this.condition = `held: ${reason}`;
+            },
+            publishFailing: (_, { reason }) => {
+              this.condition = `failing: ${reason}`;
+            },
+          },
+        }),
+      },
+    });
+    this.actor = startRoot(machine, {
+      ...{ id: 'consul', input: undefined, clock: this.clock as never, recorder },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  /** Lets promises settle, then time pass. */
+  async pass(ms = 0): Promise<void> {
+    await settled();
+    for (let left = ms; left > 0; left -= 100) {
+      this.clock.advance(Math.min(left, 100));
+      await settled();
+    }
+  }
+
+  /** Reports to the parent, in order. */
+  get reports(): string[] {
+    return this.records.flatMap((record) =>
+      record.kind === 'event' && record.to === 'consul' && record.from.startsWith('consul-catalog')
+        ? [record.event.type]
+        : [],
+    );
+  }
+}
+
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+}
+
+eachWorldFollowsTheDiagrams(['consul', 'consul-catalog'], [], { made: CatalogWorld.made, machine: consulMachine });
+
+let world: CatalogWorld;
+afterEach(() => void world?.actor.stop());
+
+describe('the chart', () => {
+  it('counts, reads, serves and watches, and reports the choice once', async () => {
+    world = new CatalogWorld();
+    await world.pass();
+    expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced']);
+    expect(world.reads).toMatchObject([{ strategy: 'nodes', consistent: false }]);
+    world.report({ type: 'catalog.changed', reading: reading(6) });
+    world.report({ type: 'catalog.changed', reading: reading(5) });
+    expect(world.applied).toBe(3);
+    world.report({ type: 'index.regressed', query: 'nodes' });
+    await world.pass();
+    expect(world.reads).toHaveLength(2);
+    expect(world.reports).toHaveLength(2);
+  });
+
+  it('retries after half a second, later each time, and keeps what was served', async () => {
+    world = new CatalogWorld();
+    await world.pass();
+    world.response = 500;
+    world.report({ type: 'query.failed', failure: { reason: 'reset', status: 0 }, draw: 0.5 });
+    await world.pass(60_000);
+    const pauses = world.surveys.slice(1).map((at, index) => (at - world.surveys[index]!) / 1_000);
+    expect(pauses.map((pause) => Math.round(pause * 10) / 10)).toEqual([0.5, 1, 2, 4, 8, 16]);
+    expect(world.condition).toBe('failing: HTTP status 500');
+    expect(world.applied).toBe(1);
+    world.response = reading(5);
+    await world.pass(40_000);
+    expect(world.condition).toBe('synced');
+    expect(world.reports.at(-1)).toBe('catalog.recovered');
+  });
+
+  it('holds back a response that would remove everything until it was repeated for five minutes', async () => {
+    world = new CatalogWorld();
+    await world.pass();
+    world.response = reading(0);
+    world.report({ type: 'catalog.changed', reading: reading(0) });
+    await world.pass(295_000);
+    expect(world.condition).toBe('held: the response would remove all 5 services');
+    expect(world.applied).toBe(1);
+    await world.pass(10_000);
+    expect(world.condition).toBe('synced');
+    expect(world.applied).toBe(2);
+    expect(world.reads.slice(2).every(({ consistent }) => consistent)).toBe(true);
+    expect(world.reports).toEqual(['strategy.chosen', 'catalog.synced', 'catalog.held', 'catalog.released']);
+  });
+
+  it('begins the five minutes again after a failed read, and never counts what a token may not see', async () => {
+    world = new CatalogWorld([''], false);
+    await world.pass();
+    world.response = reading(0);
+    world.report({ type: 'catalog.changed', reading: reading(0) });
+    await world.pass(250_000);
+    world.response = 500;
+    await world.pass(10_000);
+    world.response = reading(0);
+    await world.pass(250_000);
+    expect(world.applied).toBe(1);
+    world.response = reading(0, { restricted: true });
+    await world.pass(600_000);
+    expect(world.applied).toBe(1);
+    world.actor.send({ type: 'catalog.accept', datacenter: '' });
+    await world.pass();
+    expect(world.applied).toBe(2);
+    expect(world.condition).toBe('synced');
+  });
+
+  it('serves again at once when the next read removes little', async () => {
+    world = new CatalogWorld();
+    await world.pass();
+    world.response = reading(1);
+    world.credentials();
+    await world.pass();
+    expect(world.condition).toContain('would leave 1 of 5 services');
+    world.response = reading(4);
+    await world.pass(10_500);
+    expect(world.condition).toBe('synced');
+    expect(world.applied).toBe(2);
+  });
+
+  it('is not synced by a first response without nodes', async () => {
+    world = new CatalogWorld();
+    world.response = reading(0, { nodes: 0, restricted: true });
+    await world.pass(600_000);
+    expect(world.reports).toEqual(['catalog.held']);
+    world.response = reading(5);
+    await world.pass(10_500);
+    expect(world.reports).toContain('catalog.synced');
+  });
+
+  it('occupies fewer connections after a 429', async () => {
+    world = new CatalogWorld();
+    await world.pass();
+    world.survey = { nodes: 100, services: 500, transport: 'HTTP/1.1' };
+    world.credentials();
+    await world.pass();
+    expect(world.watches.at(-1)).toMatchObject({ strategy: 'nodes', maxConnections: 150 });
+    world.report({ type: 'query.failed', failure: { reason: 'too many', status: 429 }, draw: 0.5 });
+    await world.pass(1_000);
+    expect(world.watches.at(-1)).toMatchObject({ strategy: 'coarse', maxConnections: 51 });
+  });
+
+  it('follows each datacenter by itself, and stops one that is no longer listed', async () => {
+    world = new CatalogWorld(['a', 'b']);
+    await world.pass();
+    expect(world.applied).toBe(2);
+    world.list({ type: 'datacenters.listed', datacenters: ['b', 'c'] });
+    await world.pass();
+    const { children } = world.actor.getSnapshot() as { children: Record<string, unknown> };
+    expect(Object.keys(children).filter((name) => name.startsWith('consul-catalog'))).toEqual([
+      'consul-catalog-2',
+      'consul-catalog-3',
+    ]);
+  });
+});
+
+describe('within a minute, whatever a query is waiting for', () => {
+  /** A query waits up to a sixteenth longer than it asks for. */
+  const longestQueryMs = maxWaitMs + maxWaitMs / 16;
+
+  /** The Consul changes while queries wait; a minute later what is shown and logged. */
+  async function afterMinute(response: CatalogReading | number, event: IndexRegressed | QueryFailed): Promise<string> {
+    world = new CatalogWorld();
+    await world.pass();
+    world.response = response;
+    await world.pass(longestQueryMs);
+    world.report(event);
+    await world.pass(60_000 - longestQueryMs);
+    expect(world.applied).toBe(1);
+    return `${world.condition}\n${world.lines.filter((line) => line.includes('\twarn\t')).join('\n')}`;
+  }
+
+  it('a wiped server is reported, and nothing is removed', async () => {
+    const seen = await afterMinute(reading(0), { type: 'index.regressed', query: 'nodes' });
+    expect(seen).toMatch(/^held: the response would remove all 5 services\n.*Consul response held back/);
+  });
+
+  it('a revoked token is reported, and nothing is removed', async () => {
+    const failure = { reason: 'HTTP status 403: token not found', status: 403 };
+    const seen = await afterMinute(403, { type: 'query.failed', failure, draw: 1 });
+    expect(seen).toMatch(/^failing: HTTP status 403\n.*Consul not responding/);
+  });
+});
+
+describe('the strategy', () => {
+  const chosen = (nodes: number, services: number, transport: CatalogSurvey['transport'] = 'HTTP/1.1') => {
+    const { strategy, connections } = chooseStrategy({ nodes, services, transport }, maxConsulConnections);
+    return `${strategy} ${connections}`;
+  };
+
+  it('occupies as few connections as possible, and at most 150 of HTTP/1.1', () => {
+    expect(chosen(50, 2_000)).toBe('nodes 52');
+    expect(chosen(100, 10)).toBe('services 11');
+    expect(chosen(149, 2_000)).toBe('coarse 3');
+    expect(chosen(50, 2_000, 'HTTP/2')).toBe('nodes 1');
+    expect(chosen(50, 1_999, 'HTTP/2')).toBe('services 8');
+    expect(chosen(50, 100_000, 'HTTP/2')).toBe('nodes 1');
+    expect(chosen(5_000, 100_000, 'HTTP/2')).toBe('coarse 1');
+  });
+
+  it('is chosen again when nodes are added, and lower after a 429', () => {
+    const byNode = { strategy: 'nodes', transport: 'HTTP/1.1', connections: 52 } as const;
+    expect(isOutgrown(byNode, { nodes: 148, services: 9 }, 150)).toBe(false);
+    expect(isOutgrown(byNode, { nodes: 149, services: 9 }, 150)).toBe(true);
+    expect(isOutgrown({ ...byNode, strategy: 'coarse' }, { nodes: 9_999, services: 9 }, 150)).toBe(false);
+    expect([fewerConnections(52, 150), fewerConnections(0, 150), fewerConnections(10, 150)]).toEqual([26, 75, 8]);
+  });
+});
+
+describe('a reading', () => {
+  const applied = reading(10);
+
+  it('is alarming when it would remove everything, or most of it without evidence', () => {
+    expect(alarmOf(applied, reading(0), 'growth')).toMatch(/remove all 10 services/);
+    expect(alarmOf(applied, reading(4), 'reconnect')).toMatch(/leave 4 of 10 services/);
+    expect(alarmOf(applied, reading(4), 'growth')).toBeUndefined();
+    expect(alarmOf(applied, reading(5), 'reconnect')).toBeUndefined();
+    expect(alarmOf(applied, reading(10, { instances: 9 }), 'new credentials')).toMatch(/9 of 20 instances/);
+    expect(alarmOf(reading(3), reading(1), 'reconnect')).toBeUndefined();
+    expect(alarmOf(applied, reading(0), 'accepted')).toBeUndefined();
+    expect(alarmOf(null, reading(0), 'start')).toBeUndefined();
+    expect(alarmOf(null, reading(0, { restricted: true }), 'start')).toMatch(/ACLs hide results/);
+    expect(alarmOf(null, reading(0, { nodes: 0 }), 'start')).toMatch(/no nodes/);
+  });
+
+  it('of a watch is applied at once if others stay and the token sees everything', () => {
+    expect(needsWholeRead(applied, reading(1))).toBe(false);
+    expect(needsWholeRead(applied, reading(0))).toBe(true);
+    expect(needsWholeRead(applied, reading(9, { restricted: true }))).toBe(true);
+    const restricted = { ...applied, restricted: true };
+    expect(needsWholeRead(restricted, reading(9, { restricted: true }))).toBe(false);
+    expect(needsWholeRead(restricted, reading(9, { restricted: true, emptied: 1 }))).toBe(true);
+  });
+});

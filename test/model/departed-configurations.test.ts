@@ -1,0 +1,131 @@
+/** Configurations whose listener is no longer configured (src/discovery/xds/rollout/departed-configurations.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  routeType,
+} from '../../machines/discovery/xds/ads-types.ts';
+import { describeWait } from '../../src/discovery/monitor/debug/wait-text.ts';
+import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  /** A client with a listener that fetches route r. */
+  function withListener(): Client {
+    const client = settled(delta);
+    client.source.setFetching('l', 'r');
+    client.ask(listenerType);
+    client.take();
+    return client;
+  }
+
+  /** The listener fetches another route configuration, which names a cluster that is new. */
+  function renameRoutes({ source, world }: Client): void {
+    source.setFetching('l', 'r2');
+    source.setWithoutHosts('r');
+    source.set(clusterType, 'b');
+    source.setNaming(routeType, 'r2', 'b');
+    world.push(clusterType, listenerType, routeType);
+  }
+
+  /** Names of the configurations of a type that debug pages show as kept. */
+  const keptOf = ({ world }: Client, typeUrl: string): string[] =>
+    world
+      .waits(typeUrl)
+      .map(describeWait)
+      .flatMap(({ kind, name, why }) =>
+        kind === 'kept' && why.includes('until the proxy unsubscribes') ? [name] : [],
+      );
+
+  /** The client fetches r2 as well as r. */
+  function fetchRenamed(client: Client): void {
+    client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], client.world.watch(routeType)!.nonceSent);
+    for (const seen of client.world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
+  }
+
+  /** Its listeners have drained: it uses r2 alone. */
+  function unsubscribe(client: Client): void {
+    if (delta) client.world.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+    else client.ask(routeType, ['r2'], client.world.watch(routeType)!.nonceSent);
+  }
+
+  test('are not sent without hosts while the client is still subscribed to them', () => {
+    const client = withListener();
+    renameRoutes(client);
+    expect(client.take().filter((text) => text.startsWith('RouteConfiguration'))).toEqual([]);
+  });
+
+  test('are shown as kept, at rest as well, until the client unsubscribes from them', () => {
+    const client = withListener();
+    expect(keptOf(client, routeType)).toEqual([]);
+    renameRoutes(client);
+    client.take();
+    expect(client.world.rollout.held).toEqual([]);
+    fetchRenamed(client);
+    expect(keptOf(client, routeType)).toEqual(['r']);
+    unsubscribe(client);
+    expect(keptOf(client, routeType)).toEqual([]);
+  });
+
+  test('are sent without hosts if a listener fetches them', () => {
+    const client = withListener();
+    client.source.setWithoutHosts('r');
+    client.world.push(routeType);
+    expect(client.take()).toEqual(['RouteConfiguration r']);
+  });
+
+  test('are sent with hosts when a listener fetches them again', () => {
+    const client = withListener();
+    renameRoutes(client);
+    client.take();
+    client.source.setFetching('l', 'r');
+    client.source.setNaming(routeType, 'r', 'a');
+    client.world.push(listenerType, routeType);
+    expect(client.take()).toEqual(['Listener l', 'RouteConfiguration r']);
+    expect(keptOf(client, routeType)).toEqual([]);
+  });
+
+  test('are sent without hosts to a client that had none of them', () => {
+    const client = withListener();
+    client.source.setWithoutHosts('other');
+    client.ask(routeType, delta ? ['other'] : ['r', 'other'], client.world.watch(routeType)!.nonceSent);
+    expect(client.take().at(-1)).toContain('other');
+  });
+
+  test('extension configurations are not removed while the client is subscribed to them', () => {
+    const client = withListener();
+    client.source.set(clusterType, 'b');
+    client.source.set(endpointType, 'b');
+    client.source.setNaming(extensionType, 'e', 'b');
+    client.world.push(clusterType, endpointType);
+    client.take();
+    client.askEndpoints('b');
+    client.ask(extensionType, ['e']);
+    client.take();
+    client.source.remove(extensionType, 'e');
+    client.source.remove(clusterType, 'b');
+    client.world.push(clusterType, extensionType);
+    expect(client.take().filter((text) => text.startsWith('TypedExtension'))).toEqual([]);
+    expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'named' }]);
+    expect(keptOf(client, extensionType)).toEqual(['e']);
+  });
+
+  test('keep the cluster that they name until the client has unsubscribed from them', () => {
+    const client = withListener();
+    renameRoutes(client);
+    client.take();
+    client.source.remove(clusterType, 'a');
+    client.world.push(clusterType);
+    client.take();
+    expect(client.world.rollout.retained).toMatchObject([{ name: 'a', state: 'named' }]);
+  });
+});

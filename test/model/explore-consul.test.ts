@@ -1,0 +1,112 @@
+/**
+ * Every state of one datacenter of Consul within bounds (test/simulation/consul-world.ts): nothing is removed without a confirmation,
+ * whatever the server loses or denies, and every run can end with the services that it lists. Rules that are broken on purpose are found.
+ */
+import { describe, expect, test } from 'vitest';
+import { assign } from 'xstate';
+import { consulCatalogMachine } from '../../machines/discovery/consul/consul-catalog.machine.ts';
+import { alarmIn, minRepetitions } from '../../machines/discovery/consul/consul-catalog.setup.ts';
+import { explore, whatIsWantedIsReached } from '../../src/debugger/explore/explorer.ts';
+import { isQuick, sized } from '../harness/size-of-run.ts';
+import { type ConsulBounds, ConsulWorld } from '../simulation/consul-world.ts';
+import { chartWithout } from './chart.ts';
+import { expectCaught } from './given-worlds.ts';
+
+const bounds = (services: number, changes: number, faults: number): ConsulBounds => ({ services, changes, faults });
+const beginning =
+  (within: ConsulBounds, catalog: typeof consulCatalogMachine = consulCatalogMachine) =>
+  () =>
+    new ConsulWorld(within, catalog);
+
+describe('a datacenter of Consul', () => {
+  test.each(
+    sized<readonly ConsulBounds[]>({
+      quick: [bounds(1, 1, 1)],
+      short: [bounds(2, 1, 1)],
+      full: [bounds(4, 1, 1), bounds(1, 2, 1), bounds(1, 1, 2)],
+    }),
+  )(
+    'removes nothing without a confirmation, and its services can always be served, within %o',
+    (within) => {
+      const result = explore(beginning(within));
+      console.info(`${JSON.stringify(within)}: ${result.states} states, ${result.edges} edges, ${result.ms} ms`);
+      expect(result.found).toBeUndefined();
+      expect(result.outcome).toBe('complete');
+      expect(result.states).toBeGreaterThan(100);
+    },
+    3_600_000,
+  );
+});
+
+describe.skipIf(isQuick)('it is found if', () => {
+  test.each<[string, typeof consulCatalogMachine, ConsulBounds, string]>([
+    [
+      'an empty response is applied',
+      consulCatalogMachine.provide({ guards: { isAlarming: () => false, isUnconfirmed: () => false } }),
+      bounds(1, 0, 1),
+      'nothing is removed without a confirmation',
+    ],
+    [
+      'a change of the watch is applied whatever it removes',
+      consulCatalogMachine.provide({ guards: { needsWholeRead: () => false } }),
+      bounds(1, 1, 0),
+      'nothing is removed without a confirmation',
+    ],
+    [
+      'one repetition is enough',
+      consulCatalogMachine.provide({ guards: { isUnconfirmed: () => false } }),
+      bounds(1, 1, 0),
+      'nothing is removed without a confirmation',
+    ],
+    [
+      'a failed read counts as a repetition',
+      consulCatalogMachine.provide({ actions: { resetRepetitions: () => {} } }),
+      bounds(1, 1, 0),
+      'nothing is removed without a confirmation',
+    ],
+    [
+      'a lower index is ignored',
+      chartWithout(consulCatalogMachine, 'watching', 'on', 'index.regressed'),
+      bounds(1, 1, 1),
+      whatIsWantedIsReached,
+    ],
+    [
+      'a failed query is ignored',
+      chartWithout(consulCatalogMachine, 'watching', 'on', 'query.failed'),
+      bounds(1, 1, 1),
+      whatIsWantedIsReached,
+    ],
+    [
+      'a response that is held back is never confirmed',
+      consulCatalogMachine.provide({ actions: { countRepetition: assign({ repetitions: 0 }) } }),
+      bounds(1, 1, 0),
+      whatIsWantedIsReached,
+    ],
+    [
+      'a token that may not see everything confirms a response',
+      consulCatalogMachine.provide({
+        guards: {
+          isUnconfirmed: ({ context }, outcome) =>
+            alarmIn(context, outcome) !== undefined && context.repetitions + 1 < minRepetitions,
+        },
+        actions: { countRepetition: assign({ repetitions: ({ context }) => context.repetitions + 1 }) },
+      }),
+      bounds(1, 0, 1),
+      'nothing is removed without a confirmation',
+    ],
+    [
+      'nothing is read after a failure',
+      chartWithout(consulCatalogMachine, 'waiting', 'after', 'retryDelay'),
+      bounds(1, 0, 1),
+      whatIsWantedIsReached,
+    ],
+    [
+      'a response that is held back is not read again',
+      chartWithout(consulCatalogMachine, 'held.pausing', 'after', 'verifyInterval'),
+      bounds(1, 1, 0),
+      whatIsWantedIsReached,
+    ],
+  ])('%s', (_, catalog, within, invariant) => {
+    expectCaught(beginning(within, catalog), invariant);
+  });
+});

@@ -1,0 +1,58 @@
+/** The DNS server of the control plane, as its chart opens the port (machines/discovery/names/name-server.machine.ts). */
+import { describe, expect, it } from 'vitest';
+import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const port = 'name-server/port';
+
+eachWorldFollowsTheDiagrams(['name-server'], ['port']);
+
+async function given(): Promise<DiscoveryWorld> {
+  const world = new DiscoveryWorld({ servesNames: true });
+  await world.settle();
+  expect(world.state()).toBe('at work.operating.serving');
+  return world;
+}
+
+const starts = (world: DiscoveryWorld): number =>
+  world.records.filter((record) => record.kind === 'spawn' && record.actor === port).length;
+
+describe('the port of the DNS server', () => {
+  it('is not opened unless an address is configured', async () => {
+    const world = new DiscoveryWorld();
+    await world.settle();
+    expect(starts(world)).toBe(0);
+  });
+
+  it('is opened again after pauses that double up to 30 s while it is in use, and the control plane serves', async () => {
+    const world = await given();
+    const pauses = [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000];
+    for (const [index, pause] of pauses.entries()) {
+      expect(starts(world)).toBe(index + 1);
+      world.from(port, { type: 'port.closed', reason: ':15053: in use' });
+      await world.pass(pause - 1);
+      expect(starts(world)).toBe(index + 1);
+      await world.pass(1);
+    }
+    expect(world.events('names.failed')).toHaveLength(pauses.length);
+    expect(world.state()).toBe('at work.operating.serving');
+  });
+
+  it('is opened again after the shortest pause if it was open for a minute', async () => {
+    const world = await given();
+    world.from(port, { type: 'port.closed', reason: 'in use' });
+    await world.pass(500);
+    world.from(port, { type: 'port.listening', address: ':15053' });
+    await world.pass(60_000);
+    world.from(port, { type: 'port.closed', reason: 'lost' });
+    await world.pass(500);
+    expect(starts(world)).toBe(3);
+    expect(world.events('names.listening')).toMatchObject([{ address: ':15053' }]);
+  });
+
+  it('is opened again if the operating system does not respond', async () => {
+    const world = await given();
+    await world.pass(5_500);
+    expect(starts(world)).toBe(2);
+  });
+});

@@ -1,0 +1,113 @@
+/** A delta client reconnects with a cluster that was removed meanwhile, and the cluster is configured again while the client keeps it. */
+import { afterEach, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import type { EncodedResource } from '../../src/discovery/xds/resource-source.ts';
+import { brief, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+import type { ScriptedSource } from '../simulation/scripted-source.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+interface Reconnected {
+  readonly world: AdsWorld;
+  readonly source: ScriptedSource;
+  /** The cluster as the client has it. */
+  readonly known: EncodedResource;
+  /** Reads and acknowledges what there is. */
+  take(): string[];
+}
+
+/** The client has clusters a and b. Cluster b was removed while it was away; a route may name b. */
+function reconnected(named: readonly string[]): Reconnected {
+  const { source, world: before } = settled(true);
+  source.set(clusterType, 'b');
+  const known = source.types.get(clusterType)!.get('b')!;
+  before.call.emit('cancelled');
+  source.remove(clusterType, 'b');
+  source.setNaming(routeType, 'r', ...named);
+  const world = new AdsWorld({ delta: true, source, clock: before.clock, makesBeforeBreak: true });
+  const take = (): string[] => {
+    const seen = world.read();
+    if (seen === undefined) return [];
+    world.delta({ typeUrl: seen.typeUrl, responseNonce: seen.nonce });
+    return [brief(seen), ...take()];
+  };
+  const a = source.types.get(clusterType)!.get('a')!;
+  world.delta({ typeUrl: clusterType, initialResourceVersions: { a: a.version, b: known.version } });
+  world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a', 'b'] });
+  world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+  take();
+  return { world, source, known, take };
+}
+
+test('is not sent a cluster that returns as the client has it', () => {
+  const { world, source, known, take } = reconnected(['a', 'b']);
+  source.restore(clusterType, known);
+  source.setNaming(routeType, 'r', 'b');
+  world.push(clusterType, routeType);
+  expect(take()).toEqual(['RouteConfiguration r']);
+  source.set(clusterType, 'b');
+  world.push(clusterType);
+  expect(take()).toContain('Cluster b');
+  source.remove(clusterType, 'b');
+  source.setNaming(routeType, 'r', 'a');
+  world.push(clusterType, routeType);
+  take();
+  world.clock.advance(100_000);
+  expect(take()).toContain('Cluster -b');
+});
+
+test('is sent a cluster that returns in another form', () => {
+  const { world, source, take } = reconnected(['a', 'b']);
+  source.set(clusterType, 'b');
+  world.push(clusterType);
+  expect(take()).toContain('Cluster b');
+});
+
+test('is sent a cluster that returns after it was removed from the client', () => {
+  const { world, source, known, take } = reconnected(['a']);
+  world.clock.advance(100_000);
+  expect(take()).toContain('Cluster -b');
+  source.restore(clusterType, known);
+  world.push(clusterType);
+  expect(take()).toContain('Cluster b');
+});
+
+test('is sent a cluster that returns a second time, in the form that the client had first', () => {
+  const { world, source, known, take } = reconnected(['a']);
+  source.set(clusterType, 'b');
+  world.push(clusterType);
+  take();
+  source.remove(clusterType, 'b');
+  world.push(clusterType);
+  world.clock.advance(100_000);
+  expect(take()).toContain('Cluster -b');
+  source.restore(clusterType, known);
+  world.push(clusterType);
+  expect(take()).toContain('Cluster b');
+});
+
+test('is sent a route that it requested before the push of the returned cluster', () => {
+  const { world, source, known, take } = reconnected(['a', 'b']);
+  source.restore(clusterType, known);
+  source.setNaming(routeType, 'other', 'b');
+  world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['other'] });
+  expect(take()).toEqual([]);
+  world.push(clusterType, routeType);
+  expect(take()).toEqual(['RouteConfiguration other']);
+});
+
+test('is sent each later change of a cluster that returned, also back to the form that it had first', () => {
+  const { world, source, known, take } = reconnected(['a', 'b']);
+  source.restore(clusterType, known);
+  world.push(clusterType);
+  expect(take()).toEqual([]);
+  source.set(clusterType, 'b');
+  world.push(clusterType);
+  expect(take()).toContain('Cluster b');
+  source.restore(clusterType, known);
+  world.push(clusterType);
+  expect(take()).toContain('Cluster b');
+});

@@ -1,0 +1,52 @@
+/** Rules of make before break that decide when a cluster is usable, each on its own (machines/discovery/xds/cluster-rollout.ts). */
+import { describe, expect, test } from 'vitest';
+import type { AdsRequest } from '../../machines/discovery/xds/ads-protocol.ts';
+import { clusterType } from '../../machines/discovery/xds/ads-types.ts';
+import {
+  type NewCluster,
+  newRollout,
+  withAssignmentsSent,
+  withClustersAnswered,
+} from '../../machines/discovery/xds/cluster-rollout.ts';
+import type { Watch } from '../../machines/discovery/xds/watch-record.ts';
+
+const sent = (name: string, nonce: string, needs: NewCluster['needs'] = 'acknowledgement'): NewCluster => ({
+  ...{ name, state: 'sent', needs, assignment: name, nonce, stepsLeft: 2 },
+});
+const rollout = { ...newRollout, newClusters: [sent('a', '1'), sent('b', '2')] };
+const watch = { nonceSent: '2', nonceRejected: '' } as Watch;
+const base = { typeUrl: clusterType, rejection: null };
+const sotw = (nonce: string): AdsRequest => ({ ...base, protocol: 'sotw', nonce, names: [] }) as unknown as AdsRequest;
+const delta = (nonce: string): AdsRequest =>
+  ({
+    ...base,
+    protocol: 'delta',
+    nonce,
+    subscribe: [],
+    unsubscribe: [],
+    known: [],
+    knownVersions: [],
+  }) as unknown as AdsRequest;
+const namesOf = ({ newClusters }: { newClusters: readonly NewCluster[] }): string[] =>
+  newClusters.map(({ name }) => name);
+
+describe('an acknowledgement of clusters', () => {
+  test('of the newest response counts for all responses before it, as a state-of-the-world client sends no other', () => {
+    expect(namesOf(withClustersAnswered(rollout, sotw('2'), watch))).toEqual([]);
+  });
+
+  test('of an earlier response is stale in state of the world, and counts for that response in delta', () => {
+    expect(namesOf(withClustersAnswered(rollout, sotw('1'), watch))).toEqual(['a', 'b']);
+    expect(namesOf(withClustersAnswered(rollout, delta('1'), watch))).toEqual(['b']);
+  });
+
+  test('of an unknown response counts for none', () => {
+    expect(namesOf(withClustersAnswered(rollout, delta('0'), watch))).toEqual(['a', 'b']);
+  });
+});
+
+test('an endpoint response makes those clusters usable whose assignment it contains and that need nothing else', () => {
+  const newClusters = [sent('a', '1', 'assignment'), sent('b', '1', 'assignment'), sent('c', '1')];
+  const next = withAssignmentsSent({ ...newRollout, newClusters }, (name) => name !== 'b');
+  expect(namesOf(next)).toEqual(['b', 'c']);
+});

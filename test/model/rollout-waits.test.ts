@@ -1,0 +1,121 @@
+/** Why make before break delays something at a client: what debug pages, `explain`, metrics and the trace show. */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { describeWait } from '../../src/discovery/monitor/debug/wait-text.ts';
+import { type Client, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+/** `kind name: why` of everything that is delayed. */
+const waitsOf = ({ world }: Client): string[] =>
+  [clusterType, listenerType, routeType]
+    .flatMap((typeUrl) => world.waits(typeUrl))
+    .map(describeWait)
+    .map(({ kind, name, why }) => `${kind} ${name}: ${why}`);
+
+/** Reasons in the trace for which a cluster was kept, in order. */
+const tracedReasons = ({ world }: Client): string[] =>
+  world.records.flatMap((record) => {
+    const event = (record as { event?: { type?: string; state?: string; clusters?: string[] } }).event;
+    return event?.type === 'clusters.retained' ? [`${event.state} ${event.clusters!.join()}`] : [];
+  });
+
+/** The route moves to b, and a is removed. */
+function replace(client: Client): void {
+  client.source.remove(clusterType, 'a');
+  moveRoute(client);
+}
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test('a cluster that is removed shows why it is kept, from the last route that names it to its removal', () => {
+    const client = settled(delta);
+    replace(client);
+    const seen = client.world.read()!;
+    expect(waitsOf(client)).toEqual([
+      'warming b: usable when its endpoints are sent',
+      'kept a: not configured, kept while route.v3.RouteConfiguration r names it',
+      'held r: names clusters that are not warmed yet: b',
+    ]);
+    client.ack(client.askEndpoints('b'), ['a', 'b']);
+    client.ack(seen);
+    // The client has read the route, and has not acknowledged it.
+    const route = client.world.read()!;
+    expect(waitsOf(client)).toEqual([
+      'kept a: not configured, kept while the proxy has not acknowledged its latest listeners and routes',
+    ]);
+    client.ack(route, ['r']);
+    expect(waitsOf(client)).toEqual([
+      'kept a: not configured, removed in at most 10 s: requests that chose a route before may still use it',
+    ]);
+    client.world.clock.advance(5_000);
+    expect(waitsOf(client)).toEqual([
+      'kept a: not configured, removed in at most 5 s, or with the next change of clusters',
+    ]);
+    client.world.clock.advance(5_000);
+    expect(waitsOf(client)).toEqual([]);
+    expect(tracedReasons(client)).toEqual(['named a', 'lingering a', 'removable a']);
+    expect([...client.world.retained.values()].every((count) => count === 0)).toBe(true);
+  });
+
+  test('a cluster that no route names waits for the acknowledgement of the type that named it', () => {
+    const client = settled(delta);
+    client.source.setNaming(routeType, 'r');
+    client.world.push(routeType);
+    const route = client.world.read()!;
+    client.source.remove(clusterType, 'a');
+    client.world.push(clusterType);
+    expect(waitsOf(client)).toContain(
+      'kept a: not configured, kept until the proxy acknowledges route.v3.RouteConfiguration without it',
+    );
+    expect(client.world.retained.get('unacknowledged')).toBe(1);
+    expect(client.world.records.map((record) => JSON.stringify(record)).join()).toContain(
+      `"state":"unacknowledged","clusters":["a"],"unacknowledged":["${routeType}"]`,
+    );
+    client.ack(route, ['r']);
+    expect(client.world.retained.get('unacknowledged')).toBe(0);
+  });
+
+  test('a cluster that is not usable within the limit is shown as given up, with its time limit', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    client.source.set(clusterType, 'b');
+    client.source.setNaming(routeType, 'r', 'b');
+    client.world.push(clusterType, routeType);
+    client.world.read();
+    expect(waitsOf(client)).toEqual([
+      'warming b: usable when the proxy acknowledges clusters: it resolves names, checks health or fetches endpoints or certificates',
+      'held r: names clusters that are not warmed yet: b',
+    ]);
+    client.world.clock.advance(5_000);
+    expect(waitsOf(client)).toEqual([
+      'given up b: not usable, or not acknowledged, within the limit: sent with a time limit of 1 s for endpoints and certificates until its configuration changes',
+    ]);
+    expect(client.world.givenUp).toBe(1);
+    client.world.call.emit('cancelled');
+    expect(client.world.givenUp).toBe(0);
+  });
+
+  test('a client that reconnects and has acknowledged nothing keeps clusters for its previous connection', () => {
+    const { source, world } = settled(delta);
+    world.call.emit('cancelled');
+    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true });
+    const { version } = source.types.get(clusterType)!.get('a')!;
+    if (delta) again.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+    else again.sotw({ typeUrl: clusterType, versionInfo: 'v' });
+    source.remove(clusterType, 'a');
+    again.push(clusterType);
+    const seen = again.read()!;
+    if (delta) again.delta({ typeUrl: clusterType, responseNonce: seen.nonce });
+    else again.sotw({ typeUrl: clusterType, responseNonce: seen.nonce });
+    const waits = again.waits(clusterType).map(describeWait);
+    expect(waits.filter(({ kind }) => kind === 'kept').map(({ why }) => why)).toEqual([
+      'not configured, kept while the proxy may use listeners and routes of its previous connection',
+    ]);
+  });
+});

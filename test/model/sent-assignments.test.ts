@@ -1,0 +1,46 @@
+/** A response with endpoints makes those new clusters usable whose endpoints it contains, and no others (delta). */
+import { afterEach, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { brief, moveRoute, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+test('a route waits for endpoints that the client has from another cluster until they are sent again', () => {
+  const client = settled(true);
+  const { source, world } = client;
+  source.set(endpointType, 'a');
+  world.push(endpointType);
+  const unacknowledged = world.read()!;
+  // Envoy does not request the endpoints of b, which it has, and waits until it is sent them.
+  source.usability.set('b', { after: 'assignment', assignment: 'a', secrets: new Set() });
+  for (const name of ['b', 'other']) source.set(clusterType, name);
+  source.set(endpointType, 'other');
+  source.setNaming(routeType, 'r', 'b');
+  world.push(clusterType, routeType);
+  expect(client.read()).toEqual(['Cluster b other']);
+  expect(brief(client.askEndpoints('other'))).toBe('ClusterLoadAssignment other');
+  expect(client.read()).toEqual([]);
+  const { typeUrl } = unacknowledged;
+  world.delta({ typeUrl, responseNonce: world.watch(typeUrl)!.nonceSent });
+  expect(client.read()).toEqual(['ClusterLoadAssignment a', 'RouteConfiguration r']);
+});
+
+test('a route waits for endpoints that a client does not request with those that it had before it reconnected', () => {
+  const before = settled(true);
+  const { source } = before;
+  const version = source.types.get(clusterType)!.get('a')!.version;
+  before.world.call.emit('cancelled');
+  moveRoute(before);
+  const world = new AdsWorld({ delta: true, source, clock: before.world.clock, makesBeforeBreak: true });
+  const read = () => world.readAll().map(brief);
+  world.delta({ typeUrl: clusterType, initialResourceVersions: { a: version } });
+  expect(read()).toEqual(['Cluster b']);
+  world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['a'] });
+  world.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+  expect(read()).toEqual(['ClusterLoadAssignment a']);
+  world.delta({ typeUrl: endpointType, resourceNamesSubscribe: ['b'] });
+  expect(read()).toEqual(['ClusterLoadAssignment b', 'RouteConfiguration r']);
+});

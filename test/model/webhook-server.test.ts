@@ -1,0 +1,32 @@
+/** The webhooks of the control plane, as their chart opens the port (machines/discovery/webhooks/webhook-server.machine.ts). */
+import { expect, it } from 'vitest';
+import { DiscoveryWorld } from '../simulation/discovery-world.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+const port = 'webhook-server/port';
+
+eachWorldFollowsTheDiagrams(['webhook-server'], ['port']);
+
+const starts = (world: DiscoveryWorld): number =>
+  world.records.filter((record) => record.kind === 'spawn' && record.actor === port).length;
+
+it('the port is not opened where the control plane serves no webhooks', async () => {
+  const world = new DiscoveryWorld();
+  await world.settle();
+  expect(starts(world)).toBe(0);
+});
+
+it('proxies are served while the port is in use, and it is opened again after a pause', async () => {
+  const world = new DiscoveryWorld({ servesWebhooks: true });
+  await world.settle();
+  world.from(port, { type: 'port.closed', reason: ':15017: in use' });
+  await world.pass(499);
+  expect(starts(world)).toBe(1);
+  await world.pass(1);
+  expect(starts(world)).toBe(2);
+  world.from(port, { type: 'port.listening', address: ':15017' });
+  await world.settle();
+  expect(world.events('webhooks.failed')).toMatchObject([{ reason: ':15017: in use' }]);
+  expect(world.events('webhooks.listening')).toMatchObject([{ address: ':15017' }]);
+  expect(world.state()).toBe('at work.operating.serving');
+});

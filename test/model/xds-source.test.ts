@@ -1,0 +1,291 @@
+/** A source of configuration over xDS under a virtual clock: connection, readiness, paused deletions. */
+import { expect, it } from 'vitest';
+import { fromCallback, fromPromise } from 'xstate';
+import {
+  type RestoredState,
+  type XdsSourceInput,
+  xdsSourceMachine,
+} from '../../machines/discovery/config/xds-source.machine.ts';
+import type { XdsProtocol, XdsSourceOrder } from '../../machines/discovery/config/xds-source-protocol.ts';
+import { startRoot } from '../../src/runtime/actors/actor-system.ts';
+import { createRecorder } from '../../src/runtime/trace/recorder.ts';
+import type { TraceRecord } from '../../src/runtime/trace/trace.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+import { eachWorldFollowsTheDiagrams } from './follows-diagrams.ts';
+
+type Report = Parameters<Parameters<Parameters<typeof fromCallback>[0]>[0]['sendBack']>[0];
+
+class Source {
+  static readonly made: Source[] = [];
+  readonly clock = new VirtualClock();
+  readonly records: TraceRecord[] = [];
+  readonly streams: XdsProtocol[] = [];
+  readonly orders: XdsSourceOrder[] = [];
+  isReadable = false;
+  failed: unknown;
+  #report: (event: Report) => void = () => {};
+  readonly #actor;
+  #nonce = 0;
+
+  constructor(input: Partial<XdsSourceInput> = {}, restored: number | Error = 0) {
+    Source.made.push(this);
+    const recorder = createRecorder({ program: 'pilot-discovery', now: this.clock.now });
+    recorder.observe((record) => this.records.push(record));
+    const machine = xdsSourceMachine.provide({
+      actors: {
+        restoreState: fromPromise<RestoredState, undefined>(async () => {
+          if (restored instanceof Error) throw restored;
+          return { objects: restored };
+        }),
+        stream: fromCallback<XdsSourceOrder, { protocol: XdsProtocol }>(
+          ({ input: { protocol }, sendBack, receive }) => {
+            this.streams.push(protocol);
+            this.#report = sendBack;
+            receive((order) => void this.orders.push(order));
+          },
+        ),
+      },
+      actions: {
+        allowReading: () => {
+          this.isReadable = true;
+        },
+      },
+    });
+    const defaults: XdsSourceInput = {
+      ...{ address: 'xds://config:15010', kinds: ['Gateway', 'ServiceEntry'], protocol: 'auto' },
+      ...{ optionalMs: null, pauseMs: 300_000 },
+    };
+    this.#actor = startRoot(machine, {
+      ...{ id: 'xds-source-1', input: { ...defaults, ...input }, clock: this.clock as never, recorder },
+      onError: (error) => {
+        this.failed = error;
+      },
+    });
+  }
+
+  async pass(ms = 0): Promise<void> {
+    for (let turn = 0; turn < 10; turn++) await Promise.resolve();
+    this.clock.advance(ms);
+  }
+
+  async open(): Promise<void> {
+    await this.pass();
+    this.#report({ type: 'source-stream.opened' });
+  }
+
+  respond(kind: string, { known = 0, removed = 0, rejected = 0 } = {}): void {
+    this.#report({ type: 'source-response.received', kind, nonce: `${++this.#nonce}`, known, removed, rejected });
+  }
+
+  end(code = 'UNAVAILABLE', retryAfterMs = 0): void {
+    this.#report({ type: 'source-stream.ended', code, reason: 'gone', retryAfterMs, chance: 1 });
+  }
+
+  confirm(): void {
+    this.#actor.send({ type: 'source-deletions.confirmed' });
+  }
+
+  get paused(): string[] {
+    return this.#actor.getSnapshot().context.paused.map(({ kind, objects }) => `${kind} ${objects}`);
+  }
+
+  get lastOrder(): XdsSourceOrder | undefined {
+    return this.orders.at(-1);
+  }
+}
+
+eachWorldFollowsTheDiagrams(['xds-source'], ['restoring'], { made: Source.made, machine: xdsSourceMachine });
+
+const synced = async (input: Partial<XdsSourceInput> = {}): Promise<Source> => {
+  const source = new Source(input);
+  await source.open();
+  source.respond('Gateway');
+  source.respond('ServiceEntry');
+  return source;
+};
+
+it('can be read when the server has sent each kind once', async () => {
+  const source = new Source();
+  await source.open();
+  source.respond('Gateway');
+  expect(source.isReadable).toBe(false);
+  source.respond('ServiceEntry');
+  expect(source.isReadable).toBe(true);
+  expect(source.orders).toEqual([
+    { type: 'source-response.apply', kind: 'Gateway', nonce: '1', deletions: 'apply' },
+    { type: 'source-response.apply', kind: 'ServiceEntry', nonce: '2', deletions: 'apply' },
+  ]);
+});
+
+it.each<[string, Partial<XdsSourceInput>, number | Error, number | undefined]>([
+  ['for ever without a saved state', {}, 0, undefined],
+  ['for ever if the saved state is damaged', {}, new Error('damaged'), undefined],
+  ['10 s with a saved state', {}, 5, 10_000],
+  ['the time that its address names', { optionalMs: 30_000 }, 0, 30_000],
+  ['the time that its address names, with a saved state', { optionalMs: 1_000 }, 5, 1_000],
+])('keeps the start waiting %s while the server is unreachable', async (_, input, restored, ms) => {
+  const source = new Source(input, restored);
+  await source.pass();
+  source.end();
+  await source.pass((ms ?? 3_600_000) - 1);
+  expect(source.isReadable).toBe(false);
+  await source.pass(1);
+  expect(source.isReadable).toBe(ms !== undefined);
+});
+
+it.each(['UNIMPLEMENTED', 'UNKNOWN', 'INVALID_ARGUMENT'])(
+  'uses the state of the world at once after %s to a delta stream',
+  async (code) => {
+    const source = new Source();
+    await source.open();
+    source.end(code);
+    expect(source.streams).toEqual(['delta', 'sotw']);
+    source.end(code);
+    expect(source.streams).toEqual(['delta', 'sotw']);
+  },
+);
+
+it('uses the state of the world if a delta stream has no response within 5 s', async () => {
+  const source = new Source();
+  await source.open();
+  await source.pass(5_000);
+  expect(source.streams).toEqual(['delta', 'sotw']);
+  await source.open();
+  await source.pass(60_000);
+  expect(source.streams).toEqual(['delta', 'sotw']);
+});
+
+it.each<[string, XdsProtocol]>([
+  ['UNAUTHENTICATED', 'delta'],
+  ['UNAVAILABLE', 'delta'],
+])('stays with delta after %s', async (code, protocol) => {
+  const source = new Source();
+  await source.open();
+  source.end(code);
+  await source.pass(30_000);
+  expect(source.streams).toEqual(['delta', protocol]);
+});
+
+it('retries later each time, and from the beginning only after a response', async () => {
+  const source = new Source({ protocol: 'sotw' });
+  await source.pass();
+  for (const ms of [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]) {
+    const before = source.streams.length;
+    await source.open();
+    source.end();
+    await source.pass(ms - 1);
+    expect(source.streams).toHaveLength(before);
+    await source.pass(1);
+    expect(source.streams).toHaveLength(before + 1);
+  }
+  await source.open();
+  source.respond('Gateway');
+  source.end();
+  await source.pass(1_000);
+  expect(source.streams).toHaveLength(9);
+});
+
+it('does not call a server before the time that it asks for', async () => {
+  const source = new Source({ protocol: 'sotw' });
+  await source.pass();
+  source.end('UNAVAILABLE', 120_000);
+  await source.pass(119_999);
+  expect(source.streams).toHaveLength(1);
+  await source.pass(1);
+  expect(source.streams).toHaveLength(2);
+});
+
+it('requests kinds that the server has not sent by the other versions of their types', async () => {
+  const source = new Source();
+  await source.open();
+  source.respond('Gateway');
+  await source.pass(5_000);
+  expect(source.lastOrder).toEqual({ type: 'source-versions.request', kinds: ['ServiceEntry'] });
+});
+
+it.each<[number, number, 'apply' | 'pause']>([
+  [1, 1, 'pause'],
+  [5, 5, 'pause'],
+  [5, 4, 'apply'],
+  [100, 19, 'apply'],
+  [39, 20, 'pause'],
+  [40, 20, 'apply'],
+  [41, 21, 'pause'],
+  [0, 0, 'apply'],
+])('of %d objects %d deletions on a young stream: %s', async (known, removed, deletions) => {
+  const source = await synced();
+  source.respond('ServiceEntry', { known, removed });
+  expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', deletions });
+});
+
+it('applies any deletion at once on a stream of 60 s', async () => {
+  const source = await synced();
+  await source.pass(59_999);
+  source.respond('ServiceEntry', { known: 9, removed: 9 });
+  expect(source.lastOrder).toMatchObject({ deletions: 'pause' });
+  const other = await synced();
+  await other.pass(60_000);
+  other.respond('ServiceEntry', { known: 9, removed: 9 });
+  expect(other.lastOrder).toMatchObject({ deletions: 'apply' });
+});
+
+it('does not believe the first response of a kind that deletes all of it, however late it comes', async () => {
+  const source = await synced();
+  source.end();
+  await source.pass(1_000);
+  await source.open();
+  source.respond('Gateway', { known: 3 });
+  await source.pass(120_000);
+  source.respond('ServiceEntry', { known: 9, removed: 9 });
+  expect(source.lastOrder).toMatchObject({ kind: 'ServiceEntry', deletions: 'pause' });
+});
+
+it('keeps the deletions of a kind paused while the server fills its caches, also on an older stream', async () => {
+  const source = await synced();
+  source.respond('ServiceEntry', { known: 100, removed: 100 });
+  await source.pass(70_000);
+  source.respond('ServiceEntry', { known: 100, removed: 3 });
+  expect(source.lastOrder).toMatchObject({ deletions: 'pause' });
+  expect(source.paused).toEqual(['ServiceEntry 3']);
+  source.respond('ServiceEntry', { known: 100, removed: 0 });
+  expect(source.paused).toEqual([]);
+  source.respond('ServiceEntry', { known: 100, removed: 100 });
+  expect(source.lastOrder).toMatchObject({ deletions: 'apply' });
+});
+
+it('applies paused deletions after five minutes on the same stream, counted from the last kind', async () => {
+  const source = await synced();
+  source.respond('ServiceEntry', { known: 2, removed: 2 });
+  await source.pass(50_000);
+  source.respond('Gateway', { known: 1, removed: 1 });
+  await source.pass(299_999);
+  expect(source.lastOrder).toMatchObject({ type: 'source-response.apply', kind: 'Gateway', deletions: 'pause' });
+  await source.pass(1);
+  expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry', 'Gateway'] });
+  expect(source.paused).toEqual([]);
+});
+
+it('applies paused deletions at once on an order of an operator', async () => {
+  const source = await synced();
+  source.confirm();
+  source.respond('ServiceEntry', { known: 2, removed: 2 });
+  source.confirm();
+  expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry'] });
+});
+
+it('counts the five minutes again after each restart of the server, and not while it is away', async () => {
+  const source = await synced();
+  source.respond('ServiceEntry', { known: 2, removed: 2 });
+  await source.pass(200_000);
+  source.end();
+  await source.pass(600_000);
+  expect(source.orders.some(({ type }) => type === 'source-deletions.apply')).toBe(false);
+  source.confirm();
+  expect(source.orders.some(({ type }) => type === 'source-deletions.apply')).toBe(false);
+  await source.open();
+  source.respond('ServiceEntry', { known: 2, removed: 2 });
+  await source.pass(299_999);
+  expect(source.orders.some(({ type }) => type === 'source-deletions.apply')).toBe(false);
+  await source.pass(1);
+  expect(source.lastOrder).toEqual({ type: 'source-deletions.apply', kinds: ['ServiceEntry'] });
+});

@@ -1,0 +1,75 @@
+/** The cgroup below which a node creates those of its pods, in each hierarchy of this machine. */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { isAlive } from '../harness/process-alive.ts';
+
+const root = '/sys/fs/cgroup';
+/** v2 beside v1. */
+const unified = join(root, 'unified');
+const prefix = 'cp-node-';
+/** Controllers that the kubelet requires in cgroup v2. */
+const controllers = '+cpu +cpuset +memory +pids';
+
+/** @returns its name, with this process's id; `removeAbandonedCgroups` finds it after this process was killed */
+export function createCgroupParent(): string {
+  const name = `${prefix}${process.pid}-${crypto.randomUUID().slice(0, 6)}`;
+  for (const hierarchy of hierarchies()) {
+    const isUnified = existsSync(join(hierarchy, 'cgroup.controllers'));
+    if (isUnified) writeFileSync(join(hierarchy, 'cgroup.subtree_control'), controllers);
+    mkdirSync(join(hierarchy, name));
+    if (isUnified) writeFileSync(join(hierarchy, name, 'cgroup.subtree_control'), controllers);
+    for (const file of ['cpuset.cpus', 'cpuset.mems']) {
+      const inherited = join(hierarchy, file);
+      // A new cpuset of v1 is empty, and no process may enter it.
+      if (!isUnified && existsSync(inherited)) writeFileSync(join(hierarchy, name, file), readFileSync(inherited));
+    }
+  }
+  return name;
+}
+
+/**
+ * Its processes must have exited.
+ *
+ * @throws Error if a cgroup is not empty
+ */
+export function removeCgroupParent(name: string): void {
+  for (const folder of foldersOf(name)) removeTree(folder);
+}
+
+/** Removes the cgroups of test runs that were killed. */
+export function removeAbandonedCgroups(): void {
+  const names = new Set([...hierarchies(), unified].filter(existsSync).flatMap((folder) => readdirSync(folder)));
+  for (const name of names) {
+    const owner = Number(new RegExp(`^${prefix}(\\d+)-`).exec(name)?.[1]);
+    if (!(owner > 0) || isAlive(owner)) continue;
+    try {
+      removeCgroupParent(name);
+    } catch (error) {
+      // Its processes may still be exiting; the next node tries again.
+      console.error(`cgroup ${name} remains: ${messageOf(error)}`);
+    }
+  }
+}
+
+/** The one of cgroup v2, or all of v1. */
+function hierarchies(): string[] {
+  if (existsSync(join(root, 'cgroup.controllers'))) return [root];
+  return readdirSync(root)
+    .map((name) => join(root, name))
+    .filter((folder) => folder !== unified)
+    .filter((folder) => existsSync(join(folder, 'cgroup.procs')));
+}
+
+/** runc also creates it in an unused hierarchy of v2. */
+function foldersOf(name: string): string[] {
+  return [...hierarchies(), unified].map((hierarchy) => join(hierarchy, name));
+}
+
+function removeTree(folder: string): void {
+  if (!existsSync(folder)) return;
+  for (const entry of readdirSync(folder, { withFileTypes: true })) {
+    if (entry.isDirectory()) removeTree(join(folder, entry.name));
+  }
+  rmdirSync(folder);
+}

@@ -1,0 +1,45 @@
+/** Programs of Debian that a node needs besides the one that we build. */
+import { existsSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { ChartpilotError } from '../../src/runtime/errors.ts';
+import { isExecutable } from '../../src/runtime/files/executable.ts';
+
+const programs = [
+  ...['containerd', 'containerd-shim-runc-v2', 'ctr', 'runc', 'conntrack', 'busybox'],
+  ...['iptables-restore', 'ip', 'nsenter', 'unshare', 'tar'],
+];
+
+/** Folder of the CNI plugins. */
+export const cniFolder = '/usr/lib/cni';
+const plugins = ['bridge', 'host-local', 'loopback'];
+
+export const nodePackages = [
+  ...['containerd', 'runc', 'containernetworking-plugins', 'conntrack', 'busybox-static'],
+  ...['iptables', 'iproute2'],
+];
+
+/** The command that installs them. */
+export const installNodePackages = `sudo apt-get update && sudo apt-get install -y --no-install-recommends ${nodePackages.join(' ')}`;
+
+/** Paths of missing programs; empty if the node can run. */
+export function missingNodePrograms({ PATH = '' }: NodeJS.ProcessEnv): string[] {
+  const folders = PATH.split(delimiter).filter((folder) => folder !== '');
+  return [
+    ...programs.filter((name) => !folders.some((folder) => isExecutable(join(folder, name)))),
+    ...plugins.map((name) => join(cniFolder, name)).filter((path) => !existsSync(path)),
+  ];
+}
+
+/** @throws ChartpilotError if a program is missing or this process is not root: a test fails then, it is not skipped */
+export function requireNodePackages(env: NodeJS.ProcessEnv = process.env): void {
+  if (process.getuid?.() !== 0) {
+    throw new ChartpilotError('FILE_UNREADABLE', 'a node needs namespaces and cgroups, which only root can create', {
+      hint: 'Run the tests as root.',
+    });
+  }
+  const missing = missingNodePrograms(env);
+  if (missing.length === 0) return;
+  throw new ChartpilotError('FILE_UNREADABLE', `programs of the node are missing: ${missing.join(', ')}`, {
+    hint: `Run: npm run node-packages (or: ${installNodePackages})`,
+  });
+}

@@ -1,0 +1,25 @@
+/** HTTP requests to addresses in a node's network namespace. */
+import { type IncomingHttpHeaders, request } from 'node:http';
+import { text } from 'node:stream/consumers';
+import type { RunningNode } from './start-node.ts';
+
+export interface NodeResponse {
+  readonly status: number | undefined;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: string;
+}
+
+/** @param url of a pod or a Service, by its address */
+export function get({ dialer }: RunningNode, url: string): Promise<NodeResponse> {
+  const { hostname, port, pathname, search } = new URL(url);
+  return new Promise((resolve, reject) => {
+    // No agent: it would ignore `createConnection` and connect from the network of this process.
+    const createConnection = () => dialer.connect(hostname, Number(port) || 80);
+    const sent = request({ host: hostname, path: `${pathname}${search}`, createConnection }, (response) => {
+      const { statusCode: status, headers } = response;
+      text(response).then((body) => resolve({ status, headers, body }), reject);
+    });
+    sent.on('error', reject);
+    sent.end();
+  });
+}

@@ -1,0 +1,33 @@
+/** Kinds of Kubernetes that the tests of a node write, and how their status is read. */
+import type { Resource } from '../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+
+const core = { group: '', version: 'v1', namespaced: true } as const;
+
+export const resources = {
+  Node: { ...core, kind: 'Node', plural: 'nodes', namespaced: false },
+  Deployment: { ...core, group: 'apps', kind: 'Deployment', plural: 'deployments' },
+  Pod: { ...core, kind: 'Pod', plural: 'pods' },
+} as const satisfies Record<string, Resource>;
+
+/** Kinds whose plural does not only add an `s`. */
+const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
+
+/** Kinds without a namespace, besides those whose name begins with `Cluster`. */
+const clusterKinds = [
+  ...['Namespace', 'Node', 'CustomResourceDefinition'],
+  ...['MutatingWebhookConfiguration', 'ValidatingWebhookConfiguration'],
+];
+
+/** The resource of an object as a manifest has it. */
+export function resourceOfObject({ apiVersion = '', kind = '' }: KubernetesObject): Resource {
+  const [version = '', group = ''] = apiVersion.split('/').reverse();
+  const namespaced = !kind.startsWith('Cluster') && !clusterKinds.includes(kind);
+  return { group, version, kind, plural: plurals[kind] ?? `${kind.toLowerCase()}s`, namespaced };
+}
+
+/** Whether a condition of its status is `True`. */
+export function hasCondition({ status }: KubernetesObject, type: string): boolean {
+  const { conditions = [] } = (status ?? {}) as { conditions?: readonly { type: string; status: string }[] };
+  return conditions.some((condition) => condition.type === type && condition.status === 'True');
+}

@@ -1,0 +1,44 @@
+/** Objects of a test on a node: applied from manifests, and read until they are as expected. */
+import { parseAllDocuments } from 'yaml';
+import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import type { ObjectToWrite } from '../cluster/cluster.ts';
+import { eventually } from '../harness/eventually.ts';
+import { hasCondition, resourceOfObject, resources } from './resources.ts';
+import type { RunningNode } from './start-node.ts';
+
+const never = new AbortController().signal;
+
+export function objectsIn(manifests: string): KubernetesObject[] {
+  return parseAllDocuments(manifests).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
+}
+
+/** Applies the objects of a YAML stream; those without a namespace in that of the tests. */
+export async function applyManifests({ cluster }: RunningNode, manifests: string): Promise<void> {
+  for (const object of objectsIn(manifests)) await cluster.apply(resourceOfObject(object), object as ObjectToWrite);
+}
+
+/** Pods with the label `app`, in the namespace of the tests unless another one is given. */
+export async function podsOf({ cluster }: RunningNode, app: string, namespace = cluster.namespace) {
+  const query = { labelSelector: `app=${app}` };
+  // Not `list`, which keeps only the fields that the control plane reads.
+  const pods = await cluster.admin.request({ method: 'GET', resource: resources.Pod, namespace, query }, never);
+  return (pods as unknown as { items: readonly KubernetesObject[] }).items;
+}
+
+/** Waits until all pods of an application are ready. @returns them; fails with the state of each pod */
+export async function readyPods(node: RunningNode, app: string, count = 1, namespace?: string) {
+  let pods: readonly KubernetesObject[] = [];
+  try {
+    return await eventually(`${count} pods of ${app} are ready`, async () => {
+      pods = await podsOf(node, app, namespace);
+      return pods.length === count && pods.every((pod) => hasCondition(pod, 'Ready')) && pods;
+    });
+  } catch (error) {
+    const states = pods.map(({ metadata, status }) => `${metadata.name}: ${JSON.stringify(status)}`);
+    throw new Error(`pods of ${app}:\n${states.join('\n')}\n${node.lastLines()}`, { cause: error });
+  }
+}
+
+export function addressOf({ status }: KubernetesObject): string {
+  return (status as { podIP: string }).podIP;
+}

@@ -1,0 +1,137 @@
+/** Changes a mesh in one place. */
+import type { Draw } from '../random-config/draw.ts';
+import type { MeshObject } from './consistent-mesh.ts';
+
+export interface Mutation {
+  readonly name: string;
+  /** `undefined` if the mesh has no place for it. */
+  readonly apply: (mesh: readonly MeshObject[], draw: Draw) => Mutated | undefined;
+  /** `validate`: an error of one object, or something that only files show. `push_status`: files may lack what is referred to. */
+  readonly only?: 'validate' | 'push_status';
+}
+
+export interface Mutated {
+  readonly mesh: readonly MeshObject[];
+  /** `CODE Kind namespace/name field`. */
+  readonly expected: readonly string[];
+  /** `Kind namespace/name` of an object that is rejected: it may have other reports as well. */
+  readonly rejected?: string;
+  /** Of the mesh configuration; absent: unchanged. */
+  readonly meshSettings?: object;
+}
+
+export type Path = readonly (string | number)[];
+interface Place {
+  readonly object: MeshObject;
+  readonly path: Path;
+  readonly value: unknown;
+}
+
+export const text = (path: Path): string =>
+  path.reduce<string>(
+    (all, key) => (typeof key === 'number' ? `${all}[${key}]` : all === '' ? key : `${all}.${key}`),
+    '',
+  );
+export const nameOf = ({ kind, metadata }: MeshObject): string => `${kind} ${metadata.namespace}/${metadata.name}`;
+
+/** Places whose path, without indexes, ends in this: `route.destination.host`. */
+export function placesOf(mesh: readonly MeshObject[], kind: string, ending: string, apiGroup = ''): Place[] {
+  const found: Place[] = [];
+  const walk = (object: MeshObject, value: unknown, path: Path): void => {
+    const plain = path.filter((key) => typeof key === 'string').join('.');
+    if (path.length > 0 && `.${plain}`.endsWith(`.${ending}`) && (typeof value !== 'object' || !Array.isArray(value)))
+      found.push({ object, path, value });
+    if (typeof value !== 'object' || value === null) return;
+    if (Array.isArray(value)) for (const [index, item] of value.entries()) walk(object, item, [...path, index]);
+    else for (const [key, item] of Object.entries(value)) walk(object, item, [...path, key]);
+  };
+  for (const object of mesh) {
+    if (object.kind === kind && object.apiVersion.startsWith(apiGroup)) walk(object, object.spec, ['spec']);
+  }
+  return found;
+}
+
+export function changedAt(value: unknown, [key, ...rest]: Path, to: unknown): unknown {
+  if (key === undefined) return to;
+  if (Array.isArray(value)) return value.map((item, index) => (index === key ? changedAt(item, rest, to) : item));
+  return { ...(value as object), [key]: changedAt((value as Record<string, unknown>)[key], rest, to) };
+}
+
+export const replaced = (mesh: readonly MeshObject[], object: MeshObject, by: MeshObject): readonly MeshObject[] =>
+  mesh.map((one) => (one === object ? by : one));
+
+/** Replaces one value; the report is at the value, or at a field around it. */
+export function change(
+  [kind, ending, apiGroup]: readonly [kind: string, ending: string, apiGroup?: string],
+  code: string,
+  to: (value: never, draw: Draw) => unknown,
+  fieldOf: (path: Path) => Path = (path) => path,
+): Mutation['apply'] {
+  return (mesh, draw) => {
+    const places = placesOf(mesh, kind, ending, apiGroup);
+    if (places.length === 0) return undefined;
+    const { object, path, value } = draw.pick(places);
+    const changed = changedAt(object, path, to(value as never, draw)) as MeshObject;
+    return { mesh: replaced(mesh, object, changed), expected: [`${code} ${nameOf(object)} ${text(fieldOf(path))}`] };
+  };
+}
+
+export function addTo(
+  kind: string,
+  make: (object: MeshObject, draw: Draw) => (Omit<Mutated, 'mesh'> & { added: MeshObject }) | undefined,
+): Mutation['apply'] {
+  return (mesh, draw) => {
+    for (const object of draw.some(
+      mesh.filter((one) => one.kind === kind),
+      100,
+      100,
+    )) {
+      const made = make(object, draw);
+      if (made !== undefined) return { mesh: [...mesh, made.added], expected: made.expected };
+    }
+    return undefined;
+  };
+}
+
+export const misspelt = (name: string, draw: Draw): string => {
+  // The first label of a host.
+  const [label = '', ...rest] = name.split('.');
+  return [draw.pick([`${label}x`, `x${label}`, `${label}-${label}`]), ...rest].join('.');
+};
+export const up =
+  (levels: number) =>
+  (path: Path): Path =>
+    path.slice(0, -levels);
+export const otherThan = (namespace: string): string => (namespace === 'shop' ? 'bank' : 'shop');
+export const networking = 'networking.istio.io/v1';
+export const vs = 'VirtualService';
+
+type Routes = { hosts?: string[]; http: { match?: object[] }[] };
+export const routesOf = ({ spec }: MeshObject): Routes => spec as Routes;
+
+/** Paths of all fields, but of maps with names that people choose. */
+export function fieldsOf(value: unknown, path: Path = []): Path[] {
+  if (Array.isArray(value)) return value.flatMap((item, index) => fieldsOf(item, [...path, index]));
+  if (typeof value !== 'object' || value === null) return [];
+  if (['labels', 'matchLabels', 'selector', 'headers', 'portLevelMtls'].includes(String(path.at(-1)))) return [];
+  return Object.entries(value).flatMap(([key, item]) => [[...path, key], ...fieldsOf(item, [...path, key])]);
+}
+
+export function renamedAt(
+  object: MeshObject,
+  path: Path,
+  draw: Draw,
+): { readonly object: MeshObject; readonly name: string } {
+  const before = String(path.at(-1));
+  const at = draw.int(1, before.length - 1);
+  const name = `${before.slice(0, at)}${before[at]}${before.slice(at)}`;
+  const rename = (value: unknown, [key, ...rest]: Path): unknown => {
+    if (Array.isArray(value)) return value.map((item, index) => (index === key ? rename(item, rest) : item));
+    const entries = Object.entries(value as object).map(([field, item]): [string, unknown] => {
+      if (field !== key) return [field, item];
+      return rest.length === 0 ? [name, item] : [field, rename(item, rest)];
+    });
+    return Object.fromEntries(entries);
+  };
+  return { object: rename(object, path) as MeshObject, name };
+}

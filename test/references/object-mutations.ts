@@ -1,0 +1,407 @@
+/** Single faults of all kinds but VirtualServices. */
+import { edgeNamespace, type MeshObject, meshObject } from './consistent-mesh.ts';
+import {
+  addTo,
+  change,
+  changedAt,
+  fieldsOf,
+  type Mutation,
+  misspelt,
+  nameOf,
+  networking,
+  otherThan,
+  placesOf,
+  renamedAt,
+  replaced,
+  text,
+  up,
+  vs,
+} from './mutate.ts';
+
+export const objectMutations: readonly Mutation[] = [
+  {
+    name: 'the host of a rule is misspelt',
+    apply: (mesh, draw) => {
+      const used = new Set(placesOf(mesh, vs, 'destination.subset').map(({ object }) => nameOf(object).split(' ')[1]));
+      const rules = mesh.filter((one) => one.kind === 'DestinationRule' && !used.has(nameOf(one).split(' ')[1]));
+      if (rules.length === 0) return undefined;
+      const object = draw.pick(rules);
+      const { host } = object.spec as { host: string };
+      const changed = changedAt(object, ['spec', 'host'], misspelt(host, draw)) as MeshObject;
+      return { mesh: replaced(mesh, object, changed), expected: [`HOST_NOT_FOUND ${nameOf(object)} spec.host`] };
+    },
+  },
+  {
+    name: 'a port of a rule is shifted',
+    apply: change(['DestinationRule', 'portLevelSettings.port.number'], 'PORT_NOT_FOUND', (port: number) => port + 1),
+  },
+  {
+    name: 'a label of a subset is misspelt',
+    apply: (mesh, draw) => {
+      // Of a subset that no route uses, the Pods may come later.
+      const [use] = draw.some(placesOf(mesh, vs, 'destination.subset'), 1, 1);
+      if (use === undefined) return undefined;
+      const rule = mesh.find(
+        ({ kind, metadata }) =>
+          kind === 'DestinationRule' &&
+          metadata.name === use.object.metadata.name &&
+          metadata.namespace === use.object.metadata.namespace,
+      )!;
+      const { subsets } = rule.spec as { subsets: { name: string }[] };
+      const path = ['spec', 'subsets', subsets.findIndex(({ name }) => name === use.value), 'labels'];
+      const changed = changedAt(rule, path, { versoin: use.value }) as MeshObject;
+      return {
+        mesh: replaced(mesh, rule, changed),
+        expected: [`SUBSET_WITHOUT_ENDPOINTS ${nameOf(rule)} ${text(path)}`],
+      };
+    },
+  },
+  {
+    name: 'a second rule has the same subset',
+    apply: addTo('DestinationRule', (object) => {
+      const { host, subsets } = object.spec as { host: string; subsets?: object[] };
+      if (subsets === undefined) return undefined;
+      const added = {
+        ...object,
+        metadata: { ...object.metadata, name: `${object.metadata.name}-z` },
+        spec: { host, subsets: [subsets[0]] },
+      };
+      return { added, expected: [`SUBSET_CONFLICT ${nameOf(added)} spec.subsets[0]`] };
+    }),
+  },
+  {
+    name: 'a second rule has a policy',
+    apply: addTo('DestinationRule', (object) => {
+      const { host, trafficPolicy } = object.spec as { host: string; trafficPolicy?: object };
+      if (trafficPolicy === undefined) return undefined;
+      const added = {
+        ...object,
+        metadata: { ...object.metadata, name: `${object.metadata.name}-z` },
+        spec: { host, trafficPolicy: { loadBalancer: { simple: 'RANDOM' } } },
+      };
+      return { added, expected: [`TRAFFIC_POLICY_LOST ${nameOf(added)} spec.trafficPolicy`] };
+    }),
+  },
+  {
+    name: 'a rule is in another namespace than its service',
+    apply: (mesh) => {
+      const used = new Set(placesOf(mesh, vs, 'destination.subset').map(({ object }) => nameOf(object).split(' ')[1]));
+      const object = mesh.find(
+        (one) =>
+          one.kind === 'DestinationRule' && one.metadata.name !== 'external' && !used.has(nameOf(one).split(' ')[1]),
+      );
+      if (object === undefined) return undefined;
+      const { name, namespace } = object.metadata;
+      const host = `${name}.${namespace}.svc.cluster.local`;
+      const moved = {
+        ...object,
+        metadata: { name: `${name}-moved`, namespace: edgeNamespace },
+        spec: { ...(object.spec as object), host, exportTo: ['*'] },
+      };
+      return { mesh: replaced(mesh, object, moved), expected: [`RULE_NOT_APPLIED ${nameOf(moved)} spec.exportTo`] };
+    },
+  },
+  ...(
+    [
+      ['trafficPolicy', { trafficPolicy: { tls: { mode: 'DISABLE' } } }, 'trafficPolicy.tls.mode'],
+      [
+        'a port level',
+        { trafficPolicy: { portLevelSettings: [{ port: { number: 80 }, tls: { mode: 'DISABLE' } }] } },
+        'trafficPolicy.portLevelSettings[0].tls.mode',
+      ],
+      [
+        'a subset',
+        { subsets: [{ name: 'plain', labels: { version: 'v1' }, trafficPolicy: { tls: { mode: 'SIMPLE' } } }] },
+        'subsets[0].trafficPolicy.tls.mode',
+      ],
+      ['trafficPolicy of a wildcard', { trafficPolicy: { tls: { mode: 'DISABLE' } } }, 'trafficPolicy.tls.mode', '*'],
+    ] as const
+  ).map(
+    ([place, spec, field, wildcard]): Mutation => ({
+      name: `${place} of a rule connects without mutual TLS where that is required`,
+      apply: (mesh) => {
+        const peers = mesh.find(({ kind }) => kind === 'PeerAuthentication');
+        if (peers === undefined) return undefined;
+        const { namespace } = peers.metadata;
+        const app = (peers.spec as { selector: { matchLabels: { app: string } } }).selector.matchLabels.app;
+        const strict = { ...peers, spec: { ...(peers.spec as object), portLevelMtls: undefined } };
+        const without = mesh.filter(
+          (one) => one.kind !== 'DestinationRule' || one.metadata.namespace !== namespace || one.metadata.name !== app,
+        );
+        const isRouted = placesOf(without, vs, 'destination.subset').some(
+          ({ object }) => object.metadata.namespace === namespace && object.metadata.name === app,
+        );
+        if (isRouted) return undefined;
+        const added = meshObject(networking, 'DestinationRule', namespace, 'plain', {
+          spec: { host: wildcard ? `${wildcard}.${namespace}.svc.cluster.local` : app, ...spec },
+        });
+        return {
+          mesh: [...replaced(without, peers, strict), added],
+          expected: [`MTLS_CONFLICT ${nameOf(added)} spec.${field}`],
+        };
+      },
+    }),
+  ),
+  {
+    name: 'a policy names the port of the Service',
+    apply: (mesh, draw) => {
+      const places = placesOf(mesh, 'PeerAuthentication', 'portLevelMtls');
+      if (places.length === 0) return undefined;
+      const { object, path } = draw.pick(places);
+      const changed = changedAt(object, path, { 80: { mode: 'PERMISSIVE' } }) as MeshObject;
+      return {
+        mesh: replaced(mesh, object, changed),
+        expected: [`SERVICE_PORT_IN_POLICY ${nameOf(object)} spec.portLevelMtls.80`],
+      };
+    },
+  },
+  ...['PeerAuthentication', 'RequestAuthentication', 'AuthorizationPolicy', 'Telemetry', 'WasmPlugin'].map(
+    (kind): Mutation => ({
+      name: `the selector of a ${kind} is misspelt`,
+      apply: change([kind, 'selector.matchLabels.app'], 'WORKLOAD_NOT_FOUND', (value: string) => `${value}x`, up(1)),
+    }),
+  ),
+  ...['Sidecar', 'EnvoyFilter'].map(
+    (kind): Mutation => ({
+      name: `the selector of a ${kind} is misspelt`,
+      apply: change([kind, 'workloadSelector.labels.app'], 'WORKLOAD_NOT_FOUND', (value: string) => `${value}x`, up(1)),
+    }),
+  ),
+  {
+    name: 'the selector of a ServiceEntry is misspelt',
+    only: 'validate',
+    apply: change(['ServiceEntry', 'workloadSelector.labels.app'], 'WORKLOAD_NOT_FOUND', () => 'vmx', up(1)),
+  },
+  {
+    name: 'the selector of a Gateway is misspelt',
+    apply: change(
+      ['Gateway', 'spec.selector.app', networking],
+      'WORKLOAD_NOT_FOUND',
+      (value: string) => `${value}x`,
+      up(1),
+    ),
+  },
+  {
+    name: 'a principal is misspelt',
+    apply: (mesh, draw) => {
+      const object = draw.pick(
+        mesh.filter((one) => one.kind === 'AuthorizationPolicy' && one.metadata.name === 'callers'),
+      );
+      if (object === undefined) return undefined;
+      const path = ['spec', 'rules', 0, 'from', 0, 'source', 'principals'];
+      const changed = changedAt(object, path, [`cluster.local/ns/${object.metadata.namespace}/sa/none`]) as MeshObject;
+      return {
+        mesh: replaced(mesh, object, changed),
+        expected: [`SERVICE_ACCOUNT_NOT_FOUND ${nameOf(object)} ${text(path)}[0]`],
+      };
+    },
+  },
+  {
+    name: 'an authorizer is misspelt',
+    apply: change(['AuthorizationPolicy', 'provider.name'], 'PROVIDER_NOT_FOUND', misspelt),
+  },
+  {
+    name: 'a provider of traces is misspelt',
+    apply: change(['Telemetry', 'providers.name'], 'PROVIDER_NOT_FOUND', misspelt),
+  },
+  {
+    name: 'a second policy has the same selector',
+    apply: addTo('PeerAuthentication', (object) => {
+      const added = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
+      return { added, expected: [`SELECTOR_CONFLICT ${nameOf(added)} spec.selector.matchLabels`] };
+    }),
+  },
+  {
+    name: 'a second Sidecar has the same selector',
+    apply: addTo('Sidecar', (object) => {
+      const added = { ...object, metadata: { ...object.metadata, name: `${object.metadata.name}-z` } };
+      return { added, expected: [`SELECTOR_CONFLICT ${nameOf(added)} spec.workloadSelector.labels`] };
+    }),
+  },
+  {
+    name: 'the Secret of a Gateway is misspelt',
+    only: 'validate',
+    apply: change(['Gateway', 'tls.credentialName', networking], 'CREDENTIAL_NOT_FOUND', misspelt),
+  },
+  {
+    name: 'two servers share a certificate',
+    apply: (mesh) => {
+      const object = mesh.find((one) => one.kind === 'Gateway' && one.metadata.name === 'front')!;
+      const { servers } = object.spec as { servers: object[] };
+      const [http, https, ...others] = servers;
+      const both = [
+        http,
+        { ...https, hosts: ['www.example.org'] },
+        { ...https, port: { number: 443, name: 'https-2', protocol: 'HTTPS' }, hosts: ['api.example.org'] },
+        ...others,
+      ];
+      const changed = changedAt(object, ['spec', 'servers'], both) as MeshObject;
+      return {
+        mesh: replaced(mesh, object, changed),
+        expected: [`CERTIFICATE_SHARED ${nameOf(object)} spec.servers[2].tls`],
+      };
+    },
+  },
+  {
+    name: 'ServiceEntries of one host give a port two protocols',
+    apply: secondEntryOfHost({ number: 80, name: 'tcp', protocol: 'TCP' }, 'PORT_PROTOCOL_CONFLICT', 'protocol'),
+  },
+  {
+    name: 'ServiceEntries of one host use a port name twice',
+    apply: secondEntryOfHost({ number: 8081, name: 'http', protocol: 'HTTP' }, 'PORT_NAME_CONFLICT', 'name'),
+  },
+  {
+    name: 'two services have one address',
+    apply: addTo('ServiceEntry', (object) => {
+      if (object.metadata.name !== 'machines') return undefined;
+      const added = {
+        ...object,
+        metadata: { ...object.metadata, name: 'machines-z' },
+        spec: { ...(object.spec as object), hosts: ['zz.example.com'] },
+      };
+      return { added, expected: [`ADDRESS_CONFLICT ${nameOf(added)} spec.addresses[0]`] };
+    }),
+  },
+  {
+    name: 'the address of a WorkloadEntry is a host name',
+    apply: change(['WorkloadEntry', 'spec.address'], 'HOST_NAME_ENDPOINT', () => 'vm.example.com'),
+  },
+  {
+    name: 'a backend of an HTTPRoute is misspelt',
+    apply: change(['HTTPRoute', 'backendRefs.name'], 'HOST_NOT_FOUND', misspelt, up(1)),
+  },
+  {
+    name: 'a port of a backend is shifted',
+    apply: change(['HTTPRoute', 'backendRefs.port'], 'PORT_NOT_FOUND', (port: number) => port + 1, up(1)),
+  },
+  {
+    name: 'a parent of an HTTPRoute is misspelt',
+    apply: change(['HTTPRoute', 'parentRefs.name'], 'GATEWAY_NOT_FOUND', misspelt, up(1)),
+  },
+  {
+    name: 'a listener of a parent is misspelt',
+    apply: change(['HTTPRoute', 'parentRefs.sectionName'], 'NOT_PROGRAMMED', misspelt, up(1)),
+  },
+  {
+    name: 'no listener has the hostname of an HTTPRoute',
+    apply: (mesh) => {
+      const object = mesh.find(({ kind }) => kind === 'HTTPRoute')!;
+      const changed = changedAt(object, ['spec', 'hostnames'], ['www.example.com']) as MeshObject;
+      return {
+        mesh: replaced(mesh, object, changed),
+        expected: [`NOT_PROGRAMMED ${nameOf(object)} spec.parentRefs[0]`],
+      };
+    },
+  },
+  {
+    name: 'a backend is in another namespace, without a grant',
+    apply: (mesh) => {
+      const object = mesh.find(({ kind }) => kind === 'HTTPRoute')!;
+      const other = otherThan(object.metadata.namespace);
+      const changed = changedAt(object, ['spec', 'rules', 0, 'backendRefs', 0], {
+        name: 'a',
+        namespace: other,
+        port: 80,
+      }) as MeshObject;
+      return {
+        mesh: replaced(mesh, object, changed),
+        expected: [`REFERENCE_NOT_GRANTED ${nameOf(object)} spec.rules[0].backendRefs[0]`],
+      };
+    },
+  },
+  {
+    name: 'the class of a Gateway is misspelt',
+    apply: (mesh) => {
+      const object = mesh.find((one) => one.kind === 'Gateway' && one.metadata.name === 'other')!;
+      const changed = changedAt(object, ['spec', 'gatewayClassName'], 'itsio') as MeshObject;
+      return {
+        mesh: replaced(mesh, object, changed),
+        expected: [`CLASS_NOT_FOUND ${nameOf(object)} spec.gatewayClassName`],
+      };
+    },
+  },
+  {
+    name: 'the certificate of a listener is misspelt',
+    only: 'validate',
+    apply: change(
+      ['Gateway', 'tls.certificateRefs.name', 'gateway.networking.k8s.io'],
+      'CREDENTIAL_NOT_FOUND',
+      misspelt,
+      up(1),
+    ),
+  },
+  {
+    name: 'the selector of a Service is misspelt',
+    only: 'validate',
+    apply: (mesh, draw) => {
+      // A Service with endpoints may select workloads elsewhere.
+      if (mesh.some(({ kind }) => kind === 'EndpointSlice')) return undefined;
+      const without = mesh.filter(
+        ({ kind, metadata }) =>
+          !(kind === 'DestinationRule' && metadata.name !== 'external') &&
+          !(kind === vs && metadata.name !== 'external' && metadata.name !== 'front' && metadata.name !== 'deep') &&
+          kind !== 'PeerAuthentication',
+      );
+      return change(
+        ['Service', 'selector.app'],
+        'WORKLOAD_NOT_FOUND',
+        (value: string) => `${value}x`,
+        up(1),
+      )(without, draw);
+    },
+  },
+  {
+    name: 'an annotation is misspelt',
+    only: 'validate',
+    apply: (mesh, draw) => {
+      const object = draw.pick(mesh.filter(({ kind }) => kind === 'Service'));
+      const metadata = { ...object.metadata, annotations: { 'networking.istio.io/exprotTo': '.' } };
+      const expected = [`FIELD_WITHOUT_EFFECT ${nameOf(object)} metadata.annotations["networking.istio.io/exprotTo"]`];
+      return { mesh: replaced(mesh, object, { ...object, metadata }), expected };
+    },
+  },
+  ...(
+    [
+      'VirtualService',
+      'DestinationRule',
+      'Gateway',
+      'ServiceEntry',
+      'AuthorizationPolicy',
+      'HTTPRoute',
+      'Sidecar',
+      'Telemetry',
+    ] as const
+  ).map(
+    (kind): Mutation => ({
+      name: `a field of a ${kind} is misspelt`,
+      only: 'validate',
+      apply: (mesh, draw) => {
+        const objects = mesh.filter((one) => one.kind === kind);
+        if (objects.length === 0) return undefined;
+        const object = draw.pick(objects);
+        const places = fieldsOf(object.spec as object);
+        // Of the Gateway API, an unknown field is left out: without it, an object may refer to another one.
+        const path = draw.pick(places.filter((one) => !/\b(?:namespace|allowedRoutes)\b/.test(text(one))));
+        const changed = renamedAt(object, ['spec', ...path], draw);
+        const at = text(['spec', ...path.slice(0, -1), changed.name]);
+        return {
+          mesh: replaced(mesh, object, changed.object),
+          expected: [`FIELD_UNKNOWN ${nameOf(object)} ${at}`],
+          rejected: nameOf(object),
+        };
+      },
+    }),
+  ),
+];
+
+/** Adds a ServiceEntry with this port for the hosts of the entry `external`. */
+function secondEntryOfHost(port: object, code: string, field: string): Mutation['apply'] {
+  return addTo('ServiceEntry', (object) => {
+    if (object.metadata.name !== 'external') return undefined;
+    const { hosts } = object.spec as { hosts: string[] };
+    const added = meshObject(networking, 'ServiceEntry', object.metadata.namespace, 'external-z', {
+      spec: { hosts, location: 'MESH_EXTERNAL', resolution: 'DNS', ports: [port] },
+    });
+    return { added, expected: [`${code} ${nameOf(added)} spec.ports[0].${field}`] };
+  });
+}

@@ -1,0 +1,57 @@
+/** Of a mesh without faults nothing is reported, and of one with a single fault exactly that: by `validate` and in push_status. */
+import { describe, expect, it } from 'vitest';
+import { sized } from '../harness/size-of-run.ts';
+import { Draw } from '../random-config/draw.ts';
+import { consistentMesh, type MeshObject } from './consistent-mesh.ts';
+import type { Mutated } from './mutate.ts';
+import { objectMutations } from './object-mutations.ts';
+import { referenceMutations } from './reference-mutations.ts';
+import { routeMutations } from './route-mutations.ts';
+import { served, validated } from './run-mutation.ts';
+
+const mutations = [...routeMutations, ...objectMutations, ...referenceMutations];
+const { count, maxApplied } = sized({ short: { count: 12, maxApplied: 2 }, full: { count: 100, maxApplied: 100 } });
+const seeds = Array.from({ length: count }, (_, index) => index + 1);
+
+/** Pods and their endpoints as a cluster has them, or the Deployments that people write. */
+const meshes = new Map<number, readonly MeshObject[]>();
+function meshOf(seed: number): readonly MeshObject[] {
+  const mesh = meshes.get(seed) ?? consistentMesh(new Draw(seed), hasPods(seed) ? 'Pod' : 'Deployment');
+  meshes.set(seed, mesh);
+  return mesh;
+}
+const hasPods = (seed: number): boolean => seed % 2 === 1;
+
+/** Reports of `validate`, without what else is wrong with a rejected object, and the note that references to it are not checked. */
+async function validatedWithout({ mesh, expected, rejected, meshSettings }: Mutated): Promise<readonly string[]> {
+  const reports = await validated(mesh, meshSettings);
+  if (rejected === undefined) return reports;
+  return reports.filter(
+    (report) =>
+      expected.includes(report) || !(report.includes(` ${rejected} `) || /^note: .* an invalid one$/.test(report)),
+  );
+}
+
+describe('nothing is reported of a mesh in which every reference is right', () => {
+  it.each(seeds)('seed %i', async (seed) => {
+    const mesh = meshOf(seed);
+    expect(await validated(mesh)).toEqual([]);
+    if (hasPods(seed)) expect(served(mesh)).toEqual([]);
+  });
+});
+
+describe('of a single fault exactly its report is there, at its object and field', () => {
+  it.each(mutations.map((mutation) => [mutation.name, mutation] as const))('%s', async (_, { apply, only }) => {
+    let applied = 0;
+    for (const seed of seeds) {
+      const mutated = apply(meshOf(seed), new Draw(seed));
+      if (mutated === undefined || applied === maxApplied) continue;
+      applied++;
+      const expected = [...mutated.expected].sort();
+      if (only !== 'push_status') expect(await validatedWithout(mutated), `seed ${seed}`).toEqual(expected);
+      // A control plane does not read Deployments.
+      if (only !== 'validate' && hasPods(seed)) expect(served(mutated.mesh), `seed ${seed}`).toEqual(expected);
+    }
+    expect(applied).toBeGreaterThan(0);
+  });
+});

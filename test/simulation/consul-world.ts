@@ -1,0 +1,337 @@
+/**
+ * One datacenter of Consul for the explorer: the charts `consul` and `consul-catalog` as they are, with scripted effects, and a server of
+ * which only the number of services is known. What is not determined is a choice: a service is added or removed (`add`, `remove`,
+ * `remove-all`), the server loses its data (`lose`), an ACL denies access (`deny`, `grant`), the server exits and starts (`kill`, `start`),
+ * credentials change (`token`), an operator confirms a response (`accept`), a request returns (`answer:reading`, `fail:reading`;
+ * `refuse:reading` is a 429), a blocking query returns (`wake`, `break`), and which deadline is next (`tick:consul-catalog-1.retryDelay`).
+ *
+ * Bounds: the numbers of changes and of faults. A blocking query returns sooner or later.
+ */
+import type { AnyActorRef } from 'xstate';
+import type { CatalogReading } from '../../machines/discovery/consul/catalog-change.ts';
+import { consulMachine } from '../../machines/discovery/consul/consul.machine.ts';
+import {
+  type ConsulCatalogInput,
+  consulCatalogMachine,
+  type ReadOrder,
+  type ReadOutcome,
+  type SurveyOutcome,
+  type WatchOrder,
+} from '../../machines/discovery/consul/consul-catalog.machine.ts';
+import type { IndexRegressed, QueryFailed } from '../../machines/discovery/consul/consul-protocol.ts';
+import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+
+export interface ConsulBounds {
+  readonly services: number;
+  readonly changes: number;
+  readonly faults: number;
+}
+
+type RequestName = 'surveying' | 'reading' | 'verifying';
+
+interface State {
+  readonly changes: number;
+  readonly faults: number;
+  readonly isUp: boolean;
+  readonly isDenied: boolean;
+  /** What the server lists. */
+  readonly services: number;
+  /** Each change of the catalog, and of the history of the server. */
+  readonly version: number;
+  readonly history: number;
+  /** What was read last, and the number of services that is served; undefined: none yet. */
+  readonly staged: CatalogReading | undefined;
+  readonly served: number | undefined;
+  /** Consecutive consistent reads by a token that may see everything, at most {@link minRepeated}. */
+  readonly repeated: number;
+  /** Requests since the last delay. */
+  readonly burst: number;
+  readonly requests: Readonly<Partial<Record<RequestName, AnyActorRef>>>;
+  /** The running watch, with the version that it returned last. */
+  readonly watch: { readonly actor: AnyActorRef; readonly version: number; readonly history: number } | undefined;
+  readonly violations: readonly Violation[];
+}
+
+const changes = new Set(['add', 'remove', 'remove-all', 'token', 'accept']);
+const faults = new Set(['lose', 'deny', 'kill', 'refuse']);
+/** Five minutes, a read each ten seconds. */
+const minRepeated = 30;
+/** Survey and read, twice, and again after each change or fault. */
+const maxBurst = 8;
+const isPause = /\.(retryDelay|verifyInterval)$/;
+
+export class ConsulWorld implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #system = new SymbolicSystem();
+  readonly #root: AnyActorRef;
+  #credentials: AnyActorRef | undefined;
+  #state: State;
+
+  constructor({ services, changes, faults }: ConsulBounds, catalog = consulCatalogMachine) {
+    this.#state = {
+      ...{ changes, faults, isUp: true, isDenied: false, services, version: 1, history: 1 },
+      ...{ staged: undefined, served: undefined, repeated: 0, burst: 0, requests: {} },
+      ...{ watch: undefined, violations: [] },
+    };
+    this.#root = this.#system.start(this.#machine(catalog), { id: 'consul', input: undefined });
+    this.#system.elapse();
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  /** What the server lists is served; where access is denied, nothing can be known. */
+  get reached(): boolean {
+    const { isUp, isDenied, services, served } = this.#state;
+    return isUp && !isDenied && services === served;
+  }
+
+  choices(): readonly Choice[] {
+    const { isUp, isDenied, services, watch, requests, version, history, violations } = this.#state;
+    if (violations.length > 0) return [];
+    const names: [name: string, isPossible: boolean][] = [
+      ['add', isUp],
+      ['remove', isUp && services > 1],
+      ['remove-all', isUp && services > 0],
+      ['lose', isUp && services > 0],
+      ['deny', !isDenied],
+      ['grant', isDenied],
+      ['kill', isUp],
+      ['start', !isUp],
+      ['token', true],
+      ['accept', true],
+      ['wake', isUp && watch !== undefined && (watch.version < version || watch.history < history)],
+      ['break', !isUp && watch !== undefined],
+      ...Object.keys(requests).flatMap((name): [string, boolean][] => [
+        [`answer:${name}`, isUp],
+        [`fail:${name}`, !isUp],
+        [`refuse:${name}`, isUp],
+      ]),
+      ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
+    ];
+    // No response is late in every run.
+    const isLate = (name: string): boolean => name.endsWith('.readLimit') && isUp;
+    return names.flatMap(([name, isPossible]) => {
+      const kind = name.split(':')[0]!;
+      const isLimited = changes.has(kind) || faults.has(kind);
+      const isLeft = (changes.has(kind) ? this.#state.changes : this.#state.faults) > 0;
+      if (!isPossible || (isLimited && !isLeft)) return [];
+      return [{ name, free: !isLimited, ...(isLate(name) && { fair: false }) }];
+    });
+  }
+
+  apply(choice: string): void {
+    const [kind = '', subject = ''] = choice.split(':');
+    if (changes.has(kind)) this.#set({ changes: this.#state.changes - 1 });
+    if (faults.has(kind)) this.#set({ faults: this.#state.faults - 1 });
+    const { services, version, history } = this.#state;
+    switch (kind) {
+      case 'add':
+        this.#set({ services: services + 1, version: version + 1 });
+        break;
+      case 'remove':
+        this.#set({ services: services - 1, version: version + 1 });
+        break;
+      case 'remove-all':
+        this.#set({ services: 0, version: version + 1 });
+        break;
+      case 'lose':
+        this.#set({ services: 0, version: 1, history: history + 1 });
+        break;
+      case 'deny':
+      case 'grant':
+        this.#set({ isDenied: kind === 'deny', version: version + 1 });
+        break;
+      case 'kill':
+      case 'start':
+        this.#set({ isUp: kind === 'start' });
+        break;
+      case 'token':
+        report(this.#credentials!, { type: 'consul-credentials.changed' });
+        break;
+      case 'accept':
+        this.#root.send({ type: 'catalog.accept', datacenter: '' });
+        break;
+      case 'wake':
+        this.#wake();
+        break;
+      case 'break':
+        this.#endWatch({ type: 'query.failed', failure: { reason: 'reset', status: 0 }, draw: 0.5 });
+        break;
+      case 'answer':
+        this.#answer(subject as RequestName);
+        break;
+      case 'fail':
+      case 'refuse':
+        this.#fail(subject as RequestName, kind === 'fail' ? 0 : 429);
+        break;
+      default:
+        if (isPause.test(subject)) this.#set({ burst: 0 });
+        this.#system.fire(subject);
+    }
+    this.#system.elapse();
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  key(): string {
+    const { requests, watch, ...state } = this.#state;
+    const known = [state, Object.keys(requests).toSorted(), watch && [watch.version, watch.history]];
+    let key = JSON.stringify(known) + this.#system.zone.orderKey();
+    for (const actor of this.#system.actors()) {
+      const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
+      if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context])}\n`;
+    }
+    return key;
+  }
+
+  save(): () => void {
+    const state = this.#state;
+    const credentials = this.#credentials;
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      this.#credentials = credentials;
+      restore();
+    };
+  }
+
+  // ---- the server
+
+  get #reading(): CatalogReading {
+    const { isDenied, services } = this.#state;
+    const listed = isDenied ? 0 : services;
+    return { nodes: isDenied ? 0 : 1, services: listed, instances: listed, restricted: isDenied, emptied: 0 };
+  }
+
+  #answer(name: RequestName): void {
+    const { actor } = this.#take(name);
+    if (name === 'surveying') {
+      settle(actor, {
+        value: { outcome: 'read', survey: { nodes: 1, services: 1, transport: 'HTTP/1.1' } } satisfies SurveyOutcome,
+      });
+      return;
+    }
+    const reading = this.#reading;
+    const isRepeated = name === 'verifying' && reading.nodes > 0 && !reading.restricted;
+    this.#set({ staged: reading, repeated: isRepeated ? Math.min(this.#state.repeated + 1, minRepeated) : 0 });
+    settle(actor, { value: { outcome: 'read', reading } satisfies ReadOutcome });
+  }
+
+  #fail(name: RequestName, status: number): void {
+    const { actor } = this.#take(name);
+    if (name === 'verifying') this.#set({ repeated: 0 });
+    settle(actor, { value: { outcome: 'failed', failure: { reason: 'failed', status }, draw: 0.5 } });
+  }
+
+  #wake(): void {
+    const { watch, version, history } = this.#state;
+    const { actor } = watch!;
+    if (watch!.history < history) {
+      this.#endWatch({ type: 'index.regressed', query: 'services' });
+      return;
+    }
+    this.#set({ watch: { ...watch!, version }, staged: this.#reading });
+    report(actor, { type: 'catalog.changed', reading: this.#reading });
+  }
+
+  /** A watch reports its first failure and does nothing more. */
+  #endWatch(reason: IndexRegressed | QueryFailed): void {
+    const { actor } = this.#state.watch!;
+    this.#set({ watch: undefined });
+    report(actor, { ...reason });
+  }
+
+  // ---- the charts
+
+  #machine(catalog: typeof consulCatalogMachine): typeof consulMachine {
+    const asked = <Outcome, Input>(name: RequestName) =>
+      scriptedPromise<Outcome, Input>(
+        ({ self }) => this.#begin(name, self),
+        ({ self }) => {
+          if (this.#state.requests[name] === self) this.#take(name);
+        },
+      );
+    return consulMachine.provide({
+      actors: {
+        listDatacenters: scriptedCallback<{ type: never }, undefined>({
+          start: ({ self }) => report(self, { type: 'datacenters.listed', datacenters: [''] }),
+        }),
+        consulCatalog: catalog.provide({
+          actors: {
+            watchCredentials: scriptedCallback<{ type: never }, ConsulCatalogInput>({
+              start: ({ self }) => {
+                this.#credentials = self;
+              },
+            }),
+            surveyCatalog: asked<SurveyOutcome, ConsulCatalogInput>('surveying'),
+            readCatalog: scriptedPromise<ReadOutcome, ReadOrder>(
+              ({ self, input }) => this.#begin(input.consistent ? 'verifying' : 'reading', self),
+              ({ self, input }) => {
+                const name = input.consistent ? 'verifying' : 'reading';
+                if (this.#state.requests[name] !== self) return;
+                this.#take(name);
+                // A read that ended without a response repeats nothing.
+                if (name === 'verifying') this.#set({ repeated: 0 });
+              },
+            ),
+            watchCatalog: scriptedCallback<{ type: never }, WatchOrder>({
+              start: ({ self }) => {
+                const { version, history } = this.#state;
+                this.#set({ watch: { actor: self, version, history }, burst: 0 });
+              },
+              stop: ({ self }) => {
+                if (this.#state.watch?.actor === self) this.#set({ watch: undefined });
+              },
+            }),
+          },
+          actions: {
+            applyCatalog: () => this.#serve(),
+            publishHeld: () => this.#set({ repeated: 0 }),
+          },
+        }),
+      },
+    });
+  }
+
+  #begin(name: RequestName, actor: AnyActorRef): void {
+    const { burst, requests } = this.#state;
+    if (burst >= maxBurst) this.#violate('nothing is requested without a delay', `${name} after ${burst} others`);
+    this.#set({ requests: { ...requests, [name]: actor }, burst: burst + 1 });
+  }
+
+  #serve(): void {
+    const { staged, served, repeated } = this.#state;
+    if (staged === undefined) {
+      this.#violate('what is served was read', 'nothing was read');
+      return;
+    }
+    const before = served ?? 0;
+    if (staged.services === 0 && before > 0 && repeated < minRepeated && !this.#isAccepted) {
+      this.#violate('nothing is removed without a confirmation', `${before} services, repeated ${repeated} times`);
+    }
+    this.#set({ served: staged.services, repeated: 0 });
+  }
+
+  get #isAccepted(): boolean {
+    const catalog = [...this.#system.actors()].find(({ id }) => id === 'consul-catalog-1')!;
+    return (catalog.getSnapshot() as { context: { cause: string } }).context.cause === 'accepted';
+  }
+
+  #take(name: RequestName): { readonly actor: AnyActorRef } {
+    const { [name]: actor, ...rest } = this.#state.requests;
+    this.#set({ requests: rest });
+    return { actor: actor! };
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}

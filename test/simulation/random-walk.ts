@@ -1,0 +1,64 @@
+/**
+ * Random runs of a world, each to its end. An exploration returns to a state by repeating the whole run that led to it; a random run costs
+ * one step a state, and so reaches combinations of several changes and faults whose exploration takes days.
+ */
+import fc from 'fast-check';
+import type { Violation, World } from '../../src/debugger/explore/world.ts';
+
+export interface WalkOptions {
+  readonly seed: number;
+  readonly walks: number;
+  /** Steps that are chosen at random; after them, what must happen happens. */
+  readonly maxRandomSteps?: number;
+}
+
+export interface Walked {
+  readonly walks: number;
+  readonly steps: number;
+  /** Different states that were reached. */
+  readonly states: number;
+  /** As short as shrinking makes it. */
+  readonly found?: { readonly path: readonly string[]; readonly violations: readonly Violation[] };
+}
+
+/** A run that is longer does not come to rest. */
+const maxSteps = 2_000;
+/** Of so many steps, one may be a change or a fault. */
+const stepsForBudgeted = 5;
+
+/** The same options give the same result. */
+export function walkAtRandom(begin: () => World, options: WalkOptions): Walked {
+  const { seed, walks, maxRandomSteps = 80 } = options;
+  const states = new Set<string>();
+  let steps = 0;
+  let isShrinking = false;
+  const walk = (draws: readonly number[]): { path: string[]; violations: readonly Violation[] } => {
+    const world = begin();
+    const path: string[] = [];
+    for (let step = 0; step < maxSteps && world.violations.length === 0; step++) {
+      const choices = world.choices();
+      const free = choices.filter((choice) => choice.free);
+      const draw = draws[step];
+      const isBudgeted = draw !== undefined && (draw % stepsForBudgeted === 0 || free.length === 0);
+      const offered = isBudgeted ? choices : free;
+      if (offered.length === 0 && draw === undefined) return { path, violations: world.violations };
+      if (offered.length === 0) continue;
+      const { name } = offered[draw === undefined ? 0 : Math.floor(draw / stepsForBudgeted) % offered.length]!;
+      path.push(name);
+      world.apply(name);
+      if (isShrinking) continue;
+      steps++;
+      states.add(world.key());
+    }
+    const endless: Violation = { invariant: 'every run comes to rest', detail: `${maxSteps} steps` };
+    return { path, violations: world.violations.length > 0 ? world.violations : [endless] };
+  };
+  const property = fc.property(fc.array(fc.nat(1_000_000), { minLength: 1, maxLength: maxRandomSteps }), (draws) => {
+    const { violations } = walk(draws);
+    isShrinking ||= violations.length > 0;
+    return violations.length === 0;
+  });
+  const { counterexample } = fc.check(property, { seed, numRuns: walks });
+  const found = counterexample === null ? undefined : walk(counterexample[0]);
+  return { walks, steps, states: states.size, ...(found !== undefined && { found }) };
+}

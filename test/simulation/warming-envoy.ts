@@ -1,0 +1,253 @@
+/**
+ * A model of Envoy for explorations of make before break: it warms clusters, uses one when it has its assignment or its name is resolved,
+ * and acknowledges CDS when none warms any more (spec/make-before-break.md §1).
+ */
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
+import type { AdsWorld, Seen } from './ads-world.ts';
+import { limitedMark, type ScriptedSource } from './scripted-source.ts';
+import type { VirtualClock } from './virtual-clock.ts';
+
+export interface WarmedCluster {
+  readonly content: string;
+  /** What it waits for before it is used in this form. */
+  readonly awaits: 'assignment' | 'resolution' | 'nothing';
+  /** It is used, perhaps in its previous form. */
+  readonly isUsable: boolean;
+}
+
+export type EnvoyRequest = { readonly typeUrl: string; readonly send: (world: AdsWorld) => void };
+
+export interface WarmingEnvoyOptions {
+  readonly delta: boolean;
+  readonly source: ScriptedSource;
+  readonly clock: VirtualClock;
+  /** The cluster that a version of the route names. */
+  readonly clusterOf: (route: string) => string | undefined;
+  /** An invariant does not hold. */
+  readonly fail: (invariant: string, detail: string) => void;
+}
+
+export class WarmingEnvoy {
+  readonly #delta: boolean;
+  readonly #source: ScriptedSource;
+  readonly #clock: VirtualClock;
+  readonly #clusterOf: WarmingEnvoyOptions['clusterOf'];
+  readonly #fail: WarmingEnvoyOptions['fail'];
+  readonly clusters = new Map<string, WarmedCluster>();
+  /** Names that it subscribes to. */
+  readonly assignments = new Set<string>();
+  /** Contents of assignments. */
+  readonly endpoints = new Map<string, string>();
+  readonly withoutEndpoints = new Set<string>();
+  route: string | undefined;
+  /** CDS responses that have no answer yet, because a cluster warms, with the reason of a rejection: in state of the world, the newest. */
+  #unanswered: { readonly seen: Seen; readonly message: string | undefined }[] = [];
+  /** Requests that were not delivered yet. */
+  outbox: EnvoyRequest[] = [];
+  /** On this stream it has requested no clusters, because some warm. */
+  isPaused = false;
+  /** When the route last named a cluster. */
+  readonly lastNamed = new Map<string, number>();
+  /** Clusters and contents of routes. */
+  readonly rejected = new Set<string>();
+  responses = 0;
+  /** How often each cluster was received in another form than before. */
+  readonly received = new Map<string, number>();
+
+  constructor({ delta, source, clock, clusterOf, fail }: WarmingEnvoyOptions) {
+    this.#delta = delta;
+    this.#source = source;
+    this.#clock = clock;
+    this.#clusterOf = clusterOf;
+    this.#fail = fail;
+  }
+
+  /** The cluster that its route names. */
+  get routedCluster(): string | undefined {
+    return this.route === undefined ? undefined : this.#clusterOf(this.route);
+  }
+
+  /** The newest CDS response, if it has no answer yet. */
+  get warmingNonce(): Seen | undefined {
+    return this.#unanswered.at(-1)?.seen;
+  }
+
+  /** Nonces of CDS responses that have no answer yet, and whether they are rejected. */
+  get unanswered(): string[] {
+    return this.#unanswered.map(({ seen, message }) => `${seen.nonce} ${message ?? ''}`);
+  }
+
+  /** Its stream has ended: what was not delivered is lost. */
+  disconnect(): void {
+    this.outbox = [];
+    this.#unanswered = [];
+  }
+
+  /** Envoy rejects clusters that are new to it, and routes. */
+  canReject(next: Seen | undefined): boolean {
+    if (next === undefined) return false;
+    const isNew = [...next.resources.keys()].some((name) => !this.clusters.has(name));
+    return next.typeUrl === clusterType ? isNew : next.typeUrl === routeType;
+  }
+
+  subscribe(isReturning: boolean, types: readonly string[] = [clusterType, endpointType, routeType]): void {
+    const isWarming = [...this.clusters.values()].some(({ awaits }) => awaits !== 'nothing');
+    const delta = this.#delta;
+    // The first request for clusters acknowledges the response that came without one.
+    const unrequested = this.warmingNonce?.nonce ?? '';
+    const has = (typeUrl: string): Record<string, string> => {
+      const contents = typeUrl === clusterType ? [...this.clusters].map(([, { content }]) => content) : [];
+      const endpoints = [...this.endpoints.values()];
+      const others = typeUrl === endpointType ? endpoints : contents;
+      const all = typeUrl === routeType && this.route !== undefined ? [this.route] : others;
+      return Object.fromEntries(all.map((content) => content.split('=') as [string, string]));
+    };
+    const request = (typeUrl: string, names: string[]): void => {
+      if (!types.includes(typeUrl)) return;
+      this.#say(typeUrl, (world) =>
+        delta
+          ? world.delta({
+              typeUrl,
+              resourceNamesSubscribe: names,
+              initialResourceVersions: isReturning ? has(typeUrl) : {},
+              responseNonce: typeUrl === clusterType ? unrequested : '',
+            })
+          : world.sotw({
+              ...{ typeUrl, resourceNames: names, versionInfo: isReturning ? 'v' : '' },
+              responseNonce: typeUrl === clusterType ? unrequested : '',
+            }),
+      );
+    };
+    if (!isWarming) request(clusterType, []);
+    if (types.includes(clusterType)) this.isPaused = isWarming;
+    const endpoints = [...this.clusters.keys()].filter((name) => this.#isOfEndpoints(name));
+    if (endpoints.length > 0) request(endpointType, endpoints);
+    request(routeType, ['r']);
+    this.#unanswered = [];
+  }
+
+  #isOfEndpoints(name: string): boolean {
+    return this.#source.usability.get(name)?.after !== 'warming';
+  }
+
+  #say(typeUrl: string, send: EnvoyRequest['send']): void {
+    this.outbox.push({ typeUrl, send });
+  }
+
+  #acknowledge({ typeUrl, nonce: responseNonce }: Seen, message?: string): void {
+    const errorDetail = message === undefined ? {} : { errorDetail: { code: 3, message } };
+    const names = typeUrl === clusterType ? [] : typeUrl === routeType ? ['r'] : [...this.assignments].sort();
+    this.#say(typeUrl, (world) =>
+      this.#delta
+        ? world.delta({ typeUrl, responseNonce, ...errorDetail })
+        : world.sotw({ typeUrl, responseNonce, resourceNames: names, ...errorDetail }),
+    );
+  }
+
+  take(seen: Seen): void {
+    this.responses++;
+    if (seen.typeUrl === clusterType) this.#takeClusters(seen);
+    else if (seen.typeUrl === endpointType) this.#takeEndpoints(seen);
+    else if (seen.typeUrl === routeType) this.#takeRoutes(seen);
+  }
+
+  #takeClusters(seen: Seen, rejected: ReadonlySet<string> = new Set(), message?: string): void {
+    const gone = this.#delta ? seen.removed : [...this.clusters.keys()].filter((name) => !seen.resources.has(name));
+    for (const name of gone) this.#removeCluster(name);
+    const wanted: string[] = [];
+    for (const [name, content] of seen.resources) {
+      if (rejected.has(name) || this.clusters.get(name)?.content === content) continue;
+      // Envoy uses the cluster of before until the new one is warm, which waits for its endpoints again.
+      const isUsable = this.clusters.get(name)?.isUsable === true;
+      const isOfSecret = this.#source.usability.has(content.replace(limitedMark, ''));
+      this.received.set(name, (this.received.get(name) ?? 0) + 1);
+      const awaits = this.#isOfEndpoints(name) && !isOfSecret ? 'assignment' : 'resolution';
+      this.clusters.set(name, { content, awaits, isUsable });
+      if (this.#isOfEndpoints(name) && !this.assignments.has(name)) wanted.push(name);
+    }
+    this.#unanswered = [...(this.#delta ? this.#unanswered : []), { seen, message }];
+    if (wanted.length > 0) this.#askEndpoints(wanted);
+    this.#acknowledgeWhenWarm();
+  }
+
+  #askEndpoints(names: readonly string[]): void {
+    for (const name of names) this.assignments.add(name);
+    const all = [...this.assignments].sort();
+    this.#say(endpointType, (world) =>
+      this.#delta
+        ? world.delta({ typeUrl: endpointType, resourceNamesSubscribe: [...names] })
+        : world.sotw({
+            ...{ typeUrl: endpointType, resourceNames: all },
+            responseNonce: world.watch(endpointType)?.nonceSent ?? '',
+          }),
+    );
+  }
+
+  #removeCluster(name: string): void {
+    if (!this.clusters.has(name)) return;
+    // Requests to a cluster that was given up before it was usable, or had endpoints, fail with it and without it.
+    const hasEndpoints = !this.#isOfEndpoints(name) || this.endpoints.has(name);
+    const isUsable = hasEndpoints && this.clusters.get(name)?.isUsable === true;
+    const isNamed = isUsable && this.routedCluster === name;
+    const since = this.#clock.now() - (this.lastNamed.get(name) ?? Number.NEGATIVE_INFINITY);
+    if (isNamed) this.#fail('nothing in use is removed', `${name}, which the active route names`);
+    else if (isUsable && since < defaultRemovalDelayMs)
+      this.#fail('nothing in use is removed', `${name}, ${since} ms after`);
+    this.clusters.delete(name);
+    this.assignments.delete(name);
+    this.endpoints.delete(name);
+    this.withoutEndpoints.delete(name);
+    if (this.#delta && this.#isOfEndpoints(name)) {
+      this.#say(endpointType, (world) => world.delta({ typeUrl: endpointType, resourceNamesUnsubscribe: [name] }));
+    }
+  }
+
+  #takeEndpoints(seen: Seen): void {
+    for (const [name, content] of seen.resources) {
+      this.endpoints.set(name, content);
+      if (this.#source.emptyAssignments.has(content)) this.withoutEndpoints.add(name);
+      else this.withoutEndpoints.delete(name);
+      if (this.clusters.get(name)?.awaits === 'assignment') this.becomeUsable(name);
+    }
+    this.#acknowledge(seen);
+  }
+
+  becomeUsable(name: string): void {
+    const cluster = this.clusters.get(name);
+    if (cluster !== undefined) this.clusters.set(name, { ...cluster, awaits: 'nothing', isUsable: true });
+    this.#acknowledgeWhenWarm();
+  }
+
+  /** Acknowledgements and rejections wait for warming clusters. In state of the world the newest response alone has an answer. */
+  #acknowledgeWhenWarm(): void {
+    if ([...this.clusters.values()].some(({ awaits }) => awaits !== 'nothing')) return;
+    if (this.isPaused) {
+      this.subscribe(true, [clusterType]);
+      return;
+    }
+    for (const { seen, message } of this.#unanswered) this.#acknowledge(seen, message);
+    this.#unanswered = [];
+  }
+
+  #takeRoutes(seen: Seen): void {
+    const content = seen.resources.get('r');
+    if (content !== undefined) {
+      const before = this.routedCluster;
+      if (before !== undefined) this.lastNamed.set(before, this.#clock.now());
+      this.route = content;
+    }
+    this.#acknowledge(seen);
+  }
+
+  reject(seen: Seen): void {
+    if (seen.typeUrl !== clusterType) {
+      this.#acknowledge(seen, 'no');
+      for (const content of seen.resources.values()) this.rejected.add(content);
+      return;
+    }
+    const [bad = ''] = [...seen.resources.keys()].filter((name) => !this.clusters.has(name));
+    this.rejected.add(bad);
+    this.#takeClusters(seen, new Set([bad]), `Error adding/updating cluster(s) ${bad}: malformed`);
+  }
+}

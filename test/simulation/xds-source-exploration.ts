@@ -1,0 +1,378 @@
+/**
+ * A source of configuration over xDS for the explorer: the chart `xds-source` as it is, with a server of which one kind with two objects is
+ * known, and a disk. What is not determined is a choice: a stream is opened (`open`) or not (`refuse`), a response is sent (`respond`), the
+ * stream ends (`close`), the server is killed and started with empty caches (`down`, `up`), which are filled within a minute (`fill`, `fill:a`);
+ * the owner changes an object (`update:a`), makes it invalid (`spoil:a`), or deletes it (`delete:a`); the control plane is killed and started
+ * (`kill`, `start`), and restores the saved state (`restore`); and which deadline is next (`tick:xds-source-1.pauseLimit`).
+ *
+ * Bounds: so many changes of the owner and so many faults. A server whose caches are filled in part has sent the empty state on the same stream
+ * before: that less than half is missing from a first response cannot be told from a deletion. The state on disk is that of the last response; that it may be a second older is not
+ * here.
+ */
+import type { AnyActorRef } from 'xstate';
+import { type RestoredState, xdsSourceMachine } from '../../machines/discovery/config/xds-source.machine.ts';
+import type { XdsProtocol, XdsSourceOrder } from '../../machines/discovery/config/xds-source-protocol.ts';
+import { report, scriptedCallback, scriptedPromise, settle } from '../../src/debugger/explore/scripted-effect.ts';
+import { SymbolicSystem } from '../../src/debugger/explore/symbolic-system.ts';
+import type { Choice, Violation, World } from '../../src/debugger/explore/world.ts';
+
+const names = ['a', 'b'] as const;
+type Name = (typeof names)[number];
+const kind = 'ServiceEntry';
+const faultKinds = new Set(['refuse', 'close', 'down', 'kill']);
+const changeKinds = new Set(['update', 'spoil', 'delete']);
+/** Caches of a server that has started are filled by then. */
+const fillMs = 60_000;
+/** What a server has is sent by then. */
+const pushMs = 1_000;
+
+const emptyText = textOf({});
+
+interface Version {
+  readonly number: number;
+  readonly isValid: boolean;
+}
+type Objects<Value> = Readonly<Partial<Record<Name, Value>>>;
+
+export interface SourceBounds {
+  readonly changes: number;
+  readonly faults: number;
+}
+
+interface State extends SourceBounds {
+  /** What the owner wrote. */
+  readonly written: Objects<Version>;
+  /** The newest valid version of each object that is not deleted. */
+  readonly wanted: Objects<number>;
+  /** What the server has in its caches. */
+  readonly isUp: boolean;
+  readonly cached: readonly Name[];
+  /** The stream's effect; undefined: there is none. */
+  readonly stream: AnyActorRef | undefined;
+  readonly isOpen: boolean;
+  /** What the server sent last on this stream, in words. */
+  readonly sent: string | undefined;
+  /** A response that the chart decides about. */
+  readonly response: { readonly objects: Objects<Version>; readonly removed: readonly Name[] } | undefined;
+  readonly paused: readonly Name[];
+  /** The control plane. */
+  readonly restoring: AnyActorRef | undefined;
+  readonly isRunning: boolean;
+  readonly isReadable: boolean;
+  readonly applied: Objects<number>;
+  readonly saved: Objects<number>;
+  /** Objects that proxies were served. */
+  readonly served: readonly Name[];
+  readonly violations: readonly Violation[];
+}
+
+export interface SourceParts {
+  readonly chart: typeof xdsSourceMachine;
+  /** What is broken on purpose of the effect: invalid versions apply. */
+  readonly appliesInvalid?: boolean;
+}
+
+export class XdsSourceExploration implements World {
+  readonly spawned = 0;
+  readonly ending = false;
+  readonly #system = new SymbolicSystem();
+  readonly #parts: SourceParts;
+  #root: AnyActorRef | undefined;
+  #state: State;
+
+  constructor(bounds: SourceBounds, parts: Partial<SourceParts> = {}) {
+    this.#parts = { chart: xdsSourceMachine, ...parts };
+    const first = { number: 1, isValid: true };
+    this.#state = {
+      ...bounds,
+      ...{ written: { a: first, b: first }, wanted: { a: 1, b: 1 }, isUp: true, cached: names },
+      ...{ stream: undefined, isOpen: false, sent: undefined, response: undefined, paused: [] },
+      ...{
+        restoring: undefined,
+        isRunning: false,
+        isReadable: false,
+        applied: {},
+        saved: {},
+        served: [],
+        violations: [],
+      },
+    };
+    this.#start();
+  }
+
+  get violations(): readonly Violation[] {
+    return this.#state.violations;
+  }
+
+  /** The newest valid state applies. Of an object that is invalid now it is any version that was sent before. */
+  get reached(): boolean {
+    const { isReadable, applied, written, served } = this.#state;
+    const isNewest = (name: Name): boolean => {
+      const newest = written[name];
+      if (newest?.isValid === false) return applied[name] !== undefined || !served.includes(name);
+      return applied[name] === newest?.number;
+    };
+    return isReadable && names.every(isNewest);
+  }
+
+  choices(): readonly Choice[] {
+    const { changes, faults, written, isUp, cached, stream, isOpen, restoring, isRunning, violations } = this.#state;
+    if (violations.length > 0) return [];
+    const isMissing = (name: Name): boolean => written[name] !== undefined && !cached.includes(name);
+    const all: [name: string, isPossible: boolean][] = [
+      ['restore', restoring !== undefined],
+      ['open', stream !== undefined && !isOpen && isUp && (cached.length === 0 || !names.some(isMissing))],
+      ['unreachable', stream !== undefined && !isOpen && !isUp],
+      ['refuse', stream !== undefined && !isOpen && isUp],
+      ['respond', isOpen && this.#state.sent !== this.#served()],
+      ['close', isOpen],
+      ['down', isUp],
+      ['up', !isUp],
+      ['fill', isUp && names.some(isMissing)],
+      ...names.map((name): [string, boolean] => [`fill:${name}`, this.#state.sent === emptyText && isMissing(name)]),
+      ['kill', isRunning],
+      ['start', !isRunning],
+      ...names.flatMap((name): [string, boolean][] => [
+        [`update:${name}`, isUp && written[name] !== undefined],
+        [`spoil:${name}`, isUp && written[name]?.isValid === true],
+        [`delete:${name}`, isUp && written[name] !== undefined],
+      ]),
+      ...this.#system.zone.firable().map((timer): [string, boolean] => [`tick:${timer}`, true]),
+    ];
+    return all.flatMap(([name, isPossible]) => {
+      const what = name.split(':')[0]!;
+      const left = faultKinds.has(what) ? faults : changeKinds.has(what) ? changes : 1;
+      const free = !faultKinds.has(what) && !changeKinds.has(what);
+      return isPossible && left > 0 ? [{ name, free }] : [];
+    });
+  }
+
+  apply(choice: string): void {
+    const [what = '', subject = ''] = choice.split(':');
+    const name = subject as Name;
+    const { faults, changes } = this.#state;
+    if (faultKinds.has(what)) this.#set({ faults: faults - 1 });
+    if (changeKinds.has(what)) this.#set({ changes: changes - 1 });
+    switch (what) {
+      case 'restore':
+        this.#restore();
+        break;
+      case 'open':
+        this.#set({ isOpen: true });
+        this.#report({ type: 'source-stream.opened' });
+        break;
+      case 'refuse':
+      case 'unreachable':
+      case 'close':
+        this.#endStream();
+        break;
+      case 'respond':
+        this.#respond();
+        break;
+      case 'down':
+        this.#set({ isUp: false, cached: [] });
+        this.#system.disarm('fill');
+        if (this.#state.isOpen) this.#endStream();
+        break;
+      case 'up':
+        this.#set({ isUp: true });
+        if (Object.keys(this.#state.written).length > 0) this.#system.arm('fill', fillMs, 'within');
+        break;
+      case 'fill':
+        this.#fill(subject === '' ? names : [name]);
+        break;
+      case 'kill':
+        this.#kill();
+        break;
+      case 'start':
+        this.#start();
+        break;
+      case 'update':
+      case 'spoil':
+        this.#write(name, what === 'update');
+        break;
+      case 'delete':
+        this.#delete(name);
+        break;
+      default:
+        this.#system.fire(subject);
+    }
+    this.#awaitPush();
+    this.#system.elapse();
+    this.#judge();
+  }
+
+  key(): string {
+    const { stream, restoring, ...state } = this.#state;
+    let key = JSON.stringify([state, stream !== undefined, restoring !== undefined]) + this.#system.zone.orderKey();
+    for (const actor of this.#system.actors()) {
+      const { value, context } = actor.getSnapshot() as { value?: unknown; context?: object };
+      if (value !== undefined) key += `${actor.id} ${JSON.stringify([value, context])}\n`;
+    }
+    return key;
+  }
+
+  save(): () => void {
+    const [state, root] = [this.#state, this.#root];
+    const restore = this.#system.save();
+    return () => {
+      this.#state = state;
+      this.#root = root;
+      restore();
+    };
+  }
+
+  // ---- what must never be
+
+  #judge(): void {
+    const { isReadable, applied, wanted, written, served } = this.#state;
+    for (const name of names) {
+      if (isReadable && served.includes(name) && written[name] !== undefined && applied[name] === undefined)
+        this.#violate('nothing is deleted that its owner did not delete', name);
+      const number = applied[name];
+      if (number !== undefined && wanted[name] !== undefined && number > wanted[name])
+        this.#violate('an invalid version never applies', `${name} ${number}`);
+    }
+    if (isReadable) this.#set({ served: names.filter((name) => applied[name] !== undefined || served.includes(name)) });
+    for (const failure of this.#system.failures) this.#violate('no chart fails', failure);
+  }
+
+  #violate(invariant: string, detail: string): void {
+    this.#set({ violations: [...this.#state.violations, { invariant, detail }] });
+  }
+
+  // ---- the owner and the server
+
+  #write(name: Name, isValid: boolean): void {
+    const { written, wanted } = this.#state;
+    const number = written[name]!.number + 1;
+    this.#set({
+      written: { ...written, [name]: { number, isValid } },
+      ...(isValid && { wanted: { ...wanted, [name]: number } }),
+    });
+  }
+
+  #delete(name: Name): void {
+    const { [name]: _, ...written } = this.#state.written;
+    const { [name]: __, ...wanted } = this.#state.wanted;
+    this.#set({ written, wanted });
+    this.#fill([]);
+  }
+
+  /** A server sends what it has within a second. */
+  #awaitPush(): void {
+    const isDue = this.#state.isOpen && this.#state.sent !== this.#served();
+    if (!isDue) this.#system.disarm('push');
+    else if (!this.#system.zone.has('push')) this.#system.arm('push', pushMs, 'within');
+  }
+
+  #fill(filled: readonly Name[]): void {
+    const { written, cached } = this.#state;
+    const all = names.filter((name) => written[name] !== undefined && (cached.includes(name) || filled.includes(name)));
+    this.#set({ cached: all });
+    if (names.every((name) => written[name] === undefined || all.includes(name))) this.#system.disarm('fill');
+  }
+
+  #served(): string {
+    return textOf(this.#cachedObjects());
+  }
+
+  #cachedObjects(): Objects<Version> {
+    const { written, cached } = this.#state;
+    return Object.fromEntries(names.filter((name) => cached.includes(name)).map((name) => [name, written[name]]));
+  }
+
+  #respond(): void {
+    const { applied } = this.#state;
+    const objects = this.#cachedObjects();
+    const known = names.filter((name) => applied[name] !== undefined);
+    const removed = known.filter((name) => objects[name] === undefined);
+    const rejected = names.filter((name) => objects[name]?.isValid === false).length;
+    this.#set({ sent: this.#served(), response: { objects, removed } });
+    const counts = { known: known.length, removed: removed.length, rejected };
+    this.#report({ type: 'source-response.received', kind, nonce: 'n', ...counts });
+  }
+
+  #endStream(): void {
+    const ended = { type: 'source-stream.ended', code: 'UNAVAILABLE', reason: 'gone', retryAfterMs: 0, chance: 0 };
+    const { stream } = this.#state;
+    this.#set({ isOpen: false, sent: undefined, response: undefined, paused: [] });
+    if (stream !== undefined) report(stream, ended);
+  }
+
+  #report(event: { type: string; [field: string]: unknown }): void {
+    report(this.#state.stream!, event);
+  }
+
+  // ---- the control plane
+
+  #start(): void {
+    this.#set({ isRunning: true });
+    this.#root = this.#system.start(this.#chart(), {
+      id: 'xds-source-1',
+      input: { address: 'xds://config', kinds: [kind], protocol: 'sotw', optionalMs: null, pauseMs: 300_000 },
+    });
+  }
+
+  #kill(): void {
+    this.#system.kill(this.#root!);
+    this.#system.forgetKilled(this.#system.zone.names('mark').filter((mark) => mark.startsWith('xds-source-1.')));
+    this.#set({
+      ...{ isRunning: false, isReadable: false, applied: {}, restoring: undefined, stream: undefined },
+      ...{ isOpen: false, sent: undefined, response: undefined, paused: [] },
+    });
+  }
+
+  #restore(): void {
+    const { restoring, saved } = this.#state;
+    this.#set({ restoring: undefined, applied: saved });
+    settle(restoring!, { value: { objects: Object.keys(saved).length } satisfies RestoredState });
+  }
+
+  #chart() {
+    return this.#parts.chart.provide({
+      actors: {
+        restoreState: scriptedPromise<RestoredState, undefined>(({ self }) => this.#set({ restoring: self })),
+        stream: scriptedCallback<XdsSourceOrder, { protocol: XdsProtocol }>({
+          start: ({ self }) => this.#set({ stream: self, isOpen: false, sent: undefined, paused: [] }),
+          receive: (_, order) => this.#execute(order),
+          stop: ({ self }) => {
+            if (this.#state.stream === self) this.#set({ stream: undefined, isOpen: false, sent: undefined });
+          },
+        }),
+      },
+      actions: { allowReading: () => this.#set({ isReadable: true }) },
+    });
+  }
+
+  #execute(order: XdsSourceOrder): void {
+    if (order.type === 'source-deletions.apply') {
+      this.#change({}, this.#state.paused);
+      this.#set({ paused: [] });
+    }
+    if (order.type !== 'source-response.apply') return;
+    const { objects, removed } = this.#state.response!;
+    const valid = names.filter((name) =>
+      this.#parts.appliesInvalid === true ? objects[name] : objects[name]?.isValid,
+    );
+    const changes = Object.fromEntries(valid.map((name) => [name, objects[name]!.number]));
+    this.#change(changes, order.deletions === 'apply' ? removed : []);
+    this.#set({ response: undefined, paused: order.deletions === 'apply' ? [] : removed });
+  }
+
+  #change(changes: Objects<number>, removed: readonly Name[]): void {
+    const next = { ...this.#state.applied, ...changes };
+    const applied = Object.fromEntries(
+      names.flatMap((name) => (next[name] === undefined || removed.includes(name) ? [] : [[name, next[name]]])),
+    );
+    this.#set({ applied, saved: applied });
+  }
+
+  #set(change: Partial<State>): void {
+    this.#state = { ...this.#state, ...change };
+  }
+}
+
+function textOf(objects: Objects<unknown>): string {
+  return JSON.stringify(names.map((name) => objects[name] ?? null));
+}

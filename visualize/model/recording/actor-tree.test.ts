@@ -1,0 +1,116 @@
+import { expect, test } from 'vitest';
+import type { ActorSnapshot } from '../../../src/runtime/trace/trace.ts';
+import {
+  type ActorGroup,
+  type ActorRow,
+  actorTree,
+  filterGroup,
+  findActors,
+  isGroup,
+  maxActorRows,
+  maxKindsOfSiblings,
+} from './actor-tree.ts';
+
+const actor = (name: string, more: Partial<ActorSnapshot> = {}): ActorSnapshot => ({
+  actor: name,
+  machine: name.replace(/-\d+b?$/, ''),
+  state: 'live',
+  spawned: 1,
+  spawnedAt: 0,
+  ...more,
+});
+const effect = (name: string, parent: string): ActorSnapshot => ({
+  actor: name,
+  parent,
+  state: '',
+  spawned: 1,
+  spawnedAt: 0,
+});
+const treeOf = (...actors: ActorSnapshot[]) => actorTree(new Map(actors.map((each) => [each.actor, each])));
+const rowsOf = (...actors: ActorSnapshot[]): readonly ActorRow[] => treeOf(...actors).rows;
+const names = (rows: readonly ActorRow[]): string[] =>
+  rows.map((row) => `${' '.repeat(row.depth)}${isGroup(row) ? `${row.name} ×${row.actors.length}` : row.actor.actor}`);
+
+test('charts stand below their parents in the order of their spawns, effects are marks of whom they work for', () => {
+  const rows = rowsOf(
+    actor('agent'),
+    actor('status', { parent: 'agent' }),
+    actor('supervisor', { parent: 'agent' }),
+    effect('agent/signals', 'agent'),
+    actor('epoch-0', { parent: 'supervisor' }),
+    effect('epoch-0/process', 'epoch-0'),
+  );
+  expect(names(rows)).toEqual(['agent', ' status', ' supervisor', '  epoch-0']);
+  expect(rows.map((row) => (isGroup(row) ? [] : row.effects))).toEqual([['signals'], [], [], ['process']]);
+});
+
+test('a chart whose parent is gone, and an effect without one, stand at the top', () => {
+  expect(names(rowsOf(actor('epoch-0', { parent: 'supervisor' }), effect('demo', 'nobody')))).toEqual([
+    'epoch-0',
+    'demo',
+  ]);
+});
+
+test('many of a kind are one group with counts by state, a few are not', () => {
+  const many = Array.from({ length: 300 }, (_, i) =>
+    actor(`ads-connection-${i}`, { state: i % 3 === 0 ? 'streaming.waiting' : 'streaming.caught up' }),
+  );
+  const rows = rowsOf(actor('discovery'), ...many, actor('push'));
+  expect(names(rows)).toEqual(['discovery', 'ads-connection ×300', 'push']);
+  expect((rows[1] as ActorGroup).counts).toEqual([
+    { state: 'streaming.caught up', n: 200 },
+    { state: 'streaming.waiting', n: 100 },
+  ]);
+  expect(names(rowsOf(actor('epoch-0'), actor('epoch-1'), actor('epoch-0b')))).toEqual([
+    'epoch-0',
+    'epoch-1',
+    'epoch-0b',
+  ]);
+});
+
+test('a group is filtered by number and by state', () => {
+  const group = rowsOf(
+    ...Array.from({ length: 20 }, (_, i) => actor(`ads-connection-${i}`, { state: i === 5 ? 'closing' : 'open' })),
+  )[0] as ActorGroup;
+  expect(filterGroup(group, '17').map((each) => each.actor)).toEqual(['ads-connection-17']);
+  expect(filterGroup(group, ' Closing ').map((each) => each.actor)).toEqual(['ads-connection-5']);
+  expect(filterGroup(group, '')).toHaveLength(20);
+});
+
+/** Names that belong to no series. */
+const letters = (i: number): string => `${i}`.replaceAll(/\d/g, (digit) => String.fromCharCode(97 + Number(digit)));
+const strangers = (count: number, more: (i: number) => Partial<ActorSnapshot> = () => ({})): ActorSnapshot[] =>
+  Array.from({ length: count }, (_, i) => actor(letters(i), { machine: 'worker', ...more(i) }));
+
+test('siblings of too many kinds are one group for each machine', () => {
+  expect(rowsOf(...strangers(maxKindsOfSiblings))).toHaveLength(maxKindsOfSiblings);
+  expect(names(rowsOf(actor('main'), ...strangers(maxKindsOfSiblings)))).toEqual(['main', 'worker ×100']);
+});
+
+test('of too many rows the first are shown, and the actors of the others are counted', () => {
+  const each = strangers(10_000, (i) => ({ machine: `machine ${i}` }));
+  const tree = treeOf(...each);
+  expect([tree.rows.length, tree.leftOut]).toEqual([maxActorRows, 10_000 - maxActorRows]);
+  // As many as there may be: none is left out.
+  expect(treeOf(...each.slice(0, maxActorRows)).leftOut).toBe(0);
+});
+
+test('each of a long chain of parents is a level, and the chain does not exhaust the stack', () => {
+  const chain = strangers(30_000, (i) => (i === 0 ? {} : { parent: letters(i - 1) }));
+  const { rows, leftOut } = treeOf(...chain);
+  expect([rows.length, rows.at(-1)!.depth, leftOut]).toEqual([maxActorRows, maxActorRows - 1, 30_000 - maxActorRows]);
+});
+
+test('an actor is found by its name, state or machine; one of exactly that name comes first', () => {
+  const all = strangers(10_000, (i) => ({ state: i === 7 ? 'waiting.for lock' : 'live' }));
+  const found = (text: string) => {
+    const { rows, leftOut } = findActors(all, text);
+    return [rows.length, leftOut, names(rows)[0]];
+  };
+  expect(found('for LOCK')).toEqual([1, 0, 'h']);
+  expect(found(' worker ')).toEqual([maxActorRows, 10_000 - maxActorRows, 'a']);
+  expect(findActors(all, 'j').leftOut).toBeGreaterThan(1_000);
+  expect(names(findActors(all, 'jjjj').rows)).toEqual(['jjjj']);
+  expect(names(findActors([...all].reverse(), 'j').rows)[0]).toBe('j');
+  expect(found('nowhere')).toEqual([0, 0, undefined]);
+});

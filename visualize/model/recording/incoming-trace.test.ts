@@ -1,0 +1,147 @@
+import { expect, test } from 'vitest';
+import { longestLine } from '../../../src/debugger/trace/line-splitter.ts';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { TraceProblem, TraceStream } from './incoming-trace.ts';
+
+const header = headerWith();
+const timer = (seq: number): object => ({ seq, t: seq, kind: 'timer', actor: 'supervisor', timer: 'backoff' });
+const lines = (...things: object[]): string => things.map((thing) => `${JSON.stringify(thing)}\n`).join('');
+const always = (): boolean => true;
+
+test('a trace that comes in pieces of any length is the trace', () => {
+  const text = lines(header, timer(1), timer(2), timer(3));
+  for (const size of [1, 7, 50, 10_000]) {
+    const stream = new TraceStream();
+    const seqs: number[] = [];
+    for (let at = 0; at < text.length; at += size) {
+      stream.push(text.slice(at, at + size));
+      seqs.push(...stream.read(always).records.map(({ seq }) => seq));
+    }
+    expect(seqs).toEqual([1, 2, 3]);
+    expect(stream.header?.program).toBe('test');
+    expect(stream.end().records).toEqual([]);
+    expect(stream.cutOff).toEqual([]);
+  }
+});
+
+test('it stops reading when it is told to, and goes on where it was', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, ...Array.from({ length: 200 }, (_, i) => timer(i + 1))));
+  const { records: first } = stream.read(() => false);
+  expect(first.length).toBeLessThan(100);
+  const { records: rest } = stream.read(always);
+  expect([...first, ...rest].map(({ seq }) => seq)).toEqual(Array.from({ length: 200 }, (_, i) => i + 1));
+});
+
+test('a last line that was half written is left out, and its number told', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header, timer(1))}{"seq":2,"t":`);
+  expect(stream.read(always).records).toHaveLength(1);
+  expect(stream.end().records).toEqual([]);
+  expect(stream.cutOff).toEqual([3]);
+});
+
+test('a last line that only lacks its newline is a record', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, timer(1)) + JSON.stringify(timer(2)));
+  expect(stream.read(always).records).toHaveLength(1);
+  expect(stream.end().records.map(({ seq }) => seq)).toEqual([2]);
+  expect(stream.cutOff).toEqual([]);
+});
+
+test('an unreadable line says where it is, after what was before it was answered', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header, timer(1))}oops\n${lines(timer(2))}`);
+  expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1]);
+  expect(() => stream.read(always)).toThrow('line 3: the line is not valid JSON');
+});
+
+test('a line that a full disk cut, and the records that are missing behind it, are left out', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header, timer(1))}{"seq":2,"t":\n${lines(timer(4), timer(5))}`);
+  expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 4, 5]);
+  expect(stream.end().records).toEqual([]);
+  expect(stream.cutOff).toEqual([3]);
+});
+
+test.each([
+  ['another version', lines({ ...header, version: 99 }), /line 1: unsupported format version 99/],
+  ['no header', lines(timer(1)), /line 1: a timer record comes before the header/],
+  [
+    'records out of order',
+    lines(header, timer(2), timer(1)),
+    /line 3: records out of order: record 1 follows record 2/,
+  ],
+  ['another run', lines(header, timer(1), { ...header, pid: 2 }), /line 3: second header/],
+])('%s is a problem', (_, text, why) => {
+  const stream = new TraceStream();
+  stream.push(text);
+  const readAll = (): void => {
+    while (stream.read(always).records.length > 0);
+  };
+  expect(readAll).toThrow(TraceProblem);
+  const again = new TraceStream();
+  again.push(text);
+  expect(() => {
+    while (again.read(always).records.length > 0);
+  }).toThrow(why);
+});
+
+test('the header of a rotated part of the same run is passed over', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, timer(1), header, timer(2)));
+  expect(stream.read(always).records.map(({ seq }) => seq)).toEqual([1, 2]);
+});
+
+test('the text of each record comes with it; that of an older version as one of this version', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, timer(1), timer(2)));
+  expect(stream.read(always).lines.map((line) => JSON.parse(line))).toEqual([timer(1), timer(2)]);
+  const older = new TraceStream();
+  const { level: _, machines: __, ...first } = { ...header, version: 1 };
+  const step = { seq: 1, t: 0, kind: 'transition', actor: 'a', from: 'x', to: 'y', cause: 'go' };
+  older.push(lines(first, step));
+  expect(JSON.parse(older.read(always).lines[0]!)).toEqual({
+    seq: 1,
+    t: 0,
+    kind: 'transition',
+    actor: 'a',
+    from: 'x',
+    to: 'y',
+    on: 'go',
+  });
+});
+
+test('a long line in many pieces costs each of them once', () => {
+  const text = 'x'.repeat(20_000_000);
+  const line = lines({ seq: 1, t: 0, kind: 'log', actor: 'a', level: 'info', text });
+  const stream = new TraceStream();
+  stream.push(lines(header));
+  let records = 0;
+  for (let at = 0; at < line.length; at += 2_000) {
+    stream.push(line.slice(at, at + 2_000));
+    records += stream.read(always).records.length;
+  }
+  expect(records).toBe(1);
+});
+
+test('a line that is longer than any record is told before it has filled the memory', () => {
+  const stream = new TraceStream();
+  stream.push(lines(header, timer(1)));
+  expect(stream.read(always).records).toHaveLength(1);
+  const piece = 'x'.repeat(1_000_000);
+  let pieces = 0;
+  expect(() => {
+    for (; pieces < 100; pieces++) {
+      stream.push(piece);
+      stream.read(always);
+    }
+  }).toThrow('line 3: the line is longer than 64 million characters');
+  expect(pieces * piece.length).toBeLessThan(longestLine + 1_000_000);
+});
+
+test('a time without end is none', () => {
+  const stream = new TraceStream();
+  stream.push(`${lines(header)}{"seq":1,"t":1e999,"kind":"timer","actor":"a","timer":"b"}\n`);
+  expect(() => stream.read(always)).toThrow("line 2: invalid field 't' of the timer record: Infinity");
+});

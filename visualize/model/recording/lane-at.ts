@@ -1,0 +1,46 @@
+/** Which lanes a place is about. */
+import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
+import type { Lane, Mark, MarkKind } from './lanes.ts';
+import { firstAfter } from './sorted.ts';
+
+const bad: ReadonlySet<MarkKind> = new Set(['departure', 'failure', 'rejected']);
+
+/** The lane of what happens at a place: of the actor that a record is about or names, else the one that has a mark there. */
+export function laneOf(lanes: readonly Lane[], record: TraceRecord | undefined, index: number): string | undefined {
+  if (record === undefined) return undefined;
+  const named = record.kind === 'event' ? record.event.name : undefined;
+  const actors = record.kind === 'event' ? [record.to, record.from] : [record.actor];
+  const names = [...(typeof named === 'string' ? [named] : []), ...actors.map((actor) => actor.split('/')[0]!)];
+  const own = names.find((name) => lanes.some((lane) => lane.name === name));
+  return (
+    own ?? lanes.find(({ marks }) => marks[firstAfter(marks, (mark) => mark.index >= index)]?.index === index)?.name
+  );
+}
+
+/** The lane on which something bad happened last before a place; if nothing did, first after it. */
+export function badLaneAt(lanes: readonly Lane[], index: number): string | undefined {
+  let before: { lane: string; index: number } | undefined;
+  let after: { lane: string; index: number } | undefined;
+  for (const { name, marks } of lanes) {
+    const behind = firstAfter(marks, (mark) => mark.index > index);
+    const last = marks.slice(0, behind).findLast(isBad);
+    if (last !== undefined && last.index >= (before?.index ?? -1)) before = { lane: name, index: last.index };
+    const next = marks.find((mark, at) => at >= behind && isBad(mark));
+    if (next !== undefined && next.index < (after?.index ?? Number.POSITIVE_INFINITY))
+      after = { lane: name, index: next.index };
+  }
+  return (before ?? after)?.lane;
+}
+
+/** How many bad marks a lane has between two times. */
+export function badBetween({ marks }: Lane, from: number, to: number): number {
+  const first = firstAfter(marks, ({ t }) => t >= from);
+  const end = firstAfter(marks, ({ t }) => t > to);
+  let count = 0;
+  for (let i = first; i < end; i++) if (isBad(marks[i]!)) count++;
+  return count;
+}
+
+function isBad({ kind }: Mark): boolean {
+  return bad.has(kind);
+}

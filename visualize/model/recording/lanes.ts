@@ -1,0 +1,434 @@
+/** A trace as a person sees it over time: lanes with bars, marks and counts, as its machines want to be seen (`machines/timeline.ts`). */
+import { lifePhases, type MarkKind, type MarkRule, markKinds, type Timeline } from '../../../machines/timeline.ts';
+import type { Departure } from '../../../src/debugger/check/check.ts';
+import { fieldAt, filled, isMeant, stepOf } from '../../../src/debugger/trace/mark-text.ts';
+import { StateTags } from '../../../src/debugger/trace/state-tags.ts';
+import type { ContextChange, TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
+import { departureInOneLine, happeningInWords, stateInWords } from './words.ts';
+
+export type { MarkKind };
+
+/** A phase of a life, as tags have it, or the name of a state. */
+export type Phase = string;
+
+/** Something that went on for a while. `to` is absent while it goes on. */
+export interface Span {
+  readonly from: number;
+  to?: number;
+  readonly phase: Phase;
+  /** Place of the record that it began with. */
+  readonly index: number;
+  /** What it waits for, of a step that says so. */
+  readonly text?: string;
+}
+
+export interface Mark {
+  readonly t: number;
+  /** Place of its record. */
+  readonly index: number;
+  readonly kind: MarkKind;
+  readonly title: string;
+}
+
+export interface Lane {
+  /** `epoch-1`, `pushes`: stable, for tests and styles. */
+  readonly name: string;
+  readonly title: string;
+  /** In the order of time, not overlapping. */
+  readonly spans: Span[];
+  readonly marks: Mark[];
+  /** How many there were from a time on; empty where nothing is counted. */
+  readonly counts: { readonly t: number; readonly n: number }[];
+}
+
+/** Of a machine that says nothing of lanes: so many of its actors have one, the others are counted. */
+const mostLanesByDefault = 24;
+/** Machines that the header does not define and that are told apart; the actors of others are shown as those of one machine. */
+export const maxUnknownMachines = 100;
+/** Lanes of actors: further ones are counted, also those of machines that want a lane for each. */
+export const maxActorLanes = 50_000;
+const program = 'program';
+/** Colours for states that no tag says anything of. */
+const tones = 6;
+
+/** How the actors of one machine are shown. */
+interface Shown {
+  /** The machine's id. */
+  readonly name: string;
+  readonly place: number;
+  readonly timeline: Timeline;
+  /** Its states have tags for phases of a life. */
+  readonly hasLife: boolean;
+  /** The machine is its root state alone: its actors run until they end. */
+  readonly isStateless: boolean;
+  /** Of its actors that have a lane without having asked for one. */
+  readonly byDefault: Set<string>;
+  /** How many lanes its actors have. */
+  lanes: number;
+}
+
+interface ActorLane {
+  readonly lane: Lane;
+  readonly place: number;
+}
+
+/** Follows a trace record by record. */
+export class Lanes {
+  /** Grows with each change of what is drawn. */
+  version = 0;
+  /** Of the bars and marks that there are so far: what a legend has to explain. */
+  readonly phases = new Set<Phase>();
+  readonly kinds = new Set<MarkKind>();
+  readonly #tones = new Map<Phase, number>();
+  readonly #departures = lane('departures', 'deviations');
+  /** Those with a name of their own, in the order in which they are shown. */
+  readonly #named = new Map<string, Lane>();
+  readonly #actors = new Map<string, ActorLane>();
+  /** Those in their order, as long as none was added. */
+  #sorted: readonly ActorLane[] = [];
+  readonly #machines = new Map<string, string | undefined>();
+  readonly #tags: StateTags;
+  readonly #shown = new Map<string, Shown>();
+  /** Machines that the header does not define. */
+  readonly #unknown = new Set<string>();
+  /** All further ones. */
+  readonly #others = unknownMachine('actors', Number.MAX_SAFE_INTEGER);
+  readonly #rules = new Map<string, MarkRule[]>();
+  /** Types of events that are steps of a process, or give it a title: most are neither. */
+  readonly #stepEvents = new Set<string>();
+  /** Titles of lanes of processes, by actor. */
+  readonly #processTitles = new Map<string, string>();
+  readonly #lastSeen = new Map<MarkRule, unknown>();
+  /** Items that are as a rule says, by the rule and the actor: one is marked once. */
+  readonly #itemsSeen = new Map<MarkRule, Map<string, ReadonlySet<string>>>();
+
+  constructor(header: TraceHeader) {
+    this.#tags = new StateTags(header.machines);
+    for (const [place, { id, states, timeline = {} }] of header.machines.entries()) {
+      const hasLife = lifePhases.some((phase) => this.#tags.knows(id, phase));
+      const isStateless = states.length === 1;
+      this.#shown.set(id, { name: id, place, timeline, hasLife, isStateless, byDefault: new Set(), lanes: 0 });
+      for (const { name, title = name } of timeline.lanes ?? []) {
+        if (!this.#named.has(name)) this.#named.set(name, lane(name, title));
+      }
+      const { process } = timeline;
+      if (process?.title !== undefined) this.#stepEvents.add(process.title.event);
+      for (const { event } of process?.steps ?? []) this.#stepEvents.add(event);
+      for (const rule of timeline.marks ?? []) {
+        if (rule.event === undefined || rule.event === '*' || !isKnown(rule)) continue;
+        const known = this.#rules.get(rule.event);
+        if (known === undefined) this.#rules.set(rule.event, [rule]);
+        else known.push(rule);
+      }
+    }
+    if (!this.#named.has(program)) this.#named.set(program, lane(program, program));
+    // Not with the arguments of a function: there may be a million.
+    const begin = (header.actors ?? []).reduce(
+      (last, { spawnedAt }) => Math.max(last, spawnedAt),
+      Number.NEGATIVE_INFINITY,
+    );
+    for (const { actor, machine, state, spawnedAt } of header.actors ?? []) {
+      this.#machines.set(actor, machine);
+      this.#began(actor, machine, state, state === '' ? spawnedAt : begin, begin, -1);
+    }
+  }
+
+  /** Those that have something to show, or that are there from the beginning; then those of actors, machine by machine. */
+  get lanes(): readonly Lane[] {
+    if (this.#sorted.length !== this.#actors.size) {
+      this.#sorted = [...this.#actors.values()].sort((a, b) => a.place - b.place || byNumber(a.lane, b.lane));
+    }
+    const happenings = this.#named.get(program)!;
+    return [
+      ...[this.#departures, happenings].filter((found) => !isEmpty(found)),
+      ...[...this.#named.values()].filter((found) => found !== happenings),
+      ...this.#sorted.map((found) => found.lane),
+    ];
+  }
+
+  /** Of an actor whose states are tagged as phases of a life, and that has a lane. */
+  phaseOf({ machine, state }: { readonly machine?: string; readonly state: string }): Phase | undefined {
+    const shown = this.#shownOf(machine);
+    if (shown === undefined || !shown.hasLife || !hasLanes(shown)) return undefined;
+    return this.#phaseIn(machine!, state);
+  }
+
+  /** Which of the colours a phase has that is no phase of a life: they are given in turn. */
+  toneOf(phase: Phase): number | undefined {
+    return this.#tones.get(phase);
+  }
+
+  feed(record: TraceRecord, index: number): void {
+    switch (record.kind) {
+      case 'spawn': {
+        const { actor, parent, machine, t } = record;
+        this.#machines.set(actor, machine);
+        this.#began(actor, machine, '', t, t, index);
+        this.#work(actor, parent, (on, phase) => this.#open(on, phase, t, index));
+        break;
+      }
+      case 'transition':
+        if (this.#hasLane(record.actor)) this.#enter(record.actor, record.to, record.t, index);
+        this.#items(record, index);
+        break;
+      case 'step':
+        this.#items(record, index);
+        break;
+      case 'stop':
+        this.#ended(record, index);
+        break;
+      case 'unexpected':
+        this.#mark(
+          this.#named.get(program)!,
+          record.t,
+          index,
+          'failure',
+          `${record.actor}: ${happeningInWords(record)}`,
+        );
+        break;
+      case 'timer': {
+        const { marks = [] } = this.#timelineOf(record.actor) ?? {};
+        const rule = marks.find(({ timer }) => timer === record.timer);
+        if (rule !== undefined) this.#markBy(rule, { actor: record.actor }, record.t, index);
+        break;
+      }
+      case 'event':
+        if (this.#stepEvents.has(record.event.type)) this.#step(record, index);
+        this.#event(record, index);
+        break;
+    }
+  }
+
+  depart(departure: Departure, index: number): void {
+    this.#mark(this.#departures, departure.message.t, index, 'departure', departureInOneLine(departure));
+  }
+
+  /** An event that may begin or end a step of a process of the actor that it is delivered to. */
+  #step({ to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
+    const process = this.#timelineOf(to)?.process;
+    if (process === undefined) return;
+    if (process.title?.event === event.type) this.#processTitles.set(to, filled(process.title.text, event));
+    const known = this.#actors.get(to);
+    const last = known?.lane.spans.at(-1);
+    const rule = stepOf(process.steps, event, last?.to === undefined ? last?.phase : undefined);
+    if (rule === undefined) return;
+    if (rule.step === undefined) {
+      this.#close(known?.lane, t);
+      return;
+    }
+    if (known === undefined && this.#actors.size >= maxActorLanes) return;
+    const shown = this.#shownOf(this.#machines.get(to))!;
+    const found = known ?? { lane: lane(to, this.#processTitles.get(to) ?? to), place: shown.place };
+    this.#actors.set(to, found);
+    this.#open(found.lane, rule.step, t, index, rule.text === undefined ? undefined : filled(rule.text, event));
+  }
+
+  #event({ from, to, event, t }: TraceRecord & { kind: 'event' }, index: number): void {
+    const rules = this.#rules.get(event.type);
+    // Of most events no rule speaks: a copy of each would be half of the time that lanes take.
+    if (rules === undefined) {
+      const rule = this.#wildcard(from, to, event.type);
+      if (rule !== undefined) this.#markBy(rule, { ...event, from, to }, t, index);
+      return;
+    }
+    const fields = { ...event, from, to };
+    const rule = rules.find((each) => isMeant(each, fields));
+    if (rule !== undefined) this.#markBy(rule, fields, t, index);
+  }
+
+  /** What is said out of a group, and has no rule of its own. */
+  #wildcard(from: string, to: string, type: string): MarkRule | undefined {
+    if (type.startsWith('xstate.')) return undefined;
+    const { group, marks = [] } = this.#timelineOf(from) ?? {};
+    if (group !== undefined && this.#timelineOf(to)?.group === group) return undefined;
+    return marks.find(({ event }) => event === '*');
+  }
+
+  /** Items of lists in a context that have come to be as a rule says. */
+  #items(
+    { actor, change, t }: TraceRecord & { actor: string; change?: readonly ContextChange[] },
+    index: number,
+  ): void {
+    if (change === undefined) return;
+    for (const rule of this.#timelineOf(actor)?.marks ?? []) {
+      const list = rule.items === undefined ? undefined : change.find(({ path }) => path === rule.items)?.value;
+      if (!Array.isArray(list)) continue;
+      const now = new Map<string, object>();
+      for (const item of list) {
+        if (typeof item === 'object' && item !== null && isMeant(rule, item)) now.set(filled(rule.text, item), item);
+      }
+      const before = this.#itemsSeen.get(rule)?.get(actor);
+      for (const [words, item] of now) {
+        if (before?.has(words) !== true) this.#markBy(rule, { actor, ...item }, t, index);
+      }
+      const ofRule = this.#itemsSeen.get(rule) ?? new Map<string, ReadonlySet<string>>();
+      this.#itemsSeen.set(rule, ofRule.set(actor, new Set(now.keys())));
+    }
+  }
+
+  #markBy(rule: MarkRule, fields: Readonly<Record<string, unknown>>, t: number, index: number): void {
+    if (!isKnown(rule)) return;
+    if (rule.unlessSame !== undefined) {
+      const value = fieldAt(fields, rule.unlessSame);
+      const isSame = value !== undefined && this.#lastSeen.get(rule) === value;
+      this.#lastSeen.set(rule, value);
+      if (isSame) return;
+    }
+    const name = filled(rule.lane ?? program, fields);
+    // Where several programs are in one trace, their names stand before those of their actors.
+    const [, around = ''] = /^([^:/]*:)/.exec(String(fields.to ?? fields.actor ?? '')) ?? [];
+    const own = this.#actors.get(name) ?? this.#actors.get(`${around}${name}`);
+    const on = this.#named.get(name) ?? own?.lane ?? this.#named.get(program)!;
+    this.#mark(on, t, index, rule.kind, filled(rule.text, fields));
+  }
+
+  #ended({ actor, status, error, t }: TraceRecord & { kind: 'stop' }, index: number): void {
+    const machine = this.#machines.get(actor);
+    if (this.#hasLane(actor)) this.#close(this.#actors.get(actor)?.lane, t);
+    else this.#count(machine, -1, t);
+    if (this.#timelineOf(actor)?.process !== undefined) this.#close(this.#actors.get(actor)?.lane, t);
+    this.#processTitles.delete(actor);
+    const at = actor.lastIndexOf('/');
+    this.#work(actor, at < 0 ? undefined : actor.slice(0, at), (on) => this.#close(on, t));
+    this.#machines.delete(actor);
+    this.#shownOf(machine)?.byDefault.delete(actor);
+    if (status === 'error' && machine !== undefined) {
+      this.#mark(this.#named.get(program)!, t, index, 'failure', `${actor} failed: ${error ?? 'reason unknown'}`);
+    }
+  }
+
+  #began(actor: string, machine: string | undefined, state: string, t: number, begin: number, index: number): void {
+    const shown = this.#shownOf(machine);
+    if (shown === undefined) return;
+    const isKnownLane = this.#actors.has(actor);
+    if (shown.timeline.lane === undefined && (isKnownLane || shown.lanes < mostLanesByDefault)) {
+      shown.byDefault.add(actor);
+    }
+    if (this.#hasLane(actor)) this.#enter(actor, state, t, index);
+    else this.#count(machine, 1, begin);
+  }
+
+  /** A machine that the header does not have is shown like one that says nothing. */
+  #shownOf(machine: string | undefined): Shown | undefined {
+    if (machine === undefined) return undefined;
+    const known = this.#shown.get(machine);
+    if (known !== undefined) return known;
+    if (this.#unknown.size === maxUnknownMachines) return this.#others;
+    const made = unknownMachine(machine, this.#shown.size);
+    this.#unknown.add(machine);
+    this.#shown.set(machine, made);
+    return made;
+  }
+
+  #timelineOf(actor: string): Timeline | undefined {
+    return this.#shownOf(this.#machines.get(actor))?.timeline;
+  }
+
+  #hasLane(actor: string): boolean {
+    const shown = this.#shownOf(this.#machines.get(actor));
+    if (shown === undefined || (shown.timeline.lane !== 'each' && !shown.byDefault.has(actor))) return false;
+    return this.#actors.has(actor) || this.#actors.size < maxActorLanes;
+  }
+
+  /** Tells of the bars that an effect is while it lives. */
+  #work(actor: string, parent: string | undefined, tell: (on: Lane, phase: Phase) => void): void {
+    if (parent === undefined || this.#machines.get(actor) !== undefined) return;
+    for (const { child, lane: name, phase } of this.#timelineOf(parent)?.work ?? []) {
+      const on = actor === `${parent}/${child}` ? this.#named.get(name) : undefined;
+      if (on !== undefined) tell(on, phase);
+    }
+  }
+
+  #phaseIn(machine: string, state: string): Phase {
+    const tags = this.#tags.of(machine, state);
+    const tagged = lifePhases.find((phase) => tags.has(phase));
+    // Before it has a state, a life begins.
+    return tagged ?? (state === '' ? 'starting' : stateInWords(state));
+  }
+
+  #enter(actor: string, state: string, t: number, index: number): void {
+    const machine = this.#machines.get(actor)!;
+    const shown = this.#shownOf(machine)!;
+    let found = this.#actors.get(actor);
+    if (found === undefined) {
+      found = { lane: lane(actor, actor.replace(/-(?=\d)/, ' ')), place: shown.place };
+      this.#actors.set(actor, found);
+      shown.lanes++;
+    }
+    if (state === '' && !shown.hasLife && !shown.isStateless) return;
+    const phase = shown.isStateless ? 'running' : this.#phaseIn(machine, state);
+    const last = found.lane.spans.at(-1);
+    if (last !== undefined && last.to === undefined && last.phase === phase) return;
+    this.#close(found.lane, t);
+    if (phase !== 'gone') this.#open(found.lane, phase, t, index);
+  }
+
+  #open(in_: Lane, phase: Phase, t: number, index: number, text?: string): void {
+    this.#close(in_, t);
+    in_.spans.push({ from: t, phase, index, ...(text !== undefined && { text }) });
+    this.phases.add(phase);
+    if (!isLifePhase(phase) && !this.#tones.has(phase)) this.#tones.set(phase, this.#tones.size % tones);
+    this.version++;
+  }
+
+  #close(found: Lane | undefined, t: number): void {
+    const last = found?.spans.at(-1);
+    if (last === undefined || last.to !== undefined) return;
+    last.to = t;
+    this.version++;
+  }
+
+  #mark(on: Lane, t: number, index: number, kind: MarkKind, title: string): void {
+    on.marks.push({ t, index, kind, title });
+    this.kinds.add(kind);
+    this.version++;
+  }
+
+  #count(machine: string | undefined, change: 1 | -1, t: number): void {
+    const shown = this.#shownOf(machine);
+    const wanted = shown?.timeline.lane;
+    if (shown === undefined || wanted === 'none') return;
+    const more = `more ${shown.name}`;
+    const [name, title] = typeof wanted === 'object' ? [wanted.count, wanted.count] : [more, more];
+    const on = this.#named.get(name) ?? lane(name, title);
+    this.#named.set(name, on);
+    const { counts } = on;
+    const n = Math.max(0, (counts.at(-1)?.n ?? 0) + change);
+    // Many that come at the same time are one step.
+    if (counts.at(-1)?.t === t) counts.pop();
+    counts.push({ t, n });
+    this.version++;
+  }
+}
+
+function unknownMachine(name: string, place: number): Shown {
+  return { name, place, timeline: {}, hasLife: false, isStateless: false, byDefault: new Set(), lanes: 0 };
+}
+
+function isLifePhase(phase: Phase): boolean {
+  return phase === 'building' || (lifePhases as readonly string[]).includes(phase);
+}
+
+function hasLanes({ timeline }: Shown): boolean {
+  return timeline.lane === undefined || timeline.lane === 'each';
+}
+
+/** A rule of a newer program may be for a mark that nobody here can draw. */
+function isKnown({ kind }: MarkRule): boolean {
+  return (markKinds as readonly string[]).includes(kind);
+}
+
+function lane(name: string, title: string): Lane {
+  return { name, title, spans: [], marks: [], counts: [] };
+}
+
+function isEmpty({ spans, marks }: Lane): boolean {
+  return spans.length === 0 && marks.length === 0;
+}
+
+/** epoch-2 before epoch-10, and epoch-1b behind epoch-1. */
+const names = new Intl.Collator('en', { numeric: true });
+
+function byNumber(a: Lane, b: Lane): number {
+  return names.compare(a.name, b.name);
+}

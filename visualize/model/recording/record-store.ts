@@ -1,0 +1,272 @@
+/**
+ * The records of a trace as the page keeps them: what is asked of all of them in columns (about 60 bytes a record), and the lines
+ * as text, each parsed when somebody looks at it. A million records as objects would be 250 MB that each collection of garbage
+ * has to walk through.
+ */
+import { MessageReader } from '../../../src/debugger/check/message.ts';
+import { firstIndex, type RecordKind, type RecordList } from '../../../src/debugger/trace/record-list.ts';
+import { recordKinds } from '../../../src/debugger/trace/trace-line.ts';
+import type { TraceHeader, TraceRecord } from '../../../src/runtime/trace/trace.ts';
+
+/** Lines that are one string: as many are joined at a time. */
+const blockLines = 256;
+/** Records that were looked at last: a view asks for one several times, and for those around it. */
+const keptRecords = 4_096;
+const firstRoom = 1_024;
+const nowhere = -1;
+
+const numberOfKind = new Map<RecordKind, number>(recordKinds.map((kind, number) => [kind, number]));
+
+/** Places in order; a single one as a number: of a million names most have one or two, and a list that grows has room for many. */
+type Places = number | readonly number[];
+
+const none: Places = [];
+
+function withPlace(places: Places, index: number): Places {
+  if (typeof places === 'number') return [places, index];
+  if (places === none) return index;
+  (places as number[]).push(index);
+  return places;
+}
+
+/** Grows at its end. A place is an index. */
+export class RecordStore implements RecordList {
+  #length = 0;
+  #seqs = new Float64Array(firstRoom);
+  #times = new Float64Array(firstRoom);
+  #kinds = new Uint8Array(firstRoom);
+  /** Numbers of names: who it is about; who is at the other end, if it is a message; what XState or a chart calls it. */
+  #abouts = new Int32Array(firstRoom);
+  #others = new Int32Array(firstRoom);
+  #types = new Int32Array(firstRoom);
+  /** Of the records that name this one as their cause: the first and the last; and the next one that has the same cause. */
+  #firstLed = new Int32Array(firstRoom);
+  #lastLed = new Int32Array(firstRoom);
+  #nextLed = new Int32Array(firstRoom);
+  /** Where its line begins in its block. */
+  #begins = new Int32Array(firstRoom);
+  readonly #blocks: string[] = [];
+  /** Those of the block that is not full yet. */
+  #lines: string[] = [];
+  readonly #names: string[] = [];
+  readonly #numbers = new Map<string, number>();
+  /** By the number of a name: places of the records about it, in order. */
+  readonly #about: Places[] = [];
+  /** Of them those with which it came to be, or into another state: a chart may take a million steps in one. */
+  readonly #changes: Places[] = [];
+  readonly #messages: MessageReader;
+  /** By a cause that is not in the trace, or not before its effect. */
+  readonly #oddlyLed = new Map<number, number[]>();
+  readonly #keptPlaces = new Int32Array(keptRecords).fill(nowhere);
+  readonly #kept: TraceRecord[] = [];
+
+  constructor(header: Pick<TraceHeader, 'actors'>) {
+    this.#messages = new MessageReader(header.actors);
+  }
+
+  get length(): number {
+    return this.#length;
+  }
+
+  /**
+   * @param record its names become those that are kept: whoever else keeps a map of them finds them quicker
+   * @param line its text, of this version of the format
+   */
+  append(record: TraceRecord, line: string): void {
+    const index = this.#length;
+    if (index === this.#seqs.length) this.#grow();
+    this.#seqs[index] = record.seq;
+    this.#times[index] = record.t;
+    this.#kinds[index] = numberOfKind.get(record.kind)!;
+    const about = this.#numberOf(record.kind === 'event' ? record.to : record.actor);
+    const name = this.#names[about]!;
+    if (record.kind === 'event') record.to = name;
+    else record.actor = name;
+    this.#abouts[index] = about;
+    const message = this.#messages.read(record);
+    this.#others[index] =
+      message === undefined || record.kind === 'timer'
+        ? nowhere
+        : this.#numberOf(record.kind === 'stop' ? message.to : message.from);
+    if (record.kind === 'event') record.from = this.#names[this.#others[index]]!;
+    const type = typeOf(record);
+    this.#types[index] = type === undefined ? nowhere : this.#numberOf(type);
+    this.#about[about] = withPlace(this.#about[about]!, index);
+    if (isChange(record.kind)) this.#changes[about] = withPlace(this.#changes[about]!, index);
+    this.#firstLed[index] = nowhere;
+    this.#nextLed[index] = nowhere;
+    this.#length++;
+    if ('cause' in record && record.cause !== undefined) this.#lead(record.cause, index);
+    this.#keepLine(line, index);
+  }
+
+  recordAt(index: number): TraceRecord | undefined {
+    if (index < 0 || index >= this.#length) return undefined;
+    const slot = index % keptRecords;
+    if (this.#keptPlaces[slot] !== index) {
+      // It was read before it was appended: it is one.
+      this.#kept[slot] = JSON.parse(this.lineAt(index)) as TraceRecord;
+      this.#keptPlaces[slot] = index;
+    }
+    return this.#kept[slot];
+  }
+
+  /** Its text. */
+  lineAt(index: number): string {
+    const at = index % blockLines;
+    const block = this.#blocks[(index - at) / blockLines];
+    if (block === undefined) return this.#lines[at]!;
+    return block.slice(this.#begins[index], at === blockLines - 1 ? undefined : this.#begins[index + 1]! - 1);
+  }
+
+  seqAt(index: number): number | undefined {
+    return index >= 0 && index < this.#length ? this.#seqs[index] : undefined;
+  }
+
+  timeAt(index: number): number | undefined {
+    return index >= 0 && index < this.#length ? this.#times[index] : undefined;
+  }
+
+  kindAt(index: number): RecordKind {
+    return recordKinds[this.#kinds[index]!]!;
+  }
+
+  /** Who it is about: the actor that did something, or that was told something. */
+  aboutAt(index: number): string {
+    return this.#names[this.#abouts[index]!]!;
+  }
+
+  /** Of a message: who is at its other end; undefined of what is none, and of an end that is told to nobody. */
+  otherAt(index: number): string | undefined {
+    return this.#names[this.#others[index]!];
+  }
+
+  /** An event's type, a timer's name; what a step was taken on. */
+  typeAt(index: number): string | undefined {
+    return this.#names[this.#types[index]!];
+  }
+
+  indexOf(seq: number): number | undefined {
+    const last = this.#length - 1;
+    // Where none is missing behind it, it is as far from the end as its number is.
+    const near = last - ((this.#seqs[last] ?? 0) - seq);
+    if (near >= 0 && near <= last && this.#seqs[near] === seq) return near;
+    const index = firstIndex(this.#length, (at) => this.#seqs[at]! >= seq);
+    return index < this.#length && this.#seqs[index] === seq ? index : undefined;
+  }
+
+  /** The first place whose record had not happened yet at a time. */
+  firstAfter(t: number): number {
+    return firstIndex(this.#length, (at) => this.#times[at]! > t);
+  }
+
+  lastAbout(actor: string, kinds: readonly RecordKind[], before: number, from = 0): number | undefined {
+    const places = this.#placesAbout(actor, kinds);
+    for (let at = firstIndex(places.length, (i) => places[i]! >= before) - 1; at >= 0 && places[at]! >= from; at--) {
+      if (kinds.includes(this.kindAt(places[at]!))) return places[at];
+    }
+    return undefined;
+  }
+
+  /** And the first one behind a place. */
+  nextAbout(actor: string, kinds: readonly RecordKind[], behind: number): number | undefined {
+    const places = this.#placesAbout(actor, kinds);
+    for (let at = firstIndex(places.length, (i) => places[i]! > behind); at < places.length; at++) {
+      if (kinds.includes(this.kindAt(places[at]!))) return places[at];
+    }
+    return undefined;
+  }
+
+  /** Places of the records that name this one as their cause, in order. */
+  ledTo(seq: number): readonly number[] {
+    const odd = this.#oddlyLed.get(seq) ?? [];
+    const index = this.indexOf(seq);
+    const found: number[] = [];
+    for (let at = index === undefined ? nowhere : this.#firstLed[index]!; at !== nowhere; at = this.#nextLed[at]!) {
+      found.push(at);
+    }
+    return odd.length === 0 ? found : [...found, ...odd].sort((a, b) => a - b);
+  }
+
+  /** Those among which all records of these kinds are. */
+  #placesAbout(actor: string, kinds: readonly RecordKind[]): readonly number[] {
+    const number = this.#numbers.get(actor);
+    if (number === undefined) return [];
+    const places = (kinds.every(isChange) ? this.#changes : this.#about)[number]!;
+    return typeof places === 'number' ? [places] : places;
+  }
+
+  #numberOf(name: string): number {
+    const known = this.#numbers.get(name);
+    if (known !== undefined) return known;
+    const number = this.#names.push(name) - 1;
+    this.#numbers.set(name, number);
+    this.#about.push(none);
+    this.#changes.push(none);
+    return number;
+  }
+
+  #lead(cause: number, index: number): void {
+    const from = this.indexOf(cause);
+    if (from === undefined || from === index) {
+      const odd = this.#oddlyLed.get(cause);
+      if (odd === undefined) this.#oddlyLed.set(cause, [index]);
+      else odd.push(index);
+    } else if (this.#firstLed[from] === nowhere) {
+      this.#firstLed[from] = index;
+      this.#lastLed[from] = index;
+    } else {
+      this.#nextLed[this.#lastLed[from]!] = index;
+      this.#lastLed[from] = index;
+    }
+  }
+
+  #keepLine(line: string, index: number): void {
+    const before = this.#lines.length === 0 ? undefined : this.#lines.at(-1)!.length;
+    this.#begins[index] = before === undefined ? 0 : this.#begins[index - 1]! + before + 1;
+    this.#lines.push(line);
+    if (this.#lines.length < blockLines) return;
+    this.#blocks.push(this.#lines.join('\n'));
+    this.#lines = [];
+  }
+
+  #grow(): void {
+    this.#seqs = twice(this.#seqs);
+    this.#times = twice(this.#times);
+    this.#kinds = twice(this.#kinds);
+    this.#abouts = twice(this.#abouts);
+    this.#others = twice(this.#others);
+    this.#types = twice(this.#types);
+    this.#firstLed = twice(this.#firstLed);
+    this.#lastLed = twice(this.#lastLed);
+    this.#nextLed = twice(this.#nextLed);
+    this.#begins = twice(this.#begins);
+  }
+}
+
+/** The same values with room for as many more. */
+export function twice<Values extends Float64Array | Int32Array | Uint8Array>(values: Values): Values {
+  const more = new (values.constructor as new (length: number) => Values)(2 * values.length);
+  more.set(values);
+  return more;
+}
+
+function isChange(kind: RecordKind): boolean {
+  return kind === 'spawn' || kind === 'transition';
+}
+
+function typeOf(record: TraceRecord): string | undefined {
+  switch (record.kind) {
+    case 'event':
+      return record.event.type;
+    case 'timer':
+    case 'timer-started':
+      return record.timer;
+    case 'transition':
+    case 'step':
+    case 'unexpected':
+      return record.on;
+    default:
+      return undefined;
+  }
+}

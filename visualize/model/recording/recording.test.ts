@@ -1,0 +1,190 @@
+import { expect, test, vi } from 'vitest';
+import { parseDiagram } from '../../../src/debugger/diagram/parse.ts';
+import type { TraceBody, TraceRecord } from '../../../src/runtime/trace/trace.ts';
+import { TraceState } from '../../../src/runtime/trace/trace-state.ts';
+import { headerWith } from '../../../test/fixtures/trace-header.ts';
+import { departed } from './departed.ts';
+import { Recording } from './recording.ts';
+
+const header = headerWith();
+
+/** Records, the i-th with the number 10 + 2 i at i × 100 ms. */
+function stamped(bodies: readonly TraceBody[]): TraceRecord[] {
+  return bodies.map((body, i) => ({ seq: 10 + 2 * i, t: i * 100, ...body }) as TraceRecord);
+}
+
+function recordingOf(
+  bodies: readonly TraceBody[],
+  diagrams: ConstructorParameters<typeof Recording>[1] = [],
+): Recording {
+  const recording = new Recording(header, diagrams);
+  recording.append(stamped(bodies));
+  return recording;
+}
+
+const spawn = (actor: string): TraceBody => ({ kind: 'spawn', actor, machine: 'm' });
+const enters = (actor: string, to: string, n = 0): TraceBody => ({
+  kind: 'transition',
+  actor,
+  from: '',
+  to,
+  on: 'e',
+  change: [{ path: '/n', value: n }],
+});
+const told = (to: string, type: string, cause?: number): TraceBody => ({
+  kind: 'event',
+  from: 'a',
+  to,
+  event: { type },
+  ...(cause !== undefined && { cause }),
+});
+const log = (text: string): TraceBody => ({ kind: 'log', actor: 'a/process', level: 'info', text });
+
+test('any state that is asked for, in any order, is the fold of the records up to there', () => {
+  const bodies = [spawn('a'), ...Array.from({ length: 2_300 }, (_, i) => enters('a', `s${i % 7}`, i))];
+  const recording = recordingOf(bodies);
+  const folded = (index: number): unknown => {
+    const state = TraceState.of(header);
+    for (const record of stamped(bodies).slice(0, index + 1)) state.apply(record);
+    return [...state.actors.values()];
+  };
+  for (const index of [-1, 0, 2_300, 1_200, 1_199, 1_201, 499, 500, 501, 498, 1_000, 2_299, 2_300, 3, 700, 650]) {
+    expect([...recording.stateAt(index).actors.values()], `at ${index}`).toEqual(folded(index));
+  }
+});
+
+test('another place is another state, also after the trace has grown', () => {
+  const recording = recordingOf([spawn('a')]);
+  const before = recording.stateAt(0);
+  recording.append([{ seq: 99, t: 999, ...enters('a', 'live') } as TraceRecord]);
+  expect(recording.stateAt(0)).toBe(before);
+  expect(recording.stateAt(0).actors.get('a')?.state).toBe('');
+  expect(recording.stateAt(1).actors.get('a')?.state).toBe('live');
+});
+
+test('a record is found by its number, and a place by its time', () => {
+  const recording = recordingOf([spawn('a'), spawn('b'), spawn('c')]);
+  expect([10, 11, 12, 14, 15].map((seq) => recording.indexOf(seq))).toEqual([0, undefined, 1, 2, undefined]);
+  expect([-1, 0, 99, 100, 5_000].map((t) => recording.placeAt(t))).toEqual([-1, 0, 0, 1, 2]);
+});
+
+test('it knows since when an actor is in its state, also of one that had the name before', () => {
+  const recording = recordingOf([
+    spawn('a'),
+    enters('a', 'x'),
+    log('-'),
+    { kind: 'stop', actor: 'a', status: 'done' },
+    spawn('a'),
+    log('-'),
+  ]);
+  expect([0, 2, 5].map((index) => recording.inStateSince('a', index))).toEqual([0, 100, 400]);
+  expect(recording.inStateSince('b', 5)).toBeUndefined();
+});
+
+test('it knows what a record led to', () => {
+  const recording = recordingOf([
+    told('b', 'go'),
+    { ...enters('b', 'x'), cause: 10 } as TraceBody,
+    told('c', 'went', 10),
+    told('d', 'other', 12),
+  ]);
+  expect(recording.ledTo(10)).toEqual([1, 2]);
+  expect(recording.ledTo(14)).toEqual([]);
+});
+
+test('log lines are found by their time', () => {
+  const recording = recordingOf([log('0'), spawn('a'), log('200'), log('300')]);
+  expect(recording.logsBetween(100, 300)).toEqual([2, 3]);
+  expect(recording.logsBetween(0, 0)).toEqual([0]);
+  expect(recording.logsBetween(301, 900)).toEqual([]);
+});
+
+test('departures are found by their place, and from one to the next', () => {
+  const diagram = parseDiagram(
+    'sequenceDiagram\n  participant a\n  participant b\n  a->>b: go.on\n  b->>a: went.on\n',
+    'd.mmd',
+  );
+  const wrong = told('b', 'not.declared');
+  const recording = recordingOf(
+    [told('b', 'go.on'), wrong, { kind: 'event', from: 'b', to: 'a', event: { type: 'went.on' } }, wrong],
+    [diagram],
+  );
+  expect(recording.departures.map(({ index }) => index)).toEqual([1, 3]);
+  expect(recording.departureAt(1)).toMatchObject([{ kind: 'undeclared' }]);
+  expect(recording.departureAt(2)).toEqual([]);
+  expect([-1, 0, 1, 3].map((index) => recording.nextDeparture(index, 1))).toEqual([1, 1, 3, undefined]);
+  expect([4, 3, 1, 0].map((index) => recording.nextDeparture(index, -1))).toEqual([3, 1, undefined, undefined]);
+  expect(recording.lanes.lanes.find(({ name }) => name === 'departures')?.marks.map(({ index }) => index)).toEqual([
+    1, 3,
+  ]);
+});
+
+test('a chart that left is shown for a moment, an effect and one that is back are not', () => {
+  const stop = (actor: string): TraceBody => ({ kind: 'stop', actor, status: 'stopped' });
+  const recording = recordingOf([
+    spawn('a'),
+    spawn('b'),
+    stop('a'),
+    stop('b'),
+    stop('b/process'),
+    spawn('b'),
+    ...Array.from({ length: 12 }, () => log('-')),
+  ]);
+  expect(departed(recording, 3).map(({ actor }) => actor)).toEqual(['a', 'b']);
+  expect(departed(recording, 5)).toEqual([{ actor: 'a', status: 'stopped' }]);
+  expect(departed(recording, 17)).toEqual([]);
+});
+
+test('records that are missing are counted where they are', () => {
+  const recording = new Recording(header);
+  const at = (seq: number): TraceRecord => ({ seq, t: seq, ...spawn(`a-${seq}`) }) as TraceRecord;
+  recording.append([at(1), at(2), at(5)]);
+  recording.append([at(6), at(16)]);
+  expect(recording.gaps).toEqual([
+    { index: 2, missing: 2 },
+    { index: 4, missing: 9 },
+  ]);
+});
+
+test('what is kept of states has no more entries than the trace has records, however many actors live', () => {
+  const recording = new Recording(header);
+  const copies = vi.spyOn(TraceState.prototype, 'copy');
+  const actors = 4_000;
+  recording.append(stamped([...Array(actors).keys()].map((i) => spawn(`a-${i}`))));
+  for (let round = 0; round < 5; round++) {
+    const bodies = [...Array(actors).keys()].map((i) => enters(`a-${i}`, `s-${round}`));
+    const from = recording.seqAt(recording.length - 1)! + 1;
+    recording.append(stamped(bodies).map((record, i) => ({ ...record, seq: from + i })));
+  }
+  const entries = copies.mock.results.reduce((sum, { value }) => sum + (value as TraceState).actors.size, 0);
+  copies.mockRestore();
+  expect(entries).toBeLessThanOrEqual(recording.length);
+  // A place is still near enough to one that is kept.
+  const applied = vi.spyOn(TraceState.prototype, 'apply');
+  expect(recording.stateAt(18_765).actors.get('a-2765')?.state).toBe('s-3');
+  expect(recording.stateAt(9_999).actors.get('a-1999')?.state).toBe('s-1');
+  expect(applied.mock.calls.length).toBeLessThanOrEqual(2 * actors);
+  applied.mockRestore();
+});
+
+test('of steps back far from a state that is kept only the first replays all that lies between', () => {
+  const recording = new Recording(header);
+  recording.append(stamped([...Array(60_000).keys()].map((i) => spawn(`a-${i}`))));
+  const applied = vi.spyOn(TraceState.prototype, 'apply');
+  const cost = (place: number): number => {
+    applied.mockClear();
+    expect(recording.stateAt(place).actors.size).toBe(place + 1);
+    return applied.mock.calls.length;
+  };
+  expect(cost(50_000)).toBeGreaterThan(5_000);
+  for (let place = 49_999; place > 49_980; place--) expect(cost(place)).toBeLessThanOrEqual(1_000);
+  applied.mockRestore();
+});
+
+test('what it comes to is found while it is read', () => {
+  const recording = recordingOf([
+    spawn('agent'),
+    { kind: 'event', from: 'supervisor', to: 'status', event: { type: 'serving.began', name: 'epoch-0' } },
+  ]);
+  expect(recording.verdicts.found).toMatchObject([{ rule: 'restart', weight: 'fine' }]);
+});

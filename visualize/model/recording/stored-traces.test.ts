@@ -1,0 +1,71 @@
+/** A trace of each version of the format, as programs of that version wrote them, is read by the commands and by the page. */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { openTrace, readRecords } from '../../../src/debugger/trace/read-trace.ts';
+import { type TraceRecord, traceVersion } from '../../../src/runtime/trace/trace.ts';
+import { TraceStream } from './incoming-trace.ts';
+import { Lanes } from './lanes.ts';
+
+const folder = join(import.meta.dirname, '../../../test/fixtures/traces-of-versions');
+
+/** As the page reads it. */
+function streamed(file: string): { readonly stream: TraceStream; readonly records: readonly TraceRecord[] } {
+  const stream = new TraceStream();
+  stream.push(readFileSync(join(folder, file), 'utf8'));
+  return { stream, ...stream.read(() => true) };
+}
+
+function lanesOf(file: string): Lanes {
+  const { stream, records } = streamed(file);
+  const lanes = new Lanes(stream.header!);
+  for (const [index, record] of records.entries()) lanes.feed(record, index);
+  return lanes;
+}
+
+test('there is one of each version', () => {
+  const versions = readdirSync(folder).map((file) => Number(/^version-(\d+)/.exec(file)?.[1]));
+  expect([...new Set(versions)].sort()).toEqual(Array.from({ length: traceVersion }, (_, i) => i + 1));
+});
+
+describe.each(readdirSync(folder))('%s', (file) => {
+  const lines = readFileSync(join(folder, file), 'utf8').trimEnd().split('\n').length;
+
+  test('is read whole, as one of this version', async () => {
+    const reading = await openTrace(join(folder, file));
+    expect(reading.header.version).toBe(traceVersion);
+    const { records } = await readRecords(reading.records);
+    expect(records).toHaveLength(lines - 1);
+    expect(streamed(file).records).toEqual(records);
+    for (const record of records) if (record.kind === 'transition') expect(record.on).toEqual(expect.any(String));
+  });
+});
+
+test('the lanes of an agent of version 2 are those that it had then', () => {
+  const { lanes } = lanesOf('version-2.trace');
+  expect(lanes.map(({ name }) => name)).toEqual(['program', 'epoch-0', 'epoch-1']);
+  expect(lanes[0]!.marks.map(({ kind }) => kind)).toEqual(['change', 'restart', 'change', 'restart', 'signal']);
+  expect(lanes[1]!.spans.map(({ phase }) => phase)).toEqual(['starting', 'live', 'draining']);
+  expect(lanes[2]!.spans.map(({ phase }) => phase)).toEqual(['starting', 'live', 'draining', 'ending']);
+});
+
+test('and those of a control plane of version 2', () => {
+  const { lanes } = lanesOf('version-2-discovery.trace');
+  expect(lanes.map(({ name }) => name)).toEqual(['sources', 'pushes', 'connections']);
+  expect(lanes[1]!.spans.map(({ phase }) => phase)).toContain('building');
+  expect(lanes[1]!.marks.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['request', 'push']));
+  expect(lanes[2]!.counts.at(-1)?.n).toBe(2);
+});
+
+test('a trace of version 1, whose header has no machines, has a lane for each actor', () => {
+  const { lanes } = lanesOf('version-1.trace');
+  const epoch = lanes.find(({ name }) => name === 'epoch-0');
+  expect(epoch?.spans.map(({ phase }) => phase)).toContain('live');
+  expect(lanes.map(({ name }) => name)).toContain('supervisor');
+});
+
+test.each([traceVersion + 1, 0, 1.5, -1])('version %d is refused, with what to do', (version) => {
+  const stream = new TraceStream();
+  stream.push(`{"kind":"header","version":${version},"program":"x","pid":1,"startedAt":""}\n`);
+  expect(() => stream.read(() => true)).toThrow(/version .*use the chartpilot release/);
+});

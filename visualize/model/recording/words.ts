@@ -1,0 +1,149 @@
+/** Records, states and times in words. */
+import type { Departure } from '../../../src/debugger/check/check.ts';
+import { aboutWhom } from '../../../src/debugger/trace/record-list.ts';
+import type { TraceRecord } from '../../../src/runtime/trace/trace.ts';
+
+/** A span of time: `850 ms`, `12.3 s`, `2 min 05 s`, `3 h 12 min`. */
+export function durationInWords(ms: number): string {
+  if (ms < 0) return `−${durationInWords(-ms)}`;
+  if (ms < 1_000) return `${ms < 10 && !Number.isInteger(ms) ? ms.toFixed(1) : Math.round(ms)} ms`;
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${two(seconds % 60)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return `${Math.floor(minutes / 60)} h ${two(minutes % 60)} min`;
+}
+
+/** A time of the trace's clock, always as long: `0:12.345`, `1:02:03.004`. */
+export function clockText(t: number): string {
+  const ms = Math.floor(t);
+  const seconds = Math.floor(ms / 1_000);
+  const hours = Math.floor(seconds / 3_600);
+  const minutes = Math.floor(seconds / 60) % 60;
+  const rest = `${two(seconds % 60)}.${String(ms % 1_000).padStart(3, '0')}`;
+  return hours > 0 ? `${hours}:${two(minutes)}:${rest}` : `${minutes}:${rest}`;
+}
+
+/**
+ * The wall clock at a time of the trace's clock, in the reader's time zone: `03:12:07.123`; on another day than that of the
+ * start with its date: `Aug 3 03:12:07.123`.
+ */
+export function wallClockText(startedAt: string, t: number): string {
+  const at = new Date(Date.parse(startedAt) + t);
+  if (Number.isNaN(at.getTime())) return '';
+  const day = dayText(startedAt, t);
+  return `${day === dayText(startedAt, 0) ? '' : `${day} `}${timeOfDay(at)}`;
+}
+
+/** `Aug 3`, and the year where it is another than that of the start. */
+export function dayText(startedAt: string, t: number): string {
+  const start = new Date(startedAt);
+  const at = new Date(start.getTime() + t);
+  if (Number.isNaN(at.getTime())) return '';
+  const year = at.getFullYear() === start.getFullYear() ? '' : ` ${at.getFullYear()}`;
+  return `${months[at.getMonth()]} ${at.getDate()}${year}`;
+}
+
+const months = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
+
+/**
+ * The wall clock of ticks, milliseconds where they are finer than a second: the date stands where a day begins, and at the
+ * first tick when that is another day than that of the start.
+ */
+export function wallClockTicks(startedAt: string, times: readonly number[], step: number): string[] {
+  let shown = dayText(startedAt, 0);
+  return times.map((t) => {
+    const day = dayText(startedAt, t);
+    if (day === '') return '';
+    const time = timeOfDay(new Date(Date.parse(startedAt) + t));
+    if (day === shown) return step < 1_000 ? time : time.slice(0, 8);
+    shown = day;
+    return `${day} ${step < 1_000 ? time : time.slice(0, 5)}`;
+  });
+}
+
+function timeOfDay(at: Date): string {
+  return `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, '0')}`;
+}
+
+/** The active states, one for each region, the innermost name last: `running.settled` → [[`running`, `settled`]]. */
+export function regionsOf(state: string): string[][] {
+  return state === '' ? [] : state.split(' | ').map((path) => path.split('.'));
+}
+
+/** The names of the innermost active states: what a person would say. */
+export function stateInWords(state: string): string {
+  return regionsOf(state)
+    .map((path) => path.at(-1)!)
+    .join(', ');
+}
+
+/** Who a record is about: the actor that did something, or that was told something. */
+export const actorOf = aboutWhom;
+
+/** Whether a record is one of an actor's own, whatever it has to do with it. */
+export function concerns(record: TraceRecord, actor: string): boolean {
+  if (record.kind === 'event') return record.to === actor || record.from === actor;
+  return record.actor === actor || (record.kind === 'spawn' && record.parent === actor);
+}
+
+/** What happened: `settled → deciding`, `config.changed`; who it happened to is told beside it. */
+export function happeningInWords(record: TraceRecord): string {
+  switch (record.kind) {
+    case 'spawn':
+      return record.machine === undefined ? 'started (effect)' : 'started';
+    case 'event':
+      return `${eventInWords(record.event.type)}${record.undelivered === true ? ', not delivered' : ''}`;
+    case 'timer-started':
+      return `timer ${record.timer} started: ${durationInWords(record.ms)}`;
+    case 'timer':
+      return `timer ${record.timer} elapsed`;
+    case 'transition':
+      return record.from === ''
+        ? `started in ${stateInWords(record.to)}`
+        : `${stateInWords(record.from)} → ${stateInWords(record.to)}`;
+    case 'step':
+      return `no state change, on ${eventInWords(record.on)}`;
+    case 'effect':
+      return `action ${record.effect}`;
+    case 'stop':
+      return record.status === 'error' ? `failed: ${record.error ?? 'reason unknown'}` : endings[record.status];
+    case 'unexpected':
+      return `unexpected event ${eventInWords(record.on)} in state ${stateInWords(record.state)}`;
+    case 'log':
+      return record.text;
+  }
+}
+
+const endings = { done: 'done', stopped: 'stopped' } as const;
+
+/** A record as a sentence: `cert-watcher → supervisor: config.changed`. */
+export function recordInWords(record: TraceRecord): string {
+  if (record.kind === 'event') return `${record.from} → ${record.to}: ${happeningInWords(record)}`;
+  if (record.kind === 'spawn' && record.parent !== undefined) return `${record.parent} started ${record.actor}`;
+  return `${record.actor}: ${happeningInWords(record)}`;
+}
+
+/** XState's names of its own events as a person would say them. */
+export function eventInWords(type: string): string {
+  const [, timer] = /^xstate\.after\.([^.]+)\./.exec(type) ?? [];
+  if (timer !== undefined) return `timer ${timer}`;
+  const [, how, actor] = /^xstate\.(done|error)\.(?:actor|state)\.(.+)$/.exec(type) ?? [];
+  if (how !== undefined) return `${actor} ${how === 'done' ? 'done' : 'failed'}`;
+  return type === 'xstate.init' ? 'start' : type;
+}
+
+/** What is wrong with a message, in one line. */
+export function departureInOneLine({ kind, message, expected, diagram }: Departure): string {
+  const what = `${message.from} → ${message.to}: ${message.type}`;
+  if (kind === 'undeclared') return `${what} is in no sequence diagram, although both actors are`;
+  const [first] = expected;
+  const instead = first === undefined ? '' : `; expected ${first.from} → ${first.to}: ${first.type}`;
+  const rest = expected.length > 1 ? ` (or ${expected.length - 1} other)` : '';
+  const where = diagram === undefined ? '' : ` (${diagram.file.split('/').at(-1)}:${diagram.line})`;
+  return `${what} ${kind === 'out-of-order' ? 'is out of order' : 'is not allowed here'}${instead}${rest}${where}`;
+}
+
+function two(n: number): string {
+  return String(n).padStart(2, '0');
+}

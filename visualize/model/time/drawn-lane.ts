@@ -1,0 +1,192 @@
+/** What of a lane is drawn: never more than its pixels, however long the trace is. */
+import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
+import { badBetween } from '../recording/lane-at.ts';
+import type { Lane, Mark, MarkKind, Phase } from '../recording/lanes.ts';
+import { firstAfter } from '../recording/sorted.ts';
+import type { View } from './axis.ts';
+import type { TimeAxis } from './time-axis.ts';
+
+export interface Bar {
+  readonly x: number;
+  readonly width: number;
+  readonly phase: Phase;
+  /** What a step of a process waits for; of merged ones none. */
+  readonly text?: string;
+  /** More than one, too short to be told apart here. */
+  readonly merged: number;
+  readonly from: number;
+  readonly to: number | undefined;
+  readonly index: number;
+}
+
+export interface Cluster {
+  readonly x: number;
+  /** The worst of them. */
+  readonly kind: MarkKind;
+  readonly marks: readonly Mark[];
+}
+
+/** Marks that are nearer to each other than this become one. */
+const markPixels = 7;
+const severity: readonly MarkKind[] = [
+  'request',
+  'change',
+  'push',
+  'restart',
+  'signal',
+  'retry',
+  'rejected',
+  'failure',
+  'departure',
+];
+
+/** So many lanes are shown whatever is in them: a lane that comes and goes is hard to look at. */
+const alwaysShown = 8;
+
+/** Of very many lanes (a sidecar that was restarted a hundred times) those that have something in the view. */
+export function lanesIn(lanes: readonly Lane[], { from, to }: View): readonly Lane[] {
+  if (lanes.length <= alwaysShown) return lanes;
+  return lanes.filter(({ spans, marks, counts }) => {
+    const span = spans[firstAfter(spans, (each) => each.to === undefined || each.to >= from)];
+    const mark = marks[firstAfter(marks, ({ t }) => t >= from)];
+    return counts.length > 0 || (span !== undefined && span.from <= to) || (mark !== undefined && mark.t <= to);
+  });
+}
+
+/** Lanes that are drawn; the others are counted. */
+export const maxDrawnLanes = 300;
+
+/**
+ * Of too many lanes those that are drawn: the chosen actor's, then those with a bad mark in the view, then the first ones. They
+ * stay in their order.
+ */
+export function drawnLanes(
+  lanes: readonly Lane[],
+  { from, to }: View,
+  chosen: string | undefined,
+): { readonly lanes: readonly Lane[]; readonly leftOut: number } {
+  if (lanes.length <= maxDrawnLanes) return { lanes, leftOut: 0 };
+  const drawn = new Set(lanes.filter(({ name }) => name === chosen));
+  for (const isWanted of [(lane: Lane) => badBetween(lane, from, to) > 0, () => true]) {
+    for (let at = 0; at < lanes.length && drawn.size < maxDrawnLanes; at++)
+      if (isWanted(lanes[at]!)) drawn.add(lanes[at]!);
+  }
+  return { lanes: lanes.filter((lane) => drawn.has(lane)), leftOut: lanes.length - drawn.size };
+}
+
+/** Bars of one lane: where a bar a pixel would be more, thin bars are drawn together further. */
+export const maxBars = 400;
+
+/**
+ * @param end time at which what still goes on is cut off: the last record's
+ */
+export function barsOf(lane: Lane, axis: TimeAxis, end: number): Bar[] {
+  const bars = barsFrom(lane, axis, end, 1);
+  if (bars.length <= maxBars) return bars;
+  return barsFrom(lane, axis, end, Math.ceil((2 * axis.width) / maxBars));
+}
+
+/** @param thin pixels: bars that are thinner become one, up to that width */
+function barsFrom({ spans }: Lane, axis: TimeAxis, end: number, thin: number): Bar[] {
+  const bars: Bar[] = [];
+  /** How long the phases of the last bar were, when it is one of merged ones. */
+  let lengths = new Map<Phase, number>();
+  for (let i = firstAfter(spans, ({ to }) => (to ?? end) >= axis.from); i < spans.length; i++) {
+    const { from, to, phase, index, text } = spans[i]!;
+    if (from > axis.to) break;
+    const x = axis.xOf(Math.max(from, axis.from));
+    const right = axis.xOf(Math.min(to ?? end, axis.to));
+    const length = (to ?? end) - from;
+    const last = bars.at(-1);
+    // A bar that is thinner than a pixel goes into the thin one before it: no more bars than pixels, in the colour of most of it.
+    if (last !== undefined && right - x < thin && last.width <= thin && x - last.x < thin) {
+      lengths.set(phase, (lengths.get(phase) ?? 0) + length);
+      const width = thin === 1 ? last.width : Math.min(thin, right - last.x);
+      const { text: _, ...merged } = last;
+      bars[bars.length - 1] = { ...merged, width, phase: longest(lengths), merged: last.merged + 1, to };
+      continue;
+    }
+    bars.push({
+      x,
+      width: Math.max(right - x, 1),
+      phase,
+      merged: 1,
+      from,
+      to,
+      index,
+      ...(text !== undefined && { text }),
+    });
+    lengths = new Map([[phase, length]]);
+  }
+  return bars;
+}
+
+function longest(lengths: ReadonlyMap<Phase, number>): Phase {
+  return [...lengths].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
+}
+
+export function clustersOf({ marks }: Lane, axis: TimeAxis): Cluster[] {
+  const clusters: { x: number; kind: MarkKind; marks: Mark[] }[] = [];
+  for (let i = firstAfter(marks, ({ t }) => t >= axis.from); i < marks.length && marks[i]!.t <= axis.to; i++) {
+    const mark = marks[i]!;
+    const x = axis.xOf(mark.t);
+    const last = clusters.at(-1);
+    if (last === undefined || x - last.x >= markPixels) {
+      clusters.push({ x, kind: mark.kind, marks: [mark] });
+      continue;
+    }
+    last.marks.push(mark);
+    if (severity.indexOf(mark.kind) > severity.indexOf(last.kind)) last.kind = mark.kind;
+  }
+  return clusters;
+}
+
+/** The most there were at a time, for each pixel where the number changes: points of a line of steps. */
+export function stepsOf({ counts }: Lane, axis: TimeAxis): { readonly x: number; readonly n: number }[] {
+  const first = firstAfter(counts, ({ t }) => t > axis.from);
+  const points = [{ x: 0, n: counts[first - 1]?.n ?? 0 }];
+  for (let i = first; i < counts.length && counts[i]!.t <= axis.to; i++) {
+    const x = Math.floor(axis.xOf(counts[i]!.t));
+    const last = points.at(-1)!;
+    if (last.x === x) last.n = Math.max(last.n, counts[i]!.n);
+    else points.push({ x, n: counts[i]!.n });
+  }
+  return points;
+}
+
+/** The words that a mark shows when it is pointed at. */
+export function clusterTitle({ marks }: Cluster, timeText: (t: number) => string): string {
+  const lines = marks.slice(0, 8).map(({ t, title }) => `${timeText(t)}  ${title}`);
+  return marks.length > 8 ? [...lines, `… and ${marks.length - 8} more: zoom in`].join('\n') : lines.join('\n');
+}
+
+/** `Decided: hot restart of epoch-1: configuration changed`, with less and less in it: at last `hot restart`. */
+function shorterAndShorter(title: string): string[] {
+  const said = title.replace(/^\w+: /, '');
+  return [title, said, said.split(': ')[0]!, said.split(/: | of /)[0]!];
+}
+
+export interface MarkLabel {
+  readonly x: number;
+  readonly text: string;
+}
+
+export const labelFont = { size: 10.5 };
+const besideMark = 10;
+
+/** The words of those marks that have room for them: between two marks, and not on a bar. */
+export function labelsOf(clusters: readonly Cluster[], bars: readonly Bar[], width: number): MarkLabel[] {
+  return clusters.flatMap(({ x, kind, marks }, i) => {
+    const from = x + besideMark;
+    const to = Math.min(width, (clusters[i + 1]?.x ?? Number.POSITIVE_INFINITY) - besideMark);
+    const others = marks.length > 1 ? ` +${marks.length - 1}` : '';
+    const { title } = marks.find((mark) => mark.kind === kind)!;
+    const found = shorterAndShorter(title)
+      .map((words) => words + others)
+      .find((words) => {
+        const end = from + textWidth(words, labelFont);
+        return end <= to && !bars.some((bar) => bar.x < end && bar.x + bar.width > from);
+      });
+    return found === undefined ? [] : [{ x: from, text: found }];
+  });
+}

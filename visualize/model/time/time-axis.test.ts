@@ -1,0 +1,101 @@
+import { describe, expect, test } from 'vitest';
+import { textWidth } from '../../../src/debugger/statechart/text-width.ts';
+import { foldsOf, IdleTimes } from '../recording/idle-time.ts';
+import { fitting } from './axis.ts';
+import { axisTicks, FoldedClock, foldedClock, TimeAxis } from './time-axis.ts';
+
+const hour = 3_600_000;
+/** Something happens for a minute, every twelve hours, so many times. */
+function restarts(times: number): IdleTimes {
+  const found = new IdleTimes();
+  for (let i = 0; i < times; i++) {
+    for (const ms of [0, 1_200, 46_000, 60_000]) found.note(i * 12 * hour + ms);
+  }
+  return found;
+}
+const startedAt = '2026-11-21T03:00:00.000Z';
+
+describe('the folded clock', () => {
+  const clock = new FoldedClock(
+    [
+      { from: 100, to: 1_100 },
+      { from: 2_000, to: 12_000 },
+    ],
+    50,
+  );
+
+  test.each([
+    [0, 0],
+    [100, 100],
+    [600, 125],
+    [1_100, 150],
+    [2_000, 1_050],
+    [7_000, 1_075],
+    [12_000, 1_100],
+    [13_000, 2_100],
+  ])('shows %d at %d, and goes back', (t, shown) => {
+    expect(clock.shown(t)).toBeCloseTo(shown);
+    expect(clock.timeOf(shown)).toBeCloseTo(t);
+  });
+
+  test('never goes back', () => {
+    let last = Number.NEGATIVE_INFINITY;
+    for (let t = -500; t < 15_000; t += 7) {
+      expect(clock.shown(t)).toBeGreaterThan(last);
+      last = clock.shown(t);
+    }
+  });
+});
+
+describe('what is folded', () => {
+  const folds = (idle: IdleTimes, end: number, width = 1_200): number =>
+    foldsOf(idle.until(end), { from: 0, to: end }, width).folds.length;
+
+  test('the hours between restarts are, a pause as long as what happens is not', () => {
+    expect(folds(restarts(7), 6 * 12 * hour + 60_000)).toBe(6);
+    const steady = new IdleTimes();
+    for (let t = 0; t <= 40; t++) steady.note(t * 60_000);
+    expect(folds(steady, 40 * 60_000)).toBe(0);
+  });
+
+  test('the time since the last change is, too', () => {
+    expect(folds(restarts(2), 30 * hour)).toBe(2);
+  });
+
+  test('folds never take more than half of the screen, however many there are', () => {
+    const end = 399 * 12 * hour + 60_000;
+    const found = foldsOf(restarts(400).until(end), { from: 0, to: end }, 1_000);
+    expect(found.folds.length * found.pixels).toBeLessThanOrEqual(500);
+  });
+});
+
+test('each restart of a week is wide enough to be read, and its date stands beside it', () => {
+  const end = 13 * 12 * hour + 60_000;
+  const whole = { from: 0, to: end };
+  const width = 1_300;
+  const { folds, pixels } = foldsOf(restarts(14).until(end), whole, width);
+  const clock = foldedClock(folds, pixels, whole, width);
+  const axis = new TimeAxis(clock, fitting(clock.shown(0), clock.shown(end)), width);
+  for (let i = 0; i < 14; i++) {
+    const begin = i * 12 * hour;
+    expect(axis.xOf(begin + 60_000) - axis.xOf(begin)).toBeGreaterThan(40);
+  }
+  const ticks = axisTicks(axis, startedAt);
+  const dated = ticks.filter(({ wall }) => /^Nov 2\d( \d\d:\d\d(:\d\d)?)?$/.test(wall));
+  expect(dated).toHaveLength(13);
+  // No label stands on another one.
+  const labels = ticks.map(({ wallX, wall }) => [wallX, wallX + textWidth(wall, { size: 10 })] as const);
+  for (const [i, [from]] of labels.entries()) expect(from).toBeGreaterThan(labels[i - 1]?.[1] ?? -1);
+});
+
+test('words that do not end before the right edge are left out: half of a time is another time', () => {
+  const axis = new TimeAxis(foldedClock([], 0, { from: 0, to: 640 }, 730), { from: 0, to: 640 }, 730);
+  const ticks = axisTicks(axis, startedAt);
+  expect(ticks.at(-1)).toMatchObject({ t: 600, text: '600 ms' });
+  const narrow = axisTicks(
+    new TimeAxis(foldedClock([], 0, { from: 0, to: 605 }, 730), { from: 0, to: 605 }, 730),
+    startedAt,
+  );
+  expect(narrow.at(-1)).toMatchObject({ t: 600, text: '', wall: '' });
+  for (const { x, text } of narrow) expect(x + 4 + textWidth(text, { size: 11 })).toBeLessThanOrEqual(730);
+});
