@@ -16,7 +16,8 @@ import {
 } from './bill-of-materials.ts';
 import { writeDebianLayer } from './debian-layer.ts';
 import { images, type LayerName, layerNames } from './images.ts';
-import { imageTimeS, type Layer, OciLayout } from './oci-layout.ts';
+import { type BaseLayerName, type BaseLayers, baseLayerNames, LayerCache } from './layer-cache.ts';
+import { type Compression, imageTimeS, OciLayout } from './oci-layout.ts';
 import { writeApplicationLayer, writeEnvoyLayer, writeNodeLayer } from './program-layers.ts';
 import { requireLibraries } from './required-libraries.ts';
 import { requireTools } from './run-tool.ts';
@@ -30,6 +31,10 @@ neither a container daemon nor root. Equal inputs give equal bytes.
                   discovery.cdx.json (software bills of materials, CycloneDX)
   --arch ARCH     amd64 or arm64 (default: of this machine)
   --name PREFIX   Names of the images: PREFIX/agent:VERSION and PREFIX/discovery:VERSION (default: localhost/chartpilot)
+  --cache DIR     Keep the layers debian, node and envoy in DIR, and use those that an earlier build with the same settings kept: the
+                  packages of Debian are then those of that build. Remove DIR to get current ones
+  --compression TYPE
+                  gzip or none, for a cluster of this machine (default: gzip)
   --layers        Write the files of each layer to DIR/debian, DIR/node, DIR/envoy and DIR/application instead of oci/
   --help          Print this text
 
@@ -41,6 +46,8 @@ interface Options {
   readonly architecture: Architecture;
   readonly name: string;
   readonly onlyLayers: boolean;
+  readonly compression: Compression;
+  readonly cache: string | undefined;
 }
 
 const say = (line: string): void => console.error(line);
@@ -50,6 +57,8 @@ const flags = {
   arch: { type: 'string', default: process.arch === 'x64' ? 'amd64' : process.arch },
   name: { type: 'string', default: 'localhost/chartpilot' },
   layers: { type: 'boolean', default: false },
+  cache: { type: 'string' },
+  compression: { type: 'string', default: 'gzip' },
   help: { type: 'boolean', default: false },
 } as const;
 
@@ -73,15 +82,24 @@ function optionsOf(args: readonly string[]): Options | undefined {
   if (existsSync(output) && readdirSync(output).length > 0) {
     throw new ChartpilotError('FLAG_INVALID', `--output: must be a new or empty directory, got ${output}`);
   }
-  return { output, architecture, name: values.name, onlyLayers: values.layers };
+  const { name, cache, compression } = values;
+  if (compression !== 'gzip' && compression !== 'none') {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      `--compression: must be gzip or none, got ${JSON.stringify(compression)}`,
+    );
+  }
+  return { output, architecture, name, onlyLayers: values.layers, compression, cache: cache && resolve(cache) };
 }
 
+type FolderOf = (layer: LayerName) => string;
+
 /** @returns what is in each layer */
-async function writeLayers(
-  folderOf: (layer: LayerName) => string,
+async function writeBaseLayers(
+  folderOf: FolderOf,
   scratch: string,
   architecture: Architecture,
-): Promise<Record<LayerName, readonly Component[]>> {
+): Promise<Record<BaseLayerName, readonly Component[]>> {
   const checkout = packageRoot();
   for (const name of [...layerNames.map(folderOf), join(scratch, 'apt'), join(scratch, 'npm')]) {
     mkdirSync(name, { recursive: true });
@@ -91,31 +109,62 @@ async function writeLayers(
   say('layer node: downloading the npm package');
   writeNodeLayer(folderOf('node'), join(scratch, 'npm'), checkout, architecture);
   await writeEnvoyLayer(folderOf('envoy'), architecture, say);
-  writeApplicationLayer(folderOf('application'), checkout);
-  requireLibraries(layerNames.map(folderOf), architecture);
+  requireLibraries(baseLayerNames.map(folderOf), architecture);
   return {
     debian: debianComponents(packages),
     node: [nodeComponent(checkout, architecture)],
     envoy: [envoyComponent(architecture)],
-    application: bundledPackages(checkout),
   };
 }
 
-async function buildImages({ output, architecture, name, onlyLayers }: Options): Promise<void> {
-  requireTools(['apt-get', 'dpkg-deb', 'tar', 'npm', 'python3', `${architecture.triplet}-strip`]);
+/** The base layers, of the cache if it has them. */
+async function addBaseLayers(
+  layout: OciLayout,
+  { architecture, compression, cache }: Options,
+  folderOf: FolderOf,
+  scratch: string,
+): Promise<BaseLayers> {
+  const inputs = { architecture, compression, timeS: imageTimeS(), checkout: packageRoot() };
+  const cached = cache === undefined ? undefined : new LayerCache(cache, inputs);
+  const found = cached?.read(layout.blobs);
+  if (found !== undefined) return found;
+  requireTools(['apt-get', 'dpkg-deb', 'npm', 'python3', `${architecture.triplet}-strip`]);
+  const components = await writeBaseLayers(folderOf, scratch, architecture);
+  const add = async (name: BaseLayerName) => ({
+    layer: await layout.addLayer(folderOf(name)),
+    components: components[name],
+  });
+  const layers = { debian: await add('debian'), node: await add('node'), envoy: await add('envoy') };
+  cached?.write(layers, layout.blobs);
+  return layers;
+}
+
+async function buildImages(options: Options): Promise<void> {
+  const { output, architecture, name, onlyLayers, compression } = options;
+  requireTools(['tar']);
   process.umask(0o022);
   // dist/ is current.
   await import('../../src/cli/build-unless-built.ts');
   const scratch = mkdtempSync(join(tmpdir(), 'chartpilot-image-'));
   try {
     const folderOf = (layer: LayerName): string => join(onlyLayers ? output : scratch, layer);
-    const components = await writeLayers(folderOf, scratch, architecture);
-    if (onlyLayers) return;
-    const layout = new OciLayout(join(output, 'oci'));
-    const layers = {} as Record<LayerName, Layer>;
+    if (onlyLayers) {
+      await writeBaseLayers(folderOf, scratch, architecture);
+      writeApplicationLayer(folderOf('application'), packageRoot());
+      return;
+    }
+    const layout = new OciLayout(join(output, 'oci'), imageTimeS(), compression);
+    const base = await addBaseLayers(layout, options, folderOf, scratch);
+    writeApplicationLayer(folderOf('application'), packageRoot());
+    const layers = {
+      ...base,
+      application: {
+        layer: await layout.addLayer(folderOf('application')),
+        components: bundledPackages(packageRoot()),
+      },
+    };
     for (const layer of layerNames) {
-      layers[layer] = await layout.addLayer(folderOf(layer));
-      const { unpackedBytes, size, digest } = layers[layer];
+      const { unpackedBytes, size, digest } = layers[layer].layer;
       say(`layer ${layer}: ${inMegabytes(unpackedBytes)} unpacked, ${inMegabytes(size)} compressed, ${digest}`);
     }
     const version = packageVersion();
@@ -124,7 +173,7 @@ async function buildImages({ output, architecture, name, onlyLayers }: Options):
         name: `${name}/${image.tag}:${version}`,
         tag: image.tag,
         architecture: architecture.name,
-        layers: image.layers.map((layer) => layers[layer]),
+        layers: image.layers.map((layer) => layers[layer].layer),
         config: image.config,
         labels: {
           'org.opencontainers.image.title': image.title,
@@ -137,10 +186,10 @@ async function buildImages({ output, architecture, name, onlyLayers }: Options):
         version,
         digest,
         timeS: imageTimeS(),
-        components: image.layers.flatMap((layer) => components[layer]),
+        components: image.layers.flatMap((layer) => layers[layer].components),
       });
       writeFileSync(join(output, `${image.tag}.cdx.json`), text);
-      const bytes = image.layers.reduce((sum, layer) => sum + layers[layer].unpackedBytes, 0);
+      const bytes = image.layers.reduce((sum, layer) => sum + layers[layer].layer.unpackedBytes, 0);
       say(`image ${name}/${image.tag}:${version}: ${inMegabytes(bytes)} unpacked, ${digest}`);
     }
     layout.finish();

@@ -19,6 +19,9 @@ export interface Layer extends Descriptor {
   readonly unpackedBytes: number;
 }
 
+/** `none`: faster to build and to import, for a machine's own cluster. The digests of the unpacked layers are equal. */
+export type Compression = 'gzip' | 'none';
+
 export interface ImageSettings {
   /** Full name with tag, for `ctr images import` and `kind load`. */
   readonly name: string;
@@ -49,19 +52,27 @@ export function imageTimeS(env: NodeJS.ProcessEnv = process.env): number {
 export class OciLayout {
   readonly folder: string;
   readonly #timeS: number;
+  readonly #compression: Compression;
   readonly #manifests: object[] = [];
 
   /** @param folder does not exist, or is empty */
-  constructor(folder: string, timeS = imageTimeS()) {
+  constructor(folder: string, timeS = imageTimeS(), compression: Compression = 'gzip') {
     this.folder = folder;
     this.#timeS = timeS;
-    mkdirSync(join(folder, 'blobs/sha256'), { recursive: true });
+    this.#compression = compression;
+    mkdirSync(this.blobs, { recursive: true });
+  }
+
+  /** Folder of the blobs; each has its digest as its name. */
+  get blobs(): string {
+    return join(this.folder, 'blobs/sha256');
   }
 
   /** Archives and compresses the content of a folder. */
   async addLayer(root: string): Promise<Layer> {
     const archive = join(this.folder, 'layer.tar');
     const compressed = join(this.folder, 'layer.tar.gz');
+    const isPlain = this.#compression === 'none';
     runTool('tar', [
       ...['--create', '--file', archive, '--directory', root, '--sort=name', '--format=posix'],
       ...['--pax-option=delete=atime,delete=ctime,exthdr.name=%d/PaxHeaders/%f', `--mtime=@${this.#timeS}`],
@@ -73,23 +84,19 @@ export class OciLayout {
       stream.on('data', (chunk) => hash.update(chunk));
       return stream;
     };
-    await pipeline(
-      createReadStream(archive, { highWaterMark: 1 << 20 }),
-      tap(plain),
-      createGzip({ level: 6 }),
-      tap(packed),
-      createWriteStream(compressed),
-    );
+    const source = createReadStream(archive, { highWaterMark: 1 << 20 });
+    if (isPlain) await pipeline(source, plain);
+    else await pipeline(source, tap(plain), createGzip({ level: 6 }), tap(packed), createWriteStream(compressed));
     const unpackedBytes = statSync(archive).size;
-    rmSync(archive);
-    const digest = packed.digest('hex');
-    const size = statSync(compressed).size;
-    renameSync(compressed, join(this.folder, 'blobs/sha256', digest));
+    const diffId = plain.digest('hex');
+    const digest = isPlain ? diffId : packed.digest('hex');
+    renameSync(isPlain ? archive : compressed, join(this.blobs, digest));
+    rmSync(archive, { force: true });
     return {
-      mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip',
+      mediaType: `application/vnd.oci.image.layer.v1.tar${isPlain ? '' : '+gzip'}`,
       digest: `sha256:${digest}`,
-      size,
-      diffId: `sha256:${plain.digest('hex')}`,
+      size: statSync(join(this.blobs, digest)).size,
+      diffId: `sha256:${diffId}`,
       unpackedBytes,
     };
   }
@@ -130,7 +137,7 @@ export class OciLayout {
   #addJson(mediaType: string, value: object): Descriptor {
     const text = JSON.stringify(value);
     const digest = createHash('sha256').update(text).digest('hex');
-    writeFileSync(join(this.folder, 'blobs/sha256', digest), text);
+    writeFileSync(join(this.blobs, digest), text);
     return { mediaType, digest: `sha256:${digest}`, size: Buffer.byteLength(text) };
   }
 }

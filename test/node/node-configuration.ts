@@ -5,10 +5,14 @@ import { stringify } from 'yaml';
 import type { CertificateAuthority } from '../certs/authority.ts';
 import { cniFolder } from './node-packages.ts';
 
-/** Addresses in the node's network namespace. */
+/** Addresses in the node's network namespace. Pods have one of each IP family, Services those that they ask for. */
 export const network = {
   node: '10.77.0.1',
+  nodeV6: 'fd00:77::1',
   pods: '10.244.0.0/16',
+  podsV6: 'fd00:10:244::/56',
+  services: '10.96.0.0/16',
+  servicesV6: 'fd00:96::/112',
   /** Of the Service `kubernetes`: the first of the range. */
   apiServer: '10.96.0.1',
   dns: '10.96.0.10',
@@ -118,10 +122,10 @@ function containerdConfiguration(paths: NodePaths): string {
 }
 
 function cniConfiguration(paths: NodePaths): object {
-  const subnet = network.pods.replace('.0.0/16', '.0.0/24');
+  const subnets = [network.pods.replace('/16', '/24'), network.podsV6.replace('/56', '/64')];
   const ipam = {
     ...{ type: 'host-local', dataDir: join(paths.folder, 'ipam') },
-    ...{ ranges: [[{ subnet }]], routes: [{ dst: '0.0.0.0/0' }] },
+    ...{ ranges: subnets.map((subnet) => [{ subnet }]), routes: [{ dst: '0.0.0.0/0' }, { dst: '::/0' }] },
   };
   // With hairpin mode a pod reaches itself through its Service.
   const bridge = { type: 'bridge', bridge: 'pods', isGateway: true, hairpinMode: true, ipam };

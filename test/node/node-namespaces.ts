@@ -72,7 +72,8 @@ export class NodeNamespaces {
   }
 }
 
-function childOf(pid: number): number | undefined {
+/** The first child of a process, as this machine sees both. */
+export function childOf(pid: number): number | undefined {
   const [first] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
   return Number(first) || undefined;
 }

@@ -7,6 +7,8 @@ import { isExecutable } from '../../src/runtime/files/executable.ts';
 const programs = [
   ...['containerd', 'containerd-shim-runc-v2', 'ctr', 'runc', 'conntrack', 'busybox'],
   ...['iptables-restore', 'ip', 'nsenter', 'unshare', 'tar'],
+  // To build the images.
+  ...['strip', 'readelf', 'python3'],
 ];
 
 /** Folder of the CNI plugins. */
@@ -15,7 +17,7 @@ const plugins = ['bridge', 'host-local', 'loopback'];
 
 export const nodePackages = [
   ...['containerd', 'runc', 'containernetworking-plugins', 'conntrack', 'busybox-static'],
-  ...['iptables', 'iproute2'],
+  ...['iptables', 'iproute2', 'binutils', 'python3-pip'],
 ];
 
 /** The command that installs them. */

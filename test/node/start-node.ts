@@ -15,10 +15,10 @@ import { freePorts } from '../harness/free-ports.ts';
 import { isAlive } from '../harness/process-alive.ts';
 import { Program } from '../harness/program.ts';
 import { createCgroupParent, removeAbandonedCgroups, removeCgroupParent } from './cgroup-parent.ts';
-import { type Image, importImage } from './image.ts';
+import { type Image, importImage, importLayout } from './image.ts';
 import { type NodePaths, network, nodeName, nodePaths, pauseImage, writeNodeFiles } from './node-configuration.ts';
 import { NodeDialer } from './node-dialer.ts';
-import { NodeNamespaces } from './node-namespaces.ts';
+import { childOf, NodeNamespaces } from './node-namespaces.ts';
 import { requireNodePackages } from './node-packages.ts';
 import { hasCondition, resources } from './resources.ts';
 
@@ -29,6 +29,10 @@ export interface RunningNode {
   readonly dialer: NodeDialer;
   readonly folder: string;
   importImage(image: Image): Promise<void>;
+  /** @param layout folder of an OCI layout; its images get the names of its index */
+  importLayout(layout: string): Promise<void>;
+  /** Ends a program with SIGKILL and starts it again. Pods continue to run. */
+  restart(program: 'containerd' | 'kubelet'): Promise<void>;
   /** Last lines of each program, for the message of a failed test. */
   lastLines(): string;
   /** Ends all processes and removes files and cgroups. */
@@ -51,9 +55,11 @@ export async function startNode(say: (line: string) => void = (line) => console.
   const stop = async (): Promise<void> => {
     for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
   };
-  const programs: Program[] = [];
+  const programs = new Map<string, Program>();
   const lastLines = (): string =>
-    programs.map(({ name, lines }) => [`${name}:`, ...lines.slice(-maxLastLines)].join('\n  ')).join('\n');
+    [...programs.values()]
+      .map(({ name, lines }) => [`${name}:`, ...lines.slice(-maxLastLines)].join('\n  '))
+      .join('\n');
   try {
     const folder = mkdtempSync(join(tmpdir(), `${folderPrefix}${process.pid}-`));
     cleanups.push(() => rmSync(folder, { recursive: true, force: true }));
@@ -69,11 +75,21 @@ export async function startNode(say: (line: string) => void = (line) => console.
     cleanups.push(() => server.stop());
     const run = (name: string, ...command: string[]): void => {
       const [program = '', ...args] = [...namespaces.prefix, ...command];
-      programs.push(
-        Program.run(name, program, { args, cwd: folder, env: process.env, logFile: join(paths.logs, name) }),
-      );
+      const logFile = join(paths.logs, name);
+      programs.set(name, Program.run(name, program, { args, cwd: folder, env: process.env, logFile }));
     };
-    run('containerd', 'containerd', '-c', paths.containerd);
+    const start = {
+      containerd: () => run('containerd', 'containerd', '-c', paths.containerd),
+      kubelet: () => run('kubelet', binary, 'kubelet', ...kubeletFlags(paths)),
+    };
+    const restart = async (name: keyof typeof start): Promise<void> => {
+      const program = programs.get(name)!;
+      // The program is a child of `nsenter`, which does not forward signals.
+      process.kill(childOf(program.pid)!, 'SIGKILL');
+      await program.exited;
+      start[name]();
+    };
+    start.containerd();
     run('manager', binary, 'manager', ...managerFlags(paths, server.folder));
     run(
       'scheduler',
@@ -93,15 +109,16 @@ export async function startNode(say: (line: string) => void = (line) => console.
       return true;
     });
     await importImage(pause(folder), paths.images, runtime);
-    run('kubelet', binary, 'kubelet', ...kubeletFlags(paths));
+    start.kubelet();
     const exited = (): string | undefined => {
-      const program = programs.find(({ exit }) => exit !== undefined);
+      const program = [...programs.values()].find(({ exit }) => exit !== undefined);
       return program && `${program.name} exited`;
     };
     await eventually('the node is ready', () => isNodeReady(cluster), { deadlineMs: readyLimitMs, hopeless: exited });
     return {
-      ...{ cluster, namespaces, dialer, folder, lastLines, stop },
+      ...{ cluster, namespaces, dialer, folder, lastLines, stop, restart },
       importImage: (image) => importImage(image, paths.images, runtime),
+      importLayout: (layout) => importLayout(layout, runtime),
     };
   } catch (error) {
     const lines = lastLines();
@@ -122,12 +139,15 @@ async function configureNetwork(namespaces: NodeNamespaces): Promise<void> {
     // The other end of the pair stays unused: the node only needs an address that is not loopback, and a default route.
     'link add node0 type veth peer name unused0',
     `addr add ${network.node}/24 dev node0`,
+    `addr add ${network.nodeV6}/64 dev node0 nodad`,
     'link set node0 up',
     'link set unused0 up',
     'route add default via 10.77.0.254 dev node0',
+    'route add default via fd00:77::fe dev node0',
   ];
   await namespaces.run(['ip', '-batch', '-'], `${commands.join('\n')}\n`);
-  await namespaces.run(['sh', '-c', 'echo 1 > /proc/sys/net/ipv4/ip_forward']);
+  const settings = ['ipv4/ip_forward', 'ipv6/conf/all/forwarding'];
+  for (const setting of settings) await namespaces.run(['sh', '-c', `echo 1 > /proc/sys/net/${setting}`]);
 }
 
 async function startServer(
@@ -148,6 +168,7 @@ async function startServer(
       writeNodeFiles({ paths, cgroup, adminToken, authority });
       return [
         ...['--bind-address=0.0.0.0', `--advertise-address=${network.node}`],
+        `--service-cluster-ip-range=${network.services},${network.servicesV6}`,
         `--kubelet-client-certificate=${paths.clientCertificate}`,
         `--kubelet-client-key=${paths.clientKey}`,
         // The name of the node does not resolve.
@@ -167,7 +188,7 @@ function managerFlags({ kubeconfig, authority }: NodePaths, serverFolder: string
 function proxyFlags({ kubeconfig }: NodePaths): string[] {
   return [
     ...[`--kubeconfig=${kubeconfig}`, `--hostname-override=${nodeName}`, '--proxy-mode=iptables'],
-    `--cluster-cidr=${network.pods}`,
+    `--cluster-cidr=${network.pods},${network.podsV6}`,
     // These are settings of the whole machine.
     ...['--conntrack-max-per-core=0', '--conntrack-tcp-timeout-established=0', '--conntrack-tcp-timeout-close-wait=0'],
   ];
@@ -176,7 +197,8 @@ function proxyFlags({ kubeconfig }: NodePaths): string[] {
 function kubeletFlags(paths: NodePaths): string[] {
   return [
     ...[`--kubeconfig=${paths.kubeconfig}`, `--config=${paths.kubeletConfig}`, `--root-dir=${paths.kubelet}`],
-    ...[`--cert-dir=${join(paths.kubelet, 'pki')}`, `--hostname-override=${nodeName}`, `--node-ip=${network.node}`],
+    ...[`--cert-dir=${join(paths.kubelet, 'pki')}`, `--hostname-override=${nodeName}`],
+    `--node-ip=${network.node},${network.nodeV6}`,
   ];
 }
 

@@ -1,0 +1,60 @@
+/** The application of the tests on a node: it responds, and sends the requests that a test orders. */
+import { readFileSync } from 'node:fs';
+import { stripTypeScriptTypes } from 'node:module';
+import { join } from 'node:path';
+import { agentImage } from './mesh-image.ts';
+
+const program = stripTypeScriptTypes(readFileSync(join(import.meta.dirname, 'sample-program.ts'), 'utf8'));
+
+export interface ApplicationOptions {
+  readonly replicas?: number;
+  readonly namespace?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  /** Fields of the Service's specification. */
+  readonly service?: object;
+  /** Fields of the container. */
+  readonly container?: object;
+  /** Containers besides `app`. */
+  readonly others?: readonly object[];
+}
+
+/** Annotations of each pod: a node of the tests has two processors. */
+const resources = { 'sidecar.istio.io/proxyCPU': '10m', 'sidecar.istio.io/proxyMemory': '64Mi' };
+
+/** A ServiceAccount, a Service at port 80 and a Deployment of one name, as YAML. */
+export function application(name: string, options: ApplicationOptions = {}): string {
+  const { replicas = 1, namespace, annotations = {}, service = {}, container = {}, others = [] } = options;
+  const metadata = { name, ...(namespace === undefined ? {} : { namespace }) };
+  const objects = [
+    { apiVersion: 'v1', kind: 'ServiceAccount', metadata },
+    {
+      ...{ apiVersion: 'v1', kind: 'Service', metadata },
+      spec: { selector: { app: name }, ports: [{ name: 'http', port: 80, targetPort: 8080 }], ...service },
+    },
+    {
+      ...{ apiVersion: 'apps/v1', kind: 'Deployment', metadata },
+      spec: {
+        ...{ replicas, selector: { matchLabels: { app: name } } },
+        strategy: { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+        template: {
+          metadata: { labels: { app: name }, annotations: { ...resources, ...annotations } },
+          spec: {
+            ...{ serviceAccountName: name, terminationGracePeriodSeconds: 20 },
+            containers: [
+              {
+                ...{ name: 'app', image: agentImage, imagePullPolicy: 'Never' },
+                command: ['node', '--input-type=module', '--eval', program],
+                ...{ ports: [{ containerPort: 8080 }], securityContext: { runAsUser: 1000 } },
+                readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
+                lifecycle: { preStop: { sleep: { seconds: 3 } } },
+                ...container,
+              },
+              ...others,
+            ],
+          },
+        },
+      },
+    },
+  ];
+  return objects.map((object) => JSON.stringify(object)).join('\n---\n');
+}
