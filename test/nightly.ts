@@ -96,6 +96,12 @@ const parts: readonly Part[] = [
     gave: /results are/,
   },
   {
+    name: 'demo-cluster',
+    command: 'npm run demo:cluster -- --check',
+    short: 'npm run demo:cluster -- --check',
+    gave: /results are/,
+  },
+  {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',

@@ -151,6 +151,19 @@ describe('the ConfigMaps', () => {
     expect(spec.initContainers!.map(({ name }) => name)).toEqual(['istio-validation', 'istio-proxy']);
   });
 
+  it.each([
+    ['image.repository=localhost/chartpilot/discovery,image.tag=1.5', 'localhost/chartpilot/agent:1.5'],
+    ['image.repository=discovery', 'docker.io/library/agent:0.1.0'],
+    ['image.repository=registry.test/own', 'registry.test/own:0.1.0'],
+    ['image.repository=a.test/discovery,agentImage.repository=b.test/x/proxy', 'b.test/x/proxy:0.1.0'],
+    ['image.repository=a.test/discovery,agentImage.tag=2.0.0', 'a.test/agent:2.0.0'],
+    ['image.repository=a.test/discovery,global.hub=c.test,global.tag=3.0.0,global.proxy.image=p', 'c.test/p:3.0.0'],
+  ])('with %s name the image %s for sidecars', async (values, expected) => {
+    const data = dataOf(await rendered('mesh', '--set', values), 'istio-sidecar-injector');
+    const { global } = JSON.parse(data.values!) as { global: Record<string, string> & { proxy: { image: string } } };
+    expect(`${global.hub}/${global.proxy.image}:${global.tag}`).toBe(expected);
+  });
+
   it('keep settings of the mesh that the user writes, also another address of the control plane', async () => {
     const meshOf = async (values: string) => {
       const read = readMeshConfig('mesh', dataOf(await rendered('mesh', ...image, '--set', values), 'istio').mesh!);

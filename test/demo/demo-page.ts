@@ -19,7 +19,12 @@ export function startDemoPage(mesh: Mesh): Promise<PageServer> {
 }
 
 /** Asks the page for all that a browser would. */
-export async function pageFinding({ address }: PageServer): Promise<Finding> {
+export function pageFinding({ address }: PageServer): Promise<Finding> {
+  return pageFindingOf(address);
+}
+
+/** @param address of the page, with its last slash */
+export async function pageFindingOf(address: string): Promise<Finding> {
   const wanted = 'the page and three live traces with their charts';
   try {
     const seen = await lookAtPage(address);

@@ -43,16 +43,18 @@ Key config of the injector's ConfigMap. The names are those of Istio's ConfigMap
 {{- end }}
 
 {{/*
-Key values: the image of the chart runs the agent too, unless `global` names another one.
+Key values: sidecars run the image of the agent, unless `global` names another one.
 */}}
 {{- define "chartpilot.injectionValues" -}}
-{{- $parts := splitList "/" (required "image.repository must name an image: none is published" .Values.image.repository) }}
+{{- $image := required "image.repository must name an image: none is published" .Values.image.repository }}
+{{- $parts := splitList "/" (.Values.agentImage.repository | default (regexReplaceAll "(^|/)discovery$" $image "${1}agent")) }}
+{{- $tag := .Values.image.tag | default .Chart.AppVersion }}
 {{- $hub := join "/" (initial $parts) | default "docker.io/library" }}
 {{- $secrets := list }}
 {{- range .Values.image.pullSecrets }}{{ $secrets = append $secrets (toString .) }}{{ end }}
 {{- $global := dict
   "hub" $hub
-  "tag" (.Values.image.tag | default .Chart.AppVersion | toString)
+  "tag" (.Values.agentImage.tag | default $tag | toString)
   "imagePullPolicy" .Values.image.pullPolicy
   "imagePullSecrets" $secrets
   "istioNamespace" .Release.Namespace

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
@@ -74,6 +77,35 @@ test('--open tells no key among the arguments of the program that opens the brow
   expect((await fetch(opened)).url).toBe(address);
   resolve();
   await running;
+});
+
+describe('the token of each program', () => {
+  /** A program that responds with a trace to its own token only. */
+  async function program(token: string): Promise<string> {
+    const server = createServer(({ headers }, response) => {
+      const isKnown = headers.authorization === `Bearer ${token}`;
+      response.writeHead(isKnown ? 200 : 401).end(isKnown ? traceText(3) : 'unknown token');
+    });
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return `127.0.0.1:${(server.address() as AddressInfo).port}`;
+  }
+
+  test('is that of the same place among the --token, or the only one', async () => {
+    const attach = [await program('first'), await program('second')];
+    const output = join(folder, 'page.html');
+    await run([], { attach, token: ['first', 'second'], output });
+    expect((await refusal([], { attach, token: ['second', 'first'], output })).code).toBe('REQUEST_FAILED');
+    const same = [await program('one'), await program('one')];
+    await run([], { attach: same, token: ['one'], output });
+  });
+
+  test('is rejected if their number is another one', async () => {
+    const { code, message } = await refusal([], { attach: ['1', '2', '3'], token: ['a', 'b'] });
+    expect(code).toBe('FLAG_INVALID');
+    expect(message).toContain('expected one, or one for each of 3 --attach, got 2');
+  });
 });
 
 test('--output writes one file and ends', async () => {

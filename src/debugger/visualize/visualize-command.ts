@@ -20,8 +20,8 @@ import { singleFile } from './single-file.ts';
 export interface VisualizeCommandOptions extends Pick<ServePageOptions, 'port' | 'open' | 'diagrams' | 'enough'> {
   /** Addresses of running programs. */
   readonly attach?: readonly string[];
-  /** What they ask for; each one's own, from its run directory, unless given. */
-  readonly token?: string;
+  /** One for all programs, or one for each address, in the same order. Default: `$CHARTPILOT_TOKEN`, then each program's run directory. */
+  readonly token?: readonly string[];
   readonly runDir?: string;
   /** Write a page that needs no server, and end. */
   readonly output?: string;
@@ -53,14 +53,16 @@ export async function visualize(
 }
 
 async function sourcesOf(files: readonly string[], options: VisualizeCommandOptions): Promise<PageSource[]> {
-  const { attach = [], token = process.env.CHARTPILOT_TOKEN, runDir } = options;
-  const asked = { ...(token !== undefined && token !== '' && { token }), ...(runDir !== undefined && { runDir }) };
+  const { attach = [], runDir } = options;
+  const tokens = tokensOf(options);
   if (files.length + attach.length === 0) {
     throw new ChartpilotError('FLAG_INVALID', 'expected a trace file or --attach', {
       hint: 'example: chartpilot visualize agent.trace, or chartpilot visualize --attach 15020',
     });
   }
-  const live = attach.map(parseLiveAddress).map(async (address) => {
+  const live = attach.map(parseLiveAddress).map(async (address, index) => {
+    const token = tokens.length === 1 ? tokens[0] : tokens[index];
+    const asked = { ...(token && { token }), ...(runDir !== undefined && { runDir }) };
     const { program } = await liveSource(address, asked).header();
     return liveSource(address, { ...asked, name: `${program} ${formatLiveAddress(address)}` });
   });
@@ -68,6 +70,20 @@ async function sourcesOf(files: readonly string[], options: VisualizeCommandOpti
   // What is no trace, or not there, is told before a browser opens.
   await Promise.all(sources.map((source) => source.header()));
   return [...sources, ...(await togetherOf(files)), ...(await Promise.all(live))];
+}
+
+function tokensOf({
+  attach = [],
+  token = [process.env.CHARTPILOT_TOKEN ?? ''],
+}: VisualizeCommandOptions): readonly string[] {
+  if (token.length === 1 || token.length === attach.length) return token;
+  throw new ChartpilotError(
+    'FLAG_INVALID',
+    `--token: expected one, or one for each of ${attach.length} --attach, got ${token.length}`,
+    {
+      fields: { path: '--token', got: String(token.length) },
+    },
+  );
 }
 
 /** Of several programs also all on one axis: the last of the files, for each alone is what most look for. */

@@ -1,0 +1,123 @@
+/** `npm run demo:cluster -- --check`: what the mesh does with requests, and what remains of it. */
+import { writeFileSync } from 'node:fs';
+import { messageOf } from '../../src/runtime/errors.ts';
+import { tracePath } from '../../src/runtime/trace/trace-endpoint.ts';
+import { checkTraces } from '../harness/check-traces.ts';
+import { eventually } from '../harness/eventually.ts';
+import type { ClusterMesh } from './cluster-mesh.ts';
+import { pageFindingOf } from './demo-page.ts';
+import { type Finding, percent } from './findings.ts';
+import type { Progress } from './load-findings.ts';
+
+const requests = 200;
+const weightOfV2 = 20;
+/** Four standard deviations of 200 random choices. */
+const shareTolerance = 0.113;
+const client = 'spiffe://cluster.local/ns/default/sa/shop';
+const gateway = 'spiffe://cluster.local/ns/default/sa/front-istio';
+
+export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promise<Finding[]> {
+  const steps: readonly [string, (mesh: ClusterMesh) => Promise<Finding[]>][] = [
+    ['mutual TLS between the sidecars', identityFindings],
+    ['only mutual TLS is accepted', strictFindings],
+    [`weights in the VirtualService: ${100 - weightOfV2}/${weightOfV2}`, weightFindings],
+    ['a request through the Gateway', gatewayFindings],
+    ["the debugger's page and the traces", debuggerFindings],
+    ['the mesh is removed', removalFindings],
+  ];
+  const findings: Finding[] = [];
+  for (const [what, step] of steps) {
+    progress(what);
+    try {
+      findings.push(...(await step(mesh)));
+    } catch (error) {
+      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
+    }
+  }
+  return findings;
+}
+
+/** Stops everything and checks what is left on this machine. */
+export async function checkClusterEnd(mesh: ClusterMesh): Promise<Finding[]> {
+  const left = await mesh.stop({ keepDirectory: true });
+  return [finding('left behind', left.join('; ') || 'nothing', 'nothing')];
+}
+
+const finding = (what: string, seen: string, wanted: string): Finding => ({ what, seen, wanted, ok: seen === wanted });
+
+const clientIn = (response: string): string => /client (.+)/.exec(response)?.[1] ?? response.trim();
+
+async function identityFindings({ firstResponse, installedAfterS }: ClusterMesh): Promise<Finding[]> {
+  const seconds = Math.round(installedAfterS);
+  return [
+    finding('identity of the client at stock', clientIn(firstResponse), client),
+    { what: 'from images to the first response', seen: `${seconds} s`, wanted: 'at most 180 s', ok: seconds <= 180 },
+  ];
+}
+
+async function strictFindings({ terminal, clientCommand }: ClusterMesh): Promise<Finding[]> {
+  const outside = `kubectl -n outside exec deployment/shop -- node /app/request.js http://stock.default/`;
+  await terminal.run('kubectl create namespace outside');
+  await terminal.run('kubectl -n outside apply -f examples/cluster/shop.yaml -l app=shop');
+  await terminal.run('kubectl -n outside rollout status deployment/shop --timeout 60s');
+  const before = await terminal.run(outside);
+  await terminal.run('kubectl apply -f examples/cluster/strict.yaml');
+  await eventually('plaintext is refused', async () => (await terminal.repeat(outside)).includes('failed'));
+  return [
+    finding('client without a sidecar', clientIn(before), 'not verified'),
+    finding(
+      'client without a sidecar, STRICT',
+      (await terminal.runFailing(outside)).split('\n')[0]!,
+      'failed: ECONNRESET',
+    ),
+    finding('client with a sidecar, STRICT', clientIn(await terminal.run(clientCommand)), client),
+  ];
+}
+
+async function weightFindings({ terminal, clientCommand }: ClusterMesh): Promise<Finding[]> {
+  await terminal.run('kubectl apply -f examples/cluster/weights.yaml');
+  const shareIn = (output: string): number => linesStarting(output, 'stock v2') / linesStarting(output, '');
+  // Without weights the share of 50 requests is 50 %.
+  await eventually('the weights apply', async () => shareIn(await terminal.repeat(`${clientCommand} 50`)) < 0.34);
+  const output = await terminal.run(`${clientCommand} ${requests}`);
+  const share = shareIn(output);
+  const wanted = weightOfV2 / 100;
+  return [
+    {
+      what: 'share of v2, by the VirtualService',
+      seen: `${percent(share)} of ${requests}`,
+      wanted: `${percent(wanted)} ± ${percent(shareTolerance)}`,
+      ok: Math.abs(share - wanted) <= shareTolerance,
+    },
+    finding('responses', String(linesStarting(output, 'stock v')), String(requests)),
+  ];
+}
+
+function linesStarting(output: string, text: string): number {
+  return output.split('\n').filter((line) => line !== '' && line.startsWith(text)).length;
+}
+
+async function gatewayFindings({ terminal, gatewayCommand }: ClusterMesh): Promise<Finding[]> {
+  return [finding('identity of the Gateway at stock', clientIn(await terminal.run(gatewayCommand)), gateway)];
+}
+
+async function debuggerFindings(mesh: ClusterMesh): Promise<Finding[]> {
+  const findings = [await pageFindingOf(mesh.pageUrl)];
+  for (const { name, port, token } of mesh.programs) {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`http://127.0.0.1:${port}${tracePath}?follow=false`, { headers });
+    const file = mesh.traceFileOf(name.replaceAll(' ', '-'));
+    writeFileSync(file, await response.text());
+    const { code, output } = await checkTraces([file]);
+    findings.push({
+      ...finding(`trace of the ${name}`, code === 0 ? 'accepted' : 'rejected', 'accepted'),
+      ...(code !== 0 && { detail: output }),
+    });
+  }
+  return findings;
+}
+
+async function removalFindings(mesh: ClusterMesh): Promise<Finding[]> {
+  const left = (await mesh.uninstall()).trim().split('\n').filter(Boolean);
+  return [finding('left in the cluster after helm uninstall', left.join(', ') || 'nothing', 'nothing')];
+}
