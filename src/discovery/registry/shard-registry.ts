@@ -1,10 +1,13 @@
+/** Registries with services of their own, and how they deliver changes (spec/discovery.md §5.4 "service update event", §5.5, §5.8). */
+import { type ConfigKey, configKeyText } from '../../model/config/config.ts';
 import type { ShardKey } from '../../model/services/endpoint-shards.ts';
 import type { NetworkGateway } from '../../model/services/network-gateways.ts';
-import type { RegistryDelta } from '../../model/services/registry-delta.ts';
-import type { Steps } from '../../runtime/turns.ts';
+import { endpointEffect, type RegistryDelta, type ServiceDelta } from '../../model/services/registry-delta.ts';
+import { dnsNameKey, endpointsKey, type Service, serviceKey } from '../../model/services/service.ts';
+import { atOnce, type Steps } from '../../runtime/turns.ts';
 import { AnyRegistry } from './any-registry.ts';
-import { deliver, delivering } from './deliver.ts';
-import type { XdsUpdater } from './registry.ts';
+import type { ServiceEvent, XdsUpdater } from './registry.ts';
+import type { RegistryHandlers } from './registry-handlers.ts';
 
 /** A registry that has services of its own, and hands their endpoints over as its shard. */
 export abstract class ShardRegistry extends AnyRegistry {
@@ -26,11 +29,65 @@ export abstract class ShardRegistry extends AnyRegistry {
   }
 
   protected deliver(delta: RegistryDelta): void {
-    deliver(delta, this.#shard, this.updater, this.handlers);
+    atOnce(this.delivering(delta));
   }
 
   /** The same in steps. */
   protected delivering(delta: RegistryDelta): Steps<void> {
     return delivering(delta, this.#shard, this.updater, this.handlers);
   }
+}
+
+/** Endpoints are delivered before the event of their service, so that its handlers find them. */
+function* delivering(
+  delta: RegistryDelta,
+  shard: ShardKey,
+  updater: XdsUpdater,
+  handlers: RegistryHandlers,
+): Steps<void> {
+  for (const service of delta.services) {
+    if (service.previous === service.current) deliverEndpoints(service, shard, updater);
+    else deliverService(service, shard, updater, handlers);
+    yield;
+  }
+  for (const workload of delta.workloads) {
+    handlers.tellWorkload(workload);
+    yield;
+  }
+}
+
+function deliverService(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater, handlers: RegistryHandlers): void {
+  const { hostname, namespace, previous, current, endpoints } = delta;
+  const event: ServiceEvent['event'] = current.length === 0 ? 'delete' : previous.length === 0 ? 'add' : 'update';
+  if (event !== 'delete') updater.edsCacheUpdate(shard, delta, endpoints);
+  updater.svcUpdate(shard, delta, event);
+  const configs = originsOf([...previous, ...current]);
+  if (configs.length > 0) updater.configUpdate({ configs, reason: 'service' });
+  handlers.tellService({ hostname, namespace, event, previous, current });
+}
+
+function deliverEndpoints(delta: ServiceDelta, shard: ShardKey, updater: XdsUpdater): void {
+  const { hostname, namespace } = delta;
+  const services = updater.servicesOf(hostname, namespace);
+  const effect = endpointEffect(services);
+  if (effect === 'endpoints') {
+    updater.edsUpdate(shard, delta, delta.endpoints);
+    return;
+  }
+  const push = updater.edsCacheUpdate(shard, delta, delta.endpoints);
+  if (push === 'none' || effect === 'nothing') return;
+  const headless = delta.current.some((own) => own.registry === 'Kubernetes' && own.resolution === 'Passthrough');
+  // The first pods of a headless service make its clusters secure.
+  if (effect === 'service' || push === 'full') {
+    const configs = [serviceKey(delta), ...originsOf(services)];
+    updater.configUpdate({ configs, reason: headless ? 'headlessendpoint' : 'service' });
+  } else {
+    updater.configUpdate({ configs: [dnsNameKey(delta), endpointsKey(delta)], reason: 'headlessendpoint' });
+  }
+}
+
+/** The ServiceEntries that services are made from. No resource says that it is made from an object of Kubernetes'. */
+function originsOf(services: readonly Service[]): readonly ConfigKey[] {
+  const origins = services.map(({ origin }) => origin).filter(({ kind }) => kind === 'ServiceEntry');
+  return [...new Map(origins.map((origin) => [configKeyText(origin), origin])).values()];
 }
