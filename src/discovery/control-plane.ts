@@ -176,10 +176,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     orphans: () => controllers?.writes.orphans,
   });
   const secrets = makeSecrets({ access: cluster?.secretAccess, credentials: () => state.context?.credentials });
-  const registry = makeRegistry({
-    ...{ state, computeServices: push.computeServices },
-    offers: consul.offersBeside(program.registries ?? remotes.offers),
-  });
+  const registry = makeRegistry({ state, offers: consul.offersBeside(program.registries ?? remotes.offers) });
   /** Resources for proxies: those of the mesh, with roots, and connections of workloads that register themselves. */
   const source = () => configServer.beside(registration.sourceBeside(signing?.roots.beside(resources) ?? resources));
 

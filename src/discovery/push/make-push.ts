@@ -1,6 +1,4 @@
 /** Push: the state of the mesh, push contexts, and encoded resources. */
-import type { PublishedContext } from '../../../machines/discovery/push/push.machine.ts';
-import type { ServicesOrder, ServicesReading } from '../../../machines/discovery/registry/service-registry.setup.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { combinedLimit } from '../config/limits/namespace-budgets.ts';
@@ -9,9 +7,8 @@ import type { KeySets } from '../jwks/key-sets.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import { EncodedCache } from './cache/encoded-cache.ts';
 import { MeshState, type MeshStateOptions } from './contexts/mesh-state.ts';
-import { ServiceComputations } from './contexts/service-computations.ts';
 import { MeshResources, type MeshResourcesOptions } from './mesh-resources.ts';
-import { type ContextOrder, pushWithEffects } from './push.effects.ts';
+import { pushWithEffects } from './push.effects.ts';
 import { resourceReferences } from './resource-references.ts';
 
 export interface PushParts
@@ -51,12 +48,6 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
     warn: (node, reason) => log.warn('proxy.degraded', { node, reason }),
   });
   state.onPublished((published) => resources.published(published));
-  const services = new ServiceComputations();
-  const buildContext = async ({ forced, configs }: ContextOrder): Promise<PublishedContext> => {
-    await services.settled();
-    const { version } = await state.publishContextInTurns({ forced, changed: configs });
-    return { version, publishedAt: Date.now() };
-  };
   return {
     state,
     cache,
@@ -75,15 +66,7 @@ export function makePush({ options, settings, directory, cluster, keySets, log, 
       });
       keySets.onLimited(listener);
     },
-    computeServices: ({ changes, registries: changed }: ServicesOrder, signal: AbortSignal): Promise<ServicesReading> =>
-      services.run(state.computeServicesInTurns(changes, changed ?? undefined, signal)),
     /** @param published called with the milliseconds that building a context took */
-    actor: (published: (ms: number) => void) =>
-      pushWithEffects(async (order) => {
-        const start = performance.now();
-        const context = await buildContext(order);
-        published(performance.now() - start);
-        return context;
-      }),
+    actor: (published: (ms: number) => void) => pushWithEffects(state, published),
   };
 }

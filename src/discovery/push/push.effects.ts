@@ -1,19 +1,19 @@
-/** Effects of the chart `push`. */
+/** Effects of the chart `push`: builds and publishes push contexts. */
 import { fromPromise } from 'xstate';
 import { type PublishedContext, pushMachine } from '../../../machines/discovery/push/push.machine.ts';
+import type { MeshState } from './contexts/mesh-state.ts';
 
-export interface ContextOrder {
-  readonly forced: boolean;
-  /** Keys of objects that changed. */
-  readonly configs: string[];
-}
-
-export function pushWithEffects(buildContext: (order: ContextOrder) => Promise<PublishedContext>) {
+/** @param published called with the milliseconds that building a context took, including the wait for services */
+export function pushWithEffects(state: Pick<MeshState, 'publishContextInTurns'>, published: (ms: number) => void) {
   return pushMachine.provide({
     actors: {
-      buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(({ input }) =>
-        buildContext(input),
-      ),
+      buildContext: fromPromise<PublishedContext, { forced: boolean; configs: string[] }>(async ({ input }) => {
+        const start = performance.now();
+        const { version } = await state.publishContextInTurns({ forced: input.forced, changed: input.configs });
+        const publishedAt = Date.now();
+        published(performance.now() - start);
+        return { version, publishedAt };
+      }),
     },
   });
 }

@@ -12,27 +12,32 @@ const none: RegistryOffers = (offered) => {
   return () => {};
 };
 
-/** Registries, and the moment when a name of a gateway has resolved to other addresses. */
+/** Registries and the services that are computed from them: `MeshState`. */
 export interface RegistryState {
   readonly registries: MeshRegistries;
+  /** Calls the listener when the name of a gateway has resolved to other addresses. */
   onGatewaysResolved(listener: () => void): () => void;
+  /**
+   * Brings services and endpoints to the current objects.
+   *
+   * @returns what has changed since the last computation
+   */
+  computeServicesInTurns(
+    changes: ServicesOrder['changes'],
+    registries: readonly string[] | undefined,
+    signal: AbortSignal,
+  ): Promise<ServicesReading>;
 }
 
-export type ComputeServices = (order: ServicesOrder, signal: AbortSignal) => Promise<ServicesReading>;
-
 /** @param offers registries beside those that flags name */
-export function serviceRegistryWithEffects(
-  state: RegistryState,
-  computeServices: ComputeServices,
-  offers?: RegistryOffers,
-) {
+export function serviceRegistryWithEffects(state: RegistryState, offers?: RegistryOffers) {
   return serviceRegistryMachine.provide({
     actors: {
       listRegistries: listRegistries(state, offers),
       gatewayNames: gatewayNamesWithEffects(state.registries.gatewayNames),
       registry: registryWithEffects(state.registries),
       computeServices: fromPromise<ServicesReading, ServicesOrder>(({ input, signal }) =>
-        computeServices(input, signal),
+        state.computeServicesInTurns(input.changes, input.registries ?? undefined, signal),
       ),
     },
   });

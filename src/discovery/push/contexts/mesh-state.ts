@@ -25,6 +25,7 @@ import type { ChangedObject } from '../../registry/mesh-registries.ts';
 import { MeshRegistries } from '../../registry/mesh-registries.ts';
 import type { RegistryObserver } from '../../registry/registry-observer.ts';
 import type { ObjectReport } from '../../registry/service-objects.ts';
+import { ServiceComputations } from './service-computations.ts';
 
 export interface MeshStateOptions {
   readonly settings: SettingsFiles;
@@ -104,6 +105,7 @@ export class MeshState {
     | undefined;
   /** Services and contexts are made of one another: while one is made in steps, nothing that it is made of changes. */
   readonly #making = new OneByOne();
+  readonly #computations = new ServiceComputations();
   /** The registries were told of all objects once. */
   #hasApplied = false;
   #context: PushContext | undefined;
@@ -209,7 +211,9 @@ export class MeshState {
     registries?: readonly string[],
     signal?: AbortSignal,
   ): Promise<ServicesReading> {
-    return this.#making.do(() => new Turns().through(this.#computingServices(changes, registries, signal)));
+    return this.#computations.run(
+      this.#making.do(() => new Turns().through(this.#computingServices(changes, registries, signal))),
+    );
   }
 
   *#computingServices(
@@ -256,9 +260,10 @@ export class MeshState {
     return atOnce(this.#publishingContext(order));
   }
 
-  /** The same with rests, after whatever is being made already. */
-  publishContextInTurns(order: ContextOrder): Promise<PushContext> {
-    return this.#making.do(() => new Turns().through(this.#publishingContext(order)));
+  /** The same with rests, after the services reflect the objects that have changed before this call. */
+  async publishContextInTurns(order: ContextOrder): Promise<PushContext> {
+    await this.#computations.settled();
+    return await this.#making.do(() => new Turns().through(this.#publishingContext(order)));
   }
 
   *#publishingContext({ forced, changed }: ContextOrder): Steps<PushContext> {
