@@ -35,3 +35,16 @@ it('names services in the next context if their computation was cancelled before
   world.state.publishContext({ forced: false, changed: ['VirtualService/a/other'] });
   expect(changes).toEqual([expect.arrayContaining(['ServiceEntry/a/x.test'])]);
 });
+
+it('builds no context before the computation of services that follows the one under way', async () => {
+  const world = new GivenWorld([]);
+  const key = 'ServiceEntry/a/x';
+  const first = world.state.computeServicesInTurns([]);
+  // As the chart does it: a change during a computation begins the next one when that has ended.
+  const next = first.then(() => world.state.computeServicesInTurns([{ key, event: 'add' }]));
+  const published = world.state.publishContextInTurns({ forced: false, changed: [] });
+  world.directory.snapshot = world.directory.snapshot.edited(new Map([[key, entry(['10.0.0.1'])]]));
+  const { services } = await published;
+  await next;
+  expect(services.map(({ hostname }) => hostname)).toEqual(['x.test']);
+});
