@@ -182,10 +182,12 @@ const effectsOf = (chart: string): string =>
 function layoutProblems({ files: all, textOf }: Layout): string[] {
   const there = new Set(all);
   const charts = all.filter((file) => /^machines\/.*\.machine\.ts$/.test(file));
-  const namesEffects = (chart: string): boolean =>
-    [chart, chart.replace('.machine.ts', '.setup.ts')].some(
-      (file) => there.has(file) && /\b(promise|callback)Effect</.test(textOf(file)),
-    );
+  /** In the chart, in a file that it is built with, or in a chart that it invokes or spawns. */
+  const namesEffects = (file: string): boolean =>
+    /\b(promise|callback)Effect</.test(textOf(file)) ||
+    [...textOf(file).matchAll(/^import (?!type )[^;]*? from '(\.[^']+)'/gm)]
+      .map(([, target = '']) => posix.join(dirname(file), target))
+      .some((target) => there.has(target) && /^machines\/[^/]+\/./.test(target) && namesEffects(target));
   const provides = (file: string): boolean => /\.provide\(/.test(textOf(file));
   return [
     ...charts
@@ -349,13 +351,16 @@ describe('layout', () => {
       'machines/agent/a/one.machine.ts': "ask: promiseEffect<void, undefined>('ask')",
       'machines/agent/a/two.machine.ts': 'no effects',
       'machines/agent/a/three.setup.ts': "ask: callbackEffect<Order, undefined>('ask')",
-      'machines/agent/a/three.machine.ts': '',
+      'machines/agent/a/three.machine.ts': "import { threeSetup } from './three.setup.ts';",
+      'machines/agent/a/parent.machine.ts': "import { oneMachine } from './one.machine.ts';",
+      'machines/agent/a/types.machine.ts': "import type { Order } from './one.machine.ts';",
       'src/agent/a/three.effects.ts': 'threeMachine.provide({})',
       'src/agent/a/four.effects.ts': 'threeMachine.provide({})',
       'src/agent/a/five.ts': 'twoMachine.provide({})',
     };
     expect(layoutProblems({ files: Object.keys(texts), textOf: (file) => texts[file]! })).toEqual([
       'machines/agent/a/one.machine.ts: its effects belong in src/agent/a/one.effects.ts',
+      'machines/agent/a/parent.machine.ts: its effects belong in src/agent/a/parent.effects.ts',
       'src/agent/a/four.effects.ts: provides no effects of a chart of its name',
       'src/agent/a/five.ts: calls provide; effects belong in a file with the name of their chart',
     ]);
