@@ -75,6 +75,37 @@ function ties(groups: readonly (readonly string[])[]): string[] {
   );
 }
 
+/** Programs and what they share, from the top: each imports layers below its own, and none beside it. */
+const layers: readonly (readonly string[])[] = [
+  ['src/cli'],
+  ['src/simulation', 'visualize'],
+  ['src/agent', 'src/discovery', 'src/iptables', 'src/debugger', 'src/record'],
+  ['src/networking', 'src/injection'],
+  ['src/model'],
+  ['src/identity'],
+  ['src/runtime'],
+  ['machines/agent', 'machines/discovery'],
+  ['machines'],
+];
+
+function layerOf(file: string): { readonly part: string; readonly depth: number } {
+  const [top = '', name, ...rest] = file.split('/');
+  const part = top === 'visualize' || rest.length === 0 ? top : `${top}/${name}`;
+  return { part, depth: layers.findIndex((parts) => parts.includes(part)) };
+}
+
+/** Files in no layer, and imports that do not lead to a lower one. */
+function layerProblems(all: ReadonlyMap<string, readonly string[]>): string[] {
+  return [...all].flatMap(([file, targets]) => {
+    const from = layerOf(file);
+    if (from.depth < 0) return [`${file}: in no layer`];
+    return targets
+      .map((target) => ({ target, to: layerOf(target) }))
+      .filter(({ to }) => to.part !== from.part && to.depth <= from.depth)
+      .map(({ target }) => `${file} → ${target}`);
+  });
+}
+
 describe('imports', () => {
   test('circles are found where there are some', () => {
     expect(
@@ -102,6 +133,26 @@ describe('imports', () => {
     const tests = globSync('{machines,src,visualize,test,proto}/**/*.{ts,tsx}', { cwd: packageRoot() });
     const all = new Set(tests.filter((file) => !file.startsWith('src/gen/')));
     expect(circles(new Map([...all].map((file) => [file, importsOf(file, all)])))).toEqual([]);
+  });
+
+  test('lead from a program to what is below it, and to no other program', () => {
+    expect(layerProblems(imports)).toEqual([]);
+  });
+
+  test('one that leads back or to another program, and a file in no layer, are found', () => {
+    const all = new Map([
+      ['src/agent/a.ts', ['src/agent/b/c.ts', 'src/model/kinds/d.ts', 'machines/agent/e.ts']],
+      ['src/model/kinds/d.ts', ['src/networking/index.ts']],
+      ['src/agent/b/c.ts', ['src/discovery/f.ts']],
+      ['machines/effect.ts', ['machines/agent/e.ts']],
+      ['src/new/g.ts', []],
+    ]);
+    expect(layerProblems(all)).toEqual([
+      'src/model/kinds/d.ts → src/networking/index.ts',
+      'src/agent/b/c.ts → src/discovery/f.ts',
+      'machines/effect.ts → machines/agent/e.ts',
+      'src/new/g.ts: in no layer',
+    ]);
   });
 
   test('run in no circle from room to room', () => {
