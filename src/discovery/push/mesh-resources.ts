@@ -15,7 +15,7 @@ import { type Limitation, limitationText } from '../../networking/grpc/limitatio
 import { secretType } from '../../networking/index.ts';
 import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
-import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-names.ts';
+import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
 import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
 import type {
