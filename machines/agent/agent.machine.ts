@@ -173,6 +173,7 @@ export const agentMachine = agentSetup.createMachine({
             hasSecrets: provesIdentity(settings.identity),
             probe: settings.readinessProbe,
             proxyless: settings.proxyless,
+            moduleLimits: settings.moduleLimits,
           }),
           onError: broken,
         },

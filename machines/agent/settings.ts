@@ -1,3 +1,4 @@
+import { defaultFetchLimits, type FetchLimits } from './wasm/wasm-module.machine.ts';
 import type { ProbeTimes } from './xds/workload-health.machine.ts';
 
 /** What the agent's machines are told once, at start. All times in milliseconds. */
@@ -63,6 +64,8 @@ export interface AgentSettings {
   proxyless: boolean;
   /** When the workload is asked whether it can serve, for the control plane to know; null: never. */
   readinessProbe: ProbeTimes | null;
+  /** Limits of the fetches of Wasm modules. */
+  moduleLimits: FetchLimits;
 }
 
 /** Where Envoy's binary is, and what is done about another one there. */
@@ -141,4 +144,5 @@ export const defaultSettings: AgentSettings = {
   xdsSocket: '',
   proxyless: false,
   readinessProbe: null,
+  moduleLimits: defaultFetchLimits,
 };

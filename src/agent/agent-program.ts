@@ -64,5 +64,6 @@ export function agentSettings({
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
     proxyless: servesProxyless({ ...options, config }),
     readinessProbe: options.workloadProbe?.times ?? null,
+    moduleLimits: options.wasm.limits,
   };
 }

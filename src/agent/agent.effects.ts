@@ -43,6 +43,7 @@ import { ApplicationProber } from './status/application-prober.ts';
 import type { LivingEpochs } from './status/living-epochs.ts';
 import { statusWithEffects } from './status/status.effects.ts';
 import { supervision } from './supervision.ts';
+import { WasmCounts } from './wasm/wasm-counts.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 
 export async function agentWithEffects(
@@ -61,6 +62,8 @@ export async function agentWithEffects(
   const vault = new SecretVault();
   const counts = new SecretCounts(vault);
   metrics.withSecrets(counts);
+  const wasmCounts = new WasmCounts();
+  metrics.withWasm(wasmCounts);
   const told = new ToldRoots();
   const { table, baseIds, binaries, record } = net;
   const kept = record && new ToldFiles(record.directory);
@@ -162,7 +165,7 @@ export async function agentWithEffects(
         patchesBootstrap(options) && {
           bootstrapPatches: bootstrapPatchesWithEffects(prepared, { way, patches, log }),
         }),
-      xdsProxy: workloadXds(program, { activity: xds, names, told, way, ...shared, ...(kept && { kept }) }),
+      xdsProxy: workloadXds(program, { activity: xds, names, told, way, wasmCounts, ...shared, ...(kept && { kept }) }),
       ...(preparation && supervision(program, net, { preparation, verdict, xds })),
     },
   });

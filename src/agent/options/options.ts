@@ -8,6 +8,7 @@ import type { WorkloadProbe } from '../health/workload-probe.ts';
 import type { StatusOptions } from '../status/status-options.ts';
 import type { BootstrapTemplate } from './bootstrap-template.ts';
 import type { IdentityOptions } from './identity-options.ts';
+import type { WasmOptions } from './wasm-options.ts';
 
 /** What the agent works with. */
 export interface ProxyOptions {
@@ -46,6 +47,8 @@ export interface ProxyOptions {
   readonly template: BootstrapTemplate | undefined;
   /** Undefined: no DNS server. */
   readonly dns: DnsOptions | undefined;
+  /** Fetch of Wasm modules for Envoy. */
+  readonly wasm: WasmOptions;
   readonly status: StatusOptions;
   /** Undefined: the workload's health is told nobody. */
   readonly workloadProbe: WorkloadProbe | undefined;

@@ -40,6 +40,7 @@ import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
 import { unknownWords } from './unknown-words.ts';
+import { wasmOptions } from './wasm-options.ts';
 import { withoutEffect } from './without-effect.ts';
 
 export interface OptionSources {
@@ -119,6 +120,7 @@ export function resolveProxyOptions({
     skipDeprecatedLogs: switchOf('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, true),
     enableCoreDump: switchOf('ISTIO_ENVOY_ENABLE_CORE_DUMP', env, errors),
     template: bootstrapTemplate(config, env),
+    wasm: wasmOptions(env, warnings),
     dns: dnsOptions({
       role,
       env,

@@ -54,6 +54,7 @@ export class AgentMetrics {
   #exposition: Promise<Exposition> | undefined;
   #dns: DnsCounts | undefined;
   #secrets: Counts | undefined;
+  #wasm: Counts | undefined;
   #watchFailures = 0;
 
   /**
@@ -79,6 +80,11 @@ export class AgentMetrics {
   /** Where there may be a secret server. */
   withSecrets(counts: Counts): void {
     this.#secrets = counts;
+  }
+
+  /** If there is an xDS proxy, which fetches Wasm modules. */
+  withWasm(counts: Counts): void {
+    this.#wasm = counts;
   }
 
   /** Where this workload's certificate comes from, or that it has none, and why. */
@@ -167,7 +173,9 @@ export class AgentMetrics {
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
     const own = await registry.metrics();
-    return visibleMetrics([own, ...[this.#dns, this.#secrets].flatMap((counts) => counts?.text() ?? [])].join('\n'));
+    return visibleMetrics(
+      [own, ...[this.#dns, this.#secrets, this.#wasm].flatMap((counts) => counts?.text() ?? [])].join('\n'),
+    );
   }
 
   #exposeEnvoy({ restarts, timeToLive, notServing, serving, binaries }: EnvoyExposition): void {

@@ -101,7 +101,9 @@ export class MeshResources implements ResourceSource {
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
     const about = { ...secretsOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
-    const opened: MeshNode = new MeshNode(parsed.right, context, this.#shared, this.#options, about);
+    const isOfNamespace = about.secretNamespace === parsed.right.configNamespace;
+    const proxy = { ...parsed.right, ...(isOfNamespace && { isOfNamespace: true as const }) };
+    const opened: MeshNode = new MeshNode(proxy, context, this.#shared, this.#options, about);
     this.#nodes.add(opened);
     return { resources: opened };
   }
