@@ -60,6 +60,8 @@ export interface AgentSettings {
   patchedBootstrap: boolean;
   /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
   xdsSocket: string;
+  /** The socket at which Envoy's access logs are received; empty: no standard metrics. */
+  accessLogSocket: string;
   /** Programs of the pod are clients and servers of gRPC without a proxy: each of their xDS streams lives on. */
   proxyless: boolean;
   /** When the workload is asked whether it can serve, for the control plane to know; null: never. */
@@ -142,6 +144,7 @@ export const defaultSettings: AgentSettings = {
   },
   patchedBootstrap: false,
   xdsSocket: '',
+  accessLogSocket: '',
   proxyless: false,
   readinessProbe: null,
   moduleLimits: defaultFetchLimits,

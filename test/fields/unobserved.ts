@@ -60,5 +60,10 @@ export const unobserved: readonly Unobserved[] = [
     reason: 'sidecar injection merges the objects of a pod',
     readBy: ['src/discovery/webhooks/make-webhooks.ts', 'objects().ProxyConfig'],
   },
+  {
+    field: /^Telemetry metrics\[\]\.overrides\[\]\.tagOverrides\{\}\.operation$/,
+    reason: 'UPSERT has a value and REMOVE has none: with the other operation the object is refused',
+    readBy: 'others are rejected',
+  },
   { field: /^GatewayClass description$/, reason: 'describes the class for people' },
 ];

@@ -39,6 +39,7 @@ import { checkLimits } from './option-limits.ts';
 import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
+import { standardMetricsOptions } from './standard-metrics-options.ts';
 import { unknownWords } from './unknown-words.ts';
 import { wasmOptions } from './wasm-options.ts';
 import { withoutEffect } from './without-effect.ts';
@@ -99,6 +100,7 @@ export function resolveProxyOptions({
     errors,
   );
   const threads = threadsIn(env.ISTIO_CPU_LIMIT, warnings);
+  const ownBootstrap = isCustom || !runsEnvoy;
   const options: ProxyOptions = {
     role,
     config,
@@ -144,6 +146,7 @@ export function resolveProxyOptions({
       warnings,
     }),
     workloadProbe: workloadProbe(config, errors),
+    standardMetrics: standardMetricsOptions({ env, ownBootstrap: Boolean(ownBootstrap) }, errors),
     delta: flags.delta === true || isOn(env.ISTIO_DELTA_XDS),
     dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),

@@ -56,6 +56,7 @@ export class AgentMetrics {
   #secrets: Counts | undefined;
   #wasm: Counts | undefined;
   #watchFailures = 0;
+  #mesh: { text(): Iterable<string> } | undefined;
 
   /**
    * @param now monotonic milliseconds, of any origin
@@ -85,6 +86,16 @@ export class AgentMetrics {
   /** If there is an xDS proxy, which fetches Wasm modules. */
   withWasm(counts: Counts): void {
     this.#wasm = counts;
+  }
+
+  /** Where standard metrics of the mesh are counted. */
+  withMesh(metrics: { text(): Iterable<string> }): void {
+    this.#mesh = metrics;
+  }
+
+  /** Standard metrics of the mesh, in pieces of whole lines: they may be several megabytes. */
+  meshText(): Iterable<string> {
+    return this.#mesh?.text() ?? [];
   }
 
   /** Where this workload's certificate comes from, or that it has none, and why. */

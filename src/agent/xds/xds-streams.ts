@@ -7,7 +7,16 @@ import type { ServerCall } from '../grpc/grpc-server.ts';
  * names, for the kernel takes no long ones.
  */
 export function xdsSocketPath(configPath: string): string {
-  const whole = resolve(configPath, 'XDS');
+  return socketPath(configPath, 'XDS');
+}
+
+/** The socket beside it at which Envoy's access logs are received. */
+export function accessLogSocketPath(configPath: string): string {
+  return socketPath(configPath, 'ALS');
+}
+
+function socketPath(configPath: string, name: string): string {
+  const whole = resolve(configPath, name);
   const fromHere = `./${relative('.', whole)}`;
   return fromHere.length < whole.length ? fromHere : whole;
 }

@@ -32,7 +32,7 @@ import { booleanOf } from '../fields/go-boolean.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
 import type { WasmPlugin } from '../kinds/extensions/wasm-plugin.ts';
 import { proxySettingsFields } from '../mesh/proxy-settings.ts';
-import { whyNoWasm } from '../node/envoy-build.ts';
+import { hasFormatTags, whyNoWasm } from '../node/envoy-build.ts';
 import type { InterceptionMode, NodeType, Proxy } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
@@ -61,6 +61,8 @@ const shapeMetadata = [
   'PROXY_CONFIG',
   // `true`: the agent serves files of authorities together with their revocation lists, which it checks; else absent.
   'REVOCATION_LISTS',
+  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy takes format strings as custom tags (1.37); else absent.
+  'STANDARD_METRICS',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
   // `true`: the agent fetches Wasm modules, and rewrites extension configurations; else absent.
@@ -259,7 +261,7 @@ export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): b
   return service.resolution === 'Passthrough' && service.registry === 'Kubernetes';
 }
 
-function readMetadata({ metadata }: Proxy): ShapeMetadata {
+function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   const {
     WORKLOAD_CERTIFICATES: _1,
     DNS_CAPTURE: _2,
@@ -268,6 +270,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     ISTIO_EXTENSIONS: _4,
     PROXY_CONFIG: _5,
     WASM_FETCH: _7,
+    STANDARD_METRICS: _8,
     ...asSent
   } = metadata;
   return {
@@ -276,6 +279,9 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
+    ...(isTrue(metadata.STANDARD_METRICS) && {
+      STANDARD_METRICS: hasFormatTags(envoy) ? 'expressions' : 'true',
+    }),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
     ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),
