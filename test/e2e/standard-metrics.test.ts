@@ -59,7 +59,15 @@ async function ask(times: number, ...headers: string[]): Promise<string> {
   const { client } = mesh.pods;
   const given = headers.flatMap((header) => ['--header', header]);
   const urls = Array.from({ length: times }, () => `http://${podService.host}/`);
-  const { stdout, exitCode } = await client.side.run(['curl', '--silent', '--fail', '--max-time', '10', ...given, ...urls]);
+  const { stdout, exitCode } = await client.side.run([
+    'curl',
+    '--silent',
+    '--fail',
+    '--max-time',
+    '10',
+    ...given,
+    ...urls,
+  ]);
   expect(exitCode).toBe(0);
   return stdout;
 }
@@ -68,9 +76,14 @@ test('client and server count each request with all labels of Istio', async () =
   const { client, 'sample-v1': v1, 'sample-v2': v2 } = mesh.pods;
   const before = await requests(client, { response_code: '200' });
   await ask(20);
-  await eventually('the client has counted', async () => (await requests(client, { response_code: '200' })) >= before + 20);
+  await eventually(
+    'the client has counted',
+    async () => (await requests(client, { response_code: '200' })) >= before + 20,
+  );
   await eventually('the servers have counted as many', async () => {
-    const counted = await Promise.all([v1, v2].map((pod) => requests(pod, { reporter: 'destination', response_code: '200' })));
+    const counted = await Promise.all(
+      [v1, v2].map((pod) => requests(pod, { reporter: 'destination', response_code: '200' })),
+    );
     return counted[0]! + counted[1]! >= before + 20 && counted.every((count) => count > 0);
   });
   const ofClient = (await samples(client, 'istio_requests_total')).filter(([one]) => one.destination_version === 'v1');
@@ -138,7 +151,8 @@ test('counters go on over a hot restart of Envoy', async () => {
   const { client } = mesh.pods;
   await ask(5);
   const before = await requests(client);
-  const epochs = async () => total((await samples(client, 'istio_agent_envoy_epochs_total')).filter(([one]) => one.event === 'live'));
+  const epochs = async () =>
+    total((await samples(client, 'istio_agent_envoy_epochs_total')).filter(([one]) => one.event === 'live'));
   const liveBefore = await epochs();
   process.kill(client.agent!.pid, 'SIGHUP');
   await eventually('another epoch is live', async () => (await epochs()) > liveBefore);
