@@ -20,6 +20,14 @@ export const adsEvents = {
     meaning: 'A client has neither a valid certificate nor a valid token.',
     action: 'See `reason`; find the client by `peer`.',
   },
+  'token.notYetValid': {
+    level: 'warn',
+    message: 'token not valid yet, clocks of the hosts differ',
+    meaning:
+      'The signature of a token is valid, and its start (`nbf`) is `aheadSeconds` in the future, more than the leeway. All clients of `issuer` may be rejected until then. At most one line a minute for each `authenticator`; `repeated` counts those in between.',
+    action:
+      'Check the clocks of this host and of the issuer (NTP). If this clock was set back, set it right. If the issuer was ahead, issue new tokens.',
+  },
   'node.refused': {
     level: 'warn',
     message: 'client rejected, invalid node',

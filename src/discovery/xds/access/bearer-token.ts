@@ -28,14 +28,28 @@ export interface BearerTokenOptions {
   readonly now?: () => Date;
   /** Whether a token was taken back, by its id. */
   readonly isRevoked?: (id: string) => boolean;
+  /** A valid signature, but a start that is more than the leeway ahead: the clocks of the hosts differ. */
+  readonly reportNotYetValid?: (report: NotYetValid) => void;
+}
+
+/** A token of which only the start is wrong. */
+export interface NotYetValid {
+  /** Name of the authenticator. */
+  readonly authenticator: string;
+  readonly issuer: string;
+  /** Seconds from now to the start of the token. */
+  readonly aheadSeconds: number;
 }
 
 /** Signatures by a key that only the issuer has: a token signed by a shared secret, or by nothing, is none. */
 const algorithms = ['ES256', 'ES384', 'RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'EdDSA'];
 /** A token of a service account has 1 KB; of others, with groups, some. */
 const longestToken = 16 * 1024;
-/** Clocks of issuers differ from ours. */
-const toleranceSeconds = 5;
+/**
+ * Difference of clocks that `nbf` and `exp` may show. Kubernetes (`jwt.DefaultLeeway` of go-jose) and Envoy (`clock_skew_seconds`) allow
+ * as much.
+ */
+export const clockLeewaySeconds = 60;
 
 export function bearerToken({
   name,
@@ -43,6 +57,7 @@ export function bearerToken({
   trustDomain,
   now = () => new Date(),
   isRevoked = () => false,
+  reportNotYetValid,
 }: BearerTokenOptions): Authenticator {
   return {
     name,
@@ -50,21 +65,41 @@ export function bearerToken({
       const shown = tokenOf(peer);
       if ('failure' in shown) return shown;
       if (rule.audiences.length === 0) return { failure: 'no accepted audience is configured' };
+      const current = now();
       try {
-        const { payload } = await verified(shown.token, rule, now());
+        const { payload } = await verified(shown.token, rule, current);
         if (payload.jti !== undefined && isRevoked(payload.jti)) return { failure: 'the token is revoked' };
         return identityOfAccount(payload.sub, trustDomain());
       } catch (error) {
+        const aheadSeconds = secondsUntilValid(error, current);
+        if (aheadSeconds !== undefined) {
+          reportNotYetValid?.({ authenticator: name, issuer: rule.issuer, aheadSeconds });
+          return { failure: notYetValid(aheadSeconds) };
+        }
         return { failure: messageOf(error), ...(error instanceof KeysUnavailable && { isUnavailable: true }) };
       }
     },
   };
 }
 
+/** @returns `undefined` if the token was rejected for another reason */
+function secondsUntilValid(error: unknown, now: Date): number | undefined {
+  if (!(error instanceof errors.JWTClaimValidationFailed) || error.claim !== 'nbf') return undefined;
+  const { nbf } = error.payload;
+  return error.reason === 'check_failed' && nbf !== undefined ? nbf - Math.floor(now.getTime() / 1000) : undefined;
+}
+
+function notYetValid(aheadSeconds: number): string {
+  return (
+    `the token is valid in ${aheadSeconds} s (\`nbf\`), more than the leeway of ${clockLeewaySeconds} s: ` +
+    'check the clocks of this host and of the issuer'
+  );
+}
+
 /** With the keys that are there, and once more with fresh ones when none of them fits. */
 async function verified(token: string, { issuer, audiences, keys }: TokenRule, currentDate: Date) {
   const options = {
-    ...{ issuer, audience: [...audiences], algorithms, currentDate, clockTolerance: toleranceSeconds },
+    ...{ issuer, audience: [...audiences], algorithms, currentDate, clockTolerance: clockLeewaySeconds },
     requiredClaims: ['exp', 'sub', 'iss', 'aud'],
   };
   // A header that says nothing of use must not lead to questions.

@@ -96,9 +96,9 @@ describe('a bearer token', () => {
     ],
     [
       'not valid yet',
-      () => signed({ nbf: seconds + 60 }),
+      () => signed({ nbf: seconds + 61 }),
       'nbf',
-      async () => ({ now: () => new Date((seconds + 61) * 1000) }),
+      async () => ({ now: () => new Date((seconds + 1) * 1000) }),
     ],
     [
       'for another audience',
@@ -160,6 +160,44 @@ describe('a bearer token', () => {
     ['that is long', () => 'x'.repeat(20_000)],
   ])('%s is rejected', async (_, token) => {
     expect(await identify(await token())).toHaveProperty('failure');
+  });
+
+  it.each([0, 59, 60])('that becomes valid in %i s is accepted, for clocks differ', async (ahead) => {
+    const reportNotYetValid = vi.fn();
+    expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
+      identities: [mine],
+    });
+    expect(reportNotYetValid).not.toHaveBeenCalled();
+  });
+
+  it.each([61, 3600])('that becomes valid in %i s is rejected with the next step, and reported', async (ahead) => {
+    const reportNotYetValid = vi.fn();
+    expect(await identify(await signed({ nbf: seconds + ahead }), { reportNotYetValid })).toEqual({
+      failure: `the token is valid in ${ahead} s (\`nbf\`), more than the leeway of 60 s: check the clocks of this host and of the issuer`,
+    });
+    expect(reportNotYetValid.mock.calls).toEqual([
+      [{ authenticator: 'test', issuer: 'https://issuer', aheadSeconds: ahead }],
+    ]);
+  });
+
+  it.each([
+    [0, true],
+    [59, true],
+    [60, false],
+    [3600, false],
+  ])('that expired %i s ago is accepted: %s', async (ago, isAccepted) => {
+    const reportNotYetValid = vi.fn();
+    const answer = await identify(await signed({ exp: seconds - ago }), { reportNotYetValid });
+    expect('identities' in answer).toBe(isAccepted);
+    expect(reportNotYetValid).not.toHaveBeenCalled();
+  });
+
+  it('whose signature is forged is not reported as a difference of clocks', async () => {
+    const reportNotYetValid = vi.fn();
+    expect(await identify(await signed({ nbf: seconds + 3600 }, theirs), { reportNotYetValid })).toEqual({
+      failure: 'signature verification failed',
+    });
+    expect(reportNotYetValid).not.toHaveBeenCalled();
   });
 
   it('is none where no audience is allowed, where there are two, or in another header', async () => {

@@ -2,9 +2,11 @@
 import { join } from 'node:path';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../../model/mesh/trust-domains.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
+import { RepeatedLines } from '../stream/repeated-lines.ts';
 import type { Authenticator } from './authenticator.ts';
-import { bearerToken } from './bearer-token.ts';
+import { bearerToken, clockLeewaySeconds, type NotYetValid } from './bearer-token.ts';
 import { clientCertificate } from './client-certificate.ts';
 import { forwardedCertificate } from './forwarded-certificate.ts';
 import { parseJwtRule } from './jwt-rule.ts';
@@ -25,6 +27,7 @@ export interface AccessOptions {
 }
 
 export interface AccessParts {
+  readonly logger: Logger;
   readonly mesh: () => Pick<MeshConfig, 'trustDomain' | 'trustDomainAliases'>;
   /** Revoked identities; `undefined` if this program signs no certificates. */
   readonly revoked: { isCertificateRevoked(serial: string): boolean; isTokenRevoked(id: string): boolean } | undefined;
@@ -41,19 +44,23 @@ export interface AccessParts {
  */
 export async function makeAuthenticators(
   { authenticates, jwtRule, authority, trustedGateways, clusterId, clusterAliases }: AccessOptions,
-  { mesh, revoked, server, remoteServer = () => undefined }: AccessParts,
+  { logger, mesh, revoked, server, remoteServer = () => undefined }: AccessParts,
 ): Promise<Authenticator[]> {
   const trustDomain = (): string => mesh().trustDomain;
   if (!authenticates) return [];
   const authenticators = [clientCertificate((serial) => revoked?.isCertificateRevoked(serial) === true)];
   const isRevoked = (id: string): boolean => revoked?.isTokenRevoked(id) === true;
+  const lines = new RepeatedLines(logger, () => performance.now());
+  const reportNotYetValid = (report: NotYetValid): void =>
+    lines.warn(report.authenticator, 'token.notYetValid', { ...report, leewaySeconds: clockLeewaySeconds });
+  const tokens = { trustDomain, isRevoked, reportNotYetValid };
   if (jwtRule !== '') {
-    authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), trustDomain, isRevoked }));
+    authenticators.push(bearerToken({ name: 'JWT_RULE', rule: parseJwtRule(jwtRule), ...tokens }));
   }
   if (authority !== undefined && authority.stateDirectory !== '') {
     const key = localTokenKey(join(authority.stateDirectory, localTokenFile));
     const rule = await localTokenRule(key, [defaultAudience]);
-    authenticators.push(bearerToken({ name: 'local token', rule, trustDomain, isRevoked }));
+    authenticators.push(bearerToken({ name: 'local token', rule, ...tokens }));
   }
   if (server !== undefined) {
     const aliases = Object.entries(clusterAliases).filter(([, cluster]) => cluster === clusterId);
