@@ -45,8 +45,8 @@ const excludedPaths = [
   './usr/lib/*/gconv',
 ];
 
-/** Programs of busybox that `bin/` of chartpilot calls. */
-const busyboxLinks = ['readlink', 'sed', 'sleep'];
+/** Programs of busybox: those that `bin/` of chartpilot calls, and `ip` for the routes of TPROXY and IPv6. */
+const busyboxLinks = ['readlink', 'sed', 'sleep', 'ip'];
 
 /** The user of Istio's sidecars, whose connections are not redirected. */
 const passwd = `root:x:0:0:root:/root:/usr/sbin/nologin

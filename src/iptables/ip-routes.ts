@@ -11,14 +11,16 @@ const isPresentAlready = /File exists|address already assigned/i;
 /** A policy rule that looks up a table for marked packets. */
 interface MarkRule {
   readonly mark: number;
-  readonly table: number;
+  /** Number, or name if the host has names of tables (`/etc/iproute2/rt_tables`). */
+  readonly table: string;
 }
 
 type Network = string | undefined;
 
 /** @throws ChartpilotError IPTABLES_FAILED with the command that failed */
 export async function addRoutes(wanted: Interception, network: Network): Promise<void> {
-  const { mode, ipv6, tproxyMark: mark, tproxyRouteTable: table } = wanted;
+  const { mode, ipv6, tproxyMark: mark } = wanted;
+  const table = `${wanted.tproxyRouteTable}`;
   const add = (command: CommandLine): Promise<unknown> =>
     runOrThrow(within(network, command), { harmless: isPresentAlready });
   if (ipv6) await add(ip('v6', 'addr', 'add', ...passthroughAddress));
@@ -49,8 +51,8 @@ export async function removeRoutes(
       await remove(ip(family, 'rule', 'del', ...markRuleWords(rule)));
       await remove(ip(family, 'route', 'del', ...localRoute(rule.table)));
     }
-    const isUsed = (await markRules(family, network)).some((rule) => rule.table === table);
-    if (table !== undefined && !isUsed) await remove(ip(family, 'route', 'del', ...localRoute(table)));
+    const isUsed = (await markRules(family, network)).some((rule) => rule.table === `${table}`);
+    if (table !== undefined && !isUsed) await remove(ip(family, 'route', 'del', ...localRoute(`${table}`)));
   }
 }
 
@@ -74,19 +76,21 @@ async function ourMarkRules(family: IpFamily, marks: readonly number[], network:
 
 /** Rules by a whole mark. Nothing if `ip` cannot list them, such as without IPv6 in the kernel. */
 async function markRules(family: IpFamily, network: Network): Promise<MarkRule[]> {
-  return (await listed(family, ['-N', 'rule', 'show'], network)).flatMap(({ fwmark, fwmask, table }) =>
-    typeof fwmark === 'string' && fwmask === undefined ? [{ mark: Number(fwmark), table: Number(table) }] : [],
-  );
+  return (await listed(family, ['rule', 'show'], network)).flatMap((line) => {
+    const [, mark, table] = /\bfwmark (0x[0-9a-f]+|\d+) .*?\blookup (\S+)/.exec(line) ?? [];
+    return mark === undefined || table === undefined ? [] : [{ mark: Number(mark), table }];
+  });
 }
 
-async function hasLocalRouteOnly(family: IpFamily, table: number, network: Network): Promise<boolean> {
-  const routes = await listed(family, ['route', 'show', 'table', `${table}`], network);
-  return routes.every(({ type, dst, dev }) => type === 'local' && dst === 'default' && dev === 'lo');
+async function hasLocalRouteOnly(family: IpFamily, table: string, network: Network): Promise<boolean> {
+  const routes = await listed(family, ['route', 'show', 'table', table], network);
+  return routes.every((line) => /^local default dev lo\b/.test(line));
 }
 
-async function listed(family: IpFamily, words: string[], network: Network): Promise<Record<string, unknown>[]> {
-  const { exitCode, stdout } = await run(within(network, ip(family, '-j', ...words)));
-  return exitCode === 0 && stdout.trim() !== '' ? (JSON.parse(stdout) as Record<string, unknown>[]) : [];
+/** Lines as people read them: `ip` of busybox, which the image has, prints no JSON. */
+async function listed(family: IpFamily, words: string[], network: Network): Promise<string[]> {
+  const { exitCode, stdout } = await run(within(network, ip(family, ...words)));
+  return exitCode === 0 ? stdout.split('\n').filter((line) => line.trim() !== '') : [];
 }
 
 function ip(family: IpFamily, ...args: string[]): CommandLine {
@@ -94,10 +98,10 @@ function ip(family: IpFamily, ...args: string[]): CommandLine {
 }
 
 function markRuleWords({ mark, table }: MarkRule): string[] {
-  return ['fwmark', `${mark}`, 'lookup', `${table}`];
+  return ['fwmark', `${mark}`, 'lookup', table];
 }
 
 /** Marked packets are local, whatever their destination: only then does a socket of this host receive them. */
-function localRoute(table: number): string[] {
-  return ['local', 'default', 'dev', 'lo', 'table', `${table}`];
+function localRoute(table: string): string[] {
+  return ['local', 'default', 'dev', 'lo', 'table', table];
 }

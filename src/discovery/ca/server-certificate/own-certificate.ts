@@ -22,12 +22,15 @@ export function isOwnCertificateDue(own: OwnCertificate, { roots, ofServer }: Au
   return left < life / 3 && ofServer.notAfter > own.notAfter;
 }
 
+/** Of a certificate by an expired authority, in milliseconds: the next authority replaces it at once. */
+const expiredAuthorityMs = 1_000;
+
 /**
  * A new key and its certificate for these names of hosts. It ends with the authority: another authority means another
- * certificate.
+ * certificate. An expired authority signs too: clients refuse that certificate, but the control plane starts and continues, so that its leader
+ * replaces the root.
  *
  * @param uris SPIFFE IDs, for a client of another control plane
- * @throws Error when the authority has ended
  */
 export function issueOwnCertificate(
   { ofServer: material, bundle }: AuthorityInForce,
@@ -36,8 +39,7 @@ export function issueOwnCertificate(
   uris: readonly string[] = [],
 ): OwnCertificate {
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const { notAfter } = material;
-  if (notAfter <= now) throw new Error(`the certificate authority expired on ${notAfter.toISOString()}`);
+  const notAfter = new Date(Math.max(material.notAfter.getTime(), now.getTime() + expiredAuthorityMs));
   const lifetime = { notBefore: new Date(now.getTime() - backdatedMs), notAfter };
   const names = { uris: [...uris], dns: [...new Set(dns)], ips: [] };
   const leaf = readCertificate(issueLeaf(material.issuer, createPublicKey(privateKey), names, lifetime));

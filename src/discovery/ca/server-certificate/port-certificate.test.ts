@@ -211,4 +211,11 @@ describe('another is due', () => {
   ])('%s', (_, isDue, authority, hours) => {
     expect(isOwnCertificateDue(own, authority, new Date(now + hours * hour))).toBe(isDue);
   });
+
+  it('an expired authority issues one that the next authority replaces at once', () => {
+    const after = new Date(now + 24 * hour);
+    const ofExpired = issueOwnCertificate(inForce(short, short), ['istiod'], after);
+    expect(isOwnCertificateDue(ofExpired, inForce(short, short), after)).toBe(false);
+    expect(isOwnCertificateDue(ofExpired, inForce(long, long, short), after)).toBe(true);
+  });
 });

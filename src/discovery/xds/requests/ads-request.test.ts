@@ -27,7 +27,6 @@ describe('a request from the wire', () => {
         nonce: 'n',
         names: ['', 'a', 'ÿ'],
         rejection: null,
-        version: 'v',
       },
     );
   });

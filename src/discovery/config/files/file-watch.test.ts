@@ -1,0 +1,112 @@
+import { createHook } from 'node:async_hooks';
+import { appendFileSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { watchFile } from './file-watch.ts';
+
+let root: string;
+const stops: (() => void)[] = [];
+
+beforeEach(() => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-watch-'));
+});
+
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop();
+  rmSync(root, { recursive: true, force: true });
+});
+
+/** Starts a watch and answers how to wait for the next report after something was done. */
+async function watching(
+  begin: typeof watchFile,
+  path: string,
+): Promise<(deed: () => void, withinMs?: number) => Promise<boolean>> {
+  let reports = 0;
+  const changed = (): void => void reports++;
+  stops.push(begin(path, { changed, failed: (error) => expect.fail(String(error)) }));
+  const reported = async (before: number, withinMs: number): Promise<boolean> => {
+    for (const from = performance.now(); reports === before && performance.now() - from < withinMs; ) await sleep(10);
+    return reports > before;
+  };
+  await reported(0, 1_000);
+  await sleep(50);
+  return async (deed, withinMs = 60_000) => {
+    const before = reports;
+    deed();
+    const seen = await reported(before, withinMs);
+    // Further reports of the same deed are not those of the next.
+    await sleep(50);
+    return seen;
+  };
+}
+
+/** Mounts a version of a file as Kubernetes does: behind a link that is switched in one step. */
+function mount(directory: string, version: string, content: string): void {
+  mkdirSync(join(directory, `..${version}`), { recursive: true });
+  writeFileSync(join(directory, `..${version}`, 'mesh'), content);
+  symlinkSync(`..${version}`, join(directory, '..data_tmp'));
+  renameSync(join(directory, '..data_tmp'), join(directory, '..data'));
+}
+
+describe('watchFile', () => {
+  it('sees a file written, replaced, removed and written again', async () => {
+    const file = join(root, 'mesh');
+    writeFileSync(file, '1');
+    const reportedAfter = await watching(watchFile, file);
+    expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
+    expect(
+      await reportedAfter(() => {
+        writeFileSync(join(root, 'mesh.tmp'), '3');
+        renameSync(join(root, 'mesh.tmp'), file);
+      }),
+    ).toBe(true);
+    expect(await reportedAfter(() => rmSync(file))).toBe(true);
+    expect(await reportedAfter(() => writeFileSync(file, '4'))).toBe(true);
+  });
+
+  it('sees a file come whose directory was missing', async () => {
+    const reportedAfter = await watching(watchFile, join(root, 'etc/istio/config/mesh'));
+    await reportedAfter(() => mkdirSync(join(root, 'etc/istio/config'), { recursive: true }), 1_000);
+    expect(await reportedAfter(() => writeFileSync(join(root, 'etc/istio/config/mesh'), '1'))).toBe(true);
+  });
+
+  it('sees a file come again whose directory was removed', async () => {
+    const file = join(root, 'etc/mesh');
+    mkdirSync(join(root, 'etc'));
+    writeFileSync(file, '1');
+    const reportedAfter = await watching(watchFile, file);
+    expect(await reportedAfter(() => rmSync(join(root, 'etc'), { recursive: true }))).toBe(true);
+    await reportedAfter(() => mkdirSync(join(root, 'etc')), 1_000);
+    expect(await reportedAfter(() => writeFileSync(file, '2'))).toBe(true);
+  });
+
+  it('asks nothing of the file system for what is written beside a directory that is missing', async () => {
+    for (let i = 0; i < 50; i++) writeFileSync(join(root, `beside-${i}`), '');
+    await watching(watchFile, join(root, 'etc/mesh'));
+    let asked = 0;
+    const questions = createHook({ init: (_, type) => void (type.startsWith('FSREQ') && asked++) }).enable();
+    for (let i = 0; i < 20; i++) {
+      appendFileSync(join(root, 'beside-0'), 'a line of a log\n');
+      await sleep(5);
+    }
+    questions.disable();
+    expect(asked).toBe(0);
+  });
+
+  it('sees each switch of a link on the way to the file', async () => {
+    mount(root, 'v1', '1');
+    symlinkSync('..data/mesh', join(root, 'mesh'));
+    const reportedAfter = await watching(watchFile, join(root, 'mesh'));
+    expect(await reportedAfter(() => mount(root, 'v2', '2'))).toBe(true);
+    expect(await reportedAfter(() => rmSync(join(root, '..v1'), { recursive: true }))).toBe(true);
+    expect(await reportedAfter(() => mount(root, 'v3', '3'))).toBe(true);
+  });
+
+  it('does not care for other files', async () => {
+    writeFileSync(join(root, 'mesh'), '1');
+    const reportedAfter = await watching(watchFile, join(root, 'mesh'));
+    expect(await reportedAfter(() => writeFileSync(join(root, 'other'), '1'), 1_000)).toBe(false);
+  });
+});
