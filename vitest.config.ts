@@ -34,8 +34,9 @@ const closingLine: Reporter = {
  * a clock, which is what it keeps a process for.
  */
 const longest = [
-  'test/node/mesh',
+  'test/node/mesh/mesh',
   'test/node/node',
+  'test/node/image',
   'test/cluster/authority-secret',
   'test/cluster/remote-clusters',
   'test/cluster/discovery',

@@ -109,7 +109,6 @@ export const agentMachine = agentSetup.createMachine({
     'output.written': { actions: 'spawnGrpcBootstrap' },
     // Recorded in trace and log only.
     'grpc-bootstrap.failed': {},
-    'access-logs.failed': {},
     'xds.listening': {},
     'xds.failed': {},
     // Told for people: they are in the trace, and so in the log and the metrics.
@@ -174,7 +173,6 @@ export const agentMachine = agentSetup.createMachine({
             hasSecrets: provesIdentity(settings.identity),
             probe: settings.readinessProbe,
             proxyless: settings.proxyless,
-            moduleLimits: settings.moduleLimits,
           }),
           onError: broken,
         },
@@ -193,7 +191,7 @@ export const agentMachine = agentSetup.createMachine({
           onError: broken,
         },
       ],
-      entry: ['startStatus', 'spawnGrpcBootstrap', 'spawnAccessLogs'],
+      entry: ['startStatus', 'spawnGrpcBootstrap'],
       initial: 'preparing',
       states: {
         preparing: {

@@ -1,7 +1,5 @@
 import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
-import type { AccessLogsFailed } from './access-log-protocol.ts';
-import { accessLogsMachine } from './access-logs/access-logs.machine.ts';
 import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.ts';
 import { grpcBootstrapMachine } from './bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from './dns/dns.machine.ts';
@@ -114,7 +112,6 @@ export const agentSetup = setup({
       | SecretsFailed
       | OutputWritten
       | GrpcBootstrapFailed
-      | AccessLogsFailed
       | XdsListening
       | XdsFailed
       | SuccessionTaken
@@ -131,7 +128,6 @@ export const agentSetup = setup({
       dns: 'dns';
       secrets: 'secrets';
       'grpc-bootstrap': 'grpcBootstrap';
-      'access-logs': 'accessLogs';
       'xds-proxy': 'xdsProxy';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
@@ -155,7 +151,6 @@ export const agentSetup = setup({
     dns: dnsMachine,
     secrets: secretsMachine,
     grpcBootstrap: grpcBootstrapMachine,
-    accessLogs: accessLogsMachine,
     xdsProxy: xdsProxyMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
@@ -240,12 +235,6 @@ export const agentSetup = setup({
       id: 'secrets',
       systemId: 'secrets',
       input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
-    }),
-    /** Nothing waits for the access log service: requests are served without it. */
-    spawnAccessLogs: enqueueActions(({ context, enqueue }) => {
-      const { accessLogSocket: socket } = context.settings;
-      if (socket === '') return;
-      enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
     /** At most once. Certificates are on disk, or this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {

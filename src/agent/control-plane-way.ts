@@ -15,7 +15,6 @@ import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts
 import type { ToldRoots } from './identity/told-roots.ts';
 import type { SecretVault } from './secrets/secret-vault.ts';
 import { ModuleCache } from './wasm/module-cache.ts';
-import type { WasmCounts } from './wasm/wasm-counts.ts';
 import { maxModuleRedirects, type WasmModules } from './wasm/wasm-module.effects.ts';
 import type { UpstreamEnvironment } from './xds/upstream.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
@@ -54,7 +53,6 @@ export function workloadXds(
     names,
     told,
     way,
-    wasmCounts,
     ownership,
     kept,
   }: {
@@ -62,7 +60,6 @@ export function workloadXds(
     names: DnsTables | undefined;
     told: ToldRoots;
     way: WayToControlPlane;
-    wasmCounts: WasmCounts;
     ownership?: Ownership;
     kept?: ToldFiles;
   },
@@ -78,7 +75,7 @@ export function workloadXds(
     ...(workloadProbe && {
       askWorkload: (stopped) => askWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
     }),
-    wasmModules: wasmModules(options, wasmCounts),
+    wasmModules: wasmModules(options),
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(kept && {
       keptBundle: () => kept.read('trust-bundle'),
@@ -96,7 +93,7 @@ export function workloadXds(
 const wasmVariables = { blocked: 'BLOCKED_CIDRS_IN_WASM_URLS', allowed: 'ALLOWED_CIDRS_IN_WASM_URLS' } as const;
 
 /** @throws ChartpilotError FLAG_INVALID for an invalid network in a variable */
-function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: WasmCounts): WasmModules {
+function wasmModules({ config, env }: AgentProgram['options']): WasmModules {
   const networks = (name: string): string[] =>
     (env[name] ?? '')
       .split(',')
@@ -104,15 +101,9 @@ function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: Was
       .filter(Boolean);
   const { blocked, allowed } = wasmVariables;
   const addresses = new BlockedAddresses({ blocked: networks(blocked), allowed: networks(allowed) }, wasmVariables);
-  const { insecureRegistries: insecure, moduleExpiryMs: maxUnusedMs, dockerConfig } = wasm;
-  const isInsecure = (host: string): boolean => insecure.has('*') || insecure.has(host.toLowerCase());
   return {
-    cache: new ModuleCache(resolve(config.configPath, 'wasm'), { maxUnusedMs }),
-    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects, isInsecure }),
-    counts,
-    pullSecrets: new Map(),
-    isInsecure,
-    dockerConfig,
+    cache: new ModuleCache(resolve(config.configPath, 'wasm')),
+    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects }),
   };
 }
 

@@ -15,7 +15,7 @@ export interface TerminalOptions {
 }
 
 /** Of a command's output. */
-const maxPrintedLines = 14;
+const maxPrintedLines = 12;
 
 export class Terminal {
   readonly #options: TerminalOptions;

@@ -308,7 +308,9 @@ describe('debug endpoints', () => {
       expect.stringContaining('Proxy not connected to this Pilot instance'),
     ]);
     expect((await get('/debug/nothing')).status).toBe(404);
-    expect(await (await get('/debug/inject')).text()).toContain('not found: this control plane serves no webhooks');
+    expect(await (await get('/debug/inject')).text()).toContain(
+      'not found: this control plane has no sidecar injector',
+    );
     const indented = await (await get('/debug/mesh?pretty')).text();
     expect(indented).toMatch(/^\{\n {2}"/);
   });

@@ -12,10 +12,11 @@ export interface NodeResponse {
 /** @param url of a pod or a Service, by its address */
 export function get({ dialer }: RunningNode, url: string): Promise<NodeResponse> {
   const { hostname, port, pathname, search } = new URL(url);
+  const host = hostname.replace(/^\[(.*)\]$/, '$1');
   return new Promise((resolve, reject) => {
     // No agent: it would ignore `createConnection` and connect from the network of this process.
-    const createConnection = () => dialer.connect(hostname, Number(port) || 80);
-    const sent = request({ host: hostname, path: `${pathname}${search}`, createConnection }, (response) => {
+    const createConnection = () => dialer.connect(host, Number(port) || 80);
+    const sent = request({ host, path: `${pathname}${search}`, createConnection }, (response) => {
       const { statusCode: status, headers } = response;
       text(response).then((body) => resolve({ status, headers, body }), reject);
     });

@@ -7,6 +7,8 @@ import { hasCondition, resourceOfObject, resources } from './resources.ts';
 import type { RunningNode } from './start-node.ts';
 
 const never = new AbortController().signal;
+/** Of a mesh with ten pods on two processors that do ten other things. */
+const readyLimitMs = 300_000;
 
 export function objectsIn(manifests: string): KubernetesObject[] {
   return parseAllDocuments(manifests).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
@@ -29,10 +31,14 @@ export async function podsOf({ cluster }: RunningNode, app: string, namespace = 
 export async function readyPods(node: RunningNode, app: string, count = 1, namespace?: string) {
   let pods: readonly KubernetesObject[] = [];
   try {
-    return await eventually(`${count} pods of ${app} are ready`, async () => {
-      pods = await podsOf(node, app, namespace);
-      return pods.length === count && pods.every((pod) => hasCondition(pod, 'Ready')) && pods;
-    });
+    return await eventually(
+      `${count} pods of ${app} are ready`,
+      async () => {
+        pods = await podsOf(node, app, namespace);
+        return pods.length === count && pods.every((pod) => hasCondition(pod, 'Ready')) && pods;
+      },
+      { deadlineMs: readyLimitMs },
+    );
   } catch (error) {
     const states = pods.map(({ metadata, status }) => `${metadata.name}: ${JSON.stringify(status)}`);
     throw new Error(`pods of ${app}:\n${states.join('\n')}\n${node.lastLines()}`, { cause: error });
@@ -41,4 +47,9 @@ export async function readyPods(node: RunningNode, app: string, count = 1, names
 
 export function addressOf({ status }: KubernetesObject): string {
   return (status as { podIP: string }).podIP;
+}
+
+/** One of each IP family, the first one of which is {@link addressOf}. */
+export function addressesOf({ status }: KubernetesObject): string[] {
+  return (status as { podIPs: readonly { ip: string }[] }).podIPs.map(({ ip }) => ip);
 }

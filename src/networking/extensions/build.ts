@@ -23,7 +23,6 @@ import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { extensionName, levelOf } from './wasm-plugins.ts';
-import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 import { wasmSubstitute } from './wasm-substitute.ts';
 
@@ -40,18 +39,14 @@ export function buildWasmPlugins(
   return names.flatMap((name) => {
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
-    const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
+    const { code, cluster, dependsOn } = sourceOf(plugin, shape, push);
     // A listener from before the code was remote keeps what it has.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
-    const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
-    const about = `${name} ${shape.runsWasm} ${fetches} ${pull?.mayHaveSecret ?? ''}`;
-    return memory.recall('ECDS', about, [plugin, pull?.secret], () => {
-      const typedConfig = configurationOf(plugin, code, pull?.variables);
-      const message = create(TypedExtensionConfigSchema, { name, typedConfig });
+    return memory.recall('ECDS', `${name} ${shape.runsWasm} ${fetches}`, [plugin], () => {
+      const message = create(TypedExtensionConfigSchema, { name, typedConfig: configurationOf(plugin, code) });
       const key = configKeyOf(plugin);
-      const all = [key, ...(pull?.dependsOn ?? []), ...dependsOn];
-      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), all);
+      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), [key, ...dependsOn]);
     });
   });
 }
@@ -82,21 +77,19 @@ const sourcesOf = onceForPair((_: ProxyShape, __: PushContext) => new Map<Config
 /** For an Envoy that would end or reject the plugin: the plugin acts as one whose code cannot be fetched. */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };
 
-/** @param forAgent variables by which the agent fetches */
-function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {
+function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code']): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
   if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');
-  const config = pluginConfig(plugin, code, forAgent);
+  const config = pluginConfig(plugin, code);
   return network ? pack(NetworkWasmSchema, { config }) : pack(HttpWasmSchema, { config });
 }
 
 function pluginConfig(
   { namespace, name, spec }: Config<WasmPlugin>,
   code: NonNullable<WasmSource['code']>,
-  forAgent: PullVariables | undefined,
 ): Init<typeof PluginConfigSchema> {
   const { pluginConfig: settings, pluginName = '', failStrategy, vmConfig } = spec;
-  const environment = environmentOf(vmConfig?.env ?? [], forAgent);
+  const environment = environmentOf(vmConfig?.env ?? []);
   const vmId = vmIdOf(spec);
   return {
     name: extensionName({ namespace, name }),
@@ -128,14 +121,13 @@ function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
 
 function environmentOf(
   variables: NonNullable<NonNullable<WasmPlugin['vmConfig']>['env']>,
-  forAgent: PullVariables | undefined,
 ): Init<typeof EnvironmentVariablesSchema> | undefined {
-  if (variables.length === 0 && forAgent === undefined) return undefined;
+  if (variables.length === 0) return undefined;
   const [host, inline] = [true, false].map((ofHost) =>
     variables.filter(({ valueFrom }) => (valueFrom === 'HOST') === ofHost),
   );
   return {
     hostEnvKeys: host!.map((variable) => variable.name),
-    keyValues: { ...Object.fromEntries(inline!.map(({ name, value }) => [name, value ?? ''])), ...forAgent },
+    keyValues: Object.fromEntries(inline!.map((variable) => [variable.name, variable.value ?? ''])),
   };
 }

@@ -37,7 +37,6 @@ import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { consulCatalog } from './consul-catalog.ts';
 import { recordedTrace } from './recorded-trace.ts';
 import { thinking } from './thinking.ts';
-import { wasmImage } from './wasm-images.ts';
 
 const longestTalkMs = 30_000;
 
@@ -55,7 +54,6 @@ export const functionsMaker: SubjectMaker = {
     'trace-file',
     'diagram',
     'consul-catalog',
-    'wasm-image',
   ],
   batch: 50,
   open: () => FunctionsSubject.start(),
@@ -129,7 +127,6 @@ class FunctionsSubject implements Subject {
         return text;
       }),
       edge('consul-catalog', 'pilot-discovery', consulCatalog),
-      edge('wasm-image', 'pilot-agent', wasmImage),
     ];
   }
 

@@ -64,7 +64,11 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
       struct<WasmPlugin>(
         {
           ...scopeFields,
-          url: required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
+          url: withoutEffectWhere(
+            required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
+            'images are not pulled, and the plugin rejects all traffic (with failStrategy FAIL_OPEN: does nothing)',
+            (url) => typeof url === 'string' && isImage(url),
+          ),
           sha256: withoutEffectBeside(
             optional(
               inSchema(
@@ -73,20 +77,15 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
               ),
             ),
             'Envoy does not verify a file',
-            ({ url }) => isFile(url),
+            ({ url }) => typeof url === 'string' && /^file:/i.test(url),
           ),
-          imagePullPolicy: withoutEffectBeside(
+          imagePullPolicy: withoutEffect(
             optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
-            'a module of a file, or with a checksum, is not fetched again',
-            ({ url, sha256 }) => isFile(url) || (sha256 !== undefined && sha256 !== ''),
+            'images are not pulled',
             ['UNSPECIFIED_POLICY'],
           ),
-          imagePullSecret: withoutEffectBeside(
-            optional(text),
-            'only images of a registry are pulled with credentials',
-            ({ url }) => typeof url === 'string' && !isImage(url),
-          ),
-          verificationKey: withoutEffect(optional(text), 'signatures are not verified'),
+          imagePullSecret: withoutEffect(optional(text), 'images are not pulled'),
+          verificationKey: withoutEffect(optional(text), 'images are not pulled'),
           pluginConfig: optional(json),
           pluginName: optional(text),
           phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
@@ -116,10 +115,6 @@ function hasScheme(url: string): boolean {
 
 function isImage(url: string): boolean {
   return !hasScheme(url) || /^oci:/i.test(url);
-}
-
-function isFile(url: unknown): boolean {
-  return typeof url === 'string' && /^file:/i.test(url);
 }
 
 /** What a module is compared by: written in one way only. */

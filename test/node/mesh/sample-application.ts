@@ -1,10 +1,11 @@
 /** The application of the tests on a node: it responds, and sends the requests that a test orders. */
 import { readFileSync } from 'node:fs';
-import { stripTypeScriptTypes } from 'node:module';
 import { join } from 'node:path';
-import { agentImage } from './mesh-image.ts';
+import { transformSync } from 'esbuild';
+import { agentImage } from '../mesh-image.ts';
 
-const program = stripTypeScriptTypes(readFileSync(join(import.meta.dirname, 'sample-program.ts'), 'utf8'));
+const source = readFileSync(join(import.meta.dirname, 'sample-program.ts'), 'utf8');
+const program = transformSync(source, { loader: 'ts' }).code;
 
 export interface ApplicationOptions {
   readonly replicas?: number;
@@ -45,7 +46,8 @@ export function application(name: string, options: ApplicationOptions = {}): str
                 ...{ name: 'app', image: agentImage, imagePullPolicy: 'Never' },
                 command: ['node', '--input-type=module', '--eval', program],
                 ...{ ports: [{ containerPort: 8080 }], securityContext: { runAsUser: 1000 } },
-                readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1 },
+                // Beside ten other programs a response takes longer than the second of the default.
+                readinessProbe: { httpGet: { path: '/', port: 8080 }, periodSeconds: 1, timeoutSeconds: 20 },
                 lifecycle: { preStop: { sleep: { seconds: 3 } } },
                 ...container,
               },

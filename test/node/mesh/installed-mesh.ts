@@ -2,14 +2,14 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { packageRoot } from '../../src/runtime/package-root.ts';
-import { findOrBuild, helm } from '../cluster/go-program.ts';
-import { defineShippedKinds } from '../cluster/mesh-objects.ts';
-import { startClusterDns } from './cluster-dns.ts';
-import { buildMeshImages, discoveryImage, imageHub, imageTag } from './mesh-image.ts';
-import { get } from './node-request.ts';
-import { type RunningNode, startNode } from './start-node.ts';
-import { addressOf, applyManifests, podsOf, readyPods } from './workloads.ts';
+import { packageRoot } from '../../../src/runtime/package-root.ts';
+import { findOrBuild, helm } from '../../cluster/go-program.ts';
+import { defineShippedKinds } from '../../cluster/mesh-objects.ts';
+import { startClusterDns } from '../cluster-dns.ts';
+import { buildMeshImages, discoveryImage, imageHub, imageTag } from '../mesh-image.ts';
+import { get } from '../node-request.ts';
+import { type RunningNode, startNode } from '../start-node.ts';
+import { addressOf, applyManifests, podsOf, readyPods } from '../workloads.ts';
 
 export const systemNamespace = 'istio-system';
 

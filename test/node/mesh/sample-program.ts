@@ -9,6 +9,7 @@ import { createServer as createTcpServer } from 'node:net';
 
 const parallelRequests = 8;
 const slowMs = 300;
+const maxFailures = 1_000;
 
 const load: { sent: number; failed: string[]; isRunning: boolean } = { sent: 0, failed: [], isRunning: false };
 let isReady = true;
@@ -40,7 +41,8 @@ async function generate(url: string): Promise<void> {
       String,
     );
     load.sent++;
-    if (failure !== undefined) load.failed.push(`${new Date().toISOString()} ${failure}`);
+    if (failure !== undefined && load.failed.length < maxFailures)
+      load.failed.push(`${new Date().toISOString()} ${failure}`);
   }
 }
 

@@ -4,28 +4,33 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { resourceOf } from '../../src/discovery/kubernetes/api-resource.ts';
-import { eventually } from '../harness/eventually.ts';
-import { pilotDiscovery } from '../harness/program-files.ts';
+import { resourceOf } from '../../../src/discovery/kubernetes/api-resource.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { pilotDiscovery } from '../../harness/program-files.ts';
+import { imageHub, imageTag } from '../mesh-image.ts';
+import { get } from '../node-request.ts';
+import { resources } from '../resources.ts';
+import type { RunningNode } from '../start-node.ts';
+import { addressOf, applyManifests, podsOf, readyPods } from '../workloads.ts';
 import { InstalledMesh } from './installed-mesh.ts';
-import { imageHub, imageTag } from './mesh-image.ts';
-import { get } from './node-request.ts';
-import { resources } from './resources.ts';
+import { interceptedApplications, testInterception } from './interception.ts';
 import { application } from './sample-application.ts';
-import type { RunningNode } from './start-node.ts';
-import { addressOf, applyManifests, podsOf, readyPods } from './workloads.ts';
 
 const run = promisify(execFile);
+const dualStack = { ISTIO_DUAL_STACK: 'true' };
+const values = { meshConfig: { defaultConfig: { proxyMetadata: dualStack } }, env: dualStack };
 let mesh: InstalledMesh;
 let node: RunningNode;
 
 beforeAll(async () => {
-  mesh = await InstalledMesh.start({ replicas: 2 });
+  mesh = await InstalledMesh.start({ replicas: 2, values });
   node = mesh.node;
   // One is injected by the command and then by the webhook again, the other one by the webhook alone.
   await applyManifests(node, await injected(application('client')));
-  await applyManifests(node, application('server', { replicas: 2 }));
+  await applyManifests(node, `${application('server', { replicas: 2 })}\n---\n${interceptedApplications()}`);
+  const began = performance.now();
   await Promise.all([readyPods(node, 'client'), readyPods(node, 'server', 2)]);
+  console.error(`applications are ready after ${Math.round(performance.now() - began)} ms`);
 }, 1_800_000);
 afterAll(() => node?.stop());
 
@@ -74,6 +79,8 @@ it('refuses plaintext of clients without a sidecar once the server requires mutu
   expect(await mesh.call('http://server')).toMatchObject({ status: 200 });
   await node.cluster.delete(resourceOf('PeerAuthentication'), 'server');
 });
+
+testInterception(() => mesh);
 
 it('loses no request when a pod of the server is deleted', async () => {
   const { cluster } = node;
