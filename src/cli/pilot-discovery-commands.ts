@@ -1,5 +1,6 @@
 /** The commands of `pilot-discovery` (spec/discovery.md §1). */
 import { Command } from 'commander';
+import { checkInstallationCommand } from './commands/check-installation.ts';
 import { completionCommand } from './commands/completion.ts';
 import { crdsCommand } from './commands/crds.ts';
 import { explainCommand } from './commands/explain.ts';
@@ -30,6 +31,7 @@ export function pilotDiscovery(discovery: Command): Command {
       }),
     )
     .addCommand(crdsCommand())
+    .addCommand(checkInstallationCommand())
     .addCommand(tokenCommand())
     .addCommand(versionCommand('pilot-discovery'))
     .addCommand(completionCommand('pilot-discovery'));

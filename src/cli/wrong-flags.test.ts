@@ -71,7 +71,7 @@ const needed: Readonly<Record<string, readonly string[]>> = {
   'istio-iptables': ['--dry-run'],
   'istio-clean-iptables': ['--dry-run'],
   visualize: [ownTrace, '--output', join(folder, 'page.html')],
-  check: [ownTrace],
+  'chartpilot check': [ownTrace],
   replay: [ownTrace],
   trace: [ownTrace],
   generate: ['cert-watcher', '--cover', 'states'],
@@ -146,9 +146,9 @@ const rows = Object.keys(programs).flatMap((name) =>
   ),
 );
 const key = ({ name, command, flag }: (typeof rows)[number]): string => `${name} ${command} ${flag}`;
-const argsOf = (command: string, ...more: readonly string[]): string[] => [
+const argsOf = (name: string, command: string, ...more: readonly string[]): string[] => [
   command,
-  ...(needed[command] ?? []),
+  ...(needed[command] ?? needed[`${name} ${command}`] ?? []),
   ...more,
 ];
 
@@ -160,7 +160,7 @@ describe('a flag of any command', () => {
     for (const row of rows.filter(({ name, command }) => `${name} ${command}` === ofCommand)) {
       const { name, command, option, flag } = row;
       if (anyText.test(option.flags) || flag in checkedLater) continue;
-      const text = await textOf(name, argsOf(command, `${flag}=${takesValue(option) ? wrong : 'perhaps'}`));
+      const text = await textOf(name, argsOf(name, command, `${flag}=${takesValue(option) ? wrong : 'perhaps'}`));
       // The place of a file says which flag is meant.
       const isReported =
         reportsOf(text, flag).length > 0 ||
@@ -176,7 +176,7 @@ describe('a flag of any command', () => {
     for (const row of rows) {
       const { name, command, option, flag } = row;
       if (!takesValue(option) || isEmptyAllowed(option)) continue;
-      const text = await textOf(name, argsOf(command, `${flag}=`), false);
+      const text = await textOf(name, argsOf(name, command, `${flag}=`), false);
       if (reportsOf(text, flag).length === 0) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
     }
     expect(silent).toEqual([]);
@@ -192,7 +192,7 @@ describe('a flag of any command', () => {
         (command === 'visualize' && flag === '--token')
       )
         continue;
-      const text = await textOf(name, argsOf(command, `${flag}=${wrong}`, `${flag}=other`), false);
+      const text = await textOf(name, argsOf(name, command, `${flag}=${wrong}`, `${flag}=other`), false);
       if (reportsOf(text, flag).length === 0) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
     }
     expect(silent).toEqual([]);
@@ -203,7 +203,7 @@ describe('a flag of any command', () => {
     for (const row of rows) {
       const { name, command, option, flag } = row;
       if (option.hidden || flag.length < 6) continue;
-      const text = await textOf(name, argsOf(command, `${flag.slice(0, -1)}=x`));
+      const text = await textOf(name, argsOf(name, command, `${flag.slice(0, -1)}=x`));
       if (!text.includes(`did you mean ${flag}?`)) silent.push(`${key(row)}: ${text.slice(0, 200)}`);
     }
     expect(silent).toEqual([]);

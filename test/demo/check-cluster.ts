@@ -47,9 +47,19 @@ const finding = (what: string, seen: string, wanted: string): Finding => ({ what
 
 const clientIn = (response: string): string => /client (.+)/.exec(response)?.[1] ?? response.trim();
 
-async function identityFindings({ firstResponse, installedAfterS }: ClusterMesh): Promise<Finding[]> {
+async function identityFindings(mesh: ClusterMesh): Promise<Finding[]> {
+  const { firstResponse, installedAfterS, checkedBefore, checkedAfter } = mesh;
   const seconds = Math.round(installedAfterS);
+  const sumsOf = (report: string): string =>
+    report
+      .trim()
+      .split('\n')
+      .at(-1)!
+      .replace(/, \d+ ok$/, '');
   return [
+    // Kinds of the Gateway API are not defined yet.
+    finding('pilot-discovery check on the bare cluster', sumsOf(checkedBefore), '0 error, 1 warning, 0 unknown'),
+    finding('pilot-discovery check in the mesh', sumsOf(checkedAfter), '0 error, 0 warning, 0 unknown'),
     finding('identity of the client at stock', clientIn(firstResponse), client),
     { what: 'from images to the first response', seen: `${seconds} s`, wanted: 'at most 180 s', ok: seconds <= 180 },
   ];

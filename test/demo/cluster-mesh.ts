@@ -45,6 +45,9 @@ export class ClusterMesh {
   #gatewayPort = 0;
   /** Response of the first request through both sidecars. */
   firstResponse = '';
+  /** Reports of `pilot-discovery check`. */
+  checkedBefore = '';
+  checkedAfter = '';
   /** Address of the debugger's page. */
   pageUrl = '';
   /** Seconds from the empty cluster (node ready, images built) to the first response. */
@@ -143,6 +146,10 @@ export class ClusterMesh {
     await terminal.run(
       `ctr --namespace k8s.io images tag localhost/chartpilot/discovery:${version} ${applicationImage}`,
     );
+    terminal.comment('Check the cluster');
+    this.checkedBefore = await terminal.run('pilot-discovery check');
+    terminal.comment('Kinds of the Gateway API, as the report recommends');
+    await terminal.run(`kubectl apply --server-side -f ${gatewayApiDefinitions()}`);
     terminal.comment('Install the control plane');
     const values = 'image.repository=localhost/chartpilot/discovery';
     await terminal.run(`helm install istiod deploy/chart --namespace istio-system --create-namespace --set ${values}`);
@@ -156,6 +163,7 @@ export class ClusterMesh {
     await terminal.run('kubectl apply -f examples/cluster/shop.yaml');
     await terminal.run('kubectl wait --for condition=Available deployment --all --timeout 120s');
     await terminal.run('kubectl get pods');
+    this.checkedAfter = await terminal.run('pilot-discovery check');
     terminal.comment('A request: shop, its sidecar, the sidecar of stock, stock');
     this.firstResponse = await terminal.run(this.clientCommand);
   }
@@ -163,7 +171,6 @@ export class ClusterMesh {
   async #addGateway(): Promise<void> {
     const { terminal } = this;
     terminal.comment('A Gateway of the Gateway API');
-    await terminal.run(`kubectl apply --server-side -f ${gatewayApiDefinitions()}`);
     await terminal.run('kubectl apply -f examples/cluster/gateway.yaml');
     await terminal.run('kubectl wait --for condition=Programmed gateway/front --timeout 120s');
     await terminal.run('kubectl rollout status deployment/front-istio --timeout 120s');

@@ -15,7 +15,7 @@ export interface TerminalOptions {
 }
 
 /** Of a command's output. */
-const maxPrintedLines = 12;
+const maxPrintedLines = 14;
 
 export class Terminal {
   readonly #options: TerminalOptions;

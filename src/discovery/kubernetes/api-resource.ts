@@ -11,6 +11,8 @@ export interface Resource {
   readonly kind: string;
   /** False: objects of the kind are in no namespace. */
   readonly namespaced: boolean;
+  /** Address of what is no list of objects: `/version`. */
+  readonly path?: string;
 }
 
 /**
@@ -72,6 +74,7 @@ export function apiVersionOf({ group, version }: Pick<Resource, 'group' | 'versi
 
 /** Where the resource is, of one namespace or of all: `/apis/networking.istio.io/v1/namespaces/shop/virtualservices`. */
 export function pathOf(resource: Resource, namespace?: string): string {
+  if (resource.path !== undefined) return resource.path;
   const root = resource.group === '' ? '/api' : `/apis/${resource.group}`;
   const within = namespace === undefined || !resource.namespaced ? '' : `/namespaces/${encodeURIComponent(namespace)}`;
   return `${root}/${resource.version}${within}/${resource.plural}`;

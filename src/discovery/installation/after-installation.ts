@@ -1,0 +1,292 @@
+/** Checks of an installed control plane and the namespaces of its mesh. Pure. */
+import { X509Certificate } from 'node:crypto';
+import * as E from 'fp-ts/lib/Either.js';
+import { decodeInjectionValues } from '../../injection/settings.decode.ts';
+import type { ObjectMeta } from '../kubernetes/api-server.ts';
+import type { Installation } from './before-installation.ts';
+import type {
+  ClusterFacts,
+  ConfigMapFacts,
+  DeploymentFacts,
+  InstalledFacts,
+  PodFacts,
+  Read,
+  SliceFacts,
+  WebhookConfigurationFacts,
+} from './cluster-facts.ts';
+import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
+import { memberLabels } from './injection-conflicts.ts';
+
+const proxyName = 'istio-proxy';
+const injectLabel = 'sidecar.istio.io/inject';
+
+/** Service and Deployment of a revision, as the chart names them. */
+export const planeName = (revision: string): string => (revision === '' ? 'istiod' : `istiod-${revision}`);
+/** ConfigMap of the injector. */
+export const injectorName = (revision: string): string =>
+  revision === '' || revision === 'default' ? 'istio-sidecar-injector' : `istio-sidecar-injector-${revision}`;
+
+/** Namespaces whose pods this revision injects. */
+export function membersOf(
+  { namespaces, mutating }: Pick<ClusterFacts, 'namespaces' | 'mutating'>,
+  { namespace, revision }: Installation,
+): readonly string[] {
+  if (E.isLeft(namespaces)) return [];
+  const names = [revision || 'default', ...tagsOf(mutating, namespace, revision)];
+  return namespaces.right
+    .filter(({ metadata: { labels = {} } }) => {
+      const { 'istio-injection': injection, 'istio.io/rev': chosen } = labels;
+      if (injection !== undefined) return injection === 'enabled' && names.includes('default');
+      return chosen !== undefined && names.includes(chosen);
+    })
+    .map(({ metadata }) => metadata.name);
+}
+
+function tagsOf(mutating: ClusterFacts['mutating'], namespace: string, revision: string): string[] {
+  return ownConfigurations(mutating, namespace, revision).flatMap(
+    ({ metadata }) => metadata.labels?.['istio.io/tag'] ?? [],
+  );
+}
+
+function ownConfigurations(
+  configurations: Read<readonly WebhookConfigurationFacts[]>,
+  namespace: string,
+  revision: string,
+): readonly WebhookConfigurationFacts[] {
+  if (E.isLeft(configurations)) return [];
+  return configurations.right.filter(
+    ({ metadata, webhooks = [] }) =>
+      metadata.labels?.['istio.io/rev'] === (revision || 'default') &&
+      webhooks.some(({ clientConfig: { service, url } }) => url !== undefined || service?.namespace === namespace),
+  );
+}
+
+/** @param now milliseconds */
+export function afterInstallation(
+  facts: ClusterFacts,
+  installed: InstalledFacts,
+  installation: Installation,
+  now: number,
+): ClusterFinding[] {
+  const members = membersOf(facts, installation);
+  return [
+    ...deploymentFindings(facts.deployments, installation),
+    ...serviceFindings(installed.slices, installation),
+    ...webhookFindings(facts, installed.rootOfMesh, installation, now),
+    ...namespaceFindings(facts, members, installation),
+    ...members.flatMap((member) => podFindings(member, installed.pods.get(member)!)),
+    ...versionFindings(installed, members),
+  ];
+}
+
+function planeOf(deployments: readonly DeploymentFacts[], revision: string): DeploymentFacts | undefined {
+  return deployments.find(({ metadata }) => metadata.name === planeName(revision));
+}
+
+function deploymentFindings(
+  deployments: ClusterFacts['deployments'],
+  { namespace, revision }: Installation,
+): ClusterFinding[] {
+  const check = 'deployment';
+  if (E.isLeft(deployments)) return [unknown(check, deployments.left)];
+  const found = planeOf(deployments.right, revision);
+  const name = planeName(revision);
+  if (found === undefined)
+    return [error(check, `no Deployment ${name} in namespace ${namespace}`, 'Install the chart: docs/install.md.')];
+  const { replicas = 1 } = found.spec;
+  const ready = found.status?.readyReplicas ?? 0;
+  const text = `${name}: ${ready} of ${replicas} replicas are ready`;
+  const next = `Run: kubectl -n ${namespace} describe pods -l app=istiod,istio.io/rev=${revision || 'default'}`;
+  if (replicas === 0)
+    return [
+      error(check, `${name} has no replicas`, `Run: kubectl -n ${namespace} scale deployment/${name} --replicas 2`),
+    ];
+  if (ready === 0) return [error(check, text, next)];
+  return [ready < replicas ? warning(check, text, next) : ok(check, text)];
+}
+
+function serviceFindings(slices: Read<readonly SliceFacts[]>, { namespace, revision }: Installation): ClusterFinding[] {
+  const check = 'service';
+  if (E.isLeft(slices)) return [unknown(check, slices.left)];
+  const endpoints = slices.right.flatMap(({ endpoints }) => endpoints ?? []);
+  const ready = endpoints.filter(({ conditions }) => conditions?.ready !== false).length;
+  const name = `${planeName(revision)}.${namespace}`;
+  if (ready > 0) return [ok(check, `${name} has ${ready} ready endpoints`)];
+  return [
+    error(
+      check,
+      `${name} has no ready endpoint: webhooks and proxies cannot reach the control plane`,
+      `Run: kubectl -n ${namespace} get service,endpointslices,pods`,
+    ),
+  ];
+}
+
+function webhookFindings(
+  { mutating, validating }: ClusterFacts,
+  rootOfMesh: Read<ConfigMapFacts | undefined>,
+  { namespace, revision }: Installation,
+  now: number,
+): ClusterFinding[] {
+  const check = 'webhook';
+  if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
+  const injectors = ownConfigurations(mutating, namespace, revision);
+  const own = [...injectors, ...ownConfigurations(validating, namespace, revision)];
+  if (injectors.length === 0) {
+    const message = `no MutatingWebhookConfiguration of revision ${revision || 'default'} calls namespace ${namespace}: no pod is injected`;
+    return [
+      error(
+        check,
+        message,
+        'Install the chart with sidecarInjectorWebhook.enabled=true and an authority (authority.selfSigned=true).',
+      ),
+    ];
+  }
+  const root = E.isRight(rootOfMesh) ? rootOfMesh.right?.data?.['root-cert.pem'] : undefined;
+  return own.map((configuration) => bundleFinding(configuration, root, now, namespace));
+}
+
+function bundleFinding(
+  { metadata: { name }, webhooks = [] }: WebhookConfigurationFacts,
+  root: string | undefined,
+  now: number,
+  namespace: string,
+): ClusterFinding {
+  const check = 'webhook';
+  const next = `The elected replica writes the bundle. Run: kubectl -n ${namespace} logs -l app=istiod --tail 100`;
+  const empty = webhooks.filter(({ clientConfig }) => !clientConfig.caBundle);
+  if (empty.length > 0)
+    return error(
+      check,
+      `${name}: ${empty.length} of ${webhooks.length} entries have no caBundle, so the API server cannot call them`,
+      next,
+    );
+  const bundles = [...new Set(webhooks.map(({ clientConfig }) => clientConfig.caBundle!))];
+  const certificates = bundles.flatMap((bundle) => certificatesIn(Buffer.from(bundle, 'base64').toString('utf8')));
+  if (certificates.length === 0) return error(check, `${name}: caBundle contains no certificate`, next);
+  if (certificates.every(({ validTo }) => Date.parse(validTo) <= now))
+    return error(check, `${name}: all certificates of caBundle have expired`, next);
+  const known = new Set(certificates.map(({ fingerprint256 }) => fingerprint256));
+  const roots = certificatesIn(root ?? '');
+  if (root !== undefined && !roots.some(({ fingerprint256 }) => known.has(fingerprint256)))
+    return error(check, `${name}: caBundle does not contain the root of the mesh (ConfigMap istio-ca-root-cert)`, next);
+  return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
+}
+
+function certificatesIn(pem: string): X509Certificate[] {
+  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
+  return blocks.flatMap((block) => {
+    try {
+      return [new X509Certificate(block)];
+    } catch {
+      return [];
+    }
+  });
+}
+
+function namespaceFindings(
+  { namespaces, mutating }: ClusterFacts,
+  members: readonly string[],
+  installation: Installation,
+): ClusterFinding[] {
+  const check = 'namespaces';
+  if (E.isLeft(namespaces)) return [unknown(check, namespaces.left)];
+  const [label] = Object.entries(memberLabels(installation.revision));
+  const run = `kubectl label namespace NAME ${label!.join('=')}`;
+  const findings = [
+    members.length > 0
+      ? ok(check, `in the mesh: ${members.join(', ')}`)
+      : warning(check, 'no namespace is in the mesh', `Run: ${run}`),
+  ];
+  const known = E.isRight(mutating) ? revisionsOf(mutating.right) : undefined;
+  for (const { metadata } of namespaces.right) {
+    const problem = labelProblem(metadata, known);
+    if (problem !== undefined)
+      findings.push(
+        warning(
+          check,
+          `${metadata.name}: ${problem}`,
+          `Run: kubectl get namespace ${metadata.name} --show-labels, and keep one label of a revision that exists.`,
+        ),
+      );
+  }
+  return findings;
+}
+
+/** Revisions and tags that any injector of the cluster has. */
+function revisionsOf(configurations: readonly WebhookConfigurationFacts[]): ReadonlySet<string> {
+  return new Set(
+    configurations.flatMap(({ metadata: { labels = {} } }) =>
+      [labels['istio.io/tag'], labels['istio.io/rev']].filter((name) => name !== undefined),
+    ),
+  );
+}
+
+function labelProblem({ labels = {} }: ObjectMeta, known: ReadonlySet<string> | undefined): string | undefined {
+  const { 'istio-injection': injection, 'istio.io/rev': revision } = labels;
+  if (injection !== undefined && revision !== undefined)
+    return `label istio-injection=${injection} takes precedence over istio.io/rev=${revision}`;
+  if (injection !== undefined && !['enabled', 'disabled'].includes(injection))
+    return `label istio-injection=${injection} has no effect: must be enabled or disabled`;
+  if (known === undefined) return undefined;
+  if (revision !== undefined && !known.has(revision))
+    return `label istio.io/rev=${revision} names a revision that does not exist: its pods have no sidecar`;
+  if (injection === 'enabled' && !known.has('default'))
+    return 'label istio-injection=enabled needs the revision or tag default, which does not exist';
+  return undefined;
+}
+
+function podFindings(namespace: string, pods: Read<readonly PodFacts[]>): ClusterFinding[] {
+  const check = 'pods';
+  if (E.isLeft(pods)) return [unknown(check, pods.left)];
+  const running = pods.right.filter(({ status }) => !['Succeeded', 'Failed'].includes(status?.phase ?? ''));
+  const candidates = running.filter(({ spec, metadata: { labels = {}, annotations = {} } }) => {
+    return spec.hostNetwork !== true && labels[injectLabel] !== 'false' && annotations[injectLabel] !== 'false';
+  });
+  const without = candidates.filter((pod) => proxyOf(pod) === undefined).map(({ metadata }) => metadata.name);
+  if (without.length === 0) return [ok(check, `${namespace}: all ${candidates.length} pods have a sidecar`)];
+  const names = `${without.slice(0, 5).join(', ')}${without.length > 5 ? ', …' : ''}`;
+  return [
+    warning(
+      check,
+      `${namespace}: ${without.length} of ${candidates.length} pods have no sidecar: ${names}`,
+      `They are older than the label. Run: kubectl -n ${namespace} rollout restart deployment`,
+    ),
+  ];
+}
+
+const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
+  [...containers, ...initContainers].find(({ name }) => name === proxyName);
+
+/** Sidecars of another image than that of the injector were created before an upgrade. */
+function versionFindings({ injector, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
+  const check = 'versions';
+  if (E.isLeft(injector)) return [unknown(check, injector.left)];
+  const expected = imageOf(injector.right);
+  if (expected === undefined) return [];
+  const findings = members.flatMap((member) => {
+    const list = pods.get(member)!;
+    const proxies = E.isRight(list)
+      ? list.right.flatMap((pod) => (choosesImage(pod) ? [] : (proxyOf(pod)?.image ?? [])))
+      : [];
+    const outdated = proxies.filter((image) => image !== expected);
+    if (outdated.length === 0) return [];
+    const others = [...new Set(outdated)].sort();
+    const message = `${member}: ${outdated.length} sidecars run ${others.slice(0, 3).join(', ')}; new ones get ${expected}`;
+    return [warning(check, message, `Run: kubectl -n ${member} rollout restart deployment`)];
+  });
+  return findings.length > 0 ? findings : [ok(check, `all sidecars run ${expected}`)];
+}
+
+/** Image of new sidecars. `undefined` if the settings cannot be read: the injector reports why. */
+function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
+  const decoded = decodeInjectionValues(injector?.data?.values ?? '');
+  if (injector === undefined || E.isLeft(decoded)) return undefined;
+  const { hub, tag, image, variant } = decoded.right;
+  return image.includes('/') ? image : `${hub}/${image}:${tag}${variant === '' ? '' : `-${variant}`}`;
+}
+
+/** A pod may choose another image. */
+const choosesImage = ({ metadata: { annotations = {} } }: PodFacts): boolean =>
+  ['sidecar.istio.io/proxyImage', 'sidecar.istio.io/proxyImageType', 'proxy.istio.io/config'].some(
+    (key) => key in annotations,
+  );

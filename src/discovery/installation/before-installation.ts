@@ -1,0 +1,250 @@
+/** Checks of a cluster in which the control plane is not installed yet. Pure. */
+import * as E from 'fp-ts/lib/Either.js';
+import { type KindName, kinds } from '../../model/kinds/index.ts';
+import type { ClusterFacts, NodeFacts, Read, Right } from './cluster-facts.ts';
+import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
+import { injectionConflicts } from './injection-conflicts.ts';
+
+export interface Installation {
+  /** Namespace of the control plane. */
+  readonly namespace: string;
+  /** Empty: the default one. */
+  readonly revision: string;
+}
+
+/** `Chart.yaml` requires it. */
+const minVersion = 27;
+/** The kubelet restarts init containers that are sidecars. */
+const nativeSidecarVersion = 29;
+const architectures = ['amd64', 'arm64'];
+const istioGroups = [...new Set(Object.values(kinds).map(({ group }) => group))].filter((group) =>
+  group.endsWith('istio.io'),
+);
+const gatewayGroup = 'gateway.networking.k8s.io';
+const gatewayVersion = 'v1.6.3';
+
+export function beforeInstallation(
+  facts: ClusterFacts,
+  missing: Read<readonly Right[]>,
+  installation: Installation,
+): ClusterFinding[] {
+  return [
+    versionFinding(facts.version),
+    ...permissionFindings(missing),
+    ...definitionFindings(facts),
+    gatewayApiFinding(facts),
+    ...nodeFindings(facts.nodes),
+    ...injectionConflicts(facts, installation),
+    ...validatorFindings(facts, installation),
+  ];
+}
+
+/** What `helm install` of the chart creates. A ClusterRole needs its rights, or the right to escalate. */
+export function rightsToInstall({ namespace }: Installation): readonly Right[] {
+  const create = (group: string, resource: string, isNamespaced: boolean): Right => ({
+    ...{ verb: 'create', group, resource },
+    ...(isNamespaced && { namespace }),
+  });
+  const rbac = 'rbac.authorization.k8s.io';
+  const admission = 'admissionregistration.k8s.io';
+  return [
+    create('', 'namespaces', false),
+    create('apiextensions.k8s.io', 'customresourcedefinitions', false),
+    create(rbac, 'clusterroles', false),
+    create(rbac, 'clusterrolebindings', false),
+    { verb: 'escalate', group: rbac, resource: 'clusterroles' },
+    { verb: 'bind', group: rbac, resource: 'clusterroles' },
+    create(admission, 'mutatingwebhookconfigurations', false),
+    create(admission, 'validatingwebhookconfigurations', false),
+    create('', 'serviceaccounts', true),
+    create('', 'services', true),
+    create('', 'configmaps', true),
+    // Helm keeps the release there.
+    create('', 'secrets', true),
+    create('apps', 'deployments', true),
+    create('policy', 'poddisruptionbudgets', true),
+    create(rbac, 'roles', true),
+    create(rbac, 'rolebindings', true),
+  ];
+}
+
+/** @returns the minor version of Kubernetes 1; `undefined` for another text */
+export function minorVersionOf(version: string): number | undefined {
+  const [, minor] = /^v?1\.(\d+)/.exec(version) ?? [];
+  return minor === undefined ? undefined : Number(minor);
+}
+
+export function versionFinding(version: Read<string>): ClusterFinding {
+  const check = 'API server';
+  if (E.isLeft(version)) return unknown(check, version.left);
+  const minor = minorVersionOf(version.right);
+  const text = `Kubernetes ${version.right}`;
+  if (minor === undefined || minor < minVersion)
+    return error(check, `${text}: the chart requires 1.${minVersion} or later`, 'Upgrade the cluster.');
+  if (minor < nativeSidecarVersion) {
+    const message = `${text}: before 1.${nativeSidecarVersion} a sidecar is an ordinary container, so Jobs do not end and init containers bypass it`;
+    return warning(check, message, `Upgrade the cluster to 1.${nativeSidecarVersion}, or leave Jobs out of the mesh.`);
+  }
+  return ok(check, text);
+}
+
+function permissionFindings(missing: Read<readonly Right[]>): ClusterFinding[] {
+  const check = 'permissions';
+  if (E.isLeft(missing)) return [unknown(check, missing.left)];
+  if (missing.right.length === 0) return [ok(check, 'this user may create all objects of the chart')];
+  return missing.right.map(({ verb, group, resource, namespace }) => {
+    const what = `${verb} ${resource}${group === '' ? '' : `.${group}`}`;
+    const where = namespace === undefined ? '' : ` in namespace ${namespace}`;
+    return error(
+      check,
+      `this user may not ${what}${where}`,
+      'Install as an administrator (ClusterRole cluster-admin).',
+    );
+  });
+}
+
+function definitionFindings({ groups, definitions }: ClusterFacts): ClusterFinding[] {
+  const check = 'definitions';
+  if (E.isLeft(definitions)) return [unknown(check, definitions.left)];
+  if (E.isLeft(groups)) return [unknown(check, groups.left)];
+  const present = new Map(definitions.right.map((definition) => [definition.metadata.name, definition]));
+  const names = (Object.keys(kinds) as KindName[])
+    .map((name) => kinds[name])
+    .filter(({ group }) => istioGroups.includes(group))
+    .map(({ plural, group, versions }) => ({ name: `${plural}.${group}`, group, versions }));
+  const found = names.filter(({ name }) => present.has(name));
+  if (found.length === 0)
+    return [ok(check, `none of Istio's kinds is defined; helm install defines all ${names.length}`)];
+  const missing = names.filter(({ name }) => !present.has(name));
+  const owners = [...new Set(found.map(({ name }) => ownerOf(present.get(name)!.metadata)))].sort();
+  const unserved = found.filter(({ group, versions }) => !groups.right.get(group)?.includes(versions[0]!));
+  const apply = 'pilot-discovery crds | kubectl apply --server-side --force-conflicts -f -';
+  return [
+    ok(check, `${found.length} of ${names.length} of Istio's kinds are defined, by ${owners.join(', ')}`),
+    ...(missing.length > 0
+      ? [
+          warning(
+            check,
+            `not defined: ${missing.map(({ name }) => name).join(', ')}`,
+            `helm install adds them; after an upgrade run: ${apply}`,
+          ),
+        ]
+      : []),
+    ...unserved.map(({ name, versions }) =>
+      error(check, `${name} is not served in version ${versions[0]}, which the control plane reads`, `Run: ${apply}`),
+    ),
+  ];
+}
+
+/** Who has installed a definition, by its labels. */
+function ownerOf({
+  labels = {},
+  annotations = {},
+}: {
+  readonly labels?: Labels;
+  readonly annotations?: Labels;
+}): string {
+  const { 'meta.helm.sh/release-name': release, 'meta.helm.sh/release-namespace': namespace } = annotations;
+  if (release !== undefined) return `Helm release ${namespace ?? 'default'}/${release}`;
+  return labels['app.kubernetes.io/part-of'] ?? labels.app ?? 'an unknown owner';
+}
+
+type Labels = Readonly<Record<string, string>>;
+
+function gatewayApiFinding({ groups, definitions }: ClusterFacts): ClusterFinding {
+  const check = 'Gateway API';
+  if (E.isLeft(groups)) return unknown(check, groups.left);
+  const served = groups.right.get(gatewayGroup);
+  const apply = `kubectl apply --server-side -f https://github.com/kubernetes-sigs/gateway-api/releases/download/${gatewayVersion}/standard-install.yaml`;
+  if (served === undefined)
+    return warning(check, 'not installed: Gateways of the Gateway API cannot be created', `Run: ${apply}`);
+  if (!served.includes('v1'))
+    return error(check, `serves ${served.join(', ')}; the control plane reads v1`, `Run: ${apply}`);
+  const definition = E.isRight(definitions)
+    ? definitions.right.find(({ metadata }) => metadata.name === `gateways.${gatewayGroup}`)
+    : undefined;
+  const annotations = definition?.metadata.annotations ?? {};
+  const { [`${gatewayGroup}/bundle-version`]: version, [`${gatewayGroup}/channel`]: channel } = annotations;
+  return ok(
+    check,
+    `installed${version === undefined ? '' : `, ${version}`}${channel === undefined ? '' : `, channel ${channel}`}`,
+  );
+}
+
+function nodeFindings(nodes: Read<readonly NodeFacts[]>): ClusterFinding[] {
+  const check = 'nodes';
+  if (E.isLeft(nodes)) return [unknown(check, nodes.left)];
+  if (nodes.right.length === 0) return [error(check, 'the cluster has no node', 'Add a Linux node.')];
+  const named = (list: readonly NodeFacts[]): string => {
+    const names = list.slice(0, 5).map(({ metadata }) => metadata.name);
+    return `${names.join(', ')}${list.length > 5 ? `, … (${list.length} nodes)` : ''}`;
+  };
+  const info = ({ status }: NodeFacts) => status.nodeInfo;
+  const linux = nodes.right.filter((node) => info(node).operatingSystem === 'linux');
+  const suitable = linux.filter((node) => architectures.includes(info(node).architecture));
+  const old = suitable.filter((node) => (minorVersionOf(info(node).kubeletVersion) ?? 0) < nativeSidecarVersion);
+  const [others, strange] = [
+    nodes.right.filter((node) => !linux.includes(node)),
+    linux.filter((node) => !suitable.includes(node)),
+  ];
+  const kernels = [...new Set(suitable.map((node) => info(node).kernelVersion))].sort();
+  return [
+    ...(suitable.length === 0
+      ? [error(check, 'no node runs Linux on amd64 or arm64', 'Add such a node.')]
+      : [
+          ok(
+            check,
+            `${suitable.length} of ${nodes.right.length} run Linux on amd64 or arm64, kernel ${kernels.slice(0, 5).join(', ')}`,
+          ),
+        ]),
+    ...(others.length > 0
+      ? [
+          warning(
+            check,
+            `not Linux: ${named(others)}; pods there cannot be in the mesh`,
+            'Label pods that run there sidecar.istio.io/inject=false.',
+          ),
+        ]
+      : []),
+    ...(strange.length > 0
+      ? [
+          warning(
+            check,
+            `no image for the processor of: ${named(strange)}`,
+            'Keep pods of the mesh off them (nodeSelector kubernetes.io/arch).',
+          ),
+        ]
+      : []),
+    ...(old.length > 0
+      ? [
+          warning(
+            check,
+            `kubelet older than 1.${nativeSidecarVersion}: ${named(old)}; sidecars are ordinary containers`,
+            'Upgrade these nodes.',
+          ),
+        ]
+      : []),
+  ];
+}
+
+/** A webhook that rejects objects of Istio's kinds for another control plane. */
+function validatorFindings({ validating }: ClusterFacts, { namespace, revision }: Installation): ClusterFinding[] {
+  const check = 'validation';
+  if (E.isLeft(validating)) return [unknown(check, validating.left)];
+  const foreign = validating.right.flatMap(({ metadata, webhooks = [] }) => {
+    const isOfRevision = metadata.labels?.['istio.io/rev'] === (revision || 'default');
+    return webhooks
+      .filter(
+        ({ name, clientConfig: { service } }) =>
+          name.endsWith('validation.istio.io') && !(isOfRevision && service?.namespace === namespace),
+      )
+      .map(({ clientConfig: { service } }) => ({ name: metadata.name, service }));
+  });
+  return [...new Map(foreign.map((one) => [one.name, one])).values()].map(({ name, service }) =>
+    warning(
+      check,
+      `ValidatingWebhookConfiguration ${name} of ${service?.namespace ?? 'another'}/${service?.name ?? 'server'} also reviews objects of Istio's kinds`,
+      `If that control plane is no longer needed: kubectl delete validatingwebhookconfiguration ${name}`,
+    ),
+  );
+}

@@ -1,0 +1,56 @@
+/** `pilot-discovery check`: reads a cluster and reports what is missing in it. Nothing is written. */
+import * as E from 'fp-ts/lib/Either.js';
+import type { ApiServer } from '../kubernetes/api-server.ts';
+import { afterInstallation, injectorName, membersOf, planeName } from './after-installation.ts';
+import { beforeInstallation, type Installation, rightsToInstall, versionFinding } from './before-installation.ts';
+import { FactReader } from './cluster-facts.ts';
+import { injectionFinding, ordinaryPod, redirectingPod, redirectionFinding } from './dry-run.ts';
+import type { ClusterReport, Phase } from './findings.ts';
+import { injectionConflicts } from './injection-conflicts.ts';
+
+export interface CheckOptions extends Installation {
+  /** `undefined`: after installation if there is a Deployment of the control plane. */
+  readonly phase?: Phase;
+  readonly signal: AbortSignal;
+  /** Milliseconds. */
+  readonly now: number;
+}
+
+/** Each dry run costs a request of the cluster's webhooks. */
+const maxDryRuns = 10;
+
+/** @throws ApiError if the cluster cannot be read at all */
+export async function checkCluster(server: Pick<ApiServer, 'request'>, options: CheckOptions): Promise<ClusterReport> {
+  const { namespace, revision, signal, now } = options;
+  const reader = new FactReader(server, signal);
+  const facts = await reader.cluster(namespace);
+  const isInstalled =
+    E.isRight(facts.deployments) &&
+    facts.deployments.right.some(({ metadata }) => metadata.name === planeName(revision));
+  const phase = options.phase ?? (isInstalled ? 'after installation' : 'before installation');
+  const members = membersOf(facts, options);
+  const common = { phase, namespace, revision };
+  if (phase === 'before installation') {
+    const missing = await reader.missingRights(rightsToInstall(options));
+    const places = members.length > 0 ? members.slice(0, maxDryRuns) : ['default'];
+    const admitted = await Promise.all(
+      places.map(async (place) => redirectionFinding(place, await reader.admittedPod(place, redirectingPod()))),
+    );
+    return { ...common, findings: [...beforeInstallation(facts, missing, options), ...admitted] };
+  }
+  const [installed, ...injected] = await Promise.all([
+    reader.installed(namespace, { service: planeName(revision), injector: injectorName(revision), members }),
+    ...members
+      .slice(0, maxDryRuns)
+      .map(async (member) => injectionFinding(member, await reader.admittedPod(member, ordinaryPod()))),
+  ]);
+  return {
+    ...common,
+    findings: [
+      versionFinding(facts.version),
+      ...afterInstallation(facts, installed, options, now),
+      ...injected,
+      ...injectionConflicts(facts, options),
+    ],
+  };
+}

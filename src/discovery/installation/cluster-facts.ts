@@ -1,0 +1,255 @@
+/** What `pilot-discovery check` reads of a cluster. Each part is there, or the reason why it could not be read. */
+import * as E from 'fp-ts/lib/Either.js';
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { messageOf } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
+import {
+  customResourceDefinitions,
+  mutatingWebhookConfigurations,
+  type Resource,
+  resourceOf,
+  validatingWebhookConfigurations,
+} from '../kubernetes/api-resource.ts';
+import type { ApiServer, KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
+
+/** A part of the facts, or why the API server does not show it. */
+export type Read<T> = E.Either<string, T>;
+
+interface Named {
+  readonly metadata: ObjectMeta;
+}
+
+export interface NodeFacts extends Named {
+  readonly status: {
+    readonly nodeInfo: {
+      readonly operatingSystem: string;
+      readonly architecture: string;
+      readonly kernelVersion: string;
+      readonly kubeletVersion: string;
+    };
+  };
+}
+
+export interface WebhookFacts {
+  readonly name: string;
+  readonly clientConfig: {
+    readonly caBundle?: string;
+    readonly url?: string;
+    readonly service?: { readonly name: string; readonly namespace: string; readonly path?: string };
+  };
+  readonly failurePolicy?: string;
+  readonly namespaceSelector?: LabelSelector;
+  readonly objectSelector?: LabelSelector;
+  readonly rules?: readonly { readonly resources?: readonly string[]; readonly operations?: readonly string[] }[];
+}
+
+export interface WebhookConfigurationFacts extends Named {
+  readonly webhooks?: readonly WebhookFacts[];
+}
+
+interface ContainerFacts {
+  readonly name: string;
+  readonly image?: string;
+}
+
+export interface PodFacts extends Named {
+  readonly spec: {
+    readonly containers: readonly ContainerFacts[];
+    readonly initContainers?: readonly ContainerFacts[];
+    readonly hostNetwork?: boolean;
+  };
+  readonly status?: { readonly phase?: string };
+}
+
+export interface DeploymentFacts extends Named {
+  readonly spec: {
+    readonly replicas?: number;
+    readonly template: { readonly spec: { readonly containers: readonly ContainerFacts[] } };
+  };
+  readonly status?: { readonly readyReplicas?: number; readonly updatedReplicas?: number };
+}
+
+export interface SliceFacts extends Named {
+  readonly endpoints?: readonly { readonly conditions?: { readonly ready?: boolean } }[] | null;
+}
+
+export interface ConfigMapFacts extends Named {
+  readonly data?: Readonly<Record<string, string>>;
+}
+
+/** A right that the installation needs. */
+export interface Right {
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly namespace?: string;
+}
+
+export interface ClusterFacts {
+  /** `v1.36.3`. */
+  readonly version: Read<string>;
+  /** Served versions by API group. */
+  readonly groups: Read<ReadonlyMap<string, readonly string[]>>;
+  readonly definitions: Read<readonly Named[]>;
+  readonly nodes: Read<readonly NodeFacts[]>;
+  readonly namespaces: Read<readonly Named[]>;
+  readonly mutating: Read<readonly WebhookConfigurationFacts[]>;
+  readonly validating: Read<readonly WebhookConfigurationFacts[]>;
+  /** Deployments of control planes in the namespace of the installation. */
+  readonly deployments: Read<readonly DeploymentFacts[]>;
+}
+
+/** Facts of a running control plane, beside {@link ClusterFacts}. */
+export interface InstalledFacts {
+  readonly slices: Read<readonly SliceFacts[]>;
+  readonly rootOfMesh: Read<ConfigMapFacts | undefined>;
+  readonly injector: Read<ConfigMapFacts | undefined>;
+  /** Pods by namespace that is part of the mesh. */
+  readonly pods: ReadonlyMap<string, Read<readonly PodFacts[]>>;
+}
+
+const core = { group: '', version: 'v1', namespaced: true } as const;
+const pods: Resource = { ...core, plural: 'pods', kind: 'Pod' };
+const nodes: Resource = { ...core, plural: 'nodes', kind: 'Node', namespaced: false };
+const deployments: Resource = { ...core, group: 'apps', plural: 'deployments', kind: 'Deployment' };
+const accessReviews: Resource = {
+  ...{ group: 'authorization.k8s.io', version: 'v1', namespaced: false },
+  ...{ plural: 'selfsubjectaccessreviews', kind: 'SelfSubjectAccessReview' },
+};
+/** Resources that are no lists of objects. */
+const serverVersion: Resource = { ...core, plural: 'version', kind: 'Info', namespaced: false, path: '/version' };
+const apiGroups: Resource = { ...core, plural: 'apis', kind: 'APIGroupList', namespaced: false, path: '/apis' };
+
+const pageSize = '200';
+/** A cluster with more objects of a kind is checked in part: the command has a bounded duration. */
+const maxPages = 50;
+export const maxObjects = Number(pageSize) * maxPages;
+
+export class FactReader {
+  readonly #server: Pick<ApiServer, 'request'>;
+  readonly #signal: AbortSignal;
+
+  constructor(server: Pick<ApiServer, 'request'>, signal: AbortSignal) {
+    this.#server = server;
+    this.#signal = signal;
+  }
+
+  /** @throws ApiError if the API server cannot be reached or rejects the credentials */
+  async cluster(namespace: string): Promise<ClusterFacts> {
+    // Fails for a cluster that cannot be read at all.
+    const version = await this.#server.request({ method: 'GET', resource: serverVersion }, this.#signal);
+    const [groups, ...lists] = await Promise.all([
+      this.#groups(),
+      this.#list(customResourceDefinitions),
+      this.#list(nodes),
+      this.#list(resourceOf('Namespace')),
+      this.#list(mutatingWebhookConfigurations),
+      this.#list(validatingWebhookConfigurations),
+      this.#list(deployments, namespace, 'app=istiod'),
+    ]);
+    const [definitions, nodeList, namespaces, mutating, validating, planes] = lists as Read<readonly never[]>[];
+    return {
+      version: E.right(String(version.gitVersion)),
+      groups,
+      ...{ definitions: definitions!, nodes: nodeList!, namespaces: namespaces! },
+      ...{ mutating: mutating!, validating: validating!, deployments: planes! },
+    };
+  }
+
+  /** @param service of the control plane @param members namespaces that are part of the mesh */
+  async installed(
+    namespace: string,
+    { service, injector, members }: { service: string; injector: string; members: readonly string[] },
+  ): Promise<InstalledFacts> {
+    const [slices, rootOfMesh, settings, ...lists] = await Promise.all([
+      this.#list(resourceOf('EndpointSlice'), namespace, `kubernetes.io/service-name=${service}`),
+      this.#configMap(namespace, 'istio-ca-root-cert'),
+      this.#configMap(namespace, injector),
+      ...members.map((member) => this.#list(pods, member)),
+    ]);
+    return {
+      slices: slices as Read<readonly SliceFacts[]>,
+      ...{ rootOfMesh, injector: settings },
+      pods: new Map(members.map((member, index) => [member, lists[index] as Read<readonly PodFacts[]>])),
+    };
+  }
+
+  /** Which of the rights the user does not have. */
+  async missingRights(rights: readonly Right[]): Promise<Read<readonly Right[]>> {
+    return this.#read('permissions of the user', async () => {
+      const reviews = rights.map(async ({ verb, group, resource, namespace }) => {
+        const resourceAttributes = { verb, group, resource, ...(namespace !== undefined && { namespace }) };
+        const body = { spec: { resourceAttributes } };
+        const { status } = await this.#server.request({ method: 'POST', resource: accessReviews, body }, this.#signal);
+        return isObject(status) && status.allowed === true;
+      });
+      const allowed = await Promise.all(reviews);
+      return rights.filter((_, index) => !allowed[index]);
+    });
+  }
+
+  /**
+   * Has the API server admit a pod that is not stored.
+   *
+   * @returns the pod after all admission plugins and webhooks, or why it was rejected
+   */
+  admittedPod(namespace: string, pod: object): Promise<Read<KubernetesObject>> {
+    const query = { dryRun: 'All' };
+    return this.#read(`dry run of a pod in namespace ${namespace}`, () =>
+      this.#server.request({ method: 'POST', resource: pods, namespace, body: pod, query }, this.#signal),
+    );
+  }
+
+  async #read<T>(what: string, read: () => Promise<T>): Promise<Read<T>> {
+    try {
+      return E.right(await read());
+    } catch (failure) {
+      // A cluster that cannot be reached any more ends the command.
+      if (statusOf(failure) === undefined || statusOf(failure) === 401) throw failure;
+      return E.left(`${what}: ${messageOf(failure)}`);
+    }
+  }
+
+  #groups(): Promise<Read<ReadonlyMap<string, readonly string[]>>> {
+    return this.#read('API groups', async () => {
+      const { groups } = await this.#server.request({ method: 'GET', resource: apiGroups }, this.#signal);
+      const list = groups as readonly { name: string; versions: readonly { version: string }[] }[];
+      return new Map(list.map(({ name, versions }) => [name, versions.map(({ version }) => version)]));
+    });
+  }
+
+  /** Whole objects: informers keep only what the control plane reads of them. */
+  #list(resource: Resource, namespace?: string, labelSelector?: string): Promise<Read<readonly KubernetesObject[]>> {
+    return this.#read(resource.plural, async () => {
+      const found: KubernetesObject[] = [];
+      let next = '';
+      for (let page = 0; page < maxPages; page++) {
+        const query = {
+          limit: pageSize,
+          ...(next !== '' && { continue: next }),
+          ...(labelSelector !== undefined && { labelSelector }),
+        };
+        const where = namespace === undefined ? {} : { namespace };
+        const list = await this.#server.request({ method: 'GET', resource, ...where, query }, this.#signal);
+        found.push(...(list.items as readonly KubernetesObject[]));
+        next = String((list.metadata as { continue?: unknown }).continue ?? '');
+        if (next === '') break;
+      }
+      return found;
+    });
+  }
+
+  async #configMap(namespace: string, name: string): Promise<Read<ConfigMapFacts | undefined>> {
+    const resource = resourceOf('ConfigMap');
+    return this.#read(`ConfigMap ${name}`, async () => {
+      try {
+        const found = await this.#server.request({ method: 'GET', resource, namespace, name }, this.#signal);
+        return found as unknown as ConfigMapFacts;
+      } catch (failure) {
+        if (statusOf(failure) === 404) return undefined;
+        throw failure;
+      }
+    });
+  }
+}

@@ -1,0 +1,65 @@
+/** Pods that the API server admits without storing them: with all admission plugins, policies and webhooks of the cluster. */
+import * as E from 'fp-ts/lib/Either.js';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Read } from './cluster-facts.ts';
+import { type ClusterFinding, error, ok, unknown } from './findings.ts';
+
+const check = 'admission';
+const image = 'registry.k8s.io/pause:3.10';
+const metadata = { generateName: 'pilot-discovery-check-' };
+
+/** With the init container of a sidecar, which redirects the traffic of the pod. @param inject its label `sidecar.istio.io/inject` */
+export function redirectingPod(): object {
+  const securityContext = {
+    ...{ runAsUser: 0, runAsNonRoot: false, runAsGroup: 0, allowPrivilegeEscalation: false },
+    capabilities: { add: ['NET_ADMIN', 'NET_RAW'], drop: ['ALL'] },
+  };
+  return {
+    metadata: { ...metadata, labels: { 'sidecar.istio.io/inject': 'false' } },
+    spec: {
+      initContainers: [{ name: 'istio-init', image, securityContext }],
+      containers: [{ name: 'application', image }],
+    },
+  };
+}
+
+/** As a user creates it: the injector adds the sidecar. */
+export function ordinaryPod(): object {
+  return { metadata, spec: { containers: [{ name: 'application', image }] } };
+}
+
+/** Whether the namespace accepts the init container of sidecars. */
+export function redirectionFinding(namespace: string, admitted: Read<unknown>): ClusterFinding {
+  if (E.isRight(admitted))
+    return ok(check, `namespace ${namespace} accepts pods whose init container redirects their traffic`);
+  if (isForbiddenToUser(admitted.left)) return unknown(check, admitted.left);
+  return error(
+    check,
+    `namespace ${namespace} rejects pods whose init container redirects their traffic: ${admitted.left}`,
+    `Set pod-security.kubernetes.io/enforce=privileged on the namespace, or install istio-cni and set cni.enabled=true.`,
+  );
+}
+
+/** Whether a pod of a namespace of the mesh is created with its sidecar. */
+export function injectionFinding(namespace: string, admitted: Read<Readonly<Record<string, unknown>>>): ClusterFinding {
+  const name = 'injection';
+  if (E.isLeft(admitted)) {
+    if (isForbiddenToUser(admitted.left)) return unknown(name, admitted.left);
+    const next =
+      'Follow the message; if the webhook cannot be called, see the findings about the Deployment and the Service.';
+    return error(name, `pods of namespace ${namespace} cannot be created: ${admitted.left}`, next);
+  }
+  const { spec } = admitted.right;
+  const { containers = [], initContainers = [] } = isObject(spec) ? spec : {};
+  const all = [containers, initContainers].flatMap((list) => (Array.isArray(list) ? list : []));
+  if (all.some((container) => isObject(container) && container.name === 'istio-proxy'))
+    return ok(name, `pods of namespace ${namespace} are created with a sidecar`);
+  return error(
+    name,
+    `pods of namespace ${namespace} are created without a sidecar`,
+    `Compare its labels (kubectl get namespace ${namespace} --show-labels) with the selectors of the webhooks.`,
+  );
+}
+
+/** The user, and not the pod, was rejected. */
+const isForbiddenToUser = (message: string): boolean => /cannot create resource "pods"/.test(message);

@@ -1,0 +1,97 @@
+/** Webhooks of other meshes that the API server calls for the same pods as ours. */
+import * as E from 'fp-ts/lib/Either.js';
+import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
+import type { ClusterFacts, WebhookConfigurationFacts, WebhookFacts } from './cluster-facts.ts';
+import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
+
+const check = 'webhooks';
+type Labels = Readonly<Record<string, string>>;
+
+/** Labels by which pods are selected (spec/injection.md §1.1). */
+const podLabels = (revision: string): readonly Labels[] => [
+  {},
+  { 'sidecar.istio.io/inject': 'true' },
+  { 'istio.io/rev': revision || 'default' },
+];
+
+/** Labels that add a namespace to the revision, as a user will set them. */
+export const memberLabels = (revision: string): Labels =>
+  revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { 'istio.io/rev': revision };
+
+/** A configuration of injectors that is not that of the control plane to install or installed. */
+interface ForeignInjector {
+  readonly name: string;
+  readonly entries: readonly WebhookFacts[];
+  /** It adds a sidecar of Istio: a second one in the same pod. */
+  readonly isIstios: boolean;
+}
+
+/** @param namespace of the control plane */
+export function injectionConflicts(
+  { mutating, namespaces }: Pick<ClusterFacts, 'mutating' | 'namespaces'>,
+  { namespace, revision }: { readonly namespace: string; readonly revision: string },
+): ClusterFinding[] {
+  if (E.isLeft(mutating)) return [unknown(check, mutating.left)];
+  if (E.isLeft(namespaces)) return [unknown(check, namespaces.left)];
+  const foreign = foreignInjectors(mutating.right, namespace, revision);
+  const own = webhookEntriesOf(revision);
+  const labelled = namespaces.right.map(({ metadata: { name, labels = {} } }) => ({
+    place: `namespace ${name}`,
+    labels,
+    // Pods with labels of their own are selected in nearly all namespaces.
+    pods: [{}] as readonly Labels[],
+  }));
+  const planned = {
+    ...{ place: 'namespaces that you add to the mesh', labels: memberLabels(revision) },
+    pods: podLabels(revision),
+  };
+  const findings = foreign.flatMap(({ name, entries, isIstios }) => {
+    const places = [...labelled, planned].filter(({ labels, pods }) =>
+      pods.some(
+        (pod) =>
+          callingEntries(own, labels, pod).length > 0 && callingEntries(entries.map(completed), labels, pod).length > 0,
+      ),
+    );
+    if (places.length === 0) return [];
+    const where = `${places
+      .slice(0, 3)
+      .map(({ place }) => place)
+      .join(', ')}${places.length > 3 ? ', …' : ''}`;
+    const message = `MutatingWebhookConfiguration ${name} selects the same pods: ${where}`;
+    const next = `Remove it (kubectl delete mutatingwebhookconfiguration ${name}) or its control plane, or install with --set revision=NAME and label namespaces istio.io/rev=NAME.`;
+    return [isIstios ? error(check, `${message}; they would have two sidecars`, next) : warning(check, message, next)];
+  });
+  return findings.length > 0 ? findings : [ok(check, `no other mesh selects the pods of this revision`)];
+}
+
+const completed = ({ name, namespaceSelector = {}, objectSelector = {} }: WebhookFacts) => ({
+  ...{ name, namespaceSelector, objectSelector },
+});
+
+function foreignInjectors(
+  configurations: readonly WebhookConfigurationFacts[],
+  namespace: string,
+  revision: string,
+): ForeignInjector[] {
+  return configurations.flatMap(({ metadata: { name, labels = {} }, webhooks = [] }) => {
+    const isOfRevision = labels['istio.io/rev'] === (revision || 'default');
+    const entries = webhooks.filter(
+      (entry) => isInjector(entry, name) && !(isOfRevision && entry.clientConfig.service?.namespace === namespace),
+    );
+    const isIstios = entries.some((entry) => entry.name.endsWith('sidecar-injector.istio.io'));
+    return entries.length === 0 ? [] : [{ name, entries, isIstios }];
+  });
+}
+
+/** A webhook that is called for new pods, and whose name or path says that it injects. */
+function isInjector(
+  { name, rules = [], clientConfig: { service, url } }: WebhookFacts,
+  configuration: string,
+): boolean {
+  const isForPods = rules.some(
+    ({ resources = [], operations = [] }) =>
+      resources.some((resource) => ['pods', '*', '*/*'].includes(resource)) &&
+      operations.some((operation) => ['CREATE', '*'].includes(operation)),
+  );
+  return isForPods && [name, configuration, service?.path, url].some((text) => text?.includes('inject'));
+}
