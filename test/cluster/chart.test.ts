@@ -84,7 +84,8 @@ async function started(...values: string[]): Promise<ControlPlane> {
   const kubeconfig = join(folder, crypto.randomUUID());
   writeKubeconfig(kubeconfig, cluster, await cluster.token(nameOf(objects)));
   const { namespace } = cluster;
-  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace, secureGRPCAddr: '127.0.0.1:0' };
+  const addresses = { secureGRPCAddr: '127.0.0.1:0', httpsAddr: '127.0.0.1:0' };
+  const flags = { registries: 'Kubernetes', configDir: '', kubeconfig, namespace, ...addresses };
   return new ControlPlane(flags, {}, () => {}, { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' });
 }
 
@@ -385,6 +386,38 @@ describe('rights', () => {
       { ...group, resources: ['certificatesigningrequests/approval'], verbs: ['update'] },
       { ...group, resources: ['signers'], resourceNames: ['example.com/mesh'], verbs: ['approve'] },
     ]);
+  });
+
+  it('to run Gateways are enough for their Deployment, Service and ServiceAccount', async () => {
+    await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
+    const gatewayClass = `run-${cluster.namespace}`;
+    await cluster.apply(resourceOfKind('GatewayClass'), {
+      metadata: { name: gatewayClass },
+      spec: { controllerName: 'istio.io/gateway-controller' },
+    });
+    const parametersRef = { group: '', kind: 'ConfigMap', name: 'parameters' };
+    await cluster.apply(resourceOfKind('ConfigMap'), {
+      metadata: { name: 'parameters' },
+      data: { deployment: 'spec: { replicas: 3 }' },
+    });
+    const listeners = [{ name: 'a', port: 80, protocol: 'HTTP' }];
+    await cluster.apply(resourceOfKind('KubernetesGateway'), {
+      metadata: { name: 'run' },
+      spec: { gatewayClassName: gatewayClass, listeners, infrastructure: { parametersRef } },
+    });
+    const plane = await started();
+    const name = `run-${gatewayClass}`;
+    const read = (kind: string, apiVersion = 'v1'): Promise<KubernetesObject> => {
+      const resource = resourceOf({ kind, apiVersion } as KubernetesObject);
+      return cluster.admin.request({ method: 'GET', resource, namespace: cluster.namespace, name }, never);
+    };
+    await eventually('the Deployment has the parameters', async () => {
+      const { spec } = await read('Deployment', 'apps/v1');
+      return (spec as { replicas?: number }).replicas === 3;
+    });
+    await Promise.all([read('Service'), read('ServiceAccount')]);
+    expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
+    await plane.stop();
   });
 
   it('to statuses are all used', async () => {

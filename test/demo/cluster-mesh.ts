@@ -20,6 +20,7 @@ import type { Program } from '../harness/program.ts';
 import { startClusterDns } from '../node/cluster-dns.ts';
 import { nodePaths } from '../node/node-configuration.ts';
 import { type RunningNode, startNode } from '../node/start-node.ts';
+import { duration } from './findings.ts';
 import { Terminal } from './terminal.ts';
 
 /** Image of the applications in `examples/cluster/shop.yaml`. */
@@ -50,8 +51,6 @@ export class ClusterMesh {
   checkedAfter = '';
   /** Address of the debugger's page. */
   pageUrl = '';
-  /** Seconds from the empty cluster (node ready, images built) to the first response. */
-  installedAfterS = 0;
 
   constructor(print: (line: string) => void) {
     this.#print = print;
@@ -113,7 +112,7 @@ export class ClusterMesh {
     const begun = performance.now();
     await this.#install(images);
     await this.#addApplications();
-    this.installedAfterS = (performance.now() - begun) / 1_000;
+    this.#print(`\nfrom a bare cluster to the first response: ${duration(performance.now() - begun)}`);
     await this.#addGateway();
     await this.#openDebugger();
   }
@@ -224,11 +223,17 @@ export class ClusterMesh {
   async uninstall(): Promise<string> {
     const { terminal } = this;
     terminal.comment('Remove the mesh');
-    await terminal.run('kubectl delete -f examples/cluster/gateway.yaml -f examples/cluster/shop.yaml --wait=false');
+    await terminal.run('kubectl delete -f examples/cluster/gateway.yaml -f examples/cluster/shop.yaml');
     await terminal.run('kubectl label namespace default istio-injection-');
     await terminal.run('helm uninstall istiod --namespace istio-system --wait');
-    const kinds = 'mutatingwebhookconfiguration,validatingwebhookconfiguration,clusterrole,clusterrolebinding';
-    return terminal.run(`kubectl get ${kinds} -o name -l app.kubernetes.io/part-of=chartpilot`);
+    await terminal.run('kubectl delete namespace istio-system');
+    await terminal.run('kubectl delete configmap --all-namespaces --field-selector metadata.name=istio-ca-root-cert');
+    await terminal.run('kubectl delete gatewayclass istio');
+    await terminal.run('kubectl delete crd --selector app.kubernetes.io/part-of=chartpilot');
+    const webhooks = 'mutatingwebhookconfiguration,validatingwebhookconfiguration';
+    const kinds = `${webhooks},clusterrole,clusterrolebinding,crd`;
+    const objects = await terminal.run(`kubectl get ${kinds} -o name --selector app.kubernetes.io/part-of=chartpilot`);
+    return `${objects}${await terminal.run('kubectl get configmap,secret,lease,deployment,gatewayclass -A -o name | grep istio || true')}`;
   }
 
   /** @returns what is left on the host although it should not be */
