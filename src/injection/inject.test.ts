@@ -165,6 +165,17 @@ test('fields of the container istio-proxy that the user wrote win, and are store
   expect(JSON.parse(pod.metadata.annotations!['proxy.istio.io/overrides']!)).toEqual({ containers: [own] });
 });
 
+test('the pull policy that the API server sets for the image auto does not apply to the image of the template', () => {
+  const withPolicy = (image: string, imagePullPolicy: string, settings: Partial<InjectionValues> = {}) =>
+    containerOf(injected({ spec: { containers: [{ name: 'istio-proxy', image, imagePullPolicy }] } }, settings));
+  expect(withPolicy('auto', 'Always')).not.toHaveProperty('imagePullPolicy');
+  expect(withPolicy('auto', 'Always', { imagePullPolicy: 'Never' })).toHaveProperty('imagePullPolicy', 'Never');
+  expect(withPolicy('auto', 'Never')).toHaveProperty('imagePullPolicy', 'Never');
+  expect(withPolicy('example.com/own:1', 'Always')).toMatchObject({
+    ...{ image: 'example.com/own:1', imagePullPolicy: 'Always' },
+  });
+});
+
 test('redirection leaves out the user that the owner of the pod gives the proxy', () => {
   const own = { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 2000 } };
   const { args = [] } = containerOf(injected({ spec: { containers: [{ name: 'app' }, own] } }), 'istio-init');

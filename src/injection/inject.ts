@@ -265,11 +265,18 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
   const byName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
   if (byName.size === 0) return pod;
   return withEachContainer(pod, (container) => {
-    const { image, ...fields } = byName.get(container.name) ?? container;
-    return byName.has(container.name)
-      ? mergeContainer(container, { ...fields, ...(image && image !== 'auto' && { image }) })
-      : container;
+    const own = byName.get(container.name);
+    return own === undefined ? container : mergeContainer(container, withoutAutomaticImage(own));
   });
+}
+
+/** The API server sets `Always` for an image without a tag, such as `auto`: that is not a choice for the image of the template. */
+function withoutAutomaticImage(own: Container): Partial<Container> {
+  const { image, imagePullPolicy, ...fields } = own;
+  if (image && image !== 'auto') return own;
+  return imagePullPolicy === 'Always'
+    ? fields
+    : { ...fields, ...(imagePullPolicy !== undefined && { imagePullPolicy }) };
 }
 
 function withEachContainer(pod: Pod, change: (container: Container) => Container): Pod {
