@@ -102,6 +102,12 @@ const parts: readonly Part[] = [
     gave: /results are/,
   },
   {
+    name: 'tasks',
+    command: 'npm run test:tasks',
+    short: 'npm run test:tasks -- --only mirroring,jwt',
+    gave: /^tasks: /,
+  },
+  {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',

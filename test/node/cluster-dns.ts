@@ -11,6 +11,12 @@ import { applyManifests } from './workloads.ts';
 
 const readyPort = 8181;
 
+/**
+ * A second domain with the names of all Services, which the mesh does not know: hosts outside of the mesh. The Service of such a host has the
+ * annotation `networking.istio.io/exportTo: "~"`.
+ */
+export const outsideDomain = 'outside.example';
+
 /** Without a selector: the server is a process of the node and not a pod. */
 const service = `
 apiVersion: v1
@@ -38,7 +44,7 @@ export async function startClusterDns(node: RunningNode, say: (line: string) => 
     `ready ${network.node}:${readyPort}`,
     'errors',
     'cache 1',
-    `kubernetes ${clusterDomain} in-addr.arpa {\n    kubeconfig ${kubeconfig} test\n  }`,
+    `kubernetes ${clusterDomain} ${outsideDomain} in-addr.arpa {\n    kubeconfig ${kubeconfig} test\n  }`,
   ];
   writeFileSync(file, `.:53 {\n  ${plugins.join('\n  ')}\n}\n`);
   const [executable = '', ...args] = [...namespaces.prefix, binary, '-conf', file];

@@ -4,14 +4,19 @@ import { join } from 'node:path';
 import { imageTimeS, OciLayout } from '../../deploy/image/oci-layout.ts';
 import type { NodeNamespaces } from './node-namespaces.ts';
 
-export interface Image {
+export interface ImageConfiguration {
   /** With its tag: `localhost/pause:test`. */
   readonly name: string;
-  /** Folder whose content is the only layer. */
-  readonly root: string;
   readonly entrypoint: readonly string[];
   /** `uid:gid`. */
   readonly user: string;
+}
+
+export interface Image extends ImageConfiguration {
+  /** Folder whose content is the only layer. */
+  readonly root: string;
+  /** Further images of the same layer. */
+  readonly others?: readonly ImageConfiguration[];
 }
 
 /** A containerd and its namespaces. */
@@ -24,14 +29,16 @@ const path = '/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
 
 /** Builds an OCI layout and imports it. The layer is not compressed: that takes longer than to copy it. */
 export async function importImage(image: Image, folder: string, runtime: ContainerRuntime): Promise<void> {
-  const { name, root, user: User, entrypoint: Entrypoint } = image;
-  const layout = new OciLayout(join(folder, name.replaceAll(/\W/g, '-')), imageTimeS(), 'none');
+  const { root, others = [] } = image;
+  const layout = new OciLayout(join(folder, image.name.replaceAll(/\W/g, '-')), imageTimeS(), 'none');
   try {
-    layout.addImage({
-      ...{ name, tag: 'test', architecture: process.arch === 'x64' ? 'amd64' : process.arch, labels: {} },
-      layers: [await layout.addLayer(root)],
-      config: { User, Entrypoint, Env: [`PATH=${path}`], WorkingDir: '/' },
-    });
+    const layers = [await layout.addLayer(root)];
+    for (const { name, user: User, entrypoint: Entrypoint } of [image, ...others]) {
+      layout.addImage({
+        ...{ name, tag: 'test', architecture: process.arch === 'x64' ? 'amd64' : process.arch, labels: {}, layers },
+        config: { User, Entrypoint, Env: [`PATH=${path}`], WorkingDir: '/' },
+      });
+    }
     layout.finish();
     await importLayout(layout.folder, runtime);
   } finally {

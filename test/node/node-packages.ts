@@ -9,6 +9,8 @@ const programs = [
   ...['iptables-restore', 'ip', 'nsenter', 'unshare', 'tar'],
   // To build the images.
   ...['strip', 'readelf', 'python3'],
+  // The client of the documented tasks.
+  'curl',
 ];
 
 /** Folder of the CNI plugins. */
@@ -17,7 +19,7 @@ const plugins = ['bridge', 'host-local', 'loopback'];
 
 export const nodePackages = [
   ...['containerd', 'runc', 'containernetworking-plugins', 'conntrack', 'busybox-static'],
-  ...['iptables', 'iproute2', 'binutils', 'python3-pip'],
+  ...['iptables', 'iproute2', 'binutils', 'python3-pip', 'curl'],
 ];
 
 /** The command that installs them. */

@@ -10,8 +10,11 @@ export const resources = {
   Pod: { ...core, kind: 'Pod', plural: 'pods' },
 } as const satisfies Record<string, Resource>;
 
-/** Kinds whose plural does not only add an `s`. */
-const plurals: Readonly<Record<string, string>> = { NetworkPolicy: 'networkpolicies' };
+function pluralOf(kind: string): string {
+  const name = kind.toLowerCase();
+  if (/[^aeiou]y$/.test(name)) return `${name.slice(0, -1)}ies`;
+  return /(s|x|ch)$/.test(name) ? `${name}es` : `${name}s`;
+}
 
 /** Kinds without a namespace, besides those whose name begins with `Cluster`. */
 const clusterKinds = [
@@ -23,7 +26,7 @@ const clusterKinds = [
 export function resourceOfObject({ apiVersion = '', kind = '' }: KubernetesObject): Resource {
   const [version = '', group = ''] = apiVersion.split('/').reverse();
   const namespaced = !kind.startsWith('Cluster') && !clusterKinds.includes(kind);
-  return { group, version, kind, plural: plurals[kind] ?? `${kind.toLowerCase()}s`, namespaced };
+  return { group, version, kind, plural: pluralOf(kind), namespaced };
 }
 
 /** Whether a condition of its status is `True`. */

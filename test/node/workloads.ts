@@ -14,9 +14,16 @@ export function objectsIn(manifests: string): KubernetesObject[] {
   return parseAllDocuments(manifests).flatMap((document) => (document.toJS() as KubernetesObject | null) ?? []);
 }
 
-/** Applies the objects of a YAML stream; those without a namespace in that of the tests. */
-export async function applyManifests({ cluster }: RunningNode, manifests: string): Promise<void> {
-  for (const object of objectsIn(manifests)) await cluster.apply(resourceOfObject(object), object as ObjectToWrite);
+/** Applies the objects of a YAML stream; those without a namespace in that of the tests unless another one is given. */
+export async function applyManifests(
+  { cluster }: RunningNode,
+  manifests: string,
+  namespace = cluster.namespace,
+): Promise<void> {
+  for (const object of objectsIn(manifests)) {
+    const metadata = { namespace, ...object.metadata };
+    await cluster.apply(resourceOfObject(object), { ...object, metadata } as ObjectToWrite);
+  }
 }
 
 /** Pods with the label `app`, in the namespace of the tests unless another one is given. */

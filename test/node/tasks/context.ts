@@ -1,0 +1,229 @@
+/** What the documented tasks share: objects that are removed after each task, requests of the client pod, and results. */
+import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
+import { messageOf } from '../../../src/runtime/errors.ts';
+import type { ObjectToWrite } from '../../cluster/cluster.ts';
+import type { Finding } from '../../demo/findings.ts';
+import { eventually } from '../../harness/eventually.ts';
+import type { InstalledMesh } from '../mesh/installed-mesh.ts';
+import { type CommandResult, execInPod } from '../pod-exec.ts';
+import { resourceOfObject } from '../resources.ts';
+import { objectsIn, podsOf, readyPods } from '../workloads.ts';
+import type { SampleFiles } from './sample-files.ts';
+
+/** A change of configuration applies in this time on a busy machine; it takes below a second on an idle one. */
+const convergenceLimitMs = 60_000;
+
+/** Result of one request. */
+export interface CurlResult {
+  /** `0` if there was no response. */
+  readonly status: number;
+  readonly body: string;
+  readonly seconds: number;
+  /** Exit code of curl. */
+  readonly code: number;
+}
+
+export interface Task {
+  readonly name: string;
+  /** Page of Istio's documentation. */
+  readonly page: string;
+  /** Applications, by name, that it needs. */
+  readonly needs: readonly ApplicationName[];
+  run(tasks: TaskContext): Promise<void>;
+}
+
+/** Applications of the samples: files that are applied, and pods that become ready. */
+const applications = {
+  curl: { files: ['curl/curl.yaml'], pods: { curl: 1 } },
+  httpbin: { files: ['httpbin/httpbin.yaml'], pods: { httpbin: 1 } },
+  helloworld: { files: ['helloworld/helloworld.yaml'], pods: { helloworld: 2 } },
+  bookinfo: {
+    files: ['bookinfo-kube/bookinfo.yaml', 'bookinfo-kube/bookinfo-versions.yaml'],
+    pods: { productpage: 1, details: 1, ratings: 1, reviews: 3 },
+  },
+} as const satisfies Record<string, { files: readonly string[]; pods: Readonly<Record<string, number>> }>;
+
+export type ApplicationName = keyof typeof applications;
+
+interface Expectation<Value> {
+  readonly isWanted: (value: Value) => boolean;
+  /** For the report. */
+  readonly describe?: (value: Value) => string;
+  readonly limitMs?: number;
+}
+
+export class TaskContext {
+  readonly mesh: InstalledMesh;
+  readonly samples: SampleFiles;
+  readonly findings: Finding[] = [];
+  readonly #running = new Set<ApplicationName>();
+  readonly #applied = new Map<string, KubernetesObject>();
+  readonly #say: (line: string) => void;
+
+  constructor(mesh: InstalledMesh, samples: SampleFiles, say: (line: string) => void) {
+    this.mesh = mesh;
+    this.samples = samples;
+    this.#say = say;
+  }
+
+  get node() {
+    return this.mesh.node;
+  }
+
+  get namespace(): string {
+    return this.node.cluster.namespace;
+  }
+
+  /** Applies applications that do not run yet, and waits for their pods. They stay for the next task. */
+  async start(names: readonly ApplicationName[]): Promise<void> {
+    const added = names.filter((name) => !this.#running.has(name));
+    for (const name of added) {
+      this.#running.add(name);
+      for (const file of applications[name].files) await this.#write(this.samples.read(file), this.namespace);
+    }
+    const pods = added.flatMap((name) => Object.entries(applications[name].pods));
+    await Promise.all(pods.map(([app, count]) => readyPods(this.node, app, count)));
+  }
+
+  /** Applies objects until the end of the task. */
+  async apply(manifests: string, namespace = this.namespace): Promise<void> {
+    for (const object of await this.#write(manifests, namespace)) {
+      const { kind, metadata } = object;
+      this.#applied.set(`${kind} ${metadata.namespace} ${metadata.name}`, object);
+    }
+  }
+
+  /** Applies a file of the samples until the end of the task. */
+  applySample(path: string): Promise<void> {
+    return this.apply(this.samples.read(path));
+  }
+
+  async delete(kind: string, name: string, namespace = this.namespace): Promise<void> {
+    const key = `${kind} ${namespace} ${name}`;
+    const object = this.#applied.get(key);
+    if (object === undefined) throw new Error(`${key} was not applied`);
+    this.#applied.delete(key);
+    await this.node.cluster.delete(resourceOfObject(object), name, namespace);
+  }
+
+  /** Removes the objects of the task, those that were applied last first. */
+  async removeApplied(): Promise<void> {
+    for (const [key, object] of [...this.#applied].reverse()) {
+      this.#applied.delete(key);
+      await this.node.cluster.delete(resourceOfObject(object), object.metadata.name, object.metadata.namespace);
+    }
+  }
+
+  async #write(manifests: string, namespace: string): Promise<KubernetesObject[]> {
+    const objects = objectsIn(manifests).map((object) => ({ ...object, metadata: { namespace, ...object.metadata } }));
+    for (const object of objects) await this.node.cluster.apply(resourceOfObject(object), object as ObjectToWrite);
+    return objects;
+  }
+
+  /** Runs a command in a pod with the label `app`. */
+  async exec(
+    app: string,
+    command: readonly string[],
+    { namespace = this.namespace, container }: { readonly namespace?: string; readonly container?: string } = {},
+  ): Promise<CommandResult> {
+    const pod = await eventually(`a pod of ${app} runs`, async () => {
+      const pods = await podsOf(this.node, app, namespace);
+      return pods.find(({ metadata }) => metadata.deletionTimestamp === undefined);
+    });
+    return execInPod(this.node, { namespace, pod: pod.metadata.name, ...(container && { container }) }, command);
+  }
+
+  /** A request of the client pod, by `curl` with these arguments. */
+  async curl(args: readonly string[], namespace = this.namespace): Promise<CurlResult> {
+    return curlResult(await this.exec('curl', ['curl', ...curlFlags, ...args], { namespace }));
+  }
+
+  /** A request from the node: from outside of the mesh. */
+  async curlFromNode(args: readonly string[]): Promise<CurlResult> {
+    // The exit code is in the output: a command that fails rejects.
+    const script = 'curl "$@"; echo " $?"';
+    const output = await this.node.namespaces.run(['sh', '-c', script, 'sh', ...curlFlags, ...args]);
+    const end = output.lastIndexOf(' ');
+    return curlResult({ code: Number(output.slice(end)), stdout: output.slice(0, end), stderr: '' });
+  }
+
+  /** Bodies of requests of the client pod, one connection for all. @param url with a range such as `[1-100]` */
+  async bodies(url: string, args: readonly string[] = []): Promise<string[]> {
+    const { stdout } = await this.exec('curl', ['curl', '-s', '-w', separator, ...args, url]);
+    return stdout.split(separator).slice(0, -1);
+  }
+
+  /**
+   * How many requests had which status.
+   *
+   * @param url with a range such as `[1-100]`
+   * @param format of curl's `--write-out`
+   */
+  async statuses(url: string, args: readonly string[] = [], format = '%{http_code}') {
+    const command = ['curl', '-s', '-o', '/dev/null', '-w', `${format}\\n`, ...args, url];
+    const { stdout } = await this.exec('curl', command);
+    return countOf(stdout.trim().split('\n'));
+  }
+
+  /** Reports a result. @param detail what does not fit into a table */
+  record(what: string, seen: string, wanted: string, ok: boolean, detail?: string): void {
+    this.findings.push({ what, seen, wanted, ok, ...(detail && { detail }) });
+    this.#say(`  ${ok ? 'ok  ' : 'FAIL'} ${what}: ${seen}${ok ? '' : ` (expected: ${wanted})`}`);
+  }
+
+  /** Repeats a request until the result is as documented, and reports the last result. */
+  async converges<Value>(
+    what: string,
+    wanted: string,
+    attempt: () => Promise<Value>,
+    { isWanted, describe = String, limitMs = convergenceLimitMs }: Expectation<Value>,
+  ): Promise<void> {
+    let seen = 'nothing';
+    const begun = performance.now();
+    const ok = await eventually(
+      what,
+      async () => {
+        try {
+          const value = await attempt();
+          seen = describe(value);
+          return isWanted(value);
+        } catch (error) {
+          seen = messageOf(error);
+          return false;
+        }
+      },
+      { deadlineMs: limitMs },
+    ).catch(() => false);
+    const seconds = ((performance.now() - begun) / 1000).toFixed(1);
+    this.record(what, `${seen} (${seconds} s)`, wanted, ok);
+  }
+
+  /** Repeats a request until it has a status. */
+  async status(what: string, wanted: number, attempt: () => Promise<CurlResult>): Promise<void> {
+    await this.converges(what, String(wanted), attempt, {
+      isWanted: ({ status }) => status === wanted,
+      describe: ({ status, code }) => (status === 0 ? `0, curl ${code}` : String(status)),
+    });
+  }
+}
+
+const separator = '\n--8<--\n';
+const curlFlags = ['-sS', '--max-time', '30', '-w', '\n%{http_code} %{time_total}'];
+
+function curlResult({ code, stdout }: CommandResult): CurlResult {
+  const end = stdout.lastIndexOf('\n');
+  const [status, seconds] = stdout.slice(end + 1).split(' ');
+  return { status: Number(status), seconds: Number(seconds), body: stdout.slice(0, Math.max(0, end)), code };
+}
+
+export function countOf(words: readonly string[]): Readonly<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const word of words) counts[word] = (counts[word] ?? 0) + 1;
+  return counts;
+}
+
+export const countsText = (counts: Readonly<Record<string, number>>): string =>
+  Object.entries(counts)
+    .toSorted(([one], [other]) => one.localeCompare(other))
+    .map(([word, count]) => `${word}: ${count}`)
+    .join(', ');

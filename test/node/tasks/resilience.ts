@@ -1,0 +1,175 @@
+/** Circuit breaking and failover between localities. */
+
+import { readyPods } from '../workloads.ts';
+import type { Task, TaskContext } from './context.ts';
+import { countOf, countsText } from './context.ts';
+
+const circuitBreaker = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: httpbin }
+spec:
+  host: httpbin
+  trafficPolicy:
+    connectionPool:
+      tcp: { maxConnections: 1 }
+      http: { http1MaxPendingRequests: 1, maxRequestsPerConnection: 1 }
+    outlierDetection: { consecutive5xxErrors: 1, interval: 1s, baseEjectionTime: 3m, maxEjectionPercent: 100 }
+`;
+
+/** Requests that take 0.2 s, so that those of all connections are in flight together. */
+async function load(tasks: TaskContext, connections: number, requests: number, format?: string) {
+  const parallel = ['--parallel', '--parallel-immediate', '--parallel-max', String(connections)];
+  return tasks.statuses(`http://httpbin:8000/delay/0.2?u=[1-${requests}]`, parallel, format);
+}
+
+export const circuitBreaking: Task = {
+  name: 'circuit-breaking',
+  page: 'tasks/traffic-management/circuit-breaking',
+  needs: ['curl', 'httpbin'],
+  async run(tasks) {
+    const outcome = (
+      what: string,
+      wanted: string,
+      connections: number,
+      isWanted: (counts: Readonly<Record<string, number>>) => boolean,
+    ) =>
+      tasks.converges(what, wanted, () => load(tasks, connections, 10 * connections), {
+        isWanted,
+        describe: countsText,
+      });
+    await outcome('4 connections without a limit', '200: 40', 4, (counts) => counts['200'] === 40);
+    await tasks.apply(circuitBreaker);
+    await tasks.status('1 request', 200, () => tasks.curl(['http://httpbin:8000/get']));
+    await outcome(
+      '4 connections',
+      'some 503',
+      4,
+      ({ 200: ok = 0, 503: refused = 0 }) => ok > 0 && refused > 0 && ok + refused === 40,
+    );
+    await outcome('1 connection', '200: 10', 1, (counts) => counts['200'] === 10);
+    // The client's Envoy marks the requests that it did not send.
+    const marked = await load(tasks, 4, 40, '%{http_code} overloaded=%header{x-envoy-overloaded}');
+    const { '503 overloaded=true': refused = 0, '200 overloaded=': sent = 0 } = marked;
+    tasks.record('header x-envoy-overloaded', countsText(marked), 'in each 503', refused > 0 && refused + sent === 40);
+  },
+};
+
+/** The readiness probe of an injected pod fails four times, every 15 s, and the endpoint is removed. */
+const unreadyLimitMs = 120_000;
+/** The first failed request ejects the endpoint. Less than the time after which the kubelet finds the pod unready. */
+const ejectionLimitMs = 30_000;
+
+/** Nearest first, as a client in region1/zone1 sees them. */
+const localities = ['region1.zone1', 'region1.zone2', 'region2.zone3', 'region3.zone4'];
+const namespace = 'sample';
+
+const helloworldAt = (locality: string): string => `
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: { name: helloworld-${locality} }
+spec:
+  selector: { matchLabels: { app: helloworld-${locality} } }
+  template:
+    metadata: { labels: { app: helloworld-${locality}, service: helloworld, istio-locality: ${locality} } }
+    spec:
+      containers:
+        - name: helloworld
+          image: registry.istio.io/release/examples-helloworld-v1:1.0
+          imagePullPolicy: IfNotPresent
+          env: [{ name: SERVICE_VERSION, value: ${locality} }]
+          ports: [{ containerPort: 5000 }]
+`;
+
+const manifests = `
+{ apiVersion: v1, kind: Namespace, metadata: { name: ${namespace}, labels: { istio-injection: enabled } } }
+---
+apiVersion: v1
+kind: Service
+metadata: { name: helloworld }
+spec: { selector: { service: helloworld }, ports: [{ name: http, port: 5000 }] }
+${localities.map(helloworldAt).join('')}
+`;
+
+/**
+ * Envoy ejects at most 10 % of the endpoints by default, which is none of four: then traffic fails over when the kubelet finds the pod unready.
+ * Warning EJECTION_LIMITS_FAILOVER reports that and names the field.
+ */
+const failover = (ejection = ''): string => `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: helloworld }
+spec:
+  host: helloworld.${namespace}.svc.cluster.local
+  trafficPolicy:
+    connectionPool: { http: { maxRequestsPerConnection: 1 } }
+    loadBalancer:
+      simple: ROUND_ROBIN
+      localityLbSetting: { enabled: true, failover: [{ from: region1, to: region2 }] }
+    outlierDetection: { consecutive5xxErrors: 1, interval: 1s, baseEjectionTime: 1m${ejection} }
+`;
+
+const distribution = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: { name: helloworld }
+spec:
+  host: helloworld.${namespace}.svc.cluster.local
+  trafficPolicy:
+    loadBalancer:
+      localityLbSetting:
+        enabled: true
+        distribute: [{ from: region1/zone1/*, to: { "region1/zone1/*": 70, "region1/zone2/*": 20, "region3/zone4/*": 10 } }]
+    outlierDetection: { consecutive5xxErrors: 100, interval: 1s, baseEjectionTime: 1m }
+`;
+
+export const localityLoadBalancing: Task = {
+  name: 'locality-load-balancing',
+  page: 'tasks/traffic-management/locality-load-balancing/failover',
+  needs: ['curl'],
+  async run(tasks) {
+    await tasks.apply(manifests, namespace);
+    await Promise.all(localities.map((locality) => readyPods(tasks.node, `helloworld-${locality}`, 1, namespace)));
+    const requests = 40;
+    const versions = async () => {
+      const bodies = await tasks.bodies(`http://helloworld.${namespace}:5000/hello?u=[1-${requests}]`);
+      return countOf(bodies.map((body) => /version: ([\w.]+)/.exec(body)?.[1] ?? body));
+    };
+    await tasks.converges('without a rule', 'all localities', versions, {
+      isWanted: (counts) =>
+        Object.keys(counts).join() !== '' && Object.keys(counts).every((key) => localities.includes(key)),
+      describe: countsText,
+    });
+    await tasks.apply(distribution, namespace);
+    await tasks.converges('distribute 70, 20, 10', '28 ± 12, 8 ± 8, 4 ± 4', versions, {
+      isWanted: ({ 'region1.zone1': near = 0, 'region2.zone3': none = 0, 'region3.zone4': far = 0 }) =>
+        Math.abs(near - 28) <= 12 && none === 0 && far > 0 && far <= 12,
+      describe: countsText,
+    });
+    const only = (what: string, locality: string, limitMs?: number) =>
+      tasks.converges(what, `${locality}: ${requests}`, versions, {
+        isWanted: (counts) => counts[locality] === requests,
+        describe: countsText,
+        ...(limitMs !== undefined && { limitMs }),
+      });
+    const [nearest = '', sameRegion = '', ofRule = '', last = ''] = localities;
+    await tasks.apply(failover(), namespace);
+    await only('failover rule', nearest);
+    await drain(tasks, nearest);
+    await only(`${nearest} is drained`, sameRegion, unreadyLimitMs);
+    await tasks.apply(failover(', maxEjectionPercent: 100'), namespace);
+    await only('maxEjectionPercent: 100', sameRegion);
+    await drain(tasks, sameRegion);
+    await only(`${sameRegion} is drained`, ofRule, ejectionLimitMs);
+    await drain(tasks, ofRule);
+    await only(`${ofRule} is drained`, last, ejectionLimitMs);
+  },
+};
+
+/** The sidecar of a pod refuses connections, as the page does it. */
+async function drain(tasks: TaskContext, locality: string): Promise<void> {
+  const command = ['pilot-agent', 'request', 'POST', 'drain_listeners'];
+  const { code, stderr } = await tasks.exec(`helloworld-${locality}`, command, { namespace, container: 'istio-proxy' });
+  if (code !== 0) throw new Error(`drain_listeners of ${locality}: ${stderr}`);
+}

@@ -1,0 +1,45 @@
+/** Runs documented tasks in an installed mesh, one after the other. */
+import { messageOf } from '../../../src/runtime/errors.ts';
+import type { Finding } from '../../demo/findings.ts';
+import type { InstalledMesh } from '../mesh/installed-mesh.ts';
+import { nodeName } from '../node-configuration.ts';
+import { resources } from '../resources.ts';
+import { type Task, TaskContext } from './context.ts';
+import type { SampleFiles } from './sample-files.ts';
+import { stageSampleImages } from './sample-images.ts';
+
+export interface TaskResult {
+  readonly task: Task;
+  readonly findings: readonly Finding[];
+  readonly seconds: number;
+}
+
+/** Imports the images of the samples, and sets the locality of the node. Call it before {@link runTasks}. */
+export async function prepareSamples({ node }: InstalledMesh): Promise<void> {
+  await node.importImage(await stageSampleImages(node.folder));
+  const labels = { 'topology.kubernetes.io/region': 'region1', 'topology.kubernetes.io/zone': 'zone1' };
+  await node.cluster.apply(resources.Node, { metadata: { name: nodeName, labels } });
+}
+
+export async function* runTasks(
+  mesh: InstalledMesh,
+  tasks: readonly Task[],
+  samples: SampleFiles,
+  say: (line: string) => void,
+): AsyncGenerator<TaskResult> {
+  const context = new TaskContext(mesh, samples, say);
+  for (const task of tasks) {
+    say(`${task.name} (https://istio.io/latest/docs/${task.page}/)`);
+    const begun = performance.now();
+    try {
+      await context.start(task.needs);
+      await task.run(context);
+      await context.removeApplied();
+    } catch (error) {
+      const [line = '', ...others] = messageOf(error).split('\n');
+      context.record('run', line, 'no error', false, others.join('\n'));
+      await context.removeApplied().catch(() => {});
+    }
+    yield { task, findings: context.findings.splice(0), seconds: (performance.now() - begun) / 1000 };
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * `npm run test:tasks -- [--only TASK,…] [--samples FOLDER]`: the documented tasks of Istio on a real node. Exit code 1 if a result is not as
+ * documented; the tables at the end have all results.
+ */
+import { readdirSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { explainError, messageOf } from '../../../src/runtime/errors.ts';
+import { type Finding, formatFindings } from '../../demo/findings.ts';
+import { InstalledMesh } from '../mesh/installed-mesh.ts';
+import { resourceOfObject } from '../resources.ts';
+import { objectsIn } from '../workloads.ts';
+import { prepareSamples, runTasks, type TaskResult } from './run-tasks.ts';
+import { SampleFiles } from './sample-files.ts';
+import { tasks } from './tasks.ts';
+
+const names = tasks.map(({ name }) => name);
+const usage = `usage: npm run test:tasks -- [--only TASK,…] [--samples FOLDER]
+
+  --only TASK,…      some tasks: ${names.join(', ')}
+  --samples FOLDER   manifests that Istio publishes (bookinfo-kube/, httpbin/, …), instead of our own objects with the same names`;
+
+const say = (line: string): void => console.log(line);
+const never = new AbortController().signal;
+
+/** Whether the API server accepts each file as it is; nothing is written. */
+async function acceptSamples({ node }: InstalledMesh, folder: string): Promise<Finding[]> {
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) => file.endsWith('.yaml'));
+  const samples = new SampleFiles(folder);
+  const rejections: string[] = [];
+  for (const file of files.sort()) {
+    for (const object of objectsIn(samples.read(file))) {
+      const { name, namespace = node.cluster.namespace } = object.metadata;
+      const query = { fieldManager: 'test', force: 'true', dryRun: 'All' };
+      const request = { method: 'PATCH', patch: 'apply', name, namespace, body: object, query } as const;
+      await node.cluster.admin
+        .request({ ...request, resource: resourceOfObject(object) }, never)
+        .catch((error: unknown) => rejections.push(`${file}: ${object.kind} ${name}: ${messageOf(error)}`));
+    }
+  }
+  const detail = rejections.length === 0 ? {} : { detail: rejections.join('\n') };
+  const wanted = `${files.length} files, 0 rejected objects`;
+  const seen = `${files.length} files, ${rejections.length} rejected objects`;
+  return [{ what: 'samples are accepted', seen, wanted, ok: rejections.length === 0, ...detail }];
+}
+
+function formatTasks(results: readonly TaskResult[]): string {
+  const rows = results.map(({ task, findings, seconds }) => {
+    const failed = findings.filter(({ ok }) => !ok).length;
+    const state = failed === 0 ? 'passed' : 'FAILED';
+    return `${state}  ${task.name.padEnd(24)}  ${seconds.toFixed(1).padStart(6)} s  ${findings.length - failed} of ${findings.length} results as documented`;
+  });
+  return rows.join('\n');
+}
+
+async function run(only: readonly string[], folder: string | undefined): Promise<boolean> {
+  const begun = performance.now();
+  const seconds = (): string => `${((performance.now() - begun) / 1000).toFixed(0)} s`;
+  const mesh = await InstalledMesh.start();
+  try {
+    await prepareSamples(mesh);
+    say(`node, control plane and images: ${seconds()}`);
+    const findings = folder === undefined ? [] : await acceptSamples(mesh, folder);
+    const results: TaskResult[] = [];
+    const selected = tasks.filter(({ name }) => only.length === 0 || only.includes(name));
+    for await (const result of runTasks(mesh, selected, new SampleFiles(folder), say)) results.push(result);
+    for (const { task, findings: own } of results) {
+      findings.push(...own.map((finding) => ({ ...finding, what: `${task.name}: ${finding.what}` })));
+    }
+    const passed = results.filter(({ findings: own }) => own.every(({ ok }) => ok)).length;
+    say(`\n${formatFindings(findings)}\n\n${formatTasks(results)}`);
+    say(`tasks: ${passed} of ${results.length} passed, ${findings.length} results, ${seconds()}`);
+    return findings.every(({ ok }) => ok);
+  } finally {
+    await mesh.node.stop();
+  }
+}
+
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, samples: { type: 'string' }, help: { type: 'boolean', default: false } },
+});
+const only = values.only?.split(',') ?? [];
+const unknown = only.filter((name) => !names.includes(name));
+if (values.help || unknown.length > 0) {
+  console.error(unknown.length > 0 ? `no such task: ${unknown.join(', ')}\n${usage}` : usage);
+  process.exit(values.help ? 0 : 2);
+}
+try {
+  process.exitCode = (await run(only, values.samples)) ? 0 : 1;
+} catch (error) {
+  console.error(explainError(error));
+  process.exitCode = 1;
+}
