@@ -12,8 +12,10 @@ import { get } from '../node-request.ts';
 import { resources } from '../resources.ts';
 import type { RunningNode } from '../start-node.ts';
 import { addressOf, applyManifests, podsOf, readyPods } from '../workloads.ts';
+import { testFaults } from './faults.ts';
 import { InstalledMesh } from './installed-mesh.ts';
 import { interceptedApplications, testInterception } from './interception.ts';
+import { testRevisions } from './revisions.ts';
 import { application } from './sample-application.ts';
 
 const run = promisify(execFile);
@@ -81,6 +83,8 @@ it('refuses plaintext of clients without a sidecar once the server requires mutu
 });
 
 testInterception(() => mesh);
+testFaults(() => mesh);
+testRevisions(() => mesh, values);
 
 it('loses no request when a pod of the server is deleted', async () => {
   const { cluster } = node;

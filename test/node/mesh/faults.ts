@@ -1,0 +1,134 @@
+/** Replaced pods, restarted programs of the node and a control plane that is away, while a client sends requests to a server. */
+import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { resourceOf, validatingWebhookConfigurations } from '../../../src/discovery/kubernetes/api-resource.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { sized } from '../../harness/size-of-run.ts';
+import { pauseImage } from '../node-configuration.ts';
+import { resources } from '../resources.ts';
+import type { RunningNode } from '../start-node.ts';
+import { podsOf, readyPods } from '../workloads.ts';
+import { type InstalledMesh, systemNamespace } from './installed-mesh.ts';
+import { rollOut, scale } from './rollouts.ts';
+
+const never = new AbortController().signal;
+const controlPlane = { name: 'istiod', namespace: systemNamespace };
+const rollouts = sized({ short: 1, full: 50 });
+
+/** @param mesh with client, two pods of server and two replicas of the control plane */
+export function testFaults(mesh: () => InstalledMesh): void {
+  const names = async (app: string, namespace?: string): Promise<string[]> =>
+    (await podsOf(mesh().node, app, namespace))
+      // Others still drain.
+      .filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+      .map(({ metadata }) => metadata.name);
+
+  describe('no request fails while', () => {
+    // Each test counts its own requests.
+    beforeEach(async () => {
+      await mesh().results();
+      await mesh().startLoad('http://server/slow');
+    });
+    afterEach(async () => {
+      const load = await mesh().load();
+      expect(load.failed.slice(0, 10)).toEqual([]);
+      expect(load.sent).toBeGreaterThan(0);
+      console.error(`requests of the load: ${load.sent}`);
+    });
+    afterAll(() =>
+      mesh()
+        .results()
+        .then(() => {}),
+    );
+
+    it('both replicas of the control plane are replaced', async () => {
+      const before = await names('istiod', systemNamespace);
+      await rollOut(mesh().node, controlPlane);
+      const after = await readyPods(mesh().node, 'istiod', 2, systemNamespace);
+      expect(before).toHaveLength(2);
+      expect(after.filter(({ metadata }) => before.includes(metadata.name))).toEqual([]);
+    });
+
+    it('kubelet and containerd are killed and restarted, and no container restarts', async () => {
+      const { node } = mesh();
+      const containers = async (): Promise<unknown> =>
+        (await podsOf(node, 'server')).map(({ metadata, status }) => {
+          const { containerStatuses } = status as { containerStatuses: { containerID: string }[] };
+          return [metadata.name, containerStatuses.map(({ containerID }) => containerID)];
+        });
+      const before = await containers();
+      // The kubelet exits if containerd does not respond yet, and here nothing restarts it.
+      for (const program of ['kubelet', 'containerd'] as const) {
+        await node.restart(program);
+        await startPod(node, `after-${program}`);
+      }
+      expect(await containers()).toEqual(before);
+    });
+
+    it(`the server is rolled out (${rollouts} times)`, async () => {
+      for (let i = 0; i < rollouts; i++) await rollOut(mesh().node, { name: 'server' });
+    });
+
+    it('no webhook responds: pods and objects are rejected or accepted by its policy, and missing pods start when it is back', async () => {
+      const { node } = mesh();
+      await scale(node, controlPlane, 0);
+      // Not of the server: without a control plane, no client learns that an endpoint is gone.
+      const [deleted = ''] = await names('excluding');
+      await node.cluster.delete(resources.Pod, deleted);
+      const event = await eventually('the ReplicaSet reports the webhook', () => failedCreation(mesh()));
+      expect(event).toMatch(/failed calling webhook "[\w.-]*namespace\.sidecar-injector\.istio\.io"/);
+      for (const policy of ['Fail', 'Ignore']) {
+        await setPolicy(mesh(), policy);
+        const outcome = await eventually('the API server uses the policy', async () => {
+          const written = await write(mesh());
+          return written.isAccepted === (policy === 'Ignore') && written;
+        });
+        expect(outcome.message).toMatch(policy === 'Ignore' ? /^$/ : /failed calling webhook "validation.istio.io"/);
+      }
+      await scale(node, controlPlane, 2);
+      const pods = await readyPods(node, 'excluding');
+      for (const { spec } of pods) {
+        const { initContainers = [] } = spec as { initContainers?: { name: string }[] };
+        expect(initContainers.map(({ name }) => name)).toContain('istio-proxy');
+      }
+    });
+  });
+}
+
+/** Starts and removes a pod, which needs kubelet and containerd. */
+async function startPod(node: RunningNode, name: string): Promise<void> {
+  const metadata = { name, labels: { app: name, 'sidecar.istio.io/inject': 'false' } };
+  const container = { name: 'app', image: pauseImage, imagePullPolicy: 'Never' };
+  const spec = { terminationGracePeriodSeconds: 0, containers: [container] };
+  await node.cluster.apply(resources.Pod, { metadata, spec });
+  await readyPods(node, name);
+  await node.cluster.delete(resources.Pod, name);
+}
+
+/** The message of a ReplicaSet whose pod is rejected. */
+async function failedCreation({ node: { cluster } }: InstalledMesh): Promise<string | undefined> {
+  const resource = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
+  const query = { fieldSelector: 'reason=FailedCreate' };
+  const { items } = (await cluster.admin.request(
+    { method: 'GET', resource, namespace: cluster.namespace, query },
+    never,
+  )) as unknown as { items: readonly { message: string }[] };
+  return items.find(({ message }) => message.includes('failed calling webhook'))?.message;
+}
+
+async function setPolicy({ node: { cluster } }: InstalledMesh, policy: string): Promise<void> {
+  const [name, resource] = ['istiod-default-validator', validatingWebhookConfigurations];
+  const body = [{ op: 'replace', path: '/webhooks/0/failurePolicy', value: policy }];
+  await cluster.admin.request({ method: 'PATCH', patch: 'json', resource, name, body }, never);
+}
+
+async function write({ node: { cluster } }: InstalledMesh): Promise<{ isAccepted: boolean; message: string }> {
+  const metadata = { name: 'while-away' };
+  const spec = { hosts: ['away.example.com'], http: [{ route: [{ destination: { host: 'server' } }] }] };
+  try {
+    await cluster.apply(resourceOf('VirtualService'), { metadata, spec });
+    await cluster.delete(resourceOf('VirtualService'), metadata.name);
+    return { isAccepted: true, message: '' };
+  } catch (error) {
+    return { isAccepted: false, message: String(error) };
+  }
+}

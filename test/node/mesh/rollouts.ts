@@ -1,0 +1,76 @@
+/** Changes of Deployments, as `kubectl rollout restart` and `kubectl scale` make them. */
+import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
+import { eventually } from '../../harness/eventually.ts';
+import { resources } from '../resources.ts';
+import type { RunningNode } from '../start-node.ts';
+import { podsOf } from '../workloads.ts';
+
+const never = new AbortController().signal;
+/** On two processors that do ten other things. */
+const rolloutLimitMs = 300_000;
+
+interface DeploymentStatus {
+  readonly observedGeneration?: number;
+  readonly replicas?: number;
+  readonly updatedReplicas?: number;
+  readonly availableReplicas?: number;
+}
+
+export interface DeploymentName {
+  readonly name: string;
+  readonly namespace?: string;
+}
+
+export function patchDeployment(
+  { cluster }: RunningNode,
+  { name, namespace = cluster.namespace }: DeploymentName,
+  body: unknown,
+  patch: 'merge' | 'json' = 'merge',
+): Promise<KubernetesObject> {
+  return cluster.admin.request(
+    { method: 'PATCH', patch, resource: resources.Deployment, namespace, name, body },
+    never,
+  );
+}
+
+let restarts = 0;
+
+/** Replaces all pods of a Deployment. Resolves when the new ones are available; old ones may still drain. */
+export async function rollOut(node: RunningNode, deployment: DeploymentName): Promise<void> {
+  const annotations = { 'kubectl.kubernetes.io/restartedAt': `${++restarts}` };
+  await patchDeployment(node, deployment, { spec: { template: { metadata: { annotations } } } });
+  await isRolledOut(node, deployment);
+}
+
+/** Resolves when the last change of a Deployment has taken effect. */
+export async function isRolledOut(node: RunningNode, { name, namespace }: DeploymentName): Promise<void> {
+  const { admin, namespace: own } = node.cluster;
+  const reading = { method: 'GET', resource: resources.Deployment, namespace: namespace ?? own, name } as const;
+  let last: KubernetesObject | undefined;
+  await eventually(
+    `${name} is rolled out`,
+    async () => {
+      last = await admin.request(reading, never);
+      const wanted = (last.spec as { replicas: number }).replicas;
+      const status = (last.status ?? {}) as DeploymentStatus;
+      if (status.observedGeneration !== last.metadata.generation) return false;
+      const counts = [status.replicas, status.updatedReplicas, status.availableReplicas];
+      return counts.every((count = 0) => count === wanted);
+    },
+    { deadlineMs: rolloutLimitMs },
+  ).catch((error: unknown) => {
+    throw new Error(`${name}: ${JSON.stringify(last?.status)}\n${node.lastLines()}`, { cause: error });
+  });
+}
+
+/** Resolves when as many pods are ready; with 0, when the last one is removed. */
+export async function scale(node: RunningNode, deployment: DeploymentName, replicas: number): Promise<void> {
+  await patchDeployment(node, deployment, { spec: { replicas } });
+  await isRolledOut(node, deployment);
+  if (replicas > 0) return;
+  await eventually(
+    `pods of ${deployment.name} are removed`,
+    async () => (await podsOf(node, deployment.name, deployment.namespace)).length === 0,
+    { deadlineMs: rolloutLimitMs },
+  );
+}
