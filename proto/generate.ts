@@ -48,10 +48,13 @@ function importClosure(roots: readonly string[]): Map<string, string> {
 }
 
 /**
- * Fields that Envoy's API got after the bundle was made, and without which Envoy 1.40 warns: `metadata` of permissions and
- * principals is deprecated in favour of them (envoy.config.rbac.v3, SourcedMetadata).
+ * Fields that Envoy's API got after the bundle was made. Without SourcedMetadata Envoy 1.40 warns, because `metadata` of permissions and
+ * principals is deprecated in favour of it (envoy.config.rbac.v3); a custom tag's `value` is a format string since 1.37.
  */
 function withNewerFields(path: string, text: string): string {
+  if (path === 'envoy/type/tracing/v3/custom_tag.proto' && !text.includes('string value = 6')) {
+    return text.replace(/^ *Metadata metadata = 5;$/m, '$&\n    string value = 6;');
+  }
   if (path !== 'envoy/config/rbac/v3/rbac.proto' || text.includes('sourced_metadata')) return text;
   const newer = `
 // Where the metadata that is matched comes from.

@@ -29,6 +29,7 @@ const sides: readonly Side[] = [
     program: 'agent',
     protocols: [
       'protocol.ts',
+      'access-log-protocol.ts',
       'dns-protocol.ts',
       'grpc-bootstrap-protocol.ts',
       'secrets-protocol.ts',

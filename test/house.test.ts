@@ -75,6 +75,37 @@ function ties(groups: readonly (readonly string[])[]): string[] {
   );
 }
 
+/** Programs and what they share, from the top: each imports layers below its own, and none beside it. */
+const layers: readonly (readonly string[])[] = [
+  ['src/cli'],
+  ['src/simulation', 'visualize'],
+  ['src/agent', 'src/discovery', 'src/iptables', 'src/debugger', 'src/record'],
+  ['src/networking', 'src/injection'],
+  ['src/model'],
+  ['src/identity'],
+  ['src/runtime'],
+  ['machines/agent', 'machines/discovery'],
+  ['machines'],
+];
+
+function layerOf(file: string): { readonly part: string; readonly depth: number } {
+  const [top = '', name, ...rest] = file.split('/');
+  const part = top === 'visualize' || rest.length === 0 ? top : `${top}/${name}`;
+  return { part, depth: layers.findIndex((parts) => parts.includes(part)) };
+}
+
+/** Files in no layer, and imports that do not lead to a lower one. */
+function layerProblems(all: ReadonlyMap<string, readonly string[]>): string[] {
+  return [...all].flatMap(([file, targets]) => {
+    const from = layerOf(file);
+    if (from.depth < 0) return [`${file}: in no layer`];
+    return targets
+      .map((target) => ({ target, to: layerOf(target) }))
+      .filter(({ to }) => to.part !== from.part && to.depth <= from.depth)
+      .map(({ target }) => `${file} → ${target}`);
+  });
+}
+
 describe('imports', () => {
   test('circles are found where there are some', () => {
     expect(
@@ -102,6 +133,26 @@ describe('imports', () => {
     const tests = globSync('{machines,src,visualize,test,proto}/**/*.{ts,tsx}', { cwd: packageRoot() });
     const all = new Set(tests.filter((file) => !file.startsWith('src/gen/')));
     expect(circles(new Map([...all].map((file) => [file, importsOf(file, all)])))).toEqual([]);
+  });
+
+  test('lead from a program to what is below it, and to no other program', () => {
+    expect(layerProblems(imports)).toEqual([]);
+  });
+
+  test('one that leads back or to another program, and a file in no layer, are found', () => {
+    const all = new Map([
+      ['src/agent/a.ts', ['src/agent/b/c.ts', 'src/model/kinds/d.ts', 'machines/agent/e.ts']],
+      ['src/model/kinds/d.ts', ['src/networking/index.ts']],
+      ['src/agent/b/c.ts', ['src/discovery/f.ts']],
+      ['machines/effect.ts', ['machines/agent/e.ts']],
+      ['src/new/g.ts', []],
+    ]);
+    expect(layerProblems(all)).toEqual([
+      'src/model/kinds/d.ts → src/networking/index.ts',
+      'src/agent/b/c.ts → src/discovery/f.ts',
+      'machines/effect.ts → machines/agent/e.ts',
+      'src/new/g.ts: in no layer',
+    ]);
   });
 
   test('run in no circle from room to room', () => {
@@ -183,10 +234,12 @@ const effectsOf = (chart: string): string =>
 function layoutProblems({ files: all, textOf }: Layout): string[] {
   const there = new Set(all);
   const charts = all.filter((file) => /^machines\/.*\.machine\.ts$/.test(file));
-  const namesEffects = (chart: string): boolean =>
-    [chart, chart.replace('.machine.ts', '.setup.ts')].some(
-      (file) => there.has(file) && /\b(promise|callback)Effect</.test(textOf(file)),
-    );
+  /** In the chart, in a file that it is built with, or in a chart that it invokes or spawns. */
+  const namesEffects = (file: string): boolean =>
+    /\b(promise|callback)Effect</.test(textOf(file)) ||
+    [...textOf(file).matchAll(/^import (?!type )[^;]*? from '(\.[^']+)'/gm)]
+      .map(([, target = '']) => posix.join(dirname(file), target))
+      .some((target) => there.has(target) && /^machines\/[^/]+\/./.test(target) && namesEffects(target));
   const provides = (file: string): boolean => /\.provide\(/.test(textOf(file));
   return [
     ...charts
@@ -351,13 +404,16 @@ describe('layout', () => {
       'machines/agent/a/one.machine.ts': "ask: promiseEffect<void, undefined>('ask')",
       'machines/agent/a/two.machine.ts': 'no effects',
       'machines/agent/a/three.setup.ts': "ask: callbackEffect<Order, undefined>('ask')",
-      'machines/agent/a/three.machine.ts': '',
+      'machines/agent/a/three.machine.ts': "import { threeSetup } from './three.setup.ts';",
+      'machines/agent/a/parent.machine.ts': "import { oneMachine } from './one.machine.ts';",
+      'machines/agent/a/types.machine.ts': "import type { Order } from './one.machine.ts';",
       'src/agent/a/three.effects.ts': 'threeMachine.provide({})',
       'src/agent/a/four.effects.ts': 'threeMachine.provide({})',
       'src/agent/a/five.ts': 'twoMachine.provide({})',
     };
     expect(layoutProblems({ files: Object.keys(texts), textOf: (file) => texts[file]! })).toEqual([
       'machines/agent/a/one.machine.ts: its effects belong in src/agent/a/one.effects.ts',
+      'machines/agent/a/parent.machine.ts: its effects belong in src/agent/a/parent.effects.ts',
       'src/agent/a/four.effects.ts: provides no effects of a chart of its name',
       'src/agent/a/five.ts: calls provide; effects belong in a file with the name of their chart',
     ]);

@@ -109,6 +109,7 @@ export const agentMachine = agentSetup.createMachine({
     'output.written': { actions: 'spawnGrpcBootstrap' },
     // Recorded in trace and log only.
     'grpc-bootstrap.failed': {},
+    'access-logs.failed': {},
     'xds.listening': {},
     'xds.failed': {},
     // Told for people: they are in the trace, and so in the log and the metrics.
@@ -173,6 +174,7 @@ export const agentMachine = agentSetup.createMachine({
             hasSecrets: provesIdentity(settings.identity),
             probe: settings.readinessProbe,
             proxyless: settings.proxyless,
+            moduleLimits: settings.moduleLimits,
           }),
           onError: broken,
         },
@@ -191,7 +193,7 @@ export const agentMachine = agentSetup.createMachine({
           onError: broken,
         },
       ],
-      entry: ['startStatus', 'spawnGrpcBootstrap'],
+      entry: ['startStatus', 'spawnGrpcBootstrap', 'spawnAccessLogs'],
       initial: 'preparing',
       states: {
         preparing: {

@@ -1,5 +1,7 @@
 import { assign, enqueueActions, sendTo, setup, spawnChild, stopChild } from 'xstate';
 import { callbackEffect, promiseEffect } from '../effect.ts';
+import type { AccessLogsFailed } from './access-log-protocol.ts';
+import { accessLogsMachine } from './access-logs/access-logs.machine.ts';
 import { bootstrapPatchesMachine } from './bootstrap/bootstrap-patches.machine.ts';
 import { grpcBootstrapMachine } from './bootstrap/grpc-bootstrap.machine.ts';
 import { dnsMachine } from './dns/dns.machine.ts';
@@ -112,6 +114,7 @@ export const agentSetup = setup({
       | SecretsFailed
       | OutputWritten
       | GrpcBootstrapFailed
+      | AccessLogsFailed
       | XdsListening
       | XdsFailed
       | SuccessionTaken
@@ -128,6 +131,7 @@ export const agentSetup = setup({
       dns: 'dns';
       secrets: 'secrets';
       'grpc-bootstrap': 'grpcBootstrap';
+      'access-logs': 'accessLogs';
       'xds-proxy': 'xdsProxy';
       supervisor: 'supervisor';
       'cert-watcher': 'certWatcher';
@@ -151,6 +155,7 @@ export const agentSetup = setup({
     dns: dnsMachine,
     secrets: secretsMachine,
     grpcBootstrap: grpcBootstrapMachine,
+    accessLogs: accessLogsMachine,
     xdsProxy: xdsProxyMachine,
     supervisor: supervisorMachine,
     certWatcher: certWatcherMachine,
@@ -235,6 +240,12 @@ export const agentSetup = setup({
       id: 'secrets',
       systemId: 'secrets',
       input: ({ context: { settings } }) => ({ ...settings.identity, obtainsFirst: settings.succeeds }),
+    }),
+    /** Nothing waits for the access log service: requests are served without it. */
+    spawnAccessLogs: enqueueActions(({ context, enqueue }) => {
+      const { accessLogSocket: socket } = context.settings;
+      if (socket === '') return;
+      enqueue.spawnChild('accessLogs', { id: 'access-logs', systemId: 'access-logs', input: { socket } });
     }),
     /** At most once. Certificates are on disk, or this agent does not write them. */
     spawnGrpcBootstrap: enqueueActions(({ context, event, enqueue }) => {

@@ -25,6 +25,7 @@ type Diagram =
   | 'epoch'
   | 'dns'
   | 'grpc-bootstrap'
+  | 'access-logs'
   | 'workload-health'
   | 'secrets'
   | 'secret'
@@ -32,6 +33,8 @@ type Diagram =
   | 'xds'
   | 'xds-stream'
   | 'wasm-module';
+
+const fromLogServer = { from: 'access-logs/server', to: 'access-logs', diagram: 'access-logs', seeds: [] } as const;
 
 /**
  * `spawn`, `timer …` and `done` rows are what the runtime itself records of an actor's life: the seeds draw a started process
@@ -128,6 +131,19 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   // ---- the bootstrap file of gRPC programs without a proxy
   { type: 'output.written', from: 'secrets/output', to: 'secrets', diagram: 'secrets', seeds: [] },
   { type: 'output.written', from: 'secrets', to: 'agent', diagram: 'secrets', seeds: [] },
+  { type: 'spawn', from: 'agent', to: 'access-logs', diagram: 'access-logs', seeds: [] },
+  { type: 'spawn', from: 'access-logs', to: 'access-logs/server', diagram: 'access-logs', seeds: [] },
+  { type: 'access-log-socket.listening', ...fromLogServer },
+  { type: 'access-log-socket.failed', ...fromLogServer },
+  { type: 'access-log-stream.opened', ...fromLogServer },
+  { type: 'access-log-stream.closed', ...fromLogServer },
+  { type: 'access-logs.congested', ...fromLogServer },
+  { type: 'access-logs.relieved', ...fromLogServer },
+  { type: 'timer openLimit', from: 'access-logs', to: 'access-logs', diagram: 'access-logs', seeds: [] },
+  { type: 'timer trial', from: 'access-logs', to: 'access-logs', diagram: 'access-logs', seeds: [] },
+  { type: 'timer congestionLimit', from: 'access-logs', to: 'access-logs', diagram: 'access-logs', seeds: [] },
+  { type: 'timer pause', from: 'access-logs', to: 'access-logs', diagram: 'access-logs', seeds: [] },
+  { type: 'access-logs.failed', from: 'access-logs', to: 'agent', diagram: 'access-logs', seeds: [] },
   { type: 'spawn', from: 'agent', to: 'grpc-bootstrap', diagram: 'grpc-bootstrap', seeds: [] },
   { type: 'spawn', from: 'grpc-bootstrap', to: 'grpc-bootstrap/write', diagram: 'grpc-bootstrap', seeds: [] },
   { type: 'timer writeLimit', from: 'grpc-bootstrap', to: 'grpc-bootstrap', diagram: 'grpc-bootstrap', seeds: [] },

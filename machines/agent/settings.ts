@@ -1,3 +1,4 @@
+import { defaultFetchLimits, type FetchLimits } from './wasm/wasm-module.machine.ts';
 import type { ProbeTimes } from './xds/workload-health.machine.ts';
 
 /** What the agent's machines are told once, at start. All times in milliseconds. */
@@ -59,10 +60,14 @@ export interface AgentSettings {
   patchedBootstrap: boolean;
   /** The socket that Envoy has its configuration from; empty: no xDS proxy. */
   xdsSocket: string;
+  /** The socket at which Envoy's access logs are received; empty: no standard metrics. */
+  accessLogSocket: string;
   /** Programs of the pod are clients and servers of gRPC without a proxy: each of their xDS streams lives on. */
   proxyless: boolean;
   /** When the workload is asked whether it can serve, for the control plane to know; null: never. */
   readinessProbe: ProbeTimes | null;
+  /** Limits of the fetches of Wasm modules. */
+  moduleLimits: FetchLimits;
 }
 
 /** Where Envoy's binary is, and what is done about another one there. */
@@ -139,6 +144,8 @@ export const defaultSettings: AgentSettings = {
   },
   patchedBootstrap: false,
   xdsSocket: '',
+  accessLogSocket: '',
   proxyless: false,
   readinessProbe: null,
+  moduleLimits: defaultFetchLimits,
 };

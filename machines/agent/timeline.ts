@@ -22,6 +22,11 @@ export const dnsTimeline: Timeline = {
   marks: [failed('dns-port.failed'), failed('dns.failed')],
 };
 
+export const accessLogsTimeline: Timeline = {
+  lane: 'none',
+  marks: [failed('access-logs.failed')],
+};
+
 export const grpcBootstrapTimeline: Timeline = {
   lane: 'none',
   marks: [failed('grpc-bootstrap.failed')],

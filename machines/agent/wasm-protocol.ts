@@ -9,8 +9,10 @@ export interface WasmModule {
   /** Name of the extension configuration: `namespace.name` of its WasmPlugin. */
   readonly extension: string;
   readonly url: string;
-  /** SHA-256 of the module in hexadecimal digits; empty: any module. */
+  /** SHA-256 in hexadecimal digits of the module, or of the manifest of the image; empty: any module. */
   readonly sha256: string;
+  /** Version of the plugin if each version fetches its module; empty: a cached module is current. */
+  readonly version: string;
 }
 
 /** xds-stream-N/upstream → xds-stream-N → xds-proxy. A response of the control plane refers to a module that Envoy cannot fetch. */

@@ -10,7 +10,7 @@ import type { ProxyOptions } from './options/options.ts';
 import { servesProxyless } from './options/proxyless.ts';
 import { patchesBootstrap } from './replacement/agent-replacement.ts';
 import type { UnwrittenLines } from './status/agent-metrics.ts';
-import { xdsSocketPath } from './xds/xds-streams.ts';
+import { accessLogSocketPath, xdsSocketPath } from './xds/xds-streams.ts';
 
 export interface AgentProgram {
   readonly options: ProxyOptions;
@@ -62,7 +62,9 @@ export function agentSettings({
     patchedBootstrap: patchesBootstrap({ ...options, config }),
     // A bootstrap of the user's own has its control plane from wherever it says.
     xdsSocket: config.customConfigFile ? '' : xdsSocketPath(config.configPath),
+    accessLogSocket: options.standardMetrics === undefined ? '' : accessLogSocketPath(config.configPath),
     proxyless: servesProxyless({ ...options, config }),
     readinessProbe: options.workloadProbe?.times ?? null,
+    moduleLimits: options.wasm.limits,
   };
 }

@@ -3,18 +3,25 @@ import { Agent } from 'node:http';
 import { fromPromise } from 'xstate';
 import { agentMachine } from '../../machines/agent/agent.machine.ts';
 import type { ClaimedIds } from '../../machines/agent/envoy/adoption.ts';
+import { provesIdentity } from '../../machines/agent/settings.ts';
+import { peerClaimText, peerVariable } from '../model/standard-metrics/peer-claim.ts';
 import { inOneLine } from '../runtime/errors.ts';
 import { FileTurns } from '../runtime/files/file-turns.ts';
 import { chooseRunDir } from '../runtime/files/run-dir.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { Ownership } from '../runtime/ownership.ts';
+import { packageVersion } from '../runtime/package-root.ts';
+import { accessLogsWithEffects } from './access-logs/access-logs.effects.ts';
+import { MeshMetrics } from './access-logs/mesh-metrics.ts';
+import { ownWorkload } from './access-logs/own-workload.ts';
 import { adminsAt } from './admin/admin-client.ts';
 import type { AgentProgram } from './agent-program.ts';
+import { nodeFacts } from './bootstrap/agent-bootstrap.ts';
 import { bootstrapPatchesWithEffects, unpatched } from './bootstrap/bootstrap-patches.effects.ts';
 import { BootstrapPatches } from './bootstrap/bootstrap-patches.ts';
 import { FirstVerdict } from './bootstrap/first-verdict.ts';
 import { grpcBootstrapWithEffects } from './bootstrap/grpc-bootstrap.effects.ts';
-import { nodeIdOf } from './bootstrap/node-metadata.ts';
+import { buildNode, nodeIdOf } from './bootstrap/node-metadata.ts';
 import { adminOf, preparationOf, scratchFolders } from './bootstrap/preparation.ts';
 import type { PrepareEnvironment } from './bootstrap/prepare-epoch.ts';
 import { wayToControlPlane, workloadXds } from './control-plane-way.ts';
@@ -43,6 +50,7 @@ import { ApplicationProber } from './status/application-prober.ts';
 import type { LivingEpochs } from './status/living-epochs.ts';
 import { statusWithEffects } from './status/status.effects.ts';
 import { supervision } from './supervision.ts';
+import { WasmCounts } from './wasm/wasm-counts.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
 
 export async function agentWithEffects(
@@ -61,6 +69,8 @@ export async function agentWithEffects(
   const vault = new SecretVault();
   const counts = new SecretCounts(vault);
   metrics.withSecrets(counts);
+  const wasmCounts = new WasmCounts();
+  metrics.withWasm(wasmCounts);
   const told = new ToldRoots();
   const { table, baseIds, binaries, record } = net;
   const kept = record && new ToldFiles(record.directory);
@@ -91,6 +101,8 @@ export async function agentWithEffects(
   const { ports } = net;
   ownership.whenOurs(async () => ports?.listen());
   const shared = options.liveRestore ? { ownership } : {};
+  const meshMetrics = options.standardMetrics && meshMetricsOf(program, hasCredentialServer);
+  if (meshMetrics !== undefined) metrics.withMesh(meshMetrics);
   const machine = agentMachine.provide({
     actors: {
       signals: signals(net.signals),
@@ -157,16 +169,35 @@ export async function agentWithEffects(
         told,
         ...shared,
       }),
+      ...(meshMetrics && { accessLogs: accessLogsWithEffects({ metrics: meshMetrics, ...shared }) }),
       grpcBootstrap: grpcBootstrapWithEffects({ options, hasCredentialServer, log: log.scope('agent') }),
       ...(prepared &&
         patchesBootstrap(options) && {
           bootstrapPatches: bootstrapPatchesWithEffects(prepared, { way, patches, log }),
         }),
-      xdsProxy: workloadXds(program, { activity: xds, names, told, way, ...shared, ...(kept && { kept }) }),
+      xdsProxy: workloadXds(program, { activity: xds, names, told, way, wasmCounts, ...shared, ...(kept && { kept }) }),
       ...(preparation && supervision(program, net, { preparation, verdict, xds })),
     },
   });
   return { machine, verdict };
+}
+
+/** Envoy inherits the claim that its requests carry: configuration is the same for all workloads. */
+function meshMetricsOf({ options, log }: AgentProgram, hasCredentialServer: boolean): MeshMetrics {
+  const hasSecrets = provesIdentity(options.identity.settings);
+  const own = ownWorkload(buildNode(nodeFacts(options, { hasCredentialServer, hasSecrets })).node.metadata);
+  process.env[peerVariable] = peerClaimText(own);
+  const reported = new Set<string>();
+  return new MeshMetrics({
+    own,
+    version: packageVersion(),
+    limits: { maxLabelSets: options.standardMetrics!.maxLabelSets },
+    onFolding: ({ metric, reason, limit }) => {
+      if (reported.has(`${metric} ${reason}`)) return;
+      reported.add(`${metric} ${reason}`);
+      log.scope('metrics').warn('metrics.labelSetsExhausted', { metric, reason, limit });
+    },
+  });
 }
 
 function applicationProber({ status }: ProxyOptions, log: Logger): ApplicationProber {

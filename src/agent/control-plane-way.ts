@@ -15,6 +15,7 @@ import { ControlPlaneCredentials } from './identity/control-plane-credentials.ts
 import type { ToldRoots } from './identity/told-roots.ts';
 import type { SecretVault } from './secrets/secret-vault.ts';
 import { ModuleCache } from './wasm/module-cache.ts';
+import type { WasmCounts } from './wasm/wasm-counts.ts';
 import { maxModuleRedirects, type WasmModules } from './wasm/wasm-module.effects.ts';
 import type { UpstreamEnvironment } from './xds/upstream.ts';
 import type { XdsActivity } from './xds/xds-activity.ts';
@@ -53,6 +54,7 @@ export function workloadXds(
     names,
     told,
     way,
+    wasmCounts,
     ownership,
     kept,
   }: {
@@ -60,6 +62,7 @@ export function workloadXds(
     names: DnsTables | undefined;
     told: ToldRoots;
     way: WayToControlPlane;
+    wasmCounts: WasmCounts;
     ownership?: Ownership;
     kept?: ToldFiles;
   },
@@ -75,7 +78,7 @@ export function workloadXds(
     ...(workloadProbe && {
       askWorkload: (stopped) => askWorkload(workloadProbe, { ...status, statusPort: config.statusPort }, stopped),
     }),
-    wasmModules: wasmModules(options),
+    wasmModules: wasmModules(options, wasmCounts),
     trustBundles: asksForRoots(env.PROXY_CONFIG_XDS_AGENT, identity.settings.source),
     ...(kept && {
       keptBundle: () => kept.read('trust-bundle'),
@@ -93,7 +96,7 @@ export function workloadXds(
 const wasmVariables = { blocked: 'BLOCKED_CIDRS_IN_WASM_URLS', allowed: 'ALLOWED_CIDRS_IN_WASM_URLS' } as const;
 
 /** @throws ChartpilotError FLAG_INVALID for an invalid network in a variable */
-function wasmModules({ config, env }: AgentProgram['options']): WasmModules {
+function wasmModules({ config, env, wasm }: AgentProgram['options'], counts: WasmCounts): WasmModules {
   const networks = (name: string): string[] =>
     (env[name] ?? '')
       .split(',')
@@ -101,9 +104,15 @@ function wasmModules({ config, env }: AgentProgram['options']): WasmModules {
       .filter(Boolean);
   const { blocked, allowed } = wasmVariables;
   const addresses = new BlockedAddresses({ blocked: networks(blocked), allowed: networks(allowed) }, wasmVariables);
+  const { insecureRegistries: insecure, moduleExpiryMs: maxUnusedMs, dockerConfig } = wasm;
+  const isInsecure = (host: string): boolean => insecure.has('*') || insecure.has(host.toLowerCase());
   return {
-    cache: new ModuleCache(resolve(config.configPath, 'wasm')),
-    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects }),
+    cache: new ModuleCache(resolve(config.configPath, 'wasm'), { maxUnusedMs }),
+    fetch: guardedFetch(addresses, { maxRedirects: maxModuleRedirects, isInsecure }),
+    counts,
+    pullSecrets: new Map(),
+    isInsecure,
+    dockerConfig,
   };
 }
 

@@ -55,7 +55,7 @@ function builtinImport(path: string): string {
 const laterModules: Readonly<Record<string, { functions: string; objects?: string; classes?: string }>> = {
   'node:http2': { functions: 'connect createServer', objects: 'constants' },
   'node:tls': { functions: 'connect checkServerIdentity', classes: 'TLSSocket' },
-  'node:zlib': { functions: 'createGzip', objects: 'constants' },
+  'node:zlib': { functions: 'createGunzip createGzip', objects: 'constants' },
   'node:crypto': {
     functions:
       'createHash createPrivateKey createPublicKey generateKeyPairSync hash randomBytes randomInt randomUUID sign timingSafeEqual verify',

@@ -58,6 +58,8 @@ const ofAgent: Readonly<Record<string, Kind>> = {
   SECRET_GRACE_PERIOD_RATIO: 'percent',
   SECRET_GRACE_PERIOD_RATIO_JITTER: 'percent',
   SECRET_TTL: 'duration',
+  STANDARD_METRICS: 'boolean',
+  STANDARD_METRICS_MAX_LABEL_SETS: 'integer',
   TERMINATION_DRAIN_DURATION_SECONDS: 'seconds',
   WORKLOAD_RSA_KEY_SIZE: 'integer',
 };

@@ -96,6 +96,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...{
       options,
       configMap: cluster?.injectorSettings,
+      configurations: cluster?.webhookConfigurations,
       mesh,
       objects: () => state.configs.set,
       ca,
@@ -111,7 +112,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...(cluster && { refusedObjects: () => cluster.informers.refusedObjects() }),
     consul: consul.registries,
     ...(names && { nameQueries: names.counts }),
-    ...(webhooks && { webhooks: webhooks.counts }),
+    ...(webhooks && { webhooks: webhooks.counts, describeInjection: webhooks.describe }),
     connections: () => xds.connections(),
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),

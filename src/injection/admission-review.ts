@@ -4,7 +4,7 @@ import { describeFieldErrors } from '../model/mesh/proxy-config.ts';
 import { ownValue } from '../runtime/json-object.ts';
 import { type Injector, inject, podTitle } from './injector.ts';
 import { jsonPatchOf } from './merge/json-patch.ts';
-import { readPod, type Texts } from './pod/pod.ts';
+import { type Pod, readPod, type Texts } from './pod/pod.ts';
 import {
   type AdmissionReview,
   invalidReview,
@@ -41,14 +41,11 @@ export function reviewInjection(body: unknown, injector: Injector, addedEnvironm
   const title = podTitle(pod, pod.metadata.namespace || namespace);
   const injection = inject(injector, pod, namespace, addedEnvironment);
   const { rule: reason, ignoredWord } = injection.decision;
-  const warnings =
-    ignoredWord === undefined
-      ? {}
-      : {
-          warnings: [
-            `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(ignoredWord)}; it is ignored`,
-          ],
-        };
+  const texts = [
+    ...(ignoredWord === undefined ? [] : [ignoredWordWarning(ignoredWord)]),
+    ...(injection.outcome === 'injected' ? overlapWarnings(injector, pod, namespace) : []),
+  ];
+  const warnings = texts.length > 0 ? { warnings: texts } : {};
   const named = { ...about, pod: title };
   if (injection.outcome === 'skipped') {
     return { review: reviewOf(named, { allowed: true, ...warnings }), outcome: 'skipped', pod: title, reason };
@@ -59,6 +56,17 @@ export function reviewInjection(body: unknown, injector: Injector, addedEnvironm
   const patch = Buffer.from(JSON.stringify(jsonPatchOf(pod, injection.pod.right))).toString('base64');
   const response = { allowed: true, patch, patchType: 'JSONPatch', ...warnings } as const;
   return { review: reviewOf(named, response), outcome: 'injected', pod: title, reason };
+}
+
+function ignoredWordWarning(word: string): string {
+  return `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(word)}; it is ignored`;
+}
+
+function overlapWarnings({ callersOf }: Injector, { metadata }: Pod, requestNamespace: string): readonly string[] {
+  const callers = callersOf?.(metadata.namespace || requestNamespace, metadata.labels ?? {}) ?? [];
+  if (callers.length < 2) return [];
+  const names = callers.join(', ');
+  return [`MutatingWebhookConfigurations ${names} all inject this pod; only the sidecar of ${callers.at(-1)} stays`];
 }
 
 interface About {

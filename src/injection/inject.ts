@@ -1,6 +1,6 @@
 /** Injects a pod: pure, from the pod and the settings of the mesh to the patched pod (spec/injection.md §3.4). */
 import * as E from 'fp-ts/lib/Either.js';
-import { type Decoded, type FieldError, fail } from '../model/fields/decode.ts';
+import { type Decoded, fail } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { defaultProxyConfig, type ProxyConfig } from '../model/mesh/proxy-config.ts';
@@ -21,7 +21,6 @@ import {
 import {
   allContainersOf,
   annotationOf,
-  applicationContainersOf,
   type Container,
   initContainerName,
   isOfSidecar,
@@ -34,11 +33,12 @@ import {
 } from './pod/pod.ts';
 import { workloadOf } from './pod/pod-controller.ts';
 import { type RedirectedProbes, redirectProbes } from './pod/probes.ts';
-import { mergesMetrics, scrapePortError, scrapeSettingsOf, withMergedMetrics } from './pod/prometheus.ts';
+import { mergesMetrics, scrapeSettingsOf, withMergedMetrics } from './pod/prometheus.ts';
+import { duplicateErrors, podErrors, redirectsTraffic } from './pod-checks.ts';
 import type { InjectionSettings } from './settings.ts';
 import { initContainer } from './template/init-container.ts';
-import { interceptionModeOf, isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
-import { builtInTemplates, proxyImageOf } from './template/templates.ts';
+import { isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
+import { builtInTemplates } from './template/templates.ts';
 
 export interface InjectionRequest {
   readonly pod: Pod;
@@ -146,85 +146,6 @@ function buildTemplates(names: readonly string[], input: TemplateInput): Decoded
   return E.right(
     names.map((name) => (Object.hasOwn(templates, name) ? templates[name]! : builtInTemplates[name]!(input))),
   );
-}
-
-/** What would leave the pod without protection or unable to start. */
-function podErrors(input: TemplateInput, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
-  const { pod, statusPort } = input;
-  const scraped = mergesMetrics(scrapeSettingsOf(pod), statusPort) ? scrapePortError(scrapeSettingsOf(pod)) : undefined;
-  return [
-    ...violation.errorsAt('metadata.annotations["prometheus.io/port"]', scraped),
-    ...volumeErrors(pod, template, injectedVolumes),
-    ...(redirectsTraffic(template) ? excludedUserErrors(input) : []),
-  ];
-}
-
-function redirectsTraffic({ spec }: TemplatePod): boolean {
-  const { initContainers } = (spec ?? {}) as { readonly initContainers?: readonly Container[] };
-  return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
-}
-
-/** Merging would unite the two sources of one volume, which Kubernetes rejects with a message about neither. */
-function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
-  const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
-  const reserved = new Set(volumes.map(({ name }) => name));
-  return (spec.volumes ?? []).flatMap(({ name }, index) =>
-    reserved.has(name) && !injectedVolumes.has(name)
-      ? [
-          violation.fieldError(
-            `spec.volumes[${index}].name`,
-            violation.notAllowed('is reserved for the sidecar; rename the volume', name),
-          ),
-        ]
-      : [],
-  );
-}
-
-/** Redirection leaves out the traffic of the proxy by its user: an application with the same one would bypass the proxy. */
-function excludedUserErrors(input: TemplateInput): FieldError[] {
-  const { pod, proxyUid, proxyGid } = input;
-  const proxyImage = proxyImageOf(input);
-  const isTproxy = interceptionModeOf(input) === 'TPROXY';
-  const excluded = isTproxy ? proxyGid : proxyUid;
-  return applicationContainersOf(pod).flatMap(({ name, image, securityContext }) => {
-    const user = securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;
-    const place = `spec.containers[${name}].securityContext.runAsUser`;
-    if (user === excluded) {
-      return [
-        violation.fieldError(
-          place,
-          violation.notAllowed(
-            `must not be the user of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
-            user,
-          ),
-        ),
-      ];
-    }
-    if (user === undefined && image === proxyImage) {
-      return [
-        violation.fieldError(
-          place,
-          violation.missing(
-            `because the image's own user is that of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
-          ),
-        ),
-      ];
-    }
-    return [];
-  });
-}
-
-/** A template may add a container to one list of the pod that the other list has. */
-function duplicateErrors(pod: Pod): FieldError[] {
-  const seen = new Set<string>();
-  return allContainersOf(pod).flatMap(({ name }) => {
-    if (!seen.has(name)) {
-      seen.add(name);
-      return [];
-    }
-    const message = `a template adds a second container named ${name}; rename one of them`;
-    return [violation.fieldError('spec.initContainers', violation.duplicate(message, name))];
-  });
 }
 
 function patchedPod(input: TemplateInput, template: TemplatePod, request: InjectionRequest): Pod {

@@ -10,6 +10,8 @@ export interface Injector {
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   readonly proxyConfigFor: ProxyConfigSource;
+  /** Names of the webhook configurations that the API server calls for a pod; absent: they are not known. */
+  readonly callersOf?: (namespace: string, podLabels: Texts) => readonly string[];
 }
 
 export type Injection =

@@ -66,6 +66,9 @@ export function unavailableReview(request: Pick<ReviewRequest, 'version' | 'uid'
   return reviewOf(request, { allowed: false, status: { message, reason: 'ServiceUnavailable', code: 503 } });
 }
 
+/** An object with this annotation is always rejected by `/validate`: the control plane proves with it that the webhook is called. */
+export const alwaysRejectAnnotation = 'internal.istio.io/webhook-always-reject';
+
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : '';
 }

@@ -337,6 +337,7 @@ describe('rights', () => {
     const role = objects.find(({ kind, metadata: { name } }) => kind === 'Role' && !name.endsWith('-authority'));
     expect(role?.rules).toEqual([
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['get', 'create', 'update'] },
+      { apiGroups: ['networking.istio.io'], resources: ['gateways'], verbs: ['create'] },
       { apiGroups: ['coordination.k8s.io'], resources: ['leases'], verbs: ['list', 'delete'] },
     ]);
     const of = resourceOf({ kind: 'ConfigMap', apiVersion: 'v1' } as KubernetesObject);

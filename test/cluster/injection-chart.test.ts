@@ -98,6 +98,21 @@ describe('webhooks of injection', () => {
     },
   );
 
+  it('of validation forbid the control plane to set Fail only where the values say Ignore', async () => {
+    for (const [policy, annotations] of [
+      ['', undefined],
+      ['Ignore', { 'chartpilot/failure-policy': 'keep' }],
+      ['Fail', undefined],
+    ] as const) {
+      const objects = ofKind(
+        await rendered('istio-system', ...image, '--set', `validation.failurePolicy=${policy}`),
+        validating,
+      );
+      expect(objects.map(({ metadata }) => metadata.annotations)).toEqual([annotations, annotations]);
+      for (const object of objects) expect(webhooksOf(object)).toMatchObject([{ failurePolicy: policy || 'Ignore' }]);
+    }
+  });
+
   it.each([
     ['they are disabled', 'sidecarInjectorWebhook.enabled=false,validation.enabled=false'],
     ['no authority signs their certificate', 'authority.selfSigned=false'],

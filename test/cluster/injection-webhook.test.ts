@@ -1,5 +1,8 @@
 /** The webhook `/inject` as a real API server calls it. */
+import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
@@ -16,6 +19,7 @@ const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-injection-'));
 const kubeconfig = join(folder, 'config');
 let serviceAccountName: string;
+const second = `${cluster.namespace}-old`;
 
 beforeAll(async () => {
   writeKubeconfig(kubeconfig, cluster);
@@ -24,6 +28,7 @@ beforeAll(async () => {
 afterEach(stopControlPlanes);
 afterAll(async () => {
   await deleteWebhook().catch(() => {});
+  await deleteWebhook(second).catch(() => {});
   rmSync(folder, { recursive: true, force: true });
 });
 
@@ -45,8 +50,13 @@ async function started(): Promise<{ plane: ControlPlane; port: number }> {
 }
 
 /** Without `caBundle`: the control plane writes it. */
-async function writeWebhook(port: number, failurePolicy: 'Fail' | 'Ignore'): Promise<void> {
-  await deleteWebhook().catch(() => {});
+async function writeWebhook(
+  port: number,
+  failurePolicy: 'Fail' | 'Ignore',
+  name = cluster.namespace,
+  revision = 'default',
+): Promise<void> {
+  await deleteWebhook(name).catch(() => {});
   const webhook = {
     ...{ name: 'rev.namespace.sidecar-injector.istio.io', failurePolicy, sideEffects: 'None', timeoutSeconds: 10 },
     admissionReviewVersions: ['v1'],
@@ -57,16 +67,13 @@ async function writeWebhook(port: number, failurePolicy: 'Fail' | 'Ignore'): Pro
   };
   const body = {
     ...{ apiVersion: 'admissionregistration.k8s.io/v1', kind: mutatingWebhookConfigurations.kind },
-    ...{ metadata: { name: cluster.namespace, labels: { 'istio.io/rev': 'default' } }, webhooks: [webhook] },
+    ...{ metadata: { name, labels: { 'istio.io/rev': revision } }, webhooks: [webhook] },
   };
   await cluster.admin.request({ method: 'POST', resource: mutatingWebhookConfigurations, body }, never);
 }
 
-async function deleteWebhook(): Promise<void> {
-  await cluster.admin.request(
-    { method: 'DELETE', resource: mutatingWebhookConfigurations, name: cluster.namespace },
-    never,
-  );
+async function deleteWebhook(name = cluster.namespace): Promise<void> {
+  await cluster.admin.request({ method: 'DELETE', resource: mutatingWebhookConfigurations, name }, never);
 }
 
 interface PodSpec {
@@ -89,6 +96,23 @@ async function rejectionOf(annotations: Record<string, string> = {}): Promise<st
     (reason: unknown) => reason,
   );
   return error instanceof ApiError ? error.message : '';
+}
+
+/** Warnings of the API server when a pod is created as a dry run. */
+async function warningsOfPod(): Promise<string[]> {
+  const { url, ca, adminToken } = cluster.address;
+  const path = `${url}/api/v1/namespaces/${cluster.namespace}/pods?dryRun=All`;
+  const headers = { authorization: `Bearer ${adminToken}`, 'content-type': 'application/json' };
+  const sent = request(path, { method: 'POST', ca, headers });
+  sent.end(
+    JSON.stringify({
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { name: `warned-${pods++}` } },
+      spec: { serviceAccountName, containers: [{ name: 'app', image: 'app' }] },
+    }),
+  );
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  response.resume();
+  return [response.headers.warning ?? []].flat() as string[];
 }
 
 const settings = { values: JSON.stringify({ global: { hub: 'example.com', tag: '1' } }) };
@@ -115,4 +139,26 @@ it('a pod gets its sidecar with the CA bundle that is written, a rejection names
   await writeWebhook(port, 'Ignore');
   const spec = await eventually('a pod is created without a sidecar', () => createPod());
   expect(spec.containers.map(({ name }) => name)).toEqual(['app']);
+});
+
+it('a pod that two webhook configurations select has one sidecar, and the log, the page and a warning of the API server name both', async () => {
+  await cluster.apply(resourceOf('ConfigMap'), configMap);
+  const { plane, port } = await started();
+  await writeWebhook(port, 'Fail');
+  await writeWebhook(port, 'Fail', second, 'default');
+  const names = `${cluster.namespace}, ${second}`;
+  await eventually('the overlap is logged', () =>
+    plane.lines.find((line) => line.includes('pods selected by two webhook configurations') && line.includes(names)),
+  );
+  const page = JSON.parse((await plane.get('/debug/inject')).text) as { overlaps: { configurations: string[] }[] };
+  expect(page.overlaps.map(({ configurations }) => configurations)).toContainEqual([cluster.namespace, second]);
+  const { containers, initContainers = [] } = await eventually('the pod is injected by both', () => createPod());
+  expect(containers.map(({ name }) => name)).toEqual(['app']);
+  expect(initContainers.map(({ name }) => name)).toEqual(['istio-init', 'istio-proxy']);
+  expect((await warningsOfPod()).join('\n')).toContain(`MutatingWebhookConfigurations ${names} all inject this pod`);
+  await deleteWebhook(second);
+  await eventually('the end is logged', () =>
+    plane.lines.find((line) => line.includes('webhook configurations select different pods again')),
+  );
+  expect(await warningsOfPod()).toEqual([]);
 });

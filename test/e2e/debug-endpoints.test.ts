@@ -308,9 +308,7 @@ describe('debug endpoints', () => {
       expect.stringContaining('Proxy not connected to this Pilot instance'),
     ]);
     expect((await get('/debug/nothing')).status).toBe(404);
-    expect(await (await get('/debug/inject')).text()).toContain(
-      'not found: this control plane has no sidecar injector',
-    );
+    expect(await (await get('/debug/inject')).text()).toContain('not found: this control plane serves no webhooks');
     const indented = await (await get('/debug/mesh?pretty')).text();
     expect(indented).toMatch(/^\{\n {2}"/);
   });

@@ -1,11 +1,15 @@
-/** WasmPlugins whose modules the agent fetches over HTTP, with real control plane, agent and Envoy. */
+/** WasmPlugins whose modules the agent fetches over HTTP and from registries, with real control plane, agent and Envoy. */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, get, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { afterEach, expect, test } from 'vitest';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, expect, test } from 'vitest';
+import { createAuthority } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
+import { dockerConfig, ImageRegistry, tarLayer, wasmLayer } from '../harness/image-registry.ts';
 import { linesOf } from '../harness/logged-line.ts';
 import { Mesh } from '../harness/mesh.ts';
 import { conclude } from './conclude.ts';
@@ -13,10 +17,14 @@ import { answering } from './features/wasm-module.ts';
 
 let mesh: Mesh | undefined;
 let server: Server | undefined;
+let registry: ImageRegistry | undefined;
 let fetches = 0;
+const folder = mkdtempSync(join(tmpdir(), 'chartpilot-wasm-images-'));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 afterEach(async () => {
   server?.close();
+  registry?.stop();
   await conclude(mesh);
 });
 
@@ -117,3 +125,101 @@ test('a module at an address of loopback is not fetched unless the network is al
   expect(fetches).toBe(0);
   await answers(200);
 });
+
+const user = { name: 'robot', password: 'a-password-of-the-registry' };
+
+/** A private registry with TLS of an authority that the agent knows, and what the programs need to use it. */
+async function privateRegistry(): Promise<NodeJS.ProcessEnv> {
+  const authority = createAuthority();
+  const file = join(folder, 'authority.pem');
+  writeFileSync(file, authority.certificate);
+  registry = await ImageRegistry.start({ tls: authority.issue(['127.0.0.1']), authentication: 'bearer', user });
+  return { NODE_EXTRA_CA_CERTS: file, ALLOWED_CIDRS_IN_WASM_URLS: '127.0.0.0/8' };
+}
+
+function applyPullSecret(): void {
+  const secret = {
+    ...{ apiVersion: 'v1', kind: 'Secret', type: 'kubernetes.io/dockerconfigjson' },
+    metadata: { name: 'pull', namespace: 'demo' },
+    stringData: { '.dockerconfigjson': dockerConfig(registry!.host, user.name, user.password) },
+  };
+  mesh!.directory.write('pull-secret.yaml', JSON.stringify(secret));
+}
+
+async function textAt(port: number, path: string): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+}
+
+test.each([false, true])(
+  'the agent pulls an image of a private registry with the pull secret of the plugin, which nobody else sees (delta %s)',
+  async (delta) => {
+    const env = await privateRegistry();
+    registry!.push('team/plugin', 'v1', [tarLayer(answering(418))]);
+    mesh = await Mesh.create({ delta, sidecar: false, mutualTls: true, env });
+    await mesh.startAll();
+    await answers(200);
+    applyPullSecret();
+    const image = `${registry!.host}/team/plugin`;
+    applyPlugin({ url: `${image}:v1`, imagePullSecret: 'pull' });
+    await answers(418);
+    expect(await rejection()).toBe('');
+    expect(registry!.authorizations.some((one) => one.startsWith('Basic '))).toBe(true);
+
+    // The tag has another image, which a plugin with the policy Always pulls when it changes.
+    registry!.push('team/plugin', 'v1', [wasmLayer(answering(429))]);
+    applyPlugin({ url: `oci://${image}:v1`, imagePullSecret: 'pull', imagePullPolicy: 'Always' });
+    await answers(429);
+
+    const { adminPort, statusPort, traceFile, program } = mesh.gateway!;
+    const secret = Buffer.from(`${user.name}:${user.password}`).toString('base64');
+    const ofEnvoy = await textAt(adminPort, '/config_dump');
+    expect(ofEnvoy).toContain('demo.answers');
+    expect(ofEnvoy).not.toMatch(/ISTIO_META_WASM/);
+    const { httpPort } = mesh.discovery!;
+    const id = /"id": "(router~[^"]+)"/.exec(ofEnvoy)![1]!;
+    const ofControlPlane = await textAt(httpPort, `/debug/config_dump?proxyID=${id}`);
+    expect(ofControlPlane).toContain('[redacted]');
+    for (const text of [ofEnvoy, ofControlPlane, readFileSync(traceFile, 'utf8'), program.lines.join('\n')]) {
+      expect(text.includes(secret)).toBe(false);
+      expect(text.includes(user.password)).toBe(false);
+    }
+    const metrics = await textAt(statusPort, '/stats/prometheus');
+    expect(metrics).toMatch(/^istio_agent_wasm_remote_fetch_count\{result="success"\} 2$/m);
+    expect(metrics).toMatch(/^istio_agent_wasm_cache_entries 2$/m);
+    expect(metrics).toMatch(/^istio_agent_wasm_config_conversion_count\{result="success"\} [2-9]$/m);
+  },
+);
+
+test.each([false, true])(
+  'without its first module a plugin rejects all requests, and is accepted when the module is fetched later (delta %s)',
+  async (delta) => {
+    registry = await ImageRegistry.start();
+    mesh = await Mesh.create({
+      ...{ delta, sidecar: false },
+      env: {
+        ALLOWED_CIDRS_IN_WASM_URLS: '127.0.0.0/8',
+        WASM_INSECURE_REGISTRIES: registry.host,
+        WASM_HTTP_REQUEST_MAX_RETRIES: '1',
+      },
+    });
+    await mesh.startAll();
+    await answers(200);
+    const image = `oci://${registry.host}/plugin`;
+    applyPlugin({ url: `${image}:v1` });
+    await answers(403);
+    const reason = (tag: string): string =>
+      `extension demo.answers: failed to fetch Wasm module ${image}:${tag}: http://${registry!.host}/v2/plugin/manifests/${tag}: status must be 200, got 404`;
+    await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v1')));
+    registry.push('plugin', 'v1', [wasmLayer(answering(418))]);
+    await answers(418);
+    await eventually('the plugin is accepted', async () => (await rejection()) === '');
+
+    // The previous module applies until the next one is there.
+    applyPlugin({ url: `${image}:v2` });
+    await eventually('the plugin is rejected', async () => (await rejection()).includes(reason('v2')));
+    expect(await status()).toBe(418);
+    registry.push('plugin', 'v2', [wasmLayer(answering(429))]);
+    await answers(429);
+    await eventually('the plugin is accepted', async () => (await rejection()) === '');
+  },
+);

@@ -40,5 +40,30 @@ export const unobserved: readonly Unobserved[] = [
     reason: 'the elected replica builds the Deployment and Service of the Gateway from it',
     readBy: ['src/injection/gateway/gateway-deployment.ts', 'infrastructure.labels'],
   },
+  {
+    field: /^MeshConfig enablePrometheusMerge$/,
+    reason: 'sidecar injection reads it',
+    readBy: ['src/injection/inject.ts', 'mesh.enablePrometheusMerge'],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.holdApplicationUntilProxyStarts$/,
+    reason: 'sidecar injection reads it',
+    readBy: ['src/injection/inject.ts', 'proxyConfig.holdApplicationUntilProxyStarts'],
+  },
+  {
+    field: /^MeshConfig defaultConfig\.image$/,
+    reason: 'sidecar injection reads it',
+    readBy: ['src/injection/template/template-input.ts', 'proxyConfig.image'],
+  },
+  {
+    field: /^ProxyConfig (selector|concurrency|environmentVariables|image)/,
+    reason: 'sidecar injection merges the objects of a pod',
+    readBy: ['src/discovery/webhooks/make-webhooks.ts', 'objects().ProxyConfig'],
+  },
+  {
+    field: /^Telemetry metrics\[\]\.overrides\[\]\.tagOverrides\{\}\.operation$/,
+    reason: 'UPSERT has a value and REMOVE has none: with the other operation the object is refused',
+    readBy: 'others are rejected',
+  },
   { field: /^GatewayClass description$/, reason: 'describes the class for people' },
 ];

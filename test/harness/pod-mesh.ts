@@ -13,7 +13,7 @@ import { type LoadRun, startLoad } from '../load/load-process.ts';
 import type { LoadPlan } from '../load/plan.ts';
 import { eventually } from './eventually.ts';
 import { hostProcesses, leftovers, signalIfAlive, testRunVariable } from './host-processes.ts';
-import { MeshIdentity } from './mesh-identity.ts';
+import { MeshIdentity, spiffeIdOf } from './mesh-identity.ts';
 import { type CommandResult, endNamespaces, link, NetworkSide } from './pod-network.ts';
 import { Program } from './program.ts';
 
@@ -210,6 +210,8 @@ export class PodMesh {
     const env = {
       POD_NAME: name,
       POD_NAMESPACE: namespace,
+      // As the injector writes it.
+      SERVICE_ACCOUNT: spiffeIdOf(name).split('/').at(-1),
       INSTANCE_IP: address,
       ISTIO_METAJSON_LABELS: JSON.stringify(podsOfExample[name].labels),
       ISTIO_META_DNS_CAPTURE: 'true',

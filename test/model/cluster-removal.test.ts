@@ -74,10 +74,30 @@ describe.each([
     client.source.remove(clusterType, 'b');
     client.world.push(clusterType, listenerType);
     client.take();
-    client.world.clock.advance(104_999);
+    // The new listener may wait for a certificate for 15 s.
+    client.world.clock.advance(119_999);
     expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering' }]);
     client.world.clock.advance(5_001);
     expect(client.take()).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
+  });
+
+  test('the drain time begins when the client has acknowledged what replaces the listener', () => {
+    const client = settled(delta);
+    client.source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    client.source.set(clusterType, 'b');
+    client.source.setNaming(listenerType, 'l', 'b');
+    client.world.push(clusterType);
+    client.take();
+    client.ask(listenerType);
+    client.take();
+    client.source.setNaming(listenerType, 'l', 'a');
+    client.source.remove(clusterType, 'b');
+    client.world.push(clusterType, listenerType);
+    const seen = client.world.read()!;
+    client.world.clock.advance(100_000);
+    client.ack(seen);
+    client.world.clock.advance(60_000);
+    expect(client.world.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
   });
 
   test('more than 1,000 clusters are not kept: the oldest are removed at once, which is reported', () => {

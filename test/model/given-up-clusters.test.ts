@@ -20,7 +20,9 @@ function limitedClusters(client: Client): string[] {
 function fetchSecret({ source, world }: Client, name: string, secret: string): void {
   source.set(clusterType, name);
   const content = source.contentsOf(clusterType).get(name)!;
-  source.usability.set(content, { after: 'assignment', assignment: name, secrets: new Set([secret]) });
+  for (const form of [content, content + limitedMark]) {
+    source.usability.set(form, { after: 'assignment', assignment: name, secrets: new Set([secret]) });
+  }
   world.push(clusterType);
 }
 
@@ -125,6 +127,36 @@ describe.each([
     client.read();
     client.world.clock.advance(5_000);
     expect(client.world.rollout.givenUp.map(({ name }) => name)).toEqual(['b']);
+  });
+
+  test('a cluster that was given up, acknowledged and updated with the same missing secret is given up again', () => {
+    const client = settled(delta);
+    fetchSecret(client, 'a', 'missing');
+    client.read();
+    client.world.clock.advance(5_000);
+    client.take();
+    client.world.clock.advance(20_000);
+    expect(client.world.rollout).toMatchObject({ newClusters: [], givenUp: [{ name: 'a' }] });
+    fetchSecret(client, 'a', 'missing');
+    expect(limitedClusters(client)).toEqual([]);
+    client.world.clock.advance(5_000);
+    expect(limitedClusters(client)).toEqual(['a']);
+    expect(client.world.rollout.givenUp).toMatchObject([{ name: 'a', isNew: false }]);
+  });
+
+  test('the limit does not run while the client can be sent nothing', () => {
+    const client = settled(delta);
+    // Requests are not read either: the acknowledgement may be on its way.
+    for (let index = 0; index < 3; index++) client.source.set(clusterType, `large-${index}`, 64 * 1_024);
+    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    moveRoute(client);
+    expect(client.world.state()).toBe('streaming.delivery.congested');
+    client.world.clock.advance(30_000);
+    expect([...client.world.abandoned]).toEqual([]);
+    client.take();
+    client.world.clock.advance(100_000);
+    expect([...client.world.abandoned]).toEqual([]);
+    expect(client.world.resourcesOf(routeType).size).toBe(1);
   });
 
   test('a wait that begins late has the whole limit, though its cluster has been warming for long', () => {

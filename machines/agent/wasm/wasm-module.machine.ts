@@ -6,15 +6,26 @@ import type { ModuleFailed, ModuleFetched, WasmModule } from '../wasm-protocol.t
 /** Path of the module's file, or why there is none. */
 export type FetchOutcome = { file: string } | { reason: string };
 
+/** Limits of the fetch of a module. */
+export interface FetchLimits {
+  /** Of one attempt, including redirects and the write to disk. */
+  attemptMs: number;
+  /** Attempts before the control plane is notified: a server that restarts is not reported. */
+  quickAttempts: number;
+}
+
+export interface WasmModuleInput extends WasmModule {
+  /** Default {@link defaultFetchLimits}. */
+  limits?: FetchLimits;
+}
+
 interface WasmModuleContext extends WasmModule {
+  limits: FetchLimits;
   failures: number;
   lastFailure: string;
 }
 
-/** Limit of one attempt, including redirects and the write to disk. */
-export const fetchLimitMs = 30_000;
-/** Attempts before the control plane is notified: a server that restarts is not reported. */
-export const quickAttempts = 3;
+export const defaultFetchLimits: FetchLimits = { attemptMs: 30_000, quickAttempts: 3 };
 const minPauseMs = 500;
 const maxPauseMs = 60_000;
 
@@ -30,7 +41,7 @@ export function pauseAfterFailures(failures: number): number {
 export const wasmModuleMachine = setup({
   types: {
     context: {} as WasmModuleContext,
-    input: {} as WasmModule,
+    input: {} as WasmModuleInput,
     events: {} as { type: 'none' },
     children: {} as { fetch: 'fetchModule' },
   },
@@ -38,10 +49,13 @@ export const wasmModuleMachine = setup({
     /** Returns the cached module, or fetches, verifies and caches it. */
     fetchModule: promiseEffect<FetchOutcome, WasmModule>('fetchModule'),
   },
-  delays: { fetchLimit: fetchLimitMs, pause: ({ context }) => pauseAfterFailures(context.failures) },
+  delays: {
+    fetchLimit: ({ context }) => context.limits.attemptMs,
+    pause: ({ context }) => pauseAfterFailures(context.failures),
+  },
   guards: {
     isFetched: (_, outcome: FetchOutcome) => 'file' in outcome,
-    isLastQuickAttempt: ({ context }) => context.failures === quickAttempts,
+    isLastQuickAttempt: ({ context }) => context.failures === context.limits.quickAttempts,
   },
   actions: {
     recordFailure: assign({
@@ -65,7 +79,7 @@ export const wasmModuleMachine = setup({
   id: 'wasm-module',
   description: 'One Wasm module that the agent fetches for Envoy.',
   meta: { timeline: wasmModuleTimeline },
-  context: ({ input }) => ({ ...input, failures: 0, lastFailure: '' }),
+  context: ({ input }) => ({ limits: defaultFetchLimits, ...input, failures: 0, lastFailure: '' }),
   initial: 'fetching',
   states: {
     fetching: {
@@ -73,7 +87,9 @@ export const wasmModuleMachine = setup({
       invoke: {
         id: 'fetch',
         src: 'fetchModule',
-        input: ({ context: { id, stream, extension, url, sha256 } }) => ({ id, stream, extension, url, sha256 }),
+        input: ({ context: { id, stream, extension, url, sha256, version } }) => {
+          return { id, stream, extension, url, sha256, version };
+        },
         onDone: [
           {
             guard: { type: 'isFetched', params: ({ event }) => event.output },
@@ -96,7 +112,10 @@ export const wasmModuleMachine = setup({
       after: {
         fetchLimit: {
           target: 'failed',
-          actions: { type: 'recordFailure', params: { reason: `no module within ${fetchLimitMs} ms` } },
+          actions: {
+            type: 'recordFailure',
+            params: ({ context }) => ({ reason: `no module within ${context.limits.attemptMs} ms` }),
+          },
         },
       },
     },

@@ -3,7 +3,7 @@ import { callbackEffect } from '../../effect.ts';
 import { peer } from '../peers.ts';
 import type { CertificateServed, TrustBundleReceived, TrustBundleServed } from '../secrets-protocol.ts';
 import { noLane } from '../timeline.ts';
-import { wasmModuleMachine } from '../wasm/wasm-module.machine.ts';
+import { type FetchLimits, wasmModuleMachine } from '../wasm/wasm-module.machine.ts';
 import type { ModuleFailed, ModuleFetched, ModuleRequired } from '../wasm-protocol.ts';
 import type {
   CertificateTell,
@@ -33,6 +33,8 @@ export interface XdsProxyInput {
   probe: ProbeTimes | null;
   /** Streams are those of gRPC without a proxy: one for each target that a program calls, and one for its server. */
   proxyless: boolean;
+  /** Limits of the fetches of Wasm modules; absent: the default ones. */
+  moduleLimits?: FetchLimits;
 }
 
 /** A stream of an Envoy. */
@@ -152,8 +154,10 @@ const proxySetup = setup({
         modules: context.modules.filter((module) => module.stream !== stream),
       });
     }),
-    fetchModule: enqueueActions(({ context, enqueue }, { id, stream, extension, url, sha256 }: ModuleRequired) => {
-      enqueue.spawnChild('wasmModule', { id: moduleName(id), input: { id, stream, extension, url, sha256 } });
+    fetchModule: enqueueActions(({ context, enqueue }, { type: _, ...module }: ModuleRequired) => {
+      const { id, stream } = module;
+      const { moduleLimits: limits } = context;
+      enqueue.spawnChild('wasmModule', { id: moduleName(id), input: { ...module, ...(limits && { limits }) } });
       enqueue.assign({ modules: [...context.modules, { id, stream }] });
     }),
     forgetModule: enqueueActions(({ context, enqueue }, { id }: { id: number }) => {

@@ -19,6 +19,8 @@ export type SotwRequest = {
   rejection: string | null;
   /** It has a version and no nonce: the client has resources of another stream. Absent: it has none, or it answers a response. */
   returning?: true;
+  /** Version that the client has, with a nonce; absent: it has none. */
+  version?: string;
 };
 
 /** A request of an incremental stream. */

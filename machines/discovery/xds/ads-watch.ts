@@ -140,8 +140,14 @@ function judgeSotw(watch: Watch | undefined, request: SotwRequest): Judgement {
   // S4 goes before S2: a stale request is ignored altogether, and the answer to the last response says all again.
   if (request.nonce !== watch.nonceSent) return { watch, verdict: 'stale' };
   // What it has rejected it does not accept by asking for something else (Envoy names the last response whatever it says).
-  const heard = request.nonce === watch.nonceRejected ? watch : acknowledge(watch);
+  const isRejected = request.nonce === watch.nonceRejected && !acceptsLater(watch, request);
+  const heard = isRejected ? watch : acknowledge(watch);
   return change(heard, subscriptionOf(request, watch), isByName(request.typeUrl));
+}
+
+/** The client has the version that it rejected first: an agent forwarded a part of the response when it had fetched the Wasm module for it. */
+function acceptsLater({ versionSent, versionAcked }: Watch, { version = '' }: SotwRequest): boolean {
+  return version !== '' && version === versionSent && version !== versionAcked;
 }
 
 function subscribeAnew(watch: Watch | undefined, wanted: Subscription, returning?: true): Judgement {

@@ -98,3 +98,10 @@ export function withConfiguration(rollout: Rollout, versionOf: VersionOf): Rollo
   const givenUp = rollout.givenUp.filter(({ name, version }) => versionOf(name) === version);
   return givenUp.length === rollout.givenUp.length ? rollout : { ...rollout, givenUp };
 }
+
+/** Names that are given up in the next record and not in the one before. */
+export function givenUpBetween(before: Rollout, next: Rollout): readonly string[] {
+  if (before.givenUp === next.givenUp) return [];
+  const known = new Set(before.givenUp.map(({ name }) => name));
+  return next.givenUp.filter(({ name }) => !known.has(name)).map(({ name }) => name);
+}

@@ -4,6 +4,7 @@
  */
 
 import { provesIdentity } from '../../../machines/agent/settings.ts';
+import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import { OptionErrors } from '../../runtime/option-errors.ts';
 import { packageVersion } from '../../runtime/package-root.ts';
@@ -12,7 +13,7 @@ import { controlPlaneName } from '../identity/control-plane-roots.ts';
 import { localAddresses } from '../options/addresses.ts';
 import type { ProxyOptions } from '../options/options.ts';
 import { envoyHeader } from '../xds/xds-server.ts';
-import { xdsSocketPath } from '../xds/xds-streams.ts';
+import { accessLogSocketPath, xdsSocketPath } from '../xds/xds-streams.ts';
 import { buildBootstrap } from './bootstrap.ts';
 import { buildNode, type NodeFacts } from './node-metadata.ts';
 import { templateBootstrap } from './template/template-bootstrap.ts';
@@ -32,9 +33,26 @@ export interface MadeBootstrap {
 }
 
 /** @throws ChartpilotError CONFIG_INVALID with all mistakes of what Envoy would refuse */
-export function agentBootstrap(
+export function agentBootstrap(options: ProxyOptions, order: BootstrapOrder): MadeBootstrap {
+  const { standardMetrics, config } = options;
+  if (standardMetrics === undefined) return makeBootstrap(options, order);
+  const made = makeBootstrap(options, order, accessLogSocketPath(config.configPath));
+  // Listeners with a log to a cluster that a template lacks would be rejected: the node must not say that there is one.
+  return hasAccessLogCluster(made.bootstrap) ? made : makeBootstrap(options, order);
+}
+
+function hasAccessLogCluster(bootstrap: Bootstrap): boolean {
+  return bootstrap.static_resources?.clusters?.some(({ name }) => name === accessLogCluster) ?? false;
+}
+
+interface Bootstrap {
+  readonly static_resources?: { readonly clusters?: readonly { readonly name?: string }[] };
+}
+
+function makeBootstrap(
   options: ProxyOptions,
   { adminPort, run, hasCredentialServer }: BootstrapOrder,
+  accessLogSocket?: string,
 ): MadeBootstrap {
   const { addresses, podAnnotations } = options;
   const { settings } = options.identity;
@@ -45,6 +63,7 @@ export function agentBootstrap(
     local: localAddresses(addresses),
     hostIp: options.env.HOST_IP ?? '',
     xdsSocket: xdsSocketPath(options.config.configPath),
+    ...(accessLogSocket !== undefined && { accessLogSocket }),
     // A parent and its child of a hot restart have one node, and a stream each.
     xdsHeaders: { [envoyHeader]: `${run.epoch}@${run.baseId}` },
     secretSocket: settings.socket,

@@ -52,7 +52,16 @@ const trailingTags: readonly (readonly [name: string, regex: string])[] = [
  */
 function required({ exitOnZeroActiveConnections }: StatsFacts): Record<keyof StatsMatcher, readonly string[]> {
   return {
-    inclusionPrefixes: ['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm', 'control_plane'],
+    inclusionPrefixes: [
+      'cluster_manager',
+      'listener_manager',
+      'server',
+      'cluster.xds-grpc',
+      'wasm',
+      'control_plane',
+      // Entries of access logs that Envoy dropped: what standard metrics lack.
+      'access_logs.grpc_access_log',
+    ],
     inclusionSuffixes: [
       ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'],
       ...(exitOnZeroActiveConnections ? ['downstream_cx_active', 'downstream_rq_active'] : []),

@@ -2,6 +2,7 @@
 
 import { notAllowed } from '../../model/fields/violation.ts';
 import { type ProxyConfig, parseHostAndPort } from '../../model/mesh/proxy-config.ts';
+import { accessLogCluster } from '../../model/standard-metrics/stream-rules.ts';
 import type { LogWarning } from '../../runtime/log-events/log-events.ts';
 import type { OptionErrors } from '../../runtime/option-errors.ts';
 import type { LocalAddresses } from '../options/addresses.ts';
@@ -28,6 +29,8 @@ export interface BootstrapFacts {
   readonly dualStack: boolean;
   /** The agent's xDS proxy: the path of its socket, as Envoy finds it. */
   readonly xdsSocket: string;
+  /** The agent's access log service; absent without one. */
+  readonly accessLogSocket?: string;
   /** Headers of Envoy's xDS streams. */
   readonly xdsHeaders: Readonly<Record<string, string>>;
   /** Envoy's own listeners; 0: none. */
@@ -201,6 +204,7 @@ function clusters(facts: BootstrapFacts): Json[] {
     ...(!asksAdmin(facts) ? [] : [localCluster(adminCluster, local.localhost, config.proxyAdminPort)]),
     ...(asksAgent(facts) ? [localCluster(agentCluster, local.localhost, config.statusPort)] : []),
     secretServer(secretSocket),
+    ...(facts.accessLogSocket === undefined ? [] : [accessLogServer(facts.accessLogSocket)]),
     controlPlane(facts),
   ];
 }
@@ -228,6 +232,11 @@ function controlPlane({ connectTimeoutMs, xdsSocket }: BootstrapFacts): Json {
 
 function secretServer(socket: string): Json {
   return socketCluster(secretCluster, socket, '1s');
+}
+
+/** While the agent does not read, Envoy keeps no more than the streams' buffers, and drops entries. */
+function accessLogServer(socket: string): Json {
+  return socketCluster(accessLogCluster, socket, '1s');
 }
 
 /** A gRPC server at a socket of this host. */

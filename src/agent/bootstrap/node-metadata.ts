@@ -25,6 +25,8 @@ export interface NodeFacts {
   readonly controlPlaneName?: string;
   /** This workload has a server of certificates. */
   readonly hasSecrets: boolean;
+  /** Socket of the agent's access log service; absent without one. */
+  readonly accessLogSocket?: string;
   /** Version of this agent's package. */
   readonly agentVersion: string;
   readonly nodeId: string | undefined;
@@ -69,6 +71,8 @@ export function buildNode(facts: NodeFacts): { node: EnvoyNode; warnings: LogWar
     ...(facts.hasSecrets && { REVOCATION_LISTS: 'true' }),
     // The agent fetches Wasm modules; a control plane sends their URLs only to a proxy that has such an agent.
     WASM_FETCH: 'true',
+    // The bootstrap has the agent's access log service: listeners may send logs to it.
+    ...(facts.accessLogSocket !== undefined && { STANDARD_METRICS: 'true' }),
     ...values,
     INSTANCE_IPS: [...new Set(facts.addresses)].join(','),
     ...optionMetadata(facts),

@@ -62,8 +62,9 @@ describe('§5.3 statistics', () => {
     expect(patterns()).toEqual([
       { prefix: 'reporter=' },
       ...['cluster_manager', 'listener_manager', 'server', 'cluster.xds-grpc', 'wasm'].map((prefix) => ({ prefix })),
-      // Ours: it tells why an Envoy waits.
+      // Ours: why an Envoy waits, and how many entries of access logs it dropped.
       { prefix: 'control_plane' },
+      { prefix: 'access_logs.grpc_access_log' },
       ...['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'].map((suffix) => ({ suffix })),
       { safe_regex: { regex: String.raw`vhost\..*\.route\..*` } },
       { prefix: 'component' },

@@ -18,6 +18,8 @@ describe('§4.2 templates', () => {
       p: 15020,
       h: '127.0.0.1',
     });
+    // Without the cluster of access logs the node does not ask for them.
+    expect(made(json)).not.toHaveProperty('node.metadata.STANDARD_METRICS');
     expect(made('{{ toJSON .bootstrap }}')).toEqual(bootstrapOf());
   });
 

@@ -8,6 +8,8 @@ import type { WorkloadProbe } from '../health/workload-probe.ts';
 import type { StatusOptions } from '../status/status-options.ts';
 import type { BootstrapTemplate } from './bootstrap-template.ts';
 import type { IdentityOptions } from './identity-options.ts';
+import type { StandardMetricsOptions } from './standard-metrics-options.ts';
+import type { WasmOptions } from './wasm-options.ts';
 
 /** What the agent works with. */
 export interface ProxyOptions {
@@ -46,9 +48,13 @@ export interface ProxyOptions {
   readonly template: BootstrapTemplate | undefined;
   /** Undefined: no DNS server. */
   readonly dns: DnsOptions | undefined;
+  /** Fetch of Wasm modules for Envoy. */
+  readonly wasm: WasmOptions;
   readonly status: StatusOptions;
   /** Undefined: the workload's health is told nobody. */
   readonly workloadProbe: WorkloadProbe | undefined;
+  /** Undefined: Istio's standard metrics are not counted. */
+  readonly standardMetrics: StandardMetricsOptions | undefined;
   readonly delta: boolean;
   /** Addresses of both families are used (ISTIO_DUAL_STACK), and there are some of both. */
   readonly dualStack: boolean;

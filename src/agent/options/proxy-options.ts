@@ -39,7 +39,9 @@ import { checkLimits } from './option-limits.ts';
 import type { ProxyOptions } from './options.ts';
 import { mergeSources } from './proxy-config-sources.ts';
 import type { ProxyFlags } from './proxy-flags.ts';
+import { standardMetricsOptions } from './standard-metrics-options.ts';
 import { unknownWords } from './unknown-words.ts';
+import { wasmOptions } from './wasm-options.ts';
 import { withoutEffect } from './without-effect.ts';
 
 export interface OptionSources {
@@ -98,6 +100,7 @@ export function resolveProxyOptions({
     errors,
   );
   const threads = threadsIn(env.ISTIO_CPU_LIMIT, warnings);
+  const ownBootstrap = isCustom || !runsEnvoy;
   const options: ProxyOptions = {
     role,
     config,
@@ -119,6 +122,7 @@ export function resolveProxyOptions({
     skipDeprecatedLogs: switchOf('ENVOY_SKIP_DEPRECATED_LOGS', env, errors, true),
     enableCoreDump: switchOf('ISTIO_ENVOY_ENABLE_CORE_DUMP', env, errors),
     template: bootstrapTemplate(config, env),
+    wasm: wasmOptions(env, warnings),
     dns: dnsOptions({
       role,
       env,
@@ -142,6 +146,7 @@ export function resolveProxyOptions({
       warnings,
     }),
     workloadProbe: workloadProbe(config, errors),
+    standardMetrics: standardMetricsOptions({ env, ownBootstrap: Boolean(ownBootstrap) }, errors),
     delta: flags.delta === true || isOn(env.ISTIO_DELTA_XDS),
     dualStack: isDualStack(addresses, config, env),
     watch: watchOptions({ role, flags, config, identity }, errors),

@@ -6,8 +6,8 @@ const variables: ReadonlySet<string> = new Set([
   ...['PROXY_XDS_DEBUG_VIA_AGENT', 'PROXY_XDS_DEBUG_VIA_AGENT_PORT', 'XDS_AUTH_PROVIDER'],
   ...['PKCS8_KEY', 'FILE_DEBOUNCE_DURATION'],
   ...['CREDENTIAL_FETCHER_TYPE', 'CREDENTIAL_IDENTITY_PROVIDER'],
-  ...['WASM_INSECURE_REGISTRIES', 'WASM_MODULE_EXPIRY', 'WASM_PURGE_INTERVAL'],
-  ...['WASM_HTTP_REQUEST_TIMEOUT', 'WASM_HTTP_REQUEST_MAX_RETRIES'],
+  // Expired modules are removed when a module is stored.
+  'WASM_PURGE_INTERVAL',
 ]);
 
 /** A warning with the variables that are set and have no effect; none if there are none. */

@@ -54,7 +54,9 @@ export class AgentMetrics {
   #exposition: Promise<Exposition> | undefined;
   #dns: DnsCounts | undefined;
   #secrets: Counts | undefined;
+  #wasm: Counts | undefined;
   #watchFailures = 0;
+  #mesh: { text(): Iterable<string> } | undefined;
 
   /**
    * @param now monotonic milliseconds, of any origin
@@ -79,6 +81,21 @@ export class AgentMetrics {
   /** Where there may be a secret server. */
   withSecrets(counts: Counts): void {
     this.#secrets = counts;
+  }
+
+  /** If there is an xDS proxy, which fetches Wasm modules. */
+  withWasm(counts: Counts): void {
+    this.#wasm = counts;
+  }
+
+  /** Where standard metrics of the mesh are counted. */
+  withMesh(metrics: { text(): Iterable<string> }): void {
+    this.#mesh = metrics;
+  }
+
+  /** Standard metrics of the mesh, in pieces of whole lines: they may be several megabytes. */
+  meshText(): Iterable<string> {
+    return this.#mesh?.text() ?? [];
   }
 
   /** Where this workload's certificate comes from, or that it has none, and why. */
@@ -167,7 +184,9 @@ export class AgentMetrics {
     this.#exposeEnvoy(envoy);
     this.#exposeXds(envoy);
     const own = await registry.metrics();
-    return visibleMetrics([own, ...[this.#dns, this.#secrets].flatMap((counts) => counts?.text() ?? [])].join('\n'));
+    return visibleMetrics(
+      [own, ...[this.#dns, this.#secrets, this.#wasm].flatMap((counts) => counts?.text() ?? [])].join('\n'),
+    );
   }
 
   #exposeEnvoy({ restarts, timeToLive, notServing, serving, binaries }: EnvoyExposition): void {

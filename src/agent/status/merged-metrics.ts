@@ -34,6 +34,8 @@ export interface MergedMetricsEnvironment {
 
 /** What one part may be: 10 MiB as Istio has it; Envoy's are larger in a large mesh. */
 const mostBytes = { application: 10 * 1024 * 1024, envoy: 64 * 1024 * 1024 } as const;
+/** Characters of the agent's own standard metrics that are written at once. */
+const pieceCharacters = 64 * 1024;
 /** A line is kept until it is whole. */
 const mostLineBytes = 64 * 1024;
 const mostHeaderBytes = 16 * 1024;
@@ -128,6 +130,7 @@ export class MergedMetrics {
     const to = isOpen ? 'OpenMetrics' : 'text';
     const own = await metrics.text();
     await write(output, isOpen ? keptLines(own, to, 'text').text : own, left);
+    await this.#passMesh(output, left, isOpen);
     // Envoy's are text, and good.
     await this.#pass('envoy', envoy, output, signal, isOpen ? to : undefined);
     const bodies = applications.filter((body) => body !== undefined);
@@ -138,6 +141,26 @@ export class MergedMetrics {
       await this.#pass('application', body, output, turn, to);
     }
     output.end(isOpen ? endOfBody : '');
+  }
+
+  /** The agent's own standard metrics: in pieces, because other work waits while one is made. */
+  async #passMesh(output: Output, left: AbortSignal, isOpen: boolean): Promise<void> {
+    const turns = new Turns(turnMs);
+    let waiting = '';
+    const flush = async (): Promise<void> => {
+      // keptLines reads bytes as characters.
+      const bytes = Buffer.from(waiting);
+      waiting = '';
+      const text = isOpen ? keptLines(bytes.toString('latin1'), 'OpenMetrics', 'text').text : undefined;
+      await write(output, text === undefined ? bytes : Buffer.from(text, 'latin1'), left);
+    };
+    for (const piece of this.#environment.metrics.meshText()) {
+      waiting += piece;
+      if (waiting.length < pieceCharacters) continue;
+      await flush();
+      await turns.rest();
+    }
+    if (waiting !== '') await flush();
   }
 
   /** Undefined: there is none, which is counted. */

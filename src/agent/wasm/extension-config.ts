@@ -21,13 +21,29 @@ export interface RemoteCode {
   /** Empty: any module. */
   readonly sha256: string;
   readonly failsOpen: boolean;
+  readonly pullPolicy: 'IfNotPresent' | 'Always' | undefined;
+  /** Version of the plugin; empty if the control plane does not name it. */
+  readonly resourceVersion: string;
+  /** Docker configuration with credentials; empty: the control plane could not send it; `undefined`: none is needed. */
+  readonly pullSecret: string | undefined;
 }
+
+/** Variables of the VM by which a control plane, also Istio's, tells the agent how to fetch. Envoy does not receive them. */
+export const pullVariables = {
+  secret: 'ISTIO_META_WASM_IMAGE_PULL_SECRET',
+  policy: 'ISTIO_META_WASM_IMAGE_PULL_POLICY',
+  version: 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION',
+} as const;
+const pullVariableNames: ReadonlySet<string> = new Set(Object.values(pullVariables));
 
 // Fields of Any, TypedExtensionConfig, Wasm, PluginConfig and VmConfig, from the outside to the inside.
 const anyValue = 2;
 const typedConfig = 2;
 const pathOfPlugin = [anyValue, typedConfig, anyValue, 1];
 const pathOfCode = [...pathOfPlugin, 3, 3];
+const pathOfVariables = [...pathOfPlugin, 3, 7];
+/** `key_values` of EnvironmentVariables. */
+const variableField = 2;
 const failOpenField = 5;
 
 /**
@@ -46,27 +62,57 @@ export function remoteCodeOf(extension: Uint8Array): RemoteCode | undefined {
   if (plugin === undefined || remote === undefined || uri === undefined || textIn(uri, 2) !== agentCluster)
     return undefined;
   const sha256 = textIn(remote, 2) ?? '';
+  const variables = variablesIn(at(extension, pathOfVariables));
+  const policy = variables.get(pullVariables.policy);
   return {
     extension: textIn(config, 1) ?? '',
     url: textIn(uri, 1) ?? '',
     // Istio's control plane writes `nil` for none.
     sha256: sha256 === 'nil' ? '' : sha256,
     failsOpen: isTrue(plugin, failOpenField),
+    pullPolicy: policy === 'IfNotPresent' || policy === 'Always' ? policy : undefined,
+    resourceVersion: variables.get(pullVariables.version) ?? '',
+    pullSecret: variables.get(pullVariables.secret),
   };
 }
 
-/** The extension with its code in a file. */
-export function withFile(extension: Uint8Array, file: string): Uint8Array {
-  const source = part(1, part(1, Buffer.from(file)));
-  return replaced(extension, pathOfCode, () => source);
+/** Of the variables for the agent. */
+function variablesIn(variables: Uint8Array | undefined): ReadonlyMap<string, string> {
+  const found = new Map<string, string>();
+  for (const { field, content } of variables === undefined ? [] : wireFieldsOf(variables)) {
+    const name = field === variableField && content !== undefined ? (textIn(content, 1) ?? '') : '';
+    if (content !== undefined && pullVariableNames.has(name)) found.set(name, textIn(content, 2) ?? '');
+  }
+  return found;
 }
 
-/** The extension with a filter that permits everything. */
-export function withPassThrough(extension: Uint8Array): Uint8Array {
+/** The extension with its code in a file, without the variables for the agent. */
+export function withFile(extension: Uint8Array, file: string): Uint8Array {
+  const source = part(1, part(1, Buffer.from(file)));
+  return replaced(
+    replaced(extension, pathOfCode, () => source),
+    pathOfVariables,
+    withoutPullVariables,
+  );
+}
+
+function withoutPullVariables(variables: Uint8Array): Uint8Array {
+  const isForAgent = ({ field, content }: WireField): boolean =>
+    field === variableField && content !== undefined && pullVariableNames.has(textIn(content, 1) ?? '');
+  return Buffer.concat(wireFieldsOf(variables).flatMap((one) => (isForAgent(one) ? [] : [one.raw])));
+}
+
+/** The extension with a filter that permits everything, or nothing. */
+export function withoutCode(extension: Uint8Array, permits: 'everything' | 'nothing'): Uint8Array {
+  // Rules without a policy permit nothing.
+  const rules = permits === 'nothing' ? part(1, Buffer.alloc(0)) : Buffer.alloc(0);
   return replaced(extension, [anyValue, typedConfig], (typed) =>
     textIn(typed, 1) === networkWasm
-      ? Buffer.concat([part(1, Buffer.from(networkRbac)), part(2, part(3, Buffer.from('wasm.')))])
-      : part(1, Buffer.from(httpRbac)),
+      ? Buffer.concat([
+          part(1, Buffer.from(networkRbac)),
+          part(2, Buffer.concat([rules, part(3, Buffer.from('wasm.'))])),
+        ])
+      : Buffer.concat([part(1, Buffer.from(httpRbac)), part(2, rules)]),
   );
 }
 

@@ -20,10 +20,18 @@ interface PluginOptions {
   failOpen?: boolean;
   cluster?: string;
   network?: boolean;
+  variables?: Readonly<Record<string, string>>;
 }
 
 function extension(name: string, options: PluginOptions = {}) {
-  const { url = `http://modules.test/${name}`, sha256 = '', failOpen = false, cluster = '_', network } = options;
+  const {
+    url = `http://modules.test/${name}`,
+    sha256 = '',
+    failOpen = false,
+    cluster = '_',
+    network,
+    variables,
+  } = options;
   const config: MessageInitShape<typeof WasmSchema>['config'] = {
     ...{ name, rootId: 'root', failOpen },
     vm: {
@@ -36,7 +44,7 @@ function extension(name: string, options: PluginOptions = {}) {
             value: { httpUri: { uri: url, httpUpstreamType: { case: 'cluster', value: cluster } }, sha256 },
           },
         },
-        environmentVariables: { keyValues: { A: 'b' } },
+        environmentVariables: { keyValues: { A: 'b', ...variables } },
       },
     },
   };
@@ -49,13 +57,13 @@ function extension(name: string, options: PluginOptions = {}) {
 type Packed = ReturnType<typeof extension>;
 
 /** Responses of one protocol, what they require, and what Envoy receives. */
-function stream(protocol: 'sotw' | 'delta') {
+function stream(protocol: 'sotw' | 'delta', received = new Set(['shop.a', 'shop.b'])) {
   const required: RemoteCode[] = [];
   const released: number[] = [];
   const forwarded: { nonce: string; names: string[]; extensions: Packed[]; version: string }[] = [];
   const responses = new ExtensionResponses(
     protocol,
-    { require: (code) => required.push(code), release: (id) => released.push(id) },
+    { require: (code) => required.push(code), release: (id) => released.push(id), received },
     (message) => {
       const { nonce, resources, version } = protocol === 'sotw' ? readSotw(message) : readDelta(message);
       const names = resources.map((one) => anyUnpack(one, TypedExtensionConfigSchema)!.name);
@@ -114,7 +122,10 @@ test.each(['sotw', 'delta'] as const)(
     const { responses, required, forwarded, take } = stream(protocol);
     take('n1', [extension('shop.a', { sha256: 'abc' })]);
     expect(required).toEqual([
-      { extension: 'shop.a', url: 'http://modules.test/shop.a', sha256: 'abc', failsOpen: false },
+      {
+        ...{ extension: 'shop.a', url: 'http://modules.test/shop.a', sha256: 'abc', failsOpen: false },
+        ...{ pullPolicy: undefined, resourceVersion: '', pullSecret: undefined },
+      },
     ]);
     expect(forwarded).toEqual([]);
     responses.settle(1, { file: '/modules/a.wasm' });
@@ -181,6 +192,46 @@ test.each([
   expect(responses.refusalOf('n1')).toContain('extension shop.a: failed to fetch');
 });
 
+test.each([
+  ['HTTP', false],
+  ['NETWORK', true],
+] as const)(
+  'a plugin that fails closed is replaced by a filter that permits nothing if Envoy has no previous one (%s)',
+  (_, network) => {
+    const received = new Set<string>();
+    const { responses, forwarded, take } = stream('delta', received);
+    const failing = (nonce: string, id: number, names: string[], failOpen = false): void => {
+      take(nonce, [extension('shop.a', { network, failOpen })]);
+      responses.settle(id, { reason: 'no' });
+      expect(forwarded.at(-1)).toMatchObject({ nonce, names });
+    };
+    const rules = () => {
+      const { typedConfig } = anyUnpack(forwarded.at(-1)!.extensions[0]!, TypedExtensionConfigSchema)!;
+      return anyUnpack(typedConfig!, network ? NetworkRbacSchema : RBACSchema)!.rules;
+    };
+    failing('n1', 1, ['shop.a']);
+    expect(rules()).toMatchObject({ action: 0, policies: {} });
+    // Neither the one that permits everything nor the one that permits nothing is a previous version of the plugin.
+    failing('n2', 2, ['shop.a'], true);
+    expect(rules()).toBeUndefined();
+    failing('n3', 3, ['shop.a']);
+    expect(rules()).toMatchObject({ policies: {} });
+    responses.settle(3, { file: '/modules/a.wasm' });
+    expect([...received]).toEqual(['shop.a']);
+    failing('n4', 4, []);
+    // Another stream of the same Envoy.
+    const later = stream('sotw', received);
+    later.responses.requested({ names: new Set(['shop.a']), removed: [] });
+    later.take('n1', [extension('shop.a', { network })]);
+    later.responses.settle(1, { reason: 'no' });
+    expect(later.forwarded.at(-1)).toMatchObject({ names: [] });
+    later.responses.requested({ names: new Set(), removed: [] });
+    later.take('n2', [extension('shop.a', { network })]);
+    later.responses.settle(2, { reason: 'no' });
+    expect(later.forwarded.at(-1)).toMatchObject({ names: ['shop.a'] });
+  },
+);
+
 test('a newer response with the same name, or that removes it, ends the fetch for the older response', () => {
   const { responses, released, forwarded, take } = stream('delta');
   take('n1', [extension('shop.a'), extension('shop.b')]);
@@ -203,4 +254,35 @@ test('the limits of waiting responses and of modules hold', () => {
   expect(required).toHaveLength(256);
   for (let index = 2; index <= 16; index++) take(`n${index}`, []);
   expect(() => take('n17', [])).toThrow('more than 16 responses wait');
+});
+
+test.each([false, true])('variables for the agent are read, and are not forwarded to Envoy (NETWORK %s)', (network) => {
+  const { responses, required, forwarded, take } = stream('delta');
+  const variables = {
+    ISTIO_META_WASM_IMAGE_PULL_SECRET: '{"auths":{}}',
+    ISTIO_META_WASM_IMAGE_PULL_POLICY: 'Always',
+    ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: '7',
+  };
+  take('n1', [extension('shop.a', { variables, network })]);
+  expect(required).toMatchObject([{ pullSecret: '{"auths":{}}', pullPolicy: 'Always', resourceVersion: '7' }]);
+  responses.settle(1, { file: '/modules/a.wasm' });
+  const [sent] = forwarded[0]!.extensions;
+  const config = network
+    ? anyUnpack(anyUnpack(sent!, TypedExtensionConfigSchema)!.typedConfig!, NetworkWasmSchema)?.config
+    : wasmOf(sent);
+  expect(config?.vm.value?.environmentVariables?.keyValues).toEqual({ A: 'b' });
+});
+
+test('a response is accepted when the last of its missing modules was fetched, and not before', () => {
+  const { responses, forwarded, take } = stream('sotw');
+  take('n1', [extension('shop.a'), extension('shop.b')]);
+  responses.settle(1, { reason: 'a is missing' });
+  responses.settle(2, { reason: 'b is missing' });
+  expect(responses.refusalOf('n1')).toMatch(/a is missing; .*b is missing/);
+  responses.settle(1, { file: '/modules/a.wasm' });
+  expect(responses.refusalOf('n1')).toMatch(/^extension shop.b: .*b is missing$/);
+  // Before Envoy has acknowledged anything of it.
+  responses.settle(2, { file: '/modules/b.wasm' });
+  expect(forwarded.map(({ names }) => names)).toEqual([[], ['shop.a'], ['shop.b']]);
+  expect(responses.refusalOf('n1')).toBeUndefined();
 });

@@ -1,9 +1,10 @@
 /**
  * Responses with extension configurations (ECDS) whose code the agent fetches. A response waits until each of its modules is in a file or
  * could not be fetched; responses keep their order, and other types do not wait. An extension without its module is left out of the
- * response, so that Envoy keeps the previous one, or is replaced by a filter that permits everything (`fail_open`). Envoy's acknowledgement
+ * response, so that Envoy keeps the previous one. If Envoy has no previous one, the extension is replaced by a filter that permits nothing:
+ * Envoy would wait for the extension, and would serve without it until then. With `fail_open` it is replaced by a filter that permits everything. Envoy's acknowledgement
  * of such a response becomes a rejection that names the extension and its URL. The module that is fetched later follows in a response with
- * the same nonce.
+ * the same nonce, whose acknowledgement is forwarded as it is when no module of the response is missing any more.
  */
 import { GrpcError } from '../../runtime/grpc/call-status.ts';
 import { fieldIn, textOf } from '../../runtime/grpc/message-fields.ts';
@@ -15,14 +16,26 @@ import {
   type WireField,
   wireFieldsOf,
   withFile,
-  withPassThrough,
+  withoutCode,
 } from './extension-config.ts';
 import { shownUrl } from './module-url.ts';
+import type { WasmCounts } from './wasm-counts.ts';
 
 export interface ExtensionFetches {
   /** @returns the number of the fetch, by which {@link ExtensionResponses.settle} is called later */
   require(code: RemoteCode): number;
   release(id: number): void;
+  /** Names of the extensions that Envoy has with their code; changed with each response and request. */
+  readonly received: Set<string>;
+  readonly counts?: Pick<WasmCounts, 'converted' | 'responseConverted'>;
+}
+
+/** Names in a request of Envoy. */
+export interface ExtensionNames {
+  /** All that it requests; `undefined` in the delta protocol. */
+  readonly names?: ReadonlySet<string> | undefined;
+  /** Those that it does not request any more. */
+  readonly removed: readonly string[];
 }
 
 /** Responses that wait for modules; a control plane waits for the acknowledgement of each. */
@@ -47,6 +60,8 @@ interface Response {
   /** Modules that are neither in a file nor failed. */
   pending: number;
   isForwarded: boolean;
+  /** By the clock of `performance.now`. */
+  readonly takenAt: number;
 }
 
 export class ExtensionResponses {
@@ -55,8 +70,8 @@ export class ExtensionResponses {
   readonly #forward: (message: Uint8Array, nonce: string) => void;
   readonly #queue: Response[] = [];
   readonly #modules = new Map<number, { readonly response: Response; readonly extension: Extension }>();
-  /** Of the last response that was forwarded without a module. */
-  #refusal: { readonly nonce: string; readonly reason: string } | undefined;
+  /** Of forwarded responses that Envoy has not acknowledged, in their order: why each acknowledgement must be a rejection; empty: it need not. */
+  #forwarded: readonly { readonly nonce: string; readonly reason: string }[] = [];
 
   constructor(
     protocol: 'sotw' | 'delta',
@@ -76,7 +91,10 @@ export class ExtensionResponses {
     const response = this.#read(message);
     this.#releaseReplaced(response);
     this.#queue.push(response);
-    for (const extension of response.extensions) if (extension.code) this.#require(response, extension, extension.code);
+    for (const extension of response.extensions) {
+      if (extension.code) this.#require(response, extension, extension.code);
+      else this.#fetches.counts?.converted('no_remote_load');
+    }
     this.#flush();
   }
 
@@ -89,11 +107,13 @@ export class ExtensionResponses {
     if ('reason' in outcome) {
       if (!wasPending) return;
       extension.failure = outcome.reason;
+      this.#fetches.counts?.converted('fetch_failure');
     } else {
       this.#modules.delete(id);
+      this.#fetches.counts?.converted('success');
       extension.failure = undefined;
       extension.content = this.#changed(extension.content, (any) => withFile(any, outcome.file));
-      if (response.isForwarded) this.#forward(bytesOf(response, [extension.content]), response.nonce);
+      if (response.isForwarded) this.#send(response, this.#contentOf(extension));
     }
     if (wasPending) response.pending--;
     this.#flush();
@@ -101,10 +121,41 @@ export class ExtensionResponses {
 
   /** Why Envoy's acknowledgement of a response must be a rejection; once for each response. */
   refusalOf(nonce: string): string | undefined {
-    if (this.#refusal?.nonce !== nonce) return undefined;
-    const { reason } = this.#refusal;
-    this.#refusal = undefined;
-    return reason;
+    const index = this.#forwarded.findIndex((one) => one.nonce === nonce);
+    if (index < 0) return undefined;
+    const { reason } = this.#forwarded[index]!;
+    this.#forwarded = this.#forwarded.slice(index + 1);
+    return reason === '' ? undefined : reason;
+  }
+
+  /** What Envoy receives of an extension; empty if it keeps the previous one. */
+  #contentOf({ content, code, failure }: Extension): Uint8Array[] {
+    const { received } = this.#fetches;
+    if (failure === undefined) {
+      received.add(this.#nameOf(content));
+      return [content];
+    }
+    if (code === undefined || (received.has(code.extension) && !code.failsOpen)) return [];
+    received.delete(code.extension);
+    return [this.#changed(content, (any) => withoutCode(any, code.failsOpen ? 'everything' : 'nothing'))];
+  }
+
+  /** Envoy has requested other extensions. What it has not requested any more it does not keep. */
+  requested({ names, removed }: ExtensionNames): void {
+    const { received } = this.#fetches;
+    for (const name of removed) received.delete(name);
+    if (names !== undefined) for (const name of received) if (!names.has(name)) received.delete(name);
+  }
+
+  #send(response: Response, contents: readonly Uint8Array[]): void {
+    const { nonce, extensions } = response;
+    const reason = extensions
+      .filter(({ failure }) => failure !== undefined)
+      .map(refusalText)
+      .join('; ');
+    // The acknowledgement of an earlier response may be missing for ever: Envoy acknowledges the last one that it has received.
+    this.#forwarded = [...this.#forwarded, { nonce, reason }].slice(-maxModules);
+    this.#forward(bytesOf(response, contents), nonce);
   }
 
   #read(message: Uint8Array): Response {
@@ -120,6 +171,7 @@ export class ExtensionResponses {
       extensions,
       pending: 0,
       isForwarded: false,
+      takenAt: performance.now(),
     };
   }
 
@@ -159,15 +211,10 @@ export class ExtensionResponses {
   #flush(): void {
     while (this.#queue[0]?.pending === 0) {
       const response = this.#queue.shift()!;
-      const { nonce, extensions } = response;
-      const failed = extensions.filter(({ failure }) => failure !== undefined);
-      if (failed.length > 0) this.#refusal = { nonce, reason: failed.map(refusalText).join('; ') };
-      const contents = extensions.flatMap(({ content, code, failure }) => {
-        if (failure === undefined) return [content];
-        return code?.failsOpen ? [this.#changed(content, withPassThrough)] : [];
-      });
+      const contents = response.extensions.flatMap((extension) => this.#contentOf(extension));
       response.isForwarded = true;
-      this.#forward(bytesOf(response, contents), nonce);
+      this.#fetches.counts?.responseConverted(performance.now() - response.takenAt);
+      this.#send(response, contents);
     }
   }
 }

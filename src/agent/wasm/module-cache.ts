@@ -1,16 +1,19 @@
 /**
- * Wasm modules on disk, bounded by size and age. A module has the name of its checksum, or, if no checksum is configured, of its URL. Modules
- * outlive the agent, so that a proxy that restarts does not depend on their server.
+ * Wasm modules on disk, bounded by size, age and number. A module has the name of its checksum, or, if no checksum is configured, of its URL.
+ * Modules of images have the name of their checksum, and a file for each name of the image that refers to it. Modules outlive the agent, so
+ * that a proxy that restarts does not depend on their server.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { type FileHandle, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 
 /** The limit of Istio's agent. */
 export const maxModuleBytes = 256 * 1024 * 1024;
 export const maxCacheBytes = 512 * 1024 * 1024;
+/** Modules, and names of images. */
+export const maxCacheFiles = 4_096;
 /** Since a module was last used. */
 export const maxUnusedMs = 24 * 60 * 60 * 1_000;
 /** Envoy reads a file after it has received its name: until then it must stay. */
@@ -20,16 +23,31 @@ const magic = Buffer.from([0, 0x61, 0x73, 0x6d]);
 export interface CacheLimits {
   readonly maxModuleBytes: number;
   readonly maxCacheBytes: number;
+  readonly maxCacheFiles: number;
   readonly maxUnusedMs: number;
 }
 
-const defaultLimits: CacheLimits = { maxModuleBytes, maxCacheBytes, maxUnusedMs };
+const defaultLimits: CacheLimits = { maxModuleBytes, maxCacheBytes, maxCacheFiles, maxUnusedMs };
 
 export interface ModuleKey {
   readonly url: string;
   /** Empty: any module. */
   readonly sha256: string;
+  /** Version of the plugin that fetches its module for each of its versions; empty or absent: a cached module is current. */
+  readonly version?: string;
 }
+
+/** A module that was fetched, with what it is. */
+export interface StoredModule {
+  readonly file: string;
+  readonly sha256: string;
+}
+
+/** The module has another checksum than it must have. */
+export class ChecksumError extends Error {}
+
+/** What was fetched is not a module. */
+export class ModuleError extends Error {}
 
 export class ModuleCache {
   readonly #folder: string;
@@ -48,8 +66,7 @@ export class ModuleCache {
   async lookup(key: ModuleKey): Promise<string | undefined> {
     const file = this.#fileOf(key);
     try {
-      const now = new Date(this.#now());
-      await utimes(file, now, now);
+      await this.#use(file);
       if (key.sha256 !== '' && !this.#verified.has(file) && (await hashOf(file)) !== key.sha256) {
         await rm(file, { force: true });
         return undefined;
@@ -62,6 +79,40 @@ export class ModuleCache {
     return file;
   }
 
+  /** The cached module of an image, by any name that {@link nameImage} gave it. */
+  async lookupImage(name: string): Promise<StoredModule | undefined> {
+    const file = this.#imageFileOf(name);
+    const sha256 = await readFile(file, 'latin1').catch(() => '');
+    if (!/^[0-9a-f]{64}$/.test(sha256)) return undefined;
+    await this.#use(file).catch(() => {});
+    const module = await this.lookup({ url: '', sha256 });
+    return module === undefined ? undefined : { file: module, sha256 };
+  }
+
+  /** @throws Error if the name cannot be written */
+  async nameImage(name: string, { sha256 }: Pick<StoredModule, 'sha256'>): Promise<void> {
+    const file = this.#imageFileOf(name);
+    const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
+    try {
+      await writeFile(draft, sha256, { flag: 'wx', mode: 0o600 });
+      await rename(draft, file);
+    } catch (error) {
+      await rm(draft, { force: true }).catch(() => {});
+      throw error;
+    }
+  }
+
+  /** Number of cached modules. */
+  async countModules(): Promise<number> {
+    const names = await readdir(this.#folder).catch(() => []);
+    return names.filter((name) => name.endsWith('.wasm')).length;
+  }
+
+  /** Writes the module of an image under its checksum. */
+  async storeImage(body: AsyncIterable<Uint8Array>): Promise<StoredModule> {
+    return this.#store(undefined, body);
+  }
+
   /**
    * Writes a module while it arrives and replaces the file atomically.
    *
@@ -69,30 +120,39 @@ export class ModuleCache {
    * @throws Error if it is too large, has another checksum, is not a Wasm module, or cannot be written
    */
   async store(key: ModuleKey, body: AsyncIterable<Uint8Array>): Promise<string> {
+    return (await this.#store(key, body)).file;
+  }
+
+  async #store(key: ModuleKey | undefined, body: AsyncIterable<Uint8Array>): Promise<StoredModule> {
     makeFolder(this.#folder, 0o700);
     await this.#evict(0);
-    const file = this.#fileOf(key);
-    const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
+    const draft = join(this.#folder, `${randomBytes(12).toString('hex')}.tmp`);
     try {
       const handle = await open(draft, 'wx', 0o600);
-      let bytes: number;
+      let written: { readonly bytes: number; readonly sha256: string };
       try {
-        bytes = await this.#write(handle, key, body);
+        written = await this.#write(handle, key?.sha256 ?? '', body);
         await handle.sync();
       } finally {
         await handle.close();
       }
+      const { bytes, sha256 } = written;
       await this.#evict(bytes, draft);
+      const file = this.#fileOf(key ?? { url: '', sha256 });
       await rename(draft, file);
+      this.#verified.add(file);
+      return { file, sha256 };
     } catch (error) {
       await rm(draft, { force: true }).catch(() => {});
       throw error;
     }
-    this.#verified.add(file);
-    return file;
   }
 
-  async #write(handle: FileHandle, { sha256 }: ModuleKey, body: AsyncIterable<Uint8Array>): Promise<number> {
+  async #write(
+    handle: FileHandle,
+    sha256: string,
+    body: AsyncIterable<Uint8Array>,
+  ): Promise<{ readonly bytes: number; readonly sha256: string }> {
     const hash = createHash('sha256');
     let beginning = Buffer.alloc(0);
     let bytes = 0;
@@ -106,18 +166,28 @@ export class ModuleCache {
       await handle.writeFile(chunk);
     }
     const found = hash.digest('hex');
-    if (sha256 !== '' && found !== sha256) throw new Error(`SHA-256 must be ${sha256}, got ${found}`);
+    if (sha256 !== '' && found !== sha256) throw new ChecksumError(`SHA-256 must be ${sha256}, got ${found}`);
     if (!beginning.equals(magic)) {
-      throw new Error(
+      throw new ModuleError(
         `not a Wasm module: must begin with ${magic.toString('hex')}, got "${beginning.toString('hex')}"`,
       );
     }
-    return bytes;
+    return { bytes, sha256: found };
   }
 
-  #fileOf({ url, sha256 }: ModuleKey): string {
-    const name = sha256 === '' ? `url-${createHash('sha256').update(url).digest('hex')}` : sha256;
+  #fileOf({ url, sha256, version = '' }: ModuleKey): string {
+    const named = version === '' ? url : `${url}\0${version}`;
+    const name = sha256 === '' ? `url-${createHash('sha256').update(named).digest('hex')}` : sha256;
     return join(this.#folder, `${name}.wasm`);
+  }
+
+  #imageFileOf(name: string): string {
+    return join(this.#folder, `${createHash('sha256').update(name).digest('hex')}.image`);
+  }
+
+  async #use(file: string): Promise<void> {
+    const now = new Date(this.#now());
+    await utimes(file, now, now);
   }
 
   /** Removes what is unused for too long, and then the least recently used files until there is space. */
@@ -133,15 +203,21 @@ export class ModuleCache {
     );
     const files = found.flat().sort((a, b) => b.unusedMs - a.unusedMs);
     let total = files.reduce((sum, { bytes }) => sum + bytes, neededBytes);
+    let count = files.length;
     for (const { file, bytes, unusedMs } of files) {
-      const isSurplus = total > this.#limits.maxCacheBytes && unusedMs >= minKeptMs;
+      const exceeds = total > this.#limits.maxCacheBytes || count >= this.#limits.maxCacheFiles;
+      const isSurplus = exceeds && unusedMs >= minKeptMs;
       if (unusedMs < this.#limits.maxUnusedMs && !isSurplus) continue;
       await rm(file, { force: true });
       this.#verified.delete(file);
       total -= bytes;
+      count--;
     }
     if (total > this.#limits.maxCacheBytes) {
       throw new Error(`Wasm modules that are in use exceed the limit of ${this.#limits.maxCacheBytes} bytes`);
+    }
+    if (count >= this.#limits.maxCacheFiles) {
+      throw new Error(`Wasm modules that are in use exceed the limit of ${this.#limits.maxCacheFiles} files`);
     }
   }
 }

@@ -1,15 +1,27 @@
-/** Effects of the chart `wasm-module`: the cache, and HTTP. */
+/** Effects of the chart `wasm-module`: the cache, HTTP, and registries of images. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fromPromise } from 'xstate';
 import { type FetchOutcome, wasmModuleMachine } from '../../../machines/agent/wasm/wasm-module.machine.ts';
 import type { WasmModule } from '../../../machines/agent/wasm-protocol.ts';
 import { messageOf } from '../../runtime/errors.ts';
-import type { Fetch } from '../../runtime/fences/guarded-fetch.ts';
-import type { ModuleCache } from './module-cache.ts';
+import type { GuardedFetch } from '../../runtime/fences/guarded-fetch.ts';
+import { type ImageReference, isImageUrl, parseImageUrl } from './image/image-reference.ts';
+import { credentialsFor, type RegistryCredentials } from './image/registry-credentials.ts';
+import { ChecksumError, type ModuleCache, ModuleError } from './module-cache.ts';
+import type { FetchResult, WasmCounts } from './wasm-counts.ts';
 
 export interface WasmModules {
   readonly cache: ModuleCache;
   /** HTTP GET that does not connect to blocked addresses. */
-  readonly fetch: Fetch;
+  readonly fetch: GuardedFetch;
+  readonly counts: WasmCounts;
+  /** Docker configurations for fetches by their numbers: secrets are in no event. */
+  readonly pullSecrets: Map<number, string>;
+  /** Whether a registry (`host` or `host:port`) may be without TLS. */
+  readonly isInsecure: (registry: string) => boolean;
+  /** Folder with a Docker configuration for images without a pull secret; empty: none. */
+  readonly dockerConfig: string;
 }
 
 export const maxModuleRedirects = 5;
@@ -30,12 +42,97 @@ export function wasmModuleWithEffects(modules: WasmModules) {
 }
 
 /** @returns the path of the cached module @throws Error if it cannot be fetched */
-async function obtainModule({ cache, fetch }: WasmModules, module: WasmModule, signal: AbortSignal): Promise<string> {
-  const cached = await cache.lookup(module);
+async function obtainModule(modules: WasmModules, module: WasmModule, signal: AbortSignal): Promise<string> {
+  const { cache, counts } = modules;
+  const image = isImageUrl(module.url) ? parseImageUrl(module.url) : undefined;
+  const digest = image && expectedDigest(image, module.sha256);
+  const name = digest ? imageNames.ofDigest(digest) : imageNames.ofTag(module);
+  const cached = image === undefined ? await cache.lookup(module) : (await cache.lookupImage(name))?.file;
+  counts.lookedUp(cached !== undefined);
   if (cached !== undefined) return cached;
+  try {
+    const file = await (image === undefined
+      ? fetchModule(modules, module, signal)
+      : pullModule(modules, module, { image, name, digest: digest ?? '' }, signal));
+    counts.fetched('success');
+    return file;
+  } catch (error) {
+    counts.fetched(resultOf(error));
+    throw error;
+  } finally {
+    counts.entries = await cache.countModules();
+  }
+}
+
+function resultOf(error: unknown): FetchResult {
+  if (error instanceof ChecksumError) return 'checksum_mismatched';
+  return error instanceof ModuleError ? 'fetch_failure' : 'download_failure';
+}
+
+async function fetchModule({ cache, fetch }: WasmModules, module: WasmModule, signal: AbortSignal): Promise<string> {
   const protocol = URL.parse(module.url)?.protocol;
-  if (protocol === undefined || !schemes.has(protocol)) throw new Error('URL must use http or https');
+  if (protocol === undefined || !schemes.has(protocol)) throw new Error('URL must use http, https or oci');
   const { ok, status, body } = await fetch(module.url, { signal, headers: {} });
   if (!ok || body === null) throw new Error(`status must be 200, got ${status}`);
   return cache.store(module, body);
+}
+
+/** Names by which modules of images are cached. */
+const imageNames = {
+  ofDigest: (digest: string): string => `digest ${digest}`,
+  /** A plugin with the policy `Always` pulls its image once for each version of the plugin. */
+  ofTag: ({ url, version }: WasmModule): string => `tag ${url} ${version}`,
+};
+
+/** @returns SHA-256 of the manifest; empty: any @throws Error if URL and checksum differ */
+function expectedDigest({ digest }: ImageReference, sha256: string): string {
+  if (digest !== '' && sha256 !== '' && digest !== sha256) {
+    throw new ChecksumError(`SHA-256 must be that of the URL, ${digest}, got ${sha256}`);
+  }
+  return digest === '' ? sha256 : digest;
+}
+
+interface Pull {
+  readonly image: ImageReference;
+  /** Name in the cache. */
+  readonly name: string;
+  /** SHA-256 that the manifest, or the index, must have; empty: any. */
+  readonly digest: string;
+}
+
+async function pullModule(
+  modules: WasmModules,
+  { id }: WasmModule,
+  { image, name, digest }: Pull,
+  signal: AbortSignal,
+): Promise<string> {
+  const { cache, fetch, isInsecure } = modules;
+  const credentials = await credentialsOf(modules, id, image.registry);
+  // Most agents pull no image.
+  const { openImage } = await import('./image/pull-image.ts');
+  const pulled = await openImage(image, { fetch, allowsPlain: isInsecure(image.registry), credentials, signal });
+  if (digest !== '' && !pulled.digests.includes(digest)) {
+    throw new ChecksumError(`SHA-256 of the image must be ${digest}, got ${pulled.digests[0]}`);
+  }
+  const known = await cache.lookupImage(imageNames.ofDigest(pulled.digest));
+  const stored = known ?? (await cache.storeImage(pulled.module()));
+  await cache.nameImage(imageNames.ofDigest(pulled.digest), stored);
+  await cache.nameImage(name, stored);
+  return stored.file;
+}
+
+/** Of the pull secret, or of the agent's own Docker configuration. */
+async function credentialsOf(
+  { pullSecrets, dockerConfig }: WasmModules,
+  id: number,
+  registry: string,
+): Promise<RegistryCredentials | undefined> {
+  const secret = pullSecrets.get(id);
+  if (secret) return credentialsFor(registry, secret);
+  const own = dockerConfig === '' ? undefined : await readFile(join(dockerConfig, 'config.json'), 'utf8');
+  const credentials = own === undefined ? undefined : credentialsFor(registry, own);
+  if (secret === undefined || credentials !== undefined) return credentials;
+  throw new Error(
+    'the control plane sent no pull secret: it must be a Secret of type kubernetes.io/dockerconfigjson in the namespace of the plugin, and is sent only to authenticated proxies of this namespace',
+  );
 }

@@ -45,6 +45,16 @@ export function readRequest(message: Uint8Array, protocol: Protocol): RequestHea
   return { typeUrl, nonce, rejection };
 }
 
+/** Names of resources in a request: all that are requested (state of the world), and those that are not requested any more (delta). */
+export function namesIn(
+  message: Uint8Array,
+  protocol: Protocol,
+): { readonly names: ReadonlySet<string> | undefined; readonly removed: readonly string[] } {
+  const named = (wanted: number): string[] =>
+    [...fieldsOf(message)].filter(({ field }) => field === wanted).map(({ bytes }) => textOf(bytes));
+  return protocol === 'sotw' ? { names: new Set(named(3)), removed: [] } : { names: undefined, removed: named(4) };
+}
+
 /**
  * The type of a request of which only the beginning is there. Undefined where it comes later: after many names, which listeners
  * are not asked for by.

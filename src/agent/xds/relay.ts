@@ -15,6 +15,7 @@ import {
   envoyTypes,
   type InternalRequest,
   internalRequest,
+  namesIn,
   type Protocol,
   readInternal,
   readRequest,
@@ -195,6 +196,7 @@ export class Relay {
     const { typeUrl, nonce, rejection } = readRequest(message, protocol);
     if (rejection !== undefined) report.rejected(typeUrl, nonce, rejection);
     report.passed?.('upstream', typeUrl, nonce);
+    if (typeUrl === extensionType) this.#extensions?.requested(namesIn(message, protocol));
     const refusal = typeUrl === extensionType && nonce !== '' ? this.#extensions?.refusalOf(nonce) : undefined;
     return { typeUrl, refusal: rejection === undefined ? refusal : undefined };
   }

@@ -19,6 +19,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { ConnectionCredentials } from '../identity/control-plane-credentials.ts';
 import type { ToldRoots } from '../identity/told-roots.ts';
 import type { ExtensionFetches } from '../wasm/extension-responses.ts';
+import { fetchedVersionOf } from '../wasm/pull-policy.ts';
 import type { WasmModules } from '../wasm/wasm-module.effects.ts';
 import { methods, type Protocol, rootsIn } from './discovery-wire.ts';
 import { type InternalSubscription, Relay, type RelayReport } from './relay.ts';
@@ -97,6 +98,8 @@ class Joined {
   #certificate: string;
   #health: WorkloadHealth | null;
   #connection: GrpcConnection | undefined;
+  /** Fetches of this stream that have a pull secret. */
+  readonly #pullSecrets = new Set<number>();
   #relay: Relay | undefined;
   /** Over plaintext nobody shows who they are. */
   #isVerified = false;
@@ -170,23 +173,39 @@ class Joined {
       activity: this.#environment.activity,
       report: this.#relayReport(),
       subscribed: () => this.#sendHealth(),
-      ...(this.#environment.wasmModules && { extensionFetches: this.#extensionFetches() }),
+      ...(this.#environment.wasmModules && { extensionFetches: this.#extensionFetches(this.#environment.wasmModules) }),
     });
     this.#relay.start();
   }
 
-  #extensionFetches(): ExtensionFetches {
+  #extensionFetches({ pullSecrets, counts }: WasmModules): ExtensionFetches {
     return {
-      require: ({ extension, url, sha256 }) => {
+      counts,
+      received: this.#environment.streams.extensionsOf(this.#stream),
+      require: (code) => {
+        const { extension, url, sha256, pullSecret } = code;
         const id = this.#environment.streams.nextModule();
-        this.#report({ type: 'module.required', id, stream: this.#stream, extension, url, sha256 });
+        if (pullSecret !== undefined) {
+          pullSecrets.set(id, pullSecret);
+          this.#pullSecrets.add(id);
+        }
+        const version = fetchedVersionOf(code);
+        this.#report({ type: 'module.required', id, stream: this.#stream, extension, url, sha256, version });
         return id;
       },
-      release: (id) => this.#report({ type: 'module.released', id }),
+      release: (id) => {
+        this.#forgetPullSecret(id);
+        this.#report({ type: 'module.released', id });
+      },
     };
   }
 
+  #forgetPullSecret(id: number): void {
+    if (this.#pullSecrets.delete(id)) this.#environment.wasmModules?.pullSecrets.delete(id);
+  }
+
   settleModule(id: number, outcome: { readonly file: string } | { readonly reason: string }): void {
+    if ('file' in outcome) this.#forgetPullSecret(id);
     this.#relay?.settleModule(id, outcome);
   }
 
@@ -281,6 +300,7 @@ class Joined {
   }
 
   end(): void {
+    for (const id of this.#pullSecrets) this.#forgetPullSecret(id);
     this.#relay?.stop();
     this.#connection?.close();
   }

@@ -36,7 +36,7 @@ export function xdsServer({ streams, ownership, keptBundle: kept, random = Math.
       (protocol: Protocol): GrpcMethod =>
       (call) => {
         const envoy = String(call.headers[envoyHeader] ?? '').slice(0, longestName);
-        report({ type: 'downstream.opened', stream: streams.add(call), envoy, protocol, chance: random() });
+        report({ type: 'downstream.opened', stream: streams.add(call, envoy), envoy, protocol, chance: random() });
       };
     const taken = new Map(
       (Object.entries(methods) as [Protocol, string][]).map(([protocol, method]) => [method, take(protocol)]),

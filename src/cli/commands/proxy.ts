@@ -54,6 +54,8 @@ export function proxyCommand(succession?: Succession, run: ProxyRun = proxyRun(s
       ],
       ['MINIMUM_DRAIN_DURATION', 'Minimum drain time with EXIT_ON_ZERO_ACTIVE_CONNECTIONS (default 5s)'],
       ['LIVE_RESTORE', 'true: as PID 1 of a container, keep Envoy running if the agent is killed'],
+      ['STANDARD_METRICS', 'false: do not count requests (default true)'],
+      ['STANDARD_METRICS_MAX_LABEL_SETS', 'Label sets of each standard metric (default 1000)'],
       ['DISABLE_ENVOY', 'true: run no Envoy, only the agent (for proxyless gRPC)'],
       ['GRPC_XDS_BOOTSTRAP', 'Path of the gRPC bootstrap file, written if ISTIO_META_GENERATOR is grpc'],
     ],

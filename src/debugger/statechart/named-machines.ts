@@ -41,6 +41,11 @@ export const namedMachines: readonly NamedMachine[] = [
       (await import('../../../machines/agent/bootstrap/grpc-bootstrap.machine.ts')).grpcBootstrapMachine,
   },
   {
+    name: 'access-logs',
+    file: 'machines/agent/access-logs/access-logs.machine.ts',
+    load: async () => (await import('../../../machines/agent/access-logs/access-logs.machine.ts')).accessLogsMachine,
+  },
+  {
     name: 'discovery',
     file: 'machines/discovery/discovery.machine.ts',
     load: async () => (await import('../../../machines/discovery/discovery.machine.ts')).discoveryMachine,

@@ -11,10 +11,10 @@ import { readSpiffeBundle } from '../../identity/spiffe-bundle.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { trustDomainsOf } from '../../model/mesh/trust-domains.ts';
 import { messageOf } from '../../runtime/errors.ts';
+import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { readBoundedText } from '../config/files/bounded-file.ts';
 import { endpointProblem, fetchBundle, mostBundleBytes } from './fetch-bundle.ts';
 import { HeldBundles } from './held-bundles.ts';
 

@@ -8,8 +8,8 @@ import { endOf, findPath, issuerProblem, nameOf } from '../../identity/certifica
 import type { Issuer } from '../../identity/issue.ts';
 import { keyProblem } from '../../identity/signature-algorithm.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../runtime/files/read-together.ts';
-import { readBoundedText } from '../config/files/bounded-file.ts';
 
 export interface AuthorityMaterial {
   /** Of the signing certificate, in hexadecimal: the name of this authority in events, traces and the journal. */

@@ -10,10 +10,10 @@ import type { AuthorityId } from '../../../machines/discovery/ca/authority-proto
 import { readCertificates } from '../../identity/certificate.ts';
 import { endOf } from '../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { readBoundedText } from '../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
 import { requirePrivate } from '../../runtime/files/private-file.ts';
 import { replaceFileSync } from '../../runtime/files/replace-file.ts';
-import { readBoundedText } from '../config/files/bounded-file.ts';
 import { type AuthorityMaterial, materialOf } from './authority-material.ts';
 
 export interface AuthorityStore {

@@ -8,9 +8,9 @@ import {
 } from '../../../machines/discovery/ca/authority.machine.ts';
 import type { AuthorityId } from '../../../machines/discovery/ca/authority-protocol.ts';
 import { clockStepText, watchClockSteps } from '../../runtime/clock-steps.ts';
+import type { StopWatching, WatchHandlers } from '../../runtime/files/file-watch.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { watchDirectory } from '../config/files/directory-watch.ts';
-import type { StopWatching, WatchHandlers } from '../config/files/file-watch.ts';
 import { watchEffect } from '../config/files/watch-actor.ts';
 import type { Authority } from './authority.ts';
 import type { LedgerKeeper } from './ledger/ledger-keeper.ts';

@@ -32,6 +32,7 @@ import { type ReadGroup, readGroup } from '../registration/group-entry.ts';
 import { WorkloadRegistrations } from '../registration/workload-registrations.ts';
 import type { RemoteSecrets } from '../remote/remote-clusters.effects.ts';
 import { SecretAccess } from '../secrets/secret-access.ts';
+import type { WebhookConfigurationSource } from '../webhooks/injecting-configurations.ts';
 import type { InjectorConfigMap } from '../webhooks/injector-settings.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
@@ -86,6 +87,8 @@ export class FollowedCluster {
   readonly dnsSecrets?: DnsSecrets;
   /** Settings of the injector; absent: no sidecars are injected. */
   readonly injectorSettings?: InjectorConfigMap;
+  /** Webhook configurations of injectors; absent: no sidecars are injected, or their certificate is not of the authority. */
+  readonly webhookConfigurations?: WebhookConfigurationSource;
   /** Namespaces that take part in the mesh. */
   readonly discovered = new DiscoveredNamespaces(() => this.informers);
   /** Secrets and ConfigMaps that something refers to. */
@@ -169,6 +172,7 @@ export class FollowedCluster {
         onChanged: (changed) => this.informers.addReader(name, () => changed()),
       };
     }
+    if (options.injects === true && signs) this.webhookConfigurations = this.#webhookConfigurations(settings.revision);
     if (isRegistry) {
       this.remoteSecrets = {
         store: this.informers.storeOf(remoteSecrets.name),
@@ -200,6 +204,16 @@ export class FollowedCluster {
     if (source === undefined) throw new Error(`the cluster has no configuration source ${address}`);
     return source;
   };
+
+  #webhookConfigurations(revision: string): WebhookConfigurationSource {
+    const { name } = webhookConfigurationsOf(revision)[0];
+    const namespaces = resourceOf('Namespace');
+    return {
+      configurations: () => this.informers.storeOf(name).values(),
+      namespaceLabels: (namespace) => this.informers.storeOf(namespaces).get(`/${namespace}`)?.metadata.labels ?? {},
+      onChanged: (changed) => this.informers.addReader(name, () => changed()),
+    };
+  }
 
   /** `discoverySelectors` of the mesh configuration. */
   select(selectors: readonly LabelSelector[]): void {

@@ -2,8 +2,8 @@
 import { fromPromise } from 'xstate';
 import { meshConfigMachine, type SettingsReading } from '../../../machines/discovery/config/mesh-config.machine.ts';
 import type { SettingsName } from '../../../machines/discovery/protocol.ts';
+import { watchFile } from '../../runtime/files/file-watch.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { watchFile } from './files/file-watch.ts';
 import type { SettingsFiles } from './files/settings-files.ts';
 import { watchEffect } from './files/watch-actor.ts';
 

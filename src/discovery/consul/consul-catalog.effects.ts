@@ -10,8 +10,8 @@ import {
 } from '../../../machines/discovery/consul/consul-catalog.machine.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
+import { watchFile } from '../../runtime/files/file-watch.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import { watchFile } from '../config/files/file-watch.ts';
 import type { ConsulDatacenter } from './consul-datacenter.ts';
 
 export function consulCatalogWithEffects(datacenterOf: (name: string) => ConsulDatacenter, log: Logger) {

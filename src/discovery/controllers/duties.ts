@@ -106,11 +106,12 @@ function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: D
   return [duty];
 }
 
-function webhookDuties({ informers, signing, webhooks, revision }: DutySources): Duty[] {
+function webhookDuties({ informers, signing, webhooks, revision, status }: DutySources): Duty[] {
   if (signing === undefined || webhooks === undefined) return [];
   return [
     new WebhookBundles({
       ...{ ...webhooks, informers, revision, lease: leaseOfRevision('chartpilot-webhook-bundles', revision) },
+      server: status.server,
       roots: () => signing.trusted?.own.pem,
       onRoots: (changed) => signing.onRoots(changed),
       now: () => performance.now(),

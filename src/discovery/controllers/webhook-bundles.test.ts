@@ -1,6 +1,7 @@
 /** Which entries of webhook configurations get the root of the mesh. */
 import { expect, it } from 'vitest';
 import { WriteGate } from '../election/write-gate.ts';
+import { ApiError } from '../kubernetes/api-failure.ts';
 import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../kubernetes/api-resource.ts';
 import { nameOf } from '../kubernetes/api-server.effects.ts';
 import type { ApiRequest } from '../kubernetes/api-server.ts';
@@ -25,9 +26,16 @@ function given() {
   const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
   gate.extend(moment, 10_000);
   const readers = new Map<string, (changes: readonly never[]) => void>();
-  const state = { roots: 'PEM' as string | undefined, now: 0, rootsChanged: (): void => {} };
+  const state = { roots: 'PEM' as string | undefined, now: 0, rootsChanged: (): void => {}, rejection: '' };
+  const proofs: ApiRequest[] = [];
+  const prove = async (order: ApiRequest) => {
+    proofs.push(order);
+    if (state.rejection === '') return { metadata: { name: 'accepted' } };
+    throw new ApiError({ kind: 'status', code: 422, reason: 'Invalid', message: state.rejection, causes: [] });
+  };
   const duty = new WebhookBundles({
     ...{ lease: 'test', revision: '', namespace: 'mesh', hosts: ['istiod.mesh.svc', 'pilot.example.com'] },
+    server: { request: prove },
     informers: { storeOf, addReader: (resource, reader) => void readers.set(nameOf(resource), reader as never) },
     roots: () => state.roots,
     onRoots: (changed) => {
@@ -36,14 +44,20 @@ function given() {
     now: () => state.now,
   });
   const [mutating, validating] = webhookConfigurationsOf('');
-  const set = (kind: 'mutating' | 'validating', resourceVersion: string, webhooks: readonly object[]): void => {
+  const set = (
+    kind: 'mutating' | 'validating',
+    resourceVersion: string,
+    webhooks: readonly object[],
+    { rev = 'default', annotations = {} }: { rev?: string; annotations?: Record<string, string> } = {},
+  ): void => {
     const { name } = (kind === 'mutating' ? mutating : validating)!;
-    const object = { metadata: { name: 'one', uid: 'one', resourceVersion }, webhooks };
+    const metadata = { name: 'one', uid: 'one', resourceVersion, labels: { 'istio.io/rev': rev }, annotations };
+    const object = { metadata, webhooks };
     readers.get(name)!(storeOf(name).apply({ type: 'MODIFIED', object }) as never);
   };
   const run = async (retry = false) => {
     const report = await duty.writeDue({ retry, anew: false }, gate);
-    return { report, written: written.splice(0) };
+    return { report, written: written.splice(0), proofs: proofs.splice(0) };
   };
   return { state, set, run };
 }
@@ -99,4 +113,70 @@ it('a configuration that another controller overwrites at once is reported, and 
   expect((await run()).report).toMatchObject({ written: 0, failed: 1, reason: expect.stringContaining('one') });
   state.now = 10_000;
   expect((await run(true)).report).toMatchObject({ written: 1, failed: 0 });
+});
+
+it('a mutating configuration of another revision is not written', async () => {
+  const { set, run } = given();
+  set('mutating', '1', [entry(own)], { rev: 'canary' });
+  expect((await run()).written).toEqual([]);
+});
+
+const validating = (more: object = {}) => ({
+  ...entry({ ...own, caBundle: base64('PEM') }, 'rev.validation.istio.io'),
+  objectSelector: { matchExpressions: [{ key: 'istio.io/rev', operator: 'In', values: ['default'] }] },
+  failurePolicy: 'Ignore',
+  ...more,
+});
+const denied = 'admission webhook "rev.validation.istio.io" denied the request: requests the rejection';
+
+it('failurePolicy becomes Fail only after the API server has shown that the webhook rejects an object, which is created as a dry run', async () => {
+  const { state, set, run } = given();
+  set('validating', '1', [validating()]);
+  const accepted = await run();
+  expect(accepted.written).toEqual([]);
+  expect(accepted.report).toMatchObject({ failed: 1, reason: expect.stringContaining('WEBHOOK_UNPROVED') });
+  state.rejection = 'failed calling webhook "rev.validation.istio.io": connection refused';
+  expect((await run(true)).report.reason).toContain('connection refused');
+  state.rejection = denied;
+  const { written, proofs } = await run(true);
+  expect(proofs).toMatchObject([
+    { method: 'POST', query: { dryRun: 'All' }, body: { metadata: { labels: { 'istio.io/rev': 'default' } } } },
+  ]);
+  expect(written).toMatchObject([{ resource: validatingWebhookConfigurations, patch: 'merge' }]);
+  expect(written[0]!.body).toMatchObject({ webhooks: [{ failurePolicy: 'Fail' }] });
+});
+
+it('an entry for objects without a revision is proved with such an object', async () => {
+  const { state, set, run } = given();
+  state.rejection = denied;
+  set('validating', '1', [
+    validating({ objectSelector: { matchExpressions: [{ key: 'istio.io/rev', operator: 'DoesNotExist' }] } }),
+  ]);
+  const { proofs } = await run();
+  expect(proofs.map(({ body }) => (body as { metadata: object }).metadata)).toMatchObject([{ labels: {} }]);
+});
+
+it('the root is written before the proof, and a policy that another writer has changed back is proved again', async () => {
+  const { state, set, run } = given();
+  state.rejection = denied;
+  set('validating', '1', [validating({ clientConfig: own })]);
+  expect(await run()).toMatchObject({ written: [{}], proofs: [] });
+  set('validating', '2', [validating()]);
+  expect(await run()).toMatchObject({ written: [{}], proofs: [{}] });
+  set('validating', '3', [validating({ failurePolicy: 'Fail' })]);
+  expect(await run()).toMatchObject({ written: [], proofs: [] });
+  state.now = 20_000;
+  state.rejection = '';
+  set('validating', '4', [validating()]);
+  expect(await run()).toMatchObject({ written: [], proofs: [{}], report: { failed: 1 } });
+});
+
+it('the policy of a configuration with the annotation keep, and of entries of others, is not changed', async () => {
+  const { state, set, run } = given();
+  state.rejection = denied;
+  set('validating', '1', [validating()], { annotations: { 'chartpilot/failure-policy': 'keep' } });
+  expect(await run()).toMatchObject({ written: [], proofs: [] });
+  const foreign = { service: { name: 'istiod', namespace: 'other' } };
+  set('validating', '2', [validating({ clientConfig: foreign })]);
+  expect(await run()).toMatchObject({ written: [], proofs: [] });
 });

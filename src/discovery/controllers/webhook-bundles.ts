@@ -1,19 +1,28 @@
 /**
  * The duty to write the root of the mesh into the webhook configurations of this revision: the API server trusts the certificate of the webhooks
- * by it (spec/injection.md §5). Only entries that call this control plane are changed, and of them only `caBundle`.
+ * by it (spec/injection.md §5). Only entries that call this control plane are changed, and of them only `caBundle` and, in validating ones,
+ * `failurePolicy`: Fail once a rejection was observed, and again if another writer has changed it back.
  */
 import { reasonError } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
 import type { WriteGate } from '../election/write-gate.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
-import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../kubernetes/api-resource.ts';
+import {
+  mutatingWebhookConfigurations,
+  type Resource,
+  validatingWebhookConfigurations,
+} from '../kubernetes/api-resource.ts';
 import type { FollowedKind, InformerEffects } from '../kubernetes/api-server.effects.ts';
+import type { ApiServer, KubernetesObject } from '../kubernetes/api-server.ts';
 import { DueKeys } from './due-keys.ts';
+import { failurePolicyAnnotation, proveValidation, unprovedEntry } from './validation-proof.ts';
 
 export interface WebhookBundlesOptions {
   /** Informers of the cluster, not started yet; they follow {@link webhookConfigurationsOf}. */
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader'>;
+  /** Sends the dry runs that prove that validation works. */
+  readonly server: Pick<ApiServer, 'request'>;
   readonly lease: string;
   /** REVISION; empty: the default one. */
   readonly revision: string;
@@ -29,18 +38,36 @@ export interface WebhookBundlesOptions {
   readonly now: () => number;
 }
 
-const resources = [mutatingWebhookConfigurations, validatingWebhookConfigurations];
+const revisionLabel = 'istio.io/rev';
+const changedFields = ['caBundle', 'failurePolicy'] as const;
 /** Two control planes that overwrite each other would write without end. */
 const disputeMs = 10_000;
 
-/** Configurations that are labelled for the revision, whole: a list is replaced by a patch as a whole. */
-export function webhookConfigurationsOf(revision: string): readonly (FollowedKind & { readonly name: string })[] {
-  const labelSelector = `istio.io/rev=${revision || 'default'}`;
-  return resources.map((resource) => ({
+/**
+ * Configurations that are followed, whole: a list is replaced by a patch as a whole. Validating ones of the revision; mutating ones of all revisions,
+ * because another one may select the same pods.
+ */
+export function webhookConfigurationsOf(revision: string): readonly [mutating: NamedKind, validating: NamedKind] {
+  return [
+    followedBy(mutatingWebhookConfigurations, revisionLabel),
+    followedBy(validatingWebhookConfigurations, `${revisionLabel}=${revision || 'default'}`),
+  ];
+}
+
+type NamedKind = FollowedKind & { readonly name: string };
+
+function followedBy(resource: Resource, labelSelector: string): NamedKind {
+  return {
     resource,
     name: `${resource.group}/${resource.version}/${resource.plural}/${labelSelector}`,
     selection: { labelSelector, keepsData: true },
-  }));
+  };
+}
+
+/** Entries of a configuration as they are to be, and the field of them that is changed. */
+interface Change {
+  readonly field: (typeof changedFields)[number];
+  readonly webhooks: readonly unknown[];
 }
 
 export class WebhookBundles implements Duty {
@@ -48,7 +75,7 @@ export class WebhookBundles implements Duty {
   readonly #options: WebhookBundlesOptions;
   readonly #followed: ReturnType<typeof webhookConfigurationsOf>;
   readonly #due = new DueKeys();
-  /** When the bundle of a configuration was written last, by key. */
+  /** When a field of a configuration was written last, by key and field. */
   readonly #written = new Map<string, number>();
 
   constructor(options: WebhookBundlesOptions) {
@@ -58,7 +85,7 @@ export class WebhookBundles implements Duty {
     for (const { resource, name } of this.#followed) {
       options.informers.addReader(name, (changes) => {
         for (const { event, key } of changes) {
-          if (event === 'delete') this.#written.delete(`${resource.plural}${key}`);
+          if (event === 'delete') this.#forget(`${resource.plural}${key}`);
           else this.#due.add(`${resource.plural}${key}`);
         }
       });
@@ -85,6 +112,14 @@ export class WebhookBundles implements Duty {
     );
   }
 
+  #forget(key: string): void {
+    for (const field of changedFields) this.#written.delete(`${key}/${field}`);
+  }
+
+  get #revision(): string {
+    return this.#options.revision || 'default';
+  }
+
   *#all(): Iterable<string> {
     for (const { resource, name } of this.#followed) {
       for (const [key] of this.#options.informers.storeOf(name).entries()) yield `${resource.plural}${key}`;
@@ -99,19 +134,30 @@ export class WebhookBundles implements Duty {
     const object = informers.storeOf(followed).get(`/${name}`);
     const pem = roots();
     if (object === undefined || pem === undefined) return false;
-    const webhooks = this.#withBundle(object.webhooks, Buffer.from(pem).toString('base64'));
-    if (webhooks === undefined) return false;
-    if (now() - (this.#written.get(key) ?? Number.NEGATIVE_INFINITY) < disputeMs)
-      throw reasonError('OBJECT_DISPUTED', `another controller overwrites ${resource.kind} ${name}`);
+    if (object.metadata.labels?.[revisionLabel] !== this.#revision) return false;
+    const change = await this.#changeOf(resource, object, Buffer.from(pem).toString('base64'));
+    if (change === undefined) return false;
+    const { field, webhooks } = change;
+    if (now() - (this.#written.get(`${key}/${field}`) ?? Number.NEGATIVE_INFINITY) < disputeMs)
+      throw reasonError('OBJECT_DISPUTED', `another controller overwrites ${field} of ${resource.kind} ${name}`);
     try {
       const version = object.metadata.resourceVersion ?? '';
       await gate.write({ verb: 'patch', resource, name, version, fields: { webhooks } });
-      this.#written.set(key, now());
+      this.#written.set(`${key}/${field}`, now());
       return true;
     } catch (error) {
       if (statusOf(error) === 404) return false;
       throw error;
     }
+  }
+
+  /** The root comes first: without it the API server cannot call the entry that is to be proved. */
+  async #changeOf(resource: Resource, object: KubernetesObject, caBundle: string): Promise<Change | undefined> {
+    const bundled = this.#withBundle(object.webhooks, caBundle);
+    if (bundled !== undefined) return { field: 'caBundle', webhooks: bundled };
+    if (resource !== validatingWebhookConfigurations) return undefined;
+    const proved = await this.#withProvedPolicy(object);
+    return proved && { field: 'failurePolicy', webhooks: proved };
   }
 
   /** @returns `undefined` if each entry has it */
@@ -125,6 +171,29 @@ export class WebhookBundles implements Duty {
       isChanged = true;
       return { ...entry, clientConfig: { ...clientConfig, caBundle } };
     });
+    return isChanged ? changed : undefined;
+  }
+
+  /**
+   * @returns `undefined` if no entry needs the policy Fail
+   * @throws if the proof of an entry fails
+   */
+  async #withProvedPolicy({ metadata, webhooks }: KubernetesObject): Promise<readonly unknown[] | undefined> {
+    if (!Array.isArray(webhooks) || metadata.annotations?.[failurePolicyAnnotation] === 'keep') return undefined;
+    const { server, namespace } = this.#options;
+    const about = { namespace, revision: this.#revision };
+    let isChanged = false;
+    const changed: unknown[] = [];
+    for (const entry of webhooks) {
+      const isOwn = isObject(entry) && isObject(entry.clientConfig) && this.#isOwn(entry.clientConfig);
+      const unproved = isOwn ? unprovedEntry(entry) : undefined;
+      if (unproved === undefined) changed.push(entry);
+      else {
+        await proveValidation(server, unproved, about);
+        changed.push({ ...entry, failurePolicy: 'Fail' });
+        isChanged = true;
+      }
+    }
     return isChanged ? changed : undefined;
   }
 

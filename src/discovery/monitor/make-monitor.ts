@@ -35,6 +35,8 @@ export interface MonitorParts
   readonly configSources: XdsSources;
   /** Datacenters of Consul; absent: Consul is no registry. */
   readonly consul: Pick<ConsulRegistries, 'views' | 'conditions'> | undefined;
+  /** Sidecar injector, for its page; absent: no webhooks are served. */
+  readonly describeInjection?: () => object;
   readonly unreadable: () => ReadonlyMap<string, string>;
   /** What the start waits for in clusters; empty: nothing. */
   readonly awaited: () => string;
@@ -55,11 +57,12 @@ export function makeMonitor(parts: MonitorParts) {
   const progress = new StartProgress();
   /** Orders of operators, once the HTTP server is open. */
   let orders: PageOrders | undefined;
-  const { connections, disconnect, secretOfCluster, unreachableCluster } = parts;
+  const { connections, disconnect, secretOfCluster, unreachableCluster, describeInjection } = parts;
   const sources: DebugSources = {
     ...{ state, resources, cache, connections, disconnect, configSources },
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),
+    ...(describeInjection && { describeInjection }),
     pushAll: () => orders?.pushAll(),
     ...(authority && { authority: { ...authority, rotate: (order) => orders?.rotateRoot(order) } }),
     ...(consul && {

@@ -15,7 +15,7 @@ import { type Limitation, limitationText } from '../../networking/grpc/limitatio
 import { secretType } from '../../networking/index.ts';
 import { withheldWasm } from '../../networking/patches/withheld-wasm.ts';
 import { type CredentialReference, referencesOfCredential } from '../../networking/secrets/credential-references.ts';
-import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-names.ts';
+import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
 import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
 import type {
@@ -101,7 +101,9 @@ export class MeshResources implements ResourceSource {
     const parsed = parseNode(node, this.#options.clusterAliases);
     if (E.isLeft(parsed)) return { error: parsed.left };
     const about = { ...secretsOf(node, parsed.right), closed: () => this.#nodes.delete(opened) };
-    const opened: MeshNode = new MeshNode(parsed.right, context, this.#shared, this.#options, about);
+    const isOfNamespace = about.secretNamespace === parsed.right.configNamespace;
+    const proxy = { ...parsed.right, ...(isOfNamespace && { isOfNamespace: true as const }) };
+    const opened: MeshNode = new MeshNode(proxy, context, this.#shared, this.#options, about);
     this.#nodes.add(opened);
     return { resources: opened };
   }

@@ -59,6 +59,12 @@ test('warnings of pilot-discovery validate reach the client', () => {
   expect(response.warnings).toEqual([problemText({ ...problems[0]!, file: '' })]);
 });
 
+test('an object that requests its rejection is rejected: the control plane proves with it that the webhook is called', () => {
+  const annotations = { 'internal.istio.io/webhook-always-reject': 'true' };
+  const object = entry(valid, { metadata: { name: 'cart', namespace: 'shop', annotations } });
+  expect(given().review(review(object)).response).toMatchObject({ allowed: false });
+});
+
 test.each(['DELETE', 'CONNECT'])('%s is allowed', (operation) => {
   expect(given().review(review(null, { operation })).response).toEqual({ uid: 'u1', allowed: true });
 });

@@ -1,6 +1,7 @@
 /** Reviews of objects of the mesh: what the webhook `/validate` responds, with the errors and warnings of `pilot-discovery validate`. */
 import {
   type AdmissionReview,
+  alwaysRejectAnnotation,
   invalidReview,
   noRequest,
   noReviewMessage,
@@ -85,6 +86,9 @@ function verdictOf(request: ReviewRequest['request']): Verdict {
   const object = isObject(request.object) ? request.object : {};
   // The name of the object is generated after the review.
   const metadata = { ...(isObject(object.metadata) ? object.metadata : {}) };
+  const { annotations } = metadata;
+  if (isObject(annotations) && annotations[alwaysRejectAnnotation] === 'true')
+    return { errors: [`metadata.annotations["${alwaysRejectAnnotation}"]: requests the rejection`], warnings: [] };
   if (textOf(metadata.name) === '' && textOf(metadata.generateName) !== '') metadata.name = `${metadata.generateName}x`;
   if (textOf(metadata.namespace) === '' && textOf(request.namespace) !== '') metadata.namespace = request.namespace;
   const { problems } = readConfigObject('', { ...object, metadata }, { creationTimestamp: 0 });

@@ -9,6 +9,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { Ca } from '../ca/make-ca.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import { ConfigReviews } from './config-reviews.ts';
+import { InjectingConfigurations, type WebhookConfigurationSource } from './injecting-configurations.ts';
 import { InjectionReviews } from './injection-reviews.ts';
 import { type InjectorConfigMap, InjectorSettings } from './injector-settings.ts';
 import { webhookServerWithEffects } from './webhook-server.effects.ts';
@@ -18,6 +19,8 @@ export interface WebhooksParts {
   readonly options: Pick<DiscoveryOptions, 'webhooksAddress' | 'revision'>;
   /** Settings of the injector; `undefined` if no cluster is followed. */
   readonly configMap: InjectorConfigMap | undefined;
+  /** Webhook configurations of the cluster; absent: they are not followed. */
+  readonly configurations: WebhookConfigurationSource | undefined;
   readonly mesh: () => MeshConfig;
   readonly objects: () => ConfigSet;
   readonly ca: Ca;
@@ -25,10 +28,11 @@ export interface WebhooksParts {
 }
 
 /** @returns `undefined` if no address is configured or no cluster is followed */
-export function makeWebhooks({ options, configMap, mesh, objects, ca, log }: WebhooksParts) {
+export function makeWebhooks({ options, configMap, configurations, mesh, objects, ca, log }: WebhooksParts) {
   const { webhooksAddress: address, revision } = options;
   if (address === undefined || configMap === undefined) return undefined;
   const settings = new InjectorSettings({ configMap, revision, log });
+  const injecting = configurations && new InjectingConfigurations({ source: configurations, log });
   const injector = (): E.Either<string, Injector> => {
     const current = settings.current;
     if (E.isLeft(current)) return current;
@@ -36,6 +40,7 @@ export function makeWebhooks({ options, configMap, mesh, objects, ca, log }: Web
       settings: current.right,
       mesh: mesh(),
       proxyConfigFor: (workload) => proxyConfigFor(objects().ProxyConfig, mesh(), workload).proxyConfig,
+      ...(injecting && { callersOf: (namespace, labels) => injecting.callersOf(namespace, labels) }),
     });
   };
   const injection = new InjectionReviews({
@@ -50,6 +55,14 @@ export function makeWebhooks({ options, configMap, mesh, objects, ca, log }: Web
     injector,
     /** Calls back when the settings of the injector may be different. */
     onInjector: (changed: () => void): void => configMap.onChanged(changed),
+    /** For the page `/debug/inject`. */
+    describe: (): object => {
+      const current = settings.current;
+      return {
+        ...(E.isRight(current) ? { settings: current.right } : { unavailable: current.left }),
+        ...injecting?.describe(),
+      };
+    },
     counts: {
       ...{ injection: injection.counts, refused: server.refused },
       validation: { passed: validation.passed, failed: validation.failed },

@@ -77,7 +77,12 @@ describe('an object of a file', () => {
     [
       'extensions.istio.io/v1alpha1\nkind: WasmPlugin',
       '{url: "oci://reg.test/x:1", imagePullSecret: s, imagePullPolicy: Always}',
-      ['spec.url', 'spec.imagePullPolicy', 'spec.imagePullSecret'],
+      [],
+    ],
+    [
+      'extensions.istio.io/v1alpha1\nkind: WasmPlugin',
+      '{url: "file:///a", imagePullSecret: s, imagePullPolicy: Always, verificationKey: k}',
+      ['spec.imagePullPolicy', 'spec.imagePullSecret', 'spec.verificationKey'],
     ],
     ['extensions.istio.io/v1alpha1\nkind: WasmPlugin', '{url: "file:///a", imagePullPolicy: UNSPECIFIED_POLICY}', []],
     [

@@ -296,11 +296,7 @@ export const meshConfigPart: Decoder<MeshConfigPart> = struct<MeshConfigPart>({
   dnsRefreshRateMs: optional(durationAtLeast(1), 'dnsRefreshRate'),
   serviceSettings: optional(list(serviceSetting)),
   discoverySelectors: optional(list(labelSelector)),
-  enablePrometheusMerge: withoutEffect(
-    optional(boolean),
-    'only a sidecar injector reads it, and this control plane has none',
-    [true],
-  ),
+  enablePrometheusMerge: optional(boolean),
   extensionProviders: optional(extensionProviders),
   defaultProviders: optional(defaultProviders),
   h2UpgradePolicy: optional(oneOf(['DO_NOT_UPGRADE', 'UPGRADE'])),

@@ -313,9 +313,7 @@ defaultConfig:
     const read = readMeshConfig('mesh.yaml', yaml);
     if (E.isLeft(read)) throw new Error(read.left.map(problemText).join('\n'));
     expect(read.right.warnings.map(({ code, field }) => `${field} ${code}`)).toEqual([
-      'enablePrometheusMerge FIELD_WITHOUT_EFFECT',
       'defaultConfig.statNameLength FIELD_WITHOUT_EFFECT',
-      'defaultConfig.holdApplicationUntilProxyStarts FIELD_WITHOUT_EFFECT',
     ]);
     const differs = Object.entries(read.right.mesh).filter(
       ([field, value]) =>

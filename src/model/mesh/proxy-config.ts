@@ -140,7 +140,6 @@ function asWritten(fieldsOfMessage: Decoder<object>): OptionalField<Message> {
   return optional(describedAs(decoder, { type: 'narrowed', of: fieldsOfMessage, by: {} }));
 }
 
-const ofInjection = 'only a sidecar injector reads it, and this control plane has none';
 const notRead = 'the agent does not read it';
 const portOrOff = whole(0, 65535);
 const statsMatcherFields: Fields<StatsMatcher> = {
@@ -180,7 +179,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   runtimeValues: optional(dictionary(text)),
   extraStatTags: optional(list(name)),
   proxyStatsMatcher: optional(struct(statsMatcherFields)),
-  holdApplicationUntilProxyStarts: withoutEffect(optional(boolean), ofInjection, [false]),
+  holdApplicationUntilProxyStarts: optional(boolean),
   caCertificatesPem: withoutEffect(optional(list(text)), notRead),
   fileFlushIntervalMs: optional(durationAtLeast(1), 'fileFlushInterval'),
   fileFlushMinSizeKb: optional(whole(0, 2 ** 31 - 1)),
@@ -190,7 +189,7 @@ const fields: Fields<Partial<ProxyConfig>> = {
   envoyAccessLogService: asWritten(proxyMessages.envoyAccessLogService),
   gatewayTopology: asWritten(proxyMessages.gatewayTopology),
   readinessProbe: asWritten(proxyMessages.readinessProbe),
-  image: withoutEffect(optional(message), ofInjection),
+  image: optional(message),
   privateKeyProvider: withoutEffect(optional(message), notRead),
   proxyHeaders: asWritten(proxyMessages.proxyHeaders),
   connectionSettings: asWritten(proxyMessages.connectionSettings),

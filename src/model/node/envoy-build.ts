@@ -98,6 +98,14 @@ export function whyNoWasm(build: EnvoyBuild | undefined): string | undefined {
   return `Envoy ${envoyVersionText(version)} may crash (SIGSEGV) when it runs Wasm code; use version ${firstWithSafeWasm.join('.')} or later`;
 }
 
+/** The first minor version in which a custom tag of an access log may be a format string. */
+const firstWithFormatTags = [1, 37] as const;
+
+/** False if the version is unknown: an older Envoy rejects a listener with such a tag. */
+export function hasFormatTags(build: EnvoyBuild | undefined): boolean {
+  return build?.version !== undefined && !isBefore(build.version, firstWithFormatTags);
+}
+
 /** Compares major and minor numbers only. */
 function isBefore([majorA, minorA]: readonly number[], [majorB, minorB]: readonly number[]): boolean {
   return majorA! < majorB! || (majorA === majorB && minorA! < minorB!);

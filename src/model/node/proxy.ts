@@ -28,6 +28,8 @@ export interface Proxy {
   readonly envoy?: EnvoyBuild;
   /** A client or server of gRPC, without an Envoy: metadata `GENERATOR` is `grpc`. Absent: an Envoy. */
   readonly proxyless?: true;
+  /** The client has shown that it is of its `configNamespace`, and may have credentials of this namespace. Absent: it has not. */
+  readonly isOfNamespace?: true;
   /** Metadata as sent, for what no field above holds. */
   readonly metadata: Readonly<Record<string, unknown>>;
 }

@@ -19,6 +19,7 @@
  * | `runsWasm` | whether Wasm code, of WasmPlugins and EnvoyFilters, is sent, or what stands for it |
  * | `metadata` | see {@link shapeMetadata} |
  * | `askedMetadata` | which patches of EnvoyFilters hold |
+ * | `pullSecrets` | whether pull secrets for images of WasmPlugins are sent |
  * | `proxyless` | everything: a gRPC client or server is sent other forms than an Envoy |
  * | `serviceTargets` | inbound listeners and clusters, ports of a gateway |
  *
@@ -29,8 +30,9 @@ import { isObject } from '../../runtime/json-object.ts';
 import type { Config } from '../config/config.ts';
 import { booleanOf } from '../fields/go-boolean.ts';
 import type { EnvoyFilter } from '../kinds/envoy-filter/envoy-filter.ts';
+import type { WasmPlugin } from '../kinds/extensions/wasm-plugin.ts';
 import { proxySettingsFields } from '../mesh/proxy-settings.ts';
-import { whyNoWasm } from '../node/envoy-build.ts';
+import { hasFormatTags, whyNoWasm } from '../node/envoy-build.ts';
 import type { InterceptionMode, NodeType, Proxy } from '../node/proxy.ts';
 import type { PushContext } from '../push-context/push-context.ts';
 import type { SidecarScope } from '../push-context/sidecar-scope.ts';
@@ -59,6 +61,8 @@ const shapeMetadata = [
   'PROXY_CONFIG',
   // `true`: the agent serves files of authorities together with their revocation lists, which it checks; else absent.
   'REVOCATION_LISTS',
+  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy takes format strings as custom tags (1.37); else absent.
+  'STANDARD_METRICS',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
   // `true`: the agent fetches Wasm modules, and rewrites extension configurations; else absent.
@@ -90,6 +94,8 @@ export interface ProxyShape {
   readonly metadata: ShapeMetadata;
   /** What the EnvoyFilters in force ask the node for: ISTIO_VERSION where one matches versions, the keys that they match. */
   readonly askedMetadata: Readonly<Record<string, unknown>>;
+  /** It may have the pull secrets of its namespace, and a WasmPlugin of its namespace names one. */
+  readonly pullSecrets?: true;
   /** A client or server of gRPC, without an Envoy. Absent: an Envoy. */
   readonly proxyless?: true;
   /** The service ports that the workload itself serves. */
@@ -131,7 +137,7 @@ export function knownProxy(proxy: Proxy, context: Pick<PushContext, 'workloadOf'
 }
 
 /** What tells proxies apart only where something in force looks at it. */
-export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata'>;
+export type OwnFacts = Pick<ProxyShape, 'ownAddresses' | 'nodeName' | 'askedMetadata' | 'pullSecrets'>;
 
 /** The facts of almost every proxy: there are none. */
 export const noFacts: OwnFacts = { ownAddresses: [], nodeName: '', askedMetadata: {} };
@@ -146,9 +152,12 @@ export function ownFacts(
   const node = keepsToNodes(scope.services);
   // Which Gateway objects a router carries out depends on its services.
   const subject = proxy.type === 'router' && serviceTargets.length > 0 ? { ...proxy, serviceTargets } : proxy;
-  const asked = askedBy(context.policiesFor(subject).envoyFilters);
-  if (!addresses && !node && asked.length === 0) return noFacts;
+  const { envoyFilters, wasmPlugins } = context.policiesFor(subject);
+  const asked = askedBy(envoyFilters);
+  const pulls = proxy.isOfNamespace === true && namePullSecret(wasmPlugins, proxy.configNamespace);
+  if (!addresses && !node && !pulls && asked.length === 0) return noFacts;
   return {
+    ...(pulls && { pullSecrets: true as const }),
     ownAddresses: addresses ? proxy.ipAddresses : [],
     nodeName: node ? nodeNameOf(proxy) : '',
     askedMetadata: chosen(proxy.metadata, asked),
@@ -161,10 +170,17 @@ export function ownFacts(
  */
 export function saysAll(shape: ProxyShape, context: Pick<PushContext, 'sidecarScopeFor' | 'policiesFor'>): boolean {
   const { ownAddresses, nodeName, askedMetadata, type, serviceTargets } = shape;
-  if (ownAddresses.length > 0 || nodeName !== '' || Object.keys(askedMetadata).length > 0) return false;
+  if (shape.pullSecrets || ownAddresses.length > 0 || nodeName !== '' || Object.keys(askedMetadata).length > 0)
+    return false;
   const scope = context.sidecarScopeFor(shape);
   if (dependsOnAddresses(type, scope, serviceTargets) || keepsToNodes(scope.services)) return false;
-  return askedBy(context.policiesFor(shape).envoyFilters).length === 0;
+  const { envoyFilters, wasmPlugins } = context.policiesFor(shape);
+  return askedBy(envoyFilters).length === 0 && !namePullSecret(wasmPlugins, shape.configNamespace);
+}
+
+/** Secrets are sent to proxies of their own namespace only. */
+function namePullSecret(plugins: readonly Config<WasmPlugin>[], namespace: string): boolean {
+  return plugins.some((plugin) => plugin.namespace === namespace && !!plugin.spec.imagePullSecret);
 }
 
 /** Name of the proxy's machine, as the agent says, else as the registry knows of the workload's pod. */
@@ -245,7 +261,7 @@ export function isHeadless(service: Pick<Service, 'resolution' | 'registry'>): b
   return service.resolution === 'Passthrough' && service.registry === 'Kubernetes';
 }
 
-function readMetadata({ metadata }: Proxy): ShapeMetadata {
+function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
   const {
     WORKLOAD_CERTIFICATES: _1,
     DNS_CAPTURE: _2,
@@ -254,6 +270,7 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     ISTIO_EXTENSIONS: _4,
     PROXY_CONFIG: _5,
     WASM_FETCH: _7,
+    STANDARD_METRICS: _8,
     ...asSent
   } = metadata;
   return {
@@ -262,6 +279,9 @@ function readMetadata({ metadata }: Proxy): ShapeMetadata {
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
+    ...(isTrue(metadata.STANDARD_METRICS) && {
+      STANDARD_METRICS: hasFormatTags(envoy) ? 'expressions' : 'true',
+    }),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
     ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),

@@ -101,8 +101,8 @@ const texts = new WeakMap<OwnFacts, string>();
 function textOf(facts: OwnFacts): string {
   let text = texts.get(facts);
   if (text === undefined) {
-    const { ownAddresses, nodeName, askedMetadata } = facts;
-    text = JSON.stringify([ownAddresses, nodeName, inOrder(askedMetadata)]);
+    const { ownAddresses, nodeName, askedMetadata, pullSecrets = false } = facts;
+    text = JSON.stringify([ownAddresses, nodeName, inOrder(askedMetadata), pullSecrets]);
     texts.set(facts, text);
   }
   return text;

@@ -96,6 +96,65 @@ describe('the configuration of a WasmPlugin', () => {
     });
   });
 
+  it('has the pull policy, the version of the plugin and the pull secret of its namespace for the agent', () => {
+    const secret = '{"auths":{"example.com":{"auth":"cm9ib3Q6c2VjcmV0"}}}';
+    const secrets = (namespace: string, key = '.dockerconfigjson') => `---
+apiVersion: v1
+kind: Secret
+metadata: { name: pull, namespace: ${namespace} }
+type: kubernetes.io/dockerconfigjson
+stringData: { "${key}": '${secret}' }
+`;
+    const variablesOf = (spec: string, objects: string, node: GivenNode = {}) => {
+      const { wasm } = made(spec, objects, { metadata: { WASM_FETCH: 'true' }, isOfNamespace: true, ...node });
+      expect(codeOf(wasm)).toMatchObject({ value: { httpUri: { uri: 'oci://example.com/image:1' } } });
+      const vm = wasm?.config?.vm;
+      return vm?.case === 'vmConfig' ? (vm.value.environmentVariables?.keyValues ?? {}) : {};
+    };
+    const spec = (more: string): string => `{ url: example.com/image:1, imagePullSecret: pull${more} }`;
+    const variables = variablesOf(spec(', imagePullPolicy: Always'), secrets('shop'));
+    expect(variables).toMatchObject({
+      ISTIO_META_WASM_IMAGE_PULL_SECRET: secret,
+      ISTIO_META_WASM_IMAGE_PULL_POLICY: 'Always',
+    });
+    const version = 'ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION';
+    expect(variables[version]).toMatch(/^[0-9a-f]{16}$/);
+    expect(variablesOf(spec(''), secrets('shop'))[version]).not.toBe(variables[version]);
+    // Nothing for a proxy that has not shown its namespace, of a Secret of another namespace, or of another type.
+    for (const [objects, node] of [
+      [secrets('shop'), { isOfNamespace: false }],
+      [secrets('other'), {}],
+      [secrets('shop', 'password'), {}],
+    ] as const) {
+      expect(variablesOf(spec(''), objects, node)).toMatchObject({ ISTIO_META_WASM_IMAGE_PULL_SECRET: '' });
+    }
+    expect(variablesOf('{ url: example.com/image:1 }', '')).not.toHaveProperty('ISTIO_META_WASM_IMAGE_PULL_SECRET');
+  });
+
+  it('has no pull secret of the root namespace for a proxy of another namespace', () => {
+    const { context } = givenMesh(`
+apiVersion: extensions.istio.io/v1alpha1
+kind: WasmPlugin
+metadata: { name: one, namespace: istio-system }
+spec: { url: example.com/image, imagePullSecret: pull }
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: pull, namespace: istio-system }
+stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }
+---
+apiVersion: v1
+kind: Secret
+metadata: { name: pull, namespace: shop }
+stringData: { ".dockerconfigjson": '{"auths":{"secret.test":{}}}' }`);
+    for (const namespace of ['shop', 'istio-system']) {
+      const shape = givenShape({ namespace, isOfNamespace: true, metadata: { WASM_FETCH: 'true' } }, context);
+      const [resource] = buildWasmPlugins(shape, context, ['istio-system.one']);
+      const text = Buffer.from((resource!.message as TypedExtensionConfig).typedConfig!.value).toString();
+      expect(text.includes('secret.test')).toBe(namespace === 'istio-system');
+    }
+  });
+
   it('has a VM of its own for each code that is fetched and for each set of environment variables', () => {
     const vmIdOf = (spec: string): string => {
       const vm = made(spec, modules).wasm!.config!.vm;
@@ -115,7 +174,7 @@ describe('the configuration of a WasmPlugin', () => {
   });
 
   it.each([
-    ['an image of a registry', 'example.com/image:1', ''],
+    ['an image of a registry, without an agent that pulls it', 'example.com/image:1', ''],
     ['a host that is no service', 'http://elsewhere.test/a.wasm', `, sha256: ${hash}`],
     ['code without a hash', 'http://modules.test:8080/a.wasm', ''],
   ])('lets nothing pass for %s, unless it says FAIL_OPEN', (_, url, more) => {

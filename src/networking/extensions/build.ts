@@ -23,6 +23,7 @@ import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
 import { namedResource, type Resource } from '../messages/resource.ts';
 import { extensionName, levelOf } from './wasm-plugins.ts';
+import { type PullVariables, pullOf } from './wasm-pull.ts';
 import { type WasmSource, wasmSource } from './wasm-source.ts';
 import { wasmSubstitute } from './wasm-substitute.ts';
 
@@ -39,14 +40,18 @@ export function buildWasmPlugins(
   return names.flatMap((name) => {
     const plugin = byName.get(name);
     if (plugin === undefined) return [];
-    const { code, cluster, dependsOn } = sourceOf(plugin, shape, push);
+    const { code, cluster, isByAgent, dependsOn } = sourceOf(plugin, shape, push);
     // A listener from before the code was remote keeps what it has.
     if (cluster !== undefined) return [];
     const fetches = shape.metadata.WASM_FETCH ?? '';
-    return memory.recall('ECDS', `${name} ${shape.runsWasm} ${fetches}`, [plugin], () => {
-      const message = create(TypedExtensionConfigSchema, { name, typedConfig: configurationOf(plugin, code) });
+    const pull = isByAgent ? pullOf(plugin, shape, push) : undefined;
+    const about = `${name} ${shape.runsWasm} ${fetches} ${pull?.mayHaveSecret ?? ''}`;
+    return memory.recall('ECDS', about, [plugin, pull?.secret], () => {
+      const typedConfig = configurationOf(plugin, code, pull?.variables);
+      const message = create(TypedExtensionConfigSchema, { name, typedConfig });
       const key = configKeyOf(plugin);
-      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), [key, ...dependsOn]);
+      const all = [key, ...(pull?.dependsOn ?? []), ...dependsOn];
+      return namedResource(TypedExtensionConfigSchema, withOrigins(message, [{ key }]), all);
     });
   });
 }
@@ -77,19 +82,21 @@ const sourcesOf = onceForPair((_: ProxyShape, __: PushContext) => new Map<Config
 /** For an Envoy that would end or reject the plugin: the plugin acts as one whose code cannot be fetched. */
 const withheld: WasmSource = { code: undefined, dependsOn: [] };
 
-function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code']): Any {
+/** @param forAgent variables by which the agent fetches */
+function configurationOf(plugin: Config<WasmPlugin>, code: WasmSource['code'], forAgent?: PullVariables): Any {
   const network = levelOf(plugin.spec) === 'NETWORK';
   if (code === undefined) return wasmSubstitute(levelOf(plugin.spec), plugin.spec.failStrategy === 'FAIL_OPEN');
-  const config = pluginConfig(plugin, code);
+  const config = pluginConfig(plugin, code, forAgent);
   return network ? pack(NetworkWasmSchema, { config }) : pack(HttpWasmSchema, { config });
 }
 
 function pluginConfig(
   { namespace, name, spec }: Config<WasmPlugin>,
   code: NonNullable<WasmSource['code']>,
+  forAgent: PullVariables | undefined,
 ): Init<typeof PluginConfigSchema> {
   const { pluginConfig: settings, pluginName = '', failStrategy, vmConfig } = spec;
-  const environment = environmentOf(vmConfig?.env ?? []);
+  const environment = environmentOf(vmConfig?.env ?? [], forAgent);
   const vmId = vmIdOf(spec);
   return {
     name: extensionName({ namespace, name }),
@@ -121,13 +128,14 @@ function vmIdOf({ url, sha256 = '', vmConfig }: WasmPlugin): string {
 
 function environmentOf(
   variables: NonNullable<NonNullable<WasmPlugin['vmConfig']>['env']>,
+  forAgent: PullVariables | undefined,
 ): Init<typeof EnvironmentVariablesSchema> | undefined {
-  if (variables.length === 0) return undefined;
+  if (variables.length === 0 && forAgent === undefined) return undefined;
   const [host, inline] = [true, false].map((ofHost) =>
     variables.filter(({ valueFrom }) => (valueFrom === 'HOST') === ofHost),
   );
   return {
     hostEnvKeys: host!.map((variable) => variable.name),
-    keyValues: Object.fromEntries(inline!.map((variable) => [variable.name, variable.value ?? ''])),
+    keyValues: { ...Object.fromEntries(inline!.map(({ name, value }) => [name, value ?? ''])), ...forAgent },
   };
 }

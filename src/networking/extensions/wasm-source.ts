@@ -22,6 +22,8 @@ export interface WasmSource {
   readonly code: Init<typeof AsyncDataSourceSchema> | undefined;
   /** The cluster that Envoy fetches code from; `undefined` for code of a file, and for code that the agent fetches. */
   readonly cluster?: string;
+  /** The agent fetches the code. */
+  readonly isByAgent?: true;
   /** What the answer depends on besides the plugin. */
   readonly dependsOn: readonly ConfigKey[];
 }
@@ -31,7 +33,7 @@ const agentCluster = '_';
 
 /**
  * Envoy reads files, and fetches over HTTP from services of the mesh if a checksum is configured. From other hosts, and without a checksum, an
- * agent with `WASM_FETCH` fetches. Images of a registry (`oci://`) are not fetched.
+ * agent with `WASM_FETCH` fetches. Images of a registry (`oci://`) are always fetched by the agent.
  */
 export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, push: PushContext): WasmSource {
   const { protocol, hostname, port, pathname } = new URL(url);
@@ -42,13 +44,12 @@ export function wasmSource({ url, sha256 = '' }: WasmPlugin, shape: ProxyShape, 
       dependsOn: [],
     };
   }
-  if (protocol === 'oci:') return { code: undefined, dependsOn: [] };
   const byAgent = shape.metadata.WASM_FETCH === undefined ? undefined : remoteCode(url, sha256, agentCluster);
-  if (sha256 === '') return { code: byAgent, dependsOn: [] };
+  if (sha256 === '' || protocol === 'oci:') return { code: byAgent, isByAgent: true, dependsOn: [] };
   const number = Number(port) || (protocol === 'https:' ? 443 : 80);
   const found = providerCluster({ service: hostname, port: number }, shape, push);
   const dependsOn = servicesNamed(hostname, push).map(serviceKey);
-  if (found === undefined) return { code: byAgent, dependsOn };
+  if (found === undefined) return { code: byAgent, isByAgent: true, dependsOn };
   return { code: remoteCode(url, sha256, found.cluster), cluster: found.cluster, dependsOn };
 }
 

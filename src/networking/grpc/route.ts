@@ -1,4 +1,5 @@
 /** A route as gRPC accepts it. One field that gRPC does not know costs the client the whole route configuration. */
+
 import { create } from '@bufbuild/protobuf';
 import {
   type RetryPolicy,
@@ -11,6 +12,7 @@ import {
 import { HTTPFaultSchema } from '../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.ts';
 import { FractionalPercent_DenominatorType } from '../../gen/envoy/type/v3/percent_pb.ts';
 import { grpcStatusNames } from '../../model/fields/grpc-status.ts';
+import { peerHeader } from '../../model/standard-metrics/peer-claim.ts';
 import { originsOf, withOrigins } from '../inputs/message-origin.ts';
 import { pack } from '../messages/any.ts';
 import type { Init } from '../messages/init.ts';
@@ -143,7 +145,7 @@ type WithHeaders = Pick<
 
 function headerChanges(of: WithHeaders): boolean {
   const { requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove } = of;
-  return [requestHeadersToAdd, requestHeadersToRemove, responseHeadersToAdd, responseHeadersToRemove].some(
-    ({ length }) => length > 0,
-  );
+  // A gRPC program without a proxy sends no such header.
+  const removed = requestHeadersToRemove.filter((header) => header !== peerHeader);
+  return [requestHeadersToAdd, removed, responseHeadersToAdd, responseHeadersToRemove].some(({ length }) => length > 0);
 }

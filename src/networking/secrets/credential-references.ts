@@ -1,5 +1,6 @@
 /** Which Secrets and ConfigMaps an object refers to: no other ones are read of a cluster. */
 import type { Config } from '../../model/config/config.ts';
+import type { WasmPlugin } from '../../model/kinds/extensions/wasm-plugin.ts';
 import type { Gateway } from '../../model/kinds/gateway/gateway.ts';
 import type { BackendTlsPolicy } from '../../model/kinds/gateway-api/backend-tls-policy.ts';
 import type { KubernetesGateway } from '../../model/kinds/gateway-api/kubernetes-gateway.ts';
@@ -33,6 +34,10 @@ export function credentialsReferencedBy(config: Config): readonly CredentialRefe
       return (config as Config<Ingress>).spec.spec.tls.flatMap(({ secretName }) =>
         secretName ? referencesOfCredential(`kubernetes://${secretName}`, namespace) : [],
       );
+    case 'WasmPlugin': {
+      const name = (config as Config<WasmPlugin>).spec.imagePullSecret;
+      return name ? [{ kind: 'Secret', namespace, name }] : [];
+    }
     default:
       return [];
   }

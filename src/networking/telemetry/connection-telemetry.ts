@@ -11,9 +11,9 @@ import { serviceKey } from '../../model/services/service.ts';
 import type { ProxyContext } from '../inputs/connection-context.ts';
 import { hasIstioExtensions } from '../messages/istio-extensions.ts';
 import { chosenLogs, meshLog } from './access-logging.ts';
-import { reportsMetrics } from './metrics-in-force.ts';
 import type { Side } from './mode.ts';
 import { type ProviderCluster, providerCluster } from './provider-cluster.ts';
+import { type ReportedMetrics, reportedMetrics, reportingInterval } from './reported-metrics.ts';
 import { chosenTracing, type TracingChoice } from './tracing.ts';
 import { type WorkloadIdentity, workloadIdentity } from './workload-identity.ts';
 
@@ -39,6 +39,10 @@ export interface ConnectionTelemetry {
   readonly tracing: ConnectionTracing | undefined;
   /** Whether a build of Envoy that can counts requests and connections as the mesh does. */
   readonly metrics: boolean;
+  /** What the proxy's agent counts; `undefined` if it does not, or nothing is reported. */
+  readonly standardMetrics: ReportedMetrics | undefined;
+  /** Milliseconds between reports of an open TCP connection. */
+  readonly reportingIntervalMs: number;
   readonly settings: ProxySettings;
   /**
    * Equal for proxies of one mesh configuration and the same Telemetry objects that log and trace alike, and have the
@@ -94,17 +98,22 @@ function resolved(proxy: ProxyContext, side: Side): ConnectionTelemetry {
     const at = clusterOf(provider);
     return at && { provider, cluster: at.cluster, host: at.service.hostname };
   });
+  const reported = reportedMetrics(policies.telemetries, mesh, providers, side);
+  const { STANDARD_METRICS: agentCounts } = shape.metadata;
   const facts = {
     clusters: logs.flatMap(({ cluster }) => cluster ?? []),
     ...(tracing && { tracer: tracing.tracer?.cluster ?? '', workload: tracing.workload }),
     ...(shape.metadata.PROXY_CONFIG !== undefined && { settings: shape.metadata.PROXY_CONFIG }),
     ...(hasIstioExtensions(shape, mesh) && { istio: true }),
+    ...(agentCounts !== undefined && { agentCounts }),
   };
   const isPlain = facts.clusters.length === 0 && Object.keys(facts).length === 1;
   return {
     logs,
     tracing,
-    metrics: reportsMetrics(policies.telemetries, mesh, providers, side),
+    metrics: reported !== undefined,
+    standardMetrics: agentCounts === undefined || hasIstioExtensions(shape, mesh) ? undefined : reported,
+    reportingIntervalMs: reportingInterval(policies.telemetries),
     settings,
     text: isPlain ? '' : JSON.stringify(facts),
     dependsOn: found.map(({ service }) => serviceKey(service)),

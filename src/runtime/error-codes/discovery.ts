@@ -151,6 +151,12 @@ export const discoveryTable = {
     meaning: 'a file or directory of configuration cannot be read or watched, or exceeds a limit',
     action: 'correct what the message names; the last valid content applies until then',
   },
+  WEBHOOK_UNPROVED: {
+    meaning:
+      'the API server did not show that it calls the webhook `/validate`, so that `failurePolicy` stays `Ignore`: invalid objects may be accepted',
+    action:
+      'if it lasts: let the API server reach port 15017 of the control plane (firewall, NetworkPolicy), and see what the message names',
+  },
   OBJECT_DISPUTED: {
     meaning: 'another controller overwrites an object that this control plane writes',
     action: 'find the other writer (`kubectl get --show-managed-fields`) and stop one of them',

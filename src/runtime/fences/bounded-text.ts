@@ -6,6 +6,14 @@ export async function boundedText(
   body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   mostBytes: number,
 ): Promise<string> {
+  return (await boundedBytes(body, mostBytes)).toString('utf8');
+}
+
+/** As {@link boundedText}. */
+export async function boundedBytes(
+  body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  mostBytes: number,
+): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let bytes = 0;
   for await (const chunk of body) {
@@ -13,5 +21,5 @@ export async function boundedText(
     if (bytes > mostBytes) throw new Error(`response exceeds ${mostBytes} bytes`);
     chunks.push(chunk);
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks);
 }

@@ -3,7 +3,8 @@
  * so that a second DNS answer cannot replace it; the same for the host of every redirect.
  */
 import { type LookupAddress, lookup as systemLookup } from 'node:dns';
-import { get as getPlain, type IncomingMessage, type RequestOptions } from 'node:http';
+import { get as getPlain, type IncomingHttpHeaders, type IncomingMessage } from 'node:http';
+import type { RequestOptions as TlsRequestOptions } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import type { BlockedAddresses } from './blocked-addresses.ts';
 import { refuseOtherProtocol } from './other-protocol.ts';
@@ -15,10 +16,19 @@ export interface FetchedResponse {
   readonly body: AsyncIterable<Uint8Array> | null;
 }
 
-export type Fetch = (
-  url: string,
-  init: { readonly signal: AbortSignal; readonly headers: Readonly<Record<string, string>> },
-) => Promise<FetchedResponse>;
+interface FetchInit {
+  readonly signal: AbortSignal;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchedResponse>;
+
+export interface GuardedResponse extends FetchedResponse {
+  readonly headers: Readonly<IncomingHttpHeaders>;
+}
+
+/** `authorization` is sent to the origin of the URL only, and to no other one that it redirects to. */
+export type GuardedFetch = (url: string, init: FetchInit) => Promise<GuardedResponse>;
 
 export type Lookup = (
   hostname: string,
@@ -33,25 +43,37 @@ export interface GuardOptions {
   readonly lookup?: Lookup;
   /** Default 3. */
   readonly maxRedirects?: number;
+  /** Whether the certificate of a host (`name` or `name:port`) is not verified. Default: the certificate of each host is verified. */
+  readonly isInsecure?: (host: string) => boolean;
 }
 
 const defaultMaxRedirects = 3;
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 
 /** @returns a function that rejects with an Error when the host, or that of a redirect, is a blocked address or resolves to one */
-export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = {}): Fetch {
-  const { maxRedirects = defaultMaxRedirects } = options;
-  return async (url, init) => {
+export function guardedFetch(blocked: BlockedAddresses, options: GuardOptions = {}): GuardedFetch {
+  const { maxRedirects = defaultMaxRedirects, isInsecure = () => false } = options;
+  return async (url, { signal, headers: allHeaders }) => {
     let at = url;
+    let sent = allHeaders;
     for (let followed = 0; ; followed++) {
-      const response = await getOnce(at, init, connectionGuard(at, blocked, options));
+      const guard = { ...connectionGuard(at, blocked, options), ...(isInsecure(new URL(at).host) && unverified) };
+      const response = await getOnce(at, { signal, headers: sent }, guard);
       const { statusCode: status = 0, headers } = response;
       if (!redirects.has(status)) return responseOf(response, status);
       response.destroy();
       if (followed === maxRedirects) throw new Error(`more than ${maxRedirects} redirects`);
-      at = redirectTarget(at, headers.location);
+      const target = redirectTarget(at, headers.location);
+      if (new URL(target).origin !== new URL(at).origin) sent = withoutAuthorization(sent);
+      at = target;
     }
   };
+}
+
+const unverified = { rejectUnauthorized: false } as const;
+
+function withoutAuthorization(headers: FetchInit['headers']): FetchInit['headers'] {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => name.toLowerCase() !== 'authorization'));
 }
 
 /**
@@ -95,8 +117,8 @@ export function connectionGuard(
 
 async function getOnce(
   url: string,
-  { signal, headers }: Parameters<Fetch>[1],
-  guard: Pick<RequestOptions, 'lookup'>,
+  { signal, headers }: FetchInit,
+  guard: Pick<TlsRequestOptions, 'lookup' | 'rejectUnauthorized'>,
 ): Promise<IncomingMessage> {
   const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>();
   // TLS is loaded when it is needed: an agent starts without it.
@@ -109,14 +131,14 @@ async function getOnce(
   return promise;
 }
 
-function responseOf(response: IncomingMessage, status: number): FetchedResponse {
+function responseOf(response: IncomingMessage, status: number): GuardedResponse {
   const ok = status >= 200 && status < 300;
   if (!ok) response.destroy();
   else if ((response.headers['content-encoding'] ?? 'identity') !== 'identity') {
     response.destroy();
     throw new Error('response must not be compressed');
   }
-  return { ok, status, body: ok ? response : null };
+  return { ok, status, body: ok ? response : null, headers: response.headers };
 }
 
 function redirectTarget(from: string, location: string | undefined): string {

@@ -175,6 +175,20 @@ export const agentServerEvents = {
     meaning: 'The launcher starts a newer agent, which takes over from this one.',
     action: noAction,
   },
+  'metrics.labelSetsExhausted': {
+    level: 'warn',
+    message: 'metric has too many label sets, counting new ones together',
+    meaning:
+      'A standard metric reached its limit of label sets, or the page of metrics its size. Further label sets are counted in one series per reporter and protocol, with `unknown` labels. Reported once per metric.',
+    action:
+      'Find the label with many values (docs/metrics.md) and remove it with a Telemetry object, or raise `STANDARD_METRICS_MAX_LABEL_SETS`.',
+  },
+  'access-logs.failed': {
+    level: 'warn',
+    message: 'access log service not available, will retry',
+    meaning: 'The socket for access logs cannot be opened. Requests are served, and are not in the standard metrics.',
+    action: 'See `reason`; check the directory of the socket (`--configPath`).',
+  },
   'metrics.linesDropped': {
     level: 'warn',
     message: 'invalid metric lines dropped',

@@ -30,6 +30,19 @@ export const webhookEvents = {
     meaning: 'A field of the ConfigMap of the injector is not used.',
     action: 'Remove the field.',
   },
+  'injection.overlap': {
+    level: 'warn',
+    message: 'pods selected by two webhook configurations',
+    meaning:
+      'Two MutatingWebhookConfigurations select pods with these labels in namespaces with these labels. Both are called; only the sidecar of the last name stays.',
+    action: 'Delete the configuration that is left from an earlier installation, or correct its selectors.',
+  },
+  'injection.overlapEnded': {
+    level: 'info',
+    message: 'webhook configurations select different pods again',
+    meaning: 'No pod is selected by both of these MutatingWebhookConfigurations any longer.',
+    action: noAction,
+  },
   'injection.injected': {
     level: 'debug',
     message: 'pod injected',

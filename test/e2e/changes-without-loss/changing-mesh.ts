@@ -236,7 +236,7 @@ export class ChangingMesh {
       const subset = new RegExp(`\\|[a-z](\\d+)\\|${hostOf(kind).replaceAll('.', '\\.')}$`).exec(cluster);
       const host = kind.targets === undefined ? null : new RegExp(`\\|${kind.targets}-(\\d+)\\.`).exec(cluster);
       const [, found] = subset ?? host ?? [];
-      return found !== undefined && Number(found) !== generation;
+      return found !== undefined && Number(found) < generation;
     });
   }
 

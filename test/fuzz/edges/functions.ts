@@ -37,6 +37,7 @@ import { randomYaml, yamlValues } from '../grammar/yaml.ts';
 import { consulCatalog } from './consul-catalog.ts';
 import { recordedTrace } from './recorded-trace.ts';
 import { thinking } from './thinking.ts';
+import { wasmImage } from './wasm-images.ts';
 
 const longestTalkMs = 30_000;
 
@@ -54,6 +55,7 @@ export const functionsMaker: SubjectMaker = {
     'trace-file',
     'diagram',
     'consul-catalog',
+    'wasm-image',
   ],
   batch: 50,
   open: () => FunctionsSubject.start(),
@@ -127,6 +129,7 @@ class FunctionsSubject implements Subject {
         return text;
       }),
       edge('consul-catalog', 'pilot-discovery', consulCatalog),
+      edge('wasm-image', 'pilot-agent', wasmImage),
     ];
   }
 

@@ -3,17 +3,21 @@
 import { expect, test } from 'vitest';
 import { type AnyEventObject, createActor, fromPromise, SimulatedClock, setup } from 'xstate';
 import {
+  defaultFetchLimits,
   type FetchOutcome,
-  fetchLimitMs,
   pauseAfterFailures,
-  quickAttempts,
+  type WasmModuleInput,
   wasmModuleMachine,
 } from '../../../machines/agent/wasm/wasm-module.machine.ts';
 
-const module = { id: 3, stream: 2, extension: 'shop.answers', url: 'http://modules.test/a', sha256: '' };
+const module = { id: 3, stream: 2, extension: 'shop.answers', url: 'http://modules.test/a', sha256: '', version: '' };
+const { attemptMs, quickAttempts } = defaultFetchLimits;
 
 /** The machine below a parent that records its reports; `outcomes` are those of the attempts, `never` for no result. */
-async function fetching(outcomes: readonly (FetchOutcome | 'never' | Error)[]) {
+async function fetching(
+  outcomes: readonly (FetchOutcome | 'never' | Error)[],
+  limits: Pick<WasmModuleInput, 'limits'> = {},
+) {
   const clock = new SimulatedClock();
   const reports: AnyEventObject[] = [];
   let attempts = 0;
@@ -28,7 +32,7 @@ async function fetching(outcomes: readonly (FetchOutcome | 'never' | Error)[]) {
     },
   });
   const stream = setup({ types: { events: {} as AnyEventObject }, actors: { wasmModule } }).createMachine({
-    invoke: { id: 'module', src: 'wasmModule', input: module },
+    invoke: { id: 'module', src: 'wasmModule', input: { ...module, ...limits } },
     on: { '*': { actions: ({ event }) => void reports.push(event) } },
   });
   const actor = createActor(stream, { clock }).start();
@@ -70,7 +74,7 @@ test('failures are reported once, after the third attempt, and attempts go on un
 
 test('an attempt without a result ends at its limit', async () => {
   const { attempts, pass } = await fetching(['never', { file: '/modules/a.wasm' }]);
-  await pass(fetchLimitMs - 1);
+  await pass(attemptMs - 1);
   expect(attempts()).toBe(1);
   await pass(1);
   await pass(pauseAfterFailures(1));
@@ -86,4 +90,16 @@ test('a stopped fetch makes no further attempt', async () => {
   stop();
   await pass(600_000);
   expect(attempts()).toBe(1);
+});
+
+test('the limits of an attempt and of the attempts before the report are those of the settings', async () => {
+  const { reports, attempts, pass } = await fetching(['never', { reason: 'no' }], {
+    limits: { attemptMs: 2_000, quickAttempts: 1 },
+  });
+  await pass(1_999);
+  expect(reports()).toEqual([]);
+  await pass(1);
+  expect(reports()).toEqual([{ type: 'module.failed', id: 3, stream: 2, reason: 'no module within 2000 ms' }]);
+  await pass(pauseAfterFailures(1));
+  expect(attempts()).toBe(2);
 });

@@ -5,9 +5,9 @@
 import { appendFileSync, closeSync, readSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
+import { openRegularFile } from '../../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../../runtime/files/make-folder.ts';
 import { replaceFileSync } from '../../../runtime/files/replace-file.ts';
-import { openRegularFile } from '../../config/files/bounded-file.ts';
 import { isGone } from '../../config/files/directory-walk.ts';
 import type { LedgerLine, WorkloadLedger } from './workload-ledger.ts';
 

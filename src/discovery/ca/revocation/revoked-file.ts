@@ -5,8 +5,8 @@
 
 import { statSync } from 'node:fs';
 import { messageOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
-import { readBoundedText } from '../../config/files/bounded-file.ts';
 import { isGone } from '../../config/files/directory-walk.ts';
 
 export interface Revoked {

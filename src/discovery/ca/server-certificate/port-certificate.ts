@@ -4,7 +4,7 @@ import type { CertificateReading } from '../../../../machines/discovery/ca/serve
 import type { TrustPools } from '../../../identity/trust-pools.ts';
 import { watchClockSteps } from '../../../runtime/clock-steps.ts';
 import { explainInOneLine } from '../../../runtime/errors.ts';
-import { type StopWatching, type WatchHandlers, watchFile } from '../../config/files/file-watch.ts';
+import { type StopWatching, type WatchHandlers, watchFile } from '../../../runtime/files/file-watch.ts';
 import type { SecurePort } from '../../xds/secure-port/secure-port.ts';
 import {
   readServerCertificate,

@@ -7,12 +7,13 @@ import { compareText } from '../../../model/config/config.ts';
 import { type ConfigFile, readingConfigFile } from '../../../model/config/config-file.ts';
 import { type Problem, problemText } from '../../../model/config/problem.ts';
 import { fileErrorOf, isSystemError, messageOf } from '../../../runtime/errors.ts';
+import { FileTooLarge, readBoundedText } from '../../../runtime/files/bounded-file.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import { linkTarget } from '../../../runtime/files/read-together.ts';
 import { type Steps, Turns } from '../../../runtime/turns.ts';
 import type { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import { toConfigProblem } from '../sources/config-problem.ts';
 import type { ConfigSource, SourceReading } from '../sources/config-source.ts';
-import { FileTooLarge, readBoundedText } from './bounded-file.ts';
 import { ConfigDefinitions } from './config-definitions.ts';
 import { type ConfigLimits, defaultConfigLimits } from './config-limits.ts';
 import {
@@ -29,7 +30,6 @@ import {
   walk,
 } from './directory-walk.ts';
 import { watchDirectory } from './directory-watch.ts';
-import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
 /** What a reading brought, with what became of each object. */
 export type DirectoryReading =

@@ -3,8 +3,8 @@ import { type Dirent, lstatSync, opendirSync, type Stats, statSync } from 'node:
 import { dirname, extname, join } from 'node:path';
 import { compareText } from '../../../model/config/config.ts';
 import { isSystemError } from '../../../runtime/errors.ts';
+import { isOfTheKernel, whatElse } from '../../../runtime/files/bounded-file.ts';
 import { Turns } from '../../../runtime/turns.ts';
-import { isOfTheKernel, whatElse } from './bounded-file.ts';
 import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
 
 export interface FoundFile {

@@ -7,10 +7,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { eventually } from '../../../../test/harness/eventually.ts';
 import { uncaughtErrors } from '../../../../test/harness/uncaught-errors.ts';
 import { msWithoutQueueing } from '../../../../test/harness/without-queueing.ts';
+import type { StopWatching } from '../../../runtime/files/file-watch.ts';
 import { ConfigDirectory } from './config-directory.ts';
 import { defaultConfigLimits } from './config-limits.ts';
 import { watchDirectory } from './directory-watch.ts';
-import type { StopWatching } from './file-watch.ts';
 
 let parent: string;
 let root: string;

@@ -6,10 +6,10 @@ import { type Dir, type FSWatcher, lstatSync, opendirSync, type Stats, statSync,
 import { basename, dirname, join, resolve } from 'node:path';
 import { isSystemError } from '../../../runtime/errors.ts';
 import { letEscape } from '../../../runtime/fences/uncaught.ts';
+import { isOfTheKernel } from '../../../runtime/files/bounded-file.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Steps } from '../../../runtime/turns.ts';
-import { isOfTheKernel } from './bounded-file.ts';
 import { deepestDirectory, defaultConfigLimits } from './config-limits.ts';
-import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
 /** An operating system may drop events when very many come at once: everything is looked at this often, whatever it said. */
 const inspectionMs = 60_000;

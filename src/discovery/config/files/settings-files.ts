@@ -8,8 +8,8 @@ import { readMeshConfig } from '../../../model/mesh/mesh-config.decode.ts';
 import { defaultMeshConfig, type MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import { type MeshNetworks, readMeshNetworks } from '../../../model/mesh/mesh-networks.ts';
 import { isSystemError, messageOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { toConfigProblem } from '../sources/config-problem.ts';
-import { readBoundedText } from './bounded-file.ts';
 import { defaultConfigLimits } from './config-limits.ts';
 
 interface SettingsValues {

@@ -1,8 +1,8 @@
 /** What a watch of files is to a statechart. */
 import { fromCallback } from 'xstate';
 import { messageOf } from '../../../runtime/errors.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
-import type { StopWatching, WatchHandlers } from './file-watch.ts';
 
 /** Types of the events that tell where something happened. */
 type Moved = 'files.changed' | 'source.moved';

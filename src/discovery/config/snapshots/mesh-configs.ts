@@ -25,10 +25,10 @@ import {
   translatingIngresses,
 } from '../../../model/translation/ingress.ts';
 import { messageOf } from '../../../runtime/errors.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import { OneByOne, Turns } from '../../../runtime/turns.ts';
 import { ConfigDirectory } from '../files/config-directory.ts';
 import { type ConfigLimits, defaultConfigLimits } from '../files/config-limits.ts';
-import type { StopWatching, WatchHandlers } from '../files/file-watch.ts';
 import { IngressBudget } from '../limits/ingress-budget.ts';
 import type { BudgetSettings, LimitedObject } from '../limits/limited-objects.ts';
 import { NamespaceBudgets } from '../limits/namespace-budgets.ts';

@@ -4,7 +4,7 @@
  * once `read` has answered.
  */
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
-import type { StopWatching, WatchHandlers } from '../files/file-watch.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 
 export type SourceReading =

@@ -13,7 +13,7 @@ import { eventually } from '../../../../test/harness/eventually.ts';
 import { linesOf } from '../../../../test/harness/logged-line.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import { readConfigFile } from '../../../model/config/config-file.ts';
-import type { StopWatching, WatchHandlers } from '../files/file-watch.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import type { ConfigSource, SourceReading } from './config-source.ts';
 

@@ -3,7 +3,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, statSync } from 'n
 import { resolve } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { isSystemError, messageOf } from '../../../runtime/errors.ts';
-import { readBoundedText } from '../files/bounded-file.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import type { ConfigLimits } from '../files/config-limits.ts';
 import { compareWalked, configNames, isConfigName, walk } from '../files/directory-walk.ts';
 

@@ -2,9 +2,9 @@
 import { createPrivateKey } from 'node:crypto';
 import type { ConfigSourceTls } from '../../../model/mesh/mesh-config.ts';
 import { CodedError, fileErrorOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import type { GrpcTarget } from '../../../runtime/grpc/grpc-client.ts';
 import type { KeyPair } from '../../../runtime/grpc/key-pair.ts';
-import { readBoundedText } from '../files/bounded-file.ts';
 import type { SourceAddress } from './source-address.ts';
 import type { SourceConnection } from './source-stream.ts';
 

@@ -4,10 +4,10 @@ import type { RestoredState, xdsSourceMachine } from '../../../../machines/disco
 import type { KindName } from '../../../model/kinds/index.ts';
 import { startRoot } from '../../../runtime/actors/actor-system.ts';
 import { messageOf } from '../../../runtime/errors.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import { Turns } from '../../../runtime/turns.ts';
-import type { StopWatching, WatchHandlers } from '../files/file-watch.ts';
 import { ConfigSnapshot } from '../snapshots/config-snapshot.ts';
 import type { ConfigSource, SourceReading } from '../sources/config-source.ts';
 import { xdsSourceWithEffects } from '../xds-source.effects.ts';

@@ -3,7 +3,7 @@ import { setOf } from '../../../../test/fixtures/given-objects.ts';
 import { allocateAddresses } from '../../../model/services/auto-allocate.ts';
 import { Turns } from '../../../runtime/turns.ts';
 import { AddressDerivation } from './address-derivation.ts';
-import type { StatusFields } from './status-duty.ts';
+import type { StatusFields } from './status-writer.ts';
 
 const time = '2026-11-27T12:00:00Z';
 const entry = (name: string, hosts: string, more = ''): string => `---

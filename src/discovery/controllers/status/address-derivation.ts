@@ -12,7 +12,7 @@ import { allocationNames } from '../../../model/services/service-entry-services.
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
 import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
-import type { StatusFields } from './status-duty.ts';
+import type { StatusFields } from './status-writer.ts';
 
 export interface AddressDerivationOptions {
   /** The current objects. */

@@ -10,7 +10,7 @@ import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.t
 import { DerivedStatusDuty, type StatusDerivation } from './derived-status.ts';
 import { GatewayApiDerivation } from './gateway-api-derivation.ts';
 import { IngressDerivation } from './ingress-derivation.ts';
-import type { StatusFields } from './status-duty.ts';
+import type { StatusFields } from './status-writer.ts';
 
 const moment = { monotonicMs: 0, wallMs: 0 };
 const first = { retry: false, anew: false };

@@ -8,7 +8,7 @@ import { messageOf } from '../../../runtime/errors.ts';
 import { Turns } from '../../../runtime/turns.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
-import { StatusDuty, type StatusDutyOptions, type StatusRef, type WantedStatus } from './status-duty.ts';
+import { type StatusRef, StatusWriter, type StatusWriterOptions, type WantedStatus } from './status-writer.ts';
 
 /** What came out for an object. */
 export interface DerivedStatus extends WantedStatus {
@@ -30,7 +30,7 @@ export interface StatusDerivation {
   onChanged(changed: () => void): () => void;
 }
 
-export interface DerivedStatusOptions extends Omit<StatusDutyOptions, 'source'> {
+export interface DerivedStatusOptions extends Omit<StatusWriterOptions, 'source'> {
   readonly derivation: StatusDerivation;
 }
 
@@ -45,9 +45,9 @@ const countsRestMs = 1_000;
 export class DerivedStatusDuty implements Duty {
   readonly lease: string;
   readonly #options: DerivedStatusOptions;
-  readonly #written: StatusDuty;
+  readonly #written: StatusWriter;
   readonly #now: () => number;
-  readonly #after: NonNullable<StatusDutyOptions['after']>;
+  readonly #after: NonNullable<StatusWriterOptions['after']>;
   readonly #watchers = new Set<() => void>();
   #derived: ReadonlyMap<string, DerivedStatus> = new Map();
   #inputs: readonly unknown[] = [];
@@ -67,7 +67,7 @@ export class DerivedStatusDuty implements Duty {
         const timer = setTimeout(then, ms);
         return () => clearTimeout(timer);
       });
-    this.#written = new StatusDuty({
+    this.#written = new StatusWriter({
       restMs: countsRestMs,
       // A change is not delayed by the statuses of all objects that were derived before it.
       isInterrupted: () => this.#isDerivationDue,
@@ -79,7 +79,7 @@ export class DerivedStatusDuty implements Duty {
     });
   }
 
-  get counts(): StatusDuty['counts'] {
+  get counts(): StatusWriter['counts'] {
     return this.#written.counts;
   }
 

@@ -22,7 +22,13 @@ import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
 import { type ReplicaWord, type ReplicaWords, signed, wordIn } from './replica-words.ts';
 import { withConditions } from './status-conditions.ts';
-import { StatusDuty, type StatusFields, type StatusRef, type StatusSource, type WantedStatus } from './status-duty.ts';
+import {
+  type StatusFields,
+  type StatusRef,
+  type StatusSource,
+  StatusWriter,
+  type WantedStatus,
+} from './status-writer.ts';
 
 /** The Lease, as Istio calls the one for the same duty; all revisions share it, for their proxies may have the same objects. */
 export const statusLease = 'istio-status-leader';
@@ -124,7 +130,7 @@ export class RejectionStatus extends WordStatus {
   }
 }
 
-export interface StatusDutySources {
+export interface StatusWriterSources {
   readonly distribution: ObjectDistribution;
   /** What replicas say that is rejected, of this one as of others. */
   readonly words: ReplicaWords;
@@ -142,16 +148,16 @@ export interface StatusDutySources {
 const restMs = 10_000;
 
 /** The duties that write it: of the one that leads, and of this replica as long as it does not lead. */
-export function statusDutiesOf(sources: StatusDutySources): readonly [leading: StatusDuty, own: StatusDuty] {
+export function statusDutiesOf(sources: StatusWriterSources): readonly [leading: StatusWriter, own: StatusWriter] {
   const { distribution, words, informers, server, log, presence, leads } = sources;
   const resource = (kind: string) => informers.served(resourceOf(kind as KindName));
   const written = { server, restMs, log, resourceOf: resource };
-  const leading = new StatusDuty({
+  const leading = new StatusWriter({
     ...written,
     lease: statusLease,
     source: new DistributionStatus(distribution, words),
   });
-  const own = new StatusDuty({
+  const own = new StatusWriter({
     ...{ ...written, lease: presence, source: new RejectionStatus(distribution, words) },
     isHeld: () => leads(statusLease),
     leaseAnnotations: () => ({ [reportAnnotation]: distribution.report() }),

@@ -13,7 +13,7 @@ import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
 import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
 import { type ConditionMoment, isObservedLater, withConditions } from './status-conditions.ts';
-import type { StatusFields } from './status-duty.ts';
+import type { StatusFields } from './status-writer.ts';
 
 export interface GatewayApiDerivationOptions {
   /** The current objects. */

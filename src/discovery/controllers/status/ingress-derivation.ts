@@ -6,7 +6,7 @@ import { type IngressSettings, ownIngresses } from '../../../model/translation/i
 import { type AddressSettings, ingressAddresses } from '../../../model/translation/ingress-addresses.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
-import type { StatusFields } from './status-duty.ts';
+import type { StatusFields } from './status-writer.ts';
 
 export interface IngressDerivationOptions {
   /** The current objects. */

@@ -19,7 +19,7 @@ import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { statusDutiesOf } from './distribution-status.ts';
 import { ReplicaWords, wordIn } from './replica-words.ts';
-import type { StatusDuty } from './status-duty.ts';
+import type { StatusWriter } from './status-writer.ts';
 
 const key = 'EnvoyFilter/shop/ring';
 const moment = { monotonicMs: 0, wallMs: 0 };
@@ -60,8 +60,8 @@ class Server {
 class Replica {
   readonly identity: string;
   readonly words: ReplicaWords;
-  readonly leading: StatusDuty;
-  readonly own: StatusDuty;
+  readonly leading: StatusWriter;
+  readonly own: StatusWriter;
   readonly gate: WriteGate;
   /** What its informer has not told yet. */
   readonly coming: KubernetesObject[] = [];

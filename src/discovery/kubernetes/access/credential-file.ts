@@ -1,6 +1,6 @@
 /** Files with credentials: their texts are secret, their names and sizes are not. */
 import { fileErrorOf } from '../../../runtime/errors.ts';
-import { readBoundedText } from '../../config/files/bounded-file.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { ApiError } from '../api-failure.ts';
 
 const maxBytes = 1024 * 1024;

@@ -5,8 +5,8 @@
 import type { ConfigProblem } from '../../../../machines/discovery/protocol.ts';
 import { type Config, configKeyText } from '../../../model/config/config.ts';
 import { type KindName, kinds } from '../../../model/kinds/index.ts';
+import type { StopWatching, WatchHandlers } from '../../../runtime/files/file-watch.ts';
 import { Turns } from '../../../runtime/turns.ts';
-import type { StopWatching, WatchHandlers } from '../../config/files/file-watch.ts';
 import { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
 import type { ConfigSource, SourceReading } from '../../config/sources/config-source.ts';
 import { withoutEffect } from '../../config/sources/object-problems.ts';

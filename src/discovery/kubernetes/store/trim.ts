@@ -3,6 +3,7 @@
  * (spec/kubernetes.md §1). A field that a decoder of `src/model/kinds` reads must be kept here.
  */
 import { hash } from 'node:crypto';
+import { pullSecretKey } from '../../../model/kinds/kubernetes/pull-secret.ts';
 import { apiVersionOf, type Resource } from '../api-resource.ts';
 import type { KubernetesObject, ObjectMeta, Selection } from '../api-server.ts';
 
@@ -154,7 +155,10 @@ function digested({ data }: Fields): Fields {
 }
 
 /** What a credential may be of (`src/model/kinds/kubernetes/credential.ts`): no password of anybody else's is kept. */
-const credentialKeys = ['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'crl', 'ca.crl'];
+const credentialKeys = [
+  ...['tls.crt', 'tls.key', 'tls.ocsp-staple', 'cert', 'key', 'ca.crt', 'cacert', 'crl', 'ca.crl'],
+  pullSecretKey,
+];
 /** And what the mesh configuration is under, and the root of the mesh (`src/discovery/controllers/root-certificates.ts`). */
 const configMapKeys = ['ca.crt', 'cacert', 'mesh', 'meshNetworks', 'root-cert.pem'];
 

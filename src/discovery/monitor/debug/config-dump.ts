@@ -16,7 +16,11 @@ import {
   RoutesConfigDumpSchema,
   ScopedRoutesConfigDumpSchema,
 } from '../../../gen/envoy/admin/v3/config_dump_shared_pb.ts';
+import { TypedExtensionConfigSchema } from '../../../gen/envoy/config/core/v3/extension_pb.ts';
+import { WasmSchema as HttpWasmSchema } from '../../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.ts';
+import { WasmSchema as NetworkWasmSchema } from '../../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.ts';
 import { SecretSchema } from '../../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.ts';
+import { pullSecretVariable } from '../../../networking/extensions/wasm-pull.ts';
 import {
   clusterType,
   endpointType,
@@ -128,7 +132,7 @@ const sections: readonly (readonly [string, Section])[] = [
         create(EcdsConfigDumpSchema, {
           ecdsFilters: resources.map(({ packed }) => ({
             versionInfo,
-            ecdsFilter: packed,
+            ecdsFilter: withoutPullSecret(packed),
             ...(lastUpdated && { lastUpdated }),
           })),
         }),
@@ -204,6 +208,21 @@ export function withoutKeys(packed: Any): Any {
     SecretSchema,
     create(SecretSchema, { name, type: { case: 'genericSecret', value: { secret: redacted } } }),
   );
+}
+
+/** An extension as it may be shown: the credentials of registries, for which agents pull images, are left out. */
+export function withoutPullSecret(packed: Any): Any {
+  const extension = anyUnpack(packed, TypedExtensionConfigSchema);
+  const typed = extension?.typedConfig;
+  for (const schema of [HttpWasmSchema, NetworkWasmSchema]) {
+    const wasm = typed && anyUnpack(typed, schema);
+    const vm = wasm?.config?.vm;
+    const variables = vm?.case === 'vmConfig' ? vm.value.environmentVariables?.keyValues : undefined;
+    if (extension === undefined || wasm === undefined || !variables?.[pullSecretVariable]) continue;
+    variables[pullSecretVariable] = '[redacted]';
+    return anyPack(TypedExtensionConfigSchema, { ...extension, typedConfig: anyPack(schema, wasm as never) });
+  }
+  return packed;
 }
 
 function asJson(configs: Any[]): object {

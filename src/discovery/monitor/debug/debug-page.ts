@@ -31,6 +31,8 @@ export interface DebugSources {
   readonly secretOfCluster?: (clusterId: string) => string;
   /** Why the API server of a cluster does not respond; undefined: it does. */
   readonly unreachableCluster?: (clusterId: string) => string | undefined;
+  /** Sidecar injector: settings and webhook configurations; absent: no webhooks are served. */
+  readonly describeInjection?: () => object;
   /** `UNSAFE_ENABLE_ADMIN_ENDPOINTS`: pages that break something on purpose are there. */
   readonly unsafeAdmin: boolean;
 }

@@ -45,8 +45,11 @@ export const meshPages: readonly DebugPage[] = [
   },
   {
     path: 'inject',
-    description: 'templates of the sidecar injector: not supported',
-    answer: () => text('not found: this control plane has no sidecar injector', 404),
+    description: 'sidecar injector: settings, webhook configurations, and pairs of them that select the same pods',
+    answer: ({ describeInjection }) =>
+      describeInjection === undefined
+        ? text('not found: this control plane serves no webhooks, see --httpsAddr', 404)
+        : ok(describeInjection()),
   },
 ];
 

@@ -8,9 +8,9 @@ import { dirname } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose';
 import { spiffeUriOf } from '../../../identity/spiffe-id.ts';
 import { ChartpilotError, isSystemError, messageOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { makeFolder } from '../../../runtime/files/make-folder.ts';
 import { requirePrivate, writePrivateFile } from '../../../runtime/files/private-file.ts';
-import { readBoundedText } from '../../config/files/bounded-file.ts';
 import type { TokenRule } from './bearer-token.ts';
 import { givenKeys } from './issuer-keys.ts';
 

@@ -27,6 +27,7 @@ describe('a request from the wire', () => {
         nonce: 'n',
         names: ['', 'a', 'ÿ'],
         rejection: null,
+        version: 'v',
       },
     );
   });

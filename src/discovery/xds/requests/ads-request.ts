@@ -51,13 +51,13 @@ export class RequestReader {
       rejection: null,
     } as Mutable<SotwRequest>;
     let node: Uint8Array | undefined;
-    let hasVersion = false;
+    let version: Uint8Array | undefined;
     const names = this.#gathered();
     // Names that were said before may be left out of the bytes.
     names.run = omittedFrom(bytes);
     const exceedsNames = !readWithin(bytes, (field, reader, start) => {
       if (field === nodeOf.sotw) node = reader.bytes();
-      else if (field === 1) hasVersion = reader.bytes().length > 0;
+      else if (field === 1) version = reader.bytes();
       else if (field === 3) names.take(reader, start, () => this.#names(bytes, start));
       else if (field === 4) request.typeUrl = beginningOf(reader.bytes(), longest.typeUrl);
       else if (field === 5) request.nonce = beginningOf(reader.bytes(), longest.nonce);
@@ -67,7 +67,10 @@ export class RequestReader {
     });
     if (exceedsNames) return { request, node, exceedsNames };
     request.names = names.all();
-    if (hasVersion && request.nonce === '') request.returning = true;
+    if (version !== undefined && version.length > 0) {
+      if (request.nonce === '') request.returning = true;
+      else request.version = beginningOf(version, longest.version);
+    }
     // Names in several places of a message are not recognised by the bytes of one of them.
     if (names.isOneRun && isWatchable(request.typeUrl)) this.#said.set(request.typeUrl, names.run!);
     return { request, node, exceedsNames };

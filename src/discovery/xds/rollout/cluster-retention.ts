@@ -18,28 +18,25 @@ import type { Rollout } from '../../../../machines/discovery/xds/cluster-rollout
 import type { RolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
 import { onceForPair } from '../../../model/collections/once-for.ts';
-import type { EncodedResource, ResourceReferences, ResourceSet } from '../resource-source.ts';
-import { differenceOf, type SentResources } from '../responses/ads-sent.ts';
+import type { EncodedResource, ResourceSet } from '../resource-source.ts';
+import { differenceOf } from '../responses/ads-sent.ts';
 import { LayeredResources } from '../responses/layered-resources.ts';
 import type { DepartedResources } from './departed-clusters.ts';
+import { DrainingListeners, type DrainingStream } from './draining-listeners.ts';
 import type { Prepared } from './held-order.ts';
 import type { NamingResource } from './rollout-waits.ts';
 
 type ResourceMap = ReadonlyMap<string, EncodedResource>;
 
 /** The stream whose clusters are kept. */
-export interface RetainingStream {
-  readonly references: ResourceReferences;
-  readonly removal: RemovalTimes;
+export interface RetainingStream extends DrainingStream {
   readonly rules: RolloutRules;
   readonly isDelta: boolean;
   /** Whether the client, an Envoy on an aggregated stream, takes clusters that it has not requested. */
   readonly takesUnrequested: boolean;
-  sentOf(typeUrl: string): SentResources;
   watchOf(typeUrl: string): Watch | undefined;
   /** What the client was sent on its last stream; undefined if that is not known. */
   departedResources(): DepartedResources | undefined;
-  now(): number;
 }
 
 /** What is sent of clusters, and what follows. */
@@ -51,23 +48,6 @@ interface RetainedResponse {
   readonly evicted: readonly string[];
 }
 
-export interface RemovalTimes {
-  /** Since the client has acknowledged that nothing names a cluster, until it is removed. */
-  readonly delayMs: number;
-  /** How long Envoy drains the connections of a listener that was replaced. */
-  readonly drainMs: number;
-}
-
-/** Listeners and route configurations of which the client drains connections. */
-interface Replaced {
-  readonly before: ResourceMap;
-  readonly names: readonly string[];
-  readonly until: number;
-}
-
-/** Replacements that are remembered in detail; if there are more, everything that is removed drains. */
-const maxReplacements = 16;
-
 const namingTypes = [listenerType, routeType, extensionType];
 
 /** All clusters of the new map, and those of the old one that are not in it; one map for all streams that were sent the same. */
@@ -75,15 +55,9 @@ const unionOf = onceForPair((before: ResourceMap, after: ResourceMap) =>
   LayeredResources.shared(after, resourcesOf(before, differenceOf(before, after).removed), []),
 );
 
-/** Listeners of the old map that are not the same in the new one. */
-const replacedNames = onceForPair((before: ResourceMap, after: ResourceMap): readonly string[] => {
-  const { changed, removed } = differenceOf(before, after);
-  return [...changed.filter((name) => before.has(name)), ...removed];
-});
-
 export class ClusterRetention {
   readonly #stream: RetainingStream;
-  #replaced: Replaced[] | undefined;
+  readonly #draining: DrainingListeners;
   /**
    * The client has listeners and routes of another stream, and has acknowledged none on this one. `undefined` until it requests clusters or
    * acknowledges such: while one of its clusters warms, it requests listeners and routes first.
@@ -99,6 +73,7 @@ export class ClusterRetention {
 
   constructor(stream: RetainingStream) {
     this.#stream = stream;
+    this.#draining = new DrainingListeners(stream);
   }
 
   /** What is sent of clusters, and what follows. @param held resources that are to be sent later */
@@ -284,24 +259,21 @@ export class ClusterRetention {
     });
   }
 
+  /** The client has listeners or routes of another stream. */
+  returning(): void {
+    this.#draining.returning();
+  }
+
   /** A listener, route or extension response is about to be made. */
   replacing(typeUrl: string, next: ResourceMap): void {
-    if (typeUrl === extensionType) return;
-    const { resources: before } = this.#stream.sentOf(typeUrl);
-    if (before.size === 0 || before === next) return;
-    // Envoy goes on with the routes of a listener that drains under the name that they had.
-    const names = typeUrl === listenerType ? replacedNames(before, next) : differenceOf(before, next).removed;
-    if (names.length === 0) return;
-    const now = this.#stream.now();
-    this.#replaced = (this.#replaced ?? []).filter(({ until }) => until > now);
-    this.#replaced.push({ before, names, until: now + this.#stream.removal.drainMs });
-    if (this.#replaced.length > maxReplacements) this.#replaced.splice(1, 1);
+    this.#draining.replacing(typeUrl, next);
   }
 
   /** The client has acknowledged listeners, routes or extensions of this stream. */
-  proven(): void {
+  proven(typeUrl: string): void {
     this.#hasOthers = false;
     this.#departed = undefined;
+    if (this.#unacknowledged().every((each) => each === typeUrl)) this.#draining.begun();
   }
 
   /**
@@ -351,7 +323,6 @@ export class ClusterRetention {
   }
 
   acknowledged(rollout: Rollout, typeUrl: string, held: (cluster: string) => boolean): Rollout {
-    if (this.#replaced?.every(({ until }) => until <= this.#stream.now())) this.#replaced = undefined;
     return this.#stream.rules.withUseAcknowledged(rollout, typeUrl, () => this.#use(held));
   }
 
@@ -369,10 +340,7 @@ export class ClusterRetention {
   }
 
   #use(held: (cluster: string) => boolean): ClusterUse {
-    const { references, removal } = this.#stream;
-    const now = this.#stream.now();
-    const replaced = (this.#replaced ?? []).filter(({ until }) => until > now);
-    const isFull = replaced.length >= maxReplacements;
+    const { references } = this.#stream;
     let found: readonly EncodedResource[] | undefined;
     const naming = (): readonly EncodedResource[] => {
       found ??= namingTypes.flatMap((typeUrl) => this.#subscribedResources(typeUrl));
@@ -381,17 +349,19 @@ export class ClusterRetention {
     return {
       isNamed: (cluster) =>
         this.#hasOthers === true || held(cluster) || naming().some((resource) => references.names(resource, cluster)),
-      drains: (cluster) =>
-        isFull ||
-        replaced.some(({ before, names }) => resourcesOf(before, names).some((one) => references.names(one, cluster))),
-      unacknowledged: namingTypes.filter((typeUrl) => {
-        const watch = this.#stream.watchOf(typeUrl);
-        if (watch === undefined || !isSubscribed(watch)) return false;
-        return watch.nonceSent !== watch.nonceAcked || watch.awaits !== undefined;
-      }),
-      // Envoy begins to drain when the new listener is warm, which is after it has acknowledged it.
-      drainSteps: Math.ceil(removal.drainMs / removal.delayMs) + 1,
+      drains: this.#draining.naming(),
+      unacknowledged: this.#unacknowledged(),
+      drainSteps: this.#draining.steps,
     };
+  }
+
+  /** Types that may name clusters, and of which the client has not acknowledged what it was sent last. */
+  #unacknowledged(): readonly string[] {
+    return namingTypes.filter((typeUrl) => {
+      const watch = this.#stream.watchOf(typeUrl);
+      if (watch === undefined || !isSubscribed(watch)) return false;
+      return watch.nonceSent !== watch.nonceAcked || watch.awaits !== undefined;
+    });
   }
 
   /** Those that the client uses: Envoy unsubscribes from routes when the last listener that takes them is drained. */

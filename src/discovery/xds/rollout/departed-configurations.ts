@@ -71,7 +71,10 @@ export class DepartedConfigurations {
     const { typeUrl } = order;
     const sent = this.#stream.sentOf(typeUrl);
     const departed = typeUrl === routeType ? departedRoutes(this.#stream, order, set) : missingExtensions(order, set);
-    const names = departed.filter((name) => isReturning || sent.has(name));
+    // A client that has returned keeps those of another stream until it asks for them again.
+    const kept = new Set(this.#kept?.get(typeUrl));
+    for (const name of order.asked) kept.delete(name);
+    const names = departed.filter((name) => isReturning || sent.has(name) || kept.has(name));
     this.#keep(typeUrl, names);
     return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sent);
   }

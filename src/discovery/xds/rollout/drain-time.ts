@@ -1,7 +1,7 @@
 /** How long the Envoy of a node drains the connections of a listener that was replaced: agents start it with `--drain-time-s`. */
 import { durationMsOf } from '../../../model/fields/duration.ts';
 import type { NodeIdentity } from '../resource-source.ts';
-import type { RemovalTimes } from './cluster-retention.ts';
+import type { RemovalTimes } from './draining-listeners.ts';
 
 /** What agents accept (src/model/mesh/mesh-config-rules.ts): a client cannot have clusters kept for longer. */
 const maxDrainMs = 3_600_000;

@@ -77,11 +77,12 @@ export class HeldResources {
    * @param unsent clusters that the node should have, and that its client was not sent
    * @returns `undefined` if all of it is held back
    */
-  prepare(order: ResponseOrder, set: ResourceSet, unsent: readonly string[]): Prepared | undefined {
-    const { typeUrl } = order;
+  prepare(ordered: ResponseOrder, set: ResourceSet, unsent: readonly string[]): Prepared | undefined {
+    const { typeUrl } = ordered;
     const candidates = this.#candidates?.get(typeUrl);
     const blocking = new Set([...unusableClusters(this.#record.current), ...unsent]);
-    if (blocking.size === 0 && candidates === undefined) return { order, set };
+    if (blocking.size === 0 && candidates === undefined) return { order: ordered, set };
+    const order = this.#withHeld(ordered);
     const sent = this.#stream.sentOf(typeUrl);
     const changed = ofOrder(order, sent.differenceTo(set.resources).changed, set);
     const held = changed.flatMap((name): HeldResource[] => {
@@ -93,7 +94,8 @@ export class HeldResources {
     // An older candidate whose clusters were sent goes before a newer one whose clusters were not.
     if (awaitsUnsent && candidates !== undefined) {
       this.#setCandidates(typeUrl, { set: candidates.set, isOutdated: true });
-      const older = new Set(this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name));
+      const isHeld = new Set(held.map(({ name }) => name));
+      const older = new Set(this.#heldNames(typeUrl).filter((name) => isHeld.has(name)));
       const newer = held.filter(({ name }) => !older.has(name));
       this.#hold(order, newer, unsent, older);
       return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
@@ -102,6 +104,17 @@ export class HeldResources {
     this.#hold(order, held, unsent, new Set());
     if (held.length === 0) return { order, set };
     return withoutHeld(order, set, new Set(held.map(({ name }) => name)), sent);
+  }
+
+  #heldNames(typeUrl: string): readonly string[] {
+    return this.#record.current.held.filter((one) => one.typeUrl === typeUrl).map(({ name }) => name);
+  }
+
+  /** An order for some names is one for those that are held back as well: all are held back of one set. */
+  #withHeld(order: ResponseOrder): ResponseOrder {
+    if (order.all || order.changed) return order;
+    const asked = new Set([...order.asked, ...this.#heldNames(order.typeUrl)]);
+    return asked.size === order.asked.length ? order : { ...order, asked: [...asked] };
   }
 
   #blocking(resource: EncodedResource, blocking: ReadonlySet<string>): readonly string[] {

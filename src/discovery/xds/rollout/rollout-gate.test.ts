@@ -20,6 +20,7 @@ it('new clusters of one response are read a few at a time', () => {
   let read = 0;
   const gate = new RolloutGate({
     takesUnrequested: true,
+    isCongested: false,
     isDelta: true,
     limitMs: 5_000,
     references: {

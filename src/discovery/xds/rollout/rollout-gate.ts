@@ -5,7 +5,12 @@
 import type { AdsRequest, ResponseOrder } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, listenerType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { isSubscribed } from '../../../../machines/discovery/xds/ads-watch.ts';
-import { expiringClusters, isSearching, type VersionOf } from '../../../../machines/discovery/xds/cluster-limit.ts';
+import {
+  expiringClusters,
+  givenUpBetween,
+  isSearching,
+  type VersionOf,
+} from '../../../../machines/discovery/xds/cluster-limit.ts';
 import { areRemovalsDue } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import {
   anyCluster,
@@ -44,6 +49,8 @@ type ResourceMap = ReadonlyMap<string, EncodedResource>;
 export interface GatedStream extends RetainingStream, WarmingStream, HoldingStream, RecordedStream, RoutedStream {
   /** Limit of a wait, in milliseconds. */
   readonly limitMs: number;
+  /** A response waits until it is made, or until those before it have left; requests are not read meanwhile. */
+  readonly isCongested: boolean;
 }
 
 /** How a client subscribes to clusters. Those that ask by name ask for routes first: nothing is held back for them. */
@@ -138,6 +145,7 @@ export class RolloutGate {
     if (typeUrl === clusterType) return this.#clusters(order, set);
     if (typeUrl === endpointType) return this.#endpoints(order, set);
     if (!isGated(typeUrl) || this.#subscription === 'by name') return { order, set };
+    if (isReturning(order)) this.#retention.returning();
     if (typeUrl === listenerType && order.names === '*') this.#requestsNoClusters(order);
     if (this.#subscription === 'none' && this.#isWarming && isReturning(order)) {
       this.#record.update(withUnknownClusters(this.#record.current), typeUrl);
@@ -160,7 +168,7 @@ export class RolloutGate {
     if (typeUrl === clusterType) this.#clustersAnswered(request, watch);
     if (!isGated(typeUrl) || watch === undefined || nonce === '') return;
     if (rejection !== null || nonce !== watch.nonceSent || nonce === watch.nonceRejected) return;
-    this.#retention.proven();
+    this.#retention.proven(typeUrl);
     if (this.#record.current.retained.length > 0) {
       this.#record.update(
         this.#retention.acknowledged(this.#record.current, typeUrl, (cluster) => this.#held.names(cluster)),
@@ -192,8 +200,9 @@ export class RolloutGate {
     return this.#retention.resources(this.#subscription === 'all');
   }
 
-  /** A step of the limit has passed. */
+  /** A step of the limit has passed. It does not count if the client can be sent nothing, and nothing is read from it. */
   expire(): void {
+    if (this.#stream.isCongested) return;
     const before = this.#record.current;
     const clusters = expiringClusters(before);
     const sent = this.#stream.sentOf(clusterType);
@@ -236,6 +245,8 @@ export class RolloutGate {
     }
     const versionOf = (name: string): string | undefined => set.resources.get(name)?.version;
     this.#record.update(this.#stream.rules.withConfiguration(kept.rollout, versionOf));
+    // What kept these from being usable may do so in their new form.
+    const reconfigured = givenUpBetween(this.#record.current, kept.rollout).filter((name) => set.resources.has(name));
     if (isSearching(this.#record.current)) this.#giveUpSuspects(order, set.resources, versionOf);
     const { references } = this.#stream;
     const { resources: before } = this.#stream.sentOf(clusterType);
@@ -243,7 +254,10 @@ export class RolloutGate {
       this.#record.current.givenUp.length === 0
         ? kept.set
         : withFetchLimits(references, this.#record.current, kept.set, before);
-    this.#updated = this.#clustersVersion === '' ? noNames : updatesThatFetch(references)(before, next.resources);
+    this.#updated =
+      this.#clustersVersion === ''
+        ? noNames
+        : [...updatesThatFetch(references)(before, next.resources), ...reconfigured];
     return { order: kept.order, set: next };
   }
 

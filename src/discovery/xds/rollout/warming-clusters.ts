@@ -78,11 +78,12 @@ export function clustersSent(
   const namesOf = (isWanted: (cluster: NewCluster) => boolean): readonly string[] =>
     rollout.newClusters.filter(isWanted).map(({ name }) => name);
   const changed = namesOf(({ name, state }) => state === 'abandoned' && sent.has(name));
+  const mayWarm = [...new Set([...all, ...changed])];
   return {
     nonce,
     added: isKnown && !isUnrequested ? addedClusters(stream, rollout, order, sent, names) : [],
     updated: [
-      ...[...all, ...changed].filter((name) => isContained(name) && !limited.has(name)),
+      ...mayWarm.filter((name) => isContained(name) && !limited.has(name)),
       ...(isSearching(rollout) ? [anyCluster] : []),
     ],
     searchSteps,

@@ -6,8 +6,8 @@ import { ServerCredentials } from '@grpc/grpc-js';
 import { type Certificate, readCertificate, readCertificates, rootKeyOf } from '../../../identity/certificate.ts';
 import { findPath } from '../../../identity/certificate-path.ts';
 import { ChartpilotError, messageOf } from '../../../runtime/errors.ts';
+import { readBoundedText } from '../../../runtime/files/bounded-file.ts';
 import { readTogetherSync } from '../../../runtime/files/read-together.ts';
-import { readBoundedText } from '../../config/files/bounded-file.ts';
 import type { SecurePort, ServerCertificateFiles } from './secure-port.ts';
 
 const mostFileBytes = 1024 * 1024;

@@ -7,8 +7,8 @@ import type { NameLists } from '../requests/request-names.ts';
 import type { Turns } from '../requests/request-turns.ts';
 import type { ResourceReferences, ResourceSource } from '../resource-source.ts';
 import type { ControlPlaneFields, SharedBodies } from '../responses/ads-response.ts';
-import type { RemovalTimes } from '../rollout/cluster-retention.ts';
 import type { DepartedClusters } from '../rollout/departed-clusters.ts';
+import type { RemovalTimes } from '../rollout/draining-listeners.ts';
 import type { StreamShares } from './stream-shares.ts';
 
 /** What all streams of a server share. */

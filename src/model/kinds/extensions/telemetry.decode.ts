@@ -90,6 +90,14 @@ const standardMetrics = [
   ],
 ];
 
+/** Envoy rejects a whole listener for an expression that it cannot build; a `%` could end the format string around it. */
+function labelExpressionViolation(expression: string): violation.Violation | undefined {
+  if (expression.includes('%')) {
+    return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
+  }
+  return celViolation(expression);
+}
+
 type TagOverride = { operation: 'UPSERT' | 'REMOVE'; value?: string };
 
 const tagOverride: Decoder<TagOverride> = inSchema(
@@ -104,6 +112,7 @@ const tagOverride: Decoder<TagOverride> = inSchema(
         fieldPath(path, 'value'),
         operation === 'REMOVE' && value !== '' ? violation.excluded('with REMOVE') : undefined,
       ),
+      ...violation.errorsAt(fieldPath(path, 'value'), value === '' ? undefined : labelExpressionViolation(value)),
     ],
   ),
   {
@@ -114,8 +123,6 @@ const tagOverride: Decoder<TagOverride> = inSchema(
   },
 );
 
-const singleMetric = 'only overrides of ALL_METRICS are applied';
-
 const override: Decoder<MetricOverride> = struct<MetricOverride>({
   match: optional(
     inSchema(
@@ -123,10 +130,10 @@ const override: Decoder<MetricOverride> = struct<MetricOverride>({
         struct<NonNullable<MetricOverride['match']>>({
           metric: withoutEffectWhere(
             optional(oneOf(standardMetrics)),
-            singleMetric,
-            (value) => value !== 'ALL_METRICS',
+            'messages of gRPC streams are not counted',
+            (value) => String(value).startsWith('GRPC_'),
           ),
-          customMetric: withoutEffectWhere(optional(name), singleMetric, () => true),
+          customMetric: withoutEffectWhere(optional(name), 'only standard metrics are counted', () => true),
           mode,
         }),
         (match, path) => onlyOneOf(match, ['metric', 'customMetric'], path),
@@ -135,19 +142,13 @@ const override: Decoder<MetricOverride> = struct<MetricOverride>({
     ),
   ),
   disabled: flag,
-  tagOverrides: withoutEffect(
-    optional(dictionary(tagOverride, maxTelemetryOverrides)),
-    'metrics always have their standard tags',
-  ),
+  tagOverrides: optional(dictionary(tagOverride, maxTelemetryOverrides)),
 });
 
 const metrics = struct<Metrics>({
   providers,
   overrides: optional(list(override, maxTelemetryOverrides)),
-  reportingIntervalMs: withoutEffect(
-    optional(durationAtLeast(1000), 'reportingInterval'),
-    'the scrape interval of Prometheus applies',
-  ),
+  reportingIntervalMs: optional(durationAtLeast(1000), 'reportingInterval'),
 });
 
 /** Envoy refuses a whole listener for an expression that it cannot build. */

@@ -64,11 +64,7 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
       struct<WasmPlugin>(
         {
           ...scopeFields,
-          url: withoutEffectWhere(
-            required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
-            'images are not pulled, and the plugin rejects all traffic (with failStrategy FAIL_OPEN: does nothing)',
-            (url) => typeof url === 'string' && isImage(url),
-          ),
+          url: required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
           sha256: withoutEffectBeside(
             optional(
               inSchema(
@@ -77,15 +73,20 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
               ),
             ),
             'Envoy does not verify a file',
-            ({ url }) => typeof url === 'string' && /^file:/i.test(url),
+            ({ url }) => isFile(url),
           ),
-          imagePullPolicy: withoutEffect(
+          imagePullPolicy: withoutEffectBeside(
             optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
-            'images are not pulled',
+            'a module of a file, or with a checksum, is not fetched again',
+            ({ url, sha256 }) => isFile(url) || (sha256 !== undefined && sha256 !== ''),
             ['UNSPECIFIED_POLICY'],
           ),
-          imagePullSecret: withoutEffect(optional(text), 'images are not pulled'),
-          verificationKey: withoutEffect(optional(text), 'images are not pulled'),
+          imagePullSecret: withoutEffectBeside(
+            optional(text),
+            'only images of a registry are pulled with credentials',
+            ({ url }) => typeof url === 'string' && !isImage(url),
+          ),
+          verificationKey: withoutEffect(optional(text), 'signatures are not verified'),
           pluginConfig: optional(json),
           pluginName: optional(text),
           phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
@@ -115,6 +116,10 @@ function hasScheme(url: string): boolean {
 
 function isImage(url: string): boolean {
   return !hasScheme(url) || /^oci:/i.test(url);
+}
+
+function isFile(url: unknown): boolean {
+  return typeof url === 'string' && /^file:/i.test(url);
 }
 
 /** What a module is compared by: written in one way only. */

@@ -17,6 +17,7 @@ import {
 import { LuaPerRouteSchema, LuaSchema } from '../../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.ts';
 import { RBACPerRouteSchema, RBACSchema } from '../../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.ts';
 import type { HttpFilter } from '../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.ts';
+import { peerClaimFilter } from '../../listeners/http-filters/peer-claim.ts';
 import type { OutcomeShare } from '../outcome.ts';
 import { throughCors } from './cors.ts';
 import { fractionOf, throughFault } from './fault.ts';
@@ -106,6 +107,8 @@ function through(filter: HttpFilter, state: RequestState): FilterVerdict {
   if (configOf(filter, DynamicForwardProxySchema)) return throughDynamicForwardProxy(state);
   const lua = configOf(filter, LuaSchema);
   if (lua) return throughLua(lua, perRoute(LuaPerRouteSchema));
+  // It changes a header that no rule matches.
+  if (name === peerClaimFilter) return undefined;
   const type = configType.case === 'typedConfig' ? typeNameOf(configType.value) : undefined;
   if (type !== undefined && passing.has(type)) return undefined;
   throw new UndecidedError(type === undefined ? 'its code decides' : `${type} decides`);

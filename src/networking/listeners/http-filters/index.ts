@@ -9,6 +9,7 @@ import { grpcStats } from './grpc-stats.ts';
 import { grpcWeb } from './grpc-web.ts';
 import { alpn, metadataExchange, stats } from './istio.ts';
 import { jwt } from './jwt.ts';
+import { peerClaim } from './peer-claim.ts';
 import { rbac } from './rbac.ts';
 import { router } from './router.ts';
 import { wasm, wasmAuthn, wasmAuthz, wasmStats } from './wasm.ts';
@@ -16,6 +17,7 @@ import { wasm, wasmAuthn, wasmAuthz, wasmStats } from './wasm.ts';
 /** A request goes through them from the first to the last; the router answers. */
 const contributors: readonly HttpFilterContributor[] = [
   metadataExchange,
+  peerClaim,
   extAuthz,
   wasmAuthn,
   jwt,

@@ -6,7 +6,7 @@ import { bracketed } from '../../messages/address.ts';
 import { typedExtension } from '../../messages/any.ts';
 import type { Init } from '../../messages/init.ts';
 import { optionalDuration } from '../../messages/protobuf-duration.ts';
-import { accessLogs } from '../observability/access-log.ts';
+import { accessLogs, connectionReports } from '../observability/access-log.ts';
 import type { NetworkFilterContributor, TcpProxyOptions } from './contributor.ts';
 import { speaksRedis } from './redis-proxy.ts';
 
@@ -29,6 +29,7 @@ function settings(context: ConnectionContext, options: TcpProxyOptions): Init<ty
     idleTimeout: optionalDuration(options.idleTimeoutMs),
     maxDownstreamConnectionDuration: optionalDuration(options.maxConnectionDurationMs),
     accessLog: accessLogs(context, 'connections'),
+    ...connectionReports(context),
     ...(options.hashSourceIp && { hashPolicy: [{ policySpecifier: { case: 'sourceIp', value: {} } }] }),
     ...(tunnel && {
       tunnelingConfig: {

@@ -6,13 +6,16 @@ import {
   type AccessLogFilterSchema,
   AccessLogSchema,
 } from '../../../gen/envoy/config/accesslog/v3/accesslog_pb.ts';
+import { AccessLogType } from '../../../gen/envoy/data/accesslog/v3/accesslog_pb.ts';
 import { FileAccessLogSchema } from '../../../gen/envoy/extensions/access_loggers/file/v3/file_pb.ts';
 import { ExpressionFilterSchema } from '../../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.ts';
+import type { TcpProxySchema } from '../../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.ts';
 import type { FileAccessLogProvider } from '../../../model/mesh/extension-providers.ts';
 import type { MeshConfig } from '../../../model/mesh/mesh-config.ts';
 import type { ConnectionContext } from '../../inputs/connection-context.ts';
 import { type TypedExtension, typedExtension } from '../../messages/any.ts';
 import type { Init } from '../../messages/init.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
 import { type ConnectionLog, telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
 import { formatOfMesh, formatOfProvider } from './access-log-format.ts';
@@ -23,6 +26,7 @@ import {
   openTelemetryLog,
   tcpAccessLogService,
 } from './access-log-services.ts';
+import { metricsLogs } from './metrics-log.ts';
 
 type FilterInit = Init<typeof AccessLogFilterSchema>;
 
@@ -32,11 +36,22 @@ const builtInProvider = 'envoy';
 export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[] {
   const { push } = context;
   const { logs, settings } = telemetryOf(context, sideOf(context.direction));
-  return logs.flatMap((log) =>
+  const forMetrics = metricsLogs(context, by).map((logger) => create(AccessLogSchema, logger));
+  const reportsOften = by === 'connections' && forMetrics.length > 0;
+  const chosen = logs.flatMap((log) =>
     loggersOf(log, push.mesh, by, settings.accessLogService !== '').map((logger) =>
-      create(AccessLogSchema, { ...logger, ...withFilter(log, by) }),
+      create(AccessLogSchema, { ...logger, ...withFilter(log, by, reportsOften) }),
     ),
   );
+  return [...chosen, ...forMetrics];
+}
+
+/** Open connections report to the agent, which counts their bytes; the other logs have an entry for the end, as without metrics. */
+export function connectionReports(context: ConnectionContext): Pick<Init<typeof TcpProxySchema>, 'accessLogOptions'> {
+  if (metricsLogs(context, 'connections').length === 0) return {};
+  const { reportingIntervalMs } = telemetryOf(context, sideOf(context.direction));
+  const accessLogFlushInterval = duration(reportingIntervalMs);
+  return { accessLogOptions: { accessLogFlushInterval, flushAccessLogOnConnected: true } };
 }
 
 /**
@@ -94,8 +109,9 @@ function formatOfFile(
   return omitEmptyValues ? { ...format, omitEmptyValues } : format;
 }
 
-function withFilter({ filter: expression }: ConnectionLog, by: LoggedBy): { filter?: FilterInit } {
+function withFilter({ filter: expression }: ConnectionLog, by: LoggedBy, onlyEnds: boolean): { filter?: FilterInit } {
   const filters = [
+    ...(onlyEnds ? [endOfConnection] : []),
     ...(by === 'listener' ? [noRoute] : []),
     ...(expression === undefined ? [] : [celFilter(expression)]),
   ];
@@ -104,6 +120,10 @@ function withFilter({ filter: expression }: ConnectionLog, by: LoggedBy): { filt
 }
 
 const noRoute: FilterInit = { filterSpecifier: { case: 'responseFlagFilter', value: { flags: ['NR'] } } };
+
+const endOfConnection: FilterInit = {
+  filterSpecifier: { case: 'logTypeFilter', value: { types: [AccessLogType.TcpConnectionEnd] } },
+};
 
 function celFilter(expression: string): FilterInit {
   const extension = typedExtension('envoy.access_loggers.extension_filters.cel', ExpressionFilterSchema, {

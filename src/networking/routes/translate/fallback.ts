@@ -2,6 +2,7 @@
 import { create } from '@bufbuild/protobuf';
 import { RouteSchema, type VirtualHost } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { SidecarScope } from '../../../model/push-context/sidecar-scope.ts';
+import { peerHeader } from '../../../model/standard-metrics/peer-claim.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { requestFallbackCluster } from '../../traffic/outbound-fallback.ts';
 import type { Reach } from '../../traffic/reach.ts';
@@ -29,5 +30,6 @@ export function fallbackHost({ outboundTrafficPolicy }: SidecarScope, reach: Rea
       },
     },
   });
-  return virtualHost('allow_any', ['*'], [route]);
+  // Servers outside of the mesh do not learn about workloads.
+  return { ...virtualHost('allow_any', ['*'], [route]), requestHeadersToRemove: [peerHeader] };
 }

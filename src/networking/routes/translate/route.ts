@@ -3,21 +3,27 @@ import { create } from '@bufbuild/protobuf';
 import type { Any } from '@bufbuild/protobuf/wkt';
 import { type Route, type RouteMatch, RouteSchema } from '../../../gen/envoy/config/route/v3/route_components_pb.ts';
 import type { ConfigKey } from '../../../model/config/config.ts';
-import type { HttpMatchRequest, HttpRoute } from '../../../model/kinds/virtual-service/virtual-service.ts';
+import type {
+  HttpMatchRequest,
+  HttpRoute,
+  HttpRouteDestination,
+} from '../../../model/kinds/virtual-service/virtual-service.ts';
 import type { ResolvedVirtualService } from '../../../model/push-context/resolved-rules.ts';
 import type { Port, Service } from '../../../model/services/service.ts';
+import { peerHeader } from '../../../model/standard-metrics/peer-claim.ts';
 import { atOnce } from '../../../runtime/turns.ts';
 import { httpRouteOrigins, serviceOrigin, withOrigins } from '../../inputs/message-origin.ts';
 import type { Init } from '../../messages/init.ts';
 import { istioMetadata } from '../../messages/metadata.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { namedBy } from '../../traffic/alias.ts';
+import { resolveDestination } from '../../traffic/destination.ts';
 import { configPath, outboundClusterName } from '../../traffic/resource-names.ts';
 import { type ActionContext, forwardAction, hashOf, usedDestinations } from './action.ts';
 import { corsConfig, corsFilter } from './cors.ts';
 import type { Depending } from './depending.ts';
 import { faultConfig, faultFilter } from './fault.ts';
-import { headerFields, joinedHeaders } from './headers.ts';
+import { type HeaderFields, headerFields, joinedHeaders } from './headers.ts';
 import { appliesTo, isCatchAll, type MatchContext, routeMatch } from './match.ts';
 import { directResponse, redirectAction } from './redirect.ts';
 import { retryPolicy } from './retry.ts';
@@ -97,6 +103,7 @@ export function defaultRoute(service: Service, port: Port, name: string, context
     name: 'default',
     match: { pathSpecifier: { case: 'prefix', value: '/' } },
     decorator: { operation: `${name}:${port.number}/*` },
+    ...(service.meshExternal && { requestHeadersToRemove: [peerHeader] }),
     action: {
       case: 'route',
       value: {
@@ -137,9 +144,22 @@ function toRoute(
     decorator: { operation: `${operationHost}:${context.listenerPort}${pathText(envoyMatch)}` },
     typedPerFilterConfig: filterConfigs(http),
     statPrefix: match.statPrefix ?? '',
-    ...(sole ? joinedHeaders(own, headerFields(sole.headers)) : own),
+    ...withoutPeerClaim(sole ? joinedHeaders(own, headerFields(sole.headers)) : own, destinations, context),
   });
   return { value, dependsOn };
+}
+
+/** Servers outside of the mesh do not learn about workloads. */
+function withoutPeerClaim(
+  headers: HeaderFields,
+  destinations: readonly HttpRouteDestination[],
+  { reach, listenerPort }: RouteContext,
+): HeaderFields {
+  const isExternal = destinations.some(
+    ({ destination }) => resolveDestination(destination, listenerPort, reach).service?.meshExternal,
+  );
+  if (!isExternal) return headers;
+  return { ...headers, requestHeadersToRemove: [...headers.requestHeadersToRemove, peerHeader] };
 }
 
 type Action = NonNullable<Init<typeof RouteSchema>['action']>;

@@ -46,7 +46,7 @@ export interface StatusSource {
   all(): Iterable<StatusRef>;
 }
 
-export interface StatusDutyOptions {
+export interface StatusWriterOptions {
   readonly lease: string;
   readonly source: StatusSource;
   /** Reads. It must be that of the gate. */
@@ -87,9 +87,9 @@ const never = new AbortController().signal;
 /** The object is wrong by the word of the server, and would be the next time. */
 const wrongCodes: ReadonlySet<number> = new Set([400, 413, 422]);
 
-export class StatusDuty implements Duty {
+export class StatusWriter implements Duty {
   readonly lease: string;
-  readonly #options: Required<StatusDutyOptions>;
+  readonly #options: Required<StatusWriterOptions>;
   readonly #queue: StatusQueue<StatusRef>;
   readonly #watchers = new Set<() => void>();
   #endTimer: (() => void) | undefined;
@@ -97,7 +97,7 @@ export class StatusDuty implements Duty {
   /** How many objects came to what end, since the start. */
   readonly counts = { written: 0, same: 0, gone: 0, superseded: 0, refused: 0, conflicts: 0 };
 
-  constructor(options: StatusDutyOptions) {
+  constructor(options: StatusWriterOptions) {
     this.#options = {
       ...{ restMs: 0, atOnce: mostAtOnce, now: () => performance.now() },
       ...{ isHeld: () => false, isInterrupted: () => false, leaseAnnotations: () => ({}) },
@@ -112,7 +112,7 @@ export class StatusDuty implements Duty {
     this.#queue = new StatusQueue({ ...this.#options, namespaceOf: ({ namespace }) => namespace });
   }
 
-  /** What is wanted of objects may be another: urgent what somebody waits for, the rest once in {@link StatusDutyOptions.restMs}. */
+  /** What is wanted of objects may be another: urgent what somebody waits for, the rest once in {@link StatusWriterOptions.restMs}. */
   due(refs: Iterable<StatusRef>, { urgent = true }: { readonly urgent?: boolean } = {}): void {
     const now = this.#options.now();
     for (const ref of refs) this.#queue.add(keyOf(ref), ref, urgent, now);

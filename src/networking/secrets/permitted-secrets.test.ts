@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { givenObject } from '../../../test/fixtures/given-world.ts';
 import { ReferenceGrants } from '../../model/push-context/reference-grants.ts';
-import { permittedSecrets } from './permitted-names.ts';
+import { permittedSecrets } from './permitted-secrets.ts';
 
 describe('names of secrets that a client may ask for', () => {
   const names = ['kubernetes://web', 'kubernetes://shop/web', 'kubernetes://other/web', 'nonsense'];

@@ -7,7 +7,7 @@ import { ApiError } from '../../kubernetes/api-failure.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { withConditions } from './status-conditions.ts';
-import { StatusDuty, type StatusDutyOptions, type StatusFields, type StatusRef } from './status-duty.ts';
+import { type StatusFields, type StatusRef, StatusWriter, type StatusWriterOptions } from './status-writer.ts';
 
 const route = (name: string): StatusRef => ({ kind: 'HTTPRoute', namespace: 'shop', name });
 const notFound: ApiFailure = { kind: 'status', code: 404, reason: 'NotFound', message: 'no such route', causes: [] };
@@ -61,7 +61,7 @@ class Objects {
 
 const moment = { monotonicMs: 0, wallMs: 0 };
 
-function given(options: Partial<StatusDutyOptions> = {}) {
+function given(options: Partial<StatusWriterOptions> = {}) {
   const objects = new Objects();
   const gate = new WriteGate({ server: objects, now: () => moment, writeMs: 4_000 });
   gate.extend(moment, 10_000);
@@ -70,7 +70,7 @@ function given(options: Partial<StatusDutyOptions> = {}) {
   /** Message of the condition by name; undefined: none. */
   const wanted = new Map<string, { message: string; generation?: number }>();
   const { log, lines: warnings } = recordingLog();
-  const duty = new StatusDuty({
+  const duty = new StatusWriter({
     lease: 'test',
     source: {
       wanted: ({ name }) => {

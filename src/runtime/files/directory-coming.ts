@@ -1,7 +1,7 @@
 /** Waits for a directory that is missing, at the cost of nothing for whatever else happens where it would come up. */
 import { type FSWatcher, statSync, watch } from 'node:fs';
 import { basename, dirname, relative, sep } from 'node:path';
-import { isSystemError } from '../../../runtime/errors.ts';
+import { isSystemError } from '../errors.ts';
 
 /** What no watch tells is seen after so long: a link above that is switched, a directory that nobody may watch. */
 const inspectionMs = 60_000;

@@ -1,0 +1,106 @@
+/** The access log service against a real gRPC client, and against clients that do not keep to the protocol. */
+import { mkdtempSync, rmSync } from 'node:fs';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createActor } from 'xstate';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { StreamAccessLogsMessageSchema } from '../../gen/envoy/service/accesslog/v3/als_pb.ts';
+import { frameOf } from '../../runtime/grpc/grpc-frames.ts';
+import { accessLogsWithEffects } from './access-logs.effects.ts';
+import { MeshMetrics } from './mesh-metrics.ts';
+import { ReadingBudget } from './reading-budget.ts';
+
+const own = { workload: 'w', namespace: 'n', service: 's', revision: 'r', app: 'a', version: 'v', cluster: 'c' };
+const ends: (() => unknown)[] = [];
+let directory: string;
+
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'als-'));
+});
+
+afterEach(() => {
+  for (const end of ends.splice(0).reverse()) end();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+async function given(budget?: ReadingBudget) {
+  const metrics = new MeshMetrics({ own, version: '1' });
+  const socket = join(directory, 'ALS');
+  const machine = accessLogsWithEffects({ metrics, ...(budget && { budget }) });
+  const actor = createActor(machine, { input: { socket } }).start();
+  ends.push(() => actor.stop());
+  const isIn = (state: object): boolean => actor.getSnapshot().matches(state as never);
+  await eventually('the socket is open', () => isIn({ available: 'listening' }));
+  const count = (): number =>
+    Number(/^istio_requests_total\{.*\} (\d+)$/m.exec([...metrics.text()].join(''))?.[1] ?? 0);
+  const lost = (): string[] =>
+    [...metrics.text()].filter((piece) => piece.startsWith('istio_agent_access_log_lost_total{'));
+  return { socket, isIn, count, lost };
+}
+
+function open(socket: string): { session: ClientHttp2Session; stream: ReturnType<ClientHttp2Session['request']> } {
+  const session = connectHttp2('http://agent', { createConnection: () => connect(socket) });
+  session.on('error', () => {});
+  ends.push(() => session.destroy());
+  const stream = session.request({
+    ':method': 'POST',
+    ':path': '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs',
+    'content-type': 'application/grpc',
+  });
+  stream.on('error', () => {});
+  return { session, stream };
+}
+
+function message(entries: number, logName = 'istio-metrics/source'): Buffer {
+  const logEntry = Array.from({ length: entries }, () => ({ response: { responseCode: 200 } }));
+  const value = create(StreamAccessLogsMessageSchema, {
+    identifier: { logName },
+    logEntries: { case: 'httpLogs', value: { logEntry } },
+  });
+  return frameOf(toBinary(StreamAccessLogsMessageSchema, value));
+}
+
+test('entries of a stream are counted, in whatever pieces they arrive', async () => {
+  const { socket, isIn, count } = await given();
+  const { stream } = open(socket);
+  const bytes = Buffer.concat([message(3), message(4)]);
+  for (let at = 0; at < bytes.length; at += 7) stream.write(bytes.subarray(at, at + 7));
+  await eventually('all are counted', () => count() === 7);
+  expect(isIn({ available: { listening: 'receiving' } })).toBe(true);
+  stream.end();
+  await eventually('the stream is closed', () => isIn({ available: { listening: 'idle' } }));
+});
+
+test.each([
+  ['a log of another name', message(1, 'http_envoy_accesslog'), 'invalid'],
+  ['bytes that are no message', frameOf(Buffer.from([18, 127, 1])), 'invalid'],
+  ['a message that is too long', Buffer.from([0, 255, 0, 0, 0]), 'too long'],
+])('%s ends its stream, is counted as lost, and other streams go on', async (_, bytes, reason) => {
+  const { socket, count, lost } = await given();
+  const [good, bad] = [open(socket), open(socket)];
+  good.stream.write(message(1));
+  await eventually('one is counted', () => count() === 1);
+  bad.stream.resume();
+  bad.stream.write(bytes);
+  await eventually('the loss is counted', () => lost().length > 0);
+  expect(lost()).toEqual([`istio_agent_access_log_lost_total{reason="${reason}"} 1\n`]);
+  await eventually('its stream is closed', () => bad.stream.closed);
+  good.stream.write(message(2));
+  await eventually('others go on', () => count() === 3);
+});
+
+test('reading pauses when entries take more than their share of time, and continues', async () => {
+  const { socket, isIn, count } = await given(new ReadingBudget({ workMs: 0.000_1, periodMs: 300 }));
+  const { stream } = open(socket);
+  stream.write(message(1));
+  await eventually('reading pauses', () => isIn({ available: { listening: 'congested' } }));
+  // More than the window of the stream: the client has to wait.
+  const whole = message(5_000);
+  for (let copies = 0; copies < 40; copies++) stream.write(whole);
+  await eventually('the client waits', () => stream.writableLength > 0);
+  await eventually('reading continues', () => count() > 5_000);
+});

@@ -1,0 +1,121 @@
+/** Effects of the chart `access-logs`: the gRPC server that Envoy sends its access logs to, on a Unix socket of this user. */
+import { fromCallback } from 'xstate';
+import type {
+  AccessLogSocketFailed,
+  AccessLogSocketListening,
+  AccessLogStreamClosed,
+  AccessLogStreamOpened,
+  AccessLogsCongested,
+  AccessLogsRelieved,
+} from '../../../machines/agent/access-log-protocol.ts';
+import { accessLogsMachine } from '../../../machines/agent/access-logs/access-logs.machine.ts';
+import type { StreamRules } from '../../model/standard-metrics/stream-rules.ts';
+import { explainInOneLine, messageOf } from '../../runtime/errors.ts';
+import { GrpcError } from '../../runtime/grpc/call-status.ts';
+import { type FramePiece, FrameReader } from '../../runtime/grpc/grpc-frames.ts';
+import type { Ownership } from '../../runtime/ownership.ts';
+import { type GrpcServerLimits, GrpcSocketServer, type ServerCall } from '../grpc/grpc-server.ts';
+import { rulesOf } from './known-rules.ts';
+import { readLogMessage } from './log-entries.ts';
+import type { MeshMetrics } from './mesh-metrics.ts';
+import { ReadingBudget } from './reading-budget.ts';
+import { WireError } from './wire-cursor.ts';
+
+const method = '/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs';
+
+/** Each worker of Envoy has a connection, and a stream for each kind of log; during a hot restart there are two Envoys. */
+const serverLimits: Partial<GrpcServerLimits> = {
+  connections: 1_024,
+  streams: 64,
+  begun: { most: 128, perSecond: 16 },
+  begunInWhole: { most: 4_096, perSecond: 256 },
+  // Envoy keeps what exceeds this, up to 1 MiB a stream, and then drops entries.
+  windowBytes: 256 * 1024,
+};
+/** Envoy sends what its buffer contains: 64 KiB, or one entry that is longer. */
+const maxMessageBytes = 2 * 1024 * 1024;
+
+export interface AccessLogsEnvironment {
+  readonly metrics: MeshMetrics;
+  /** Another agent may have the socket before or after this one. */
+  readonly ownership?: Ownership;
+  readonly budget?: ReadingBudget;
+}
+
+type Report =
+  | AccessLogSocketListening
+  | AccessLogSocketFailed
+  | AccessLogStreamOpened
+  | AccessLogStreamClosed
+  | AccessLogsCongested
+  | AccessLogsRelieved;
+
+export function accessLogsWithEffects(environment: AccessLogsEnvironment) {
+  return accessLogsMachine.provide({ actors: { server: accessLogServer(environment) } });
+}
+
+function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: AccessLogsEnvironment) {
+  return fromCallback<{ type: never }, { socket: string }>(({ input, sendBack }) => {
+    let server: GrpcSocketServer | undefined;
+    let isStopped = false;
+    let open = 0;
+    const report = (event: Report): void => {
+      if (!isStopped) sendBack(event);
+    };
+    const stopFollowing = budget.follow((isCongested) =>
+      report({ type: isCongested ? 'access-logs.congested' : 'access-logs.relieved' }),
+    );
+    const take = (call: ServerCall): void => {
+      open++;
+      report({ type: 'access-log-stream.opened', open });
+      void receive(call, metrics, budget).then((reason) => {
+        open--;
+        report({ type: 'access-log-stream.closed', open, reason });
+      });
+    };
+    const options = { methods: new Map([[method, take]]), limits: serverLimits, ...(ownership && { ownership }) };
+    GrpcSocketServer.listen(input.socket, options).then(
+      (listening) => {
+        server = listening;
+        if (isStopped) listening.close();
+        else report({ type: 'access-log-socket.listening', socket: input.socket });
+      },
+      (error: unknown) => report({ type: 'access-log-socket.failed', reason: explainInOneLine(error) }),
+    );
+    return () => {
+      isStopped = true;
+      stopFollowing();
+      server?.close();
+    };
+  });
+}
+
+/** Reads a stream to its end. @returns why this side ended it; empty if the client did */
+async function receive(call: ServerCall, metrics: MeshMetrics, budget: ReadingBudget): Promise<string> {
+  const reader = new FrameReader({ wholeBytes: maxMessageBytes, maxBytes: maxMessageBytes });
+  let rules: StreamRules | undefined;
+  const takeMessage = ({ bytes }: FramePiece): void => {
+    const { logName, entries } = readLogMessage(bytes.subarray(5));
+    if (logName !== undefined) rules = rulesOf(logName);
+    if (rules === undefined) throw new GrpcError('INVALID_ARGUMENT', 'log name is not one of standard metrics');
+    for (const entry of entries) metrics.take(entry, rules);
+  };
+  try {
+    // The stream still has to carry the status when this loop throws.
+    for await (const chunk of call.stream.iterator({ destroyOnReturn: false })) {
+      const began = performance.now();
+      reader.push(chunk as Buffer, takeMessage);
+      // Not reading on is what slows Envoy's stream down: HTTP/2 has a window per stream.
+      await budget.spend(performance.now() - began);
+    }
+    call.end('OK');
+    return '';
+  } catch (error) {
+    const isRefused = error instanceof GrpcError;
+    // Any other error is the connection's, which Envoy opens again.
+    if (!isRefused && !(error instanceof WireError)) return '';
+    metrics.lost(isRefused && error.code === 'RESOURCE_EXHAUSTED' ? 'too long' : 'invalid');
+    call.end(isRefused ? error.code : 'INVALID_ARGUMENT', messageOf(error));
+    return messageOf(error);
+  }
+}

@@ -1,0 +1,204 @@
+/** The labels of an access log entry (spec/standard-metrics.md §5). Pure. */
+import {
+  accountOf,
+  type PeerClaim,
+  peerClaimIn,
+  type WorkloadLabels,
+} from '../../model/standard-metrics/peer-claim.ts';
+import { type StandardLabel, unknownLabel } from '../../model/standard-metrics/standard-metrics.ts';
+import type { MetricRule, Reporter } from '../../model/standard-metrics/stream-rules.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { LogEntry } from './log-entries.ts';
+
+export type Labels = Readonly<Partial<Record<StandardLabel, string>>>;
+
+/** What was found about the client of a connection. */
+export type PeerOutcome = 'believed' | 'none' | 'malformed' | 'foreign' | 'excess';
+
+/** Whether a claim may have labels of its own: bounds how many workloads one identity claims. */
+export type AdmitClaim = (spiffeId: string, claim: PeerClaim) => boolean;
+
+export interface EntryLabels {
+  readonly labels: Labels;
+  /** Of requests that arrive here. */
+  readonly peer: PeerOutcome | undefined;
+}
+
+/** Names that clusters and routes without a service have, and that Istio reports as the service's name. */
+const clustersWithoutService: ReadonlySet<string> = new Set([
+  'BlackHoleCluster',
+  'PassthroughCluster',
+  'InboundPassthroughCluster',
+  'InboundPassthroughClusterIpv4',
+  'InboundPassthroughClusterIpv6',
+]);
+
+export function labelsOf(entry: LogEntry, reporter: Reporter, own: WorkloadLabels, admit: AdmitClaim): EntryLabels {
+  const common = { reporter, ...serviceLabels(entry), ...protocolLabels(entry) };
+  if (reporter === 'source') {
+    const labels = {
+      ...common,
+      ...sourceLabels(own),
+      source_principal: entry.upstreamLocal || unknownLabel,
+      ...destinationLabels(endpointIn(entry.workload)),
+      destination_principal: entry.upstreamPeer || unknownLabel,
+      connection_security_policy: unknownLabel,
+    };
+    return { labels, peer: undefined };
+  }
+  const { outcome, workload } = peerOf(entry, admit);
+  const labels = {
+    ...common,
+    ...sourceLabels(workload),
+    source_principal: entry.peerUri || unknownLabel,
+    ...destinationLabels(own),
+    destination_principal: (entry.peerUri && entry.localUri) || unknownLabel,
+    connection_security_policy: entry.peerUri === '' ? 'none' : 'mutual_tls',
+  };
+  return { labels, peer: outcome };
+}
+
+const unknownWorkload: WorkloadLabels = {
+  workload: unknownLabel,
+  namespace: unknownLabel,
+  service: unknownLabel,
+  revision: unknownLabel,
+  app: unknownLabel,
+  version: unknownLabel,
+  cluster: unknownLabel,
+};
+
+/** The certificate says the namespace; the rest is believed if the claim has the certificate's namespace and account. */
+function peerOf({ peerUri, claim }: LogEntry, admit: AdmitClaim): { outcome: PeerOutcome; workload: WorkloadLabels } {
+  const certified = peerUri === '' ? undefined : accountOf(peerUri);
+  const anonymous = { ...unknownWorkload, ...(certified && { namespace: certified.namespace }) };
+  const result = (outcome: PeerOutcome) => ({ outcome, workload: anonymous });
+  if (claim === '' || claim === '-') return result('none');
+  const claimed = peerClaimIn(claim);
+  if (claimed === undefined) return result('malformed');
+  if (certified?.namespace !== claimed.namespace || certified.account !== claimed.account) return result('foreign');
+  if (!admit(peerUri, claimed)) return result('excess');
+  return { outcome: 'believed', workload: claimed };
+}
+
+/** `workload;namespace;canonical service;canonical revision;cluster`: what the control plane writes for each endpoint. */
+function endpointIn(text: string): WorkloadLabels {
+  const [workload, namespace, service, revision, cluster] = text.split(';');
+  if (cluster === undefined) return unknownWorkload;
+  const known = (value: string | undefined): string => value || unknownLabel;
+  return {
+    workload: known(workload),
+    namespace: known(namespace),
+    service: known(service),
+    revision: known(revision),
+    app: known(service),
+    version: known(revision),
+    cluster: known(cluster),
+  };
+}
+
+function sourceLabels({ workload, namespace, service, revision, app, version, cluster }: WorkloadLabels): Labels {
+  return {
+    source_workload: workload || unknownLabel,
+    source_workload_namespace: namespace || unknownLabel,
+    source_canonical_service: service || unknownLabel,
+    source_canonical_revision: revision || 'latest',
+    source_app: app || unknownLabel,
+    source_version: version || unknownLabel,
+    source_cluster: cluster || unknownLabel,
+  };
+}
+
+function destinationLabels({ workload, namespace, service, revision, app, version, cluster }: WorkloadLabels): Labels {
+  return {
+    destination_workload: workload || unknownLabel,
+    destination_workload_namespace: namespace || unknownLabel,
+    destination_canonical_service: service || unknownLabel,
+    destination_canonical_revision: revision || 'latest',
+    destination_app: app || unknownLabel,
+    destination_version: version || unknownLabel,
+    destination_cluster: cluster || unknownLabel,
+  };
+}
+
+/** The cluster's service. The Host header is not used: clients choose it. */
+function serviceLabels({ route, cluster, services }: LogEntry): Labels {
+  if (route === 'block_all') return namedService('BlackHoleCluster');
+  if (route === 'allow_any') return namedService('PassthroughCluster');
+  if (clustersWithoutService.has(cluster)) return namedService(cluster);
+  const [first] = servicesIn(services);
+  if (first === undefined) return namedService(unknownLabel);
+  const { host, name, namespace } = first;
+  return {
+    destination_service: host || unknownLabel,
+    destination_service_name: name || host.split('.')[0] || unknownLabel,
+    destination_service_namespace: namespace || unknownLabel,
+  };
+}
+
+function namedService(name: string): Labels {
+  return {
+    destination_service: unknownLabel,
+    destination_service_name: name,
+    destination_service_namespace: unknownLabel,
+  };
+}
+
+function servicesIn(json: string): { host: string; name: string; namespace: string }[] {
+  if (json === '' || json === '-') return [];
+  try {
+    const parsed: unknown = JSON.parse(json);
+    return (Array.isArray(parsed) ? parsed : []).filter(isObject).map(({ host, name, namespace }) => {
+      return { host: String(host ?? ''), name: String(name ?? ''), namespace: String(namespace ?? '') };
+    });
+  } catch {
+    return [];
+  }
+}
+
+function protocolLabels({ protocol, contentType, code, grpcStatus, flags }: LogEntry): Labels {
+  if (protocol === 'tcp') return { request_protocol: 'tcp', response_flags: flags };
+  const isGrpc = contentType.startsWith('application/grpc');
+  return {
+    request_protocol: isGrpc ? 'grpc' : 'http',
+    response_flags: flags,
+    response_code: String(code),
+    grpc_response_status: isGrpc && /^\d{1,2}$/.test(grpcStatus) ? grpcStatus : '',
+  };
+}
+
+/** Labels of the series that counts what has no place: few values each, and enough for error rates. */
+export function overflowLabelsOf(labels: Labels): Labels {
+  const kept: readonly string[] = ['reporter', 'request_protocol', 'connection_security_policy'];
+  const folded = Object.entries(labels).map(([label, value]) => [label, kept.includes(label) ? value : unknownLabel]);
+  const { response_code: code } = labels;
+  return {
+    ...Object.fromEntries(folded),
+    ...(code !== undefined && { response_code: `${code[0]}xx`, grpc_response_status: '' }),
+  };
+}
+
+/** Text of labels as Telemetry objects change them. @param values of expressions, by their numbers */
+export function labelText(labels: Labels, rule: MetricRule | undefined, values: readonly string[]): string {
+  const all = new Map<string, string>(Object.entries(labels));
+  for (const label of rule?.removed ?? []) all.delete(label);
+  for (const [label, value] of Object.entries(rule?.set ?? {})) {
+    all.set(labelName(label), 'text' in value ? value.text : values[value.tag] || unknownLabel);
+  }
+  let text = '';
+  for (const [label, value] of all) text += `${text === '' ? '' : ','}${label}="${escaped(value)}"`;
+  return text;
+}
+
+/** Prometheus allows letters, digits and underscores; `le` belongs to histograms. */
+function labelName(label: string): string {
+  const name = label.replace(/\W/g, '_').replace(/^(?=\d)/, '_');
+  return name === 'le' || name.startsWith('__') ? `tag_${name}` : name;
+}
+
+const maxValueLength = 256;
+
+function escaped(value: string): string {
+  const short = value.length > maxValueLength ? value.slice(0, maxValueLength) : value;
+  return /["\\\n]/.test(short) ? short.replace(/[\\"]/g, '\\$&').replace(/\n/g, '\\n') : short;
+}

@@ -1,0 +1,15 @@
+/** Rules by the name of their log: streams of the same name share them, and what was resolved by them. */
+import { setBounded } from '../../model/collections/set-bounded.ts';
+import { rulesIn, type StreamRules } from '../../model/standard-metrics/stream-rules.ts';
+
+const maxNames = 64;
+const known = new Map<string, StreamRules>();
+
+/** @returns `undefined` for the name of another log */
+export function rulesOf(logName: string): StreamRules | undefined {
+  const before = known.get(logName);
+  if (before !== undefined) return before;
+  const rules = rulesIn(logName);
+  if (rules !== undefined) setBounded(known, logName, rules, maxNames);
+  return rules;
+}

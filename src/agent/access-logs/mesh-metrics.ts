@@ -1,0 +1,184 @@
+/** Counts Istio's standard metrics from access log entries. Lives as long as the agent, so counters survive hot restarts of Envoy. */
+import type { PeerClaim, WorkloadLabels } from '../../model/standard-metrics/peer-claim.ts';
+import {
+  type StandardMetric,
+  type StandardMetricId,
+  standardMetrics,
+} from '../../model/standard-metrics/standard-metrics.ts';
+import type { StreamRules } from '../../model/standard-metrics/stream-rules.ts';
+import { ClaimedWorkloads } from './claimed-workloads.ts';
+import { labelsOf, labelText, overflowLabelsOf, type PeerOutcome } from './entry-labels.ts';
+import { type LogEntry, logTypes } from './log-entries.ts';
+import { defaultTableLimits, type Folding, MetricTable, type Series, type TableLimits } from './metric-table.ts';
+import { TcpConnections } from './tcp-connections.ts';
+
+export interface MeshMetricsOptions {
+  readonly own: WorkloadLabels;
+  /** Version of this agent, for `istio_build`. */
+  readonly version: string;
+  readonly limits?: Partial<TableLimits>;
+  readonly maxConnections?: number;
+  /** Monotonic milliseconds. */
+  readonly now?: () => number;
+  /** Milliseconds since 1970. */
+  readonly startedAtMs?: number;
+  /** Called when a label set gets no place of its own. */
+  readonly onFolding?: (folding: Folding) => void;
+}
+
+/** The series of entries that have the same fields. */
+interface Resolved {
+  readonly series: ReadonlyMap<StandardMetricId, Series>;
+  readonly peer: PeerOutcome | undefined;
+  /** Monotonic milliseconds until which an overflow series is used before a place of its own is looked for again. */
+  readonly untilMs: number;
+}
+
+const overflowRetryMs = 1_000;
+
+/** Combinations of fields whose series are remembered, as a multiple of the label sets. */
+const resolvedPerSet = 2;
+const maxConnections = 20_000;
+
+const noValues: readonly string[] = [];
+const requestMetrics: readonly StandardMetricId[] = [
+  ...(['REQUEST_COUNT', 'REQUEST_DURATION', 'REQUEST_SIZE', 'RESPONSE_SIZE'] as const),
+];
+const tcpMetrics: readonly StandardMetricId[] = [
+  ...(['TCP_OPENED_CONNECTIONS', 'TCP_CLOSED_CONNECTIONS', 'TCP_SENT_BYTES', 'TCP_RECEIVED_BYTES'] as const),
+];
+
+export class MeshMetrics {
+  readonly #own: WorkloadLabels;
+  readonly #now: () => number;
+  readonly #version: string;
+  readonly #table: MetricTable;
+  readonly #connections: TcpConnections;
+  readonly #claims = new ClaimedWorkloads();
+  readonly #admit = (id: string, claim: PeerClaim): boolean => this.#claims.admit(id, claim);
+  readonly #maxResolved: number;
+  #resolved = new WeakMap<StreamRules, Map<string, Resolved>>();
+  readonly #peers = new Map<PeerOutcome, number>();
+  #entries = 0;
+  readonly #lost = new Map<string, number>();
+
+  constructor({ own, version, limits, now = () => performance.now(), startedAtMs, ...options }: MeshMetricsOptions) {
+    const all = { ...defaultTableLimits, ...limits };
+    this.#own = own;
+    this.#now = now;
+    this.#version = version;
+    this.#table = new MetricTable(all, now, options.onFolding ?? (() => {}));
+    this.#connections = new TcpConnections(options.maxConnections ?? maxConnections, startedAtMs ?? Date.now());
+    this.#maxResolved = all.maxLabelSets * resolvedPerSet;
+  }
+
+  /** Counts an entry of a stream with these rules. */
+  take(entry: LogEntry, rules: StreamRules): void {
+    this.#entries++;
+    // Envoy reports a request several times if an EnvoyFilter asks for it: only the end counts.
+    const isPartial = entry.type === logTypes.downstreamStart || entry.type === logTypes.downstreamPeriodic;
+    if (entry.protocol === 'http' && isPartial) return;
+    const { series, peer } = this.#resolve(entry, rules);
+    if (peer !== undefined) this.#peers.set(peer, (this.#peers.get(peer) ?? 0) + 1);
+    if (entry.protocol === 'http') this.#takeRequest(entry, series);
+    else this.#takeConnection(entry, series);
+  }
+
+  /** Entries that were not counted. @param reason one of a few words */
+  lost(reason: string, count = 1): void {
+    this.#lost.set(reason, (this.#lost.get(reason) ?? 0) + count);
+  }
+
+  #takeRequest({ durationMs, received, sent }: LogEntry, series: Resolved['series']): void {
+    this.#count(series, 'REQUEST_COUNT', 1);
+    this.#observe(series, 'REQUEST_DURATION', durationMs);
+    this.#observe(series, 'REQUEST_SIZE', received);
+    this.#observe(series, 'RESPONSE_SIZE', sent);
+  }
+
+  #takeConnection(entry: LogEntry, series: Resolved['series']): void {
+    const { opened, closed, sent, received } = this.#connections.take(entry);
+    this.#count(series, 'TCP_OPENED_CONNECTIONS', opened);
+    this.#count(series, 'TCP_SENT_BYTES', sent);
+    this.#count(series, 'TCP_RECEIVED_BYTES', received);
+    this.#count(series, 'TCP_CLOSED_CONNECTIONS', closed);
+  }
+
+  #count(series: Resolved['series'], id: StandardMetricId, amount: number): void {
+    const one = series.get(id);
+    if (one !== undefined) this.#table.count(standardMetrics[id].name, one, amount);
+  }
+
+  #observe(series: Resolved['series'], id: StandardMetricId, value: number): void {
+    const one = series.get(id);
+    if (one !== undefined) this.#table.observe(standardMetrics[id].name, one, value);
+  }
+
+  #resolve(entry: LogEntry, rules: StreamRules): Resolved {
+    let known = this.#resolved.get(rules);
+    if (known === undefined) {
+      known = new Map();
+      this.#resolved.set(rules, known);
+    }
+    const key = keyOf(entry);
+    const before = known.get(key);
+    if (before !== undefined && this.#isCurrent(before)) return before;
+    const resolved = this.#resolveAnew(entry, rules);
+    if (known.size >= this.#maxResolved) known.clear();
+    known.set(key, resolved);
+    return resolved;
+  }
+
+  #isCurrent({ series, untilMs }: Resolved): boolean {
+    for (const one of series.values()) if (one.isEvicted) return false;
+    return untilMs === Number.POSITIVE_INFINITY || this.#now() < untilMs;
+  }
+
+  #resolveAnew(entry: LogEntry, rules: StreamRules): Resolved {
+    const { labels, peer } = labelsOf(entry, rules.reporter, this.#own, this.#admit);
+    const plain = labelText(labels, undefined, noValues);
+    const ids = (entry.protocol === 'http' ? requestMetrics : tcpMetrics).filter(
+      (id) => rules.metrics[id]?.disabled !== true,
+    );
+    const series = ids.map((id): [StandardMetricId, Series] => {
+      const rule = rules.metrics[id];
+      const metric: StandardMetric = standardMetrics[id];
+      const text = rule === undefined ? plain : labelText(labels, rule, entry.values);
+      const overflow = (): string =>
+        labelText(overflowLabelsOf(labels), rule?.removed && { removed: rule.removed }, noValues);
+      return [id, this.#table.series(metric, text, overflow)];
+    });
+    const isFolded = series.some(([, { isOverflow }]) => isOverflow);
+    return {
+      series: new Map(series),
+      peer,
+      untilMs: isFolded ? this.#now() + overflowRetryMs : Number.POSITIVE_INFINITY,
+    };
+  }
+
+  /** Prometheus' text format, in pieces. */
+  *text(): Generator<string> {
+    if (this.#table.evictIdle() > 0) this.#claims.forget();
+    yield `# TYPE istio_build gauge\nistio_build{component="proxy",tag="${this.#version}"} 1\n`;
+    yield* this.#table.text();
+    yield `# HELP istio_agent_access_log_entries_total Access log entries received from Envoy.\n# TYPE istio_agent_access_log_entries_total counter\nistio_agent_access_log_entries_total ${this.#entries}\n`;
+    yield '# HELP istio_agent_access_log_lost_total Access log messages that were not counted, by reason.\n# TYPE istio_agent_access_log_lost_total counter\n';
+    for (const [reason, count] of this.#lost) yield `istio_agent_access_log_lost_total{reason="${reason}"} ${count}\n`;
+    yield '# HELP istio_agent_peer_claims_total What peers claim about their workload, by outcome.\n# TYPE istio_agent_peer_claims_total counter\n';
+    for (const [outcome, count] of this.#peers) yield `istio_agent_peer_claims_total{outcome="${outcome}"} ${count}\n`;
+    const { state } = this.#table;
+    yield '# HELP istio_agent_metric_label_sets Label sets of a standard metric.\n# TYPE istio_agent_metric_label_sets gauge\n';
+    for (const { metric, labelSets } of state) yield `istio_agent_metric_label_sets{metric="${metric}"} ${labelSets}\n`;
+    yield '# HELP istio_agent_metric_folded_total Observations counted without their labels, because the limit of label sets or of the page was reached.\n# TYPE istio_agent_metric_folded_total counter\n';
+    for (const { metric, folded } of state) yield `istio_agent_metric_folded_total{metric="${metric}"} ${folded}\n`;
+    yield `# HELP istio_agent_metric_label_sets_evicted_total Label sets removed because nothing used them.\n# TYPE istio_agent_metric_label_sets_evicted_total counter\nistio_agent_metric_label_sets_evicted_total ${this.#table.evicted}\n`;
+    yield `# HELP istio_agent_tcp_connections_tracked Open TCP connections whose bytes are counted.\n# TYPE istio_agent_tcp_connections_tracked gauge\nistio_agent_tcp_connections_tracked ${this.#connections.size}\n`;
+  }
+}
+
+/** Everything of an entry that its labels depend on. */
+function keyOf(entry: LogEntry): string {
+  const { protocol, cluster, route, flags, code, contentType, grpcStatus, peerUri, localUri, claim } = entry;
+  const isGrpc = contentType.startsWith('application/grpc');
+  return `${protocol}\n${code}\n${flags}\n${isGrpc ? grpcStatus : '-'}\n${cluster}\n${route}\n${entry.workload}\n${entry.services}\n${peerUri}\n${localUri}\n${claim}\n${entry.upstreamPeer}\n${entry.upstreamLocal}\n${entry.values.join('\n')}`;
+}

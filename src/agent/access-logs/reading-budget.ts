@@ -1,0 +1,54 @@
+/**
+ * How much of the agent's time access logs may take: probes, secrets and xDS streams must stay prompt whatever the traffic does.
+ * Streams that exceed it wait for the next period.
+ */
+
+export interface Budget {
+  /** Milliseconds of work in each period. */
+  readonly workMs: number;
+  readonly periodMs: number;
+}
+
+/** Half of a core: some 50,000 requests per second (README.md). */
+export const defaultBudget: Budget = { workMs: 250, periodMs: 500 };
+
+export class ReadingBudget {
+  readonly #budget: Budget;
+  readonly #now: () => number;
+  #beganAtMs = Number.NEGATIVE_INFINITY;
+  #spentMs = 0;
+  #relief: Promise<void> | undefined;
+  readonly #followers = new Set<(isCongested: boolean) => void>();
+
+  /** @param now monotonic milliseconds */
+  constructor(budget: Budget = defaultBudget, now: () => number = () => performance.now()) {
+    this.#budget = budget;
+    this.#now = now;
+  }
+
+  /** Calls `tell` when reading begins to wait, and when it continues. @returns ends that */
+  follow(tell: (isCongested: boolean) => void): () => void {
+    this.#followers.add(tell);
+    return () => this.#followers.delete(tell);
+  }
+
+  /** Accounts for work; resolves at once while the period has time left, else when the next one begins. */
+  async spend(ms: number): Promise<void> {
+    const now = this.#now();
+    if (now - this.#beganAtMs >= this.#budget.periodMs) {
+      this.#beganAtMs = now;
+      this.#spentMs = 0;
+    }
+    this.#spentMs += ms;
+    if (this.#spentMs < this.#budget.workMs) return;
+    this.#relief ??= this.#wait(this.#beganAtMs + this.#budget.periodMs - now);
+    await this.#relief;
+  }
+
+  async #wait(ms: number): Promise<void> {
+    for (const tell of this.#followers) tell(true);
+    await new Promise<void>((resolve) => void setTimeout(resolve, Math.max(1, ms)).unref());
+    this.#relief = undefined;
+    for (const tell of this.#followers) tell(false);
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * What was counted of open TCP connections. Envoy reports the bytes since a connection was opened with each entry, so the
+ * difference is counted.
+ */
+import { type LogEntry, logTypes } from './log-entries.ts';
+
+export interface ConnectionChange {
+  readonly opened: 0 | 1;
+  readonly closed: 0 | 1;
+  readonly sent: number;
+  readonly received: number;
+}
+
+interface Counted {
+  sent: number;
+  received: number;
+}
+
+export class TcpConnections {
+  readonly #max: number;
+  readonly #startedAtMs: number;
+  readonly #open = new Map<string, Counted>();
+
+  /**
+   * @param max connections that are remembered; of others only the end is counted
+   * @param startedAtMs since 1970: what older connections transferred before was another agent's to count
+   */
+  constructor(max: number, startedAtMs: number) {
+    this.#max = max;
+    this.#startedAtMs = startedAtMs;
+  }
+
+  get size(): number {
+    return this.#open.size;
+  }
+
+  take({ streamId, type, sent, received, startMs }: LogEntry): ConnectionChange {
+    const isEnd = type !== logTypes.tcpUpstreamConnected && type !== logTypes.tcpPeriodic;
+    const before = this.#open.get(streamId);
+    if (isEnd) this.#open.delete(streamId);
+    if (before !== undefined) {
+      const change = {
+        sent: Math.max(0, sent - before.sent),
+        received: Math.max(0, received - before.received),
+      };
+      before.sent = Math.max(sent, before.sent);
+      before.received = Math.max(received, before.received);
+      return { opened: 0, closed: isEnd ? 1 : 0, ...change };
+    }
+    if (startMs !== 0 && startMs < this.#startedAtMs) {
+      if (!isEnd && this.#open.size < this.#max) this.#open.set(streamId, { sent, received });
+      return { opened: 0, closed: isEnd ? 1 : 0, sent: 0, received: 0 };
+    }
+    if (isEnd) return { opened: 1, closed: 1, sent, received };
+    if (this.#open.size >= this.#max) return nothing;
+    this.#open.set(streamId, { sent, received });
+    return { opened: 1, closed: 0, sent, received };
+  }
+}
+
+const nothing: ConnectionChange = { opened: 0, closed: 0, sent: 0, received: 0 };

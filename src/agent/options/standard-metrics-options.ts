@@ -1,0 +1,31 @@
+/** Whether this agent counts Istio's standard metrics, and how many label sets it keeps. */
+import { switchOf } from '../../model/fields/switches.ts';
+import { outOfRange } from '../../model/fields/violation.ts';
+import type { OptionErrors } from '../../runtime/option-errors.ts';
+import { defaultTableLimits } from '../access-logs/metric-table.ts';
+
+export interface StandardMetricsOptions {
+  /** Of each metric; observations of others are counted together. */
+  readonly maxLabelSets: number;
+}
+
+const limits = { min: 1, max: 100_000 } as const;
+
+/** @returns `undefined` if metrics are turned off, or Envoy's bootstrap is the user's own and may lack the cluster */
+export function standardMetricsOptions(
+  { env, ownBootstrap }: { env: NodeJS.ProcessEnv; ownBootstrap: boolean },
+  errors: OptionErrors,
+): StandardMetricsOptions | undefined {
+  const isOn = switchOf('STANDARD_METRICS', env, errors, true);
+  const maxLabelSets = maxLabelSetsOf(env, errors);
+  return isOn && !ownBootstrap ? { maxLabelSets } : undefined;
+}
+
+function maxLabelSetsOf(env: NodeJS.ProcessEnv, errors: OptionErrors): number {
+  const text = env.STANDARD_METRICS_MAX_LABEL_SETS;
+  if (!text) return defaultTableLimits.maxLabelSets;
+  const { min, max } = limits;
+  if (/^\d{1,9}$/.test(text) && Number(text) >= min && Number(text) <= max) return Number(text);
+  errors.flag('STANDARD_METRICS_MAX_LABEL_SETS', outOfRange(`an integer from ${min} to ${max}`, text));
+  return defaultTableLimits.maxLabelSets;
+}

@@ -1,0 +1,64 @@
+/** Variables for the fetch of Wasm modules, by the names of Istio's agent. */
+import { defaultFetchLimits, type FetchLimits } from '../../../machines/agent/wasm/wasm-module.machine.ts';
+import { durationMsOf } from '../../model/fields/duration.ts';
+import type { LogWarning } from '../../runtime/log-events/log-events.ts';
+
+export interface WasmOptions {
+  readonly limits: FetchLimits;
+  /** Milliseconds since a module was last used. */
+  readonly moduleExpiryMs: number;
+  /** `host` or `host:port`; `*`: each. Their certificates are not verified, and registries may be without TLS. */
+  readonly insecureRegistries: ReadonlySet<string>;
+  /** Folder with a Docker configuration (`config.json`) for images without a pull secret; empty: none. */
+  readonly dockerConfig: string;
+}
+
+const day = 24 * 60 * 60 * 1_000;
+const attemptMs = { min: 1_000, max: 10 * 60 * 1_000 };
+const expiryMs = { min: 60_000, max: 365 * day };
+const maxAttempts = 100;
+
+export function wasmOptions(env: NodeJS.ProcessEnv, warnings: LogWarning[]): WasmOptions {
+  const read = <T>(
+    setting: string,
+    otherwise: T,
+    shown: string,
+    reason: string,
+    parse: (text: string) => T | undefined,
+  ) => {
+    const value = env[setting];
+    if (!value) return otherwise;
+    const parsed = parse(value);
+    if (parsed === undefined) warnings.push({ event: 'option.defaulted', setting, value, default: shown, reason });
+    return parsed ?? otherwise;
+  };
+  const within =
+    ({ min, max }: { min: number; max: number }) =>
+    (text: string) => {
+      const ms = durationMsOf(text);
+      return ms !== undefined && ms >= min && ms <= max ? ms : undefined;
+    };
+  const attempts = (text: string) => {
+    const value = Number(text);
+    return Number.isInteger(value) && value >= 1 && value <= maxAttempts ? value : undefined;
+  };
+  const { attemptMs: limitMs, quickAttempts } = defaultFetchLimits;
+  return {
+    limits: {
+      attemptMs: read('WASM_HTTP_REQUEST_TIMEOUT', limitMs, '30s', 'must be from 1s to 10m', within(attemptMs)),
+      quickAttempts: read(
+        ...(['WASM_HTTP_REQUEST_MAX_RETRIES', quickAttempts, String(quickAttempts)] as const),
+        `must be an integer from 1 to ${maxAttempts}`,
+        attempts,
+      ),
+    },
+    moduleExpiryMs: read('WASM_MODULE_EXPIRY', day, '24h', 'must be from 1m to 8760h', within(expiryMs)),
+    insecureRegistries: new Set(
+      (env.WASM_INSECURE_REGISTRIES ?? '')
+        .split(',')
+        .map((one) => one.trim().toLowerCase())
+        .filter(Boolean),
+    ),
+    dockerConfig: env.DOCKER_CONFIG ?? '',
+  };
+}

@@ -1,0 +1,118 @@
+/** Manifests of images (OCI image specification, Docker image manifest 2.2): which layer has the Wasm module. */
+import { isObject } from '../../../runtime/json-object.ts';
+
+export interface Layer {
+  readonly mediaType: string;
+  /** `sha256:` and 64 hexadecimal digits. */
+  readonly digest: string;
+  readonly size: number;
+}
+
+export type Manifest =
+  | { readonly kind: 'index'; readonly manifests: readonly IndexEntry[] }
+  | { readonly kind: 'image'; readonly layers: readonly Layer[] };
+
+export interface IndexEntry {
+  readonly digest: string;
+  readonly os: string;
+  readonly architecture: string;
+}
+
+export interface ModuleLayer {
+  readonly layer: Layer;
+  /** `wasm`: the layer is the module. `tar+gzip` and `tar`: it has a file `plugin.wasm`. */
+  readonly format: 'wasm' | 'tar+gzip' | 'tar';
+}
+
+/** Limit of registries such as Docker's. */
+export const maxManifestBytes = 4 * 1024 * 1024;
+const maxEntries = 1_000;
+
+export const manifestTypes = [
+  'application/vnd.oci.image.manifest.v1+json',
+  'application/vnd.oci.image.index.v1+json',
+  'application/vnd.docker.distribution.manifest.v2+json',
+  'application/vnd.docker.distribution.manifest.list.v2+json',
+] as const;
+
+const formats: ReadonlyMap<string, ModuleLayer['format']> = new Map([
+  ['application/vnd.module.wasm.content.layer.v1+wasm', 'wasm'],
+  ['application/wasm', 'wasm'],
+  ['application/vnd.docker.image.rootfs.diff.tar.gzip', 'tar+gzip'],
+  ['application/vnd.oci.image.layer.v1.tar+gzip', 'tar+gzip'],
+  ['application/vnd.oci.image.layer.v1.tar', 'tar'],
+]);
+
+/** @throws Error if the text is not a manifest */
+export function parseManifest(text: string): Manifest {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    throw new Error('manifest must be JSON');
+  }
+  if (!isObject(value)) throw new Error('manifest must be a JSON object');
+  const { layers, manifests } = value;
+  if (layers !== undefined && manifests !== undefined) throw new Error('manifest must not have layers and manifests');
+  if (Array.isArray(manifests)) return { kind: 'index', manifests: bounded(manifests, 'manifests').map(indexEntry) };
+  if (Array.isArray(layers)) return { kind: 'image', layers: bounded(layers, 'layers').map(layerOf) };
+  throw new Error('manifest must have layers or manifests');
+}
+
+function bounded(list: readonly unknown[], name: string): readonly unknown[] {
+  if (list.length > maxEntries) throw new Error(`manifest must have at most ${maxEntries} ${name}`);
+  return list;
+}
+
+function indexEntry(value: unknown, index: number): IndexEntry {
+  const { digest, platform } = isObject(value) ? value : {};
+  const { os, architecture } = isObject(platform) ? platform : {};
+  return { digest: digestOf(digest, `manifests[${index}]`), os: textOr(os), architecture: textOr(architecture) };
+}
+
+function layerOf(value: unknown, index: number): Layer {
+  const { mediaType, digest, size } = isObject(value) ? value : {};
+  if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+    throw new Error(`layers[${index}].size must be an integer >= 0`);
+  }
+  return { mediaType: textOr(mediaType), digest: digestOf(digest, `layers[${index}]`), size };
+}
+
+function digestOf(value: unknown, place: string): string {
+  if (typeof value === 'string' && /^sha256:[0-9a-f]{64}$/.test(value)) return value;
+  throw new Error(`${place}.digest must be sha256: and 64 hexadecimal digits`);
+}
+
+function textOr(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+/** Platforms of Wasm images, the best first. */
+const platforms: readonly ((entry: IndexEntry) => boolean)[] = [
+  ({ architecture }) => architecture === 'wasm',
+  ({ os, architecture }) => os === 'linux' && architecture === 'amd64',
+  ({ os, architecture }) => os === '' && architecture === '',
+  ({ os, architecture }) => os !== 'unknown' && architecture !== 'unknown',
+];
+
+/** @returns the digest of an image of the index; a module is the same for each platform @throws Error if there is none */
+export function imageOfIndex(manifests: readonly IndexEntry[]): string {
+  for (const isOf of platforms) {
+    const found = manifests.find(isOf);
+    if (found !== undefined) return found.digest;
+  }
+  throw new Error('index has no image');
+}
+
+/** @throws Error if no layer may have a module */
+export function moduleLayerOf(layers: readonly Layer[]): ModuleLayer {
+  const known = layers.map((layer) => ({ layer, format: formats.get(layer.mediaType) }));
+  const chosen = known.find(({ format }) => format === 'wasm') ?? known.at(-1);
+  if (chosen === undefined) throw new Error('image has no layers');
+  const { layer, format } = chosen;
+  if (format === undefined) {
+    const shown = layer.mediaType.replaceAll(/[^\x20-\x7e]/g, '?').slice(0, 100);
+    throw new Error(`media type of the last layer must be one of ${[...formats.keys()].join(', ')}, got "${shown}"`);
+  }
+  return { layer, format };
+}

@@ -1,0 +1,24 @@
+/** `WWW-Authenticate` of a registry: how it wants to be authenticated (RFC 9110 §11.6.1, the distribution specification's token service). */
+
+export interface Challenge {
+  /** Lower case. */
+  readonly scheme: string;
+  /** Names in lower case. */
+  readonly parameters: ReadonlyMap<string, string>;
+}
+
+const maxHeaderLength = 8 * 1024;
+
+/** Schemes in their order; parts that are not challenges are left out. */
+export function challengesIn(header: string): readonly Challenge[] {
+  const challenges: { scheme: string; parameters: Map<string, string> }[] = [];
+  const text = header.slice(0, maxHeaderLength);
+  const part = /[\s,]*([A-Za-z0-9!#$%&'*+.^_`|~-]+)(?:=(?:"((?:[^"\\]|\\.)*)"|([^\s,"]*)))?/y;
+  for (let found = part.exec(text); found !== null; found = part.exec(text)) {
+    const [, name = '', quoted, plain] = found;
+    const value = quoted === undefined ? plain : quoted.replaceAll(/\\(.)/g, '$1');
+    if (value === undefined) challenges.push({ scheme: name.toLowerCase(), parameters: new Map() });
+    else challenges.at(-1)?.parameters.set(name.toLowerCase(), value);
+  }
+  return challenges;
+}

@@ -1,0 +1,59 @@
+/** Credentials of registries in a Docker configuration (`.dockerconfigjson`). Messages never contain a part of it. */
+import { isObject } from '../../../runtime/json-object.ts';
+import { defaultRegistry } from './image-reference.ts';
+
+export interface RegistryCredentials {
+  /** User name and password, encoded for `Authorization: Basic`; absent: none. */
+  readonly basic?: string;
+  /** Token for `Authorization: Bearer`. */
+  readonly bearer?: string;
+}
+
+/** Kubernetes limits a Secret to 1 MiB. */
+const maxConfigLength = 1024 * 1024;
+/** One registry has these names. */
+const dockerHub: ReadonlySet<string> = new Set([defaultRegistry, 'docker.io', 'registry-1.docker.io']);
+
+/**
+ * @returns `undefined` if the configuration has no credentials of the registry
+ * @throws Error if the text is not a Docker configuration
+ */
+export function credentialsFor(registry: string, dockerConfig: string): RegistryCredentials | undefined {
+  const { auths } = parsed(dockerConfig);
+  const found = Object.entries(isObject(auths) ? auths : {}).find(([name]) => isSameRegistry(hostOf(name), registry));
+  if (found === undefined) return undefined;
+  const entry = isObject(found[1]) ? found[1] : {};
+  const text = (name: string): string => (typeof entry[name] === 'string' ? entry[name] : '');
+  if (text('registrytoken') !== '') return { bearer: text('registrytoken') };
+  if (text('username') !== '') return { basic: base64(`${text('username')}:${text('password')}`) };
+  if (text('auth') !== '') return { basic: base64(Buffer.from(text('auth'), 'base64').toString()) };
+  if (text('identitytoken') !== '') throw new Error('identity tokens are not supported: use a user name and password');
+  return undefined;
+}
+
+function parsed(text: string): Readonly<Record<string, unknown>> {
+  if (text.length > maxConfigLength) throw new Error(`pull secret is longer than ${maxConfigLength} characters`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    // The parser's message would contain a part of the secret.
+  }
+  if (!isObject(value)) throw new Error('pull secret must be a Docker configuration in JSON');
+  return value;
+}
+
+/** Keys are hosts, or URLs such as `https://index.docker.io/v1/`. */
+function hostOf(name: string): string {
+  const rest = name.replace(/^https?:\/\//i, '');
+  const slash = rest.indexOf('/');
+  return (slash < 0 ? rest : rest.slice(0, slash)).toLowerCase();
+}
+
+function isSameRegistry(one: string, other: string): boolean {
+  return one === other || (dockerHub.has(one) && dockerHub.has(other));
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString('base64');
+}

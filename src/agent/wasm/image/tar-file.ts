@@ -1,0 +1,165 @@
+/** A file of a tar archive (POSIX.1-1988 ustar, with the long names and sizes of GNU and pax), read while the archive arrives. */
+
+export interface TarLimits {
+  readonly maxBytes: number;
+  readonly maxEntries: number;
+}
+
+const blockBytes = 512;
+/** Of long names and pax headers. */
+const maxHeaderBytes = 64 * 1024;
+
+interface Entry {
+  readonly name: string;
+  readonly size: number;
+  readonly type: string;
+}
+
+/**
+ * Content of the first regular file with the name, in any folder. The archive is read to its end.
+ *
+ * @throws Error if there is no such file, or the archive is damaged or exceeds a limit
+ */
+export async function* tarFile(
+  archive: AsyncIterable<Uint8Array>,
+  fileName: string,
+  limits: TarLimits,
+): AsyncGenerator<Uint8Array> {
+  const bytes = new ArchiveBytes(archive, limits.maxBytes);
+  let more: Partial<Pick<Entry, 'name' | 'size'>> = {};
+  let isFound = false;
+  for (let entries = 0; ; entries++) {
+    if (entries > limits.maxEntries) throw new Error(`archive has more than ${limits.maxEntries} entries`);
+    const header = await bytes.take(blockBytes);
+    // An archive ends with blocks of zeros; some writers leave them out.
+    if (header === undefined || header.every((byte) => byte === 0)) break;
+    const { name, size, type } = { ...entryOf(header), ...more };
+    const padding = (blockBytes - (size % blockBytes)) % blockBytes;
+    if (type === 'L' || type === 'x') {
+      if (size > maxHeaderBytes) throw new Error(`header of an entry is longer than ${maxHeaderBytes} bytes`);
+      const content = await bytes.take(size);
+      if (content === undefined) throw new Error('archive ends within an entry');
+      more = type === 'L' ? { ...more, name: textOf(content) } : { ...more, ...paxFields(content) };
+      await bytes.skip(padding);
+      continue;
+    }
+    more = {};
+    const isFile = type === '0' || type === '\0' || type === '7';
+    if (!isFound && isFile && name.slice(name.lastIndexOf('/') + 1) === fileName) {
+      isFound = true;
+      yield* bytes.pieces(size);
+      await bytes.skip(padding);
+    } else await bytes.skip(size + padding);
+  }
+  await bytes.drain();
+  if (!isFound) throw new Error(`archive has no file ${fileName}`);
+}
+
+/** Types of links, devices, directories and pipes, whatever size they have. */
+const withoutContent: ReadonlySet<string> = new Set(['1', '2', '3', '4', '5', '6']);
+
+/** @throws Error if the checksum is wrong */
+function entryOf(header: Buffer): Entry {
+  const sum = header.reduce((total, byte, at) => total + (at >= 148 && at < 156 ? 0x20 : byte), 0);
+  if (numberIn(header.subarray(148, 156)) !== sum) throw new Error('not a tar archive: wrong checksum of a header');
+  const prefix = header.subarray(257, 262).toString('latin1') === 'ustar' ? textOf(header.subarray(345, 500)) : '';
+  const name = textOf(header.subarray(0, 100));
+  const type = String.fromCharCode(header[156]!);
+  return {
+    name: prefix === '' ? name : `${prefix}/${name}`,
+    size: withoutContent.has(type) ? 0 : numberIn(header.subarray(124, 136)),
+    type,
+  };
+}
+
+/** Octal digits, or the base-256 form of GNU. */
+function numberIn(field: Buffer): number {
+  const isBinary = (field[0]! & 0x80) !== 0;
+  const value = isBinary
+    ? field.subarray(1).reduce((total, byte) => total * 256 + byte, field[0]! & 0x7f)
+    : Number.parseInt(`0${textOf(field).trim()}`, 8);
+  if (!Number.isSafeInteger(value)) throw new Error('archive has an invalid number in a header');
+  return value;
+}
+
+function textOf(field: Buffer): string {
+  const end = field.indexOf(0);
+  return field.subarray(0, end < 0 ? field.length : end).toString('utf8');
+}
+
+/** Records `LENGTH KEY=VALUE\n`. */
+function paxFields(content: Buffer): Partial<Pick<Entry, 'name' | 'size'>> {
+  let fields: Partial<Pick<Entry, 'name' | 'size'>> = {};
+  for (let at = 0; at < content.length; ) {
+    const space = content.indexOf(0x20, at);
+    const length = space < 0 ? Number.NaN : Number(content.subarray(at, space).toString('latin1'));
+    if (!Number.isInteger(length) || length <= space - at || at + length > content.length) break;
+    const [key, ...value] = content
+      .subarray(space + 1, at + length - 1)
+      .toString('utf8')
+      .split('=');
+    if (key === 'path') fields = { ...fields, name: value.join('=') };
+    if (key === 'size' && /^\d{1,15}$/.test(value.join('='))) fields = { ...fields, size: Number(value[0]) };
+    at += length;
+  }
+  return fields;
+}
+
+class ArchiveBytes {
+  readonly #source: AsyncIterator<Uint8Array>;
+  readonly #maxBytes: number;
+  #rest: Buffer = Buffer.alloc(0);
+  #received = 0;
+
+  constructor(archive: AsyncIterable<Uint8Array>, maxBytes: number) {
+    this.#source = archive[Symbol.asyncIterator]();
+    this.#maxBytes = maxBytes;
+  }
+
+  /** @returns `undefined` at the end of the archive */
+  async take(bytes: number): Promise<Buffer | undefined> {
+    const pieces: Buffer[] = [];
+    let missing = bytes;
+    while (missing > 0) {
+      const piece = await this.#next(missing);
+      if (piece === undefined) {
+        if (missing === bytes) return undefined;
+        throw new Error('archive ends within an entry');
+      }
+      pieces.push(piece);
+      missing -= piece.length;
+    }
+    return Buffer.concat(pieces);
+  }
+
+  async *pieces(bytes: number): AsyncGenerator<Buffer> {
+    for (let missing = bytes; missing > 0; ) {
+      const piece = await this.#next(missing);
+      if (piece === undefined) throw new Error('archive ends within an entry');
+      missing -= piece.length;
+      yield piece;
+    }
+  }
+
+  async skip(bytes: number): Promise<void> {
+    for await (const _ of this.pieces(bytes));
+  }
+
+  async drain(): Promise<void> {
+    while ((await this.#next(Number.MAX_SAFE_INTEGER)) !== undefined);
+  }
+
+  async #next(maxBytes: number): Promise<Buffer | undefined> {
+    while (this.#rest.length === 0) {
+      const { done, value } = await this.#source.next();
+      if (done === true) return undefined;
+      this.#received += value.length;
+      if (this.#received > this.#maxBytes)
+        throw new Error(`archive is larger than the limit of ${this.#maxBytes} bytes`);
+      this.#rest = Buffer.from(value.buffer, value.byteOffset, value.byteLength);
+    }
+    const piece = this.#rest.subarray(0, maxBytes);
+    this.#rest = this.#rest.subarray(piece.length);
+    return piece;
+  }
+}

@@ -1,0 +1,71 @@
+/** Counters of the Wasm module cache, by the names of Istio's agent: numbers, in Prometheus' text only when it is requested. */
+
+/** Milliseconds. */
+const buckets = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384] as const;
+const prefix = 'istio_agent_wasm_';
+
+export type FetchResult = 'success' | 'download_failure' | 'checksum_mismatched' | 'fetch_failure';
+export type ConversionResult = 'success' | 'no_remote_load' | 'fetch_failure';
+
+export class WasmCounts {
+  /** Modules in the cache. */
+  entries = 0;
+  readonly #lookups = { true: 0, false: 0 };
+  readonly #fetches: Record<FetchResult, number> = {
+    ...{ success: 0, download_failure: 0, checksum_mismatched: 0, fetch_failure: 0 },
+  };
+  readonly #conversions: Record<ConversionResult, number> = { success: 0, no_remote_load: 0, fetch_failure: 0 };
+  /** Number of observations in each bucket alone; the last bucket has no limit. */
+  readonly #within: number[] = [...buckets, Number.POSITIVE_INFINITY].map(() => 0);
+  #totalMs = 0;
+
+  lookedUp(isHit: boolean): void {
+    this.#lookups[`${isHit}`]++;
+  }
+
+  fetched(result: FetchResult): void {
+    this.#fetches[result]++;
+  }
+
+  converted(result: ConversionResult): void {
+    this.#conversions[result]++;
+  }
+
+  /** A response waited this long for its modules. */
+  responseConverted(tookMs: number): void {
+    this.#totalMs += tookMs;
+    const bucket = buckets.findIndex((limit) => tookMs <= limit);
+    this.#within[bucket < 0 ? buckets.length : bucket]!++;
+  }
+
+  text(): string {
+    const duration = `${prefix}config_conversion_duration`;
+    let below = 0;
+    const within = this.#within.map((count, index) => {
+      below += count;
+      return `${duration}_bucket{le="${buckets[index] ?? '+Inf'}"} ${below}`;
+    });
+    return [
+      `# HELP ${prefix}cache_entries Wasm modules in the cache.`,
+      `# TYPE ${prefix}cache_entries gauge`,
+      `${prefix}cache_entries ${this.entries}`,
+      ...labelled('cache_lookup_count', 'Lookups of Wasm modules in the cache.', 'hit', this.#lookups),
+      ...labelled('remote_fetch_count', 'Fetches of Wasm modules by result.', 'result', this.#fetches),
+      ...labelled('config_conversion_count', 'Extension configurations by result.', 'result', this.#conversions),
+      `# HELP ${duration} Milliseconds that responses waited for their Wasm modules.`,
+      `# TYPE ${duration} histogram`,
+      ...within,
+      `${duration}_sum ${this.#totalMs}`,
+      `${duration}_count ${below}`,
+      '',
+    ].join('\n');
+  }
+}
+
+function labelled(name: string, help: string, label: string, counts: Readonly<Record<string, number>>): string[] {
+  return [
+    `# HELP ${prefix}${name} ${help}`,
+    `# TYPE ${prefix}${name} counter`,
+    ...Object.entries(counts).map(([value, count]) => `${prefix}${name}{${label}="${value}"} ${count}`),
+  ];
+}

@@ -1,0 +1,81 @@
+/**
+ * Proof that the API server reaches `/validate`: an object that the webhook always rejects is created as a dry run. Only then may a failure of the
+ * webhook reject objects (`failurePolicy: Fail`); before it, a port that is closed or a wrong certificate would stop every change of the mesh.
+ */
+import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
+import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
+import { messageOf, reasonError } from '../../runtime/errors.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import { statusOf } from '../kubernetes/api-failure.ts';
+import { apiVersionOf, resourceOf } from '../kubernetes/api-resource.ts';
+import type { ApiServer } from '../kubernetes/api-server.ts';
+
+/** On a ValidatingWebhookConfiguration, with value `keep`: its `failurePolicy` is not changed. */
+export const failurePolicyAnnotation = 'chartpilot/failure-policy';
+
+/** Longer than the API server waits for a webhook by default (10 s), so that its own message about the webhook arrives. */
+const proofMs = 12_000;
+
+const gateways = resourceOf('Gateway');
+const revisionLabel = 'istio.io/rev';
+
+/** An entry of a configuration whose proof is needed. */
+export interface ValidationEntry {
+  readonly name: string;
+  readonly objectSelector: unknown;
+}
+
+/** @returns the entry, if it does not reject objects while the webhook is unavailable */
+export function unprovedEntry(entry: Readonly<Record<string, unknown>>): ValidationEntry | undefined {
+  const { name, failurePolicy, objectSelector } = entry;
+  return failurePolicy === 'Ignore' && typeof name === 'string' ? { name, objectSelector } : undefined;
+}
+
+/**
+ * Returns once a rejection by the entry was observed.
+ *
+ * @param revision `default` for the default one
+ * @param namespace of the control plane; nothing is written there
+ * @throws an error that names what prevents the proof
+ */
+export async function proveValidation(
+  server: Pick<ApiServer, 'request'>,
+  { name, objectSelector }: ValidationEntry,
+  { revision, namespace }: { readonly revision: string; readonly namespace: string },
+): Promise<void> {
+  const selector = (isObject(objectSelector) ? objectSelector : {}) as LabelSelector;
+  const labels = [{ [revisionLabel]: revision }, {}].find((candidate) => selectsLabels(selector, candidate));
+  if (labels === undefined) throw unproved(name, 'its objectSelector selects no object of this revision');
+  const body = {
+    ...{ apiVersion: apiVersionOf(gateways), kind: gateways.kind },
+    metadata: { generateName: 'webhook-proof-', namespace, labels, annotations: { [alwaysRejectAnnotation]: 'true' } },
+    spec: {
+      selector: { istio: 'none' },
+      servers: [{ port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] }],
+    },
+  };
+  const request = {
+    method: 'POST',
+    resource: gateways,
+    namespace,
+    body,
+    query: { dryRun: 'All' },
+    timeoutMs: proofMs,
+  } as const;
+  try {
+    await server.request(request, new AbortController().signal);
+  } catch (error) {
+    const message = messageOf(error);
+    if (message.includes(`admission webhook ${JSON.stringify(name)} denied the request`)) return;
+    if (statusOf(error) === 404) throw unproved(name, 'the API server does not serve Gateways of networking.istio.io');
+    throw unproved(name, message);
+  }
+  throw unproved(
+    name,
+    'the API server accepted an object that the webhook rejects; it may not reach port 443 of the Service',
+  );
+}
+
+function unproved(name: string, reason: string): Error {
+  return reasonError('WEBHOOK_UNPROVED', `failurePolicy of webhook ${name} stays Ignore: ${reason}`);
+}

@@ -1,0 +1,100 @@
+/**
+ * The MutatingWebhookConfigurations of a cluster that inject sidecars, of every revision: those that select the same pods are logged and shown by the page
+ * `injectionz`. A pod that two of them select has one sidecar, that of the configuration whose name is last.
+ */
+import {
+  callingConfigurations,
+  type InjectingConfiguration,
+  type Overlap,
+  overlapsOf,
+} from '../../injection/decision/overlaps.ts';
+import type { Texts } from '../../injection/pod/pod.ts';
+import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { isObject } from '../../runtime/json-object.ts';
+import type { Logger } from '../../runtime/output/log.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+
+/** What is known of them in the cluster. */
+export interface WebhookConfigurationSource {
+  readonly configurations: () => Iterable<KubernetesObject>;
+  readonly namespaceLabels: (namespace: string) => Texts;
+  /** Calls back when the configurations may be different. */
+  readonly onChanged: (changed: () => void) => void;
+}
+
+export interface InjectingConfigurationsOptions {
+  readonly source: WebhookConfigurationSource;
+  readonly log: Pick<Logger, 'info' | 'warn'>;
+}
+
+/** Entries of injectors have names that end with it, in all versions of Istio. */
+const entryName = /(?:^|\.)sidecar-injector\.istio\.io$/;
+
+export class InjectingConfigurations {
+  readonly #options: InjectingConfigurationsOptions;
+  #configurations: readonly InjectingConfiguration[] = [];
+  #overlaps: readonly Overlap[] = [];
+
+  constructor(options: InjectingConfigurationsOptions) {
+    this.#options = options;
+    options.source.onChanged(() => this.#read());
+  }
+
+  /** For the page: the configurations, and pairs that select the same pods. */
+  describe(): object {
+    return {
+      configurations: this.#configurations.map(({ name, revision, entries }) => ({
+        ...{ name, revision },
+        entries: entries.map((entry) => entry.name),
+      })),
+      overlaps: this.#overlaps,
+    };
+  }
+
+  /** Names of the configurations that the API server calls for a pod. */
+  callersOf(namespace: string, podLabels: Texts): readonly string[] {
+    if (this.#overlaps.length === 0) return [];
+    return callingConfigurations(this.#configurations, this.#options.source.namespaceLabels(namespace), podLabels);
+  }
+
+  #read(): void {
+    const { source, log } = this.#options;
+    this.#configurations = [...source.configurations()].flatMap(injectingConfiguration);
+    const overlaps = overlapsOf(this.#configurations);
+    const before = new Set(this.#overlaps.map(keyOf));
+    const after = new Set(overlaps.map(keyOf));
+    for (const overlap of overlaps) {
+      const { podLabels, namespaceLabels } = overlap;
+      if (!before.has(keyOf(overlap)))
+        log.warn('injection.overlap', {
+          configurations: overlap.configurations.join(', '),
+          podLabels: JSON.stringify(podLabels),
+          namespaceLabels: JSON.stringify(namespaceLabels),
+        });
+    }
+    for (const overlap of this.#overlaps) {
+      if (!after.has(keyOf(overlap)))
+        log.info('injection.overlapEnded', { configurations: overlap.configurations.join(', ') });
+    }
+    this.#overlaps = overlaps;
+  }
+}
+
+function keyOf({ configurations }: Overlap): string {
+  return configurations.join('/');
+}
+
+function injectingConfiguration({ metadata, webhooks }: KubernetesObject): readonly InjectingConfiguration[] {
+  const entries = (Array.isArray(webhooks) ? webhooks : []).flatMap((entry: unknown) => {
+    const { name, namespaceSelector, objectSelector } = isObject(entry) ? entry : {};
+    if (typeof name !== 'string' || !entryName.test(name)) return [];
+    return [{ name, namespaceSelector: selectorOf(namespaceSelector), objectSelector: selectorOf(objectSelector) }];
+  });
+  if (entries.length === 0) return [];
+  return [{ name: metadata.name, revision: metadata.labels?.['istio.io/rev'] ?? '', entries }];
+}
+
+/** The API server has validated it. */
+function selectorOf(selector: unknown): LabelSelector {
+  return isObject(selector) ? (selector as LabelSelector) : {};
+}

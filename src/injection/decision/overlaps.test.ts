@@ -1,0 +1,58 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
+import { callingConfigurations, commonLabels, type InjectingConfiguration, overlapsOf } from './overlaps.ts';
+import { callingEntries, webhookEntriesOf } from './webhook-entries.ts';
+
+const of = (name: string, revision: string, options = {}): InjectingConfiguration => ({
+  ...{ name, revision },
+  entries: webhookEntriesOf(revision, options),
+});
+
+test('configurations of different revisions and tags do not overlap', () => {
+  const all = ['', 'canary', 'stable'].map((revision) => of(`injector-${revision}`, revision));
+  expect(overlapsOf(all)).toEqual([]);
+});
+
+test('two configurations of the default revision overlap, with labels that both select', () => {
+  const left = of('istio-sidecar-injector', '');
+  const right = of('istio-revision-tag-default', 'default');
+  const [overlap, ...others] = overlapsOf([left, right]);
+  expect(others).toEqual([]);
+  expect(overlap!.configurations).toEqual(['istio-revision-tag-default', 'istio-sidecar-injector']);
+  for (const { entries } of [left, right])
+    expect(callingEntries(entries, overlap!.namespaceLabels, overlap!.podLabels).length).toBeGreaterThan(0);
+  expect(callingConfigurations([left, right], overlap!.namespaceLabels, overlap!.podLabels)).toEqual(
+    overlap!.configurations,
+  );
+});
+
+test('an entry for namespaces without any label overlaps with none of another revision', () => {
+  expect(overlapsOf([of('a', '', { injectsUnlabelled: true }), of('b', 'canary')])).toEqual([]);
+});
+
+test('labels that two selectors have in common are found exactly when there are some', () => {
+  const keys = ['a', 'b'];
+  const values = ['x', 'y', 'z'];
+  const requirement = fc.record({
+    key: fc.constantFrom(...keys),
+    operator: fc.constantFrom('In' as const, 'NotIn' as const, 'Exists' as const, 'DoesNotExist' as const),
+    values: fc.subarray(values),
+  });
+  const selector: fc.Arbitrary<LabelSelector> = fc.record({
+    matchLabels: fc.dictionary(fc.constantFrom(...keys), fc.constantFrom(...values)),
+    matchExpressions: fc.array(requirement, { maxLength: 3 }),
+  });
+  const everyValue = [undefined, ...values, 'other'];
+  const all = everyValue.flatMap((a) =>
+    everyValue.map((b) => ({ ...(a !== undefined && { a }), ...(b !== undefined && { b }) })),
+  );
+  fc.assert(
+    fc.property(selector, selector, (a, b) => {
+      const found = commonLabels(a, b);
+      if (found !== undefined) expect(selectsLabels(a, found) && selectsLabels(b, found)).toBe(true);
+      else expect(all.some((labels) => selectsLabels(a, labels) && selectsLabels(b, labels))).toBe(false);
+    }),
+    { numRuns: 1_000 },
+  );
+});

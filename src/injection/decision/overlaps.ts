@@ -1,0 +1,98 @@
+/** Webhook configurations that select the same pods: the API server calls both, and the later one replaces the sidecar of the other. */
+import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
+import type { Texts } from '../pod/pod.ts';
+import { callingEntries, type WebhookEntry } from './webhook-entries.ts';
+
+/** A MutatingWebhookConfiguration that injects sidecars. */
+export interface InjectingConfiguration {
+  readonly name: string;
+  /** Label `istio.io/rev`. */
+  readonly revision: string;
+  readonly entries: readonly WebhookEntry[];
+}
+
+export interface Overlap {
+  /** Names of the two configurations. */
+  readonly configurations: readonly [string, string];
+  /** Names of the first two entries that overlap. */
+  readonly entries: readonly [string, string];
+  /** Labels of a pod, and of its namespace, that both entries select. */
+  readonly podLabels: Texts;
+  readonly namespaceLabels: Texts;
+}
+
+/** More configurations than a cluster has revisions: each is compared with each. */
+const maxConfigurations = 100;
+
+/** Each pair of configurations that may select one pod. `matchConditions` are not evaluated. */
+export function overlapsOf(configurations: readonly InjectingConfiguration[]): readonly Overlap[] {
+  const compared = configurations.toSorted((a, b) => (a.name < b.name ? -1 : 1)).slice(0, maxConfigurations);
+  return compared.flatMap((first, index) =>
+    compared.slice(index + 1).flatMap((second) => overlapOf(first, second) ?? []),
+  );
+}
+
+/** Names of the configurations that the API server calls for a pod. */
+export function callingConfigurations(
+  configurations: readonly InjectingConfiguration[],
+  namespace: Texts,
+  pod: Texts,
+): readonly string[] {
+  return configurations
+    .filter(({ entries }) => callingEntries(entries, namespace, pod).length > 0)
+    .map(({ name }) => name)
+    .sort();
+}
+
+function overlapOf(first: InjectingConfiguration, second: InjectingConfiguration): Overlap | undefined {
+  for (const a of first.entries) {
+    for (const b of second.entries) {
+      const podLabels = commonLabels(a.objectSelector, b.objectSelector);
+      const namespaceLabels = commonLabels(a.namespaceSelector, b.namespaceSelector);
+      if (podLabels === undefined || namespaceLabels === undefined) continue;
+      return {
+        configurations: [first.name, second.name],
+        entries: [a.name, b.name],
+        podLabels,
+        namespaceLabels,
+      };
+    }
+  }
+  return undefined;
+}
+
+/** No selector names it. */
+const otherValue = 'any';
+
+/**
+ * Labels that both selectors select. Requirements on different keys are independent, so that each key is decided by itself.
+ *
+ * @returns `undefined` if there are none
+ */
+export function commonLabels(a: LabelSelector, b: LabelSelector): Texts | undefined {
+  const labels: Record<string, string> = {};
+  for (const key of new Set([...keysOf(a), ...keysOf(b)])) {
+    const both = [only(a, key), only(b, key)];
+    const values = both.flatMap(({ matchLabels = {}, matchExpressions = [] }) => [
+      ...Object.values(matchLabels),
+      ...matchExpressions.flatMap((expression) => expression.values ?? []),
+    ]);
+    const candidates = [{}, ...[...values, `${otherValue}${values.length}`].map((value) => ({ [key]: value }))];
+    const found = candidates.find((candidate) => both.every((selector) => selectsLabels(selector, candidate)));
+    if (found === undefined) return undefined;
+    Object.assign(labels, found);
+  }
+  return labels;
+}
+
+function keysOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): readonly string[] {
+  return [...Object.keys(matchLabels), ...matchExpressions.map(({ key }) => key)];
+}
+
+/** The requirements of the selector on one key. */
+function only({ matchLabels = {}, matchExpressions = [] }: LabelSelector, key: string): LabelSelector {
+  return {
+    ...(Object.hasOwn(matchLabels, key) && { matchLabels: { [key]: matchLabels[key]! } }),
+    matchExpressions: matchExpressions.filter((expression) => expression.key === key),
+  };
+}

@@ -1,0 +1,102 @@
+/** Checks of a pod and of what its templates add: what would leave the pod without protection, or unable to start. */
+import type { FieldError } from '../model/fields/decode.ts';
+import * as violation from '../model/fields/violation.ts';
+import {
+  allContainersOf,
+  applicationContainersOf,
+  type Container,
+  initContainerName,
+  type Pod,
+  validationContainerName,
+} from './pod/pod.ts';
+import { mergesMetrics, scrapePortError, scrapeSettingsOf } from './pod/prometheus.ts';
+import { interceptionModeOf, type TemplateInput, type TemplatePod } from './template/template-input.ts';
+import { proxyImageOf } from './template/templates.ts';
+
+/**
+ * Errors of the pod together with its templates, before they are merged.
+ *
+ * @param injectedVolumes volumes that an earlier injection added
+ */
+export function podErrors(
+  input: TemplateInput,
+  template: TemplatePod,
+  injectedVolumes: ReadonlySet<string>,
+): FieldError[] {
+  const { pod, statusPort } = input;
+  const scraped = mergesMetrics(scrapeSettingsOf(pod), statusPort) ? scrapePortError(scrapeSettingsOf(pod)) : undefined;
+  return [
+    ...violation.errorsAt('metadata.annotations["prometheus.io/port"]', scraped),
+    ...volumeErrors(pod, template, injectedVolumes),
+    ...(redirectsTraffic(template) ? excludedUserErrors(input) : []),
+  ];
+}
+
+/** Whether the template sets up, or checks, the redirection of traffic. */
+export function redirectsTraffic({ spec }: TemplatePod): boolean {
+  const { initContainers } = (spec ?? {}) as { readonly initContainers?: readonly Container[] };
+  return (initContainers ?? []).some(({ name }) => name === initContainerName || name === validationContainerName);
+}
+
+/** Merging would unite the two sources of one volume, which Kubernetes rejects with a message about neither. */
+function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: ReadonlySet<string>): FieldError[] {
+  const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
+  const reserved = new Set(volumes.map(({ name }) => name));
+  return (spec.volumes ?? []).flatMap(({ name }, index) =>
+    reserved.has(name) && !injectedVolumes.has(name)
+      ? [
+          violation.fieldError(
+            `spec.volumes[${index}].name`,
+            violation.notAllowed('is reserved for the sidecar; rename the volume', name),
+          ),
+        ]
+      : [],
+  );
+}
+
+/** Redirection leaves out the traffic of the proxy by its user: an application with the same one would bypass the proxy. */
+function excludedUserErrors(input: TemplateInput): FieldError[] {
+  const { pod, proxyUid, proxyGid } = input;
+  const proxyImage = proxyImageOf(input);
+  const isTproxy = interceptionModeOf(input) === 'TPROXY';
+  const excluded = isTproxy ? proxyGid : proxyUid;
+  return applicationContainersOf(pod).flatMap(({ name, image, securityContext }) => {
+    const user = securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;
+    const place = `spec.containers[${name}].securityContext.runAsUser`;
+    if (user === excluded) {
+      return [
+        violation.fieldError(
+          place,
+          violation.notAllowed(
+            `must not be the user of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
+            user,
+          ),
+        ),
+      ];
+    }
+    if (user === undefined && image === proxyImage) {
+      return [
+        violation.fieldError(
+          place,
+          violation.missing(
+            `because the image's own user is that of the sidecar, ${excluded}, whose traffic is not redirected; choose another one`,
+          ),
+        ),
+      ];
+    }
+    return [];
+  });
+}
+
+/** Errors of the merged pod: a template may add a container to one list of the pod that the other list has. */
+export function duplicateErrors(pod: Pod): FieldError[] {
+  const seen = new Set<string>();
+  return allContainersOf(pod).flatMap(({ name }) => {
+    if (!seen.has(name)) {
+      seen.add(name);
+      return [];
+    }
+    const message = `a template adds a second container named ${name}; rename one of them`;
+    return [violation.fieldError('spec.initContainers', violation.duplicate(message, name))];
+  });
+}

@@ -1,0 +1,19 @@
+/** Credentials of registries in a Secret of type `kubernetes.io/dockerconfigjson`. */
+import { isObject } from '../../../runtime/json-object.ts';
+import { type Secret, secretBytes } from './secret.ts';
+
+export const pullSecretKey = '.dockerconfigjson';
+/** A control plane sends it with each WasmPlugin that names it. */
+const maxBytes = 64 * 1024;
+
+/** The Docker configuration; `undefined` if the Secret has none. Its entry is that of its type, and of no other one. */
+export function pullSecretOf(secret: Secret): string | undefined {
+  const bytes = secretBytes(secret, pullSecretKey);
+  if (bytes === undefined || bytes.length > maxBytes) return undefined;
+  const text = Buffer.from(bytes).toString('utf8');
+  try {
+    return isObject(JSON.parse(text)) ? text : undefined;
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,114 @@
+/** The access log from which the proxy's agent counts standard metrics (spec/standard-metrics.md §7). */
+
+import { ApiVersion } from '../../../gen/envoy/config/core/v3/config_source_pb.ts';
+import {
+  type CommonGrpcAccessLogConfigSchema,
+  HttpGrpcAccessLogConfigSchema,
+  TcpGrpcAccessLogConfigSchema,
+} from '../../../gen/envoy/extensions/access_loggers/grpc/v3/als_pb.ts';
+import type { CustomTagSchema } from '../../../gen/envoy/type/tracing/v3/custom_tag_pb.ts';
+import { setBounded } from '../../../model/collections/set-bounded.ts';
+import { type StandardMetricId, standardMetrics } from '../../../model/standard-metrics/standard-metrics.ts';
+import {
+  accessLogCluster,
+  entryTags,
+  expressionTag,
+  logNameOf,
+  peerStateKey,
+} from '../../../model/standard-metrics/stream-rules.ts';
+import type { ConnectionContext } from '../../inputs/connection-context.ts';
+import { type TypedExtension, typedExtension } from '../../messages/any.ts';
+import type { Init } from '../../messages/init.ts';
+import { duration } from '../../messages/protobuf-duration.ts';
+import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
+import { sideOf } from '../../telemetry/mode.ts';
+import type { ReportedMetrics } from '../../telemetry/reported-metrics.ts';
+import { grpcService, type LoggedBy } from './access-log-services.ts';
+
+type TagInit = Init<typeof CustomTagSchema>;
+
+/** How many extensions are kept: few Telemetry objects differ. */
+const maxKnown = 256;
+const known = new Map<string, TypedExtension>();
+
+/** None if the agent does not count, or every metric of the protocol is disabled. */
+export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
+  const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
+  if (reported === undefined || by === 'listener') return [];
+  const protocol = by === 'requests' ? 'http' : 'tcp';
+  const ids = (Object.keys(standardMetrics) as StandardMetricId[]).filter(
+    (id) => standardMetrics[id].protocol === protocol,
+  );
+  if (ids.every((id) => reported.rules[id]?.disabled === true)) return [];
+  const { STANDARD_METRICS: form } = context.shape.metadata;
+  const side = context.direction === 'inbound' ? 'inbound' : 'outbound';
+  const key = JSON.stringify([protocol, form, side, reported]);
+  let made = known.get(key);
+  if (made === undefined) {
+    made = metricsLog(protocol, side, reported, form === 'expressions');
+    setBounded(known, key, made, maxKnown);
+  }
+  return [made];
+}
+
+function metricsLog(
+  protocol: 'http' | 'tcp',
+  side: 'inbound' | 'outbound',
+  { rules, expressions }: ReportedMetrics,
+  hasFormats: boolean,
+): TypedExtension {
+  const commonConfig: Init<typeof CommonGrpcAccessLogConfigSchema> = {
+    logName: logNameOf({ reporter: side === 'inbound' ? 'destination' : 'source', metrics: rules }),
+    grpcService: grpcService(accessLogCluster),
+    transportApiVersion: ApiVersion.V3,
+    bufferFlushInterval: duration(1_000),
+    bufferSizeBytes: 65_536,
+    customTags: [
+      metadataTag(entryTags.services, 'cluster', 'services'),
+      ...(side === 'outbound' ? endpointTags(hasFormats) : []),
+      ...(hasFormats
+        ? expressions.map((expression, place) => formatTag(expressionTag(place), `%CEL(${expression})%`))
+        : []),
+    ],
+    ...(side === 'inbound' && protocol === 'http' && { filterStateObjectsToLog: [peerStateKey] }),
+  };
+  if (protocol === 'tcp') {
+    return typedExtension('envoy.access_loggers.tcp_grpc', TcpGrpcAccessLogConfigSchema, { commonConfig });
+  }
+  return typedExtension('envoy.access_loggers.http_grpc', HttpGrpcAccessLogConfigSchema, {
+    commonConfig,
+    additionalRequestHeadersToLog: ['content-type'],
+    additionalResponseHeadersToLog: ['grpc-status'],
+    additionalResponseTrailersToLog: ['grpc-status'],
+  });
+}
+
+function endpointTags(hasFormats: boolean): TagInit[] {
+  return [
+    metadataTag(entryTags.workload, 'host', 'workload'),
+    ...(hasFormats
+      ? [
+          formatTag(entryTags.upstreamPeer, '%UPSTREAM_PEER_URI_SAN%'),
+          formatTag(entryTags.upstreamLocal, '%UPSTREAM_LOCAL_URI_SAN%'),
+        ]
+      : []),
+  ];
+}
+
+/** A field of the metadata `istio` of a cluster or an endpoint. */
+function metadataTag(tag: string, of: 'cluster' | 'host', field: string): TagInit {
+  return {
+    tag,
+    type: {
+      case: 'metadata',
+      value: {
+        kind: { kind: { case: of, value: {} } },
+        metadataKey: { key: 'istio', path: [{ segment: { case: 'key', value: field } }] },
+      },
+    },
+  };
+}
+
+function formatTag(tag: string, value: string): TagInit {
+  return { tag, type: { case: 'value', value } };
+}

@@ -1,0 +1,101 @@
+/** Which standard metrics a connection reports, and how Telemetry objects change them (spec/standard-metrics.md §6). */
+import type { Config } from '../../model/config/config.ts';
+import type { MetricOverride, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
+import type { TelemetryProvider } from '../../model/mesh/extension-providers.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { type StandardMetricId, standardMetricIds } from '../../model/standard-metrics/standard-metrics.ts';
+import { type LabelValue, type MetricRule, maxExpressions } from '../../model/standard-metrics/stream-rules.ts';
+import { isFor, type Side } from './mode.ts';
+
+export interface ReportedMetrics {
+  readonly rules: Readonly<Partial<Record<StandardMetricId, MetricRule>>>;
+  /** CEL expressions of labels, by the numbers in the rules. */
+  readonly expressions: readonly string[];
+}
+
+/** TCP connections report their bytes so often unless a Telemetry object says otherwise. */
+export const defaultReportingMs = 5_000;
+
+/**
+ * Applies overrides from the mesh's to the workload's: of each metric the last `disabled` applies, and of each label the last
+ * operation.
+ *
+ * @returns `undefined` if no Prometheus provider is active, or every metric is disabled
+ */
+export function reportedMetrics(
+  telemetries: readonly Config<Telemetry>[],
+  { defaultProviders }: Pick<MeshConfig, 'defaultProviders'>,
+  providers: ReadonlyMap<string, TelemetryProvider>,
+  side: Side,
+): ReportedMetrics | undefined {
+  let named: readonly string[] = defaultProviders.metrics ?? [];
+  const changes = new Map<StandardMetricId, Changes>();
+  for (const rule of telemetries.flatMap(({ spec }) => spec.metrics ?? [])) {
+    if (rule.providers !== undefined && rule.providers.length > 0) named = rule.providers;
+    for (const override of rule.overrides ?? []) {
+      if (isFor(override.match, side)) for (const id of metricsOf(override)) change(changes, id, override);
+    }
+  }
+  if (!named.some((name) => providers.get(name)?.type === 'prometheus')) return undefined;
+  if (standardMetricIds.every((id) => changes.get(id)?.disabled === true)) return undefined;
+  return withExpressions(changes);
+}
+
+/** The narrowest interval, in milliseconds, at which open TCP connections report. */
+export function reportingInterval(telemetries: readonly Config<Telemetry>[]): number {
+  const said = telemetries.flatMap(({ spec }) => spec.metrics ?? []).flatMap((rule) => rule.reportingIntervalMs ?? []);
+  return said.at(-1) ?? defaultReportingMs;
+}
+
+interface Changes {
+  disabled: boolean;
+  /** Undefined: the label is removed. */
+  readonly labels: Map<string, string | undefined>;
+}
+
+function metricsOf({ match = {} }: MetricOverride): readonly StandardMetricId[] {
+  if (match.customMetric !== undefined) return [];
+  const { metric = 'ALL_METRICS' } = match;
+  return metric === 'ALL_METRICS' ? standardMetricIds : standardMetricIds.filter((id) => id === metric);
+}
+
+function change(
+  changes: Map<StandardMetricId, Changes>,
+  id: StandardMetricId,
+  { disabled, tagOverrides = {} }: MetricOverride,
+): void {
+  const before = changes.get(id) ?? { disabled: false, labels: new Map() };
+  if (disabled !== undefined) before.disabled = disabled;
+  for (const [label, { operation, value }] of Object.entries(tagOverrides)) {
+    before.labels.set(label, operation === 'REMOVE' ? undefined : (value ?? ''));
+  }
+  changes.set(id, before);
+}
+
+/** Equal expressions of several metrics are evaluated once. */
+function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): ReportedMetrics {
+  const expressions: string[] = [];
+  const valueOf = (expression: string): LabelValue => {
+    const [, quoted] =
+      /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(expression.trim())?.filter((part) => part !== undefined) ?? [];
+    if (quoted !== undefined) return { text: quoted };
+    const known = expressions.indexOf(expression);
+    if (known >= 0) return { tag: known };
+    if (expressions.length >= maxExpressions) return { text: 'unknown' };
+    return { tag: expressions.push(expression) - 1 };
+  };
+  const rules = [...changes].flatMap(([id, { disabled, labels }]): [StandardMetricId, MetricRule][] => {
+    if (disabled) return [[id, { disabled: true }]];
+    const removed = [...labels].flatMap(([label, value]) => (value === undefined ? label : []));
+    const set = [...labels].flatMap(([label, value]) =>
+      value === undefined ? [] : [[label, valueOf(value)] as const],
+    );
+    if (removed.length === 0 && set.length === 0) return [];
+    const rule = {
+      ...(removed.length > 0 && { removed }),
+      ...(set.length > 0 && { set: Object.fromEntries(set) }),
+    };
+    return [[id, rule]];
+  });
+  return { rules: Object.fromEntries(rules), expressions };
+}

@@ -1,0 +1,111 @@
+/** What registries and pull secrets may contain: each reader rejects it with an Error, or returns what it may return. */
+
+import { imageOfIndex, moduleLayerOf, parseManifest } from '../../../src/agent/wasm/image/image-manifest.ts';
+import { parseImageUrl } from '../../../src/agent/wasm/image/image-reference.ts';
+import { challengesIn } from '../../../src/agent/wasm/image/registry-challenge.ts';
+import { credentialsFor } from '../../../src/agent/wasm/image/registry-credentials.ts';
+import { tarFile } from '../../../src/agent/wasm/image/tar-file.ts';
+import { dockerConfig, mediaTypes, tarOf } from '../../harness/image-registry.ts';
+import type { Draw } from '../../random-config/draw.ts';
+import { mutatedValue, oddText } from '../grammar/breaking-words.ts';
+import { mutatedBytes } from '../grammar/bytes.ts';
+import { thinking } from './thinking.ts';
+
+const digest = `sha256:${'a'.repeat(64)}`;
+const password = 'a-password-of-a-registry';
+
+/** @returns what was read; throws when a reader throws something else than an Error, or a message has a password */
+export async function wasmImage(draw: Draw): Promise<string> {
+  return draw.pick([manifest, archive, pullSecret, challenge, imageUrl])(draw);
+}
+
+/** @returns undefined if the reader rejects it */
+function rejected<T>(read: () => T): T | undefined {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Error) || error instanceof TypeError || error instanceof RangeError) throw error;
+    if (error.message.includes(password)) throw new Error('a message has the password');
+    return undefined;
+  }
+}
+
+function manifest(draw: Draw): string {
+  const layer = { mediaType: draw.pick(Object.values(mediaTypes)), digest, size: draw.pick([0, 1, 2 ** 53, -1]) };
+  const platform = { os: draw.pick(['linux', 'unknown', oddText(draw)]), architecture: 'wasm' };
+  const whole = draw.chance(0.5)
+    ? { schemaVersion: 2, mediaType: mediaTypes.ociManifest, layers: [layer, layer] }
+    : { schemaVersion: 2, manifests: [{ digest, platform }] };
+  const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, whole) : whole) ?? '';
+  const text = draw.chance(0.2) ? mutatedBytes(draw, Buffer.from(json)).toString('utf8') : json;
+  thinking(text, () => {
+    const found = rejected(() => parseManifest(text));
+    if (found === undefined) return;
+    const named = rejected(() =>
+      found.kind === 'index' ? imageOfIndex(found.manifests) : moduleLayerOf(found.layers).layer.digest,
+    );
+    if (named !== undefined && !/^sha256:[0-9a-f]{64}$/.test(named)) throw new Error(`digest ${named}`);
+  });
+  return text;
+}
+
+async function archive(draw: Draw): Promise<string> {
+  const entry = () => ({
+    name: draw.pick(['plugin.wasm', 'etc/plugin.wasm', 'x', oddText(draw).slice(0, 90)]),
+    type: draw.pick(['0', '5', '2', 'L', 'x', 'g', '\0']),
+    content: Buffer.from(draw.pick(['', '\0asm', '22 path=etc/plugin.wasm\n', '12 size=9999\n', oddText(draw)])),
+    ...(draw.chance(0.2) && { size: draw.pick([0, 1, 511, 513, 2 ** 30]) }),
+  });
+  const whole = tarOf(draw.list(1, 5, entry));
+  const bytes = draw.chance(0.7) ? mutatedBytes(draw, whole) : whole;
+  const limits = { maxBytes: 1_000_000, maxEntries: 20 };
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    for (let at = 0; at < bytes.length; at += 700) yield bytes.subarray(at, at + 700);
+  }
+  await thinking('archive', async () => {
+    let length = 0;
+    try {
+      for await (const piece of tarFile(pieces(), 'plugin.wasm', limits)) length += piece.length;
+    } catch (error) {
+      rejected(() => {
+        throw error;
+      });
+    }
+    if (length > bytes.length) throw new Error('more than the archive has');
+  });
+  return bytes.toString('latin1');
+}
+
+function pullSecret(draw: Draw): string {
+  const config = JSON.parse(dockerConfig('reg.test', 'robot', password)) as object;
+  const json = JSON.stringify(draw.chance(0.8) ? mutatedValue(draw, config) : config) ?? '';
+  const text = draw.chance(0.3) ? mutatedBytes(draw, Buffer.from(json)).toString('utf8') : json;
+  thinking('pull secret', () => rejected(() => credentialsFor('reg.test', text)));
+  return text;
+}
+
+function challenge(draw: Draw): string {
+  const parameter = (): string => `${draw.pick(['realm', 'service', 'scope', oddText(draw)])}="${oddText(draw)}"`;
+  const whole = `${draw.pick(['Bearer', 'Basic', oddText(draw)])} ${draw.list(0, 4, parameter).join(',')}`;
+  const text = draw.chance(0.5) ? mutatedBytes(draw, Buffer.from(whole)).toString('latin1') : whole;
+  thinking(text, () => {
+    for (const { parameters } of challengesIn(text)) rejected(() => URL.parse(parameters.get('realm') ?? ''));
+  });
+  return text;
+}
+
+function imageUrl(draw: Draw): string {
+  const part = (good: string): string => (draw.chance(0.5) ? good : oddText(draw));
+  const url = `oci://${part('reg.test:5000')}/${part('team/plugin')}:${part('v1')}${draw.chance(0.3) ? `@${part(digest)}` : ''}`;
+  thinking(url, () => {
+    const image = rejected(() => parseImageUrl(url));
+    if (image === undefined) return;
+    const { registry, repository, reference } = image;
+    // The path of a request names the repository and nothing else.
+    const parsed = URL.parse(`https://${registry}/v2/${repository}/manifests/${reference}`);
+    if (parsed !== null && parsed.pathname !== `/v2/${repository}/manifests/${reference}`) {
+      throw new Error(`path ${parsed.pathname}`);
+    }
+  });
+  return url;
+}

@@ -1,0 +1,80 @@
+/** A route configuration is requested while another one is held back (src/discovery/xds/rollout/held-resources.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { type Client, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  /** Route r moves to cluster b, which the client warms. */
+  function withHeldRoute(): Client {
+    const client = settled(delta);
+    const { source, world } = client;
+    source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    source.set(clusterType, 'b');
+    source.setNaming(routeType, 'r', 'b');
+    source.setNaming(routeType, 'q', 'a');
+    world.push(clusterType, routeType);
+    return client;
+  }
+
+  const request = (client: Client): void =>
+    client.ask(routeType, delta ? ['q'] : ['r', 'q'], client.world.watch(routeType)!.nonceSent);
+
+  /** Contents of routes that the client reads, with the names that it subscribes to. */
+  function readRoutes({ world, ...client }: Client): string[] {
+    return world.readAll().flatMap(({ typeUrl, nonce: responseNonce, resources }) => {
+      if (typeUrl !== routeType) return [];
+      if (client.delta) world.delta({ typeUrl, responseNonce });
+      else world.sotw({ typeUrl, responseNonce, resourceNames: ['r', 'q'] });
+      return [...resources.values()];
+    });
+  }
+
+  const contentOf = ({ source }: Client, name: string): string => source.contentsOf(routeType).get(name)!;
+
+  test('the one that is held back is sent when its clusters are usable', () => {
+    const client = withHeldRoute();
+    const clusters = client.world.read()!;
+    request(client);
+    expect(readRoutes(client)).toEqual([contentOf(client, 'q')]);
+    client.ack(clusters);
+    expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
+  });
+
+  test('the one that is held back is sent as it is configured now, when all that it names is usable', () => {
+    const client = withHeldRoute();
+    const clusters = client.world.read()!;
+    const { source, world } = client;
+    source.set(clusterType, 'c');
+    source.set(endpointType, 'c');
+    source.setNaming(routeType, 'r', 'c');
+    // The request comes before the push.
+    request(client);
+    expect(readRoutes(client)).toEqual([contentOf(client, 'q')]);
+    world.push(clusterType, endpointType, routeType);
+    client.ack(clusters);
+    expect(readRoutes(client)).not.toContain(contentOf(client, 'r'));
+    client.askEndpoints('c');
+    expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
+  });
+
+  test('a later form that waits for nothing is not followed by the one that was held back', () => {
+    const client = withHeldRoute();
+    const clusters = client.world.read()!;
+    const { source } = client;
+    source.setNaming(routeType, 'r', 'a');
+    source.set(clusterType, 'c');
+    source.setNaming(routeType, 'q', 'c');
+    request(client);
+    expect(readRoutes(client)).toEqual([contentOf(client, 'r')]);
+    client.ack(clusters);
+    expect(readRoutes(client)).not.toContainEqual(expect.stringMatching(/^r=/));
+  });
+});

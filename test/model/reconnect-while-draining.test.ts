@@ -1,0 +1,150 @@
+/** A client connects again while it drains the connections of a listener that was replaced (src/discovery/xds/rollout/draining-listeners.ts). */
+import { afterEach, describe, expect, test } from 'vitest';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
+import { brief, type Client, settled } from '../fixtures/rollout-client.ts';
+import { AdsWorld } from '../simulation/ads-world.ts';
+import type { ScriptedSource } from '../simulation/scripted-source.ts';
+
+afterEach(() => {
+  for (const world of AdsWorld.made.splice(0)) expect(world.failed).toBeUndefined();
+});
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  const departed = new DepartedClusters(45_000);
+  /** What an Envoy has of each type, by name. */
+  type Had = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+  /** The stream ends, and the client requests what it had, in Envoy's order. */
+  function reconnect({ world, source }: Client, had: Had): AdsWorld {
+    world.call.emit('cancelled');
+    const again = new AdsWorld({ delta, source, clock: world.clock, makesBeforeBreak: true, departed });
+    for (const [typeUrl, initialResourceVersions] of Object.entries(had)) {
+      const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
+      const names = isWildcard ? [] : Object.keys(initialResourceVersions);
+      if (delta) again.delta({ typeUrl, resourceNamesSubscribe: names, initialResourceVersions });
+      else again.sotw({ typeUrl, resourceNames: names, versionInfo: 'v' });
+    }
+    return again;
+  }
+
+  /** Reads and acknowledges what there is, briefly. @param had names that it subscribes to */
+  function take(world: AdsWorld, had: Had): string[] {
+    const seen = world.read();
+    if (seen === undefined) return [];
+    const { typeUrl, nonce: responseNonce } = seen;
+    const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
+    const resourceNames = isWildcard ? [] : Object.keys(had[typeUrl] ?? {});
+    if (delta) world.delta({ typeUrl, responseNonce });
+    else world.sotw({ typeUrl, responseNonce, resourceNames });
+    return [brief(seen), ...take(world, had)];
+  }
+
+  const versionsOf = (source: ScriptedSource, typeUrl: string): Record<string, string> =>
+    Object.fromEntries([...(source.types.get(typeUrl)?.values() ?? [])].map(({ name, version }) => [name, version]));
+
+  /** A client with a listener that names cluster b. */
+  function withListener(): Client {
+    const client = settled(delta, { departed });
+    const { source, world } = client;
+    source.usability.set('b', { after: 'at once', assignment: 'b', secrets: new Set() });
+    source.set(clusterType, 'b');
+    source.setNaming(listenerType, 'l', 'b');
+    world.push(clusterType);
+    client.take();
+    client.ask(listenerType);
+    client.take();
+    return client;
+  }
+
+  /** The listener names cluster a, and b is no longer configured. */
+  function replaceListener({ source, world }: Client): void {
+    source.setNaming(listenerType, 'l', 'a');
+    source.remove(clusterType, 'b');
+    world.push(clusterType, listenerType);
+  }
+
+  const hadOf = ({ source }: Client): Had =>
+    Object.fromEntries(
+      [clusterType, endpointType, listenerType, routeType].map((typeUrl) => [typeUrl, versionsOf(source, typeUrl)]),
+    );
+
+  test.each([['before', true], ['while']])(
+    'a cluster that a listener named which was replaced %s the client was away stays for the drain time',
+    (_when, isBefore = false) => {
+      const client = withListener();
+      const had = hadOf(client);
+      if (isBefore) {
+        replaceListener(client);
+        client.take();
+        client.world.clock.advance(1_000);
+      } else {
+        client.source.setNaming(listenerType, 'l', 'a');
+        client.source.remove(clusterType, 'b');
+      }
+      const again = reconnect(client, isBefore ? { ...hadOf(client), [clusterType]: had[clusterType]! } : had);
+      take(again, had);
+      again.clock.advance(59_999);
+      expect(take(again, had)).toEqual([]);
+      expect(again.rollout.retained).toMatchObject([{ name: 'b', state: 'lingering', drains: true }]);
+      again.clock.advance(15_001);
+      expect(take(again, had)).toEqual([delta ? 'Cluster -b' : 'Cluster a']);
+    },
+  );
+
+  test('later removals do not wait for a drain time', () => {
+    const client = withListener();
+    const had = hadOf(client);
+    const again = reconnect(client, had);
+    take(again, had);
+    again.clock.advance(100_000);
+    take(again, had);
+    client.source.set(clusterType, 'c');
+    again.push(clusterType);
+    take(again, had);
+    client.source.remove(clusterType, 'c');
+    again.push(clusterType);
+    again.clock.advance(10_000);
+    expect(take(again, had)).toEqual([delta ? 'Cluster -c' : 'Cluster a b']);
+  });
+
+  test('the routes of such a listener are not sent without hosts by a push after the reconnect', () => {
+    const client = settled(delta, { departed });
+    const { source, world } = client;
+    source.setFetching('l', 'r');
+    client.ask(listenerType);
+    client.take();
+    const { r } = versionsOf(source, routeType);
+    source.setFetching('l', 'r2');
+    source.setWithoutHosts('r');
+    source.setNaming(routeType, 'r2', 'a');
+    world.push(listenerType, routeType);
+    client.take();
+    client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], world.watch(routeType)!.nonceSent);
+    for (const seen of world.readAll()) client.ack(seen, seen.typeUrl === routeType ? ['r', 'r2'] : []);
+    const had = { ...hadOf(client), [routeType]: { ...versionsOf(source, routeType), r: r! } };
+    const again = reconnect(client, had);
+    const seen = take(again, had);
+    for (let pushes = 0; pushes < 2; pushes++) {
+      source.setNaming(routeType, 'r2', 'a');
+      again.push(routeType);
+      seen.push(...take(again, had));
+    }
+    expect(seen.at(-1)).toBe('RouteConfiguration r2');
+    expect(seen.filter((text) => /^RouteConfiguration.* -?r\b/.test(text))).toEqual([]);
+    expect(again.waits(routeType)).toMatchObject([{ kind: 'kept', name: 'r' }]);
+    // A listener that fetches it anew needs a response.
+    const { nonceSent: responseNonce } = again.watch(routeType)!;
+    if (delta) {
+      again.delta({ typeUrl: routeType, resourceNamesUnsubscribe: ['r'] });
+      again.delta({ typeUrl: routeType, resourceNamesSubscribe: ['r'] });
+    } else {
+      again.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r2'] });
+      again.sotw({ typeUrl: routeType, responseNonce, resourceNames: ['r', 'r2'] });
+    }
+    expect(take(again, had)).toEqual([expect.stringMatching(/^RouteConfiguration r\b/)]);
+  });
+});
