@@ -12,6 +12,10 @@ export interface Unobserved {
 }
 
 export const unobserved: readonly Unobserved[] = [
+  {
+    field: /^TrafficExtension (selector|targetRefs\[\]\.(?!namespace)|phase|priority|match|wasm|lua)/,
+    reason: 'the object is validated and not applied: a warning names its wasm or lua',
+  },
   { field: /^Gateway servers\[\]\.name$/, reason: 'names the server for people; names must be unique' },
   { field: /^Sidecar (ingress|egress)\[\]\.port\.name$/, reason: 'names the port for people' },
   {

@@ -242,6 +242,11 @@ export const istioObjects = {
       ),
     };
   },
+  TrafficExtension: (draw) => ({
+    ...scope(draw),
+    phase: draw.pick(['AUTHN', 'STATS']),
+    lua: { inlineCode: 'function envoy_on_request(handle) end' },
+  }),
   WasmPlugin: (draw) => ({
     ...scope(draw),
     url: 'http://mine.mallory.svc.cluster.local:80/mine.wasm',

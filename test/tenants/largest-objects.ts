@@ -252,6 +252,12 @@ export const largestObjects: { readonly [K in KindName]: () => readonly LargeObj
       http: [{ route, headers: { request: { set: map('x', (i) => `h${i}`) } } }],
     }),
   ],
+  TrafficExtension: () => [
+    spec('match', {
+      wasm: { url: 'oci://127.0.0.1/x' },
+      match: filled((i) => ({ ports: [{ number: 1 + (i % 65_535) }] })),
+    }),
+  ],
   WasmPlugin: () => [
     spec('match', { url: 'oci://127.0.0.1/x', match: filled((i) => ({ ports: [{ number: 1 + (i % 65_535) }] })) }),
     spec('vmConfig.env', {

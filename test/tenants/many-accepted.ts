@@ -96,6 +96,7 @@ export const manyAccepted: { readonly [K in KindName]: (turn: number) => readonl
         http: times(4_096, (r) => ({ match: [{ uri: { exact: `/${turn}/${r}` } }], route })),
       }),
     ),
+  TrafficExtension: (turn) => times(2_000, (i) => spec({ selector: selector(i), wasm: { url: `file:///x-${turn}` } })),
   WasmPlugin: (turn) => times(2_000, (i) => spec({ selector: selector(i), url: `file:///x-${turn}` })),
   WorkloadEntry: (turn) =>
     times(4_000, (i) => spec({ address: address(i), labels: { app: 'selected', turn: `${turn}` } })),

@@ -191,7 +191,6 @@ spec:
   });
 
   it.each([
-    ['extensions.istio.io/v1alpha1', 'TrafficExtension', 'KIND_UNSUPPORTED', ''],
     ['authentication.istio.io/v1alpha1', 'MeshPolicy', 'KIND_UNSUPPORTED', ''],
     ['config.istio.io/v1alpha2', 'rule', 'KIND_UNSUPPORTED', ''],
     ['gateway.networking.k8s.io/v1', 'UDPRoute', 'KIND_UNSUPPORTED', ''],

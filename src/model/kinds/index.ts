@@ -15,6 +15,8 @@ import { proxyConfigObject } from './extensions/proxy-config-object.decode.ts';
 import type { ProxyConfigObject } from './extensions/proxy-config-object.ts';
 import { telemetry } from './extensions/telemetry.decode.ts';
 import type { Telemetry } from './extensions/telemetry.ts';
+import { trafficExtension } from './extensions/traffic-extension.decode.ts';
+import type { TrafficExtension } from './extensions/traffic-extension.ts';
 import { wasmPlugin } from './extensions/wasm-plugin.decode.ts';
 import type { WasmPlugin } from './extensions/wasm-plugin.ts';
 import { labelErrors } from './field-rules.ts';
@@ -57,6 +59,7 @@ export interface SpecOfKind extends SpecOfKubernetesKind, SpecOfGatewayApiKind {
   readonly ServiceEntry: ServiceEntry;
   readonly Sidecar: Sidecar;
   readonly Telemetry: Telemetry;
+  readonly TrafficExtension: TrafficExtension;
   readonly VirtualService: VirtualService;
   readonly WasmPlugin: WasmPlugin;
   readonly WorkloadEntry: WorkloadEntry;
@@ -161,6 +164,16 @@ export const kinds: { readonly [K in KindName]: Kind<K, SpecOfKind[K]> } = {
     plural: 'telemetries',
     decoder: telemetry,
     decode: (spec, namespace) => decodeScoped(telemetry, spec, namespace),
+    warnings: scopeWarnings,
+  }),
+  TrafficExtension: growing({
+    kind: 'TrafficExtension',
+    ...networking,
+    group: 'extensions.istio.io',
+    versions: ['v1alpha1'],
+    plural: 'trafficextensions',
+    decoder: trafficExtension,
+    decode: (spec, namespace) => decodeScoped(trafficExtension, spec, namespace),
     warnings: scopeWarnings,
   }),
   VirtualService: growing(

@@ -81,6 +81,7 @@ const appearances: { readonly [K in KindName]?: Appearance } = {
       column('Hosts', of('hosts'), 'Hosts that the routes apply to'),
     ],
   },
+  TrafficExtension: { shortNames: [], description: 'Wasm or Lua filter of workloads', columns: [] },
   WasmPlugin: { shortNames: [], description: 'WebAssembly filter of workloads', columns: [] },
   WorkloadEntry: {
     shortNames: ['we'],

@@ -32,12 +32,13 @@ const byType = new Map(configKinds.flatMap((kind) => typesOf(kind).map((type): [
 
 /** The messages of all kinds. Loaded when the first source or client needs them. */
 export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>> {
-  const [networking, proxyConfig, policies, telemetry, wasm] = await Promise.all([
+  const [networking, proxyConfig, policies, telemetry, wasm, trafficExtension] = await Promise.all([
     import('../../../gen/istio/networking/v1alpha3/networking_pb.ts'),
     import('../../../gen/istio/networking/v1beta1/proxy_config_pb.ts'),
     import('../../../gen/istio/security/v1beta1/policies_pb.ts'),
     import('../../../gen/istio/telemetry/v1alpha1/telemetry_pb.ts'),
     import('../../../gen/istio/extensions/v1alpha1/wasm_pb.ts'),
+    import('../../../gen/istio/extensions/v1alpha1/traffic_extension_pb.ts'),
   ]);
   const schemas: Readonly<Record<string, unknown>> = {
     ...networking,
@@ -45,6 +46,7 @@ export async function loadMessages(): Promise<ReadonlyMap<KindName, DescMessage>
     ...policies,
     ...telemetry,
     ...wasm,
+    ...trafficExtension,
   };
   const known = configKinds.filter((kind) => Object.hasOwn(schemas, `${kind}Schema`));
   return new Map(known.map((kind): [KindName, DescMessage] => [kind, schemas[`${kind}Schema`] as DescMessage]));

@@ -57,6 +57,48 @@ export const wasmMatches: Decoder<readonly WasmMatch[]> = list(
   }),
 );
 
+/** The code of a plugin, and how it runs. */
+export const wasmCodeFields = {
+  url: required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
+  sha256: withoutEffectBeside(
+    optional(
+      inSchema(
+        refine(text, (hash, path) => violation.errorsAt(path, hash === '' ? undefined : digestViolation(hash))),
+        { pattern: '^(?:[0-9a-f]{64})?$' },
+      ),
+    ),
+    'Envoy does not verify a file',
+    ({ url }) => isFile(url),
+  ),
+  imagePullPolicy: withoutEffectBeside(
+    optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
+    'a module of a file, or with a checksum, is not fetched again',
+    ({ url, sha256 }) => isFile(url) || (sha256 !== undefined && sha256 !== ''),
+    ['UNSPECIFIED_POLICY'],
+  ),
+  imagePullSecret: withoutEffectBeside(
+    optional(text),
+    'only images of a registry are pulled with credentials',
+    ({ url }) => typeof url === 'string' && !isImage(url),
+  ),
+  verificationKey: withoutEffect(optional(text), 'signatures are not verified'),
+  pluginConfig: optional(json),
+  pluginName: optional(text),
+  failStrategy: withoutEffectWhere(
+    optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
+    'a failed plugin is not reloaded, and FAIL_RELOAD acts as FAIL_CLOSE',
+    (value) => value === 'FAIL_RELOAD',
+  ),
+  type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
+  vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
+};
+
+/** Names of environment variables must be unique. */
+export function environmentErrors({ vmConfig }: Pick<WasmPlugin, 'vmConfig'>, path: string): FieldError[] {
+  const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
+  return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
+}
+
 /** A WasmPlugin's `spec`. */
 export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
   refine(
@@ -64,40 +106,9 @@ export const wasmPlugin: Decoder<WasmPlugin> = inSchema(
       struct<WasmPlugin>(
         {
           ...scopeFields,
-          url: required(refine(name, (url, path) => violation.errorsAt(path, urlViolation(url)))),
-          sha256: withoutEffectBeside(
-            optional(
-              inSchema(
-                refine(text, (hash, path) => violation.errorsAt(path, hash === '' ? undefined : digestViolation(hash))),
-                { pattern: '^(?:[0-9a-f]{64})?$' },
-              ),
-            ),
-            'Envoy does not verify a file',
-            ({ url }) => isFile(url),
-          ),
-          imagePullPolicy: withoutEffectBeside(
-            optional(oneOf(['UNSPECIFIED_POLICY', 'IfNotPresent', 'Always'])),
-            'a module of a file, or with a checksum, is not fetched again',
-            ({ url, sha256 }) => isFile(url) || (sha256 !== undefined && sha256 !== ''),
-            ['UNSPECIFIED_POLICY'],
-          ),
-          imagePullSecret: withoutEffectBeside(
-            optional(text),
-            'only images of a registry are pulled with credentials',
-            ({ url }) => typeof url === 'string' && !isImage(url),
-          ),
-          verificationKey: withoutEffect(optional(text), 'signatures are not verified'),
-          pluginConfig: optional(json),
-          pluginName: optional(text),
+          ...wasmCodeFields,
           phase: optional(oneOf(['UNSPECIFIED_PHASE', 'AUTHN', 'AUTHZ', 'STATS'])),
           priority: optional(integer(-(2 ** 31), 2 ** 31 - 1)),
-          failStrategy: withoutEffectWhere(
-            optional(oneOf(['FAIL_CLOSE', 'FAIL_OPEN', 'FAIL_RELOAD'])),
-            'a failed plugin is not reloaded, and FAIL_RELOAD acts as FAIL_CLOSE',
-            (value) => value === 'FAIL_RELOAD',
-          ),
-          type: optional(oneOf(['UNSPECIFIED_PLUGIN_TYPE', 'HTTP', 'NETWORK'])),
-          vmConfig: optional(struct<{ env?: readonly WasmVariable[] }>({ env: optional(list(variable)) })),
           match: restricting(optional(wasmMatches)),
         },
         scopeAliases(),
@@ -147,9 +158,4 @@ function pathViolation(pathname: string): violation.Violation | undefined {
   } catch {
     return violation.mustBe('the URL of a file', pathname, { hint: 'encode % as %25' });
   }
-}
-
-function environmentErrors({ vmConfig }: WasmPlugin, path: string): FieldError[] {
-  const at = (index: number): string => `${fieldPath(path, 'vmConfig')}.env[${index}].name`;
-  return repetitions(vmConfig?.env ?? [], (item) => item.name, at, 'variable');
 }

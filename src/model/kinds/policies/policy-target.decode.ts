@@ -88,11 +88,14 @@ export function scopeAliases<T extends PolicyScope>(): Aliases<T> {
   return aliases as unknown as Aliases<T>;
 }
 
+/** Of a kind without `targetRef`. */
+export const selectorRule: Rule = {
+  rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
+  message: violation.exclusive(['selector', 'targetRefs']).message,
+};
+
 export const scopeRules: readonly Rule[] = [
-  {
-    rule: '!has(self.selector) || !has(self.targetRefs) || size(self.targetRefs) == 0',
-    message: violation.exclusive(['selector', 'targetRefs']).message,
-  },
+  selectorRule,
   {
     rule: '!has(self.targetRef) || !has(self.selector)',
     message: violation.exclusive(['selector', 'targetRef']).message,

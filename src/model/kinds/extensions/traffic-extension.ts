@@ -1,0 +1,19 @@
+/** `extensions.istio.io` TrafficExtension (Istio 1.30), decoded: Wasm or Lua code that proxies run. */
+import type { PolicyScope } from '../policies/policy-target.ts';
+import type { WasmMatch, WasmPlugin } from './wasm-plugin.ts';
+
+export interface TrafficExtension extends PolicyScope {
+  readonly phase?: 'UNSPECIFIED' | 'AUTHN' | 'AUTHZ' | 'STATS';
+  /** Higher comes first within a phase. */
+  readonly priority?: number;
+  readonly match?: readonly WasmMatch[];
+  /** Exactly one of `wasm` and `lua`. */
+  readonly wasm?: WasmCode;
+  readonly lua?: { readonly inlineCode: string };
+}
+
+export type WasmCode = Pick<
+  WasmPlugin,
+  | ('url' | 'sha256' | 'imagePullPolicy' | 'imagePullSecret' | 'verificationKey')
+  | ('pluginConfig' | 'pluginName' | 'failStrategy' | 'type' | 'vmConfig')
+>;
