@@ -6,7 +6,13 @@ import type {
   ResponseOrder,
   SotwRequest,
 } from '../../machines/discovery/xds/ads-protocol.ts';
-import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import {
+  clusterType,
+  endpointType,
+  extensionType,
+  listenerType,
+  routeType,
+} from '../../machines/discovery/xds/ads-types.ts';
 import {
   isOutstanding,
   isSubscribed,
@@ -147,6 +153,17 @@ describe('a state-of-the-world request', () => {
       nonceRejected: 'n2',
       lastError: 'bad cluster',
     });
+  });
+
+  test('a request with the rejected version accepts it after all; one with an earlier version does not', () => {
+    const stream = new Stream();
+    stream.request(sotw(extensionType, ['a']));
+    stream.request({ ...sotw(extensionType, ['a'], 'n1', 'no module') });
+    expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: '', lastError: 'no module' });
+    stream.request({ ...sotw(extensionType, ['a'], 'n1'), version: 'v0' });
+    expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: '', lastError: 'no module' });
+    stream.request({ ...sotw(extensionType, ['a'], 'n1'), version: 'v1' });
+    expect(stream.watch(extensionType)).toMatchObject({ nonceAcked: 'n1', versionAcked: 'v1', lastError: '' });
   });
 
   test('row 4: a change after a rejection is pushed, and its acknowledgement ends the complaint', () => {
