@@ -96,7 +96,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     ...{
       options,
       configMap: cluster?.injectorSettings,
-      configurations: cluster?.webhookConfigurations,
+      cluster: cluster?.injection,
       mesh,
       objects: () => state.configs.set,
       ca,

@@ -62,8 +62,8 @@ function ignoredWordWarning(word: string): string {
   return `sidecar.istio.io/inject: must be "true" or "false", got ${JSON.stringify(word)}; it is ignored`;
 }
 
-function overlapWarnings({ callersOf }: Injector, { metadata }: Pod, requestNamespace: string): readonly string[] {
-  const callers = callersOf?.(metadata.namespace || requestNamespace, metadata.labels ?? {}) ?? [];
+function overlapWarnings({ cluster }: Injector, { metadata }: Pod, requestNamespace: string): readonly string[] {
+  const callers = cluster?.callersOf(metadata.namespace || requestNamespace, metadata.labels ?? {}) ?? [];
   if (callers.length < 2) return [];
   const names = callers.join(', ');
   return [`MutatingWebhookConfigurations ${names} all inject this pod; only the sidecar of ${callers.at(-1)} stays`];

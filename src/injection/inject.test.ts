@@ -260,6 +260,62 @@ test('a volume with a name of the sidecar, an unknown template and a port of the
   ]);
 });
 
+test('§4.3 a probe, hook or variable of a user-written istio-proxy replaces that of the template as a whole', () => {
+  const own = {
+    name: 'istio-proxy',
+    image: 'auto',
+    readinessProbe: { grpc: { port: 92 } },
+    lifecycle: { preStop: { httpGet: { port: 80 } } },
+    securityContext: { privileged: true },
+    env: [{ name: 'CA_ADDR', valueFrom: { fieldRef: { fieldPath: 'metadata.name' } } }],
+  };
+  const pod = injected({ spec: { containers: [{ name: 'app' }, own] } });
+  const { readinessProbe, lifecycle } = containerOf(pod);
+  expect(readinessProbe).toMatchObject({ grpc: { port: 92 } });
+  expect(readinessProbe).not.toHaveProperty('httpGet');
+  expect(lifecycle).toEqual(own.lifecycle);
+  expect(containerOf(pod).securityContext).not.toHaveProperty('allowPrivilegeEscalation');
+  expect(containerOf(pod).env?.filter(({ name }) => name === 'CA_ADDR')).toEqual(own.env);
+});
+
+test('a pod of a proxy alone does not get a native sidecar, which would leave it without containers', () => {
+  const { spec } = injected({ spec: { containers: [{ name: 'istio-proxy', image: 'auto' }] } });
+  expect(names(spec.containers)).toEqual(['istio-proxy']);
+});
+
+test('§2.1 NativeSidecars are used if a setting says so, otherwise if the kubelet of the pod runs them', () => {
+  const old = { supportsNativeSidecars: (node: string | undefined) => node === 'new' };
+  const isNative = (...args: Parameters<typeof request>): boolean =>
+    names(injected(...args).spec.initContainers).includes('istio-proxy');
+  const containers = [{ name: 'app' }];
+  const nativeAnnotation = { metadata: { annotations: { 'sidecar.istio.io/nativeSidecar': 'true' } } };
+  expect(isNative({ spec: { containers } }, {}, old)).toBe(false);
+  expect(isNative({ spec: { containers, nodeName: 'new' } }, {}, old)).toBe(true);
+  expect(isNative({ spec: { containers } }, { nativeSidecars: true }, old)).toBe(true);
+  expect(isNative({ ...nativeAnnotation, spec: { containers } }, {}, old)).toBe(true);
+});
+
+test('a container with the name of an init container of the sidecar, a mount without a volume and an invalid variable are rejected', () => {
+  expect(errorsOf({ spec: { containers: [{ name: 'app' }, { name: 'istio-init' }] } })).toEqual([
+    { path: 'spec.containers[istio-init].name', code: 'FIELD_NOT_ALLOWED' },
+  ]);
+  const annotated = (name: string, value: string) =>
+    errorsOf({ metadata: { annotations: { [name]: value } }, spec: { containers: [{ name: 'app' }] } });
+  expect(annotated('sidecar.istio.io/userVolumeMount', '{"x": {"mountPath": "/x"}}')).toEqual([
+    { path: 'metadata.annotations["sidecar.istio.io/userVolumeMount"]', code: 'FIELD_VALUE_UNKNOWN' },
+  ]);
+  expect(annotated('sidecar.istio.io/userVolume', '{"Bad Name": {"emptyDir": {}}}')).toMatchObject([
+    { path: 'metadata.annotations["sidecar.istio.io/userVolume"]' },
+  ]);
+  const limits = { 'sidecar.istio.io/proxyMemory': '64Mi', 'sidecar.istio.io/proxyMemoryLimit': '60M' };
+  expect(errorsOf({ metadata: { annotations: limits }, spec: { containers: [{ name: 'app' }] } })).toMatchObject([
+    { path: 'metadata.annotations["sidecar.istio.io/proxyMemoryLimit"]' },
+  ]);
+  expect(annotated('proxy.istio.io/config', 'proxyMetadata: {"A=B": c}')).toMatchObject([
+    { path: 'metadata.annotations["proxy.istio.io/config"]' },
+  ]);
+});
+
 test('a template of the mesh is merged after the built-in ones that the pod names before it', () => {
   const templates = { extra: { spec: { containers: [{ name: 'istio-proxy', env: [{ name: 'X', value: '1' }] }] } } };
   const settings = {

@@ -27,6 +27,7 @@ import {
   type Json,
   type Pod,
   proxyContainerName,
+  type SecurityContext,
   type Texts,
   validationContainerName,
   withAnnotations,
@@ -53,6 +54,8 @@ export interface InjectionRequest {
   /** User and group of the proxy. Default 1337; OpenShift assigns a range to each namespace. */
   readonly proxyUid?: number;
   readonly proxyGid?: number;
+  /** Whether the kubelets run native sidecars, where no setting decides. Default: they do. */
+  readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
 
 /** The proxy configuration of a workload (`proxyConfigFor` of the push context, with the objects of a mesh). */
@@ -102,13 +105,21 @@ function templateInputOf(request: InjectionRequest, pristine: Pod): TemplateInpu
   const statusPort = Number(annotationOf(request.pod, 'status.sidecar.istio.io/port') ?? ofMesh);
   const pod = withSidecarLast(pristine);
   const proxyUid = request.proxyUid ?? defaultProxyUid;
-  const isNative = isAnnotated(pod, 'sidecar.istio.io/nativeSidecar', settings.values.nativeSidecars);
+  const isNative =
+    isAnnotated(pod, 'sidecar.istio.io/nativeSidecar', nativeByDefault(request)) &&
+    // Without another container, none would be left.
+    pod.spec.containers.some(({ name }) => name !== proxyContainerName);
   return {
     ...{ pod, namespace, settings, mesh, proxyUid, isNative, statusPort },
     workload: workloadOf(pod),
     proxyConfig: { ...proxyConfig, statusPort },
     proxyGid: request.proxyGid ?? proxyUid,
   };
+}
+
+function nativeByDefault({ pod, settings, supportsNativeSidecars = () => true }: InjectionRequest): boolean {
+  const { nativeSidecars } = settings.values;
+  return nativeSidecars === 'auto' ? supportsNativeSidecars(pod.spec.nodeName) : nativeSidecars;
 }
 
 /** Containers that override those of the sidecar come last, so that their place does not depend on earlier injections. */
@@ -186,8 +197,9 @@ function withUserOverrides(pod: Pod, { containers, initContainers }: ContainerOv
   const byName = new Map([...initContainers, ...containers].map((container) => [container.name, container]));
   if (byName.size === 0) return pod;
   return withEachContainer(pod, (container) => {
-    const own = byName.get(container.name);
-    return own === undefined ? container : mergeContainer(container, withoutAutomaticImage(own));
+    const override = byName.get(container.name);
+    if (override === undefined) return container;
+    return mergeContainer(withoutReplacedParts(container, override), withoutAutomaticImage(override));
   });
 }
 
@@ -198,6 +210,43 @@ function withoutAutomaticImage(own: Container): Partial<Container> {
   return imagePullPolicy === 'Always'
     ? fields
     : { ...fields, ...(imagePullPolicy !== undefined && { imagePullPolicy }) };
+}
+
+const handlers: ReadonlySet<string> = new Set(['exec', 'httpGet', 'tcpSocket', 'grpc', 'sleep']);
+
+/** The container without what the API server allows one of: the handler of a probe or hook, and the source of a variable. */
+function withoutReplacedParts(container: Container, override: Container): Container {
+  const without = (base: unknown, by: unknown): unknown =>
+    isObject(base) && isObject(by) && Object.keys(by).some((key) => handlers.has(key))
+      ? Object.fromEntries(Object.entries(base).filter(([key]) => !handlers.has(key)))
+      : base;
+  const { env, lifecycle, securityContext } = container;
+  const replaced = new Set((override.env ?? []).map(({ name }) => name));
+  const probes = (['livenessProbe', 'readinessProbe', 'startupProbe'] as const).flatMap((key) =>
+    container[key] === undefined ? [] : [[key, without(container[key], override[key])] as const],
+  );
+  return {
+    ...container,
+    ...Object.fromEntries(probes),
+    ...(securityContext && { securityContext: withoutContradiction(securityContext, override.securityContext ?? {}) }),
+    ...(env && { env: env.filter(({ name }) => !replaced.has(name)) }),
+    ...(lifecycle && {
+      lifecycle: Object.fromEntries(
+        Object.entries(lifecycle).map(([hook, value]) => [hook, without(value, override.lifecycle?.[hook])]),
+      ),
+    }),
+  };
+}
+
+/** Kubernetes rejects privileges together with `allowPrivilegeEscalation: false`, which the template sets. */
+function withoutContradiction(
+  context: SecurityContext,
+  { privileged, capabilities }: SecurityContext,
+): SecurityContext {
+  const added = isObject(capabilities) && Array.isArray(capabilities.add) ? capabilities.add : [];
+  if (privileged !== true && !added.some((name) => name === 'SYS_ADMIN' || name === 'CAP_SYS_ADMIN')) return context;
+  const { allowPrivilegeEscalation: _, ...others } = context;
+  return others;
 }
 
 function withEachContainer(pod: Pod, change: (container: Container) => Container): Pod {

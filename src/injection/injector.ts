@@ -3,6 +3,7 @@ import type { Decoded } from '../model/fields/decode.ts';
 import type { MeshConfig } from '../model/mesh/mesh-config.ts';
 import { type Decision, decideInjection } from './decision/decision.ts';
 import { injectPod, type ProxyConfigSource } from './inject.ts';
+import { openShiftIdentity } from './pod/openshift.ts';
 import { labelOf, type Pod, type Texts } from './pod/pod.ts';
 import type { InjectionSettings } from './settings.ts';
 
@@ -10,8 +11,16 @@ export interface Injector {
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   readonly proxyConfigFor: ProxyConfigSource;
-  /** Names of the webhook configurations that the API server calls for a pod; absent: they are not known. */
-  readonly callersOf?: (namespace: string, podLabels: Texts) => readonly string[];
+  /** What is known of the cluster; absent: nothing is, as for manifests in files. */
+  readonly cluster?: InjectorCluster;
+}
+
+export interface InjectorCluster {
+  /** Names of the webhook configurations that the API server calls for a pod. */
+  readonly callersOf: (namespace: string, podLabels: Texts) => readonly string[];
+  readonly namespaceAnnotations: (namespace: string) => Texts;
+  /** @param nodeName of the pod, if it has one already */
+  readonly supportsNativeSidecars: (nodeName: string | undefined) => boolean;
 }
 
 export type Injection =
@@ -20,7 +29,7 @@ export type Injection =
 
 /** @param addedEnvironment from the URL of the webhook */
 export function inject(
-  { settings, mesh, proxyConfigFor }: Injector,
+  { settings, mesh, proxyConfigFor, cluster }: Injector,
   pod: Pod,
   requestNamespace: string,
   addedEnvironment: Texts = {},
@@ -28,11 +37,13 @@ export function inject(
   const namespace = pod.metadata.namespace || requestNamespace;
   const decision = decideInjection(pod, namespace, settings.config);
   if (!decision.inject) return { outcome: 'skipped', decision };
-  return {
-    outcome: 'injected',
-    decision,
-    pod: injectPod({ pod, namespace, settings, mesh, proxyConfigFor, addedEnvironment }),
+  const identity = cluster && openShiftIdentity(cluster.namespaceAnnotations(namespace));
+  const request = {
+    ...{ pod, namespace, settings, mesh, proxyConfigFor, addedEnvironment },
+    ...(identity && { proxyUid: identity.uid, proxyGid: identity.gid }),
+    ...(cluster && { supportsNativeSidecars: cluster.supportsNativeSidecars }),
   };
+  return { outcome: 'injected', decision, pod: injectPod(request) };
 }
 
 /** Name of a pod for messages: pods of controllers have no name yet. */

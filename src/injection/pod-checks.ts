@@ -3,10 +3,12 @@ import type { FieldError } from '../model/fields/decode.ts';
 import * as violation from '../model/fields/violation.ts';
 import {
   allContainersOf,
+  annotationOf,
   applicationContainersOf,
   type Container,
   initContainerName,
   type Pod,
+  proxyContainerName,
   validationContainerName,
 } from './pod/pod.ts';
 import { mergesMetrics, scrapePortError, scrapeSettingsOf } from './pod/prometheus.ts';
@@ -28,6 +30,8 @@ export function podErrors(
   return [
     ...violation.errorsAt('metadata.annotations["prometheus.io/port"]', scraped),
     ...volumeErrors(pod, template, injectedVolumes),
+    ...mountErrors(pod, template),
+    ...reservedNameErrors(pod, template),
     ...(redirectsTraffic(template) ? excludedUserErrors(input) : []),
   ];
 }
@@ -52,6 +56,34 @@ function volumeErrors({ spec }: Pod, template: TemplatePod, injectedVolumes: Rea
         ]
       : [],
   );
+}
+
+const mountAnnotation = 'sidecar.istio.io/userVolumeMount';
+
+/** Mounts of the annotation need a volume. The annotation is valid JSON by then. */
+function mountErrors(pod: Pod, template: TemplatePod): FieldError[] {
+  const mounts = JSON.parse(annotationOf(pod, mountAnnotation) || '{}') as Readonly<Record<string, unknown>>;
+  const { volumes = [] } = (template.spec ?? {}) as { readonly volumes?: readonly { readonly name: string }[] };
+  const known = [...volumes, ...(pod.spec.volumes ?? [])].map(({ name }) => name);
+  return Object.keys(mounts)
+    .filter((name) => !known.includes(name))
+    .map((name) =>
+      violation.fieldError(`metadata.annotations["${mountAnnotation}"]`, violation.unknownValue(known, name)),
+    );
+}
+
+/** An init container of the sidecar is overridden in the list that it is in: only the proxy is moved, because its list depends on the mesh. */
+function reservedNameErrors({ spec }: Pod, template: TemplatePod): FieldError[] {
+  const { initContainers = [] } = (template.spec ?? {}) as { readonly initContainers?: readonly Container[] };
+  const reserved = new Set(initContainers.map(({ name }) => name).filter((name) => name !== proxyContainerName));
+  return spec.containers
+    .filter(({ name }) => reserved.has(name))
+    .map(({ name }) =>
+      violation.fieldError(
+        `spec.containers[${name}].name`,
+        violation.notAllowed('is reserved for an init container of the sidecar; rename the container', name),
+      ),
+    );
 }
 
 /** Redirection leaves out the traffic of the proxy by its user: an application with the same one would bypass the proxy. */

@@ -14,6 +14,7 @@ import {
   text,
   withDefault,
 } from '../model/fields/decode.ts';
+import { booleanOf } from '../model/fields/go-boolean.ts';
 import { orQuoted } from '../model/fields/quoted-number.ts';
 import * as violation from '../model/fields/violation.ts';
 import { labelSelector } from '../model/kinds/label-selector.decode.ts';
@@ -239,7 +240,7 @@ function valuesOf({ global, sidecarInjectorWebhook, pilot, gateways }: Decodes<t
       ...(isSet(gateways.securityContext) && { securityContext: gateways.securityContext }),
       ...(isSet(gateways.seccompProfile) && { seccompProfile: gateways.seccompProfile }),
     },
-    nativeSidecars: pilot.env.ENABLE_NATIVE_SIDECARS !== 'false',
+    nativeSidecars: booleanOf(pilot.env.ENABLE_NATIVE_SIDECARS ?? '') ?? 'auto',
     proxyEnvironment: {},
   };
 }

@@ -60,8 +60,8 @@ export interface InjectionValues {
   readonly rewriteAppHTTPProbe: boolean;
   readonly cni: { readonly enabled: boolean; readonly provider: string };
   readonly gateways: { readonly securityContext?: Json; readonly seccompProfile?: Json };
-  /** Pods run the proxy as a native sidecar where their annotation does not decide. */
-  readonly nativeSidecars: boolean;
+  /** Whether pods run the proxy as a native sidecar where their annotation does not decide. `auto`: if the kubelets run them. */
+  readonly nativeSidecars: boolean | 'auto';
   /** Environment of each proxy, after the one that the injector sets. */
   readonly proxyEnvironment: Texts;
 }
@@ -124,6 +124,6 @@ export const defaultInjectionValues: InjectionValues = {
   rewriteAppHTTPProbe: true,
   cni: { enabled: false, provider: 'default' },
   gateways: {},
-  nativeSidecars: true,
+  nativeSidecars: 'auto',
   proxyEnvironment: {},
 };

@@ -283,6 +283,7 @@ describe('rights', () => {
       ...all.filter(isOfIstiosStatus),
       { apiGroups: [''], resources: ['services', 'serviceaccounts'], verbs: ['get', 'create', 'patch'] },
       { apiGroups: ['apps'], resources: ['deployments'], verbs: ['get', 'create', 'patch'] },
+      { apiGroups: [''], resources: ['events'], verbs: ['create'] },
       { apiGroups: [''], resources: ['configmaps'], verbs: ['get'] },
     ]);
     // Of Istio's kinds those of which something is told.

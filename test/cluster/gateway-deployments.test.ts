@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
-import { type Resource, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
+import { events, type Resource, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
@@ -85,5 +85,15 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, a
   );
   expect(await portsOf('taken-istio')).toEqual([1]);
   await expect(read(deployments, 'taken-istio')).rejects.toThrow('not found');
+  const { items } = await cluster.admin.list(events, { namespace }, never);
+  expect(items.filter(({ reason }) => reason === 'GatewayNotDeployed')).toMatchObject([
+    { involvedObject: { kind: 'Gateway', name: 'taken' }, message: expect.stringContaining('taken-istio exists') },
+  ]);
+  const replaced = { spec: { template: { spec: { containers: [{ name: 'istio-proxy', image: 'by-hand:1' }] } } } };
+  await cluster.patch(deployments, 'front-istio', replaced);
+  await eventually('an edit of the Deployment by hand is undone', async () => {
+    const { spec } = await read(deployments, 'front-istio');
+    return !JSON.stringify(spec).includes('by-hand:1');
+  });
   expect(plane.lines.filter((line) => line.includes('forbidden'))).toEqual([]);
 });

@@ -40,7 +40,11 @@ async function started(): Promise<{ plane: ControlPlane; port: number }> {
     },
     {},
     () => {},
-    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', ISTIOD_CUSTOM_HOST: 'localhost' },
+    {
+      ...{ SELF_SIGNED_CA_SECRET: 'istio-ca-secret', ISTIOD_CUSTOM_HOST: 'localhost' },
+      // Other files of the run deploy Gateways in the same cluster.
+      PILOT_ENABLE_GATEWAY_API_DEPLOYMENT_CONTROLLER: 'false',
+    },
   );
   await plane.ready();
   const { address } = await eventually('the webhooks are served', () =>

@@ -7,6 +7,7 @@ import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { credentialsReferencedBy } from '../../networking/secrets/credential-references.ts';
 import { grantedCredentials } from '../../networking/secrets/granted-credentials.ts';
 import { faultLog } from '../../runtime/fences/uncaught.ts';
+import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { AuthoritySecrets } from '../ca/shared-authority.effects.ts';
 import type { ConfigSource } from '../config/sources/config-source.ts';
@@ -18,6 +19,7 @@ import { webhookConfigurationsOf } from '../controllers/webhook-bundles.ts';
 import type { ClusterAccess } from '../kubernetes/access/cluster-access.ts';
 import { customResourceDefinitions, resourceOf } from '../kubernetes/api-resource.ts';
 import { type FollowedKind, InformerEffects } from '../kubernetes/api-server.effects.ts';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { OutageLog, usualOutageMs } from '../kubernetes/outage-log.ts';
 import { ClusterSettings, type SettingsNames } from '../kubernetes/readers/cluster-settings.ts';
 import { ClusterSource, type ClusterSourceOptions } from '../kubernetes/readers/cluster-source.ts';
@@ -32,7 +34,7 @@ import { type ReadGroup, readGroup } from '../registration/group-entry.ts';
 import { WorkloadRegistrations } from '../registration/workload-registrations.ts';
 import type { RemoteSecrets } from '../remote/remote-clusters.effects.ts';
 import { SecretAccess } from '../secrets/secret-access.ts';
-import type { WebhookConfigurationSource } from '../webhooks/injecting-configurations.ts';
+import type { InjectionCluster } from '../webhooks/injecting-configurations.ts';
 import type { InjectorConfigMap } from '../webhooks/injector-settings.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
@@ -87,8 +89,8 @@ export class FollowedCluster {
   readonly dnsSecrets?: DnsSecrets;
   /** Settings of the injector; absent: no sidecars are injected. */
   readonly injectorSettings?: InjectorConfigMap;
-  /** Webhook configurations of injectors; absent: no sidecars are injected, or their certificate is not of the authority. */
-  readonly webhookConfigurations?: WebhookConfigurationSource;
+  /** What injection reads; absent: no sidecars are injected, or the certificate of the webhooks is not of the authority. */
+  readonly injection?: InjectionCluster;
   /** Namespaces that take part in the mesh. */
   readonly discovered = new DiscoveredNamespaces(() => this.informers);
   /** Secrets and ConfigMaps that something refers to. */
@@ -172,7 +174,7 @@ export class FollowedCluster {
         onChanged: (changed) => this.informers.addReader(name, () => changed()),
       };
     }
-    if (options.injects === true && signs) this.webhookConfigurations = this.#webhookConfigurations(settings.revision);
+    if (options.injects === true && signs) this.injection = this.#injection(settings.revision);
     if (isRegistry) {
       this.remoteSecrets = {
         store: this.informers.storeOf(remoteSecrets.name),
@@ -205,12 +207,12 @@ export class FollowedCluster {
     return source;
   };
 
-  #webhookConfigurations(revision: string): WebhookConfigurationSource {
+  #injection(revision: string): InjectionCluster {
     const { name } = webhookConfigurationsOf(revision)[0];
-    const namespaces = resourceOf('Namespace');
     return {
       configurations: () => this.informers.storeOf(name).values(),
-      namespaceLabels: (namespace) => this.informers.storeOf(namespaces).get(`/${namespace}`)?.metadata.labels ?? {},
+      namespace: (of) => this.informers.storeOf(resourceOf('Namespace')).get(`/${of}`)?.metadata,
+      kubelets: () => (this.#isRegistry ? kubeletVersions(this.informers.storeOf(resourceOf('Node')).values()) : []),
       onChanged: (changed) => this.informers.addReader(name, () => changed()),
     };
   }
@@ -350,4 +352,11 @@ function followedKind(kind: KindName, referenced: ReferencedObjects, discovered:
 function faultOf(log: Logger): (error: unknown) => void {
   const report = faultLog(log, 'kubernetes.changeFailed');
   return (error) => report(error);
+}
+
+function* kubeletVersions(nodes: Iterable<KubernetesObject>): Iterable<readonly [node: string, version: string]> {
+  for (const { metadata, status } of nodes) {
+    const info = isObject(status) ? status.nodeInfo : undefined;
+    if (isObject(info) && typeof info.kubeletVersion === 'string') yield [metadata.name, info.kubeletVersion];
+  }
 }

@@ -147,6 +147,7 @@ export class ClusterWrites {
         ...(servesWebhooks && { webhooks: { namespace, hosts } }),
         ...{ mesh, onMesh, words: this.#words, orphans: this.orphans, events: this.#events },
         presence,
+        identity,
         leads: (lease) => this.elections.leads(lease),
         ofGatewayClass: options.createsGatewayClass,
         status: {

@@ -52,6 +52,8 @@ export interface DutySources {
   readonly ofGatewayClass: boolean;
   /** Gateways are deployed with what the injector builds; absent: they are not. */
   readonly injection?: Pick<GatewayDeploymentsOptions, 'injector' | 'onInjector'>;
+  /** Of this replica. */
+  readonly identity: string;
   /** What becomes of objects. */
   readonly status: Omit<StatusSources, 'informers' | 'revision'>;
 }
@@ -81,7 +83,7 @@ export function dutiesOf(sources: DutySources): Duty[] {
       ? []
       : [
           new GatewayDeployments({
-            ...{ ...injection, informers, revision, server: status.server },
+            ...{ ...injection, informers, revision, server: status.server, identity: sources.identity },
             lease: leaseOfRevision('istio-gateway-deployment', revision),
           }),
         ]),

@@ -4,7 +4,6 @@
  * all of them.
  */
 
-import { createHash } from 'node:crypto';
 import { parseConfigKey } from '../../model/config/config.ts';
 import { messageOf } from '../../runtime/errors.ts';
 import type { Logger } from '../../runtime/output/log.ts';
@@ -16,6 +15,7 @@ import { ApiError } from '../kubernetes/api-failure.ts';
 import { events } from '../kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../kubernetes/api-server.ts';
 import { StatusQueue } from './status/status-queue.ts';
+import { warningEventOf } from './warning-event.ts';
 
 /** Events of one namespace within {@link periodMs}: the API server keeps each for an hour. */
 export const maxEventsOfNamespace = 20;
@@ -24,9 +24,6 @@ export const maxWarningEventsOfNamespace = 10;
 const periodMs = 600_000;
 /** Rejected objects whose Events may be due. Beyond it the namespace with the most loses one. */
 const maxQueued = 10_000;
-/** Of the API (core/v1 Event). */
-const maxMessageLength = 1_024;
-const maxNameLength = 253;
 
 export interface RejectionEventsOptions {
   readonly lease: string;
@@ -143,7 +140,8 @@ export class RejectionEvents implements Duty {
     const { kind, namespace, name } = parseConfigKey(key);
     const object = this.#options.objectOf(kind, `${namespace}/${name}`);
     if (object === undefined) return false;
-    const event = this.#eventOf(object, kind, message, reason);
+    const { identity, time } = this.#options;
+    const event = warningEventOf(object, { kind, message, reason, identity, at: time() });
     if (this.#written.get(key) === event.metadata.name || !this.#takeShare(namespace, isWarning)) return false;
     try {
       await gate.write({ verb: 'create', resource: events, namespace, name: event.metadata.name, object: event });
@@ -153,25 +151,6 @@ export class RejectionEvents implements Duty {
     }
     this.#remember(key, event.metadata.name);
     return true;
-  }
-
-  #eventOf({ apiVersion, metadata }: KubernetesObject, kind: string, message: string, reason: string) {
-    const { namespace, name, uid, resourceVersion } = metadata;
-    const { identity, time } = this.#options;
-    const about = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);
-    const at = time();
-    const component = 'chartpilot';
-    return {
-      ...{ apiVersion: 'v1', kind: 'Event' },
-      metadata: { namespace, name: `${name.slice(0, maxNameLength - about.length - 1)}.${about}` },
-      involvedObject: { apiVersion, kind, namespace, name, uid, resourceVersion },
-      type: 'Warning',
-      reason,
-      message: message.slice(0, maxMessageLength),
-      source: { component },
-      ...{ reportingComponent: component, reportingInstance: identity },
-      ...{ firstTimestamp: at, lastTimestamp: at, count: 1 },
-    };
   }
 
   #takeShare(namespace: string, isWarning: boolean): boolean {

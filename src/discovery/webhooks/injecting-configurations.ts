@@ -1,6 +1,6 @@
 /**
  * The MutatingWebhookConfigurations of a cluster that inject sidecars, of every revision: those that select the same pods are logged and shown by the page
- * `injectionz`. A pod that two of them select has one sidecar, that of the configuration whose name is last.
+ * `/debug/inject`. A pod that two of them select has one sidecar, that of the configuration whose name is last.
  */
 import {
   callingConfigurations,
@@ -12,18 +12,21 @@ import type { Texts } from '../../injection/pod/pod.ts';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
-import type { KubernetesObject } from '../kubernetes/api-server.ts';
+import type { KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
 
-/** What is known of them in the cluster. */
-export interface WebhookConfigurationSource {
+/** What injection reads of the cluster. */
+export interface InjectionCluster {
   readonly configurations: () => Iterable<KubernetesObject>;
-  readonly namespaceLabels: (namespace: string) => Texts;
+  /** Metadata of a namespace; `undefined`: it is not known. */
+  readonly namespace: (name: string) => Pick<ObjectMeta, 'labels' | 'annotations'> | undefined;
+  /** Versions of the kubelets, by the names of their nodes. */
+  readonly kubelets: () => Iterable<readonly [node: string, version: string]>;
   /** Calls back when the configurations may be different. */
   readonly onChanged: (changed: () => void) => void;
 }
 
 export interface InjectingConfigurationsOptions {
-  readonly source: WebhookConfigurationSource;
+  readonly source: InjectionCluster;
   readonly log: Pick<Logger, 'info' | 'warn'>;
 }
 
@@ -54,7 +57,11 @@ export class InjectingConfigurations {
   /** Names of the configurations that the API server calls for a pod. */
   callersOf(namespace: string, podLabels: Texts): readonly string[] {
     if (this.#overlaps.length === 0) return [];
-    return callingConfigurations(this.#configurations, this.#options.source.namespaceLabels(namespace), podLabels);
+    return callingConfigurations(
+      this.#configurations,
+      this.#options.source.namespace(namespace)?.labels ?? {},
+      podLabels,
+    );
   }
 
   #read(): void {

@@ -1,6 +1,7 @@
 /** The webhooks of the control plane, composed. */
 import * as E from 'fp-ts/lib/Either.js';
-import type { Injector } from '../../injection/injector.ts';
+import { supportsNativeSidecars } from '../../injection/decision/native-sidecars.ts';
+import type { Injector, InjectorCluster } from '../../injection/injector.ts';
 import type { ConfigSet } from '../../model/config/config-set.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import { proxyConfigFor } from '../../model/push-context/workload-proxy-config.ts';
@@ -9,7 +10,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { Ca } from '../ca/make-ca.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import { ConfigReviews } from './config-reviews.ts';
-import { InjectingConfigurations, type WebhookConfigurationSource } from './injecting-configurations.ts';
+import { InjectingConfigurations, type InjectionCluster } from './injecting-configurations.ts';
 import { InjectionReviews } from './injection-reviews.ts';
 import { type InjectorConfigMap, InjectorSettings } from './injector-settings.ts';
 import { webhookServerWithEffects } from './webhook-server.effects.ts';
@@ -19,8 +20,8 @@ export interface WebhooksParts {
   readonly options: Pick<DiscoveryOptions, 'webhooksAddress' | 'revision'>;
   /** Settings of the injector; `undefined` if no cluster is followed. */
   readonly configMap: InjectorConfigMap | undefined;
-  /** Webhook configurations of the cluster; absent: they are not followed. */
-  readonly configurations: WebhookConfigurationSource | undefined;
+  /** What injection reads of the cluster; absent: it is not followed. */
+  readonly cluster: InjectionCluster | undefined;
   readonly mesh: () => MeshConfig;
   readonly objects: () => ConfigSet;
   readonly ca: Ca;
@@ -28,11 +29,11 @@ export interface WebhooksParts {
 }
 
 /** @returns `undefined` if no address is configured or no cluster is followed */
-export function makeWebhooks({ options, configMap, configurations, mesh, objects, ca, log }: WebhooksParts) {
+export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, log }: WebhooksParts) {
   const { webhooksAddress: address, revision } = options;
   if (address === undefined || configMap === undefined) return undefined;
   const settings = new InjectorSettings({ configMap, revision, log });
-  const injecting = configurations && new InjectingConfigurations({ source: configurations, log });
+  const injecting = cluster && new InjectingConfigurations({ source: cluster, log });
   const injector = (): E.Either<string, Injector> => {
     const current = settings.current;
     if (E.isLeft(current)) return current;
@@ -40,7 +41,7 @@ export function makeWebhooks({ options, configMap, configurations, mesh, objects
       settings: current.right,
       mesh: mesh(),
       proxyConfigFor: (workload) => proxyConfigFor(objects().ProxyConfig, mesh(), workload).proxyConfig,
-      ...(injecting && { callersOf: (namespace, labels) => injecting.callersOf(namespace, labels) }),
+      ...(injecting && cluster && { cluster: injectorCluster(injecting, cluster) }),
     });
   };
   const injection = new InjectionReviews({
@@ -77,5 +78,19 @@ export function makeWebhooks({ options, configMap, configurations, mesh, objects
         },
         fault: (error) => reportFault(error),
       })),
+  };
+}
+
+function injectorCluster(
+  configurations: InjectingConfigurations,
+  { namespace, kubelets }: InjectionCluster,
+): InjectorCluster {
+  return {
+    callersOf: (name, labels) => configurations.callersOf(name, labels),
+    namespaceAnnotations: (name) => namespace(name)?.annotations ?? {},
+    supportsNativeSidecars: (nodeName) => {
+      const versions = new Map(kubelets());
+      return supportsNativeSidecars(versions.get(nodeName ?? ''), versions.values());
+    },
   };
 }

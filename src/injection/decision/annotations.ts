@@ -5,7 +5,7 @@ import { isCidr } from '../../model/fields/names.ts';
 import * as violation from '../../model/fields/violation.ts';
 import { decodeProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { isObject } from '../../runtime/json-object.ts';
-import type { Pod } from '../pod/pod.ts';
+import type { Pod, Texts } from '../pod/pod.ts';
 import { parseYamlText } from '../yaml-text.ts';
 
 /** `undefined`: valid. */
@@ -49,6 +49,15 @@ const jsonObject: Check = (value) => {
     return violation.mustBe('a JSON object', value);
   }
 };
+/** Volumes by their names, as the annotation has them. */
+const volumesByName: Check = (value) => {
+  const invalid = jsonObject(value);
+  if (invalid !== undefined) return invalid;
+  const name = Object.keys(JSON.parse(value) as object).find(
+    (key) => !/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(key),
+  );
+  return name === undefined ? undefined : violation.mustBe('an object with names of volumes as keys', name);
+};
 /** One word of a command line: a log level, or levels of scopes. */
 const word: Check = (value) =>
   /^[\w:,.*-]*$/.test(value) ? undefined : violation.mustBe('levels such as warning or scope:debug', value);
@@ -57,7 +66,10 @@ const objectName: Check = (value) =>
 const image: Check = (value) => (/^\S+$/.test(value) ? undefined : violation.mustBe('an image reference', value));
 const proxyConfig: Check = (value) => {
   const decoded = parsedProxyConfig(value);
-  if (E.isRight(decoded)) return undefined;
+  if (E.isRight(decoded)) {
+    const invalid = Object.keys(decoded.right.proxyMetadata ?? {}).find((variable) => !/^[ -<>-~]+$/.test(variable));
+    return invalid === undefined ? undefined : violation.mustBe('a name of variables in proxyMetadata', invalid);
+  }
   const { path, ...first } = decoded.left[0];
   return path === '' ? first : { ...first, message: `${path}: ${first.message}` };
 };
@@ -96,16 +108,37 @@ const checks: Readonly<Record<string, Check>> = {
   'sidecar.istio.io/componentLogLevel': word,
   'sidecar.istio.io/agentLogLevel': word,
   'sidecar.istio.io/bootstrapOverride': objectName,
-  'sidecar.istio.io/userVolume': jsonObject,
-  'sidecar.istio.io/userVolumeMount': jsonObject,
+  'sidecar.istio.io/userVolume': volumesByName,
+  'sidecar.istio.io/userVolumeMount': volumesByName,
   'prometheus.istio.io/merge-metrics': boolean,
   'proxy.istio.io/config': proxyConfig,
 };
 
+const units: Readonly<Record<string, number>> = {
+  ...{ n: 1e-9, u: 1e-6, m: 1e-3, '': 1, k: 1e3, M: 1e6, G: 1e9, T: 1e12, P: 1e15, E: 1e18 },
+  ...{ Ki: 2 ** 10, Mi: 2 ** 20, Gi: 2 ** 30, Ti: 2 ** 40, Pi: 2 ** 50, Ei: 2 ** 60 },
+};
+
+/** A quantity of Kubernetes as a number, for comparisons. NaN: it is none. */
+function amountOf(written: string): number {
+  const [, digits = '', unit = ''] = /^([-+.\d]+(?:[eE][-+]?\d+)?)([A-Za-z]*)$/.exec(written) ?? [];
+  return Number(digits || 'NaN') * (units[unit] ?? Number.NaN);
+}
+
+/** The API server rejects a request that exceeds its limit, and names neither annotation. */
+function limitErrors(annotations: Texts, resource: 'proxyCPU' | 'proxyMemory'): violation.FieldError[] {
+  const { [`sidecar.istio.io/${resource}`]: request = '', [`sidecar.istio.io/${resource}Limit`]: limit = '' } =
+    annotations;
+  if (!(amountOf(request) > amountOf(limit))) return [];
+  const invalid = violation.mustBe(`at least sidecar.istio.io/${resource}, which is ${request}`, limit);
+  return violation.errorsAt(`metadata.annotations["sidecar.istio.io/${resource}Limit"]`, invalid);
+}
+
 /** Every invalid annotation of a pod, each with its name as path. */
 export function annotationErrors({ metadata: { annotations = {} } }: Pod): violation.FieldError[] {
-  return Object.entries(annotations).flatMap(([name, value]) => {
+  const invalid = Object.entries(annotations).flatMap(([name, value]) => {
     const check = Object.hasOwn(checks, name) ? checks[name] : undefined;
     return violation.errorsAt(`metadata.annotations["${name}"]`, check?.(value));
   });
+  return [...invalid, ...limitErrors(annotations, 'proxyCPU'), ...limitErrors(annotations, 'proxyMemory')];
 }

@@ -16,6 +16,13 @@ function podOf(
 
 test.each([
   ['a pod in the network of the node', podOf({ [key]: 'true' }, {}, true), 'shop', policy, false],
+  [
+    'a pod for Windows',
+    { metadata: { labels: { [key]: 'true' } }, spec: { containers: [], os: { name: 'windows' } } },
+    'shop',
+    policy,
+    false,
+  ],
   ['a namespace of the cluster', podOf({ [key]: 'true' }), 'kube-system', policy, false],
   ['an unknown policy, even with a label', podOf({ [key]: 'true' }), 'shop', { ...policy, policy: 'on' }, false],
   ['label true over annotation false', podOf({ [key]: 'true' }, { [key]: 'false' }), 'shop', policy, true],

@@ -41,6 +41,8 @@ export function decideInjection(
   if (pod.spec.hostNetwork === true) {
     return { inject: false, rule: 'spec.hostNetwork is true: a sidecar would redirect traffic of the node' };
   }
+  if (pod.spec.os?.name === 'windows')
+    return { inject: false, rule: 'spec.os.name is windows: the sidecar needs Linux' };
   if (systemNamespaces.has(namespace)) {
     return { inject: false, rule: `namespace ${namespace} belongs to the cluster` };
   }

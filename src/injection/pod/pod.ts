@@ -40,6 +40,7 @@ export interface PodSpec extends Json {
   readonly securityContext?: SecurityContext;
   readonly hostNetwork?: boolean;
   readonly nodeName?: string;
+  readonly os?: { readonly name?: string };
 }
 
 export interface SecurityContext extends Json {
@@ -174,7 +175,7 @@ const pod = fieldsOf(
       {
         ...{ containers: each(container), initContainers: each(container), securityContext: identity },
         ...{ volumes: each(fieldsOf({ name: text }, ['name'])), imagePullSecrets: each(fieldsOf({ name: text })) },
-        ...{ hostNetwork: scalar('boolean', 'true or false'), nodeName: text },
+        ...{ hostNetwork: scalar('boolean', 'true or false'), nodeName: text, os: fieldsOf({ name: text }) },
       },
       ['containers'],
     ),

@@ -1,5 +1,5 @@
 import * as E from 'fp-ts/lib/Either.js';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { Injector } from '../../../injection/injector.ts';
 import { defaultInjectionConfig, defaultInjectionValues } from '../../../injection/settings.ts';
 import { defaultMeshConfig } from '../../../model/mesh/mesh-config.ts';
@@ -33,6 +33,7 @@ function given() {
   };
   const readers = new Map<string, (changes: readonly never[]) => void>();
   const live = new Map<string, KubernetesObject>();
+  const reported: KubernetesObject[] = [];
   const writes: string[] = [];
   let version = 0;
   const placeOf = ({ resource, namespace, name }: ApiRequest): string => `${resource.plural}/${namespace}/${name}`;
@@ -44,6 +45,10 @@ function given() {
       throw new ApiError({ kind: 'status', code: 404, message: 'not found', causes: [] } as never);
     }
     const body = sent.body as KubernetesObject;
+    if (sent.method === 'POST') {
+      reported.push(body);
+      return body;
+    }
     expect([sent.method, sent.patch, sent.query?.fieldManager]).toEqual(['PATCH', 'apply', 'chartpilot-gateways']);
     expect(body.metadata.resourceVersion).toBe(present?.metadata.resourceVersion);
     writes.push(`${place} force=${sent.query?.force}`);
@@ -55,7 +60,7 @@ function given() {
   gate.extend(moment, 10_000);
   const settings = { current: E.right(injector) as E.Either<string, Injector>, changed: (): void => {} };
   const duty = new GatewayDeployments({
-    ...{ lease: 'test', revision: '', server: { request } },
+    ...{ lease: 'test', revision: '', server: { request }, identity: 'replica' },
     injector: () => settings.current,
     onInjector: (changed) => {
       settings.changed = changed;
@@ -78,7 +83,7 @@ function given() {
     readers.get(nameOf(resource))!(storeOf(resource).apply({ type, object: whole }) as never);
   };
   const run = (anew = false) => duty.writeDue({ retry: true, anew }, gate);
-  return { duty, set, run, live, settings, written: () => writes.splice(0) };
+  return { duty, set, run, live, settings, written: () => writes.splice(0), reported: () => reported.splice(0) };
 }
 
 const listeners = [{ name: 'http', port: 80, protocol: 'HTTP' }];
@@ -196,4 +201,49 @@ it('the ConfigMap of parametersRef is applied; without it nothing is, and the re
   expect(live.get('deployments/shop/front-istio')?.spec).toMatchObject({ replicas: 2 });
   live.set('configmaps/shop/size', { metadata: { name: 'size' }, data: { deployment: '[]' } });
   expect(await run(true)).toMatchObject({ failed: 1, reason: expect.stringContaining('parametersRef.deployment') });
+});
+
+it('a failure that the owner can correct is reported once as an Event of the Gateway, and again if its reason is another', async () => {
+  const { set, run, reported } = given();
+  const invalid = (type: string) => front({}, { annotations: { 'networking.istio.io/service-type': type } });
+  set('KubernetesGateway', invalid('Cloud'));
+  expect(await run()).toMatchObject({ failed: 1 });
+  expect(await run()).toMatchObject({ failed: 1 });
+  expect(reported()).toMatchObject([
+    {
+      type: 'Warning',
+      reason: 'GatewayNotDeployed',
+      involvedObject: { kind: 'Gateway', namespace: 'shop', name: 'front', uid: 'u1' },
+      message: expect.stringContaining('networking.istio.io/service-type'),
+    },
+  ]);
+  set('KubernetesGateway', invalid('Other'), 'MODIFIED');
+  await run();
+  expect(reported()).toHaveLength(1);
+  set('KubernetesGateway', front(), 'MODIFIED');
+  expect(await run()).toMatchObject({ failed: 0 });
+  expect(reported()).toEqual([]);
+});
+
+it('each Gateway is compared with its objects again from time to time while this replica leads', async () => {
+  vi.useFakeTimers();
+  try {
+    const { set, run, duty, live, written } = given();
+    set('KubernetesGateway', front());
+    await run();
+    written();
+    const place = 'deployments/shop/front-istio';
+    live.set(place, { ...live.get(place)!, spec: { replicas: 7 } } as never);
+    const unwatch = duty.watch(() => {});
+    expect(duty.isDue).toBe(false);
+    vi.advanceTimersByTime(30_000);
+    expect(duty.isDue).toBe(true);
+    await run();
+    expect(written()).toEqual([`${place} force=true`]);
+    unwatch();
+    vi.advanceTimersByTime(300_000);
+    expect(duty.isDue).toBe(false);
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -15,15 +15,16 @@ import type { Injector } from '../../../injection/injector.ts';
 import type { Json, Texts } from '../../../injection/pod/pod.ts';
 import { describeFieldErrors } from '../../../model/mesh/proxy-config.ts';
 import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
-import { reasonError } from '../../../runtime/errors.ts';
+import { messageOf, reasonError } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
-import { statusOf } from '../../kubernetes/api-failure.ts';
-import { type Resource, resourceOf, serviceAccounts } from '../../kubernetes/api-resource.ts';
+import { ApiError, statusOf } from '../../kubernetes/api-failure.ts';
+import { events, type Resource, resourceOf, serviceAccounts } from '../../kubernetes/api-resource.ts';
 import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { DueKeys } from '../due-keys.ts';
+import { warningEventOf } from '../warning-event.ts';
 
 export interface GatewayDeploymentsOptions {
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'served'>;
@@ -35,6 +36,8 @@ export interface GatewayDeploymentsOptions {
   readonly onInjector: (changed: () => void) => void;
   /** Empty: the default one. */
   readonly revision: string;
+  /** Of this replica, in Events. */
+  readonly identity: string;
 }
 
 const gateways = resourceOf('KubernetesGateway');
@@ -47,6 +50,14 @@ const deployments: Resource = {
 const revisionLabel = 'istio.io/rev';
 /** Of reads; writes have the limit of the gate. */
 const readMs = 5_000;
+/**
+ * Deployments and ServiceAccounts are not watched: each Gateway is compared with its objects again from time to time, this many after each interval.
+ * Three reads each are ten a second.
+ */
+const comparedAtOnce = 100;
+const comparisonMs = 30_000;
+/** For failures that the owner of the Gateway can correct: others end without them. */
+const reportedStatuses: ReadonlySet<number> = new Set([400, 403, 422]);
 
 interface Applied {
   /** Digests of the object as it was applied, and as the API server has it since. */
@@ -60,13 +71,20 @@ export class GatewayDeployments implements Duty {
   readonly #due = new DueKeys();
   /** By resource, namespace and name: an object that is as it was left needs no write. */
   readonly #applied = new Map<string, Applied>();
+  /** Name of the last Event of a Gateway, by key. */
+  readonly #reported = new Map<string, string>();
+  /** The Gateways that are left of a round of comparisons. */
+  #compared: Iterator<string> = [].values();
 
   constructor(options: GatewayDeploymentsOptions) {
     this.#options = options;
     this.lease = options.lease;
     const { informers } = options;
     informers.addReader(gateways, (changes) => {
-      for (const { key } of changes) this.#due.add(key);
+      for (const { event, key } of changes) {
+        if (event === 'delete') this.#reported.delete(key);
+        this.#due.add(key);
+      }
     });
     informers.addReader(services, (changes) => {
       for (const change of changes) {
@@ -83,8 +101,28 @@ export class GatewayDeployments implements Duty {
     options.onInjector(addAll);
   }
 
+  /** Only while this replica leads: objects that were edited by hand are applied again. */
   watch(due: () => void): () => void {
-    return this.#due.watch(due);
+    const timer = setInterval(() => this.#compareNext(), comparisonMs);
+    timer.unref();
+    const unwatch = this.#due.watch(due);
+    return () => {
+      clearInterval(timer);
+      unwatch();
+    };
+  }
+
+  #compareNext(): void {
+    let next = this.#compared.next();
+    if (next.done === true) {
+      this.#compared = [...this.#keys()].values();
+      next = this.#compared.next();
+    }
+    for (let count = 1; next.done !== true; count++) {
+      this.#due.add(next.value);
+      if (count === comparedAtOnce) return;
+      next = this.#compared.next();
+    }
   }
 
   get isDue(): boolean {
@@ -97,8 +135,38 @@ export class GatewayDeployments implements Duty {
     return this.#due.write(
       run,
       () => this.#keys(),
-      (key) => this.#write(key, gate),
+      async (key) => {
+        try {
+          const isWritten = await this.#write(key, gate);
+          this.#reported.delete(key);
+          return isWritten;
+        } catch (error) {
+          await this.#report(key, error, gate);
+          throw error;
+        }
+      },
     );
+  }
+
+  /** Its owner may not read the log of the control plane. */
+  async #report(key: string, error: unknown, gate: WriteGate): Promise<void> {
+    const gateway = this.#options.informers.storeOf(gateways).get(key);
+    const status = statusOf(error);
+    if (gateway === undefined || (error instanceof ApiError && !reportedStatuses.has(status ?? 0))) return;
+    const about = {
+      reason: 'GatewayNotDeployed',
+      identity: this.#options.identity,
+      at: `${new Date().toISOString().slice(0, 19)}Z`,
+    };
+    const event = warningEventOf(gateway, { ...about, kind: gateways.kind, message: messageOf(error) });
+    const { namespace = '', name } = event.metadata;
+    if (this.#reported.get(key) === name) return;
+    this.#reported.set(key, name);
+    try {
+      await gate.write({ verb: 'create', resource: events, namespace, name, object: event });
+    } catch {
+      // It exists already, or may not be written: the log has the failure.
+    }
   }
 
   *#keys(): Iterable<string> {

@@ -13,6 +13,8 @@ type Fields = Readonly<Record<string, unknown>>;
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration';
 /** Annotations that anything here reads are of these domains; others may have 256 KiB of any text. */
 const readAnnotation = /^(?:(?:[^/]*\.)?(?:istio|kubernetes|k8s)\.io|chartpilot)\//;
+/** Users and groups that OpenShift assigns to a namespace: injection reads them. */
+const readOfNamespace = /^openshift\.io\/sa\.scc\./;
 /** Metadata that is read of objects. Controllers write others, of any size. */
 const readMetadata = [
   ...['name', 'uid', 'resourceVersion', 'generation'],
@@ -23,8 +25,8 @@ const keptOfKind = new Map<string, (object: Fields, shared: SharedTexts) => Fiel
   ['/Secret', secretFields],
   ['/ConfigMap', configMapFields],
   ['/Pod', podFields],
-  ['/Node', ({ status }) => ({ status: picked(status, ['addresses']) })],
-  ['/Namespace', () => ({})],
+  ['/Node', nodeFields],
+  ['/Namespace', namespaceFields],
   ['/Service', serviceFields],
   ['discovery.k8s.io/EndpointSlice', sliceFields],
 ]);
@@ -107,9 +109,7 @@ export function trimmed(
     // Items of a list do not say it.
     apiVersion: shared.of(apiVersionOf(resource)),
     kind: shared.of(resource.kind),
-    metadata: keepsData
-      ? wholeMetadata(metadata)
-      : trimmedMetadata(metadata, shared, kept === undefined || kept === serviceFields),
+    metadata: keepsData ? wholeMetadata(metadata) : trimmedMetadata(metadata, shared, annotationsReadOf(kept)),
     ...(digestsData ? digested(fields) : fields),
   };
 }
@@ -122,15 +122,21 @@ function wholeMetadata({ managedFields: _, selfLink: __, ...metadata }: ObjectMe
 }
 
 /** @param hasAnnotations false for kinds of which no annotation is read */
-function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, hasAnnotations: boolean): ObjectMeta {
+/** @returns `undefined`: none of them */
+function annotationsReadOf(kept: ((object: Fields, shared: SharedTexts) => Fields) | undefined): RegExp | undefined {
+  if (kept === namespaceFields) return readOfNamespace;
+  return kept === undefined || kept === serviceFields ? readAnnotation : undefined;
+}
+
+function trimmedMetadata(metadata: ObjectMeta, shared: SharedTexts, readAnnotations: RegExp | undefined): ObjectMeta {
   const { labels, annotations, namespace } = metadata;
   return {
     ...picked(metadata, readMetadata),
     ...(typeof namespace === 'string' && { namespace: shared.of(namespace) }),
     ...(isRecord(labels) && { labels: shared.same(sharedEntries(labels, shared)) }),
-    ...(hasAnnotations &&
+    ...(readAnnotations &&
       isRecord(annotations) && {
-        annotations: shared.same(sharedEntries(annotations, shared, (key) => readAnnotation.test(key))),
+        annotations: shared.same(sharedEntries(annotations, shared, (key) => readAnnotations.test(key))),
       }),
   } as ObjectMeta;
 }
@@ -249,6 +255,16 @@ function sliceFields({ addressType, endpoints, ports }: Fields, shared: SharedTe
 function pickedOfEach(values: unknown, names: readonly string[], shared: SharedTexts): unknown {
   if (!Array.isArray(values)) return values;
   return values.map((value) => (isRecord(value) ? picked(value, names, shared) : value));
+}
+
+function namespaceFields(): Fields {
+  return {};
+}
+
+/** Of `nodeInfo` what decides whether pods get a native sidecar. */
+function nodeFields({ status }: Fields, shared: SharedTexts): Fields {
+  const nodeInfo = isRecord(status) ? picked(status.nodeInfo, ['kubeletVersion'], shared) : {};
+  return { status: { ...picked(status, ['addresses']), ...(nodeInfo.kubeletVersion !== undefined && { nodeInfo }) } };
 }
 
 /** Of the others nothing is asked; of init containers, which of them go on running. */

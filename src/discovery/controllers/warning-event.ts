@@ -1,0 +1,40 @@
+/** Events of Kubernetes about objects that this control plane rejects or cannot write: `kubectl describe` shows them. */
+import { createHash } from 'node:crypto';
+import type { KubernetesObject } from '../kubernetes/api-server.ts';
+
+/** Of any object. */
+const maxNameLength = 253;
+/** The API server rejects longer ones. */
+const maxMessageLength = 1024;
+
+export interface WarningAbout {
+  readonly kind: string;
+  readonly message: string;
+  /** One word, as `kubectl get events` shows it. */
+  readonly reason: string;
+  /** Of this replica. */
+  readonly identity: string;
+  /** ISO 8601. */
+  readonly at: string;
+}
+
+/** The same object and message give the same name, so that replicas and restarts do not repeat an Event. */
+export function warningEventOf(
+  { apiVersion, metadata }: KubernetesObject,
+  { kind, message, reason, identity, at }: WarningAbout,
+) {
+  const { namespace, name, uid, resourceVersion } = metadata;
+  const about = createHash('sha256').update(`${uid} ${message}`).digest('hex').slice(0, 16);
+  const component = 'chartpilot';
+  return {
+    ...{ apiVersion: 'v1', kind: 'Event' },
+    metadata: { namespace, name: `${name.slice(0, maxNameLength - about.length - 1)}.${about}` },
+    involvedObject: { apiVersion, kind, namespace, name, uid, resourceVersion },
+    type: 'Warning',
+    reason,
+    message: message.slice(0, maxMessageLength),
+    source: { component },
+    ...{ reportingComponent: component, reportingInstance: identity },
+    ...{ firstTimestamp: at, lastTimestamp: at, count: 1 },
+  };
+}
