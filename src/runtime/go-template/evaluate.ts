@@ -13,6 +13,8 @@ const maxOutput = 4 * 1024 * 1024;
 const maxSteps = 1_000_000;
 /** Templates that call one another. */
 const maxCalls = 200;
+/** Characters and items that functions take and return, of all calls together: one that doubles a text would exhaust the memory within few steps. */
+const maxHandled = 16 * 1024 * 1024;
 
 interface Variable {
   readonly name: string;
@@ -33,6 +35,7 @@ export class Execution {
   #length = 0;
   #steps = 0;
   #calls = 0;
+  #handled = 0;
   #variables: Variable[] = [];
   #isInCondition = false;
 
@@ -56,6 +59,18 @@ export class Execution {
 
   #step(at: Position): void {
     if (++this.#steps > maxSteps) throw new TemplateError(at, `more than ${maxSteps} steps`);
+  }
+
+  /** Lists may contain one another many times: the count ends at the limit, and not with the last item. */
+  #handle(values: readonly GoValue[], at: Position): void {
+    const left = [...values];
+    for (let value = left.pop(); left.length > 0 || value !== undefined; value = left.pop()) {
+      this.#handled += typeof value === 'string' ? value.length + 1 : 1;
+      if (this.#handled > maxHandled)
+        throw new TemplateError(at, `functions handle more than ${maxHandled} characters`);
+      if (isList(value)) for (const item of value) left.push(item);
+      else if (value instanceof GoMap) for (const item of value.values()) left.push(item);
+    }
   }
 
   #walk(dot: GoValue, nodes: readonly Node[]): Interruption {
@@ -254,8 +269,11 @@ export class Execution {
     if (called.takesText && typeof values[0] !== 'string') {
       throw new TemplateError(operands[0] ?? at, `${name} needs a string, got ${typeName(values[0])}`);
     }
+    this.#handle(values, at);
     try {
-      return called.call(values);
+      const result = called.call(values);
+      this.#handle([result], at);
+      return result;
     } catch (error) {
       if (!(error instanceof FunctionError)) throw error;
       throw new TemplateError(at, `${name}: ${error.message}`);

@@ -1,5 +1,6 @@
 /** What Go's fmt makes of values: `print`, `println` and the verbs of `printf`. */
 import { type Flags, formatFloat, formatInteger, noFlags, pad, quote } from './format-scalars.ts';
+import { FunctionError } from './template-error.ts';
 import { GoMap, GoStruct, type GoValue, isList, typeName } from './values.ts';
 
 /** Spaces stand between operands of which neither is a text. */
@@ -21,9 +22,12 @@ const directive = /%([-+# 0]*)(\[[^\]]*\]?)?(\*|\d+)?(?:\.(\[[^\]]*\]?)?(\*|\d*)
 
 /** Go allows less than a million, too. */
 const maxWidth = 1_000_000;
+/** Characters: widths alone could exhaust the memory. */
+const maxFormatted = 4 * 1024 * 1024;
 
 export function sprintf(format: string, args: readonly GoValue[]): string {
   const reader = new ArgumentReader(args);
+  let length = 0;
   const text = format.replace(directive, (_, ...groups: (string | undefined)[]) => {
     const [flagText = '', widthIndex, width, precisionIndex, precision, index, verb = ''] = groups;
     const flags: Flags = flagsOf(flagText);
@@ -46,10 +50,13 @@ export function sprintf(format: string, args: readonly GoValue[]): string {
         const given = reader.nextInteger();
         if (given === undefined) problems += '%!(BADPREC)';
         else if (given >= 0) flags.precision = given;
-      } else flags.precision = Number(precision);
+      } else flags.precision = Number(precision) > maxWidth ? undefined : Number(precision);
     }
     reader.select(index);
-    return problems + directed(verb, flags, reader);
+    const formatted = problems + directed(verb, flags, reader);
+    length += formatted.length;
+    if (length > maxFormatted) throw new FunctionError(`the result has more than ${maxFormatted} characters`);
+    return formatted;
   });
   return text + reader.rest();
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { renderTemplate } from './render-template.ts';
 import { TemplateError } from './template-error.ts';
-import { goValueOf } from './values.ts';
+import { type GoValue, goValueOf } from './values.ts';
 
 const data = goValueOf({
   a: 'x',
@@ -113,3 +113,27 @@ function errorOf(template: string): TemplateError {
   }
   throw new Error(`rendered ${template}`);
 }
+
+test.each([
+  ['a text that doubles', '{{$x := "ab"}}{{range 64}}{{$x = printf "%s%s" $x $x}}{{end}}', 'functions handle more'],
+  [
+    'lists within lists',
+    '{{$x := slice .l}}{{range 64}}{{$x = pair $x $x}}{{end}}{{print $x}}',
+    'functions handle more',
+  ],
+  ['widths of a format', `{{printf "${'%999999[1]d'.repeat(1_000)}" 1}}`, 'the result has more'],
+  ['a loop without end', '{{range 100000000000}}{{end}}{{range 100000000000}}{{"x"}}{{end}}', 'steps'],
+  ['output without end', '{{range 1000000}}{{"0123456789"}}{{end}}', 'the output has more'],
+  ['templates that call themselves', '{{define "a"}}{{template "a"}}{{end}}{{template "a"}}', 'call one another'],
+])('%s ends with an error and its line within a second', (_, template, message) => {
+  const pair = { min: 2, max: 2, call: (values: readonly GoValue[]) => [...values] };
+  const begun = process.cpuUsage();
+  const render = (): string => renderTemplate(`\n${template}`, goValueOf({ l: ['x'] }), new Map([['pair', pair]]));
+  expect(render).toThrow(message);
+  try {
+    render();
+  } catch (error) {
+    expect(error).toMatchObject({ line: 2 });
+  }
+  expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(2_000);
+});

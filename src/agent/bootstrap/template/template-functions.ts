@@ -89,7 +89,7 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
     'trimSuffix',
     ofText((suffix, value) => (value!.endsWith(suffix!) ? value!.slice(0, value!.length - suffix!.length) : value!), 2),
   ],
-  ['replace', ofText((from, to, value) => value!.split(from!).join(to), 3)],
+  ['replace', ofText((from, to, value) => replaced(value!, from!, to!), 3)],
   ['contains', ofText((part, value) => value!.includes(part!), 2)],
   ['hasPrefix', ofText((prefix, value) => value!.startsWith(prefix!), 2)],
   ['hasSuffix', ofText((suffix, value) => value!.endsWith(suffix!), 2)],
@@ -106,6 +106,16 @@ export const templateFunctions: ReadonlyMap<string, TemplateFunction> = new Map<
   ['add', { min: 0, call: (args) => args.map(integer).reduce((sum, value) => sum + value, 0n) }],
   ['sub', { min: 2, max: 2, call: ([a, b]) => integer(a) - integer(b) }],
 ]);
+
+/** Characters. */
+const maxReplaced = 4 * 1024 * 1024;
+
+function replaced(value: string, from: string, to: string): string {
+  const pieces = value.split(from);
+  if (pieces.length * to.length > maxReplaced)
+    throw new FunctionError(`the result has more than ${maxReplaced} characters`);
+  return pieces.join(to);
+}
 
 function joined([separator, values]: readonly GoValue[]): string {
   // Templates for earlier versions of this agent name the list first.
