@@ -7,6 +7,7 @@ import { connectionLabels, requestLabels } from '../../src/model/standard-metric
 import { eventually } from '../harness/eventually.ts';
 import { requireIptables } from '../harness/iptables.ts';
 import { type Pod, PodMesh, podService } from '../harness/pod-mesh.ts';
+import type { LoadReport } from '../load/report.ts';
 
 const telemetry = `
 apiVersion: telemetry.istio.io/v1
@@ -191,4 +192,50 @@ test('Telemetry objects change labels and turn metrics off while requests go on'
     return (await requests(client)) === before;
   });
   writeFileSync(telemetryFile(), telemetry);
+});
+
+/** Entries that Envoy could not send. */
+async function dropped(pod: Pod): Promise<number> {
+  return total(await samples(pod, 'envoy_access_logs_grpc_access_log_logs_dropped'));
+}
+
+test('requests go on while the agent does not read, and each one is counted or counted as lost', async () => {
+  const { client } = mesh.pods;
+  await eventually('metrics are on', async () => {
+    const before = await requests(client);
+    await ask(2);
+    await new Promise((resolve) => setTimeout(resolve, 2_000));
+    return (await requests(client)) > before;
+  });
+  const before = { counted: await requests(client), lost: await dropped(client) };
+  const agent = client.agent!.pid;
+  const load = await mesh.startLoad({ clients: [{ kind: 'ka', count: 8 }], maxDurationMs: 300_000 });
+  let report: LoadReport;
+  try {
+    await eventually('requests are served', async () => (await load.report()).total > 100);
+    process.kill(agent, 'SIGSTOP');
+    const stoppedAt = (await load.report()).total;
+    // An entry has some 700 bytes: more than all buffers on the way contain.
+    await eventually(
+      'requests are served without the agent',
+      async () => (await load.report()).total > stoppedAt + 20_000,
+      {
+        deadlineMs: 240_000,
+      },
+    );
+    report = await load.stop();
+  } finally {
+    process.kill(agent, 'SIGCONT');
+  }
+  expect(report.failed).toBe(0);
+  const served = (): Promise<number[]> => Promise.all([requests(client), dropped(client)]);
+  await eventually('all are accounted for', async () => {
+    const [counted = 0, lost = 0] = await served();
+    return counted - before.counted + lost - before.lost >= report.total;
+  });
+  const [counted = 0, lost = 0] = await served();
+  expect({ lost: lost > before.lost, sum: counted - before.counted + lost - before.lost }).toEqual({
+    lost: true,
+    sum: report.total,
+  });
 });

@@ -14,13 +14,18 @@ export function loadAssignment(cluster: string, host: string, port: number): Jso
   };
 }
 
-/** A cluster that is spoken to in HTTP/2. */
-export const http2Options: Json = {
-  'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
-    '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
-    explicit_http_config: { http2_protocol_options: {} },
-  },
-};
+/** A cluster that is spoken to in HTTP/2. @param http2 fields of `Http2ProtocolOptions` */
+export function http2OptionsWith(http2: Json): Json {
+  return {
+    'envoy.extensions.upstreams.http.v3.HttpProtocolOptions': {
+      '@type': 'type.googleapis.com/envoy.extensions.upstreams.http.v3.HttpProtocolOptions',
+      explicit_http_config: { http2_protocol_options: http2 },
+    },
+  };
+}
+
+/** HTTP/2 with Envoy's defaults. */
+export const http2Options: Json = http2OptionsWith({});
 
 /** Where a cluster's name ends in the names of its statistics: tags are found by it, as in clusters of the control plane. */
 export function statName(cluster: string): string {

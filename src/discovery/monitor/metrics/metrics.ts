@@ -137,6 +137,8 @@ export class DiscoveryMetrics extends XdsMetrics {
   #addProgram(): Gauge<'version'> {
     const { version } = this.#options;
     this.#gauge('pilot_info', 'Version of this control plane', ['version']).set({ version }, 1);
+    const build = this.#gauge('istio_build', 'Always 1: version of a component', ['component', 'tag']);
+    build.set({ component: 'pilot', tag: version }, 1);
     this.#gaugeOf('istiod_uptime_seconds', 'Seconds since the start', () => process.uptime());
     const connected = this.#gauge('pilot_xds', 'Connected proxies by version', ['version']);
     const clusters = this.#gauge(
