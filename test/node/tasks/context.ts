@@ -5,13 +5,18 @@ import type { ObjectToWrite } from '../../cluster/cluster.ts';
 import type { Finding } from '../../demo/findings.ts';
 import { eventually } from '../../harness/eventually.ts';
 import type { InstalledMesh } from '../mesh/installed-mesh.ts';
-import { type CommandResult, execInPod } from '../pod-exec.ts';
+import type { PodStreams } from '../mesh/pod-streams.ts';
 import { resourceOfObject } from '../resources.ts';
 import { objectsIn, podsOf, readyPods } from '../workloads.ts';
 import type { SampleFiles } from './sample-files.ts';
 
 /** A change of configuration applies in this time on a busy machine; it takes below a second on an idle one. */
 const convergenceLimitMs = 60_000;
+
+interface CommandResult {
+  readonly code: number;
+  readonly stdout: string;
+}
 
 /** Result of one request. */
 export interface CurlResult {
@@ -58,10 +63,12 @@ export class TaskContext {
   readonly findings: Finding[] = [];
   readonly #running = new Set<ApplicationName>();
   readonly #applied = new Map<string, KubernetesObject>();
+  readonly #streams: PodStreams;
   readonly #say: (line: string) => void;
 
-  constructor(mesh: InstalledMesh, samples: SampleFiles, say: (line: string) => void) {
+  constructor(mesh: InstalledMesh, streams: PodStreams, samples: SampleFiles, say: (line: string) => void) {
     this.mesh = mesh;
+    this.#streams = streams;
     this.samples = samples;
     this.#say = say;
   }
@@ -120,7 +127,16 @@ export class TaskContext {
     return objects;
   }
 
-  /** Runs a command in a pod with the label `app`. */
+  /** Lines that a container has written. */
+  logs(pod: string, container: string): Promise<string> {
+    return this.#streams.logs({ namespace: this.namespace, name: pod }, container);
+  }
+
+  /**
+   * Runs a command in a pod with the label `app`.
+   *
+   * @throws Error if the command cannot be started; its exit code is a result
+   */
   async exec(
     app: string,
     command: readonly string[],
@@ -130,7 +146,11 @@ export class TaskContext {
       const pods = await podsOf(this.node, app, namespace);
       return pods.find(({ metadata }) => metadata.deletionTimestamp === undefined);
     });
-    return execInPod(this.node, { namespace, pod: pod.metadata.name, ...(container && { container }) }, command);
+    const name = { namespace, name: pod.metadata.name };
+    const { stdout, status } = await this.#streams.exec(name, container ?? app, command);
+    const code = status === 'Success' ? 0 : Number(/exit code (\d+)$/.exec(status)?.[1] ?? Number.NaN);
+    if (Number.isNaN(code)) throw new Error(`exec in ${name.name}: ${status}`);
+    return { code, stdout };
   }
 
   /** A request of the client pod, by `curl` with these arguments. */
@@ -144,7 +164,7 @@ export class TaskContext {
     const script = 'curl "$@"; echo " $?"';
     const output = await this.node.namespaces.run(['sh', '-c', script, 'sh', ...curlFlags, ...args]);
     const end = output.lastIndexOf(' ');
-    return curlResult({ code: Number(output.slice(end)), stdout: output.slice(0, end), stderr: '' });
+    return curlResult({ code: Number(output.slice(end)), stdout: output.slice(0, end) });
   }
 
   /** Bodies of requests of the client pod, one connection for all. @param url with a range such as `[1-100]` */

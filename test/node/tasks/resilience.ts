@@ -170,6 +170,6 @@ export const localityLoadBalancing: Task = {
 /** The sidecar of a pod refuses connections, as the page does it. */
 async function drain(tasks: TaskContext, locality: string): Promise<void> {
   const command = ['pilot-agent', 'request', 'POST', 'drain_listeners'];
-  const { code, stderr } = await tasks.exec(`helloworld-${locality}`, command, { namespace, container: 'istio-proxy' });
-  if (code !== 0) throw new Error(`drain_listeners of ${locality}: ${stderr}`);
+  const { code, stdout } = await tasks.exec(`helloworld-${locality}`, command, { namespace, container: 'istio-proxy' });
+  if (code !== 0) throw new Error(`drain_listeners of ${locality}: exit code ${code}, ${stdout}`);
 }

@@ -2,6 +2,7 @@
 import { messageOf } from '../../../src/runtime/errors.ts';
 import type { Finding } from '../../demo/findings.ts';
 import type { InstalledMesh } from '../mesh/installed-mesh.ts';
+import { PodStreams } from '../mesh/pod-streams.ts';
 import { nodeName } from '../node-configuration.ts';
 import { resources } from '../resources.ts';
 import { type Task, TaskContext } from './context.ts';
@@ -27,19 +28,26 @@ export async function* runTasks(
   samples: SampleFiles,
   say: (line: string) => void,
 ): AsyncGenerator<TaskResult> {
-  const context = new TaskContext(mesh, samples, say);
-  for (const task of tasks) {
-    say(`${task.name} (https://istio.io/latest/docs/${task.page}/)`);
-    const begun = performance.now();
-    try {
-      await context.start(task.needs);
-      await task.run(context);
-      await context.removeApplied();
-    } catch (error) {
-      const [line = '', ...others] = messageOf(error).split('\n');
-      context.record('run', line, 'no error', false, others.join('\n'));
-      await context.removeApplied().catch(() => {});
-    }
-    yield { task, findings: context.findings.splice(0), seconds: (performance.now() - begun) / 1000 };
+  const streams = await PodStreams.open(mesh.node);
+  try {
+    const context = new TaskContext(mesh, streams, samples, say);
+    for (const task of tasks) yield await runTask(context, task, say);
+  } finally {
+    streams.close();
   }
+}
+
+async function runTask(context: TaskContext, task: Task, say: (line: string) => void): Promise<TaskResult> {
+  say(`${task.name} (https://istio.io/latest/docs/${task.page}/)`);
+  const begun = performance.now();
+  try {
+    await context.start(task.needs);
+    await task.run(context);
+    await context.removeApplied();
+  } catch (error) {
+    const [line = '', ...others] = messageOf(error).split('\n');
+    context.record('run', line, 'no error', false, others.join('\n'));
+    await context.removeApplied().catch(() => {});
+  }
+  return { task, findings: context.findings.splice(0), seconds: (performance.now() - begun) / 1000 };
 }

@@ -1,6 +1,5 @@
 /** The tasks of Istio's section "Traffic Management" that route requests within the mesh. */
 import { percent } from '../../demo/findings.ts';
-import { podLogs } from '../pod-exec.ts';
 import { podsOf, readyPods } from '../workloads.ts';
 import { countOf, countsText, type Task, type TaskContext } from './context.ts';
 import { deployment } from './sample-files.ts';
@@ -188,9 +187,7 @@ export const mirroring: Task = {
       await tasks.exec('curl', ['sleep', '0.5']);
       const lines = await Promise.all(
         pods.map(async ({ metadata }) => {
-          const log = await podLogs(tasks.node, {
-            ...{ namespace: tasks.namespace, pod: metadata.name, container: 'httpbin' },
-          });
+          const log = await tasks.logs(metadata.name, 'httpbin');
           const own = log.split('\n').filter((line) => line.includes(`/${path}?`));
           return own.map((line) => `${metadata.labels?.version} ${/host=(\S+)/.exec(line)?.[1]}`);
         }),
