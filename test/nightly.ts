@@ -108,6 +108,12 @@ const parts: readonly Part[] = [
     gave: /^tasks: /,
   },
   {
+    name: 'node-memory',
+    command: 'node test/node/mesh/measure-memory.ts',
+    short: 'node test/node/mesh/measure-memory.ts --pods 2',
+    gave: /^memory of /,
+  },
+  {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',
