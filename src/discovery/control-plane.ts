@@ -210,7 +210,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
           ...{ source: source(), recorder, observer: metrics, authenticators, oneShot: monitor.oneShot },
           logger: log.scope('ads'),
           // Tools such as istioctl look for the component by its name in Istio.
-          identifier: JSON.stringify({ Component: 'istiod', ID: hostname(), Info: { version } }),
+          identifier: JSON.stringify({ Component: 'istiod', ID: options.podName || hostname(), Info: { version } }),
           isReady: () => state.context !== undefined,
           credentials: () => portCertificate!.credentials,
           references: push.references,

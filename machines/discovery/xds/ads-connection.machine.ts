@@ -19,6 +19,7 @@ import { healthType, isAskedOnce } from './ads-types.ts';
 import type { Watch } from './ads-watch.ts';
 import { stepsOfLimit } from './cluster-rollout.ts';
 import { noNames } from './name-lists.ts';
+import { isNonceOf } from './stream-nonce.ts';
 
 type AdsConnectionEvent = StreamReport | PushToClient | DrainOrder;
 
@@ -74,11 +75,11 @@ export const adsConnectionMachine = setup({
         [typeUrl]: watch,
       }),
     }),
-    askOnce: enqueueActions(({ enqueue }, params: { request: AdsRequest }) => {
+    askOnce: enqueueActions(({ context, enqueue }, params: { request: AdsRequest }) => {
       const { request } = params;
       const { typeUrl } = request;
-      // An acknowledgement asks for nothing.
-      if (request.nonce !== '' || request.rejection !== null) return;
+      // An acknowledgement requests nothing. A nonce of another stream, or of the client's clock, acknowledges nothing.
+      if (request.rejection !== null || isNonceOf(request.nonce, context.connection)) return;
       const names = request.protocol === 'sotw' ? request.names : request.subscribe;
       const orders = [{ typeUrl, names, all: true, asked: noNames, changed: false }];
       enqueue.sendTo('stream', { type: 'responses.send', orders });

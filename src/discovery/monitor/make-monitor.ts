@@ -9,6 +9,7 @@ import type { XdsSources } from '../config/xds/xds-sources.ts';
 import type { ConsulRegistries } from '../consul/consul-registries.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import type { Authenticator } from '../xds/access/authenticator.ts';
+import { withoutTools } from '../xds/tool-clients.ts';
 import type { DebugAccess, DebugSources } from './debug/debug-endpoints.ts';
 import type { AuthorityPageSource } from './debug/debug-page.ts';
 import { callerNamespace } from './debug/known-caller.ts';
@@ -59,7 +60,8 @@ export function makeMonitor(parts: MonitorParts) {
   let orders: PageOrders | undefined;
   const { connections, disconnect, secretOfCluster, unreachableCluster, describeInjection } = parts;
   const sources: DebugSources = {
-    ...{ state, resources, cache, connections, disconnect, configSources },
+    ...{ state, resources, cache, disconnect, configSources },
+    connections: () => withoutTools(connections()),
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),
     ...(describeInjection && { describeInjection }),

@@ -8,6 +8,7 @@ import type { AdsServer } from './ads-server.ts';
 import { type AdsEffectOptions, adsEffect } from './ads-server-actor.ts';
 import type { ResourceChange, ResourceReferences } from './resource-source.ts';
 import type { SecurePort } from './secure-port/secure-port.ts';
+import { toolsBeside } from './tool-clients.ts';
 
 /** Address of the xDS server if its only port is the HTTP port. */
 const onlyForHttp: ListenAddress = { host: '127.0.0.1', port: 0 };
@@ -71,10 +72,10 @@ export class Xds {
     return this.#isOpen && this.#server!.take(socket);
   }
 
-  actor({ credentials, references, opened, ...parts }: XdsParts) {
+  actor({ credentials, references, opened, source, ...parts }: XdsParts) {
     const { grpcAddress, securePort, shutdownMs, checksIdentity, secretsOnPlaintext, ...limits } = this.#options;
     return adsEffect({
-      ...{ ...parts, shutdownMs, checksIdentity, secretsOnPlaintext },
+      ...{ ...parts, source: toolsBeside(source), shutdownMs, checksIdentity, secretsOnPlaintext },
       address: grpcAddress ?? onlyForHttp,
       ...(securePort !== undefined && { securePort: { address: securePort.address, credentials } }),
       limits: {

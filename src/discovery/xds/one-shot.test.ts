@@ -69,6 +69,28 @@ test('so it is in delta', async ({ start }) => {
   expect((await stream.next()).resources.map(({ name }) => name)).toEqual(['edsz', 'more']);
 });
 
+test('a first request with a nonce of the time of day is answered, as are those that follow', async ({ start }) => {
+  const { client } = await start(answering);
+  const stream = client.sotw();
+  for (const second of [1, 2]) {
+    const responseNonce = `2026-11-29 19:00:0${second}.123456789 +0000 UTC m=+0.067890123`;
+    stream.send({ node, typeUrl: syncz, resourceNames: ['x'], responseNonce });
+    expect((await stream.next()).typeUrl).toBe(syncz);
+  }
+});
+
+test('a nonce of an earlier stream is answered, one of this stream is an acknowledgement', async ({ start }) => {
+  const { client } = await start(answering);
+  const first = client.sotw();
+  first.send({ node, typeUrl: syncz });
+  const { nonce } = await first.next();
+  first.send({ typeUrl: syncz, responseNonce: nonce });
+  expect(await first.unexpected()).toEqual([]);
+  const second = client.sotw();
+  second.send({ node, typeUrl: syncz, responseNonce: nonce });
+  expect((await second.next()).typeUrl).toBe(syncz);
+});
+
 test('a question that is not for the client ends its stream', async ({ start }) => {
   const { client } = await start(() => ({ code: 'PERMISSION_DENIED', reason: 'not for you' }));
   const stream = client.sotw();

@@ -46,7 +46,6 @@ export async function answerDebug(
   }
   const name = path.replace(/^\/debug\/?/, '').replace(/\/$/, '');
   if (name === '') return { status: 200, body: indexPage(), contentType: 'text/html; charset=utf-8' };
-  if (name === 'list') return ok(debugPages.map((page) => page.path));
   const { query, headers, method } = request;
   return await answerPage(sources, permission, name, {
     ...{ query, headers, method },
@@ -61,6 +60,7 @@ export async function answerPage(
   name: string,
   request: Omit<PageRequest, 'onlyNamespace'>,
 ): Promise<HttpAnswer | undefined> {
+  if (name === 'list') return ok(debugPages.map((page) => page.path));
   const page = debugPages.find(({ path }) => path === name);
   if (page === undefined) return undefined;
   return (

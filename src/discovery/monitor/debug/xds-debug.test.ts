@@ -73,12 +73,26 @@ describe('debug pages over xDS', () => {
     [[], 'exactly one'],
     [['syncz', 'adsz'], 'exactly one'],
     [['nothing'], 'unknown debug page "nothing"; known pages: proxyz, adsz'],
-    [['edsz?proxyID=nobody'], 'Proxy not connected'],
+    [['//'], 'unknown debug page "//"'],
+    [['edsz'], 'must provide a proxyID'],
   ])('say what is wrong with %j', async (names, message) => {
     expect(await ask(debugType, names, 'istio-system')).toEqual({
       code: 'INVALID_ARGUMENT',
       reason: expect.stringContaining(message),
     });
+  });
+
+  it('answer in a resource that a proxy is not connected here, so that a tool asks the next replica', async () => {
+    const [resource] = await resources(debugType, ['config_dump?proxyID=elsewhere.shop']);
+    // The sentence that istioctl looks for (istioctl/pkg/multixds).
+    expect(Buffer.from(resource!.value).toString()).toContain(
+      'Proxy not connected to this Pilot instance. It may be connected to another instance.',
+    );
+  });
+
+  it.each(['list', '/list', '//list'])('list their names at %s', async (name) => {
+    const [resource] = await resources(debugType, [name]);
+    expect(JSON.parse(Buffer.from(resource!.value).toString())).toContain('syncz');
   });
 
   it('tell the state of each type of each proxy', async () => {

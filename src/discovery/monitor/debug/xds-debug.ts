@@ -10,6 +10,7 @@ import { ClientConfigSchema, ConfigStatus } from '../../../gen/envoy/service/sta
 import { oneWorkloadOf } from '../../../identity/spiffe-id.ts';
 import { clusterType, endpointType, listenerType, routeType } from '../../../networking/index.ts';
 import { withCode } from '../../../runtime/errors.ts';
+import { urlOf } from '../../../runtime/fences/http-fence.ts';
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
@@ -91,13 +92,15 @@ export class XdsDebug {
     if (command === undefined || others.length > 0) {
       return { error: `${debugType} requires exactly one resource name, such as syncz; ${known()}` };
     }
-    const url = new URL(command, 'http://localhost/');
+    const url = urlOf(`/${command}`);
+    if (url === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
     const request = { query: url.searchParams, headers: {}, method: 'GET', caller: 'authenticated' as const };
-    const answer = await answerPage(this.#options.sources, permission, url.pathname.slice(1), request);
+    const answer = await answerPage(this.#options.sources, permission, url.pathname.replace(/^\/+/, ''), request);
     if (answer === undefined) return { error: `unknown debug page ${JSON.stringify(command)}; ${known()}` };
     const { status, body } = answer;
     const text = typeof body === 'string' ? body : jsonText(body, url.searchParams.has('pretty'));
-    if (status !== 200) return { error: text.trimEnd() };
+    // A tool that reads `not connected` in a response tries the next replica; an error ends its search.
+    if (status !== 200 && status !== 404) return { error: text.trimEnd() };
     return { resources: [{ name: command, typeUrl: debugType, value: Buffer.from(text) }] };
   }
 

@@ -122,7 +122,8 @@ export class HttpServers {
     const { method = 'GET', headers, socket } = request;
     const answer = await this.#handler({
       method,
-      path: url.pathname,
+      // Istio's tools append paths to a base that ends with a slash.
+      path: url.pathname.replace(/\/{2,}/g, '/'),
       query: url.searchParams,
       local: isLoopback(socket.remoteAddress),
       headers,

@@ -2,6 +2,7 @@
 import type { ResponseOrder, ResponseSkipped, StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { clusterType, endpointType, isAskedOnce, secretType } from '../../../../machines/discovery/xds/ads-types.ts';
 import { type RolloutRules, rolloutRules } from '../../../../machines/discovery/xds/rollout-rules.ts';
+import { nonceOf } from '../../../../machines/discovery/xds/stream-nonce.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
 import { isProxyless } from '../../../model/node/parse-node.ts';
 import { messageOf } from '../../../runtime/errors.ts';
@@ -362,7 +363,7 @@ export class AdsResponder implements GatedStream {
     const { number, method, delta, tell } = this.#options;
     const { typeUrl } = order;
     // No other response of this process has the nonce, so that it tells which one is meant wherever it turns up.
-    const nonce = `${version}/${number}-${++this.#responses}`;
+    const nonce = nonceOf(version, number, ++this.#responses);
     const count = countOf(resources);
     const controlPlane = this.#around.controlPlane?.[delta ? 'delta' : 'sotw'];
     const head = { typeUrl, version, nonce, removed, ...(controlPlane !== undefined && { controlPlane }) };
