@@ -42,13 +42,13 @@ const gateways = (): string =>
   );
 
 /** A service with one subset, to which its routes lead. Envoy resolves its host name: it acknowledges clusters after that. */
-function shop(host: string, subset: string): string {
+function shop(host: string, subset: string, rule: object = {}): string {
   return all(
     serviceEntry(host, { port: 80, backends: [backend], spec: { resolution: 'DNS' } }).replaceAll(
       `address: ${backend.address}`,
       'address: localhost',
     ),
-    destinationRule(host, { subsets: [{ name: subset, labels: { version: 'shop' } }] }),
+    destinationRule(host, { subsets: [{ name: subset, labels: { version: 'shop' } }], ...rule }),
     virtualService(host, {
       gateways: [...proxies],
       http: [{ headers: { response: { set: { 'x-subset': subset } } }, route: [{ destination: { host, subset } }] }],
@@ -90,6 +90,14 @@ test('clusters are acknowledged again, and later changes of other clusters wait 
     }
   }
   expect(await abandoned()).toBe(proxies.length);
+  // Its next form waits for the same certificate, while Envoy uses the form that was given up.
+  const longer = { trafficPolicy: { connectionPool: { tcp: { connectTimeout: '7s' } } } };
+  mesh.write('broken.yaml', all(shop(broken, 'v2', longer), awaitsSecret(`outbound|80|v2|${broken}`)));
+  await eventually('the next form is given up', async () => (await abandoned()) === 2 * proxies.length);
+  await eventually(
+    'no Envoy warms a cluster',
+    async () => Math.max(...(await Promise.all(proxies.map(warming)))) === 0,
+  );
   await mesh.apply({
     'gateways.yaml': gateways(),
     'broken.yaml': shop(broken, 'v3'),

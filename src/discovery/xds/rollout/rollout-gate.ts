@@ -18,6 +18,7 @@ import {
   isAtRest,
   isGated,
   type Rollout,
+  stepsOfLimit,
   withUnknownClusters,
 } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type { Watch } from '../../../../machines/discovery/xds/watch-record.ts';
@@ -75,6 +76,8 @@ export class RolloutGate {
   /** Of the CDS response that is being made: steps of the limit until more suspects are given up; 0: the limit. */
   #searchSteps = 0;
   #evicted = 0;
+  /** Steps of the limit since the client could last be sent something. */
+  #uncounted = 0;
 
   constructor(stream: GatedStream) {
     this.#stream = stream;
@@ -200,9 +203,13 @@ export class RolloutGate {
     return this.#retention.resources(this.#subscription === 'all');
   }
 
-  /** A step of the limit has passed. It does not count if the client can be sent nothing, and nothing is read from it. */
+  /**
+   * A step of the limit has passed. It does not count if the client can be sent nothing, and nothing is read from it; for a whole limit at
+   * most, since Envoy waits 15 s for what it has requested.
+   */
   expire(): void {
-    if (this.#stream.isCongested) return;
+    this.#uncounted = this.#stream.isCongested ? this.#uncounted + 1 : 0;
+    if (this.#uncounted > 0 && this.#uncounted <= stepsOfLimit) return;
     const before = this.#record.current;
     const clusters = expiringClusters(before);
     const sent = this.#stream.sentOf(clusterType);

@@ -1,0 +1,218 @@
+/**
+ * Make before break with a client that breaks the protocol: it acknowledges nothing, or other nonces, subscribes and unsubscribes, and
+ * connects again in each phase, while configuration changes. When it follows the protocol again, it receives the newest of everything.
+ */
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { clusterType, endpointType, listenerType, routeType } from '../../machines/discovery/xds/ads-types.ts';
+import { DepartedClusters } from '../../src/discovery/xds/rollout/departed-clusters.ts';
+import { sized } from '../harness/size-of-run.ts';
+import { AdsWorld, type Seen } from '../simulation/ads-world.ts';
+import { limitedMark, ScriptedSource } from '../simulation/scripted-source.ts';
+import { VirtualClock } from '../simulation/virtual-clock.ts';
+
+const routes = ['r0', 'r1', 'r2'];
+const listeners = ['l0', 'l1'];
+const clusters = ['c0', 'c1', 'c2', 'c3'];
+/** Longer than all limits together: of a wait, of a fetch, and of a listener that drains. */
+const restMs = 300_000;
+
+const stepArbitrary = fc.record({
+  kind: fc.constantFrom(
+    ...(['move', 'move', 'add', 'remove', 'listener', 'read', 'read', 'read', 'silent', 'wrong'] as const),
+    ...(['routes', 'endpoints', 'tick', 'tick', 'reconnect'] as const),
+  ),
+  one: fc.nat(11),
+  other: fc.nat(11),
+});
+type Step = typeof stepArbitrary extends fc.Arbitrary<infer Value> ? Value : never;
+
+/** A client of which a test decides what it sends, and a control plane whose configuration changes. */
+class HostileRun {
+  readonly #delta: boolean;
+  readonly #source = new ScriptedSource();
+  readonly #clock = new VirtualClock();
+  readonly #departed = new DepartedClusters(45_000);
+  readonly #subscribed = new Map<string, readonly string[]>();
+  /** Contents by name, by type. */
+  #has = new Map<string, Map<string, string>>();
+  /** Clusters that routes and listeners name: those stay configured. */
+  readonly #named = new Map<string, string>();
+  #world: AdsWorld;
+
+  constructor(delta: boolean) {
+    this.#delta = delta;
+    this.#addCluster('c0', 'assignment');
+    for (const name of [...routes, ...listeners]) this.#move(name, 'c0');
+    this.#world = this.#connect();
+    this.#subscribe(clusterType, []);
+    this.#subscribe(listenerType, []);
+  }
+
+  step({ kind, one, other }: Step): void {
+    const cluster = clusters[other % clusters.length]!;
+    if (kind === 'move') this.#moveTo(routes[one % routes.length]!, cluster, one % 2 === 0 ? 'assignment' : 'warming');
+    else if (kind === 'listener') this.#moveTo(listeners[one % listeners.length]!, cluster, 'assignment');
+    else if (kind === 'add') {
+      this.#addCluster(cluster, one % 2 === 0 ? 'assignment' : 'warming');
+      this.#world.push(clusterType, endpointType);
+    } else if (kind === 'remove') this.#remove(cluster);
+    else if (kind === 'read') this.#read('acknowledges');
+    else if (kind === 'silent') this.#read('is silent');
+    else if (kind === 'wrong') this.#read('names another nonce');
+    else if (kind === 'routes') this.#subscribe(routeType, some(routes, one));
+    else if (kind === 'endpoints') this.#subscribe(endpointType, some(clusters, one));
+    else if (kind === 'tick') this.#clock.advance(one * 300);
+    else this.#reconnect();
+  }
+
+  /** The client follows the protocol. @returns what it lacks, and what it should not have */
+  rest(): string[] {
+    for (const typeUrl of [clusterType, listenerType]) this.#subscribe(typeUrl, []);
+    this.#subscribe(routeType, routes);
+    for (let ms = 0; ms < restMs; ms += 1_000) {
+      while (this.#read('acknowledges'));
+      const wanted = [...(this.#has.get(clusterType)?.keys() ?? [])].sort();
+      if (`${wanted}` !== `${[...(this.#subscribed.get(endpointType) ?? [])].sort()}`)
+        this.#subscribe(endpointType, wanted);
+      this.#clock.advance(1_000);
+    }
+    while (this.#read('acknowledges'));
+    return [clusterType, listenerType, routeType].flatMap((typeUrl) => this.#difference(typeUrl));
+  }
+
+  get failed(): unknown {
+    return this.#world.failed;
+  }
+
+  #difference(typeUrl: string): string[] {
+    const has = this.#has.get(typeUrl) ?? new Map<string, string>();
+    const wanted = this.#source.contentsOf(typeUrl);
+    const lacking = [...wanted].filter(([name, content]) => has.get(name)?.replace(limitedMark, '') !== content);
+    // A client that never acknowledges listeners or routes may still use what those before named: that is shown.
+    const { retained } = this.#world.rollout;
+    const isKept = (name: string): boolean =>
+      retained.some((kept) => kept.name === name && kept.unacknowledged.length > 0);
+    const extra = [...has.keys()].filter((name) => !wanted.has(name) && !isKept(name));
+    return [
+      ...lacking.map(([name, content]) => `${content}, has ${has.get(name)}`),
+      ...extra.map((name) => `-${name}`),
+    ];
+  }
+
+  #connect(): AdsWorld {
+    AdsWorld.made.length = 0;
+    const options = { delta: this.#delta, source: this.#source, clock: this.#clock, departed: this.#departed };
+    return new AdsWorld({ ...options, makesBeforeBreak: true, tellsRoutine: false, isRecorded: false });
+  }
+
+  #reconnect(): void {
+    this.#world.call.emit('cancelled');
+    this.#world = this.#connect();
+    const before = [...this.#subscribed];
+    this.#subscribed.clear();
+    for (const [typeUrl, names] of before) this.#subscribe(typeUrl, names);
+  }
+
+  #subscribe(typeUrl: string, names: readonly string[]): void {
+    const before = this.#subscribed.get(typeUrl);
+    this.#subscribed.set(typeUrl, names);
+    const responseNonce = this.#world.watch(typeUrl)?.nonceSent ?? '';
+    const has = this.#has.get(typeUrl);
+    if (!this.#delta) {
+      const versionInfo = has === undefined ? '' : 'v';
+      this.#world.sotw({ typeUrl, resourceNames: [...names], responseNonce, versionInfo });
+      return;
+    }
+    const isFirst = this.#world.watch(typeUrl) === undefined;
+    const initialResourceVersions = isFirst
+      ? Object.fromEntries([...(has?.values() ?? [])].map((content) => content.split('=') as [string, string]))
+      : {};
+    this.#world.delta({
+      typeUrl,
+      resourceNamesSubscribe: names.filter((name) => isFirst || before?.includes(name) !== true),
+      resourceNamesUnsubscribe: (before ?? []).filter((name) => !names.includes(name)),
+      initialResourceVersions,
+    });
+    // What it unsubscribes from it forgets.
+    const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
+    if (!isWildcard) for (const name of has?.keys() ?? []) if (!names.includes(name)) has!.delete(name);
+  }
+
+  /** @returns whether there was a response */
+  #read(then: 'acknowledges' | 'is silent' | 'names another nonce'): boolean {
+    const seen = this.#world.read();
+    if (seen === undefined) return false;
+    this.#take(seen);
+    if (then === 'is silent') return true;
+    const { typeUrl } = seen;
+    const responseNonce = then === 'acknowledges' ? seen.nonce : `${seen.nonce}0`;
+    const resourceNames = [...(this.#subscribed.get(typeUrl) ?? [])];
+    if (this.#delta) this.#world.delta({ typeUrl, responseNonce });
+    else this.#world.sotw({ typeUrl, responseNonce, resourceNames });
+    return true;
+  }
+
+  #take({ typeUrl, resources, removed }: Seen): void {
+    const isWildcard = typeUrl === clusterType || typeUrl === listenerType;
+    const isWhole = !this.#delta && isWildcard;
+    const has = (isWhole ? undefined : this.#has.get(typeUrl)) ?? new Map<string, string>();
+    this.#has.set(typeUrl, has);
+    const wanted = this.#subscribed.get(typeUrl) ?? [];
+    const isWanted = (name: string): boolean => isWildcard || wanted.includes(name);
+    for (const [name, content] of resources) if (isWanted(name)) has.set(name, content);
+    for (const name of removed) has.delete(name);
+  }
+
+  // ---- the configuration
+
+  #addCluster(name: string, after: 'assignment' | 'warming'): void {
+    this.#source.usability.set(name, { after, assignment: name, secrets: new Set() });
+    this.#source.set(clusterType, name);
+    this.#source.set(endpointType, name);
+  }
+
+  #remove(name: string): void {
+    if ([...this.#named.values()].includes(name)) return;
+    this.#source.remove(clusterType, name);
+    this.#source.set(endpointType, name);
+    this.#source.emptyAssignments.add(this.#source.contentsOf(endpointType).get(name)!);
+    this.#world.push(clusterType, endpointType);
+  }
+
+  #move(name: string, cluster: string): void {
+    this.#named.set(name, cluster);
+    this.#source.setNaming(routes.includes(name) ? routeType : listenerType, name, cluster);
+  }
+
+  /** @param after when the client can use the cluster, if it is new */
+  #moveTo(name: string, cluster: string, after: 'assignment' | 'warming'): void {
+    if (this.#source.types.get(clusterType)?.has(cluster) !== true) this.#addCluster(cluster, after);
+    this.#move(name, cluster);
+    this.#world.push(clusterType, endpointType, listenerType, routeType);
+  }
+}
+
+/** Those of the names whose bits are set. */
+const some = (names: readonly string[], bits: number): string[] =>
+  names.filter((_, index) => (bits & (1 << index)) !== 0);
+
+describe.each([
+  ['state of the world', false],
+  ['delta', true],
+])('%s', (_, delta) => {
+  test(
+    'a client that breaks the protocol for a time receives the newest of everything after that',
+    () => {
+      const steps = fc.array(stepArbitrary, { maxLength: 60, size: 'max' });
+      const property = fc.property(steps, (all) => {
+        const run = new HostileRun(delta);
+        for (const step of all) run.step(step);
+        expect(run.rest()).toEqual([]);
+        expect(run.failed).toBeUndefined();
+      });
+      fc.assert(property, { numRuns: sized({ short: 150, full: 1_000 }), seed: 35 });
+    },
+    sized({ short: 120_000, full: 3_600_000 }),
+  );
+});
