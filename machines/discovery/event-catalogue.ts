@@ -206,6 +206,8 @@ const ownCatalogue = [
     seeds: ['13.2 #16'],
   },
   { type: 'timer coalescing', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
+  { type: 'timer burstLimit', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
+  { type: 'timer burstQuiet', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
   { type: 'timer quiet', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
   { type: 'timer retryDelay', from: 'config-source-N', to: 'config-source-N', diagram: 'config-source', seeds: [] },
   { type: 'source.read', from: 'config-source-N', to: 'config-controller', diagram: 'config-source', seeds: [] },

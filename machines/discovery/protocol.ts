@@ -146,8 +146,13 @@ export type SourceFailed = { type: 'source.failed'; source: string; reason: stri
 
 // ---- config-source-N/watch → config-source-N
 
-/** config-source-N/watch → config-source-N. Something happened: in a directory, the path of it. */
-export type SourceMoved = { type: 'source.moved'; place: string };
+/** config-source-N/watch → config-source-N. Something happened: in a directory, the path of it. `isBurst`: very much happens at once. */
+export type SourceMoved = {
+  type: 'source.moved';
+  place: string;
+  /** One of very many events at once, as of `git checkout`: until the source is quiet, readings show mixed states. */
+  isBurst?: true;
+};
 
 // ---- config-controller → service-registry, jwks
 

@@ -54,6 +54,24 @@ describe('config-controller', () => {
     expect(world.events('push.request')).toHaveLength(2);
   });
 
+  it.each([
+    ['is over', 200, 1],
+    ['does not end', 10_000, 50],
+  ])('is read once when a burst of events %s', async (_, untilMs, everyMs) => {
+    const world = new DiscoveryWorld({}, { sources: [files, cluster] });
+    await world.settle();
+    world.joined = readingOf([change]);
+    const event = { type: 'source.moved', place: 'x', isBurst: true } as const;
+    world.from('config-source-1/watch', event);
+    for (let ms = 0; untilMs > 200 && ms < untilMs - everyMs; ms += everyMs) {
+      await world.pass(everyMs);
+      world.from('config-source-1/watch', event);
+    }
+    expect(world.events('push.request')).toHaveLength(0);
+    await world.pass(untilMs > 200 ? everyMs : untilMs);
+    expect(world.events('push.request')).toHaveLength(1);
+  });
+
   it('is not held up by one source while another cannot be read, and names it', async () => {
     const world = new DiscoveryWorld({}, { sources: [files, cluster] });
     await world.settle();

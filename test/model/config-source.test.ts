@@ -11,7 +11,7 @@ class World {
   readonly asked: string[][] = [];
   readonly told: AnyEventObject[] = [];
   readonly clock = new SimulatedClock();
-  #moved: (place: string) => void = () => {};
+  #moved: (place: string, isBurst?: true) => void = () => {};
   #end: (outcome: SourceSummary | Error) => void = () => {};
   readonly #root;
 
@@ -19,7 +19,7 @@ class World {
     const source = configSourceMachine.provide({
       actors: {
         watchSource: fromCallback(({ sendBack }) => {
-          this.#moved = (place) => sendBack({ type: 'source.moved', place });
+          this.#moved = (place, isBurst) => sendBack({ type: 'source.moved', place, ...(isBurst && { isBurst }) });
         }),
         readSource: fromPromise<SourceSummary, { source: string; places: string[] }>(({ input }) => {
           this.asked.push(input.places);
@@ -39,6 +39,14 @@ class World {
 
   move(...places: string[]): void {
     for (const place of places) this.#moved(place);
+  }
+
+  burst(...places: string[]): void {
+    for (const place of places) this.#moved(place, true);
+  }
+
+  get reports(): string[] {
+    return this.told.map(({ type }) => type);
   }
 
   async end(outcome: SourceSummary | Error = nothingNew): Promise<void> {
@@ -153,4 +161,88 @@ it('says that it is gone, and is read again when something comes up there', asyn
   world.clock.increment(20);
   await world.end(news);
   expect([world.state, world.told.at(-1)?.type]).toEqual(['current', 'source.read']);
+});
+
+it('is read once, 200 ms after the last event of a burst', async () => {
+  const world = new World();
+  await world.end(news);
+  world.burst('a.yaml', 'b.yaml');
+  for (let ms = 0; ms < 1_000; ms += 100) {
+    world.clock.increment(100);
+    world.move(`${ms}.yaml`);
+  }
+  world.clock.increment(199);
+  expect(world.asked).toHaveLength(1);
+  world.clock.increment(1);
+  expect(world.asked).toHaveLength(2);
+  await world.end(news);
+  expect(world.state).toBe('current');
+  expect(world.reports).toEqual(['source.read', 'source.read']);
+});
+
+it('is held from the event on that makes a batch a burst', async () => {
+  const world = new World();
+  await world.end(news);
+  world.move('a.yaml');
+  world.clock.increment(4);
+  world.burst('b.yaml');
+  expect(world.state).toEqual({ holding: 'settling' });
+  world.clock.increment(100);
+  expect(world.asked).toHaveLength(1);
+});
+
+it('is read 10 s after the start of a burst that does not end, and what was read is reported', async () => {
+  const world = new World();
+  await world.end(news);
+  world.burst('a.yaml');
+  for (let ms = 0; ms < 10_000; ms += 100) {
+    expect(world.asked).toHaveLength(1);
+    world.clock.increment(100);
+    world.burst('a.yaml');
+  }
+  expect(world.asked).toHaveLength(2);
+  world.burst('a.yaml');
+  await world.end(news);
+  expect(world.reports).toEqual(['source.read', 'source.read']);
+});
+
+it('does not report a reading in which a burst began, and reports the next one even if it brings nothing more', async () => {
+  const world = new World();
+  await world.end(nothingNew);
+  world.move('a.yaml');
+  world.clock.increment(5);
+  world.burst('b.yaml');
+  await world.end(news);
+  expect(world.reports).toEqual([]);
+  expect(world.state).toEqual({ holding: 'settling' });
+  world.clock.increment(200);
+  await world.end(nothingNew);
+  expect(world.reports).toEqual(['source.read']);
+  world.move('a.yaml');
+  world.clock.increment(5);
+  await world.end(nothingNew);
+  expect(world.reports).toEqual(['source.read']);
+});
+
+it('withholds one reading at most, however many bursts follow each other', async () => {
+  const world = new World();
+  await world.end(nothingNew);
+  world.move('a.yaml');
+  world.clock.increment(5);
+  for (const expected of [[], ['source.read']]) {
+    world.burst('b.yaml');
+    await world.end(news);
+    expect(world.reports).toEqual(expected);
+    world.clock.increment(200);
+  }
+});
+
+it('reports at once that it is missing or failed, also in a burst', async () => {
+  const world = new World();
+  await world.end(news);
+  world.move('a.yaml');
+  world.clock.increment(5);
+  world.burst('b.yaml');
+  await world.end({ outcome: 'missing', reason: 'there is no directory' });
+  expect(world.reports).toEqual(['source.read', 'source.missing']);
 });

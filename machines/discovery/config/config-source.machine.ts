@@ -18,12 +18,24 @@ interface ConfigSourceContext extends ConfigSourceInput {
   places: string[];
   /** Everything is looked at: too much happened to be told apart, or something may have been missed. */
   everywhere: boolean;
+  /** A burst of events began before the next reading, or during the current one. */
+  isBurst: boolean;
+  /** The last reading overlapped a burst and was not reported, although it brought something. */
+  isUnreported: boolean;
+  /** The burst has lasted as long as it may: the next reading is reported, even if it shows a mixed state. */
+  isOverdue: boolean;
   /** Readings that broke off since the last one that did not. */
   failures: number;
 }
 
 /** So many places are looked at one by one; of more, all are. */
 const mostPlaces = 256;
+
+/** A burst of events is over when none came for this long. `git checkout` of 3,000 files pauses for less. */
+const burstQuietMs = 200;
+
+/** Time from the start of a burst to the reading at most. As long as pushes are delayed at most (`PILOT_DEBOUNCE_MAX`). */
+export const burstLimitMs = 10_000;
 
 /** What a reading of a source brought. The objects themselves are in the source's snapshot, on the side of the effects. */
 export type SourceSummary =
@@ -42,7 +54,7 @@ export type SourceSummary =
 
 const remembered = {
   type: 'rememberPlace',
-  params: ({ event }: { event: SourceMoved }) => ({ place: event.place }),
+  params: ({ event }: { event: SourceMoved }) => ({ place: event.place, isBurst: event.isBurst === true }),
 } as const;
 
 /**
@@ -68,21 +80,33 @@ export const configSourceMachine = setup({
   delays: {
     quiet: ({ context }) => context.quietMs,
     coalescing: ({ context }) => context.coalesceMs,
+    burstQuiet: burstQuietMs,
+    burstLimit: burstLimitMs,
     retryDelay: ({ context }) => retryDelayMs(context.failures),
   },
   guards: {
     isBroken: (_, params: { summary: SourceSummary }) => params.summary.outcome === 'failed',
     isMissing: (_, params: { summary: SourceSummary }) => params.summary.outcome === 'missing',
-    isNews: (_, params: { summary: SourceSummary }) => params.summary.outcome === 'read' && params.summary.changed,
+    isNews: ({ context }, params: { summary: SourceSummary }) =>
+      params.summary.outcome === 'read' && (params.summary.changed || context.isUnreported),
+    isBurst: ({ context }) => context.isBurst,
+    /** Once for each burst: the reading after that is reported, whatever happens during it. */
+    isMixed: ({ context: { isBurst, isUnreported, isOverdue } }, { summary }: { summary: SourceSummary }) =>
+      isBurst && !isUnreported && !isOverdue && summary.outcome === 'read' && summary.changed,
   },
   actions: {
     rememberPlace: assign({
-      places: ({ context: { places } }, { place }: { place: string }) =>
+      isBurst: ({ context }, { isBurst }: { place: string; isBurst: boolean }) => context.isBurst || isBurst,
+      places: ({ context: { places } }, { place }: { place: string; isBurst: boolean }) =>
         places.includes(place) || places.length >= mostPlaces ? places : [...places, place],
-      everywhere: ({ context: { places, everywhere } }, { place }: { place: string }) =>
+      everywhere: ({ context: { places, everywhere } }, { place }: { place: string; isBurst: boolean }) =>
         everywhere || (places.length >= mostPlaces && !places.includes(place)),
     }),
-    forgetPlaces: assign({ places: [], everywhere: false }),
+    forgetPlaces: assign({ places: [], everywhere: false, isBurst: false }),
+    /** The next reading is compared with this one, and reported even if it brings nothing more. */
+    withholdReading: assign({ isUnreported: true }),
+    endBurst: assign({ isUnreported: false, isOverdue: false }),
+    noteOverdue: assign({ isOverdue: true }),
     /** What broke a reading off may have kept it from more than its places. */
     suspectEverything: assign({ everywhere: true }),
     countFailure: assign({ failures: ({ context }) => failedOnceMore(context.failures) }),
@@ -112,7 +136,11 @@ export const configSourceMachine = setup({
   id: 'config-source',
   description: 'One source of configuration: a directory, a cluster, another control plane.',
   meta: { timeline: noLane },
-  context: ({ input }) => ({ ...input, places: [], everywhere: true, failures: 0 }),
+  context: ({ input }) => ({
+    ...input,
+    ...{ places: [], everywhere: true, failures: 0 },
+    ...{ isBurst: false, isUnreported: false, isOverdue: false },
+  }),
   invoke: {
     id: 'watch',
     src: 'watchSource',
@@ -144,14 +172,32 @@ export const configSourceMachine = setup({
           {
             guard: { type: 'isMissing', params: ({ event }) => ({ summary: event.output }) },
             target: 'missing',
-            actions: ['forgetFailures', { type: 'reportMissing', params: ({ event }) => ({ summary: event.output }) }],
+            actions: [
+              'forgetFailures',
+              'endBurst',
+              { type: 'reportMissing', params: ({ event }) => ({ summary: event.output }) },
+            ],
+          },
+          {
+            guard: { type: 'isMixed', params: ({ event }) => ({ summary: event.output }) },
+            description: 'A burst began during the reading: it shows a mixed state, and is not reported.',
+            target: 'holding',
+            actions: ['forgetFailures', 'withholdReading'],
           },
           {
             guard: { type: 'isNews', params: ({ event }) => ({ summary: event.output }) },
             target: 'current',
-            actions: ['forgetFailures', { type: 'reportRead', params: ({ event }) => ({ summary: event.output }) }],
+            actions: [
+              'forgetFailures',
+              'endBurst',
+              { type: 'reportRead', params: ({ event }) => ({ summary: event.output }) },
+            ],
           },
-          { description: 'Nothing that anybody could notice.', target: 'current', actions: 'forgetFailures' },
+          {
+            description: 'Nothing that anybody could notice.',
+            target: 'current',
+            actions: ['forgetFailures', 'endBurst'],
+          },
         ],
         onError: {
           target: 'backing off',
@@ -180,6 +226,7 @@ export const configSourceMachine = setup({
     coalescing: {
       description:
         'Something is changing: what is being written is not read by halves, and what comes at once is read at once.',
+      always: { guard: 'isBurst', target: 'holding' },
       after: {
         coalescing: { description: 'It goes on changing; the delay counts from the first.', target: 'reading' },
       },
@@ -189,6 +236,25 @@ export const configSourceMachine = setup({
           description: 'The last of it was just now.',
           after: { quiet: { description: 'That was all.', target: '#config-source.reading' } },
           on: { 'source.moved': { target: 'quieting', reenter: true, actions: remembered } },
+        },
+      },
+    },
+    holding: {
+      description:
+        'A burst of events, as of `git checkout` over thousands of files: the source is read when it is quiet, so that a mixed state is not applied.',
+      after: {
+        burstLimit: {
+          description: 'The burst does not end: what is there is applied.',
+          target: 'reading',
+          actions: 'noteOverdue',
+        },
+      },
+      initial: 'settling',
+      states: {
+        settling: {
+          description: 'The last event was just now.',
+          after: { burstQuiet: { description: 'The burst is over.', target: '#config-source.reading' } },
+          on: { 'source.moved': { target: 'settling', reenter: true, actions: remembered } },
         },
       },
     },

@@ -4,8 +4,12 @@ import { watch } from 'chokidar';
 import { whenDirectoryComes } from './directory-coming.ts';
 
 export interface WatchHandlers {
-  /** Something happened at this path. Also called once when the watch has begun: what happened before it counts. */
-  readonly changed: (path: string) => void;
+  /**
+   * Something happened at this path. Also called once when the watch has begun: what happened before it counts.
+   *
+   * @param isBurst very many events come at once; only a watch of a directory tree reports it
+   */
+  readonly changed: (path: string, isBurst?: boolean) => void;
   readonly failed: (error: unknown) => void;
 }
 

@@ -278,3 +278,43 @@ it('is not told as a whole only because it has very many names: it is, where som
   stop = watchDirectory(root, handlers);
   await eventually('the directory is told', () => told.includes(root));
 });
+
+describe('a burst', () => {
+  const changesWith = async (action: () => void): Promise<(boolean | undefined)[]> => {
+    const bursts: (boolean | undefined)[] = [];
+    stop = watchDirectory(root, {
+      changed: (_, isBurst) => void bursts.push(isBurst),
+      failed: (error) => expect.fail(String(error)),
+    });
+    action();
+    await eventually('events are reported', () => bursts.length > 0);
+    return bursts;
+  };
+
+  it('is reported when a version of thousands of files is written over another one', async () => {
+    const bursts = await changesWith(() => {
+      for (let i = 0; i < 3_000; i++) write(`${i % 30}/${i}.yaml`, entry('10.0.0.1', `a-${i}`));
+    });
+    expect(bursts).toContain(true);
+  });
+
+  it('is not what a few files cause, nor a link that is switched', async () => {
+    expect(
+      await changesWith(() => {
+        for (const name of ['a.yaml', 'b.yaml', 'c.yaml']) write(name, entry('10.0.0.1', name[0]));
+      }),
+    ).not.toContain(true);
+    stop();
+    for (const version of ['one', 'two']) {
+      mkdirSync(join(parent, version));
+      for (let i = 0; i < 300; i++) writeFileSync(join(parent, version, `${i}.yaml`), entry('10.0.0.1', `a-${i}`));
+    }
+    rmSync(root, { recursive: true });
+    symlinkSync('one', root);
+    const bursts = await changesWith(() => {
+      symlinkSync('two', join(parent, 'next'));
+      renameSync(join(parent, 'next'), root);
+    });
+    expect(bursts).not.toContain(true);
+  });
+});

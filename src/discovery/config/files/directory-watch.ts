@@ -23,6 +23,10 @@ const entriesAtOnce = 256;
 /** After so long others have their turn. */
 const turnMs = 10;
 
+/** So many events within {@link burstMs} are a burst. Saving a file, or a few, causes fewer. */
+const burstEvents = 16;
+const burstMs = 100;
+
 /** Places that are told by themselves in one turn; beyond that the directory is told, and all of it is looked at. */
 const mostPlaces = 256;
 
@@ -84,6 +88,8 @@ class TreeWatch {
   readonly #places = new Set<string>();
   readonly #renamed = new Set<string>();
   #reporting: NodeJS.Immediate | undefined;
+  /** Events since the start of the current period of {@link burstMs}. */
+  #recent = { since: Number.NEGATIVE_INFINITY, events: 0 };
   /** The directory that the root, or the nearest above it that is missing, would come up in. */
   #above: FSWatcher | undefined;
   #aboveWatches = '';
@@ -114,8 +120,16 @@ class TreeWatch {
     this.#watched.clear();
   }
 
-  #report(path: string): void {
-    if (!this.#isClosed) this.#handlers.changed(path);
+  #report(path: string, isBurst = false): void {
+    if (!this.#isClosed) this.#handlers.changed(path, isBurst);
+  }
+
+  /** @returns whether these and other recent events are a burst */
+  #countEvents(events: number): boolean {
+    const now = performance.now();
+    if (now - this.#recent.since > burstMs) this.#recent = { since: now, events: 0 };
+    this.#recent.events += events;
+    return this.#recent.events >= burstEvents;
   }
 
   #fail(error: unknown): void {
@@ -162,7 +176,8 @@ class TreeWatch {
       this.#renamed.clear();
       if (renamed.includes(this.#root)) this.#renewRoot();
       else if (renamed.length > 0) this.#watchAgain(renamed);
-      for (const place of places.length > mostPlaces ? [this.#root] : places) this.#report(place);
+      const isBurst = this.#countEvents(places.length);
+      for (const place of places.length > mostPlaces ? [this.#root] : places) this.#report(place, isBurst);
     });
   }
 

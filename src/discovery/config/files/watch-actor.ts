@@ -15,7 +15,10 @@ export function watchEffect<Input>(
 ) {
   return fromCallback<{ type: never }, Input>(({ input, sendBack }) =>
     begin(input, {
-      changed: (path) => sendBack(type === 'source.moved' ? { type, place: path } : { type, path }),
+      changed: (path, isBurst = false) =>
+        sendBack(
+          type === 'source.moved' ? { type, place: path, ...(isBurst && { isBurst: true as const }) } : { type, path },
+        ),
       failed: (error) => log.error('files.watchFailed', { reason: messageOf(error) }),
     }),
   );
