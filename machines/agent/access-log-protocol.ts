@@ -6,7 +6,7 @@
 /** access-logs/server → access-logs. Envoy can open streams at the socket. */
 export type AccessLogSocketListening = { type: 'access-log-socket.listening'; socket: string };
 /** access-logs/server → access-logs. The socket cannot be opened, or its server failed. */
-export type AccessLogSocketFailed = { type: 'access-log-socket.failed'; reason: string };
+export type AccessLogSocketClosed = { type: 'access-log-socket.closed'; reason: string };
 /** access-logs/server → access-logs. A worker of Envoy opened a stream; `open` is the number of open streams. */
 export type AccessLogStreamOpened = { type: 'access-log-stream.opened'; open: number };
 /** access-logs/server → access-logs. A stream ended; `reason` is empty if Envoy ended it. */

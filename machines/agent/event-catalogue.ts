@@ -134,7 +134,7 @@ export const eventCatalogue: readonly CatalogueRow<Diagram>[] = [
   { type: 'spawn', from: 'agent', to: 'access-logs', diagram: 'access-logs', seeds: [] },
   { type: 'spawn', from: 'access-logs', to: 'access-logs/server', diagram: 'access-logs', seeds: [] },
   { type: 'access-log-socket.listening', ...fromLogServer },
-  { type: 'access-log-socket.failed', ...fromLogServer },
+  { type: 'access-log-socket.closed', ...fromLogServer },
   { type: 'access-log-stream.opened', ...fromLogServer },
   { type: 'access-log-stream.closed', ...fromLogServer },
   { type: 'access-logs.congested', ...fromLogServer },

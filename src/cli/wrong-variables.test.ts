@@ -71,6 +71,7 @@ const notChecked: Readonly<Record<string, string>> = {
   CA_ROOT_CA: 'a file, read when a certificate is requested',
   CHARTPILOT_LAUNCHER: 'set by the launcher',
   CLOUD_PLATFORM: 'checked before its request (cloud-platform.test.ts)',
+  DOCKER_CONFIG: 'a folder, read when an image is pulled',
   ENVOY_BINARY: 'Envoy is found when it is started',
   GRPC_XDS_BOOTSTRAP: 'a file, written when the agent starts',
   HOST_IP: 'any text: the address in templates',
@@ -94,6 +95,7 @@ const notChecked: Readonly<Record<string, string>> = {
   WORKLOAD_IDENTITY_SOCKET_FILE: 'any name',
   XDG_CACHE_HOME: 'set by the system',
   XDS_ROOT_CA: 'a file, read when the agent connects',
+  WASM_INSECURE_REGISTRIES: 'any names of registries',
 };
 
 function sourcesIn(folder: string): string {

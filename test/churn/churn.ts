@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { ProxyDescription } from '../../src/discovery/monitor/debug/proxy-description.ts';
 import { defaultRemovalDelayMs } from '../../src/discovery/xds/ads-limits.ts';
+import { maxListenerWarmingMs } from '../../src/discovery/xds/rollout/draining-listeners.ts';
 import { exitWith, print, wholeNumber } from '../bench/bench-run.ts';
 import { cpuTimeMs } from '../bench/cpu-time.ts';
 import { memoryOf } from '../bench/memory-usage.ts';
@@ -56,10 +57,11 @@ const memoryEveryMs = 12_000;
 const collectionShare = 0.05;
 const progressEveryMs = 30_000;
 /**
- * A cluster is removed within so long after its change, unless a route names it: steps of the delay while a listener drains, one that has
- * begun already, one for the requests that use it, one for another response, and one for a busy machine.
+ * A cluster is removed within so long after its change, unless a route names it: steps of the delay while the new listener may warm and
+ * the old one drains, one that has begun already, one for the requests that use it, one for another response, and one for a busy machine.
  */
-const removalLagMs = (removalDelayMs: number): number => (Math.ceil(drainMs / removalDelayMs) + 4) * removalDelayMs;
+const removalLagMs = (removalDelayMs: number): number =>
+  (Math.ceil((drainMs + maxListenerWarmingMs) / removalDelayMs) + 4) * removalDelayMs;
 /** Nothing comes for so long, beyond the lag of removals. */
 const quietMs = 1_500;
 const timeoutMs = 60_000;

@@ -154,7 +154,7 @@ describe('before the installation', () => {
       .poll(async () => about(await checked(), 'definitions'), { timeout: 90_000 })
       .toContain('error: telemetries.telemetry.istio.io is not served in version v1, which the control plane reads')
       .then(async () => about(await checked(), 'definitions'));
-    expect(found[0]).toBe("ok: 1 of 14 of Istio's kinds are defined, by istio-pilot");
+    expect(found[0]).toMatch(/^ok: 1 of \d\d of Istio's kinds are defined, by istio-pilot$/);
   });
 
   it('an injector of another mesh that selects the same pods is an error, one of another revision is not', async () => {

@@ -10,8 +10,11 @@ const size = process.env.CHARTPILOT_TESTS;
  */
 export const isQuick = size === 'quick';
 
+/** `npm run test:nightly`. */
+export const isFull = size === 'full';
+
 /** @param size.quick the same as `short` unless given */
 export function sized<Size>(sizes: { readonly quick?: Size; readonly short: Size; readonly full: Size }): Size {
-  if (size === 'full') return sizes.full;
+  if (isFull) return sizes.full;
   return isQuick ? (sizes.quick ?? sizes.short) : sizes.short;
 }

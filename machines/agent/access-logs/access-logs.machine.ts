@@ -1,7 +1,7 @@
 import { assign, sendParent, setup } from 'xstate';
 import { callbackEffect, reasonOf } from '../../effect.ts';
 import type {
-  AccessLogSocketFailed,
+  AccessLogSocketClosed,
   AccessLogSocketListening,
   AccessLogStreamClosed,
   AccessLogStreamOpened,
@@ -38,7 +38,7 @@ export const accessLogsMachine = setup({
     input: {} as { socket: string },
     events: {} as
       | AccessLogSocketListening
-      | AccessLogSocketFailed
+      | AccessLogSocketClosed
       | AccessLogStreamOpened
       | AccessLogStreamClosed
       | AccessLogsCongested
@@ -91,7 +91,7 @@ export const accessLogsMachine = setup({
         },
       },
       on: {
-        'access-log-socket.failed': {
+        'access-log-socket.closed': {
           target: 'unavailable',
           actions: ['lengthenPause', { type: 'reportFailed', params: ({ event }) => event }],
         },

@@ -1,7 +1,7 @@
 /** Effects of the chart `access-logs`: the gRPC server that Envoy sends its access logs to, on a Unix socket of this user. */
 import { fromCallback } from 'xstate';
 import type {
-  AccessLogSocketFailed,
+  AccessLogSocketClosed,
   AccessLogSocketListening,
   AccessLogStreamClosed,
   AccessLogStreamOpened,
@@ -44,7 +44,7 @@ export interface AccessLogsEnvironment {
 
 type Report =
   | AccessLogSocketListening
-  | AccessLogSocketFailed
+  | AccessLogSocketClosed
   | AccessLogStreamOpened
   | AccessLogStreamClosed
   | AccessLogsCongested
@@ -80,7 +80,7 @@ function accessLogServer({ metrics, ownership, budget = new ReadingBudget() }: A
         if (isStopped) listening.close();
         else report({ type: 'access-log-socket.listening', socket: input.socket });
       },
-      (error: unknown) => report({ type: 'access-log-socket.failed', reason: explainInOneLine(error) }),
+      (error: unknown) => report({ type: 'access-log-socket.closed', reason: explainInOneLine(error) }),
     );
     return () => {
       isStopped = true;

@@ -56,6 +56,7 @@ describe('definitions', () => {
         "serviceentries.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
         "sidecars.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
         "telemetries.telemetry.istio.io": "v1 (stored), v1alpha1",
+        "trafficextensions.extensions.istio.io": "v1alpha1 (stored)",
         "virtualservices.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",
         "wasmplugins.extensions.istio.io": "v1alpha1 (stored)",
         "workloadentries.networking.istio.io": "v1 (stored), v1beta1, v1alpha3",

@@ -4,7 +4,7 @@
 const logScopes: readonly string[] = [
   ...['default', 'all', 'bootstrap', 'debugger', 'envoy', 'secrets'],
   // pilot-agent
-  ...['agent', 'cert-watcher', 'probe', 'status', 'xds'],
+  ...['agent', 'cert-watcher', 'metrics', 'probe', 'status', 'xds'],
   // pilot-discovery
   ...[
     'ads',

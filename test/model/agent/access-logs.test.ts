@@ -31,7 +31,7 @@ function given() {
 }
 
 const listening = { type: 'access-log-socket.listening', socket: './ALS' };
-const failed = { type: 'access-log-socket.failed', reason: 'EACCES' };
+const failed = { type: 'access-log-socket.closed', reason: 'EACCES' };
 
 test('an agent without standard metrics has no access log service', async () => {
   const world = await AgentWorld.serving();

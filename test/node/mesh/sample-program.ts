@@ -83,8 +83,10 @@ const onRequest: RequestListener = (request, response) => {
   }
 };
 
-const main = createHttpServer(onRequest).listen(8080);
-createHttpServer(onRequest).listen(9090);
+// Node closes idle connections after 5 s by default, and a request that Envoy sends at that moment fails.
+const options = { keepAliveTimeout: 0 };
+const main = createHttpServer(options, onRequest).listen(8080);
+createHttpServer(options, onRequest).listen(9090);
 createTcpServer((socket) => socket.end()).listen(7070);
 
 /** Method Check of grpc.health.v1.Health: SERVING or NOT_SERVING. */
@@ -97,7 +99,7 @@ createGrpcServer()
   })
   .listen(9091);
 const { TLS_KEY: key, TLS_CERTIFICATE: cert } = process.env;
-if (key !== undefined && cert !== undefined) createHttpsServer({ key, cert }, onRequest).listen(8443);
+if (key !== undefined && cert !== undefined) createHttpsServer({ ...options, key, cert }, onRequest).listen(8443);
 
 console.log('listening');
 process.on('SIGTERM', () => main.close(() => process.exit()));

@@ -11,6 +11,3 @@ export const tasks: readonly Task[] = [
   ...[ingressGateways, gatewayApiIngress, egress, mutualTlsMigration, authorization],
   ...[localityLoadBalancing, circuitBreaking, jwt],
 ];
-
-/** Part of `npm test`: they need two pods. */
-export const shortTasks: readonly Task[] = [mirroring, circuitBreaking, jwt];

@@ -38,7 +38,7 @@ interface Replaced {
 const maxReplacements = 16;
 
 /** A new listener waits so long for a certificate that does not exist: Envoy's default for a source without a limit. */
-const maxListenerWarmingMs = 15_000;
+export const maxListenerWarmingMs = 15_000;
 
 const noNames: readonly string[] = [];
 

@@ -7,7 +7,7 @@ import { readFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { httpHandler, type Request, type Response, serve } from './server.ts';
+import { httpHandler, type Request, type Response, serve, serverOptions } from './server.ts';
 
 const maxDelaySeconds = 10;
 
@@ -66,5 +66,5 @@ const { values, positionals } = parseArgs({
 serve(Number(values.http), respond);
 if (values.https !== undefined) {
   const [key = '', cert = ''] = positionals.map((file) => readFileSync(file, 'utf8'));
-  createServer({ key, cert }, httpHandler(respond)).listen(Number(values.https));
+  createServer({ ...serverOptions, key, cert }, httpHandler(respond)).listen(Number(values.https));
 }

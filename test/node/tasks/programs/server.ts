@@ -44,8 +44,13 @@ export function httpHandler(respond: (request: Request) => Response | Promise<Re
   };
 }
 
+// Node closes idle connections after 5 s by default, and a request that Envoy sends at that moment fails.
+export const serverOptions = { keepAliveTimeout: 0 };
+
 /** Listens, and stops after the requests in flight on SIGTERM. */
 export function serve(port: number, respond: (request: Request) => Response | Promise<Response>): void {
-  const server = createServer(httpHandler(respond)).listen(port, () => console.log(`listening at ${port}`));
+  const server = createServer(serverOptions, httpHandler(respond)).listen(port, () =>
+    console.log(`listening at ${port}`),
+  );
   process.on('SIGTERM', () => server.close(() => process.exit()));
 }
