@@ -1,12 +1,11 @@
 /** `npm run demo:cluster -- --check`: what the mesh does with requests, and what remains of it. */
 import { writeFileSync } from 'node:fs';
-import { messageOf } from '../../src/runtime/errors.ts';
 import { tracePath } from '../../src/runtime/trace/trace-endpoint.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ClusterMesh } from './cluster-mesh.ts';
 import { pageFindingOf } from './demo-page.ts';
-import { type Finding, percent } from './findings.ts';
+import { type CheckStep, type Finding, percent, runSteps } from './findings.ts';
 import type { Progress } from './load-findings.ts';
 
 const requests = 200;
@@ -17,24 +16,15 @@ const client = 'spiffe://cluster.local/ns/default/sa/shop';
 const gateway = 'spiffe://cluster.local/ns/default/sa/front-istio';
 
 export async function checkCluster(mesh: ClusterMesh, progress: Progress): Promise<Finding[]> {
-  const steps: readonly [string, (mesh: ClusterMesh) => Promise<Finding[]>][] = [
-    ['mutual TLS between the sidecars', identityFindings],
-    ['only mutual TLS is accepted', strictFindings],
-    [`weights in the VirtualService: ${100 - weightOfV2}/${weightOfV2}`, weightFindings],
-    ['a request through the Gateway', gatewayFindings],
-    ["the debugger's page and the traces", debuggerFindings],
-    ['the mesh is removed', removalFindings],
+  const steps: readonly CheckStep[] = [
+    ['mutual TLS between the sidecars', () => identityFindings(mesh)],
+    ['only mutual TLS is accepted', () => strictFindings(mesh)],
+    [`weights in the VirtualService: ${100 - weightOfV2}/${weightOfV2}`, () => weightFindings(mesh)],
+    ['a request through the Gateway', () => gatewayFindings(mesh)],
+    ["the debugger's page and the traces", () => debuggerFindings(mesh)],
+    ['the mesh is removed', () => removalFindings(mesh)],
   ];
-  const findings: Finding[] = [];
-  for (const [what, step] of steps) {
-    progress(what);
-    try {
-      findings.push(...(await step(mesh)));
-    } catch (error) {
-      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
-    }
-  }
-  return findings;
+  return runSteps(steps, progress);
 }
 
 /** Stops everything and checks what is left on this machine. */

@@ -1,10 +1,9 @@
 /** `npm run demo:consul -- --check`: weights by a VirtualService, and an outage of Consul under load. */
 import { basename } from 'node:path';
-import { messageOf } from '../../src/runtime/errors.ts';
 import { checkTraces } from '../harness/check-traces.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ConsulMesh } from './consul-mesh.ts';
-import { type Finding, percent } from './findings.ts';
+import { type CheckStep, type Finding, percent, runSteps } from './findings.ts';
 import type { Progress } from './load-findings.ts';
 
 const requests = 400;
@@ -13,20 +12,11 @@ const weights = { v1: 80, v2: 20 };
 const shareTolerance = 0.08;
 
 export async function checkConsul(mesh: ConsulMesh, progress: Progress): Promise<Finding[]> {
-  const steps: readonly [string, (mesh: ConsulMesh) => Promise<Finding[]>][] = [
-    [`weights in the VirtualService: ${weights.v1}/${weights.v2}, then 0/100`, weightFindings],
-    ['Consul is killed and started under load', outageFindings],
+  const steps: readonly CheckStep[] = [
+    [`weights in the VirtualService: ${weights.v1}/${weights.v2}, then 0/100`, () => weightFindings(mesh)],
+    ['Consul is killed and started under load', () => outageFindings(mesh)],
   ];
-  const findings: Finding[] = [];
-  for (const [what, step] of steps) {
-    progress(what);
-    try {
-      findings.push(...(await step(mesh)));
-    } catch (error) {
-      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
-    }
-  }
-  return findings;
+  return runSteps(steps, progress);
 }
 
 /** Stops everything and checks how the programs ended. */

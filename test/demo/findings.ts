@@ -1,3 +1,5 @@
+import { messageOf } from '../../src/runtime/errors.ts';
+
 /** One thing that the check looked at. */
 export interface Finding {
   readonly what: string;
@@ -6,6 +8,23 @@ export interface Finding {
   readonly ok: boolean;
   /** What does not fit into a table: why it is not as wanted. */
   readonly detail?: string;
+}
+
+/** A part of a check, and what is said when it begins. */
+export type CheckStep = readonly [what: string, run: () => Promise<Finding[]>];
+
+/** Runs the steps one after the other. One that throws is a finding, and the next ones run. */
+export async function runSteps(steps: readonly CheckStep[], progress: (line: string) => void): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const [what, run] of steps) {
+    progress(what);
+    try {
+      findings.push(...(await run()));
+    } catch (error) {
+      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
+    }
+  }
+  return findings;
 }
 
 /** What was seen, as a table; the last line says whether all is well. */

@@ -1,6 +1,5 @@
 /** `npm start -- --check`: makes every change that the demo proposes, under load, and measures what it does. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { messageOf } from '../../src/runtime/errors.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { EnvoyProcess } from '../harness/host-processes.ts';
 import type { AgentProgram, Mesh } from '../harness/mesh.ts';
@@ -10,7 +9,7 @@ import type { LoadRun } from '../load/load-process.ts';
 import type { ClientPlan, LoadTarget } from '../load/plan.ts';
 import type { LoadReport } from '../load/report.ts';
 import { checkIdentity } from './check-identity.ts';
-import { duration, type Finding, percent } from './findings.ts';
+import { type CheckStep, duration, type Finding, percent, runSteps } from './findings.ts';
 import { noFailures, type Progress } from './load-findings.ts';
 import { inForceAfterMs, shareBetween } from './split.ts';
 
@@ -31,23 +30,14 @@ const allKinds: readonly ClientPlan[] = [
 
 /** All steps but the end: the mesh runs when they begin and when they are done. */
 export async function checkRunningMesh(mesh: Mesh, progress: Progress): Promise<Finding[]> {
-  const steps: readonly [string, () => Promise<Finding[]>][] = [
+  const steps: readonly CheckStep[] = [
     ['weights in the file: 90/10, then 20/80', () => checkWeights(mesh)],
     ['three hot restarts of the gateway under load: two certificates, one HUP', () => checkRestarts(mesh, progress)],
     ['who is who: plaintext is refused, certificates of workloads change', () => checkIdentity(mesh, progress)],
     ["kill -9 of the gateway's Envoy", () => checkKill(mesh, 'gateway', mesh.gateway!, mesh.httpsTarget)],
     ["kill -9 of the sidecar's Envoy", () => checkKill(mesh, 'sidecar', mesh.sidecar!, mesh.sidecarTarget)],
   ];
-  const findings: Finding[] = [];
-  for (const [what, step] of steps) {
-    progress(what);
-    try {
-      findings.push(...(await step()));
-    } catch (error) {
-      findings.push({ what, seen: 'an error', wanted: 'none', ok: false, detail: messageOf(error) });
-    }
-  }
-  return findings;
+  return runSteps(steps, progress);
 }
 
 async function checkWeights(mesh: Mesh): Promise<Finding[]> {
