@@ -132,7 +132,10 @@ async function round(moment: Moment, count: number, beginning = 1): Promise<numb
     const seen = renewals();
     await eventually('time has passed', () => renewals() >= seen + 2);
     expect(proxy.ofDuties().slice(begun), 'writes that began after it woke').toEqual([]);
-    expect(held.filter(({ status }) => status !== 409)).toEqual([]);
+    // What the other one has not written may still be as it was: then a late write takes effect, and nothing newer is lost.
+    const isLate = ({ path, body, status }: (typeof held)[number]): boolean =>
+      status !== 409 && (path.includes('/configmaps') || !body.includes('"resourceVersion"'));
+    expect(held.filter(isLate)).toEqual([]);
     for (const [namespace, version] of await roots()) expect(version, namespace).toBe(before.get(namespace));
     expect(await leader()).toBe(other);
     return held.length;

@@ -134,15 +134,16 @@ test('a newer agent that hangs after another one that did not has no more time t
 });
 
 test('an older agent that has given way and hangs is killed, and the one that decides goes on', async () => {
+  // No agent of another test has a name of this form for the same number.
   const decides = `exec python3 -c 'import signal, socket, sys, time
 signal.signal(signal.SIGHUP, lambda *_: None)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_${process.pid}"); held.listen()
+held = socket.socket(socket.AF_UNIX); held.bind("\\0chartpilot_base_id_${process.pid}_in_${Date.now().toString(16)}"); held.listen()
 print("decides", flush=True)
 while True: time.sleep(1)'`;
   // On a busy machine one may not have begun in time, and is taken for one that hangs: then there is another one.
   const older = 'while :; do kill -s USR2 1; sleep 1; done';
-  const program = launched([older, ...times(9, decides)], { newcomerLimit: 3 });
+  const program = launched([older, ...times(25, decides)], { newcomerLimit: 3 });
   await program.line(/the agent that gave way does not end; it is killed/);
   const launcher = await eventually('the launcher', () => firstChildOf(program.pid));
   await eventually('one agent is left', () => childrenOf(launcher).length === 1);
