@@ -5,6 +5,10 @@
 import type { LabelSelector } from '../model/kinds/label-selector.ts';
 import type { Json, Texts } from './pod/pod.ts';
 
+/** Name of that ConfigMap. @param revision empty: the default one */
+export const injectorMapName = (revision: string): string =>
+  revision === '' || revision === 'default' ? 'istio-sidecar-injector' : `istio-sidecar-injector-${revision}`;
+
 /** Key `config`. */
 export interface InjectionConfig {
   readonly policy: string;

@@ -5,9 +5,10 @@
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { createReadStream } from 'node:fs';
-import { type FileHandle, open, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readdir, readFile, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { makeFolder } from '../../runtime/files/make-folder.ts';
+import { replaceFile } from '../../runtime/files/replace-file.ts';
 
 /** The limit of Istio's agent. */
 export const maxModuleBytes = 256 * 1024 * 1024;
@@ -91,15 +92,7 @@ export class ModuleCache {
 
   /** @throws Error if the name cannot be written */
   async nameImage(name: string, { sha256 }: Pick<StoredModule, 'sha256'>): Promise<void> {
-    const file = this.#imageFileOf(name);
-    const draft = `${file}.${randomBytes(6).toString('hex')}.tmp`;
-    try {
-      await writeFile(draft, sha256, { flag: 'wx', mode: 0o600 });
-      await rename(draft, file);
-    } catch (error) {
-      await rm(draft, { force: true }).catch(() => {});
-      throw error;
-    }
+    await replaceFile(this.#imageFileOf(name), sha256, { draft: 'unique' });
   }
 
   /** Number of cached modules. */

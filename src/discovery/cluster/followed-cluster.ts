@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { ApiServerInput } from '../../../machines/discovery/kubernetes/api-server.machine.ts';
+import { injectorMapName } from '../../injection/settings.ts';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
 import { credentialsReferencedBy } from '../../networking/secrets/credential-references.ts';
@@ -314,8 +315,7 @@ function injectorMapOf({
   namespace,
   revision,
 }: SettingsNames): FollowedKind & { readonly name: string; readonly place: string } {
-  const map =
-    revision === '' || revision === 'default' ? 'istio-sidecar-injector' : `istio-sidecar-injector-${revision}`;
+  const map = injectorMapName(revision);
   const selection = { namespace, fieldSelector: `metadata.name=${map}`, keepsData: true };
   const name = `v1/configmaps/${namespace}/${map}`;
   return { resource: resourceOf('ConfigMap'), name, place: `${namespace}/${map}`, selection };

@@ -22,9 +22,6 @@ const injectLabel = 'sidecar.istio.io/inject';
 
 /** Service and Deployment of a revision, as the chart names them. */
 export const planeName = (revision: string): string => (revision === '' ? 'istiod' : `istiod-${revision}`);
-/** ConfigMap of the injector. */
-export const injectorName = (revision: string): string =>
-  revision === '' || revision === 'default' ? 'istio-sidecar-injector' : `istio-sidecar-injector-${revision}`;
 
 /** Namespaces whose pods this revision injects. */
 export function membersOf(

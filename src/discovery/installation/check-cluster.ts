@@ -1,7 +1,8 @@
 /** `pilot-discovery check`: reads a cluster and reports what is missing in it. Nothing is written. */
 import * as E from 'fp-ts/lib/Either.js';
+import { injectorMapName } from '../../injection/settings.ts';
 import type { ApiServer } from '../kubernetes/api-server.ts';
-import { afterInstallation, injectorName, membersOf, planeName } from './after-installation.ts';
+import { afterInstallation, membersOf, planeName } from './after-installation.ts';
 import { beforeInstallation, type Installation, rightsToInstall, versionFinding } from './before-installation.ts';
 import { FactReader } from './cluster-facts.ts';
 import { injectionFinding, ordinaryPod, redirectingPod, redirectionFinding } from './dry-run.ts';
@@ -39,7 +40,7 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     return { ...common, findings: [...beforeInstallation(facts, missing, options), ...admitted] };
   }
   const [installed, ...injected] = await Promise.all([
-    reader.installed(namespace, { service: planeName(revision), injector: injectorName(revision), members }),
+    reader.installed(namespace, { service: planeName(revision), injector: injectorMapName(revision), members }),
     ...members
       .slice(0, maxDryRuns)
       .map(async (member) => injectionFinding(member, await reader.admittedPod(member, ordinaryPod()))),
