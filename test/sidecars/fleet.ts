@@ -1,4 +1,5 @@
 /** Many sidecars, and the time that passes until all of them have something. Times are of {@link nowMs}. */
+import type { ClientTls } from './http2-stream.ts';
 import { encodeNode, loopbackOf, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
 import { resourceBytes } from './resource-maps.ts';
@@ -22,6 +23,8 @@ export interface FleetPlan {
   readonly firstNumber?: number;
   /** Each comes from an address of its own, on loopback. */
   readonly hasOwnAddresses?: boolean;
+  /** Absent: plaintext. */
+  readonly tls?: ClientTls;
   /** One that had everything and lost its stream comes back, as Envoy does; else that is a failure. */
   readonly comesBack?: boolean;
 }
@@ -87,7 +90,7 @@ export class Fleet {
 
   /** @param onLost a sidecar that had everything lost its stream */
   constructor(plan: FleetPlan, onLost: (reason: string) => void) {
-    const { port, protocol, sidecars, namespaces = 1, firstNumber = 0, hasOwnAddresses = false } = plan;
+    const { port, protocol, sidecars, namespaces = 1, firstNumber = 0, hasOwnAddresses = false, tls } = plan;
     this.#namespaces = namespaces;
     this.#comesBack = plan.comesBack ?? false;
     const batches = new ResourceBatches(protocol === 'delta');
@@ -100,6 +103,7 @@ export class Fleet {
           protocol,
           node: encodeNode(identityOf(firstNumber + index, plan)),
           ...(hasOwnAddresses && { localAddress: loopbackOf(firstNumber + index) }),
+          ...(tls !== undefined && { tls }),
           batches,
           onResponse: (sidecar, response) => this.#note(sidecar, response),
           onFull: (sidecar) => this.#noteFull(sidecar),

@@ -1,10 +1,12 @@
 /** Against Node's own HTTP/2: a server that echoes what it gets, as gRPC messages. */
 import { once } from 'node:events';
-import { createServer, type ServerHttp2Stream } from 'node:http2';
+import { createSecureServer, createServer, type ServerHttp2Stream } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import type { TLSSocket } from 'node:tls';
 import { expect, onTestFinished, test } from 'vitest';
+import { createAuthority } from '../certs/authority.ts';
 import { eventually } from '../harness/eventually.ts';
-import { GrpcStream } from './http2-stream.ts';
+import { type ClientTls, GrpcStream } from './http2-stream.ts';
 
 async function serve(onStream: (stream: ServerHttp2Stream) => void): Promise<number> {
   const server = createServer({ settings: { initialWindowSize: 1_000 } });
@@ -18,11 +20,12 @@ async function serve(onStream: (stream: ServerHttp2Stream) => void): Promise<num
   return (server.address() as AddressInfo).port;
 }
 
-function open(port: number): { stream: GrpcStream; messages: Buffer[]; ends: string[] } {
+function open(port: number, tls?: ClientTls): { stream: GrpcStream; messages: Buffer[]; ends: string[] } {
   const messages: Buffer[] = [];
   const ends: string[] = [];
   const stream = new GrpcStream({
     port,
+    ...(tls !== undefined && { tls }),
     path: '/a.Service/Method',
     onMessage: (message) => messages.push(message),
     onEnd: (reason) => ends.push(reason),
@@ -53,6 +56,29 @@ test('more than the windows comes as long as it is read', async () => {
   });
   const { messages } = open(port);
   await eventually('64 MiB came', () => messages.length === 64);
+});
+
+test('messages go both ways with TLS, and the server sees the certificate of the client', async () => {
+  const authority = createAuthority();
+  const [server, client] = [authority.issue(['server.local']), authority.issue(['client.local'])];
+  const http2 = createSecureServer({
+    ...{ cert: server.certificate, key: server.privateKey, ca: authority.certificate, requestCert: true },
+  });
+  const serials: (string | undefined)[] = [];
+  http2.on('secureConnection', (socket: TLSSocket) => serials.push(socket.getPeerCertificate().serialNumber));
+  http2.on('stream', (stream) => echo(stream.on('error', () => {})));
+  http2.listen(0, '127.0.0.1');
+  await once(http2, 'listening');
+  onTestFinished(() => void http2.close());
+  const { stream, messages } = open((http2.address() as AddressInfo).port, {
+    ca: authority.certificate,
+    serverName: 'server.local',
+    certificate: { chain: client.certificate, key: client.privateKey },
+  });
+  stream.send(Buffer.alloc(300_000, 'large'));
+  await eventually('it came back', () => messages.length === 1);
+  expect(messages[0]!.equals(Buffer.alloc(300_000, 'large'))).toBe(true);
+  expect(serials).toEqual([client.serialNumber]);
 });
 
 test('a stalled stream receives nothing until it goes on', async () => {

@@ -1,8 +1,9 @@
 /**
- * One gRPC stream on a connection of its own, as a proxy has it: HTTP/2 without TLS, straight from the socket. It copies
+ * One gRPC stream on a connection of its own, as a proxy has it: HTTP/2, with TLS or without, straight from the socket. It copies
  * what it receives once, into the message; what it does not need (header compression, priorities) it leaves out.
  */
 import { connect, type Socket } from 'node:net';
+import { createSecureContext, type SecureContext, connect as tlsConnect } from 'node:tls';
 import { type FrameHead, FrameReader, flags, frame, frameTypes, literalHeaders, settingsOf } from './http2-frames.ts';
 
 /** As large as Envoy's: the server is never held up by a client that reads. */
@@ -17,11 +18,23 @@ const grpcHeadLength = 5;
 /** All sockets read into the same bytes: what is in them is looked at before the next one reads. */
 const received = Buffer.allocUnsafeSlow(256 * 1024);
 
+/** PEM files of a client with TLS. */
+export interface ClientTls {
+  /** Roots of the server's certificate. */
+  readonly ca: string;
+  /** DNS name in the server's certificate. */
+  readonly serverName: string;
+  /** What the client presents; absent: no certificate. */
+  readonly certificate?: { readonly chain: string; readonly key: string };
+}
+
 export interface GrpcStreamOptions {
   /** On loopback. */
   readonly port: number;
   /** Where the connection comes from; absent: as the system chooses. */
   readonly localAddress?: string;
+  /** Absent: plaintext. */
+  readonly tls?: ClientTls;
   readonly path: string;
   /** A whole message; it may be kept. */
   onMessage(message: Buffer): void;
@@ -51,13 +64,7 @@ export class GrpcStream {
       onData: (bytes) => this.#messages.take(bytes),
       onFrame: (head, payload) => this.#onFrame(head, payload),
     });
-    this.#socket = connect({
-      host: '127.0.0.1',
-      port: options.port,
-      ...(options.localAddress !== undefined && { localAddress: options.localAddress }),
-      noDelay: true,
-      onread: { buffer: received, callback: (length, bytes) => this.#onBytes(bytes as Buffer, length) },
-    });
+    this.#socket = this.#connect(options);
     this.#socket.on('error', (error) => this.#end(error.message));
     this.#socket.on('close', () => this.#end('the connection was closed'));
     this.#socket.write(opening(options));
@@ -84,6 +91,19 @@ export class GrpcStream {
   /** Ends the connection without a word, as a process that dies. */
   close(): void {
     this.#end('closed by the client');
+  }
+
+  #connect({ port, localAddress, tls }: GrpcStreamOptions): Socket {
+    const options = { host: '127.0.0.1', port, ...(localAddress !== undefined && { localAddress }), noDelay: true };
+    if (tls === undefined) {
+      return connect({
+        ...options,
+        onread: { buffer: received, callback: (length, bytes) => this.#onBytes(bytes as Buffer, length) },
+      });
+    }
+    const { serverName: servername } = tls;
+    const socket = tlsConnect({ ...options, servername, ALPNProtocols: ['h2'], secureContext: secureContextOf(tls) });
+    return socket.on('data', (bytes) => this.#onBytes(bytes, bytes.length));
   }
 
   #onBytes(bytes: Buffer, length: number): boolean {
@@ -159,6 +179,21 @@ export class GrpcStream {
   }
 }
 
+const contexts = new WeakMap<ClientTls, SecureContext>();
+
+/** One for all streams with the same files. */
+function secureContextOf(tls: ClientTls): SecureContext {
+  const { ca, certificate } = tls;
+  const known = contexts.get(tls);
+  if (known !== undefined) return known;
+  const context = createSecureContext({
+    ca,
+    ...(certificate !== undefined && { cert: certificate.chain, key: certificate.key }),
+  });
+  contexts.set(tls, context);
+  return context;
+}
+
 /** Puts gRPC messages together from pieces of any length. */
 class MessageReader {
   readonly #onMessage: (message: Buffer) => void;
@@ -192,7 +227,7 @@ class MessageReader {
   }
 }
 
-function opening({ port, path }: GrpcStreamOptions): Buffer {
+function opening({ port, path, tls }: GrpcStreamOptions): Buffer {
   const settings = Buffer.alloc(12);
   // ENABLE_PUSH 0, INITIAL_WINDOW_SIZE.
   settings.writeUInt16BE(2, 0);
@@ -208,7 +243,7 @@ function opening({ port, path }: GrpcStreamOptions): Buffer {
       streamId,
       literalHeaders({
         ':method': 'POST',
-        ':scheme': 'http',
+        ':scheme': tls === undefined ? 'http' : 'https',
         ':path': path,
         ':authority': `127.0.0.1:${port}`,
         'content-type': 'application/grpc',

@@ -1,5 +1,5 @@
 /** One proxy: what it asks for, what it has, and how it answers. */
-import { GrpcStream } from './http2-stream.ts';
+import { type ClientTls, GrpcStream } from './http2-stream.ts';
 import { encodeDelta, encodeSotw } from './request.ts';
 import type { ResourceBatch, ResourceBatches } from './resource-batches.ts';
 import {
@@ -39,6 +39,8 @@ export interface SidecarOptions {
   readonly port: number;
   /** See GrpcStreamOptions. */
   readonly localAddress?: string;
+  /** See GrpcStreamOptions. */
+  readonly tls?: ClientTls;
   readonly protocol: Protocol;
   /** An encoded envoy.config.core.v3.Node. */
   readonly node: Buffer;
@@ -100,13 +102,14 @@ export class Sidecar {
 
   /** Opens a stream. What the proxy has from an earlier one, it keeps, and says so. */
   open(): void {
-    const { port, protocol, localAddress } = this.#options;
+    const { port, protocol, localAddress, tls } = this.#options;
     this.isFull = false;
     this.#hasSentNode = false;
     for (const kind of kinds) Object.assign(this.#watches[kind], { nonce: '', asked: false, answered: false });
     const stream = new GrpcStream({
       port,
       ...(localAddress !== undefined && { localAddress }),
+      ...(tls !== undefined && { tls }),
       path: methodPath[protocol],
       onMessage: (message) => this.#onMessage(message),
       onEnd: (reason) => {
