@@ -1,4 +1,5 @@
 /** Blocks of PEM (RFC 7468), as many as a bound allows. */
+import { X509Certificate } from 'node:crypto';
 import { CertificateError, problemOf } from './certificate-problem.ts';
 
 export interface PemBlock {
@@ -44,6 +45,17 @@ export function pemBlocks(text: string): PemBlock[] {
     begin.lastIndex = end + footer.length;
   }
   return blocks;
+}
+
+/**
+ * The certificates of a text, in their order; other blocks are left out. {@link readCertificates} returns more of each, and loads more.
+ *
+ * @throws PemError, or the error of OpenSSL for a block that is not a certificate
+ */
+export function certificatesIn(text: string): X509Certificate[] {
+  return pemBlocks(text)
+    .filter(({ label }) => label === 'CERTIFICATE')
+    .map(({ der }) => new X509Certificate(der));
 }
 
 /** One block, 64 characters a line, with a newline at its end. */

@@ -2,8 +2,10 @@
  * Proof that the API server reaches `/validate`: an object that the webhook always rejects is created as a dry run. Only then may a failure of the
  * webhook reject objects (`failurePolicy: Fail`); before it, a port that is closed or a wrong certificate would stop every change of the mesh.
  */
+
 import { alwaysRejectAnnotation } from '../../injection/review-envelope.ts';
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { messageOf, reasonError } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { statusOf } from '../kubernetes/api-failure.ts';
@@ -17,7 +19,6 @@ export const failurePolicyAnnotation = 'chartpilot/failure-policy';
 const proofMs = 12_000;
 
 const gateways = resourceOf('Gateway');
-const revisionLabel = 'istio.io/rev';
 
 /** An entry of a configuration whose proof is needed. */
 export interface ValidationEntry {

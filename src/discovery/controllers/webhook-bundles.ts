@@ -3,6 +3,7 @@
  * by it (spec/injection.md §5). Only entries that call this control plane are changed, and of them only `caBundle` and, in validating ones,
  * `failurePolicy`: Fail once a rejection was observed, and again if another writer has changed it back.
  */
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { reasonError } from '../../runtime/errors.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
@@ -38,7 +39,6 @@ export interface WebhookBundlesOptions {
   readonly now: () => number;
 }
 
-const revisionLabel = 'istio.io/rev';
 const changedFields = ['caBundle', 'failurePolicy'] as const;
 /** Two control planes that overwrite each other would write without end. */
 const disputeMs = 10_000;

@@ -1,7 +1,11 @@
 /** Checks of an installed control plane and the namespaces of its mesh. Pure. */
-import { X509Certificate } from 'node:crypto';
+
+import type { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
+import { certificatesIn } from '../../identity/pem.ts';
 import { decodeInjectionValues } from '../../injection/settings.decode.ts';
+import { imageReference } from '../../injection/template/template-input.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ObjectMeta } from '../kubernetes/api-server.ts';
 import type { Installation } from './before-installation.ts';
 import type {
@@ -32,7 +36,7 @@ export function membersOf(
   const names = [revision || 'default', ...tagsOf(mutating, namespace, revision)];
   return namespaces.right
     .filter(({ metadata: { labels = {} } }) => {
-      const { 'istio-injection': injection, 'istio.io/rev': chosen } = labels;
+      const { 'istio-injection': injection, [revisionLabel]: chosen } = labels;
       if (injection !== undefined) return injection === 'enabled' && names.includes('default');
       return chosen !== undefined && names.includes(chosen);
     })
@@ -53,7 +57,7 @@ function ownConfigurations(
   if (E.isLeft(configurations)) return [];
   return configurations.right.filter(
     ({ metadata, webhooks = [] }) =>
-      metadata.labels?.['istio.io/rev'] === (revision || 'default') &&
+      metadata.labels?.[revisionLabel] === (revision || 'default') &&
       webhooks.some(({ clientConfig: { service, url } }) => url !== undefined || service?.namespace === namespace),
   );
 }
@@ -93,7 +97,7 @@ function deploymentFindings(
   const { replicas = 1 } = found.spec;
   const ready = found.status?.readyReplicas ?? 0;
   const text = `${name}: ${ready} of ${replicas} replicas are ready`;
-  const next = `Run: kubectl -n ${namespace} describe pods -l app=istiod,istio.io/rev=${revision || 'default'}`;
+  const next = `Run: kubectl -n ${namespace} describe pods -l app=istiod,${revisionLabel}=${revision || 'default'}`;
   if (replicas === 0)
     return [
       error(check, `${name} has no replicas`, `Run: kubectl -n ${namespace} scale deployment/${name} --replicas 2`),
@@ -158,26 +162,26 @@ function bundleFinding(
       next,
     );
   const bundles = [...new Set(webhooks.map(({ clientConfig }) => clientConfig.caBundle!))];
-  const certificates = bundles.flatMap((bundle) => certificatesIn(Buffer.from(bundle, 'base64').toString('utf8')));
+  const certificates = bundles.flatMap((bundle) =>
+    readableCertificates(Buffer.from(bundle, 'base64').toString('utf8')),
+  );
   if (certificates.length === 0) return error(check, `${name}: caBundle contains no certificate`, next);
   if (certificates.every(({ validTo }) => Date.parse(validTo) <= now))
     return error(check, `${name}: all certificates of caBundle have expired`, next);
   const known = new Set(certificates.map(({ fingerprint256 }) => fingerprint256));
-  const roots = certificatesIn(root ?? '');
+  const roots = readableCertificates(root ?? '');
   if (root !== undefined && !roots.some(({ fingerprint256 }) => known.has(fingerprint256)))
     return error(check, `${name}: caBundle does not contain the root of the mesh (ConfigMap istio-ca-root-cert)`, next);
   return ok(check, `${name}: all entries (${webhooks.length}) trust the root of the mesh`);
 }
 
-function certificatesIn(pem: string): X509Certificate[] {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
-  return blocks.flatMap((block) => {
-    try {
-      return [new X509Certificate(block)];
-    } catch {
-      return [];
-    }
-  });
+/** None of a text that is not PEM: the API server does not read it either. */
+function readableCertificates(pem: string): X509Certificate[] {
+  try {
+    return certificatesIn(pem);
+  } catch {
+    return [];
+  }
 }
 
 function namespaceFindings(
@@ -213,20 +217,20 @@ function namespaceFindings(
 function revisionsOf(configurations: readonly WebhookConfigurationFacts[]): ReadonlySet<string> {
   return new Set(
     configurations.flatMap(({ metadata: { labels = {} } }) =>
-      [labels['istio.io/tag'], labels['istio.io/rev']].filter((name) => name !== undefined),
+      [labels['istio.io/tag'], labels[revisionLabel]].filter((name) => name !== undefined),
     ),
   );
 }
 
 function labelProblem({ labels = {} }: ObjectMeta, known: ReadonlySet<string> | undefined): string | undefined {
-  const { 'istio-injection': injection, 'istio.io/rev': revision } = labels;
+  const { 'istio-injection': injection, [revisionLabel]: revision } = labels;
   if (injection !== undefined && revision !== undefined)
-    return `label istio-injection=${injection} takes precedence over istio.io/rev=${revision}`;
+    return `label istio-injection=${injection} takes precedence over ${revisionLabel}=${revision}`;
   if (injection !== undefined && !['enabled', 'disabled'].includes(injection))
     return `label istio-injection=${injection} has no effect: must be enabled or disabled`;
   if (known === undefined) return undefined;
   if (revision !== undefined && !known.has(revision))
-    return `label istio.io/rev=${revision} names a revision that does not exist: its pods have no sidecar`;
+    return `label ${revisionLabel}=${revision} names a revision that does not exist: its pods have no sidecar`;
   if (injection === 'enabled' && !known.has('default'))
     return 'label istio-injection=enabled needs the revision or tag default, which does not exist';
   return undefined;
@@ -254,13 +258,18 @@ function podFindings(namespace: string, pods: Read<readonly PodFacts[]>): Cluste
 const proxyOf = ({ spec: { containers, initContainers = [] } }: PodFacts) =>
   [...containers, ...initContainers].find(({ name }) => name === proxyName);
 
-/** Sidecars of another image than that of the injector were created before an upgrade. */
-function versionFindings({ injector, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
+/** Sidecars of another image than new ones get were created before an upgrade. */
+function versionFindings({ injector, admitted, pods }: InstalledFacts, members: readonly string[]): ClusterFinding[] {
   const check = 'versions';
   if (E.isLeft(injector)) return [unknown(check, injector.left)];
-  const expected = imageOf(injector.right);
-  if (expected === undefined) return [];
+  const configured = imageOf(injector.right);
+  const current = new Set<string>();
   const findings = members.flatMap((member) => {
+    const pod = admitted.get(member) ?? E.left('');
+    // A ProxyConfig of the mesh or the namespace may choose the type of the image.
+    const expected = (E.isRight(pod) ? proxyOf(pod.right)?.image : undefined) ?? configured;
+    if (expected === undefined) return [];
+    current.add(expected);
     const list = pods.get(member)!;
     const proxies = E.isRight(list)
       ? list.right.flatMap((pod) => (choosesImage(pod) ? [] : (proxyOf(pod)?.image ?? [])))
@@ -271,15 +280,16 @@ function versionFindings({ injector, pods }: InstalledFacts, members: readonly s
     const message = `${member}: ${outdated.length} sidecars run ${others.slice(0, 3).join(', ')}; new ones get ${expected}`;
     return [warning(check, message, `Run: kubectl -n ${member} rollout restart deployment`)];
   });
-  return findings.length > 0 ? findings : [ok(check, `all sidecars run ${expected}`)];
+  if (findings.length > 0 || current.size === 0) return findings;
+  return [ok(check, `all sidecars run ${[...current].sort().join(' or ')}`)];
 }
 
-/** Image of new sidecars. `undefined` if the settings cannot be read: the injector reports why. */
+/** Image of sidecars where no ProxyConfig chooses another. `undefined` if the settings cannot be read: the injector reports why. */
 function imageOf(injector: ConfigMapFacts | undefined): string | undefined {
   const decoded = decodeInjectionValues(injector?.data?.values ?? '');
   if (injector === undefined || E.isLeft(decoded)) return undefined;
-  const { hub, tag, image, variant } = decoded.right;
-  return image.includes('/') ? image : `${hub}/${image}:${tag}${variant === '' ? '' : `-${variant}`}`;
+  const { image, variant } = decoded.right;
+  return imageReference(decoded.right, image, variant);
 }
 
 /** A pod may choose another image. */

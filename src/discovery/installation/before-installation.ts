@@ -1,6 +1,8 @@
 /** Checks of a cluster in which the control plane is not installed yet. Pure. */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { type KindName, kinds } from '../../model/kinds/index.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ClusterFacts, NodeFacts, Read, Right } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
 import { injectionConflicts } from './injection-conflicts.ts';
@@ -232,7 +234,7 @@ function validatorFindings({ validating }: ClusterFacts, { namespace, revision }
   const check = 'validation';
   if (E.isLeft(validating)) return [unknown(check, validating.left)];
   const foreign = validating.right.flatMap(({ metadata, webhooks = [] }) => {
-    const isOfRevision = metadata.labels?.['istio.io/rev'] === (revision || 'default');
+    const isOfRevision = metadata.labels?.[revisionLabel] === (revision || 'default');
     return webhooks
       .filter(
         ({ name, clientConfig: { service } }) =>

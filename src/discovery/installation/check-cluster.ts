@@ -39,18 +39,19 @@ export async function checkCluster(server: Pick<ApiServer, 'request'>, options: 
     );
     return { ...common, findings: [...beforeInstallation(facts, missing, options), ...admitted] };
   }
-  const [installed, ...injected] = await Promise.all([
+  const [installed, ...pods] = await Promise.all([
     reader.installed(namespace, { service: planeName(revision), injector: injectorMapName(revision), members }),
     ...members
       .slice(0, maxDryRuns)
-      .map(async (member) => injectionFinding(member, await reader.admittedPod(member, ordinaryPod()))),
+      .map(async (member) => [member, await reader.admittedPod(member, ordinaryPod())] as const),
   ]);
+  const admitted = new Map(pods);
   return {
     ...common,
     findings: [
       versionFinding(facts.version),
-      ...afterInstallation(facts, installed, options, now),
-      ...injected,
+      ...afterInstallation(facts, { ...installed, admitted }, options, now),
+      ...pods.map(([member, pod]) => injectionFinding(member, pod)),
       ...injectionConflicts(facts, options),
     ],
   };

@@ -107,6 +107,8 @@ export interface InstalledFacts {
   readonly injector: Read<ConfigMapFacts | undefined>;
   /** Pods by namespace that is part of the mesh. */
   readonly pods: ReadonlyMap<string, Read<readonly PodFacts[]>>;
+  /** A new pod without annotations, by namespace; not of all namespaces. */
+  readonly admitted: ReadonlyMap<string, Read<PodFacts>>;
 }
 
 const core = { group: '', version: 'v1', namespaced: true } as const;
@@ -161,7 +163,7 @@ export class FactReader {
   async installed(
     namespace: string,
     { service, injector, members }: { service: string; injector: string; members: readonly string[] },
-  ): Promise<InstalledFacts> {
+  ): Promise<Omit<InstalledFacts, 'admitted'>> {
     const [slices, rootOfMesh, settings, ...lists] = await Promise.all([
       this.#list(resourceOf('EndpointSlice'), namespace, `kubernetes.io/service-name=${service}`),
       this.#configMap(namespace, 'istio-ca-root-cert'),
@@ -194,11 +196,12 @@ export class FactReader {
    *
    * @returns the pod after all admission plugins and webhooks, or why it was rejected
    */
-  admittedPod(namespace: string, pod: object): Promise<Read<KubernetesObject>> {
+  admittedPod(namespace: string, pod: object): Promise<Read<PodFacts>> {
     const query = { dryRun: 'All' };
-    return this.#read(`dry run of a pod in namespace ${namespace}`, () =>
-      this.#server.request({ method: 'POST', resource: pods, namespace, body: pod, query }, this.#signal),
-    );
+    return this.#read(`dry run of a pod in namespace ${namespace}`, async () => {
+      const request = { method: 'POST', resource: pods, namespace, body: pod, query } as const;
+      return (await this.#server.request(request, this.#signal)) as unknown as PodFacts;
+    });
   }
 
   async #read<T>(what: string, read: () => Promise<T>): Promise<Read<T>> {

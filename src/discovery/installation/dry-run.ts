@@ -1,7 +1,6 @@
 /** Pods that the API server admits without storing them: with all admission plugins, policies and webhooks of the cluster. */
 import * as E from 'fp-ts/lib/Either.js';
-import { isObject } from '../../runtime/json-object.ts';
-import type { Read } from './cluster-facts.ts';
+import type { PodFacts, Read } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown } from './findings.ts';
 
 const check = 'admission';
@@ -41,7 +40,7 @@ export function redirectionFinding(namespace: string, admitted: Read<unknown>): 
 }
 
 /** Whether a pod of a namespace of the mesh is created with its sidecar. */
-export function injectionFinding(namespace: string, admitted: Read<Readonly<Record<string, unknown>>>): ClusterFinding {
+export function injectionFinding(namespace: string, admitted: Read<PodFacts>): ClusterFinding {
   const name = 'injection';
   if (E.isLeft(admitted)) {
     if (isForbiddenToUser(admitted.left)) return unknown(name, admitted.left);
@@ -49,10 +48,8 @@ export function injectionFinding(namespace: string, admitted: Read<Readonly<Reco
       'Follow the message; if the webhook cannot be called, see the findings about the Deployment and the Service.';
     return error(name, `pods of namespace ${namespace} cannot be created: ${admitted.left}`, next);
   }
-  const { spec } = admitted.right;
-  const { containers = [], initContainers = [] } = isObject(spec) ? spec : {};
-  const all = [containers, initContainers].flatMap((list) => (Array.isArray(list) ? list : []));
-  if (all.some((container) => isObject(container) && container.name === 'istio-proxy'))
+  const { containers, initContainers = [] } = admitted.right.spec;
+  if ([...containers, ...initContainers].some(({ name }) => name === 'istio-proxy'))
     return ok(name, `pods of namespace ${namespace} are created with a sidecar`);
   return error(
     name,

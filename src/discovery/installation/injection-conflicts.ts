@@ -1,6 +1,8 @@
 /** Webhooks of other meshes that the API server calls for the same pods as ours. */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { callingEntries, webhookEntriesOf } from '../../injection/decision/webhook-entries.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { ClusterFacts, WebhookConfigurationFacts, WebhookFacts } from './cluster-facts.ts';
 import { type ClusterFinding, error, ok, unknown, warning } from './findings.ts';
 
@@ -11,12 +13,12 @@ type Labels = Readonly<Record<string, string>>;
 const podLabels = (revision: string): readonly Labels[] => [
   {},
   { 'sidecar.istio.io/inject': 'true' },
-  { 'istio.io/rev': revision || 'default' },
+  { [revisionLabel]: revision || 'default' },
 ];
 
 /** Labels that add a namespace to the revision, as a user will set them. */
 export const memberLabels = (revision: string): Labels =>
-  revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { 'istio.io/rev': revision };
+  revision === '' || revision === 'default' ? { 'istio-injection': 'enabled' } : { [revisionLabel]: revision };
 
 /** A configuration of injectors that is not that of the control plane to install or installed. */
 interface ForeignInjector {
@@ -58,7 +60,7 @@ export function injectionConflicts(
       .map(({ place }) => place)
       .join(', ')}${places.length > 3 ? ', …' : ''}`;
     const message = `MutatingWebhookConfiguration ${name} selects the same pods: ${where}`;
-    const next = `Remove it (kubectl delete mutatingwebhookconfiguration ${name}) or its control plane, or install with --set revision=NAME and label namespaces istio.io/rev=NAME.`;
+    const next = `Remove it (kubectl delete mutatingwebhookconfiguration ${name}) or its control plane, or install with --set revision=NAME and label namespaces ${revisionLabel}=NAME.`;
     return [isIstios ? error(check, `${message}; they would have two sidecars`, next) : warning(check, message, next)];
   });
   return findings.length > 0 ? findings : [ok(check, `no other mesh selects the pods of this revision`)];
@@ -74,7 +76,7 @@ function foreignInjectors(
   revision: string,
 ): ForeignInjector[] {
   return configurations.flatMap(({ metadata: { name, labels = {} }, webhooks = [] }) => {
-    const isOfRevision = labels['istio.io/rev'] === (revision || 'default');
+    const isOfRevision = labels[revisionLabel] === (revision || 'default');
     const entries = webhooks.filter(
       (entry) => isInjector(entry, name) && !(isOfRevision && entry.clientConfig.service?.namespace === namespace),
     );

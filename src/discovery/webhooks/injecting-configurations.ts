@@ -2,6 +2,7 @@
  * The MutatingWebhookConfigurations of a cluster that inject sidecars, of every revision: those that select the same pods are logged and shown by the page
  * `/debug/inject`. A pod that two of them select has one sidecar, that of the configuration whose name is last.
  */
+
 import {
   callingConfigurations,
   type InjectingConfiguration,
@@ -10,6 +11,7 @@ import {
 } from '../../injection/decision/overlaps.ts';
 import type { Texts } from '../../injection/pod/pod.ts';
 import type { LabelSelector } from '../../model/kinds/label-selector.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import type { KubernetesObject, ObjectMeta } from '../kubernetes/api-server.ts';
@@ -98,7 +100,7 @@ function injectingConfiguration({ metadata, webhooks }: KubernetesObject): reado
     return [{ name, namespaceSelector: selectorOf(namespaceSelector), objectSelector: selectorOf(objectSelector) }];
   });
   if (entries.length === 0) return [];
-  return [{ name: metadata.name, revision: metadata.labels?.['istio.io/rev'] ?? '', entries }];
+  return [{ name: metadata.name, revision: metadata.labels?.[revisionLabel] ?? '', entries }];
 }
 
 /** The API server has validated it. */

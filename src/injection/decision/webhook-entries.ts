@@ -2,7 +2,9 @@
  * Entries of the MutatingWebhookConfigurations of a revision: which pods the API server sends to the injector (spec/injection.md §1.1).
  * The chart renders the same table (`deploy/chart/templates/injection-webhook.yaml`).
  */
+
 import { type LabelSelector, selectsLabels } from '../../model/kinds/label-selector.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import type { Texts } from '../pod/pod.ts';
 import { injectKey, systemNamespaces } from './decision.ts';
 
@@ -20,7 +22,6 @@ const is = (key: string, value: string): Requirement => ({ key, operator: 'In', 
 const isNot = (key: string, value: string): Requirement => ({ key, operator: 'NotIn', values: [value] });
 
 const namespaceLabel = 'istio-injection';
-const revisionLabel = 'istio.io/rev';
 
 /**
  * @param revision or tag; empty: `default`

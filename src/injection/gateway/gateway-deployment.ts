@@ -2,10 +2,12 @@
  * Objects that run a Gateway of the Gateway API: a Deployment, a Service and a ServiceAccount. Pure: from the Gateway, its parameters and the
  * injector to the objects, as they are applied. Names, labels and annotations are those of Istio.
  */
+
 import * as E from 'fp-ts/lib/Either.js';
 import { type Decoded, type FieldError, fail } from '../../model/fields/decode.ts';
 import { isObjectName } from '../../model/fields/names.ts';
 import * as violation from '../../model/fields/violation.ts';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { injectPod } from '../inject.ts';
 import type { Injector } from '../injector.ts';
@@ -117,7 +119,7 @@ function ownLabels({ name, className }: DeployedGateway, { settings }: Injector)
     [gatewayNameLabel]: name,
     [`${gatewayApi}/gateway-class-name`]: className,
     [managedLabel]: managedBy,
-    'istio.io/rev': settings.revision || 'default',
+    [revisionLabel]: settings.revision || 'default',
   };
 }
 

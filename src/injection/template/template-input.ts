@@ -4,7 +4,7 @@ import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { ProxyConfig } from '../../model/mesh/proxy-config.ts';
 import { annotationOf, type EnvironmentVariable, type Json, type Pod } from '../pod/pod.ts';
 import type { Workload } from '../pod/pod-controller.ts';
-import type { InjectionSettings } from '../settings.ts';
+import type { InjectionSettings, InjectionValues } from '../settings.ts';
 
 export interface TemplateInput {
   /** Without earlier injection. */
@@ -46,16 +46,20 @@ export function interceptionModeOf({ pod, proxyConfig }: TemplateInput): string 
   return annotated(pod, 'sidecar.istio.io/interceptionMode', proxyConfig.interceptionMode ?? 'REDIRECT');
 }
 
-/** Reference of the image: `HUB/NAME:TAG[-TYPE]`, or the value itself if it is complete. */
+/** Reference of the image of a pod, which its annotations and its ProxyConfig may choose. */
 export function imageOf({ pod, settings, proxyConfig }: TemplateInput, name: string): string {
   const own = annotationOf(pod, 'sidecar.istio.io/proxyImage') ?? name;
-  if (own.includes('/')) return own;
-  const { hub, tag, variant } = settings.values;
   const imageType = (proxyConfig.image as { readonly imageType?: string } | undefined)?.imageType;
-  const type = annotated(pod, 'sidecar.istio.io/proxyImageType', imageType || variant);
+  const type = annotated(pod, 'sidecar.istio.io/proxyImageType', imageType || settings.values.variant);
+  return imageReference(settings.values, own, type);
+}
+
+/** `HUB/NAME:TAG[-TYPE]`, or the name itself if it is a complete reference. The type replaces one that the tag ends in. */
+export function imageReference({ hub, tag }: Pick<InjectionValues, 'hub' | 'tag'>, name: string, type: string): string {
+  if (name.includes('/')) return name;
   const plain = type === '' ? tag : tag.replace(/-(distroless|debug)$/, '');
   const suffix = type === '' || type === 'default' ? '' : `-${type}`;
-  return `${hub}/${own}:${plain}${suffix}`;
+  return `${hub}/${name}:${plain}${suffix}`;
 }
 
 /** Requests and limits of the proxy. Any of the four annotations replaces all values (spec/injection.md §3.2). */

@@ -1,4 +1,5 @@
 /** The built-in templates: the part of a pod that each adds (spec/injection.md §3). */
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
 import { type Container, isOfSidecar, labelOf } from '../pod/pod.ts';
 import { cniAnnotations, initContainer } from './init-container.ts';
 import { proxyContainer, proxyVolumes, sidecarLifecycle, sidecarSecurity } from './proxy-container.ts';
@@ -146,7 +147,7 @@ function commonAnnotations({ pod, settings }: TemplateInput): Readonly<Record<st
     const name = pod.metadata.annotations?.[key] ?? first?.name;
     return name === undefined ? [] : [[key, name] as const];
   });
-  return { 'istio.io/rev': settings.revision || 'default', ...Object.fromEntries(named) };
+  return { [revisionLabel]: settings.revision || 'default', ...Object.fromEntries(named) };
 }
 
 /** The image that the injected pod runs, to recognize application containers with it. */

@@ -4,6 +4,9 @@
  */
 import type { KindName } from './index.ts';
 
+/** Label of objects, namespaces and pods: the control plane revision, of several, that they belong to. */
+export const revisionLabel = 'istio.io/rev';
+
 export interface MetadataKey {
   /** Kinds of objects of which this control plane or an agent reads it. */
   readonly readOn?: readonly KindName[];
@@ -113,7 +116,7 @@ export const knownAnnotations: Keys = {
     [
       ...['ambient.istio.io/redirection', 'galley.istio.io/analyze-suppress', 'gateway.istio.io/controller-version'],
       ...['install.operator.istio.io/chart-owner', 'install.operator.istio.io/owner-generation'],
-      ...['install.operator.istio.io/version', 'istio.io/rev', 'sidecar.istio.io/status'],
+      ...['install.operator.istio.io/version', revisionLabel, 'sidecar.istio.io/status'],
       ...['gateway.networking.k8s.io/bundle-version', 'gateway.networking.k8s.io/channel'],
       // Of the Secret of the shared authority (src/discovery/ca/shared-root).
       ...['chartpilot/order', 'chartpilot/rotation', 'chartpilot/stands-for'],
@@ -152,7 +155,7 @@ export const knownLabels: Keys = {
   'gateway.networking.k8s.io/gateway-class-name': ofAnotherProgram,
   ...each(
     [
-      ...['gateway.istio.io/managed', 'istio.io/config', 'istio.io/gateway-name', 'istio.io/rev', 'istio.io/tag'],
+      ...['gateway.istio.io/managed', 'istio.io/config', 'istio.io/gateway-name', revisionLabel, 'istio.io/tag'],
       ...['install.operator.istio.io/owning-resource', 'install.operator.istio.io/owning-resource-namespace'],
       ...['operator.istio.io/component', 'operator.istio.io/managed', 'operator.istio.io/version'],
     ],

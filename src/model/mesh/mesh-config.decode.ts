@@ -1,7 +1,7 @@
 /** Decoding and validation of the mesh configuration (spec/discovery.md §3.1, §3.3). */
 
-import { X509Certificate } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
+import { certificatesIn } from '../../identity/pem.ts';
 import { isObject } from '../../runtime/json-object.ts';
 import { type Problem, violationIn } from '../config/problem.ts';
 import {
@@ -79,14 +79,13 @@ export const trustDomain: Decoder<string> = refine(name, (value, path) => {
 
 /** Every block of it, for each is trusted. */
 const certificates = refine(text, (pem, path) => {
-  const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g) ?? [];
-  const isRead = blocks.length > 0 && blocks.every((block) => isCertificate(block));
-  return violation.errorsAt(path, isRead ? undefined : violation.mustBeHidden('CA certificates in PEM'));
+  return violation.errorsAt(path, areAuthorities(pem) ? undefined : violation.mustBeHidden('CA certificates in PEM'));
 });
 
-function isCertificate(pem: string): boolean {
+function areAuthorities(pem: string): boolean {
   try {
-    return new X509Certificate(pem).ca;
+    const found = certificatesIn(pem);
+    return found.length > 0 && found.every(({ ca }) => ca);
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
 /** Objects of Istio may be labelled for one control plane of several. */
-const revisionLabel = 'istio.io/rev';
+import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 
 interface Labelled {
   readonly metadata: { readonly labels?: Readonly<Record<string, string>> };

@@ -2,6 +2,7 @@
  * The duty to run Gateways: the Deployment, the Service and the ServiceAccount of each Gateway of a class of this control plane, by server-side
  * apply. Kubernetes removes them with their owner, the Gateway. A Gateway with `spec.addresses` names Services that exist, and has none.
  */
+
 import { hash } from 'node:crypto';
 import * as E from 'fp-ts/lib/Either.js';
 import {
@@ -13,6 +14,7 @@ import {
 } from '../../../injection/gateway/gateway-deployment.ts';
 import type { Injector } from '../../../injection/injector.ts';
 import type { Json, Texts } from '../../../injection/pod/pod.ts';
+import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import { describeFieldErrors } from '../../../model/mesh/proxy-config.ts';
 import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
 import { messageOf, reasonError } from '../../../runtime/errors.ts';
@@ -47,7 +49,6 @@ const services = resourceOf('Service');
 const deployments: Resource = {
   ...{ group: 'apps', version: 'v1', plural: 'deployments', kind: 'Deployment', namespaced: true },
 };
-const revisionLabel = 'istio.io/rev';
 /** Of reads; writes have the limit of the gate. */
 const readMs = 5_000;
 /**

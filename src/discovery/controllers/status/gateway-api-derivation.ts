@@ -1,6 +1,8 @@
 /** Statuses of the Gateway API's objects, made of what is said of them as data (`src/model/translation/gateway-api/judge.ts`). */
+
 import type { Config } from '../../../model/config/config.ts';
 import type { ParentReference } from '../../../model/kinds/gateway-api/http-route.ts';
+import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import { type JudgedSources, judgingGatewayApi } from '../../../model/translation/gateway-api/judge.ts';
 import type {
   ClassStatus,
@@ -27,8 +29,6 @@ export interface GatewayApiDerivationOptions {
   /** Whether the object is one of the cluster. Files may have some as well, which nobody writes to. */
   readonly isWritten: (object: Config) => boolean;
 }
-
-const revisionLabel = 'istio.io/rev';
 
 export class GatewayApiDerivation implements StatusDerivation {
   readonly #options: GatewayApiDerivationOptions;

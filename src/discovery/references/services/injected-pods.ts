@@ -1,6 +1,8 @@
 /** Pods in files that run with a sidecar, although only the cluster would inject it. */
+
 import { onceFor } from '../../../model/collections/once-for.ts';
 import type { Config } from '../../../model/config/config.ts';
+import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import type { CheckSources } from '../config-warning.ts';
 
 const injectName = 'sidecar.istio.io/inject';
@@ -15,7 +17,7 @@ export function isInjected(
   if (written !== undefined) return written === 'true';
   const { labels = {} } = byName(Namespace).get(pod.namespace) ?? {};
   if (labels['istio-injection'] !== undefined) return labels['istio-injection'] === 'enabled';
-  return labels['istio.io/rev'] === undefined ? undefined : true;
+  return labels[revisionLabel] === undefined ? undefined : true;
 }
 
 const byName = onceFor((all: readonly Config[]) => new Map(all.map((one) => [one.name, one])));

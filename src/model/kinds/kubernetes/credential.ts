@@ -3,10 +3,11 @@
  * refuse is found here, so that a bad Secret never takes the place of a good one. No message repeats what it is about.
  */
 
-import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
+import { createPrivateKey, type KeyObject, type X509Certificate } from 'node:crypto';
 import { type Either, isLeft, left, right } from 'fp-ts/lib/Either.js';
 import { type Certificate, readCertificates } from '../../../identity/certificate.ts';
 import { problemTexts } from '../../../identity/certificate-problem.ts';
+import { certificatesIn } from '../../../identity/pem.ts';
 import { checkRevocationLists, expiryWarning, type RevocationLists } from '../../../identity/revocation-list.ts';
 import type { FieldError } from '../../fields/decode.ts';
 import * as violation from '../../fields/violation.ts';
@@ -151,12 +152,9 @@ function pairProblem(chain: Uint8Array, privateKey: Uint8Array): string | undefi
 
 /** All of a file; undefined when there is none, or one of them cannot be read. */
 function certificatesOf(pem: Uint8Array): readonly X509Certificate[] | undefined {
-  const blocks = Buffer.from(pem)
-    .toString('latin1')
-    .match(/-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----/g);
-  if (blocks === null) return undefined;
   try {
-    return blocks.map((block) => new X509Certificate(block));
+    const certificates = certificatesIn(Buffer.from(pem).toString('latin1'));
+    return certificates.length > 0 ? certificates : undefined;
   } catch {
     return undefined;
   }

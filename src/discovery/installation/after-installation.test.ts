@@ -1,0 +1,69 @@
+import * as E from 'fp-ts/lib/Either.js';
+import { expect, test } from 'vitest';
+import { revisionLabel } from '../../model/kinds/metadata-keys.ts';
+import { afterInstallation } from './after-installation.ts';
+import type { ClusterFacts, InstalledFacts, PodFacts } from './cluster-facts.ts';
+
+const namespace = 'istio-system';
+const shop = { metadata: { name: 'shop', labels: { 'istio-injection': 'enabled' } } };
+
+function podWith(image: string, annotations: Readonly<Record<string, string>> = {}): PodFacts {
+  return { metadata: { name: 'web', annotations }, spec: { containers: [{ name: 'istio-proxy', image }] } };
+}
+
+/** Findings about the versions of sidecars in namespace shop. @param global values of the chart @param fresh a new pod of the namespace */
+function versions(global: object, pods: readonly PodFacts[], fresh?: PodFacts): string[] {
+  const injector = { metadata: { name: 'istio-sidecar-injector' }, data: { values: JSON.stringify({ global }) } };
+  const entry = { name: 'namespace.sidecar-injector.istio.io', clientConfig: { url: 'https://istiod.test/inject' } };
+  const mutating = { metadata: { name: 'ours', labels: { [revisionLabel]: 'default' } }, webhooks: [entry] };
+  const none = E.right([]);
+  const facts: ClusterFacts = {
+    ...{ version: E.right('v1.36.3'), groups: E.right(new Map()), definitions: none, nodes: none, deployments: none },
+    ...{ validating: none, namespaces: E.right([shop]), mutating: E.right([mutating]) },
+  };
+  const installed: InstalledFacts = {
+    ...{ slices: none, rootOfMesh: E.right(undefined), injector: E.right(injector) },
+    pods: new Map([['shop', E.right(pods)]]),
+    admitted: new Map(fresh ? [['shop', E.right(fresh)]] : []),
+  };
+  return afterInstallation(facts, installed, { namespace, revision: '' }, 0)
+    .filter(({ check }) => check === 'versions')
+    .map(({ level, message }) => `${level}: ${message}`);
+}
+
+const values = { hub: 'a.test', tag: '1', proxy: { image: 'agent' } };
+
+test.each([
+  ['the variant "default", which adds nothing to the tag', { ...values, variant: 'default' }, 'a.test/agent:1'],
+  ['a variant', { ...values, variant: 'distroless' }, 'a.test/agent:1-distroless'],
+  [
+    'a variant that replaces the one of the tag',
+    { ...values, tag: '1-debug', variant: 'distroless' },
+    'a.test/agent:1-distroless',
+  ],
+  [
+    'the variant "default" for a tag that names one',
+    { ...values, tag: '1-distroless', variant: 'default' },
+    'a.test/agent:1',
+  ],
+])('the check compares sidecars with the image that the injector sets for %s', (_, global, image) => {
+  expect(versions(global, [podWith(image)])).toEqual([`ok: all sidecars run ${image}`]);
+  expect(versions(global, [podWith(`${image}-old`)])).toEqual([
+    `warning: shop: 1 sidecars run ${image}-old; new ones get ${image}`,
+  ]);
+});
+
+test('the check compares sidecars with those of new pods where a ProxyConfig chooses the type of the image', () => {
+  const fresh = podWith('a.test/agent:1-distroless');
+  expect(versions(values, [podWith('a.test/agent:1-distroless')], fresh)).toEqual([
+    'ok: all sidecars run a.test/agent:1-distroless',
+  ]);
+  expect(versions(values, [podWith('a.test/agent:1')], fresh)).toEqual([
+    'warning: shop: 1 sidecars run a.test/agent:1; new ones get a.test/agent:1-distroless',
+  ]);
+});
+
+test('the check leaves out pods whose annotation chooses the image', () => {
+  const chosen = podWith('b.test/agent:0', { 'sidecar.istio.io/proxyImage': 'b.test/agent:0' });
+  expect(versions(values, [chosen])).toEqual(['ok: all sidecars run a.test/agent:1']);
+});
