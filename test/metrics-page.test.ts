@@ -1,8 +1,8 @@
-/** docs/metrics.md has the standard metrics and their labels as the agent writes them. */
+/** docs/metrics.md has all metrics with their labels as the programs define them, and the dashboards that use each. */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { MeshMetrics } from '../src/agent/access-logs/mesh-metrics.ts';
+import { alerts, dashboards } from '../deploy/dashboards/definitions.ts';
 import {
   connectionLabels,
   requestLabels,
@@ -10,59 +10,103 @@ import {
   standardMetricIds,
   standardMetrics,
 } from '../src/model/standard-metrics/standard-metrics.ts';
+import type { MetricDefinition } from '../src/runtime/output/metric-definitions.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
+import { istioQueries } from './dashboards/istio-queries.ts';
+import { agentMetrics, controlPlaneMetrics, isOfProcess, meshMetrics } from './dashboards/known-metrics.ts';
+import { familyOf, namesIn } from './dashboards/names-in-query.ts';
 
 const update = process.env.UPDATE_TABLES === '1';
 const file = join(packageRoot(), 'docs/metrics.md');
-const [begin, end] = ['<!-- generated: UPDATE_TABLES=1 vitest run test/metrics-page.test.ts -->\n', '<!-- end -->'];
 
-/** Panels of Istio's dashboards that query the metric (spec/standard-metrics.md §6). */
-const dashboards: Readonly<Record<string, string>> = {
-  istio_requests_total: 'mesh, service, workload',
-  istio_request_duration_milliseconds: 'mesh, service, workload',
-  istio_request_bytes: 'service, workload',
-  istio_response_bytes: 'service, workload',
-  istio_tcp_connections_opened_total: '–',
-  istio_tcp_connections_closed_total: '–',
-  istio_tcp_sent_bytes_total: 'mesh, service, workload',
-  istio_tcp_received_bytes_total: 'mesh, service, workload',
-};
+/** Dashboards and alerts by the metric that they query. */
+function usesOf(known: readonly MetricDefinition[]): (name: string) => string {
+  const names = new Set(known.map(({ name }) => name));
+  const uses = new Map<string, Set<string>>();
+  const add = (query: string, use: string): void => {
+    for (const { name } of namesIn(query).metrics) {
+      const family = familyOf(name, (one) => names.has(one));
+      uses.set(family, (uses.get(family) ?? new Set()).add(use));
+    }
+  };
+  for (const { dashboard, query } of istioQueries()) add(query, `Istio: ${dashboard}`);
+  for (const [name, { rows, variables }] of Object.entries(dashboards)) {
+    for (const { queries } of rows.flatMap(({ panels }) => panels)) {
+      for (const { expression } of queries) add(expression, name);
+    }
+    for (const { metric } of variables) add(metric, name);
+  }
+  for (const { name, value } of alerts) add(value, `\`${name}\``);
+  return (name) => [...(uses.get(name) ?? ['–'])].join(', ');
+}
 
-function table(): string {
+const code = (names: readonly (string | number)[]): string => names.map((name) => `\`${name}\``).join(', ');
+
+function tableOf(metrics: readonly MetricDefinition[], usesOfMetric: (name: string) => string): string {
+  const rows = [...metrics]
+    .filter((metric) => !isOfProcess(metric))
+    .sort((a, b) => (a.name < b.name ? -1 : 1))
+    .map(({ name, type, labels, help }) => {
+      return `| \`${name}\` | ${type} | ${code(labels)} | ${help.replace(/\.$/, '')} | ${usesOfMetric(name)} |`;
+    });
+  return `\n| metric | type | labels | meaning | used by |\n|---|---|---|---|---|\n${rows.join('\n')}\n\n`;
+}
+
+function standardTable(usesOfMetric: (name: string) => string): string {
   const rows = standardMetricIds.map((id) => {
     const { name, type, protocol, meaning } = standardMetrics[id];
     const labels = protocol === 'http' ? 'all' : 'all but those of requests';
-    return `| \`${name}\` | \`${id}\` | ${type} | ${labels} | ${meaning} | ${dashboards[name]} |`;
+    return `| \`${name}\` | \`${id}\` | ${type} | ${labels} | ${meaning} | ${usesOfMetric(name)} |`;
   });
-  const code = (names: readonly (string | number)[]): string => names.map((name) => `\`${name}\``).join(', ');
-  return `| metric | Telemetry API | type | labels | meaning | Istio's dashboards |
+  return `
+| metric | Telemetry API | type | labels | meaning | used by |
 |---|---|---|---|---|---|
 ${rows.join('\n')}
 
 Labels: ${code(connectionLabels)}; of requests also ${code(requestLabels)}.
 
 Buckets of histograms (milliseconds or bytes): ${code(standardBuckets)}, \`+Inf\`.
+
 `;
 }
 
-/** What the agent says about its own counting, as it is written. */
-function ownMetrics(): string {
-  const own = { workload: '', namespace: '', service: '', revision: '', app: '', version: '', cluster: '' };
-  const text = [...new MeshMetrics({ own, version: '' }).text()].join('');
-  const rows = [...text.matchAll(/# HELP (\w+) (.*)\n# TYPE \w+ (\w+)/g)].map(
-    ([, name, help, type]) => `| \`${name}\` | ${type} | ${help} |`,
-  );
-  return `\n| metric | type | meaning |\n|---|---|---|\n${rows.join('\n')}\n`;
-}
-
-test('docs/metrics.md has the metrics as they are counted', () => {
-  const text = readFileSync(file, 'utf8');
-  const from = text.indexOf(begin) + begin.length;
-  const current = `${text.slice(0, from)}\n${table()}${ownMetrics()}\n${text.slice(text.indexOf(end))}`;
-  if (update) writeFileSync(file, current);
-  expect(readFileSync(file, 'utf8'), 'run with UPDATE_TABLES=1').toBe(current);
+test('docs/metrics.md has the metrics of both programs as they are defined', async () => {
+  const [agent, controlPlane] = [await agentMetrics(), controlPlaneMetrics()];
+  const uses = usesOf([...agent, ...controlPlane, ...meshMetrics()]);
+  const parts: Readonly<Record<string, string>> = {
+    standard: standardTable(uses),
+    agent: tableOf(agent, uses),
+    'control plane': tableOf(controlPlane, uses),
+  };
+  let text = readFileSync(file, 'utf8');
+  for (const [name, content] of Object.entries(parts)) {
+    const begin = `<!-- generated ${name}: UPDATE_TABLES=1 vitest run test/metrics-page.test.ts -->\n`;
+    const from = text.indexOf(begin) + begin.length;
+    expect(from, name).toBeGreaterThan(begin.length);
+    text = text.slice(0, from) + content + text.slice(text.indexOf('<!-- end -->', from));
+  }
+  if (update) writeFileSync(file, text);
+  expect(readFileSync(file, 'utf8'), 'run with UPDATE_TABLES=1').toBe(text);
 });
 
-test('each standard metric has its dashboards', () => {
-  expect(Object.keys(dashboards).sort()).toEqual(standardMetricIds.map((id) => standardMetrics[id].name).sort());
+test('no metric of a program has two definitions, and each one has a meaning', async () => {
+  for (const metrics of [await agentMetrics(), controlPlaneMetrics()]) {
+    const names = metrics.map(({ name }) => name);
+    expect(names.filter((name, place) => names.indexOf(name) !== place)).toEqual([]);
+    expect(metrics.filter(({ name, help, type }) => ['', name].includes(help.trim()) || type === '')).toEqual([]);
+  }
+});
+
+test('each metric that a dashboard of Istio queries exists, with its labels', async () => {
+  const all = [...(await agentMetrics()), ...controlPlaneMetrics(), ...meshMetrics()];
+  const known = new Map(all.map(({ name, labels }) => [name, labels]));
+  const problems = istioQueries().flatMap(({ query }) => {
+    const { metrics, grouping } = namesIn(query);
+    return metrics.flatMap(({ name, labels }) => {
+      const found = known.get(familyOf(name, (one) => known.has(one)));
+      if (found === undefined) return [`${name} in ${query}`];
+      return [...labels, ...grouping].filter((label) => label !== 'le' && !found.includes(label));
+    });
+  });
+  expect(problems).toEqual([]);
 });

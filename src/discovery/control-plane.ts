@@ -113,6 +113,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
     consul: consul.registries,
     ...(names && { nameQueries: names.counts }),
     ...(webhooks && { webhooks: webhooks.counts, describeInjection: webhooks.describe }),
+    ...(signing && { certificates: { ends: () => signing.ends, issuance: signing.issuance } }),
     connections: () => xds.connections(),
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),

@@ -159,7 +159,7 @@ export class MeshMetrics {
   /** Prometheus' text format, in pieces. */
   *text(): Generator<string> {
     if (this.#table.evictIdle() > 0) this.#claims.forget();
-    yield `# TYPE istio_build gauge\nistio_build{component="proxy",tag="${this.#version}"} 1\n`;
+    yield `# HELP istio_build Always 1: version of a component.\n# TYPE istio_build gauge\nistio_build{component="proxy",tag="${this.#version}"} 1\n`;
     yield* this.#table.text();
     yield `# HELP istio_agent_access_log_entries_total Access log entries received from Envoy.\n# TYPE istio_agent_access_log_entries_total counter\nistio_agent_access_log_entries_total ${this.#entries}\n`;
     yield '# HELP istio_agent_access_log_lost_total Access log messages that were not counted, by reason.\n# TYPE istio_agent_access_log_lost_total counter\n';

@@ -6,6 +6,7 @@ import type { IdentitySettings } from '../../../machines/agent/settings.ts';
 import type { UncaughtOrigin } from '../../runtime/fences/uncaught.ts';
 import { labelValue } from '../../runtime/label-value.ts';
 import type { SinkLines } from '../../runtime/output/line-sink.ts';
+import { definitionsOf, type MetricDefinition } from '../../runtime/output/metric-definitions.ts';
 import type { TraceRecord } from '../../runtime/trace/trace.ts';
 import { visibleMetrics } from '../../runtime/visible-text.ts';
 import type { DnsCounts } from '../dns/dns-counts.ts';
@@ -156,6 +157,12 @@ export class AgentMetrics {
     } else if (event.type === 'serving.ended' && this.#epoch !== '') {
       this.#idleSince ??= { t, now: this.#now() };
     }
+  }
+
+  /** All metrics of the registry, also those without a sample. */
+  async definitions(): Promise<MetricDefinition[]> {
+    this.#exposition ??= createExposition();
+    return definitionsOf((await this.#exposition).registry);
   }
 
   /** Everything in Prometheus' text format. */

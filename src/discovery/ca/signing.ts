@@ -21,6 +21,7 @@ import { ledgerIdsOf } from './authority-material.ts';
 import type { AuthoritySettings } from './authority-settings.ts';
 import { type AuthorityStore, DirectoryStore, MemoryStore } from './authority-store.ts';
 import { CertificateService, certificateMethod, type IssuedLeaf } from './issuing/certificate-service.ts';
+import { IssuanceCounts } from './issuing/issuance-counts.ts';
 import type { LifetimeLimits } from './issuing/leaf-lifetime.ts';
 import type { Registrar } from './issuing/registrar.ts';
 import { LedgerKeeper } from './ledger/ledger-keeper.ts';
@@ -59,6 +60,7 @@ export class Signing {
   /** Absent: replicas share one. */
   readonly #own: Authority | undefined;
   readonly ledger: LedgerKeeper;
+  readonly issuance = new IssuanceCounts();
   readonly service: UnaryService;
   /** What an operator took back. */
   readonly revoked: RevokedFile;
@@ -145,6 +147,7 @@ export class Signing {
       ...(options.registrar && { registrar: options.registrar }),
       rootsInMesh: () => this.trusted?.own.roots ?? [],
       issued: (leaf) => this.#issued(leaf),
+      counts: this.issuance,
     });
     this.service = { method: certificateMethod, handle: (...call) => service.handle(...call) };
   }
@@ -152,6 +155,12 @@ export class Signing {
   /** Those of the mesh that are trusted beside the authority: what others sign for it leads to one of them. */
   get rootsBeside(): readonly Certificate[] {
     return this.#rootsOfMesh().get(this.#options.trustDomains()[0]!) ?? [];
+  }
+
+  /** When the certificates of the authority that signs expire; `undefined` before there is one. */
+  get ends(): { readonly root: Date; readonly chain: Date } | undefined {
+    const material = this.authority.inForce?.material;
+    return material && { root: material.root.notAfter, chain: material.notAfter };
   }
 
   /** By what clients of ours are judged, and agents judge others; undefined before there is an authority. */

@@ -10,6 +10,7 @@ import { type Authenticator, authenticate, type Peer } from '../../xds/access/au
 import type { AuthorityInForce } from '../authority.ts';
 import { ledgerIdsOf } from '../authority-material.ts';
 import type { CertificateSigner } from './certificate-signer.ts';
+import type { IssuanceCounts } from './issuance-counts.ts';
 import { type LifetimeLimits, leafLifetime } from './leaf-lifetime.ts';
 import type { Registrar, Whose } from './registrar.ts';
 
@@ -28,6 +29,7 @@ export interface CertificateServiceOptions {
   readonly rootsInMesh?: () => readonly Certificate[];
   /** A certificate was handed out by the authority. */
   readonly issued?: (leaf: IssuedLeaf) => void;
+  readonly counts?: IssuanceCounts;
 }
 
 export interface IssuedLeaf {
@@ -92,10 +94,14 @@ export class CertificateService {
     // With a reason: without one an error with its stack is made for each call.
     call.on('cancelled', () => gone.abort('cancelled'));
     void this.create(call.request, peer, { known, signal: gone.signal }).then(
-      (response) => answer(null, response),
+      (response) => {
+        this.#options.counts?.responded(status.OK);
+        answer(null, response);
+      },
       (error: unknown) => {
         const refusal =
           error instanceof Refusal ? error : new Refusal(status.INTERNAL, 'INTERNAL_ERROR', 'internal error');
+        this.#options.counts?.responded(refusal.code);
         if (refusal !== error) this.#options.logger.error('certificate.failed', { error: messageOf(error) });
         answer(
           Object.assign(new Error(refusal.message), {

@@ -7,6 +7,8 @@ import type { Registry } from 'prom-client';
 interface Description {
   readonly name: string;
   readonly help: string;
+  /** Names of all labels. */
+  readonly labelNames?: readonly string[];
 }
 
 interface Value {
@@ -15,18 +17,36 @@ interface Value {
   readonly value: number;
 }
 
-/** A label's value, or those of several, as a label set. */
-type LabelsOf = (key: string) => Readonly<Record<string, string>>;
+/** How a key is read as labels. */
+export interface KeyLabels {
+  readonly names: readonly string[];
+  readonly of: (key: string) => Readonly<Record<string, string>>;
+}
 
-function register(registry: Registry, { name, help }: Description, type: string, values: () => Value[]): void {
+const unlabelled: KeyLabels = { names: [], of: () => ({}) };
+
+function register(
+  registry: Registry,
+  { name, help, labelNames = [] }: Description,
+  type: string,
+  values: () => Value[],
+): void {
   // What a registry asks of a metric: its own kinds are built for any labels, and cost a thousand times as much.
-  const metric = { name, help, type, aggregator: 'sum', get: async () => ({ name, help, type, values: values() }) };
+  const get = async () => ({ name, help, type, values: values() });
+  const metric = { name, help, type, labelNames, aggregator: 'sum', get };
   registry.registerMetric(metric as never);
 }
 
-/** The key is the value of one label. */
-export function labelled(label: string): LabelsOf {
-  return (key) => ({ [label]: key });
+/** The key is the value of one label, or of two with a blank between them. */
+export function labelled(first: string, second?: string): KeyLabels {
+  if (second === undefined) return { names: [first], of: (key) => ({ [first]: key }) };
+  return {
+    names: [first, second],
+    of: (key) => {
+      const at = key.indexOf(' ');
+      return { [first]: key.slice(0, at), [second]: key.slice(at + 1) };
+    },
+  };
 }
 
 /** A counter that somebody else keeps, read when it is asked for. */
@@ -43,9 +63,9 @@ const overflowKey = 'other other';
 export class Tally {
   readonly #counts = new Map<string, number>();
 
-  constructor(registry: Registry, description: Description, labelsOf: LabelsOf) {
-    register(registry, description, 'counter', () =>
-      [...this.#counts].map(([key, value]) => ({ labels: labelsOf(key), value })),
+  constructor(registry: Registry, description: Description, labels: KeyLabels = unlabelled) {
+    register(registry, { ...description, labelNames: labels.names }, 'counter', () =>
+      [...this.#counts].map(([key, value]) => ({ labels: labels.of(key), value })),
     );
   }
 
@@ -62,15 +82,10 @@ export class Distribution {
   readonly #cells = new Map<string, Float64Array>();
 
   /** @param bounds ascending */
-  constructor(
-    registry: Registry,
-    description: Description,
-    bounds: readonly number[],
-    labelsOf: LabelsOf = () => ({}),
-  ) {
+  constructor(registry: Registry, description: Description, bounds: readonly number[], labels: KeyLabels = unlabelled) {
     this.#bounds = bounds;
-    register(registry, description, 'histogram', () =>
-      [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labelsOf(key), cells)),
+    register(registry, { ...description, labelNames: labels.names }, 'histogram', () =>
+      [...this.#cells].flatMap(([key, cells]) => this.#values(description.name, labels.of(key), cells)),
     );
   }
 

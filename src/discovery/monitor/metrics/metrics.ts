@@ -2,6 +2,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { ConfigChange } from '../../../../machines/discovery/protocol.ts';
 import type { UncaughtOrigin } from '../../../runtime/fences/uncaught.ts';
+import { definitionsOf, type MetricDefinition } from '../../../runtime/output/metric-definitions.ts';
 import type { Recorder } from '../../../runtime/trace/recorder.ts';
 import { visibleMetrics } from '../../../runtime/visible-text.ts';
 import type { XdsSourceStatus } from '../../config/xds/xds-source.ts';
@@ -10,8 +11,10 @@ import type { NameServerCounts } from '../../names/name-server.ts';
 import type { EncodedCache } from '../../push/cache/encoded-cache.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
+import { findingMeanings } from '../diagnostics/finding-meanings.ts';
 import { MeshDiagnostics, type MeshFindings } from '../diagnostics/mesh-diagnostics.ts';
 import { pushStatusMetrics } from '../diagnostics/push-status.ts';
+import { addCertificateMetrics, type CertificateMetricsOptions } from './certificate-metrics.ts';
 import { Distribution, readCounter } from './cheap-metrics.ts';
 import { SourceMetrics } from './source-metrics.ts';
 import { addWebhookMetrics, type WebhookCounts } from './webhook-metrics.ts';
@@ -39,6 +42,8 @@ export interface MetricsOptions {
   readonly nameQueries?: NameServerCounts;
   /** Of the webhooks; absent: none are served. */
   readonly webhooks?: WebhookCounts;
+  /** Of the certificate authority; absent: nothing is signed here. */
+  readonly certificates?: CertificateMetricsOptions;
   /** Objects of a cluster that exceed what their namespace may take in memory; absent: no cluster is followed. */
   readonly refusedObjects?: () => Iterable<{ readonly kind: string; readonly count: number }>;
 }
@@ -80,13 +85,19 @@ export class DiscoveryMetrics extends XdsMetrics {
     this.#addConfigSources();
     this.#addRegistryConditions();
     this.#addNameQueries();
-    if (options.webhooks !== undefined) addWebhookMetrics(this.#registry, options.webhooks);
+    if (options.webhooks !== undefined) addWebhookMetrics(registry, options.webhooks);
+    if (options.certificates !== undefined) addCertificateMetrics(registry, options.certificates);
   }
 
   /** Prometheus' text. */
   async text(): Promise<{ body: string; contentType: string }> {
     await this.#diagnostics.settled();
     return { body: visibleMetrics(await this.#registry.metrics()), contentType: this.#registry.contentType };
+  }
+
+  /** All metrics, also those without a sample. */
+  get definitions(): readonly MetricDefinition[] {
+    return definitionsOf(this.#registry);
   }
 
   /** Counts what passes between the actors. @returns how to stop. */
@@ -176,10 +187,7 @@ export class DiscoveryMetrics extends XdsMetrics {
     const failures = this.#gauge('provider_lookup_cluster_failures', lookups, ['type']);
     failures.set({ type: 'authz' }, 0);
     const diagnostics = new Map(
-      pushStatusMetrics.map((name) => [
-        name,
-        this.#gauge(name, 'Findings of the last push, by object in /debug/push_status'),
-      ]),
+      pushStatusMetrics.map((name) => [name, this.#gauge(name, findingMeanings[name] ?? name)]),
     );
     const found = ({ counts, rejectedServers, policiesWithoutProvider, ...found }: MeshFindings): void => {
       for (const [name, gauge] of diagnostics) gauge.set(counts.get(name) ?? 0);
@@ -260,6 +268,7 @@ export class DiscoveryMetrics extends XdsMetrics {
       {
         name: 'pilot_config_source_responses_total',
         help: 'Responses of configuration sources over xDS, by whether they were accepted (ACK) or rejected (NACK)',
+        labelNames: ['source', 'outcome'],
       },
       () =>
         configSources().flatMap(({ address, responses }) =>
@@ -284,11 +293,13 @@ export class DiscoveryMetrics extends XdsMetrics {
     const { nameQueries } = this.#options;
     if (nameQueries === undefined) return;
     this.#gaugeOf('pilot_dns_connections', 'Open connections to the DNS server', () => nameQueries.connections);
-    readCounter(this.#registry, { name: 'pilot_dns_requests_total', help: 'DNS queries, by result' }, () =>
-      [...nameQueries.queries].map(([result, value]) => ({ labels: { result }, value })),
+    readCounter(
+      this.#registry,
+      { name: 'pilot_dns_requests_total', help: 'DNS queries, by result', labelNames: ['result'] },
+      () => [...nameQueries.queries].map(([result, value]) => ({ labels: { result }, value })),
     );
     const help = 'Connections to the DNS server that were closed because of a limit or an unaccepted client, by reason';
-    readCounter(this.#registry, { name: 'pilot_dns_closed_connections_total', help }, () =>
+    readCounter(this.#registry, { name: 'pilot_dns_closed_connections_total', help, labelNames: ['reason'] }, () =>
       [...nameQueries.closed].map(([reason, value]) => ({ labels: { reason }, value })),
     );
   }
@@ -309,10 +320,14 @@ export class DiscoveryMetrics extends XdsMetrics {
     readCounter(this.#registry, { name: 'xds_cache_remade', help: remade }, () => [
       { labels: {}, value: cache.counts.remade },
     ]);
-    readCounter(this.#registry, { name: 'xds_cache_reads', help: 'Reads of the xDS cache' }, () => [
-      { labels: { type: 'hit' }, value: cache.counts.hits },
-      { labels: { type: 'miss' }, value: cache.counts.misses },
-    ]);
+    readCounter(
+      this.#registry,
+      { name: 'xds_cache_reads', help: 'Reads of the xDS cache', labelNames: ['type'] },
+      () => [
+        { labels: { type: 'hit' }, value: cache.counts.hits },
+        { labels: { type: 'miss' }, value: cache.counts.misses },
+      ],
+    );
   }
 
   #gauge<Label extends string>(

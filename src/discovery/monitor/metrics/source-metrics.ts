@@ -37,10 +37,7 @@ export class SourceMetrics {
     const tally = (name: string, help: string, label: string): Tally =>
       new Tally(registry, { name, help }, labelled(label));
     const pair = (name: string, help: string, first: string, second: string): Tally =>
-      new Tally(registry, { name, help }, (key) => {
-        const at = key.indexOf(' ');
-        return { [first]: key.slice(0, at), [second]: key.slice(at + 1) };
-      });
+      new Tally(registry, { name, help }, labelled(first, second));
     this.#debounce = new Distribution(
       registry,
       { name: 'pilot_debounce_time', help: 'Seconds from the first change to the push context that has it' },

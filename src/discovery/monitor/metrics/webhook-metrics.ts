@@ -23,7 +23,11 @@ export function addWebhookMetrics(registry: Registry, { injection, validation, r
   const addValidation = (name: string, what: string, counts: ReadonlyMap<string, number>): void =>
     readCounter(
       registry,
-      { name: `galley_validation_${name}`, help: `Reviews of objects of the mesh that ${what}` },
+      {
+        name: `galley_validation_${name}`,
+        help: `Reviews of objects of the mesh that ${what}`,
+        labelNames: ['group', 'resource'],
+      },
       () =>
         [...counts].map(([key, value]) => {
           const [group = '', resource = ''] = key.includes('/') ? key.split('/') : ['unknown', 'unknown'];
@@ -33,7 +37,7 @@ export function addWebhookMetrics(registry: Registry, { injection, validation, r
   addValidation('passed', 'passed', validation.passed);
   addValidation('failed', 'were rejected', validation.failed);
   const help = 'Requests to webhooks that had no review, by HTTP status';
-  readCounter(registry, { name: 'pilot_webhook_refused_requests_total', help }, () =>
+  readCounter(registry, { name: 'pilot_webhook_refused_requests_total', help, labelNames: ['code'] }, () =>
     [...refused].map(([code, value]) => ({ labels: { code: String(code) }, value })),
   );
 }

@@ -6,7 +6,7 @@ import { isAskedOnce, isWatchable } from '../../../../machines/discovery/xds/ads
 import { pushedTypeOf } from '../../../model/proxy/types-to-push.ts';
 import { labelValue } from '../../../runtime/label-value.ts';
 import type { AdsObserver } from '../../xds/ads-observer.ts';
-import { Distribution, labelled, Tally } from './cheap-metrics.ts';
+import { Distribution, type KeyLabels, labelled, Tally } from './cheap-metrics.ts';
 
 const pushBounds = [0.01, 0.1, 0.5, 1, 3, 5, 10, 20, 30];
 const sendBounds = [0.01, 0.1, 1, 3, 5, 10, 20, 30];
@@ -59,7 +59,7 @@ export class XdsMetrics implements AdsObserver {
     const tally = (name: string, help: string, label: string): Tally =>
       new Tally(registry, { name, help }, labelled(label));
     const unlabelled = (name: string, help: string): Tally => {
-      const made = new Tally(registry, { name, help }, () => ({}));
+      const made = new Tally(registry, { name, help });
       made.add('', 0);
       return made;
     };
@@ -131,9 +131,10 @@ export class XdsMetrics implements AdsObserver {
       'Seconds from a push request until the push was sent to a proxy',
       waitBounds,
     );
-    const grpc = (name: string, help: string): Tally => new Tally(registry, { name, help }, methodLabels);
+    const grpc = (name: string, help: string, ...more: string[]): Tally =>
+      new Tally(registry, { name, help }, methodLabels(more));
     this.#started = grpc('grpc_server_started_total', 'gRPC streams opened');
-    this.#handled = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code');
+    this.#handled = grpc('grpc_server_handled_total', 'gRPC streams ended, by status code', 'grpc_code');
     this.#messagesSent = grpc('grpc_server_msg_sent_total', 'Messages sent on gRPC streams');
     this.#messagesReceived = grpc('grpc_server_msg_received_total', 'Messages received on gRPC streams');
     const largest: Gauge = new Gauge({
@@ -274,9 +275,14 @@ export class XdsMetrics implements AdsObserver {
 }
 
 /** `/package.Service/Method`, perhaps a code after a blank. */
-function methodLabels(key: string): Record<string, string> {
-  const [path = '', code] = key.split(' ');
-  const [, service = '', method = ''] = path.split('/');
-  const labels = { grpc_type: 'bidi_stream', grpc_service: service, grpc_method: method };
-  return code === undefined ? labels : { ...labels, grpc_code: code };
+function methodLabels(more: readonly string[]): KeyLabels {
+  return {
+    names: ['grpc_type', 'grpc_service', 'grpc_method', ...more],
+    of: (key) => {
+      const [path = '', code] = key.split(' ');
+      const [, service = '', method = ''] = path.split('/');
+      const labels = { grpc_type: 'bidi_stream', grpc_service: service, grpc_method: method };
+      return code === undefined ? labels : { ...labels, grpc_code: code };
+    },
+  };
 }

@@ -1,0 +1,50 @@
+/** Metrics of the certificate authority, with Istio's names. */
+import { Gauge, type Registry } from 'prom-client';
+import type { IssuanceCounts } from '../../ca/issuing/issuance-counts.ts';
+import { readCounter } from './cheap-metrics.ts';
+
+export interface CertificateMetricsOptions {
+  /** When the authority that signs ends; `undefined` while nothing can be signed. */
+  readonly ends: () => { readonly root: Date; readonly chain: Date } | undefined;
+  readonly issuance: Omit<IssuanceCounts, 'responded'>;
+}
+
+export function addCertificateMetrics(registry: Registry, { ends, issuance }: CertificateMetricsOptions): void {
+  const addExpiry = (of: 'root' | 'chain', name: string, what: string): void => {
+    const add = (suffix: string, help: string, value: (ends: Date) => number): void => {
+      const gauge: Gauge = new Gauge({
+        ...{ name: `citadel_server_${name}_expiry_${suffix}`, help, registers: [registry] },
+        collect: () => {
+          const end = ends()?.[of];
+          // Without an authority there is no series: a value of 0 would read as expired.
+          if (end === undefined) gauge.remove();
+          else gauge.set(value(end));
+        },
+      });
+    };
+    add('timestamp', `Unix time, in seconds, at which ${what} expires`, (end) => end.getTime() / 1_000);
+    add('seconds', `Seconds until ${what} expires; negative: it has expired`, (end) =>
+      Math.floor((end.getTime() - Date.now()) / 1_000),
+    );
+  };
+  addExpiry('root', 'root_cert', 'the root certificate of the authority that signs');
+  addExpiry('chain', 'cert_chain', 'the first certificate of the chain that signs');
+  const add = (name: string, help: string, value: () => number): void =>
+    readCounter(registry, { name: `citadel_server_${name}`, help }, () => [{ labels: {}, value: value() }]);
+  add('csr_count', 'Certificate requests', () => issuance.requests);
+  add('success_cert_issuance_count', 'Certificates issued', () => issuance.issued);
+  add(
+    'authentication_failure_count',
+    'Certificate requests of unknown callers, or of callers of another mesh',
+    () => issuance.unauthenticated,
+  );
+  readCounter(
+    registry,
+    {
+      name: 'citadel_server_csr_sign_err_count',
+      help: 'Certificate requests of known callers that failed, by gRPC status',
+      labelNames: ['error'],
+    },
+    () => [...issuance.failed].map(([error, value]) => ({ labels: { error }, value })),
+  );
+}

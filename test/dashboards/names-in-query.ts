@@ -1,0 +1,47 @@
+/** Names of metrics and labels in a PromQL query, as far as our queries use the language. */
+
+export interface UsedMetric {
+  readonly name: string;
+  readonly labels: readonly string[];
+}
+
+export interface NamesInQuery {
+  readonly metrics: readonly UsedMetric[];
+  /** Labels of `by`, `on` and the like: of any of the metrics. */
+  readonly grouping: readonly string[];
+}
+
+const words = new Set([
+  ...['by', 'without', 'on', 'ignoring', 'group_left', 'group_right', 'and', 'or', 'unless', 'bool', 'offset'],
+]);
+
+/** @throws Error if the query has text of no known form */
+export function namesIn(query: string): NamesInQuery {
+  const metrics: UsedMetric[] = [];
+  const grouping: string[] = [];
+  // Durations, strings and numbers contain letters that are no names.
+  let rest = query.replace(/\[[^\]]*\]/g, ' ');
+  rest = rest.replace(/\b(?:by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)/g, (_, list: string) => {
+    grouping.push(...list.split(',').flatMap((label) => label.trim() || []));
+    return ' ';
+  });
+  rest = rest.replace(
+    /([a-zA-Z_:][\w:]*)\s*\{((?:[^{}"]|"(?:[^"\\]|\\.)*")*)\}/g,
+    (_, name: string, matchers: string) => {
+      const bare = matchers.replace(/"(?:[^"\\]|\\.)*"/g, '""');
+      metrics.push({ name, labels: [...bare.matchAll(/(\w+)\s*(?:=~|!~|!=|=)/g)].map(([, label]) => label!) });
+      return ' ';
+    },
+  );
+  rest = rest.replace(/"(?:[^"\\]|\\.)*"/g, ' ').replace(/\b\d+(?:\.\d+)?(?:e\d+)?\b/g, ' ');
+  for (const [, name = '', open] of rest.matchAll(/([a-zA-Z_:][\w:]*)\s*(\()?/g)) {
+    if (open === undefined && !words.has(name)) metrics.push({ name, labels: [] });
+  }
+  if (metrics.length === 0) throw new Error(`no metric in ${query}`);
+  return { metrics, grouping };
+}
+
+/** Name of the metric that a sample belongs to: `x_bucket` is a sample of `x`. */
+export function familyOf(name: string, isKnown: (name: string) => boolean): string {
+  return isKnown(name) ? name : name.replace(/_(?:bucket|sum|count)$/, '');
+}
