@@ -36,6 +36,28 @@ test.each(['admission.k8s.io/v1', 'admission.k8s.io/v1beta1'])(
   },
 );
 
+test('§1.5 managed fields are in no patch', () => {
+  const metadata = { name: 'p', managedFields: [{ manager: 'x', fieldsV1: { 'f:spec': {} } }] };
+  const { patch } = reviewInjection(review({ ...pod, metadata }), injector).review.response;
+  expect(Buffer.from(patch!, 'base64').toString()).not.toMatch(/managedFields|fieldsV1/);
+});
+
+test('§1.2 the namespace is that of the pod, or else that of the request', () => {
+  const outcomeOf = (namespace: string | undefined, requestNamespace: string) =>
+    reviewInjection(
+      {
+        ...{ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview' },
+        request: {
+          ...{ uid: 'u1', namespace: requestNamespace },
+          object: { ...pod, metadata: { ...(namespace && { namespace }) } },
+        },
+      },
+      injector,
+    ).outcome;
+  expect(outcomeOf(undefined, 'kube-system')).toBe('skipped');
+  expect(outcomeOf('shop', 'kube-system')).toBe('injected');
+});
+
 test('a pod that is skipped is allowed without a patch', () => {
   const reviewed = reviewInjection(
     review({ ...pod, metadata: { labels: { 'sidecar.istio.io/inject': 'false' } } }),

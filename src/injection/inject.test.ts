@@ -3,58 +3,19 @@ import fc from 'fast-check';
 import * as E from 'fp-ts/lib/Either.js';
 import { expect, test } from 'vitest';
 import { sized } from '../../test/harness/size-of-run.ts';
-import { defaultMeshConfig } from '../model/mesh/mesh-config.ts';
+import {
+  containerOf,
+  environmentOf,
+  errorsOf,
+  injected,
+  podOf,
+  injectionRequest as request,
+  givenValues as values,
+} from '../../test/injection/given-injection.ts';
 import { defaultProxyConfig } from '../model/mesh/proxy-config.ts';
-import { proxyConfigFor } from '../model/push-context/workload-proxy-config.ts';
-import { type InjectionRequest, injectPod } from './inject.ts';
-import { type Container, type Json, type Pod, readPod } from './pod/pod.ts';
-import { defaultInjectionConfig, defaultInjectionValues, type InjectionValues } from './settings.ts';
-
-const values: InjectionValues = { ...defaultInjectionValues, hub: 'example.com/mesh', tag: '1.0' };
-
-function podOf(pod: Json): Pod {
-  const read = readPod(pod);
-  if (E.isLeft(read)) throw new Error(JSON.stringify(read.left));
-  return read.right;
-}
-
-function request(
-  pod: Json,
-  changed: Partial<InjectionValues> = {},
-  other: Partial<InjectionRequest> = {},
-): InjectionRequest {
-  return {
-    pod: podOf(pod),
-    namespace: 'shop',
-    settings: { config: defaultInjectionConfig, values: { ...values, ...changed }, revision: '' },
-    mesh: defaultMeshConfig,
-    proxyConfigFor: (workload) => proxyConfigFor([], defaultMeshConfig, workload).proxyConfig,
-    ...other,
-  };
-}
-
-function injected(...args: Parameters<typeof request>): Pod {
-  const result = injectPod(request(...args));
-  if (E.isLeft(result)) throw new Error(JSON.stringify(result.left));
-  return result.right;
-}
-
-function errorsOf(...args: Parameters<typeof request>): { path: string; code: string }[] {
-  const result = injectPod(request(...args));
-  return E.isLeft(result) ? result.left.map(({ path, code }) => ({ path, code })) : [];
-}
-
-function containerOf({ spec }: Pod, name = 'istio-proxy'): Container {
-  const found = [...(spec.initContainers ?? []), ...spec.containers].find((container) => container.name === name);
-  if (found === undefined) throw new Error(`no container ${name}`);
-  return found;
-}
-
-function environmentOf(pod: Pod): Record<string, unknown> {
-  return Object.fromEntries(
-    (containerOf(pod).env ?? []).map(({ name, value, valueFrom }) => [name, value ?? valueFrom]),
-  );
-}
+import { injectPod } from './inject.ts';
+import type { Container, Json, Pod } from './pod/pod.ts';
+import { defaultInjectionConfig, type InjectionValues } from './settings.ts';
 
 const web: Json = {
   metadata: {

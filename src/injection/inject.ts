@@ -21,6 +21,7 @@ import {
 import {
   allContainersOf,
   annotationOf,
+  applicationContainersOf,
   type Container,
   initContainerName,
   isOfSidecar,
@@ -29,6 +30,7 @@ import {
   proxyContainerName,
   type SecurityContext,
   type Texts,
+  userOf,
   validationContainerName,
   withAnnotations,
 } from './pod/pod.ts';
@@ -38,7 +40,7 @@ import { mergesMetrics, scrapeSettingsOf, withMergedMetrics } from './pod/promet
 import { duplicateErrors, podErrors, redirectsTraffic } from './pod-checks.ts';
 import type { InjectionSettings } from './settings.ts';
 import { initContainer } from './template/init-container.ts';
-import { isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
+import { interceptionModeOf, isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
 import { builtInTemplates } from './template/templates.ts';
 
 export interface InjectionRequest {
@@ -163,7 +165,7 @@ function patchedPod(input: TemplateInput, template: TemplatePod, request: Inject
   const overrides = overridesIn(input.pod, template);
   const base = withoutContainers(input.pod, overrides);
   const merged = mergePod(base, template);
-  const named = withUserOverrides(merged, overrides);
+  const named = withUserOverrides(merged, redirectsTraffic(template) ? withUsableUser(overrides, input) : overrides);
   const withUrl = withProxyEnvironment(named, request.addedEnvironment ?? {});
   const scraped = mergedMetrics(withUrl, input);
   const probed = redirectedProbes(scraped, input);
@@ -190,6 +192,26 @@ function withoutContainers(pod: Pod, { containers, initContainers }: ContainerOv
       ...(kept && kept.length > 0 && { initContainers: kept }),
     },
   };
+}
+
+/**
+ * Without an identity of the proxy that cannot work: TPROXY needs root (istio#51012), and an application that has the user of the proxy
+ * would bypass it (istio#52614; OpenShift gives all containers one user).
+ */
+function withUsableUser({ containers, initContainers }: ContainerOverrides, input: TemplateInput): ContainerOverrides {
+  const { pod } = input;
+  const isTproxy = interceptionModeOf(input) === 'TPROXY';
+  const users = applicationContainersOf(pod).map((container) => userOf(container, pod));
+  const usable = (own: Container): Container => {
+    const { securityContext } = own;
+    if (own.name !== proxyContainerName || securityContext === undefined) return own;
+    const { runAsUser, runAsGroup: _group, runAsNonRoot: _nonRoot, ...others } = securityContext;
+    if (isTproxy) return { ...own, securityContext: others };
+    if (!runAsUser || !users.includes(runAsUser)) return own;
+    const { runAsUser: _user, ...kept } = securityContext;
+    return { ...own, securityContext: kept };
+  };
+  return { containers: containers.map(usable), initContainers: initContainers.map(usable) };
 }
 
 /** The user's fields win over those of the template, wherever the template has put the container. */
@@ -301,9 +323,11 @@ function withStoredProbes(pod: Pod, probes: RedirectedProbes): Pod {
 /** Redirection excludes the user that the proxy really has, if the pod's owner chose another one. */
 function withRedirectedUser(pod: Pod, input: TemplateInput): Pod {
   const proxy = allContainersOf(pod).find(({ name }) => name === proxyContainerName);
-  const user = proxy?.securityContext?.runAsUser;
-  if (user === undefined || user === 0 || user === input.proxyUid) return pod;
-  const init = initContainer({ ...input, proxyUid: user, proxyGid: proxy?.securityContext?.runAsGroup ?? user });
+  const { runAsUser, runAsGroup } = proxy?.securityContext ?? {};
+  // The traffic of root is that of applications, too: its group tells the proxy apart.
+  const user = runAsUser === 0 ? runAsGroup : runAsUser;
+  if (!user || user === input.proxyUid) return pod;
+  const init = initContainer({ ...input, proxyUid: user, proxyGid: runAsGroup ?? user });
   if (init === undefined) return pod;
   return withEachContainer(pod, (container) =>
     container.name === init.name

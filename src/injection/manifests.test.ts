@@ -94,3 +94,23 @@ test('a document that cannot be injected is reported with its line, and stays', 
     { line: expect.any(Number), object: 'document' },
   ]);
 });
+
+test.each([
+  ...['ReplicationController', 'ReplicaSet', 'Deployment', 'DaemonSet', 'StatefulSet', 'Job', 'DeploymentConfig'],
+])('§4.6 the pod template of a %s is injected', (kind) => {
+  const object = {
+    apiVersion: 'v1',
+    kind,
+    metadata: { name: 'a' },
+    spec: { template: { spec: { containers: [{ name: 'app' }] } } },
+  };
+  const { text } = injectManifests(JSON.stringify(object), injector, 'shop');
+  expect(containersOf((JSON.parse(text) as typeof object).spec.template)).toEqual(['app', 'istio-proxy']);
+});
+
+test('§4.6 a pod that was injected already is injected again with the settings of now', () => {
+  const { text } = injectManifests(deployment, injector, 'shop');
+  const values = { ...injector.settings.values, tag: '2' };
+  const again = injectManifests(text, { ...injector, settings: { ...injector.settings, values } }, 'shop');
+  expect(again.text).toBe(text.replaceAll('example.com/proxyv2:1', 'example.com/proxyv2:2'));
+});

@@ -9,6 +9,7 @@ import {
   initContainerName,
   type Pod,
   proxyContainerName,
+  userOf,
   validationContainerName,
 } from './pod/pod.ts';
 import { mergesMetrics, scrapePortError, scrapeSettingsOf } from './pod/prometheus.ts';
@@ -92,8 +93,9 @@ function excludedUserErrors(input: TemplateInput): FieldError[] {
   const proxyImage = proxyImageOf(input);
   const isTproxy = interceptionModeOf(input) === 'TPROXY';
   const excluded = isTproxy ? proxyGid : proxyUid;
-  return applicationContainersOf(pod).flatMap(({ name, image, securityContext }) => {
-    const user = securityContext?.runAsUser ?? pod.spec.securityContext?.runAsUser;
+  return applicationContainersOf(pod).flatMap((container) => {
+    const { name, image } = container;
+    const user = userOf(container, pod);
     const place = `spec.containers[${name}].securityContext.runAsUser`;
     if (user === excluded) {
       return [

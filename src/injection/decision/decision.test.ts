@@ -93,6 +93,27 @@ test.each([
   expect(calling.map((revision) => revision || 'default')).toEqual(expected);
 });
 
+test('§1.1 the annotation alone, and a namespace whose revision does not exist, reach no configuration', () => {
+  const called = (revision: string, namespace: Record<string, string>, pod: Record<string, string> = {}) =>
+    callingEntries(webhookEntriesOf(revision), namespace, pod).map(({ name }) => name);
+  // The API server selects by labels: a pod with the annotation has none.
+  expect(called('', {})).toEqual([]);
+  expect(called('x', { 'istio-injection': 'enabled' })).toEqual([]);
+  expect(called('default', { 'istio-injection': 'enabled' })).toEqual(['namespace.sidecar-injector.istio.io']);
+  expect(webhookEntriesOf('')).toEqual(webhookEntriesOf('default'));
+});
+
+test('§1.1 namespaces without labels are injected only where the settings say so, and never those of the cluster', () => {
+  const called = (name: string, injectsUnlabelled: boolean) =>
+    callingEntries(webhookEntriesOf('', { injectsUnlabelled }), { 'kubernetes.io/metadata.name': name }, {}).map(
+      (entry) => entry.name,
+    );
+  expect(called('shop', true)).toEqual(['auto.sidecar-injector.istio.io']);
+  expect(called('shop', false)).toEqual([]);
+  for (const name of ['kube-system', 'kube-public', 'kube-node-lease', 'local-path-storage'])
+    expect(called(name, true)).toEqual([]);
+});
+
 test('no pod is sent to one configuration twice', () => {
   const values = [undefined, 'enabled', 'disabled', 'true', 'false', 'x', 'default'];
   for (const injection of values)

@@ -118,6 +118,11 @@ export function applicationContainersOf({ spec }: Pod): readonly Container[] {
   return [...spec.containers, ...sidecars].filter((container) => !isOfSidecar(container));
 }
 
+/** The user that a container runs as; `undefined`: that of its image. */
+export function userOf({ securityContext }: Container, { spec }: Pod): number | undefined {
+  return securityContext?.runAsUser ?? spec.securityContext?.runAsUser;
+}
+
 /** A check of one value: `undefined` is valid. `null` counts as absent, as in Kubernetes. */
 type Check = (value: unknown, path: string) => readonly violation.FieldError[];
 

@@ -99,7 +99,10 @@ function proxyEnvironment(input: TemplateInput): readonly EnvironmentVariable[] 
     meta('INTERCEPTION_MODE', interceptionModeOf(input)),
     ...(network ? [meta('NETWORK', network)] : []),
     meta('WORKLOAD_NAME', labelOf(pod, 'service.istio.io/workload-name') ?? name),
-    meta('OWNER', `kubernetes://apis/${apiVersion}/namespaces/${namespace}/${kind.toLowerCase()}s/${name}`),
+    meta(
+      'OWNER',
+      `kubernetes://apis/${apiVersion}/namespaces/${namespace || 'default'}/${kind.toLowerCase()}s/${name}`,
+    ),
     meta('MESH_ID', values.meshId || mesh.trustDomain),
     { name: 'TRUST_DOMAIN', value: mesh.trustDomain },
     ...(override

@@ -1,0 +1,238 @@
+/** Workloads, probes, metrics and earlier injections of pods (spec/injection.md §2.1, §3.4, §4). */
+import { expect, test } from 'vitest';
+import {
+  appPod,
+  containerOf,
+  environmentOf,
+  errorsOf,
+  flagOf,
+  injected,
+} from '../../../test/injection/given-injection.ts';
+import type { Json, Pod } from './pod.ts';
+import { workloadOf } from './pod-controller.ts';
+
+const owned = (kind: string, name: string, labels: Readonly<Record<string, string>> = {}): Pod => ({
+  metadata: {
+    ...{ generateName: `${name}-`, labels },
+    ownerReferences: [{ apiVersion: kind === 'Job' ? 'batch/v1' : 'apps/v1', kind, name, controller: true }],
+  },
+  spec: { containers: [] },
+});
+
+test.each<[string, Pod, object]>([
+  [
+    'a ReplicaSet of a Deployment',
+    owned('ReplicaSet', 'web-7d9', { 'pod-template-hash': '7d9' }),
+    { apiVersion: 'apps/v1', kind: 'Deployment', name: 'web' },
+  ],
+  [
+    'a ReplicaSet of nobody',
+    owned('ReplicaSet', 'web-7d9', { 'pod-template-hash': 'abc' }),
+    { apiVersion: 'apps/v1', kind: 'ReplicaSet', name: 'web-7d9' },
+  ],
+  [
+    'a ReplicaSet of a Rollout',
+    owned('ReplicaSet', 'web-7d9', { 'rollouts-pod-template-hash': '7d9' }),
+    { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout', name: 'web' },
+  ],
+  [
+    'a ReplicationController of a DeploymentConfig',
+    owned('ReplicationController', 'web-3', { deploymentconfig: 'web' }),
+    { apiVersion: 'apps.openshift.io/v1', kind: 'DeploymentConfig', name: 'web' },
+  ],
+  ['a Job of a CronJob', owned('Job', 'sync-28391234'), { apiVersion: 'batch/v1', kind: 'CronJob', name: 'sync' }],
+  ['a Job', owned('Job', 'sync-1234567'), { apiVersion: 'batch/v1', kind: 'Job', name: 'sync-1234567' }],
+  ['a StatefulSet', owned('StatefulSet', 'db'), { apiVersion: 'apps/v1', kind: 'StatefulSet', name: 'db' }],
+  [
+    'no controller',
+    { metadata: { name: 'p' }, spec: { containers: [] } },
+    { apiVersion: 'v1', kind: 'Pod', name: 'p' },
+  ],
+])('§2.1 DeploymentMeta of a pod of %s', (_, pod, workload) => {
+  expect(workloadOf(pod)).toEqual(workload);
+});
+
+const probesOf = (pod: Pod) => JSON.parse(String(environmentOf(pod).ISTIO_KUBE_APP_PROBERS ?? '{}')) as Json;
+const probe = (handler: Json) => ({ readinessProbe: handler });
+
+test('§4.1 probes and hooks of containers and init containers have paths of their own', () => {
+  const httpGet = { port: 80 };
+  const all = {
+    ...{
+      readinessProbe: { httpGet },
+      livenessProbe: { tcpSocket: { port: 81 } },
+      startupProbe: { grpc: { port: 82 } },
+    },
+    lifecycle: { preStop: { httpGet }, postStart: { sleep: { seconds: 1 } } },
+  };
+  const pod = injected({
+    spec: {
+      containers: [{ name: 'app', ...all }],
+      initContainers: [{ name: 'db', restartPolicy: 'Always', startupProbe: { httpGet } }],
+    },
+  });
+  expect(Object.keys(probesOf(pod)).sort()).toEqual([
+    ...['/app-health/app/livez', '/app-health/app/readyz', '/app-health/app/startupz', '/app-health/db/startupz'],
+    '/app-lifecycle/app/prestopz',
+  ]);
+  expect(containerOf(pod, 'app').lifecycle).toMatchObject({ postStart: { sleep: { seconds: 1 } } });
+});
+
+test('§4.1 a named port that the container does not declare leaves the probe as it is', () => {
+  const pod = injected(appPod({}, probe({ httpGet: { port: 'nowhere' } })));
+  expect(containerOf(pod, 'app').readinessProbe).toEqual({ httpGet: { port: 'nowhere' } });
+  expect(probesOf(pod)).toEqual({});
+});
+
+test('§4.1 the port of the annotation is the one that probes are sent to, also when the pod is injected again', () => {
+  const once = injected(
+    appPod({ 'status.sidecar.istio.io/port': '18000' }, probe({ httpGet: { port: 80, path: '/r' } })),
+  );
+  expect(containerOf(once, 'app').readinessProbe).toMatchObject({ httpGet: { port: 18000 } });
+  const twice = injected(once);
+  expect(probesOf(twice)).toEqual({ '/app-health/app/readyz': { httpGet: { port: 80, path: '/r' } } });
+  expect(twice).toEqual(once);
+});
+
+test('§4.1 scheme and host of a probe are those of the agent in the pod, and the original ones in its settings', () => {
+  const httpGet = { port: 443, path: '/r', scheme: 'HTTPS', host: 'example.com' };
+  const pod = injected(appPod({}, probe({ httpGet })));
+  expect(containerOf(pod, 'app').readinessProbe).toEqual({
+    httpGet: { path: '/app-health/app/readyz', port: 15020, scheme: 'HTTP' },
+  });
+  expect(probesOf(pod)).toEqual({ '/app-health/app/readyz': { httpGet } });
+});
+
+test('§4.1 a probe on the status port by its name is left as it is', () => {
+  const ports = [{ name: 'status', containerPort: 15020 }];
+  const pod = injected(appPod({}, { ports, ...probe({ httpGet: { port: 'status' } }) }));
+  expect(containerOf(pod, 'app').readinessProbe).toEqual({ httpGet: { port: 'status' } });
+});
+
+test('§4.1 injecting again adds the probes of containers that came later to those that are redirected', () => {
+  const once = injected(appPod({}, probe({ httpGet: { port: 80 } })));
+  const later = { name: 'later', livenessProbe: { tcpSocket: { port: 90 } } };
+  const pod = injected({ ...once, spec: { ...once.spec, containers: [...once.spec.containers, later] } });
+  expect(probesOf(pod)).toEqual({
+    '/app-health/app/readyz': { httpGet: { port: 80 } },
+    '/app-health/later/livez': { tcpSocket: { port: 90 } },
+  });
+});
+
+test('§3.4 metrics of the application are merged under any spelling of the annotations, unless they are refused', () => {
+  const scraped = injected(appPod({ 'prometheus/io.port': '9090', 'prometheus.io/scrape': 'maybe' }));
+  expect(JSON.parse(String(environmentOf(scraped).ISTIO_PROMETHEUS_ANNOTATIONS))).toEqual({
+    scrape: 'maybe',
+    port: '9090',
+  });
+  const refused = injected(appPod({ 'prometheus.io/scrape': 'false', 'prometheus.io/port': '9090' }));
+  expect(refused.metadata.annotations).toMatchObject({ 'prometheus.io/port': '9090', 'prometheus.io/scrape': 'false' });
+  const ours = injected(appPod({ 'prometheus.io/port': '15020', 'prometheus.io/path': '/own' }));
+  expect(ours.metadata.annotations).toMatchObject({ 'prometheus.io/port': '15020', 'prometheus.io/path': '/own' });
+});
+
+test.each([15_000, 15_001, 15_004, 15_006, 15_008, 15_021, 15_053, 15_090])(
+  '§3.4 metrics on port %i of the sidecar are rejected',
+  (port) => {
+    expect(errorsOf(appPod({ 'prometheus.io/port': String(port) }))).toEqual([
+      { path: 'metadata.annotations["prometheus.io/port"]', code: 'FIELD_NOT_ALLOWED' },
+    ]);
+  },
+);
+
+const withProxy = (own: Json, app: Json = {}, annotations: Readonly<Record<string, string>> = {}): Json => ({
+  metadata: { annotations },
+  spec: {
+    containers: [
+      { name: 'app', ...app },
+      { name: 'istio-proxy', ...own },
+    ],
+  },
+});
+
+test('§4.2 a user-written istio-proxy becomes a native sidecar with its own probes and hooks', () => {
+  const own = { livenessProbe: { tcpSocket: { port: 15021 } }, lifecycle: { preStop: { sleep: { seconds: 5 } } } };
+  const pod = injected(withProxy(own));
+  expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-init', 'istio-proxy']);
+  expect(containerOf(pod)).toMatchObject({ ...own, restartPolicy: 'Always' });
+});
+
+test('§4.3 arguments of a user-written istio-proxy replace all of ours, variables are merged by name, and the image auto is none', () => {
+  const pod = injected(
+    withProxy({
+      image: 'auto',
+      args: ['own'],
+      env: [
+        { name: 'A', value: '1' },
+        { name: 'TRUST_DOMAIN', value: 'b.test' },
+      ],
+    }),
+  );
+  expect(containerOf(pod)).toMatchObject({ image: 'example.com/mesh/proxyv2:1.0', args: ['own'] });
+  expect(environmentOf(pod)).toMatchObject({ A: '1', TRUST_DOMAIN: 'b.test', PILOT_CERT_PROVIDER: 'istiod' });
+});
+
+test('§4.3 what the user wrote is saved at the first injection alone', () => {
+  const once = injected(withProxy({ args: ['own'] }));
+  const saved = once.metadata.annotations!['proxy.istio.io/overrides'];
+  expect(JSON.parse(saved!)).toEqual({ containers: [{ name: 'istio-proxy', args: ['own'] }] });
+  expect(injected(once, { tag: '2.0' }).metadata.annotations!['proxy.istio.io/overrides']).toBe(saved);
+});
+
+test('§4.3 the user of a user-written istio-proxy is that which redirection and its validation leave out, but root', () => {
+  const own = { securityContext: { runAsUser: 2_000, runAsGroup: 2_001 } };
+  expect(flagOf(injected(withProxy(own)), '-u')).toBe('2000');
+  const validated = injected(withProxy(own), { cni: { enabled: true, provider: 'default' } });
+  expect(containerOf(validated, 'istio-validation').securityContext).toMatchObject({
+    runAsUser: 2_000,
+    runAsGroup: 2_001,
+  });
+  expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0 } })), '-u')).toBe('1337');
+  // The traffic of root is that of applications, too.
+  expect(flagOf(injected(withProxy({ securityContext: { runAsUser: 0, runAsGroup: 2_001 } })), '-u')).toBe('2001');
+});
+
+test('§4.3 with TPROXY a user-written istio-proxy runs as root all the same (istio#51012)', () => {
+  const tproxy = { 'sidecar.istio.io/interceptionMode': 'TPROXY' };
+  const pod = injected(withProxy({ securityContext: { runAsUser: 2_000, runAsNonRoot: true } }, {}, tproxy));
+  expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 0, runAsGroup: 1337, runAsNonRoot: false });
+  expect(flagOf(pod, '-u')).toBe('1337');
+});
+
+test('§4.3 a user of istio-proxy that an application container also runs as does not apply (istio#52614)', () => {
+  const same = { securityContext: { runAsUser: 1_000_620_000 } };
+  const identity = { proxyUid: 1_000_629_999, proxyGid: 1_000_629_999 };
+  const pod = injected(withProxy(same, same), {}, identity);
+  expect(containerOf(pod).securityContext).toMatchObject({ runAsUser: 1_000_629_999 });
+  expect(flagOf(pod, '-u')).toBe('1000629999');
+  expect(containerOf(pod, 'app').securityContext).toEqual({ runAsUser: 1_000_620_000 });
+  expect(injected(pod, {}, identity)).toEqual(pod);
+});
+
+test('§4.3 fields of a user-written istio-init win', () => {
+  const own = { name: 'istio-init', resources: { limits: { cpu: '1' } }, args: ['istio-iptables', '-u', '9'] };
+  const pod = injected({ spec: { containers: [{ name: 'app' }], initContainers: [own] } });
+  expect(containerOf(pod, 'istio-init')).toMatchObject(own);
+});
+
+test('§4.5 a change of the settings is applied to an injected pod, and what other webhooks added stays', () => {
+  const once = injected(appPod());
+  const sidecar = { name: 'logger', image: 'l:1' };
+  const changed = { ...once, spec: { ...once.spec, containers: [...once.spec.containers, sidecar] } };
+  const pod = injected(changed, { tag: '2.0', nativeSidecars: false });
+  expect(containerOf(pod).image).toBe('example.com/mesh/proxyv2:2.0');
+  expect(pod.spec.containers.map(({ name }) => name)).toEqual(['app', 'logger', 'istio-proxy']);
+  expect(pod.spec.initContainers?.map(({ name }) => name)).toEqual(['istio-init']);
+});
+
+test('§4.5 annotations for metrics that an earlier injector wrote are removed only if they name the status port', () => {
+  const status = JSON.stringify({ containers: ['istio-proxy'], revision: 'default' });
+  const ofIstio = (port: string) => ({
+    'sidecar.istio.io/status': status,
+    ...{ 'prometheus.io/port': port, 'prometheus.io/path': '/stats/prometheus', 'prometheus.io/scrape': 'true' },
+  });
+  const again = injected(withProxy({ image: 'old' }, {}, ofIstio('15020')));
+  expect(environmentOf(again)).not.toHaveProperty('ISTIO_PROMETHEUS_ANNOTATIONS');
+  const own = injected(withProxy({ image: 'old' }, {}, ofIstio('9090')));
+  expect(JSON.parse(String(environmentOf(own).ISTIO_PROMETHEUS_ANNOTATIONS))).toMatchObject({ port: '9090' });
+});

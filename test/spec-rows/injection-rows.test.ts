@@ -1,0 +1,31 @@
+/** Each row and each trap of spec/injection.md §1 to §4 has a test: the list is `injection-rows.ts`. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { type InjectionRow, injectionRows } from './injection-rows.ts';
+
+/** Tests of a row that its file does not have. */
+function missingTests({ file, tests }: InjectionRow): string[] {
+  if (tests.length === 0) return ['no test is named'];
+  const source = readFileSync(join(packageRoot(), file), 'utf8');
+  return tests.filter((title) => !["'", '"', '`'].some((quote) => source.includes(quote + title)));
+}
+
+test.each(injectionRows)('the tests of §$section $row exist', (row) => {
+  expect(missingTests(row)).toEqual([]);
+});
+
+test('each section from §1 to §4 has rows', () => {
+  const sections = ['1.1', '1.2', '1.3', '1.4', '1.5', '2.1', '3.1', '3.2', '3.3', '3.4'];
+  sections.push('4.1', '4.2', '4.3', '4.4', '4.5', '4.6', '4.7');
+  expect([...new Set(injectionRows.map(({ section }) => section))]).toEqual(sections);
+});
+
+test('a row without a test, and one whose test does not exist, are found', () => {
+  const row = { section: '1.1', row: 'x', file: 'test/spec-rows/injection-rows.test.ts' };
+  expect(missingTests({ ...row, tests: [] })).toEqual(['no test is named']);
+  // Put together here, because the file itself is searched.
+  const unknown = ['a test that', 'nobody wrote'].join(' ');
+  expect(missingTests({ ...row, tests: [unknown, 'each section from'] })).toEqual([unknown]);
+});
