@@ -1,7 +1,4 @@
-/**
- * A control plane with 200 proxies is told to end: it does so within its time, tells each of them cleanly and not all at
- * once, and takes nothing from any of them (spec/discovery.md §2.3).
- */
+/** A control plane with 200 proxies stops: it ends all streams at once and cleanly, and removes nothing from any proxy (spec/discovery.md §2.3). */
 
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +14,8 @@ import { Program } from '../harness/program.ts';
 import { msWithoutQueueing } from '../harness/without-queueing.ts';
 
 const proxies = 200;
-const shutdownMs = 6_000;
+/** Long enough that a busy machine does not make streams that end at once look like streams that wait. */
+const shutdownMs = 40_000;
 
 let root: string;
 let trace: string;
@@ -70,8 +68,12 @@ interface Proxy {
   readonly sizes: () => { readonly given: number; readonly taken: number }[];
 }
 
-/** A proxy as Envoy is one: it asks for clusters and listeners, and acknowledges. Every other one speaks delta. */
-function connect(number: number): Proxy {
+/**
+ * A proxy as Envoy is one: it requests clusters and listeners, and acknowledges. Every other one uses delta.
+ *
+ * @param acknowledges false: the server waits for its acknowledgements until the deadline
+ */
+function connect(number: number, acknowledges = true): Proxy {
   const client = new AdsTestClient(xdsPort);
   clients.push(client);
   const node = {
@@ -83,12 +85,12 @@ function connect(number: number): Proxy {
   if (number % 2 === 0) {
     const stream = client.sotw();
     stream.onResponse = ({ typeUrl, nonce, versionInfo }) =>
-      stream.send({ typeUrl, responseNonce: nonce, versionInfo });
+      acknowledges && stream.send({ typeUrl, responseNonce: nonce, versionInfo });
     for (const typeUrl of types) stream.send({ node, typeUrl });
     return { stream, sizes: () => stream.responses.map(({ resources }) => ({ given: resources.length, taken: 0 })) };
   }
   const stream = client.delta();
-  stream.onResponse = ({ typeUrl, nonce }) => stream.send({ typeUrl, responseNonce: nonce });
+  stream.onResponse = ({ typeUrl, nonce }) => acknowledges && stream.send({ typeUrl, responseNonce: nonce });
   for (const typeUrl of types) stream.send({ node, typeUrl });
   const sizes = () =>
     stream.responses.map(({ resources, removedResources }) => ({
@@ -98,7 +100,7 @@ function connect(number: number): Proxy {
   return { stream, sizes };
 }
 
-test(`ends in its time with ${proxies} proxies, and takes nothing from them`, async () => {
+test(`ends the streams of ${proxies} proxies at once, and removes nothing from them`, async () => {
   const connected = Array.from({ length: proxies }, (_, number) => connect(number));
   await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2), {
     hopeless: () => discovery.hopeless(),
@@ -116,15 +118,13 @@ test(`ends in its time with ${proxies} proxies, and takes nothing from them`, as
   const endedAfterMs = performance.now() - toldAt;
 
   expect([code, signal]).toEqual([0, null]);
-  expect(endedAfterMs).toBeLessThan(shutdownMs + 1_000);
+  expect(endedAfterMs).toBeLessThan(shutdownMs / 2);
   // Nobody is sent anything on the way out: what a proxy has, it keeps.
   expect(connected.map(({ sizes }) => sizes())).toEqual(before);
   // Ended by the server's own word, not cut.
   for (const { code: ending, details } of ends) expect([status.OK, status.UNAVAILABLE], details).toContain(ending);
-  // They are told one after the other within half of the time, so that they do not all come to the next one at once.
   const times = ends.map(({ afterMs }) => afterMs).sort((a, b) => a - b);
-  expect(times[proxies / 2]! - times[0]!).toBeGreaterThan(shutdownMs / 8);
-  expect(times.at(-1)!).toBeLessThan(shutdownMs);
+  expect(times.at(-1)!).toBeLessThan(shutdownMs / 3);
   console.log(
     `${proxies} streams ended after ${Math.round(times[0]!)} to ${Math.round(times.at(-1)!)} ms, the program after ${Math.round(endedAfterMs)} ms`,
   );
@@ -133,9 +133,9 @@ test(`ends in its time with ${proxies} proxies, and takes nothing from them`, as
 });
 
 test('ends at once when it is told twice', async () => {
-  const connected = Array.from({ length: 20 }, (_, number) => connect(number));
+  const connected = Array.from({ length: 20 }, (_, number) => connect(number, false));
   await eventually('all are configured', () => connected.every(({ sizes }) => sizes().length >= 2));
-  // Told once, it takes half of its time: the line is looked for now and then, and a busy machine has more to do.
+  // After one signal it waits for acknowledgements until its deadline.
   const tookMs = await msWithoutQueueing([process.pid, discovery.pid], async () => {
     discovery.signal('SIGTERM');
     await discovery.line(loggedLine('state.changed', { actor: 'discovery', to: 'draining' }));

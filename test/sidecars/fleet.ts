@@ -3,13 +3,13 @@ import type { ClientTls } from './http2-stream.ts';
 import { encodeNode, loopbackOf, type SidecarIdentity } from './node.ts';
 import { ResourceBatches } from './resource-batches.ts';
 import { resourceBytes } from './resource-maps.ts';
-import { type ReceivedResponse, Sidecar } from './sidecar.ts';
+import { type ReceivedResponse, Sidecar, type SidecarOptions } from './sidecar.ts';
 import { type Kind, kinds, type Protocol } from './xds-types.ts';
 
 /** Milliseconds of the host's monotonic clock: the same in all of its processes. */
 export const nowMs = (): number => Number(process.hrtime.bigint()) / 1e6;
 
-export interface FleetPlan {
+export interface FleetPlan extends Pick<SidecarOptions, 'resumes' | 'dialMs'> {
   readonly port: number;
   readonly protocol: Protocol;
   readonly sidecars: number;
@@ -27,6 +27,10 @@ export interface FleetPlan {
   readonly tls?: ClientTls;
   /** One that had everything and lost its stream comes back, as Envoy does; else that is a failure. */
   readonly comesBack?: boolean;
+  /** Back-off of one that comes back; default: Envoy's. */
+  readonly backOffMs?: { readonly first: number; readonly longest: number };
+  /** All are of this one. */
+  readonly namespace?: string;
 }
 
 /** Since the fleet was opened. */
@@ -74,6 +78,7 @@ export class Fleet {
   #lastMessages = new Map<Kind, Buffer>();
   #resourceBytesOfOne = 0;
   readonly #comesBack: boolean;
+  readonly #backOffMs: { readonly first: number; readonly longest: number };
   /** Tries since a sidecar had everything. */
   readonly #tries = new Map<Sidecar, number>();
   #isClosed = false;
@@ -93,6 +98,8 @@ export class Fleet {
     const { port, protocol, sidecars, namespaces = 1, firstNumber = 0, hasOwnAddresses = false, tls } = plan;
     this.#namespaces = namespaces;
     this.#comesBack = plan.comesBack ?? false;
+    this.#backOffMs = plan.backOffMs ?? envoyBackOffMs;
+    const { resumes, dialMs } = plan;
     const batches = new ResourceBatches(protocol === 'delta');
     this.#onLost = onLost;
     this.#sidecars = Array.from(
@@ -102,6 +109,8 @@ export class Fleet {
           port,
           protocol,
           node: encodeNode(identityOf(firstNumber + index, plan)),
+          ...(resumes !== undefined && { resumes }),
+          ...(dialMs !== undefined && { dialMs }),
           ...(hasOwnAddresses && { localAddress: loopbackOf(firstNumber + index) }),
           ...(tls !== undefined && { tls }),
           batches,
@@ -233,7 +242,7 @@ export class Fleet {
   #comeBack(sidecar: Sidecar, reason: string): void {
     const tries = this.#tries.get(sidecar) ?? 0;
     this.#tries.set(sidecar, tries + 1);
-    const { first, longest } = envoyBackOffMs;
+    const { first, longest } = this.#backOffMs;
     const ms = Math.random() * Math.min(longest, first * 2 ** tries);
     setTimeout(() => {
       if (this.#isClosed) return;
@@ -252,9 +261,12 @@ export class Fleet {
   }
 }
 
-function identityOf(number: number, { namespaces = 1, versions = [], gatewaysOf }: FleetPlan): SidecarIdentity {
+function identityOf(
+  number: number,
+  { namespaces = 1, versions = [], gatewaysOf, namespace: only }: FleetPlan,
+): SidecarIdentity {
   const version = versions[Math.floor(number / namespaces) % versions.length];
-  const namespace = gatewaysOf ?? (namespaces === 1 ? 'default' : `ns-${number % namespaces}`);
+  const namespace = gatewaysOf ?? only ?? (namespaces === 1 ? 'default' : `ns-${number % namespaces}`);
   return {
     number,
     namespace,

@@ -29,6 +29,12 @@ export interface ClientTls {
 }
 
 export interface GrpcStreamOptions {
+  /** Resumes a TLS session: what the server sent on a connection before. */
+  readonly session?: Buffer;
+  /** Called with what a later connection can resume the session with. */
+  onSession?(session: Buffer): void;
+  /** Limit for the connection, the handshake and the first byte of the server; absent: none. */
+  readonly dialMs?: number;
   /** On loopback. */
   readonly port: number;
   /** Where the connection comes from; absent: as the system chooses. */
@@ -50,6 +56,7 @@ export class GrpcStream {
   readonly #frames: FrameReader;
   readonly #messages: MessageReader;
   #ended = false;
+  #dialTimer: NodeJS.Timeout | undefined;
   #unreported = 0;
   #peer = { streamWindow: defaultWindow, connectionWindow: defaultWindow, initialWindow: defaultWindow, frame: 16_384 };
   #waiting: Buffer[] = [];
@@ -65,6 +72,10 @@ export class GrpcStream {
       onFrame: (head, payload) => this.#onFrame(head, payload),
     });
     this.#socket = this.#connect(options);
+    const { dialMs } = options;
+    if (dialMs !== undefined) {
+      this.#dialTimer = setTimeout(() => this.#end(`no connection within ${dialMs} ms`), dialMs);
+    }
     this.#socket.on('error', (error) => this.#end(error.message));
     this.#socket.on('close', () => this.#end('the connection was closed'));
     this.#socket.write(opening(options));
@@ -93,7 +104,7 @@ export class GrpcStream {
     this.#end('closed by the client');
   }
 
-  #connect({ port, localAddress, tls }: GrpcStreamOptions): Socket {
+  #connect({ port, localAddress, tls, session, onSession }: GrpcStreamOptions): Socket {
     const options = { host: '127.0.0.1', port, ...(localAddress !== undefined && { localAddress }), noDelay: true };
     if (tls === undefined) {
       return connect({
@@ -102,11 +113,16 @@ export class GrpcStream {
       });
     }
     const { serverName: servername } = tls;
-    const socket = tlsConnect({ ...options, servername, ALPNProtocols: ['h2'], secureContext: secureContextOf(tls) });
+    const socket = tlsConnect({
+      ...{ ...options, servername, ALPNProtocols: ['h2'], secureContext: secureContextOf(tls) },
+      ...(session !== undefined && { session }),
+    });
+    if (onSession !== undefined) socket.on('session', onSession);
     return socket.on('data', (bytes) => this.#onBytes(bytes, bytes.length));
   }
 
   #onBytes(bytes: Buffer, length: number): boolean {
+    clearTimeout(this.#dialTimer);
     try {
       if (!this.#ended) this.#frames.take(bytes, length);
     } catch (error) {
@@ -174,6 +190,7 @@ export class GrpcStream {
   #end(reason: string): void {
     if (this.#ended) return;
     this.#ended = true;
+    clearTimeout(this.#dialTimer);
     this.#socket.destroy();
     this.#options.onEnd(reason);
   }

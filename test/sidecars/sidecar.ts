@@ -41,6 +41,10 @@ export interface SidecarOptions {
   readonly localAddress?: string;
   /** See GrpcStreamOptions. */
   readonly tls?: ClientTls;
+  /** Resumes the TLS session of the stream before. */
+  readonly resumes?: boolean;
+  /** See GrpcStreamOptions. */
+  readonly dialMs?: number;
   readonly protocol: Protocol;
   /** An encoded envoy.config.core.v3.Node. */
   readonly node: Buffer;
@@ -77,6 +81,7 @@ export class Sidecar {
   #hasSentNode = false;
   #bytesBefore = 0;
   #rejection: string | undefined;
+  #session: Buffer | undefined;
 
   constructor(options: SidecarOptions) {
     this.#options = options;
@@ -102,7 +107,7 @@ export class Sidecar {
 
   /** Opens a stream. What the proxy has from an earlier one, it keeps, and says so. */
   open(): void {
-    const { port, protocol, localAddress, tls } = this.#options;
+    const { port, protocol, localAddress, tls, resumes, dialMs } = this.#options;
     this.isFull = false;
     this.#hasSentNode = false;
     for (const kind of kinds) Object.assign(this.#watches[kind], { nonce: '', asked: false, answered: false });
@@ -110,6 +115,13 @@ export class Sidecar {
       port,
       ...(localAddress !== undefined && { localAddress }),
       ...(tls !== undefined && { tls }),
+      ...(resumes === true && {
+        onSession: (session) => {
+          this.#session = session;
+        },
+        ...(this.#session !== undefined && { session: this.#session }),
+      }),
+      ...(dialMs !== undefined && { dialMs }),
       path: methodPath[protocol],
       onMessage: (message) => this.#onMessage(message),
       onEnd: (reason) => {

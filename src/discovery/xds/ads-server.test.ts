@@ -227,6 +227,24 @@ describe('the end', () => {
     expect(await world.client().sotw().ended).toMatchObject({ code: code.unavailable });
   });
 
+  test('a drain rejects a stream that waits for admission with UNAVAILABLE', async ({ serve }) => {
+    let arrived = 0;
+    let drained: Promise<void> | undefined;
+    const isReady = (): boolean => {
+      if (++arrived === 2) queueMicrotask(() => (drained = world.server.drain(60_000)));
+      return true;
+    };
+    const world: Awaited<ReturnType<GiveServer>> = await serve({ limits: { streamsPerSecond: 1 }, isReady });
+    const served = await subscribed(world.client());
+    const waiting = world.client().sotw();
+    expect(await waiting.ended).toMatchObject({
+      code: code.unavailable,
+      details: expect.stringContaining('[SERVER_SHUTTING_DOWN]'),
+    });
+    expect((await served.ended).code).toBe(code.ok);
+    await drained;
+  });
+
   test('a drain takes no longer than its budget, whatever clients do', async ({ serve }) => {
     const world = await serve();
     world.source.set(clusterType, 'big', 3_000_000);

@@ -73,7 +73,10 @@ export interface AdsServer {
    * @returns false when there is none of this id
    */
   disconnect(id: string): boolean;
-  /** Takes no new streams, and lets go those that there are, spread over half of the budget. Ends within the budget. */
+  /**
+   * Closes the ports, rejects streams that wait for admission, and ends all others as soon as their clients have acknowledged what they
+   * were sent: clients connect elsewhere at once. Ends within the budget.
+   */
   drain(budgetMs: number): Promise<void>;
   /** Cuts all that is left. */
   close(): void;
@@ -211,8 +214,9 @@ class GrpcAdsServer implements AdsServer {
   async drain(budgetMs: number): Promise<void> {
     this.#isDraining = true;
     this.#rounds.stop();
+    this.#admission.stop();
     const shutDown = this.#ports.shutDown();
-    const timers = this.#spreadDrainOrders(budgetMs);
+    this.#endStreams(budgetMs * drainShare);
     const deadline = timeout(budgetMs);
     const empty = new Promise<void>((resolve) => {
       this.#whenEmpty = resolve;
@@ -220,7 +224,6 @@ class GrpcAdsServer implements AdsServer {
     });
     await Promise.race([Promise.all([empty, shutDown]), deadline.promise]);
     deadline.clear();
-    for (const timer of timers) clearTimeout(timer);
     this.close();
   }
 
@@ -264,11 +267,8 @@ class GrpcAdsServer implements AdsServer {
       () => this.#comings.run(connect, 0),
       () => {
         goOn();
-        refuse(
-          call,
-          status.RESOURCE_EXHAUSTED,
-          withCode('request rate limit exceeded: too many new streams', 'STREAM_RATE_EXCEEDED'),
-        );
+        if (this.#isDraining) refuse(call, status.UNAVAILABLE, serverShuttingDown);
+        else refuse(call, status.RESOURCE_EXHAUSTED, tooManyStreams);
       },
       (named) =>
         intake.look((request) => {
@@ -370,14 +370,13 @@ class GrpcAdsServer implements AdsServer {
 
   // ---- to many streams
 
-  #spreadDrainOrders(budgetMs: number): NodeJS.Timeout[] {
-    const connections = [...this.#connections.values()];
-    const spacingMs = budgetMs / 2 / Math.max(1, connections.length);
-    return connections.map((connection, i) => {
-      const afterMs = i * spacingMs;
-      return setTimeout(() => {
-        if (this.#connections.has(connection.stream.number)) letGo(connection, Math.max(0, budgetMs * 0.9 - afterMs));
-      }, afterMs);
+  /** In slices of the event loop: acknowledgements arrive in between. */
+  #endStreams(withinMs: number): void {
+    const numbers = [...this.#connections.keys()];
+    this.#comings.begin(() => {
+      const connection = this.#connections.get(numbers.pop() ?? 0);
+      if (connection !== undefined) letGo(connection, withinMs);
+      return numbers.length > 0;
     });
   }
 
@@ -386,12 +385,16 @@ class GrpcAdsServer implements AdsServer {
   }
 }
 
+/** Share of a shutdown that clients have to acknowledge what they were sent; the rest is for the last status. */
+const drainShare = 0.9;
+
 /** Once: its chart says whether it is on its way out already. */
 function letGo({ actor }: Connection, withinMs: number): void {
   const order: DrainOrder = { type: 'drain.order', withinMs };
   if (!actor.getSnapshot().hasTag('leaving')) actor.send(order);
 }
 
+const tooManyStreams = withCode('request rate limit exceeded: too many new streams', 'STREAM_RATE_EXCEEDED');
 const serverShuttingDown = withCode('the server is shutting down', 'SERVER_SHUTTING_DOWN');
 const serverNotReady = withCode('server is not ready to serve discovery information', 'SERVER_NOT_READY');
 

@@ -38,6 +38,8 @@ export const strangerLimits: StrangerLimits = {
 };
 
 const sweepMs = 1_000;
+/** Time in which the status of a stream that is rejected at shutdown reaches its client. */
+const statusLingerMs = 1_000;
 /** What a connection costs its address until it is introduced, in streams: a TLS handshake is a millisecond's work. */
 const connectionCosts = { plaintext: 2, tls: 8 } as const;
 /** Bytes that cost as much as a stream: of headers that are refused for what they unpack to, the dearest frames there are. */
@@ -195,10 +197,19 @@ export class Strangers {
     this.#options.bounds.idle(held.socket);
   }
 
-  /** Closes those by which nobody has ever said who is there. @returns when all others are gone */
+  /**
+   * Closes connections without a served node: at once without an HTTP/2 session; else when the status of a rejected stream can have
+   * arrived.
+   *
+   * @returns when all connections are closed
+   */
   whenEmpty(): Promise<void> {
     this.#line.clear();
-    for (const { socket, wasIntroduced } of this.#held.values()) if (!wasIntroduced) socket.destroy();
+    for (const { socket, wasIntroduced, session } of this.#held.values()) {
+      if (wasIntroduced) continue;
+      if (session === undefined) socket.destroy();
+      else setTimeout(() => socket.destroy(), statusLingerMs).unref();
+    }
     this.#emptied ??= Promise.withResolvers<void>();
     if (this.#held.size === 0) this.#emptied.resolve();
     return this.#emptied.promise;

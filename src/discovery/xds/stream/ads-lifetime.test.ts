@@ -91,9 +91,7 @@ test('one connection may carry many streams', async ({ start }) => {
   for (const stream of streams) expect((await stream.next()).resources).toHaveLength(2);
 });
 
-test('a drain of 200 connections takes half of its budget, and each client has all that it was sent', async ({
-  start,
-}) => {
+test('a drain ends 200 settled streams at once, however large its budget is', async ({ start }) => {
   const world = await start();
   const streams: Awaited<ReturnType<typeof subscribed>>[] = [];
   while (streams.length < 200) {
@@ -102,7 +100,7 @@ test('a drain of 200 connections takes half of its budget, and each client has a
   await eventuallyHolds(() =>
     expect(world.server.connections().filter(({ watches }) => watches[0]?.nonceAcked === '')).toEqual([]),
   );
-  expect(await msWithoutQueueing([process.pid], () => world.server.drain(4_000))).toBeLessThan(3_900);
+  expect(await msWithoutQueueing([process.pid], () => world.server.drain(60_000))).toBeLessThan(15_000);
   for (const stream of streams) expect((await stream.ended).code).toBe(0);
   expect(world.server.connections()).toEqual([]);
 });
