@@ -75,6 +75,12 @@ export const clusterDns: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
+/** Evaluates PromQL over scraped pages, with Prometheus' own parser and engine (`test/dashboards/`). */
+export const promql: GoProgram = {
+  ...{ name: 'promql', folder: 'test/dashboards/promql', title: "Prometheus' query engine", takes: 'fifteen seconds' },
+  ...{ package: '.', flags: [...flags, '-s -w'] },
+};
+
 /** Applies strategic merge patches with Kubernetes' own code (`test/injection/`). */
 export const mergeOracle: GoProgram = {
   ...{

@@ -170,6 +170,7 @@ test('Telemetry objects change labels and turn metrics off while requests go on'
         - match: { mode: CLIENT }
           tagOverrides:
             request_method: { value: request.method }
+            destination_port: { value: string(destination.port) }
             mesh_name: { value: "'shop'" }
             response_flags: { operation: REMOVE }
         - match: { metric: REQUEST_SIZE, mode: CLIENT }
@@ -182,6 +183,7 @@ test('Telemetry objects change labels and turn metrics off while requests go on'
   });
   const [changed] = (await samples(client, 'istio_requests_total')).filter(([one]) => one.request_method === 'GET');
   expect(changed![0]).not.toHaveProperty('response_flags');
+  expect(changed![0].destination_port).toMatch(/^\d+$/);
   const sized = await samples(client, 'istio_request_bytes_count');
   expect(sized.filter(([one]) => one.request_method !== undefined)).toEqual([]);
   writeFileSync(telemetryFile(), `${telemetry}      overrides: [{ disabled: true }]\n`);

@@ -1,5 +1,6 @@
 /** Which standard metrics a connection reports, and how Telemetry objects change them (spec/standard-metrics.md §6). */
 import type { Config } from '../../model/config/config.ts';
+import { withoutStringConversion } from '../../model/fields/cel/conversion.ts';
 import type { MetricOverride, Telemetry } from '../../model/kinds/extensions/telemetry.ts';
 import type { TelemetryProvider } from '../../model/mesh/extension-providers.ts';
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
@@ -75,7 +76,8 @@ function change(
 /** Equal expressions of several metrics are evaluated once. */
 function withExpressions(changes: ReadonlyMap<StandardMetricId, Changes>): ReportedMetrics {
   const expressions: string[] = [];
-  const valueOf = (expression: string): LabelValue => {
+  const valueOf = (given: string): LabelValue => {
+    const expression = withoutStringConversion(given);
     const [, quoted] =
       /^(?:'([^'\\]*)'|"([^"\\]*)")$/.exec(expression.trim())?.filter((part) => part !== undefined) ?? [];
     if (quoted !== undefined) return { text: quoted };

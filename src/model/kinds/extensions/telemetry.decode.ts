@@ -1,4 +1,6 @@
+import { withoutStringConversion } from '../../fields/cel/conversion.ts';
 import { celViolation } from '../../fields/cel/expression.ts';
+import { tokensOf } from '../../fields/cel/tokens.ts';
 import {
   boolean,
   type Decoder,
@@ -95,14 +97,31 @@ function labelExpressionViolation(expression: string): violation.Violation | und
   if (expression.includes('%')) {
     return violation.mustBe('a CEL expression', expression, { hint: '% is not supported in labels of metrics' });
   }
-  return celViolation(expression);
+  return celViolation(withoutStringConversion(expression));
+}
+
+/** Attributes that only Istio's build of Envoy has; fields of others may have their names. */
+function usesIstioAttribute(expression: string): boolean {
+  const tokens = tokensOf(expression);
+  if (typeof tokens === 'string') return false;
+  return tokens.some(({ kind, text }, place) => {
+    const isRoot = tokens[place - 1]?.text !== '.';
+    return kind === 'name' && isRoot && ['upstream_peer', 'downstream_peer', 'node'].includes(text);
+  });
 }
 
 type TagOverride = { operation: 'UPSERT' | 'REMOVE'; value?: string };
 
 const tagOverride: Decoder<TagOverride> = inSchema(
   refine(
-    struct<TagOverride>({ operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'), value: optional(text) }),
+    struct<TagOverride>({
+      operation: withDefault(oneOf(['UPSERT', 'REMOVE']), 'UPSERT'),
+      value: withoutEffectWhere(
+        optional(text),
+        "the label is unknown: upstream_peer, downstream_peer and node are attributes of Istio's build of Envoy",
+        (value) => usesIstioAttribute(String(value)),
+      ),
+    }),
     ({ operation, value = '' }, path) => [
       ...violation.errorsAt(
         fieldPath(path, 'value'),
