@@ -108,8 +108,8 @@ it('services, endpoints and routes of the cluster are served, and what becomes o
   expect(plane.mistakes()).toEqual([]);
 });
 
-/** Charts from the watch of slices to the push. The API server, elections and the like go on meanwhile. */
-const chartsOfPush = /^(informer-\d+|service-registry|push|push-queue|discovery)(\/|$)/;
+/** Charts from the registry to the push, besides the informer of slices. The API server, elections and other informers go on meanwhile. */
+const chartsOfPush = /^(service-registry|push|push-queue|discovery)(\/|$)/;
 /** Of one changed slice; 32 and 10 in fact. */
 const maxRecordsOfSlice = 34;
 const maxMessagesOfSlice = 11;
@@ -136,7 +136,14 @@ it('a changed slice takes a bounded number of messages and transitions until pro
       );
     await eventually('the push is over', () => served() >= 0);
     const actorOf = (record: TraceRecord): string => (record.kind === 'event' ? record.to : record.actor);
-    const records = plane.records.slice(begin, served() + 1).filter((record) => chartsOfPush.test(actorOf(record)));
+    const all = plane.records.slice(begin, served() + 1);
+    const informers = all.flatMap((one) =>
+      one.kind === 'event' && one.event.type === 'objects.changed' ? [one.to] : [],
+    );
+    const records = all.filter((record) => {
+      const actor = actorOf(record);
+      return chartsOfPush.test(actor) || informers.includes(actor.split('/')[0]!);
+    });
     counts.push({ records: records.length, messages: records.filter(({ kind }) => kind === 'event').length });
   }
   stream.cancel();

@@ -101,6 +101,65 @@ describe.each([
     expect(client.take().at(-1)).toContain('other');
   });
 
+  /** Contents of the route configurations that the client reads, by name; it acknowledges all. */
+  function readRoutes(client: Client, names: readonly string[]): Record<string, string> {
+    const seen = client.world.readAll();
+    for (const one of seen) client.ack(one, one.typeUrl === routeType ? names : client.world.watch(one.typeUrl)?.names);
+    return Object.assign(
+      {},
+      ...seen.filter(({ typeUrl }) => typeUrl === routeType).map((one) => Object.fromEntries(one.resources)),
+    );
+  }
+
+  /** The listener fetches r3 instead of r2, before the client uses r2. */
+  function renameAgain({ source, world }: Client): void {
+    source.setFetching('l', 'r3');
+    source.setWithoutHosts('r2');
+    source.setNaming(routeType, 'r3', 'a');
+    world.push(clusterType, listenerType, routeType);
+  }
+
+  test('are not sent without hosts if they were held back when the listener that fetches them was replaced', () => {
+    const client = withListener();
+    client.source.usability.set('b', { after: 'warming', assignment: 'b', secrets: new Set() });
+    renameRoutes(client);
+    const clusters = client.world.read()!;
+    const { nonceSent } = client.world.watch(routeType)!;
+    readRoutes(client, ['r']);
+    client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
+    expect(Object.keys(readRoutes(client, ['r', 'r2']))).not.toContain('r2');
+    renameAgain(client);
+    readRoutes(client, ['r', 'r2']);
+    client.ask(routeType, delta ? ['r3'] : ['r', 'r2', 'r3'], client.world.watch(routeType)!.nonceSent);
+    client.ack(clusters);
+    const read = readRoutes(client, ['r', 'r2', 'r3']);
+    expect(read).toMatchObject({ r3: client.source.contentsOf(routeType).get('r3') });
+    expect(Object.keys(read)).not.toContain('r2');
+  });
+
+  test.each([['is', true], ['is about to be']])(
+    'are not sent without hosts if they are first requested when the listener that fetches them %s replaced',
+    (_when, isReplaced = false) => {
+      const client = withListener();
+      renameRoutes(client);
+      readRoutes(client, ['r']);
+      const { source, world } = client;
+      const { nonceSent } = world.watch(routeType)!;
+      if (isReplaced) renameAgain(client);
+      else {
+        source.setFetching('l', 'r3');
+        source.setWithoutHosts('r2');
+      }
+      client.ask(routeType, delta ? ['r2'] : ['r', 'r2'], nonceSent);
+      expect(Object.keys(readRoutes(client, ['r', 'r2']))).not.toContain('r2');
+      expect(keptOf(client, routeType)).toContain('r2');
+      source.setFetching('l', 'r2');
+      source.setNaming(routeType, 'r2', 'a');
+      world.push(listenerType, routeType);
+      expect(readRoutes(client, ['r', 'r2'])).toMatchObject({ r2: source.contentsOf(routeType).get('r2') });
+    },
+  );
+
   test('extension configurations are not removed while the client is subscribed to them', () => {
     const client = withListener();
     client.source.set(clusterType, 'b');

@@ -269,6 +269,11 @@ export class ClusterRetention {
     this.#draining.replacing(typeUrl, next);
   }
 
+  /** Whether a listener of this stream that was replaced, and that the client may still use, fetches a route configuration. */
+  drainingFetches(routeConfiguration: string): boolean {
+    return this.#draining.fetches(routeConfiguration);
+  }
+
   /** The client has acknowledged listeners, routes or extensions of this stream. */
   proven(typeUrl: string): void {
     this.#hasOthers = false;

@@ -46,11 +46,14 @@ export function* readingRoutes(stream: RoutedStream, order: ResponseOrder, set: 
 /** The configurations that one client keeps. */
 export class DepartedConfigurations {
   readonly #stream: RoutedStream;
+  readonly #drainingFetches: (name: string) => boolean;
   /** Names by type URL, as of the last order of the type; `undefined` if there are none. */
   #kept: Map<string, readonly string[]> | undefined;
 
-  constructor(stream: RoutedStream) {
+  /** @param drainingFetches whether a replaced listener, which the client may still warm, use or drain, fetches a route configuration */
+  constructor(stream: RoutedStream, drainingFetches: (name: string) => boolean) {
     this.#stream = stream;
+    this.#drainingFetches = drainingFetches;
   }
 
   /** Names of the configurations of a type that the client keeps while it subscribes to them. */
@@ -74,9 +77,21 @@ export class DepartedConfigurations {
     // A client that has returned keeps those of another stream until it asks for them again.
     const kept = new Set(this.#kept?.get(typeUrl));
     for (const name of order.asked) kept.delete(name);
-    const names = departed.filter((name) => isReturning || sent.has(name) || kept.has(name));
+    const names = departed.filter(
+      (name) => isReturning || sent.has(name) || kept.has(name) || this.#isOfFormerListener(typeUrl, name),
+    );
     this.#keep(typeUrl, names);
     return names.length === 0 ? { order, set } : withoutHeld(order, set, new Set(names), sent);
+  }
+
+  /**
+   * A listener that the client was sent, and that is or will be replaced, fetches the configuration. If the client still warms it, the
+   * form without hosts would put it into use, in place of one that has routes.
+   */
+  #isOfFormerListener(typeUrl: string, name: string): boolean {
+    if (typeUrl !== routeType) return false;
+    const { resources } = this.#stream.sentOf(listenerType);
+    return fetchedBy(this.#stream.references)(resources).has(name) || this.#drainingFetches(name);
   }
 
   #keep(typeUrl: string, names: readonly string[]): void {

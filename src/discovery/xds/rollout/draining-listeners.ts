@@ -27,6 +27,7 @@ export interface RemovalTimes {
 
 /** Listeners and route configurations that one response replaced. */
 interface Replaced {
+  readonly typeUrl: string;
   /** `undefined`: they are those of another stream, and not known. */
   readonly before: ResourceMap | undefined;
   readonly names: readonly string[];
@@ -59,7 +60,7 @@ export class DrainingListeners {
   /** The client has listeners of another stream. It may drain some already, and replaces others by what it is sent first. */
   returning(): void {
     if (this.#replaced?.some(({ before }) => before === undefined) === true) return;
-    this.#add({ before: undefined, names: noNames, until: undefined });
+    this.#add({ typeUrl: listenerType, before: undefined, names: noNames, until: undefined });
   }
 
   /** A listener, route or extension response is about to be made. */
@@ -69,7 +70,7 @@ export class DrainingListeners {
     if (before.size === 0 || before === next) return;
     // Envoy goes on with the routes of a listener that drains under the name that they had.
     const names = typeUrl === listenerType ? replacedNames(before, next) : differenceOf(before, next).removed;
-    if (names.length > 0) this.#add({ before, names, until: undefined });
+    if (names.length > 0) this.#add({ typeUrl, before, names, until: undefined });
   }
 
   #add(replaced: Replaced): void {
@@ -97,6 +98,18 @@ export class DrainingListeners {
 
   get #drainMs(): number {
     return this.#stream.removal.drainMs + maxListenerWarmingMs;
+  }
+
+  /** Whether such a listener fetches a route configuration. Those of another stream are not known. */
+  fetches(routeConfiguration: string): boolean {
+    this.#forgetDrained();
+    const { references } = this.#stream;
+    return (this.#replaced ?? []).some(({ typeUrl, before, names }) =>
+      names.some((name) => {
+        const listener = typeUrl === listenerType ? before?.get(name) : undefined;
+        return listener !== undefined && references.routeConfigurationsOf(listener).has(routeConfiguration);
+      }),
+    );
   }
 
   /** Whether such a listener names a cluster. */

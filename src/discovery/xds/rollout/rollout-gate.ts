@@ -84,7 +84,7 @@ export class RolloutGate {
     this.#retention = new ClusterRetention(stream);
     this.#record = new RolloutRecord(stream);
     this.#held = new HeldResources(stream, this.#record);
-    this.#departed = new DepartedConfigurations(stream);
+    this.#departed = new DepartedConfigurations(stream, (name) => this.#retention.drainingFetches(name));
   }
 
   get rollout(): Rollout {
