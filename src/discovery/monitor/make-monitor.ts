@@ -98,6 +98,7 @@ export function makeMonitor(parts: MonitorParts) {
         // Without a port of its own, xDS is served on the HTTP port.
         ...(options.grpcAddress === undefined && { grpc: parts.grpc }),
         ...(options.servesDebug && { debug: { ...sources, access: debugAccess } }),
+        logLevels: { log, localMayChange: options.localLogLevels },
         opened: (opened) => {
           orders = opened;
         },

@@ -137,6 +137,8 @@ export interface DiscoveryOptions {
   readonly debugNamespaceAuth: boolean;
   /** Callers on this host need the debugger's token for every debug page. */
   readonly debugLocalNeedsToken: boolean;
+  /** Clients on this host may change log levels without the debugger's token. */
+  readonly localLogLevels: boolean;
   /** Namespaces whose callers see debug pages of all namespaces. */
   readonly debugNamespaces: readonly string[];
   /** What a proxy says of its namespace and service account must agree with who it was found to be. */
@@ -396,6 +398,7 @@ function debugOptionsOf(flags: DiscoveryFlags, from: Environment) {
     unsafeAdminEndpoints: from.boolean('UNSAFE_ENABLE_ADMIN_ENDPOINTS', false),
     debugNamespaceAuth: from.boolean('ENABLE_DEBUG_ENDPOINT_AUTH', true),
     debugLocalNeedsToken: from.boolean('DEBUG_ENDPOINT_AUTH_LOCALHOST', false),
+    localLogLevels: from.boolean('PILOT_LOG_LEVELS_FROM_LOCALHOST', false),
     debugNamespaces: from.list('DEBUG_ENDPOINT_AUTH_ALLOWED_NAMESPACES'),
   };
 }

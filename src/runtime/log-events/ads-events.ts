@@ -52,6 +52,26 @@ export const adsEvents = {
     meaning: 'The stream ends with `code`, for example because the workload cannot be registered.',
     action: 'Act on the code in `reason` (docs/errors.md); the client retries.',
   },
+  'request.received': {
+    level: 'debug',
+    message: 'request received',
+    meaning:
+      'A proxy subscribes to resources or acknowledges a response (`nonce`). `names`: resources that it names, of a delta stream those that it adds.',
+    action: noAction,
+  },
+  'response.sent': {
+    level: 'debug',
+    message: 'response sent',
+    meaning:
+      'A proxy was sent `resources` of one type, and `removed` names. `awaits`: clusters for which other resources of this type wait.',
+    action: noAction,
+  },
+  'response.skipped': {
+    level: 'debug',
+    message: 'response skipped',
+    meaning: 'There was nothing to send, see `why`. `awaits`: clusters for which the resources wait.',
+    action: noAction,
+  },
   'request.judged.rejection': {
     level: 'warn',
     message: 'client rejected xDS resources',

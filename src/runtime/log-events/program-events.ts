@@ -29,6 +29,13 @@ export const programEvents = {
     meaning: 'An event whose warning is rate limited, at each of its occurrences.',
     action: noAction,
   },
+  'log.levelChanged': {
+    level: 'info',
+    message: 'log level changed',
+    meaning:
+      'A request to `/scopej`, such as that of `istioctl admin log`, changed the level of `scope` (`all`: every scope), or that of one `proxy`. The levels of the flags apply again after a restart.',
+    action: noAction,
+  },
   'actor.failed': {
     level: 'warn',
     message: 'component failed',

@@ -14,6 +14,8 @@ export function boundedLogger(log: Logger): Logger {
     write: ({ event, ...fields }) => log.write({ event, ...boundedFields(fields) }),
     relay: (event, level, text, fields) => log.relay(event, level, bounded(text), boundedFields(fields)),
     scope: (name) => boundedLogger(log.scope(name)),
+    ofProxy: (name) => boundedLogger(log.ofProxy(name)),
+    levels: log.levels,
     enabled: (level) => log.enabled(level),
   };
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { createLogger, entryText, type LogOptions, parseLogLevels } from './log.ts';
+import { createLogger, entryText, type LogOptions } from './log.ts';
+import { parseLogLevels } from './log-levels.ts';
 
 function written(options: Omit<LogOptions, 'write'>, say: (log: ReturnType<typeof createLogger>) => void): string[] {
   const lines: string[] = [];

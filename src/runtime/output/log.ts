@@ -11,11 +11,8 @@ import {
   messageText,
 } from '../log-events/log-events.ts';
 import { visibleLine, visibleText } from '../visible-text.ts';
+import { type InitialLevels, includesLevel, LogLevels, type ScopeSettings } from './log-levels.ts';
 import { standardOutput } from './standard-streams.ts';
-
-/** Levels as Istio's programs know them, least talkative first. */
-const logLevels = ['none', 'fatal', 'error', 'warn', 'info', 'debug'] as const;
-export type LogLevel = (typeof logLevels)[number];
 
 /**
  * Log of one part of a program. Each line is an event of the tables in `src/runtime/log-events`, which have its level and its message;
@@ -32,72 +29,44 @@ export interface Logger {
   relay(event: EventOfLevel<'relayed'>, level: EventLevel, text: string, fields?: object): void;
   /** The same log for another part of the program; each line has the name of its part. */
   scope(name: string): Logger;
+  /**
+   * The same log for lines about one proxy, whose level adds lines.
+   *
+   * @param name `NAME.NAMESPACE`
+   */
+  ofProxy(name: string): Logger;
+  /** Levels of all scopes, which can be changed. */
+  readonly levels: LogLevels;
   /** Whether lines of this level are written at all. */
   enabled(level: EventLevel): boolean;
 }
 
-export interface LogOptions {
-  /** `level` for all scopes, or `scope:level,…` with `default` for the others (`--log_output_level`). */
-  outputLevel?: string;
+export interface LogOptions extends InitialLevels {
   /** JSON lines instead of text (`--log_as_json`). */
   asJson?: boolean;
-  /** Scopes whose lines name the source line that wrote them, with commas between; `all` (`--log_caller`). */
-  callers?: string;
-  /** As the level: lines of it and worse have the stack (`--log_stacktrace_level`). Default: none. */
-  stackTraceLevel?: string;
   /** Where lines go; standard output unless a test says otherwise. */
   write?: (line: string) => void;
 }
 
-/** Parses `--log_output_level` into a level a scope. Throws a plain Error that names the bad item. */
-export function parseLogLevels(spec: string): Map<string, LogLevel> {
-  const levels = new Map<string, LogLevel>();
-  for (const item of spec.split(',').filter(Boolean)) {
-    const [scope, level] = item.includes(':') ? item.split(':', 2) : ['default', item];
-    if (!logLevels.includes(level as LogLevel)) {
-      throw new Error(
-        `must be a list of [SCOPE:]LEVEL with LEVEL one of ${logLevels.join(', ')}, got ${JSON.stringify(item)}`,
-      );
-    }
-    levels.set(scope!, level as LogLevel);
-  }
-  return levels;
-}
-
-const pinoLevel = {
-  none: 'silent',
-  fatal: 'fatal',
-  error: 'error',
-  warn: 'warn',
-  info: 'info',
-  debug: 'debug',
-} as const;
-
 /** Writes one line. */
 type WriteLine = (level: EventLevel, event: LogEventId, message: string, fields: object) => void;
-type Lines = (scope: string, level: LogLevel, write: (line: string) => void) => WriteLine;
+type Lines = (scope: string, write: (line: string) => void) => WriteLine;
 
 /** Creates the root log of a program. Text lines are `time <tab> level <tab> scope <tab> message  key=value …`. */
 export function createLogger(options: LogOptions = {}): Logger {
-  const levels = parseLogLevels(options.outputLevel ?? 'default:info');
+  const levels = new LogLevels(options);
   const write = options.write ?? ((line: string) => standardOutput.write(line));
-  const levelOf = (scope: string): LogLevel =>
-    levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'info';
   const lines = options.asJson === true ? jsonLines : textLines;
-  const origins = lineOrigins(options);
-  const loggerOf = (scope: string): Logger => {
-    const level = levelOf(scope);
-    const writeLine = lines(scope, level, write);
-    const withOrigin = origins(scope);
-    const enabled = (one: EventLevel): boolean => logLevels.indexOf(one) <= logLevels.indexOf(level);
+  const loggerOf = (scope: string, writeLine = lines(scope, write), proxy?: string): Logger => {
+    const settings = levels.of(scope);
+    const enabled = (one: EventLevel): boolean =>
+      includesLevel(settings.outputLevel, one) || (proxy !== undefined && levels.includesProxy(scope, one, proxy));
     const emit = (one: EventLevel, event: LogEventId, fields: object, from: Caller): void =>
-      writeLine(one, event, messageText(event, fields), withOrigin(one, fields, from));
-    const ofLevel = <Level extends EventLevel>(one: Level): ((event: EventOfLevel<Level>, fields?: object) => void) => {
-      if (!enabled(one)) return () => {};
-      return function line(event, fields = {}) {
-        emit(one, event, fields, line);
+      writeLine(one, event, messageText(event, fields), withOrigin(settings, one, fields, from));
+    const ofLevel = <Level extends EventLevel>(one: Level): ((event: EventOfLevel<Level>, fields?: object) => void) =>
+      function line(event, fields = {}) {
+        if (enabled(one)) emit(one, event, fields, line);
       };
-    };
     return {
       debug: ofLevel('debug'),
       info: ofLevel('info'),
@@ -108,19 +77,21 @@ export function createLogger(options: LogOptions = {}): Logger {
         if (enabled(one)) emit(one, event, fields, entry);
       },
       relay: function relayed(event, one, text, fields = {}) {
-        if (enabled(one)) writeLine(one, event, text, withOrigin(one, fields, relayed));
+        if (enabled(one)) writeLine(one, event, text, withOrigin(settings, one, fields, relayed));
       },
-      scope: loggerOf,
+      scope: (name) => loggerOf(name),
+      ofProxy: (name) => loggerOf(scope, writeLine, name),
+      levels,
       enabled,
     };
   };
   return loggerOf('default');
 }
 
-const jsonLines: Lines = (scope, level, write) => {
+const jsonLines: Lines = (scope, write) => {
   const log = pino(
     {
-      level: pinoLevel[level],
+      level: 'debug',
       base: { scope },
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
@@ -134,25 +105,23 @@ const jsonLines: Lines = (scope, level, write) => {
 /** The function that wrote a line: the stack begins above it. */
 type Caller = (...args: never[]) => void;
 
-/** Adds to the fields which line of the program wrote them, if `--log_caller` or `--log_stacktrace_level` says so: it costs a stack each. */
-function lineOrigins({ callers = '', stackTraceLevel = '' }: LogOptions) {
-  const named = new Set(callers.split(',').map((scope) => scope.trim()));
-  const levels = parseLogLevels(stackTraceLevel);
-  return (scope: string): ((level: EventLevel, fields: object, from: Caller) => object) => {
-    const hasCaller = named.has('all') || named.has('*') || named.has(scope);
-    const worst = logLevels.indexOf(levels.get('all') ?? levels.get(scope) ?? levels.get('default') ?? 'none');
-    if (!hasCaller && worst === 0) return (_level, fields) => fields;
-    return (level, fields, from) => {
-      const place = { stack: '' };
-      Error.captureStackTrace(place, from);
-      // Without the message.
-      const frames = place.stack.split('\n').slice(1);
-      return {
-        ...fields,
-        ...(hasCaller && { caller: placeOf(frames[0]) }),
-        ...(logLevels.indexOf(level) <= worst && { stack: frames.map((frame) => frame.trim()).join(' ') }),
-      };
-    };
+/** Adds to the fields which line of the program wrote them, if the settings require it: it costs a stack each. */
+function withOrigin(
+  { logCallers, stackTraceLevel }: Readonly<ScopeSettings>,
+  level: EventLevel,
+  fields: object,
+  from: Caller,
+): object {
+  const hasStack = includesLevel(stackTraceLevel, level);
+  if (!logCallers && !hasStack) return fields;
+  const place = { stack: '' };
+  Error.captureStackTrace(place, from);
+  // Without the message.
+  const frames = place.stack.split('\n').slice(1);
+  return {
+    ...fields,
+    ...(logCallers && { caller: placeOf(frames[0]) }),
+    ...(hasStack && { stack: frames.map((frame) => frame.trim()).join(' ') }),
   };
 }
 
@@ -162,7 +131,7 @@ function placeOf(frame = ''): string {
 }
 
 /** Without pino, whose lines would have to be parsed again; the cost of a value is bounded as pino bounds it. */
-const textLines: Lines = (scope, _level, write) => (one, event, message, fields) => {
+const textLines: Lines = (scope, write) => (one, event, message, fields) => {
   const words = [message, ...Object.entries(fieldsBesideMessage(event, fields)).flatMap(textOfField)].join('  ');
   write(`${new Date().toISOString()}\t${one}\t${visibleLine(scope)}\t${visibleLine(words)}\n`);
 };
@@ -207,5 +176,7 @@ export const silentLogger: Logger = {
   write: () => {},
   relay: () => {},
   scope: () => silentLogger,
+  ofProxy: () => silentLogger,
+  levels: new LogLevels({ outputLevel: 'none' }),
   enabled: () => false,
 };

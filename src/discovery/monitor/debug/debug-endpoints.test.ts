@@ -90,6 +90,7 @@ async function ask(
     query: url.searchParams,
     local: true,
     headers: { host: 'localhost:15014', ...more.headers },
+    body: async () => '',
     peer: more.peer ?? fromHere,
   });
   if (answer === undefined) throw new Error(`no page ${path}`);

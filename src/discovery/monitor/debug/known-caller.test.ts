@@ -14,7 +14,7 @@ test.each([
   const request = {
     ...{ method: 'GET', path: '/', query: new URLSearchParams(), local: false },
     headers: { 'x-forwarded-client-cert': 'URI=spiffe://td/ns/shop/sa/cart' },
-    peer: { remoteAddress },
+    ...{ body: async () => '', peer: { remoteAddress } },
   };
   expect(await callerNamespace([gateways])(request)).toBe(namespace);
 });

@@ -11,6 +11,7 @@ import { type StreamAnswer, type TraceEndpoint, tracePath } from '../../../runti
 import { formatAddress, type ListenAddress } from '../../listen-address.ts';
 import { answerDebug, type DebugAccess, type DebugSources } from '../debug/debug-endpoints.ts';
 import type { DiscoveryMetrics } from '../metrics/metrics.ts';
+import { answerLogLevels, type LogLevelSources } from '../scopes/log-level-page.ts';
 import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions } from './http-server.ts';
 
 export interface HttpEffectOptions extends HttpServersOptions {
@@ -20,6 +21,8 @@ export interface HttpEffectOptions extends HttpServersOptions {
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** Absent: no debug pages. */
   readonly debug?: DebugSources & { readonly access: DebugAccess };
+  /** Levels of the log, which those may change that may see the debug pages. */
+  readonly logLevels: LogLevelSources;
   /** Told how what a person orders on a page gets to those who do it. */
   readonly opened?: (orders: PageOrders) => void;
   /** What the start is at, for people who ask why it is not ready. */
@@ -112,6 +115,7 @@ async function answer(
     version,
     metrics,
     debug,
+    logLevels,
     trace,
     waitsFor = () => '',
     unreadable = () => new Map(),
@@ -133,7 +137,8 @@ async function answer(
   }
   if (debug !== undefined) {
     if (trace !== undefined && path === tracePath) return trace.answer(request, query);
-    const page = await answerDebug(debug, debug.access, request);
+    const page =
+      (await answerLogLevels(logLevels, debug.access, request)) ?? (await answerDebug(debug, debug.access, request));
     if (page !== undefined) return page;
   }
   return { status: 404, body: `not found: ${path}; /debug lists the pages\n` };

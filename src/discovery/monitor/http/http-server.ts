@@ -17,6 +17,8 @@ export interface HttpRequest {
   /** Whether the caller is on this host. */
   readonly local: boolean;
   readonly headers: IncomingHttpHeaders;
+  /** Reads the body. @returns `undefined` if it is longer, or the client breaks off */
+  readonly body: (maxBytes: number) => Promise<string | undefined>;
   /** Both ends of the connection. */
   readonly peer: { readonly remoteAddress?: string | undefined; readonly localAddress?: string | undefined };
 }
@@ -118,7 +120,6 @@ export class HttpServers {
 
   /** What it throws, the fence answers. */
   async #answer(request: IncomingMessage, response: ServerResponse, url: URL): Promise<void> {
-    request.resume();
     const { method = 'GET', headers, socket } = request;
     const answer = await this.#handler({
       method,
@@ -127,8 +128,10 @@ export class HttpServers {
       query: url.searchParams,
       local: isLoopback(socket.remoteAddress),
       headers,
+      body: (maxBytes) => bodyOf(request, maxBytes),
       peer: socket,
     });
+    request.resume();
     if ('stream' in answer) {
       this.#release(request.socket);
       answer.stream(response);
@@ -159,4 +162,20 @@ function listenError(address: ListenAddress, error: unknown): ChartpilotError {
     cause: error,
     fields: { path: where },
   });
+}
+
+async function bodyOf(request: IncomingMessage, maxBytes: number): Promise<string | undefined> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  try {
+    // Leaving the loop would destroy the connection, and the response with it.
+    for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      bytes += piece.length;
+      if (bytes > maxBytes) return undefined;
+      pieces.push(piece);
+    }
+  } catch {
+    return undefined;
+  }
+  return Buffer.concat(pieces).toString('utf8');
 }

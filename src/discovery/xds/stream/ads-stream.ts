@@ -327,6 +327,7 @@ export class AdsStream {
   }
 
   #hear(request: AdsRequest): void {
+    this.#log.requested(request);
     if (!isOfExchange(request, this.kind.onlyType)) {
       if (request.typeUrl === healthType) this.#hearHealth(request);
       this.#tell({ type: 'request.received', request });
@@ -370,8 +371,10 @@ export class AdsStream {
 
   /** What became of an order. */
   #outcome(report: StreamReport): void {
-    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#exchange.take(report);
-    else {
+    if (report.type === 'response.sent' || report.type === 'response.skipped') {
+      this.#log.responded(report);
+      this.#exchange.take(report);
+    } else {
       this.#log.rollout(report);
       this.#tell(report);
     }

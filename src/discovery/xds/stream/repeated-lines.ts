@@ -27,7 +27,7 @@ interface Kind {
  * comes more than {@link repeatAfterMs} after the last is a first one again.
  */
 export class RepeatedLines {
-  readonly #logger: Logger;
+  readonly #logger: Pick<Logger, 'warn'>;
   readonly #now: () => number;
   readonly #kinds = new Map<string, Kind>();
 
@@ -37,7 +37,7 @@ export class RepeatedLines {
    * @param now milliseconds
    * @param persistsMs failures that are over by then are not written
    */
-  constructor(logger: Logger, now: () => number, persistsMs = 0) {
+  constructor(logger: Pick<Logger, 'warn'>, now: () => number, persistsMs = 0) {
     this.#logger = logger;
     this.#now = now;
     this.#persistsMs = persistsMs;

@@ -1,7 +1,13 @@
 /** What operators learn of one stream: its log lines, and what the observer counts. */
-import type { StreamReport } from '../../../../machines/discovery/xds/ads-protocol.ts';
+import type {
+  AdsRequest,
+  ResponseSent,
+  ResponseSkipped,
+  StreamReport,
+} from '../../../../machines/discovery/xds/ads-protocol.ts';
 import { maxRetainedClusters } from '../../../../machines/discovery/xds/cluster-removal.ts';
 import { messageOf } from '../../../runtime/errors.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
 import { shortened } from './client-text.ts';
 import { RepeatedLines } from './repeated-lines.ts';
 import type { StreamSurroundings } from './stream-surroundings.ts';
@@ -18,11 +24,35 @@ export class StreamLog {
     this.#around = around;
     this.#peer = peer;
     this.#node = node;
-    this.#lines = new RepeatedLines(around.logger, around.now);
+    this.#lines = new RepeatedLines({ warn: (event, fields) => this.#logger.warn(event, fields) }, around.now);
+  }
+
+  /** A logger for each stream would take more memory than the rest of its log. */
+  get #logger(): Logger {
+    const { logger } = this.#around;
+    return logger.levels.hasProxies ? logger.ofProxy(this.#node().split('~')[2] ?? '') : logger;
+  }
+
+  requested(request: AdsRequest): void {
+    const logger = this.#logger;
+    if (!logger.enabled('debug')) return;
+    const { typeUrl, nonce, rejection } = request;
+    const names = (request.protocol === 'sotw' ? request.names : request.subscribe).length;
+    const unsubscribed = request.protocol === 'delta' ? request.unsubscribe.length : 0;
+    logger.debug('request.received', {
+      ...{ node: shortened(this.#node()), typeUrl: shortened(typeUrl), nonce: shortened(nonce), names },
+      ...(unsubscribed > 0 && { unsubscribed }),
+      ...(rejection !== null && { rejection: shortened(rejection) }),
+    });
+  }
+
+  responded({ type, sentAt: _, ...fields }: (ResponseSent | ResponseSkipped) & { sentAt?: number }): void {
+    const logger = this.#logger;
+    if (logger.enabled('debug')) logger.debug(type, { node: shortened(this.#node()), ...fields });
   }
 
   unauthenticated(reason: string): void {
-    this.#around.logger.warn('peer.unauthenticated', { peer: this.#peer, reason });
+    this.#logger.warn('peer.unauthenticated', { peer: this.#peer, reason });
   }
 
   rejected(code: string, reason: string): void {
@@ -30,15 +60,15 @@ export class StreamLog {
   }
 
   refused(reason: string): void {
-    this.#around.logger.warn('node.refused', { peer: this.#peer, reason });
+    this.#logger.warn('node.refused', { peer: this.#peer, reason });
   }
 
   forbidden(node: string, reason: string): void {
-    this.#around.logger.warn('node.forbidden', { node: shortened(node), peer: this.#peer, reason });
+    this.#logger.warn('node.forbidden', { node: shortened(node), peer: this.#peer, reason });
   }
 
   unreadableNode(error: unknown): void {
-    this.#around.logger.debug('node.unreadable', { peer: this.#peer, reason: shortened(messageOf(error)) });
+    this.#logger.debug('node.unreadable', { peer: this.#peer, reason: shortened(messageOf(error)) });
   }
 
   /** Make before break: clusters that were given up or removed. */
@@ -62,7 +92,7 @@ export class StreamLog {
   }
 
   judged(typeUrl: string, verdict: string, reason: string): void {
-    const { observer, logger } = this.#around;
+    const { observer } = this.#around;
     const node = this.#node();
     const fields = { node: shortened(node), typeUrl };
     if (verdict === 'rejection') {
@@ -71,7 +101,7 @@ export class StreamLog {
       this.#lines.warn(`rejection ${typeUrl}`, 'request.judged.rejection', facts);
     } else if (verdict === 'stale') {
       observer.nonceExpired?.(typeUrl, node);
-      logger.debug('request.judged.stale', fields);
+      this.#logger.debug('request.judged.stale', fields);
     } else if (verdict === 'misuse') {
       this.#lines.warn('misuse', 'request.judged.misuse', fields);
     } else {
@@ -82,11 +112,11 @@ export class StreamLog {
   sourceFailed(error: unknown): void {
     const node = this.#node();
     this.#around.observer.sourceFailed?.('', node, error);
-    this.#around.logger.error('resources.failed', { node: shortened(node), reason: shortened(messageOf(error)) });
+    this.#logger.error('resources.failed', { node: shortened(node), reason: shortened(messageOf(error)) });
   }
 
   failed(error: unknown): void {
-    this.#around.logger.error('stream.failed', { peer: this.#peer, error: (error as Error).stack });
+    this.#logger.error('stream.failed', { peer: this.#peer, error: (error as Error).stack });
   }
 
   /** Writes the lines that are still held back. */

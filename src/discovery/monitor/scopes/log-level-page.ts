@@ -1,0 +1,147 @@
+/**
+ * `/scopej`: log levels at run time, with the requests and responses of Istio's ControlZ, which `istioctl admin log` sends. `?proxyID` sets
+ * the level of one proxy.
+ */
+import { isObject } from '../../../runtime/json-object.ts';
+import type { Logger } from '../../../runtime/output/log.ts';
+import { isLogLevel, logLevels, maxProxyLevels, type ScopeSettings } from '../../../runtime/output/log-levels.ts';
+import { allScopes, scopesOf } from '../../../runtime/output/log-scopes.ts';
+import { type DebugAccess, permissionOf } from '../debug/debug-access.ts';
+import { tokenWanted } from '../debug/debug-page.ts';
+import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
+
+export interface LogLevelSources {
+  readonly log: Logger;
+  /** `PILOT_LOG_LEVELS_FROM_LOCALHOST`: local callers may change levels without the token. */
+  readonly localMayChange: boolean;
+}
+
+const basePath = '/scopej';
+const maxBodyBytes = 4_096;
+/** Two names of Kubernetes. */
+const maxNameLength = 507;
+/** Scopes whose lines are about single proxies. */
+const scopesOfProxies = ['ads'];
+
+/** Responds to a request below `/scopej`; `undefined` for other paths. */
+export async function answerLogLevels(
+  sources: LogLevelSources,
+  access: DebugAccess,
+  request: HttpRequest,
+): Promise<HttpAnswer | undefined> {
+  const { path, method } = request;
+  if (path !== basePath && !path.startsWith(`${basePath}/`)) return undefined;
+  const permitted = await permissionOf(access, request);
+  if ('refusal' in permitted) return permitted.refusal;
+  if (permitted.permission.onlyNamespace !== undefined) {
+    return {
+      status: 403,
+      body: `forbidden: workloads of namespace ${permitted.permission.onlyNamespace} may not see log levels\n`,
+    };
+  }
+  const scope = path.slice(basePath.length).replaceAll('/', '');
+  const scopes = scopesOf('pilot-discovery');
+  if (method === 'GET' || method === 'HEAD') {
+    if (scope === '') return { status: 200, body: scopes.map(([name, about]) => described(sources.log, name, about)) };
+    const found = scopes.find(([name]) => name === scope);
+    return found === undefined ? unknownScope(scope) : { status: 200, body: described(sources.log, ...found) };
+  }
+  if (method !== 'PUT' || scope === '') {
+    return {
+      status: 405,
+      body: `method not allowed: GET ${basePath}, or PUT ${basePath}/SCOPE\n`,
+      headers: { allow: 'GET, PUT' },
+    };
+  }
+  if (permitted.caller === 'local user' && !sources.localMayChange) return tokenWanted;
+  if (scope !== allScopes && !scopes.some(([name]) => name === scope)) return unknownScope(scope);
+  return await change(sources.log, scope, request);
+}
+
+async function change(log: Logger, scope: string, { body, query }: HttpRequest): Promise<HttpAnswer> {
+  const settings = settingsIn(await body(maxBodyBytes));
+  if (typeof settings === 'string') return invalid(settings);
+  const proxyID = query.get('proxyID');
+  const proxy = proxyID?.split('~')[2] ?? proxyID;
+  const failure = proxy === null ? undefined : proxyProblem(log, scope, proxy, settings);
+  if (failure !== undefined) return failure;
+  // Before the change, which may silence the log.
+  log.info('log.levelChanged', { scope, ...settings, ...(proxy !== null && { proxy }) });
+  if (proxy === null) log.levels.change(scope, settings);
+  else log.levels.changeProxy(proxy, scope, settings.outputLevel!);
+  return accepted;
+}
+
+/** Why the level of a proxy cannot be changed. */
+function proxyProblem(
+  { levels }: Logger,
+  scope: string,
+  proxy: string,
+  { outputLevel, ...others }: Partial<ScopeSettings>,
+): HttpAnswer | undefined {
+  if (!scopesOfProxies.includes(scope)) {
+    const scopes = scopesOfProxies.join(', ');
+    return invalid(`scope ${JSON.stringify(scope)} has no lines about single proxies; scopes that have: ${scopes}`);
+  }
+  if (outputLevel === undefined || Object.keys(others).length > 0) return invalid('a proxy has only an output_level');
+  if (!/^[^\s~]+\.[^\s~.]+$/.test(proxy) || proxy.length > maxNameLength) {
+    return invalid(`proxyID must be NAME.NAMESPACE or a node ID, got ${JSON.stringify(proxy.slice(0, maxNameLength))}`);
+  }
+  if (levels.canChangeProxy(proxy)) return undefined;
+  const body = `${maxProxyLevels} proxies have levels already; set {"output_level": "none"} for one of them\n`;
+  return { status: 409, body };
+}
+
+/** As ControlZ. */
+const accepted: HttpAnswer = { status: 202, body: '' };
+
+function invalid(reason: string): HttpAnswer {
+  return { status: 400, body: `invalid request: ${reason}\n` };
+}
+
+function unknownScope(scope: string): HttpAnswer {
+  const known = scopesOf('pilot-discovery').map(([name]) => name);
+  return { status: 404, body: `unknown scope ${JSON.stringify(scope)}; scopes: ${known.join(', ')}\n` };
+}
+
+function described({ levels }: Logger, name: string, description: string): object {
+  const { outputLevel, stackTraceLevel, logCallers } = levels.of(name);
+  const proxies = levels.proxiesOf(name);
+  return {
+    ...{ name, description, output_level: outputLevel, stack_trace_level: stackTraceLevel, log_callers: logCallers },
+    ...(proxies.size > 0 && { proxies: Object.fromEntries(proxies) }),
+  };
+}
+
+/** The settings that a body names, or why it is invalid. */
+function settingsIn(body: string | undefined): Partial<ScopeSettings> | string {
+  if (body === undefined) return `the body is incomplete or has more than ${maxBodyBytes} bytes`;
+  const object = parsed(body);
+  if (!isObject(object)) return 'the body must be a JSON object such as {"output_level": "debug"}';
+  const settings: Partial<ScopeSettings> = {};
+  for (const [name, key] of [
+    ['output_level', 'outputLevel'],
+    ['stack_trace_level', 'stackTraceLevel'],
+  ] as const) {
+    const level = object[name];
+    if (level === undefined) continue;
+    if (!isLogLevel(level)) return `${name} must be one of ${logLevels.join(', ')}, got ${JSON.stringify(level)}`;
+    settings[key] = level;
+  }
+  const { log_callers: callers } = object;
+  if (callers !== undefined) {
+    if (typeof callers !== 'boolean') return `log_callers must be true or false, got ${JSON.stringify(callers)}`;
+    settings.logCallers = callers;
+  }
+  return Object.keys(settings).length > 0
+    ? settings
+    : 'the body has none of output_level, stack_trace_level and log_callers';
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
