@@ -371,13 +371,9 @@ export class AdsStream {
 
   /** What became of an order. */
   #outcome(report: StreamReport): void {
-    if (report.type === 'response.sent' || report.type === 'response.skipped') {
-      this.#log.responded(report);
-      this.#exchange.take(report);
-    } else {
-      this.#log.rollout(report);
-      this.#tell(report);
-    }
+    this.#log.outcome(report);
+    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#exchange.take(report);
+    else this.#tell(report);
   }
 
   #tellOfExchange(report: StreamReport): void {

@@ -46,7 +46,12 @@ export class StreamLog {
     });
   }
 
-  responded({ type, sentAt: _, ...fields }: (ResponseSent | ResponseSkipped) & { sentAt?: number }): void {
+  outcome(report: StreamReport): void {
+    if (report.type === 'response.sent' || report.type === 'response.skipped') this.#responded(report);
+    else this.#rollout(report);
+  }
+
+  #responded({ type, sentAt: _, ...fields }: (ResponseSent | ResponseSkipped) & { sentAt?: number }): void {
     const logger = this.#logger;
     if (logger.enabled('debug')) logger.debug(type, { node: shortened(this.#node()), ...fields });
   }
@@ -72,7 +77,7 @@ export class StreamLog {
   }
 
   /** Make before break: clusters that were given up or removed. */
-  rollout(report: StreamReport): void {
+  #rollout(report: StreamReport): void {
     const { observer } = this.#around;
     if (report.type === 'clusters.abandoned') {
       observer.clustersAbandoned?.(report.clusters.length);
