@@ -65,7 +65,7 @@ Key values: sidecars run the image of the agent, unless `global` names another o
 {{- toJson (dict
   "global" (mergeOverwrite $global (deepCopy .Values.global))
   "revision" .Values.revision
-  "sidecarInjectorWebhook" (dict "rewriteAppHTTPProbe" .Values.sidecarInjectorWebhook.rewriteAppHTTPProbe)
+  "sidecarInjectorWebhook" (pick .Values.sidecarInjectorWebhook "rewriteAppHTTPProbe" "enableNamespacesByDefault")
   "pilot" (dict "cni" .Values.cni "env" .Values.env)
   "gateways" .Values.gateways
 ) }}

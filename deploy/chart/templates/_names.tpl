@@ -22,6 +22,11 @@ app.kubernetes.io/part-of: chartpilot
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
+{{/* istioctl finds injection webhooks by their label app. */}}
+{{- define "chartpilot.webhookLabels" -}}
+{{ include "chartpilot.labels" . | replace "app: istiod" "app: sidecar-injector" }}
+{{- end }}
+
 {{/* A root of its own, which replicas share; not beside one that is mounted. */}}
 {{- define "chartpilot.selfSigned" -}}
 {{- if and .Values.authority.selfSigned (not .Values.authority.secretName) }}yes{{ end }}

@@ -14,7 +14,7 @@ import { addLogFlags, type LogFlags, loggerFromFlags, logWarnings } from '../fla
 import { addRecordingFlags, openRecording, type RecordingFlags } from '../flags/trace-flags.ts';
 import { unknownFlagsOf } from '../usage.ts';
 import { addHelpSections } from './help-sections.ts';
-import { versionLine } from './version.ts';
+import { istioVersion, versionLine } from './version.ts';
 
 interface CommandFlags extends DiscoveryFlags, LogFlags, RecordingFlags {}
 
@@ -151,13 +151,12 @@ export function prepareDiscovery(args: readonly string[], flags: CommandFlags) {
   const options = resolveDiscoveryOptions(flags, process.env);
   const { log } = loggerFromFlags(flags);
   logWarnings(log);
-  const version = versionLine();
-  log.info('discovery.started', { version, pid: process.pid });
+  log.info('discovery.started', { version: versionLine(), pid: process.pid });
   log.info('program.flags', flags);
   const idle = flagsWithoutEffect.flatMap((option) => (option.attributeName() in flags ? option.long! : []));
   if (idle.length > 0) log.info('option.flagsWithoutEffect', { flags: idle });
   if (unknown.length > 0) log.warn('option.unknown', { flags: unknown });
-  return { options, log, version };
+  return { options, log, version: istioVersion() };
 }
 
 /** @returns the exit code */

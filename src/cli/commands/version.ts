@@ -35,6 +35,11 @@ export function versionLine(info: BuildInfo = buildInfo()): string {
   return `${info.version}-${info.revision.slice(0, 12)} (${info.runtime})`;
 }
 
+/** As Istio's programs write it, `VERSION-REVISION-STATUS`, which istioctl splits. Whether files were modified is not known. */
+export function istioVersion({ version, revision }: BuildInfo = buildInfo()): string {
+  return `${version}-${revision}-unknown`;
+}
+
 export function versionCommand(
   program: string,
   print: (text: string) => void = (text) => standardOutput.print(`${text}\n`),

@@ -16,7 +16,7 @@ import { type HttpAnswer, type HttpRequest, HttpServers, type HttpServersOptions
 
 export interface HttpEffectOptions extends HttpServersOptions {
   readonly addresses: readonly ListenAddress[];
-  /** Version in one line, for `/version`. */
+  /** For `/version`. */
   readonly version: string;
   readonly metrics: Pick<DiscoveryMetrics, 'text'>;
   /** Absent: no debug pages. */
@@ -130,7 +130,7 @@ async function answer(
       ? { status: 200, body: textOf(unreadable()) + linesOf(conditions()) }
       : { status: 503, body: waitsFor() };
   }
-  if (path === '/version') return { status: 200, body: `${version}\n` };
+  if (path === '/version') return { status: 200, body: version };
   if (path === '/metrics') return { status: 200, ...(await metrics.text()) };
   if (profiler !== undefined && (path === profilingPath || path.startsWith(`${profilingPath}/`))) {
     return profiler.answer(request);

@@ -44,6 +44,8 @@ it('lists the scopes with their levels, and changes the level of one, which is l
   });
   expect([await levelOf('ads'), await levelOf('push')]).toEqual(['debug', 'info']);
   expect(plane.lines.at(-1)).toMatch(/log level changed {2}scope=ads {2}outputLevel=debug {2}stackTraceLevel=error$/);
+  expect(await put('/scopej/discovery/http', { output_level: 'error' })).toMatchObject({ status: 202 });
+  expect(await levelOf('discovery/http')).toBe('error');
   await put('/scopej/all', { output_level: 'warn' });
   expect([await levelOf('ads'), await levelOf('push')]).toEqual(['warn', 'warn']);
 });

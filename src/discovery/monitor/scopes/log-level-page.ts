@@ -39,7 +39,8 @@ export async function answerLogLevels(
       body: `forbidden: workloads of namespace ${permitted.permission.onlyNamespace} may not see log levels\n`,
     };
   }
-  const scope = path.slice(basePath.length).replaceAll('/', '');
+  // Names such as discovery/http have slashes.
+  const scope = path.slice(basePath.length).replace(/^\/|\/$/g, '');
   const scopes = scopesOf('pilot-discovery');
   if (method === 'GET' || method === 'HEAD') {
     if (scope === '') return { status: 200, body: scopes.map(([name, about]) => described(sources.log, name, about)) };
