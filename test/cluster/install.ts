@@ -1,4 +1,4 @@
-/** `npm run cluster`: builds the API server and the node of the tests, Helm, Go's text/template and Consul; with names: only these. */
+/** `npm run cluster`: builds the programs of `npm test` in Go; with names: only these, also programs of nightly runs. */
 import { explainError } from '../../src/runtime/errors.ts';
 import {
   apiServer,
@@ -8,14 +8,18 @@ import {
   goPeer,
   goTemplate,
   helm,
+  istioctl,
   mergeOracle,
   nodeProgram,
 } from './go-program.ts';
 
 const asked = process.argv.slice(2);
+const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goPeer, mergeOracle, consul];
+// Of nightly runs alone.
+const others = [istioctl];
 try {
-  for (const program of [apiServer, nodeProgram, clusterDns, helm, goTemplate, goPeer, mergeOracle, consul]) {
-    if (asked.length > 0 && !asked.includes(program.name)) continue;
+  for (const program of [...ofEachRun, ...others]) {
+    if (asked.length > 0 ? !asked.includes(program.name) : others.includes(program)) continue;
     const binary = await findOrBuild(program, (line) => console.error(line));
     console.error(`There is ${program.title}: ${binary}`);
   }

@@ -16,6 +16,7 @@ import { addressOf, applyManifests, podsOf, readyPods } from '../workloads.ts';
 import { testFaults } from './faults.ts';
 import { InstalledMesh } from './installed-mesh.ts';
 import { interceptedApplications, testInterception } from './interception.ts';
+import { testIstioctl } from './istioctl.ts';
 import { testRevisions } from './revisions.ts';
 import { application } from './sample-application.ts';
 
@@ -86,6 +87,7 @@ it('refuses plaintext of clients without a sidecar once the server requires mutu
 testInterception(() => mesh);
 testFaults(() => mesh);
 if (isFull) testRevisions(() => mesh, values);
+if (isFull) testIstioctl(() => mesh);
 
 it('loses no request when a pod of the server is deleted', async () => {
   const { cluster } = node;
