@@ -20,20 +20,28 @@ const packages = [
   'ca-certificates',
   'dash',
   'iptables',
+  'libbsd0',
   'libc6',
+  'libedit2',
   'libgcc-s1',
+  'libgmp10',
   'libip4tc2',
   'libip6tc2',
+  'libjansson4',
+  'libmd0',
   'libmnl0',
   'libnetfilter-conntrack3',
   'libnfnetlink0',
+  'libnftables1',
   'libnftnl11',
   'libstdc++6',
+  'libtinfo6',
   'libxtables12',
   'netbase',
+  'nftables',
 ];
 
-/** 9 MB of manuals, translations, character sets and scripts of tools that are not in the image. Licences stay. */
+/** 10 MB of manuals, translations, character sets, scripts and libraries of tools that are not in the image. Licences stay. */
 const excludedPaths = [
   './usr/share/doc/*/[!c]*',
   './usr/share/doc/*/changelog*',
@@ -43,10 +51,61 @@ const excludedPaths = [
   './usr/share/bug',
   './usr/share/gcc',
   './usr/lib/*/gconv',
+  './usr/share/gdb',
+  // Of ebtables and arptables.
+  './usr/lib/*/xtables/libebt_*',
+  './usr/lib/*/xtables/libarpt_*',
+  // Of programs that were compiled with -ffast-math, of profilers and debuggers, and of NIS: no program of the image needs them.
+  ...['libmvec', 'libc_malloc_debug', 'libmemusage', 'libpcprofile', 'libthread_db', 'libnsl', 'libtic'].flatMap(
+    (library) => [`./lib/*/${library}.so*`, `./usr/lib/*/${library}.so*`],
+  ),
 ];
 
-/** Programs of busybox: those that `bin/` of chartpilot calls, and `ip` for the routes of TPROXY and IPv6. */
-const busyboxLinks = ['readlink', 'sed', 'sleep', 'ip'];
+/**
+ * Programs of busybox: those that `bin/` of chartpilot calls, `ip` for the routes of TPROXY and IPv6, `tar` for `kubectl cp`, and those with
+ * which a user looks into a pod. Not `wget`, which crashes with its option `-T`.
+ */
+const busyboxLinks = [
+  ...['readlink', 'sed', 'sleep', 'ip', 'tar'],
+  ...[
+    'cat',
+    'cp',
+    'cut',
+    'date',
+    'df',
+    'du',
+    'env',
+    'find',
+    'free',
+    'grep',
+    'head',
+    'hostname',
+    'id',
+    'kill',
+    'ls',
+    'mkdir',
+    'mv',
+    'nc',
+  ],
+  ...[
+    'netstat',
+    'nslookup',
+    'ping',
+    'ps',
+    'rm',
+    'sort',
+    'stat',
+    'tail',
+    'timeout',
+    'top',
+    'tr',
+    'true',
+    'uname',
+    'vi',
+    'wc',
+    'xargs',
+  ],
+];
 
 /** The user of Istio's sidecars, whose connections are not redirected. */
 const passwd = `root:x:0:0:root:/root:/usr/sbin/nologin
@@ -170,6 +229,8 @@ function finishConfiguration(root: string): void {
   };
   write('etc/passwd', passwd);
   write('etc/group', group);
+  // A kubelet or Docker mounts its own over it, runc alone does not.
+  write('etc/hosts', '127.0.0.1\tlocalhost\n::1\tlocalhost\n');
   write('etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n');
   link('dash', 'bin/sh');
   for (const program of busyboxLinks) link('busybox', `bin/${program}`);

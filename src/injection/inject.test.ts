@@ -143,6 +143,12 @@ test('redirection leaves out the user that the owner of the pod gives the proxy'
   expect(args[args.indexOf('-u') + 1]).toBe('2000');
 });
 
+test('redirection uses nft where the values request it', () => {
+  const argsOf = (changed: Partial<InjectionValues>) => containerOf(injected(web, changed), 'istio-init').args;
+  expect(argsOf({})).not.toContain('--native-nftables');
+  expect(argsOf({ nativeNftables: true })).toContain('--native-nftables');
+});
+
 test('with TPROXY the proxy runs as root with NET_ADMIN, and redirection leaves out its group', () => {
   const pod = injected({
     metadata: { annotations: { 'sidecar.istio.io/interceptionMode': 'TPROXY' } },

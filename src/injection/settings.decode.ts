@@ -141,6 +141,7 @@ const globalFields = reading({
   network: word(''),
   pilotCertProvider: word(byDefault.pilotCertProvider),
   logAsJson: withDefault(boolean, false),
+  nativeNftables: withDefault(boolean, byDefault.nativeNftables),
   logging: withDefault(reading({ level: word(byDefault.agentLogLevel) }), { level: byDefault.agentLogLevel }),
   multiCluster: withDefault(reading({ clusterName: word('') }), { clusterName: '' }),
   proxy: withDefault(proxyFields, emptied(proxyFields)),

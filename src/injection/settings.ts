@@ -55,6 +55,8 @@ export interface InjectionValues {
   readonly includeOutboundPorts: string;
   readonly excludeOutboundPorts: string;
   readonly privileged: boolean;
+  /** Pods are redirected with nft instead of iptables (`istio-iptables --native-nftables`). */
+  readonly nativeNftables: boolean;
   readonly readiness: ReadinessTimes;
   readonly startupFailureThreshold: number;
   readonly startupProbe: boolean;
@@ -121,6 +123,7 @@ export const defaultInjectionValues: InjectionValues = {
   includeOutboundPorts: '',
   excludeOutboundPorts: '',
   privileged: false,
+  nativeNftables: false,
   readiness: { initialDelaySeconds: 0, periodSeconds: 15, failureThreshold: 4 },
   startupFailureThreshold: 600,
   startupProbe: true,

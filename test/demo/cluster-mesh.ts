@@ -198,7 +198,7 @@ export class ClusterMesh {
     const programs: AttachedProgram[] = [];
     for (const [index, { name, namespace, target, container, port, runDirectory }] of targets.entries()) {
       await this.#forward(`-n ${namespace} ${target}`, ports[index]!, port);
-      const read = `kubectl -n ${namespace} exec ${target} -c ${container} -- busybox cat ${runDirectory}/debugger-${port}.token`;
+      const read = `kubectl -n ${namespace} exec ${target} -c ${container} -- cat ${runDirectory}/debugger-${port}.token`;
       tokens.push(`"$(${read})"`);
       programs.push({ name, port: ports[index]!, token: (await terminal.repeat(read)).trim() });
     }

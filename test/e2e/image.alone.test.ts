@@ -97,21 +97,42 @@ describe.skipIf(!isRun)('images of npm run image', () => {
     }
   });
 
-  test('istio-iptables redirects a pod’s connections as root with NET_ADMIN and a read-only root', async () => {
-    const pod = await NetworkSide.make(children);
-    const privileged = { uid: 0, capabilities: ['NET_ADMIN', 'NET_RAW'], network: pod.namespaceFile };
-    const { program } = run({
-      ...privileged,
-      image: agentImage,
-      args: ['istio-iptables', '-p', '15001', '-z', '15006', '-u', '1337', '-m', 'REDIRECT', '-i', '*', '-b', '*'],
-    });
-    expect(await program.exited).toEqual({ code: 0, signal: null });
-    const image = { ...agentImage, config: { ...agentImage.config, Entrypoint: ['/usr/sbin/iptables-save'] } };
-    const saved = run({ ...privileged, image, args: ['-t', 'nat'] }).program;
-    expect(await saved.exited).toEqual({ code: 0, signal: null });
-    expect(saved.output()).toContain('--to-ports 15001');
-    expect(saved.output()).toContain('--to-ports 15006');
-  });
+  test.each([
+    ['iptables', [], ['/usr/sbin/iptables-save', '-t', 'nat']],
+    ['nft', ['--native-nftables'], ['/usr/sbin/nft', 'list', 'ruleset']],
+  ])(
+    'istio-iptables redirects a pod’s connections with %s as root with NET_ADMIN and a read-only root',
+    async (_, flags, list) => {
+      const pod = await NetworkSide.make(children);
+      const privileged = { uid: 0, capabilities: ['NET_ADMIN', 'NET_RAW'], network: pod.namespaceFile };
+      const { program } = run({
+        ...privileged,
+        image: agentImage,
+        args: [
+          'istio-iptables',
+          '-p',
+          '15001',
+          '-z',
+          '15006',
+          '-u',
+          '1337',
+          '-m',
+          'REDIRECT',
+          '-i',
+          '*',
+          '-b',
+          '*',
+          ...flags,
+        ],
+      });
+      expect(await program.exited).toEqual({ code: 0, signal: null });
+      const image = { ...agentImage, config: { ...agentImage.config, Entrypoint: list } };
+      const saved = run({ ...privileged, image, args: [] }).program;
+      expect(await saved.exited).toEqual({ code: 0, signal: null });
+      expect(saved.output()).toMatch(/(--to-ports |redirect to :)15001/);
+      expect(saved.output()).toMatch(/(--to-ports |redirect to :)15006/);
+    },
+  );
 
   test('a sidecar gets its configuration from the control plane, restarts hot, and stops within the grace period', async () => {
     const pod = await NetworkSide.make(children);

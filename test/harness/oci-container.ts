@@ -30,7 +30,7 @@ export function unpackImage(layout: string, tag: string, root: string): Unpacked
   if (found === undefined) throw new Error(`${layout} has no image ${tag}`);
   const manifest = json(blob(found)) as { config: Descriptor; layers: Descriptor[] };
   mkdirSync(root, { recursive: true });
-  for (const layer of manifest.layers) mustRun('tar', '-xzpf', blob(layer), '-C', root);
+  for (const layer of manifest.layers) mustRun('tar', '-xpf', blob(layer), '-C', root);
   return { root, config: json(blob(manifest.config)).config };
 }
 

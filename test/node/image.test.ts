@@ -47,6 +47,18 @@ it('the agent runs with a read-only root as an unknown user, restarts Envoy with
   const { output } = await agent.exec('node', '-p', 'process.getuid() + " " + fs.readdirSync("/proc").length');
   expect(output).toMatch(new RegExp(`^${unknownUid} `));
   expect((await agent.exec('node', '-e', 'fs.writeFileSync("/tmp/file", "")')).output).toContain('EROFS');
+  // Programs with which users look into a pod, and the page that docs/debugging-a-restart.md saves.
+  for (const command of [
+    ['cat', '/etc/passwd'],
+    ['find', '/etc/istio'],
+    ['ps'],
+    ['tar', '--help'],
+    ['nft', '--version'],
+  ]) {
+    expect([...command, (await agent.exec(...command)).code]).toEqual([...command, 0]);
+  }
+  const saved = await agent.exec('pilot-agent', 'request', '--debug-port', '15020', 'GET', '/debug/trace?follow=false');
+  expect(saved.output).toContain('"kind":"header"');
   await agent.signal('SIGHUP');
   await agent.program.line(loggedLine('restart.ended.live', { epoch: 'epoch-1' }));
   expect(await get('http://127.0.0.1:8080/')).toContain('200 hello');

@@ -58,6 +58,7 @@ function redirectionArgs(input: TemplateInput): string[] {
     ...optional('-o', annotated(pod, `${traffic}/excludeOutboundPorts`, values.excludeOutboundPorts)),
     ...optional('-k', virtual),
     ...optional('-c', annotated(pod, `${traffic}/excludeInterfaces`, '')),
+    ...(values.nativeNftables ? ['--native-nftables'] : []),
   ];
 }
 

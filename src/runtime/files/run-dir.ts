@@ -35,7 +35,7 @@ function isWritable(folder: string): boolean {
   }
 }
 
-/** Whether `chooseRunDir` may return a directory of this name, below the temporary one, in a program of this user. */
+/** Whether `chooseRunDir` may return a directory of this name, below one of its parents, in a program of this user. */
 export function isRunDirNameOf(uid: number, name: string): boolean {
   return name === `chartpilot-${uid}` || fallbackNames(uid).test(name);
 }

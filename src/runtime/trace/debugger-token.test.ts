@@ -147,3 +147,16 @@ test('root finds the token of another user’s program in that user’s run dire
   overIpv6.socket.destroy();
   expect(overIpv6.token).toBe(aToken);
 });
+
+test('a token below the default --configPath is found, where a program with a read-only root has it', () => {
+  const root = mkdtempSync(join(tmpdir(), 'working-directory-'));
+  const cwd = vi.spyOn(process, 'cwd').mockReturnValue(root);
+  onTestFinished(() => {
+    cwd.mockRestore();
+    rmSync(root, { recursive: true });
+  });
+  const runDir = join(root, `etc/istio/proxy/chartpilot-${process.geteuid!()}`);
+  mkdirSync(runDir, { recursive: true });
+  writeFileSync(join(runDir, 'debugger-15020.token'), `${aToken}\n`, { mode: 0o600 });
+  expect(readDebuggerToken(15020)).toBe(aToken);
+});

@@ -2,11 +2,11 @@
 import { closeSync, constants, fstatSync, openSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isSystemError, messageOf } from '../errors.ts';
 import { readRegularFile } from '../files/regular-file.ts';
-import { isRunDirNameOf, sharedRunDir } from '../files/run-dir.ts';
+import { defaultConfigPath, isRunDirNameOf, sharedRunDir } from '../files/run-dir.ts';
 import { ownerOfPeer, type PeerOwner } from '../socket-owner.ts';
 
 /** A token with a newline. */
@@ -22,7 +22,7 @@ export function tokenFile(runDir: string, port: number): string {
 }
 
 export interface TokenSearch {
-  /** Directory of the file; absent: each that {@link chooseRunDir} may have returned in the program. */
+  /** Directory of the file; absent: each that {@link chooseRunDir} may have returned in the program, if its `configPath` is the default. */
   readonly runDir?: string;
   /** Uid of the program, default that of this process. */
   readonly owner?: number;
@@ -121,13 +121,14 @@ function currentUid(): number {
 
 function candidateDirectories(runDir: string | undefined, owner: number): string[] {
   if (runDir !== undefined) return [existingPath(runDir)];
-  return [sharedRunDir, ...runDirsBelowTemporary(owner)];
+  const parents = [tmpdir(), resolve(defaultConfigPath)];
+  return [sharedRunDir, ...parents.flatMap((parent) => runDirsBelow(parent, owner))];
 }
 
-function runDirsBelowTemporary(owner: number): string[] {
+function runDirsBelow(parent: string, owner: number): string[] {
   try {
-    const names = readdirSync(tmpdir()).filter((name) => isRunDirNameOf(owner, name));
-    return names.map((name) => join(tmpdir(), name));
+    const names = readdirSync(parent).filter((name) => isRunDirNameOf(owner, name));
+    return names.map((name) => join(parent, name));
   } catch {
     return [];
   }

@@ -7,12 +7,15 @@ import { pauseImage } from '../node-configuration.ts';
 import { resources } from '../resources.ts';
 import type { RunningNode } from '../start-node.ts';
 import { podsOf, readyPods } from '../workloads.ts';
+import { EndpointChanges } from './endpoint-changes.ts';
 import { type InstalledMesh, systemNamespace } from './installed-mesh.ts';
 import { rollOut, scale } from './rollouts.ts';
 
 const never = new AbortController().signal;
 const controlPlane = { name: 'istiod', namespace: systemNamespace };
 const rollouts = 50;
+/** A rollout takes 12 s on idle processors, and 40 s beside ten other programs. */
+const rolloutsLimitMs = 3_600_000;
 
 /** @param mesh with client, two pods of server and two replicas of the control plane */
 export function testFaults(mesh: () => InstalledMesh): void {
@@ -24,15 +27,18 @@ export function testFaults(mesh: () => InstalledMesh): void {
 
   describe('no request fails while', () => {
     // Each test counts its own requests.
+    let changes: EndpointChanges;
     beforeEach(async () => {
       await mesh().results();
+      changes = new EndpointChanges(mesh().node, 'server');
       await mesh().startLoad('http://server/slow');
     });
     afterEach(async () => {
+      changes.stop();
       const load = await mesh().load();
-      expect(load.failed.slice(0, 10)).toEqual([]);
+      console.error(`requests of the load: ${load.sent}, failed: ${load.failed.length}`);
+      expect(load.failed.slice(0, 10), changes.lines.join('\n')).toEqual([]);
       expect(load.sent).toBeGreaterThan(0);
-      console.error(`requests of the load: ${load.sent}`);
     });
     afterAll(() =>
       mesh()
@@ -67,9 +73,13 @@ export function testFaults(mesh: () => InstalledMesh): void {
     // The rest takes minutes.
     if (!isFull) return;
 
-    it(`the server is rolled out ${rollouts} times`, async () => {
-      for (let i = 0; i < rollouts; i++) await rollOut(mesh().node, { name: 'server' });
-    });
+    it(
+      `the server is rolled out ${rollouts} times`,
+      async () => {
+        for (let i = 0; i < rollouts; i++) await rollOut(mesh().node, { name: 'server' });
+      },
+      rolloutsLimitMs,
+    );
 
     it('no webhook responds: pods and objects are rejected or accepted by its policy, and missing pods start when it is back', async () => {
       const { node } = mesh();

@@ -1,0 +1,66 @@
+/** What a node reports about the endpoints of a Service while a test runs, for the message of a test whose requests failed. */
+import type { Resource } from '../../../src/discovery/kubernetes/api-resource.ts';
+import type { KubernetesObject } from '../../../src/discovery/kubernetes/api-server.ts';
+import type { RunningNode } from '../start-node.ts';
+
+const slices: Resource = {
+  ...{ group: 'discovery.k8s.io', version: 'v1' },
+  ...{ kind: 'EndpointSlice', plural: 'endpointslices', namespaced: true },
+};
+const events: Resource = { group: '', version: 'v1', kind: 'Event', plural: 'events', namespaced: true };
+/** Longer than a test. */
+const timeoutSeconds = 3_600;
+const maxLines = 2_000;
+
+interface Endpoint {
+  readonly addresses: readonly string[];
+  readonly conditions?: { readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean };
+}
+
+/** Watches the EndpointSlices of a Service, and the failed probes and stopped containers of its namespace. */
+export class EndpointChanges {
+  readonly lines: string[] = [];
+  readonly #ending = new AbortController();
+
+  constructor({ cluster }: RunningNode, service: string) {
+    const { admin, namespace } = cluster;
+    const { signal } = this.#ending;
+    const watch = (resource: Resource, selection: object, describe: (object: KubernetesObject) => string): void => {
+      admin
+        .watch(
+          resource,
+          { namespace, timeoutSeconds, ...selection },
+          ({ type, object }) => {
+            if (type === 'BOOKMARK' || type === 'ERROR' || this.lines.length >= maxLines) return;
+            this.lines.push(`${new Date().toISOString()} ${type} ${describe(object)}`);
+          },
+          signal,
+        )
+        .catch((error: unknown) => {
+          if (!signal.aborted) this.lines.push(`${new Date().toISOString()} ${resource.plural}: ${error}`);
+        });
+    };
+    watch(slices, { labelSelector: `kubernetes.io/service-name=${service}` }, endpointsText);
+    for (const reason of ['Unhealthy', 'Killing']) {
+      watch(events, { fieldSelector: `reason=${reason}` }, eventText);
+    }
+  }
+
+  stop(): void {
+    this.#ending.abort();
+  }
+}
+
+function endpointsText({ metadata, ...slice }: KubernetesObject): string {
+  const { endpoints } = slice as { endpoints?: readonly Endpoint[] | null };
+  const texts = (endpoints ?? []).map(({ addresses, conditions = {} }) => {
+    const states = Object.entries(conditions).filter(([, isTrue]) => isTrue);
+    return `${addresses.join()} ${states.map(([state]) => state).join('+') || 'no condition'}`;
+  });
+  return `${metadata.name}: ${texts.join(', ') || 'no endpoints'}`;
+}
+
+function eventText(event: KubernetesObject): string {
+  const { involvedObject, message } = event as unknown as { involvedObject: { name: string }; message: string };
+  return `${involvedObject.name}: ${message.slice(0, 200)}`;
+}
