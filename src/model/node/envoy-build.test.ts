@@ -27,6 +27,17 @@ describe('the Envoy of a node', () => {
     expect(envoyBuildOf(reported(38, []))).toEqual({ version: [1, 38, 3], hasV8: undefined });
   });
 
+  it('counts standard metrics itself from 1.40 on, if its build has the access logger', () => {
+    const stats = { name: 'envoy.access_loggers.stats' };
+    expect(envoyBuildOf(reported(40, [router, stats]))).toEqual({
+      version: [1, 40, 3],
+      hasV8: false,
+      hasStatsLogger: true,
+    });
+    expect(envoyBuildOf(reported(39, [router, stats]))).not.toHaveProperty('hasStatsLogger');
+    expect(envoyBuildOf(reported(40))).not.toHaveProperty('hasStatsLogger');
+  });
+
   it('is read from a version in a text', () => {
     const of = (value: string): unknown =>
       envoyBuildOf({ ...reported(0, []), userAgentVersionType: { case: 'userAgentVersion', value } });

@@ -11,6 +11,8 @@ export interface EnvoyBuild {
   readonly version: EnvoyVersion | undefined;
   /** Whether the build has the Wasm runtime V8; `undefined` if the node does not list its extensions. */
   readonly hasV8: boolean | undefined;
+  /** Whether it counts standard metrics itself. */
+  readonly hasStatsLogger?: true;
 }
 
 /** Versions that every generated resource was sent to: `test/e2e/envoy-versions.test.ts`. All patch versions of a minor one count. */
@@ -49,7 +51,8 @@ export function envoyBuildOf({
   if (userAgentName !== 'envoy') return undefined;
   const version = versionOf(userAgentVersionType);
   const hasV8 = extensions.length === 0 ? undefined : extensions.some(({ name }) => name === wasmRuntime);
-  return version === undefined && hasV8 === undefined ? undefined : { version, hasV8 };
+  if (version === undefined && hasV8 === undefined) return undefined;
+  return { version, hasV8, ...(hasStatsLogger(version, extensions) && { hasStatsLogger: true }) };
 }
 
 function versionOf(reported: ReportedEnvoy['userAgentVersionType']): EnvoyVersion | undefined {
@@ -104,6 +107,15 @@ const firstWithFormatTags = [1, 37] as const;
 /** False if the version is unknown: an older Envoy rejects a listener with such a tag. */
 export function hasFormatTags(build: EnvoyBuild | undefined): boolean {
   return build?.version !== undefined && !isBefore(build.version, firstWithFormatTags);
+}
+
+/** The first minor version whose access logger `stats` has limits. */
+const firstWithStatsLimits = [1, 40] as const;
+const statsLogger = 'envoy.access_loggers.stats';
+
+function hasStatsLogger(version: EnvoyVersion | undefined, extensions: ReportedEnvoy['extensions']): boolean {
+  if (version === undefined || isBefore(version, firstWithStatsLimits)) return false;
+  return extensions.some(({ name }) => name === statsLogger);
 }
 
 /** Compares major and minor numbers only. */

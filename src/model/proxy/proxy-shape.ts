@@ -61,7 +61,8 @@ const shapeMetadata = [
   'PROXY_CONFIG',
   // `true`: the agent serves files of authorities together with their revocation lists, which it checks; else absent.
   'REVOCATION_LISTS',
-  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy takes format strings as custom tags (1.37); else absent.
+  // `true`: the agent counts standard metrics from access logs; `expressions`: and its Envoy takes format strings as custom tags (1.37);
+  // `stats`: there is no agent of ours, and Envoy counts them itself (1.40); else absent.
   'STANDARD_METRICS',
   // `true`: the pod may not bind ports below 1024.
   'UNPRIVILEGED_POD',
@@ -279,14 +280,22 @@ function readMetadata({ metadata, envoy }: Proxy): ShapeMetadata {
     ...(hasSecretServer(metadata) && { WORKLOAD_CERTIFICATES: 'true' }),
     ...(isTrue(metadata.REVOCATION_LISTS) && hasSecretServer(metadata) && { REVOCATION_LISTS: 'true' }),
     ...(isTrue(metadata.WASM_FETCH) && { WASM_FETCH: 'true' }),
-    ...(isTrue(metadata.STANDARD_METRICS) && {
-      STANDARD_METRICS: hasFormatTags(envoy) ? 'expressions' : 'true',
-    }),
+    ...standardMetricsOf(metadata, envoy),
     ...(isTrue(metadata.DNS_CAPTURE) && { DNS_CAPTURE: 'true' }),
     ...(isTrue(metadata.DNS_AUTO_ALLOCATE) && { DNS_AUTO_ALLOCATE: 'true' }),
     ...(metadata.ISTIO_EXTENSIONS !== undefined && { ISTIO_EXTENSIONS: String(isTrue(metadata.ISTIO_EXTENSIONS)) }),
     ...ownSettings(metadata.PROXY_CONFIG),
   };
+}
+
+/** Each agent of ours says that it fetches Wasm modules, also if it counts nothing. */
+function standardMetricsOf(
+  { STANDARD_METRICS: counts, WASM_FETCH: hasAgent }: Proxy['metadata'],
+  envoy: Proxy['envoy'],
+): Pick<ShapeMetadata, 'STANDARD_METRICS'> {
+  if (isTrue(counts)) return { STANDARD_METRICS: hasFormatTags(envoy) ? 'expressions' : 'true' };
+  const isWithoutAgent = counts === undefined && hasAgent === undefined;
+  return isWithoutAgent && envoy?.hasStatsLogger ? { STANDARD_METRICS: 'stats' } : {};
 }
 
 /** Of a proxy's own configuration what counts, if it says any of it; an agent may send it as JSON in a text. */

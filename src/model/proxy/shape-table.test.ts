@@ -68,6 +68,20 @@ it('addresses count where a Sidecar object says what comes in, and only there', 
   expect(shapeOf({ ip: '10.1.0.2', namespace: 'other' }, context).ownAddresses).toEqual([]);
 });
 
+describe('standard metrics', () => {
+  const envoy = { version: [1, 40, 0], hasV8: true, hasStatsLogger: true } as const;
+
+  it.each([
+    ['by Envoy itself where no agent of ours reports anything', {}, envoy, 'stats'],
+    ['by nothing where our agent counts nothing', { WASM_FETCH: 'true' }, envoy, undefined],
+    ['by nothing where the node says so', { STANDARD_METRICS: 'false' }, envoy, undefined],
+    ['by the agent where it counts', { WASM_FETCH: 'true', STANDARD_METRICS: 'true' }, envoy, 'expressions'],
+    ['by nothing where Envoy cannot', {}, { version: [1, 39, 0], hasV8: true } as const, undefined],
+  ])('are counted %s', (_, metadata, build, expected) => {
+    expect(shapeOf({ metadata, envoy: build }).metadata.STANDARD_METRICS).toBe(expected);
+  });
+});
+
 describe('the version of an agent', () => {
   it('makes no difference, and neither does how a node says that it has one', () => {
     const one = shapeOf({ metadata: { ISTIO_VERSION: '1.28.0' } });

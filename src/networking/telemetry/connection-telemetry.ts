@@ -12,6 +12,7 @@ import type { ProxyContext } from '../inputs/connection-context.ts';
 import { hasIstioExtensions } from '../messages/istio-extensions.ts';
 import { chosenLogs, meshLog } from './access-logging.ts';
 import type { Side } from './mode.ts';
+import { ownLabelsOf } from './own-labels.ts';
 import { type ProviderCluster, providerCluster } from './provider-cluster.ts';
 import { type ReportedMetrics, reportedMetrics, reportingInterval } from './reported-metrics.ts';
 import { chosenTracing, type TracingChoice } from './tracing.ts';
@@ -39,7 +40,7 @@ export interface ConnectionTelemetry {
   readonly tracing: ConnectionTracing | undefined;
   /** Whether a build of Envoy that can counts requests and connections as the mesh does. */
   readonly metrics: boolean;
-  /** What the proxy's agent counts; `undefined` if it does not, or nothing is reported. */
+  /** What the proxy's agent counts, or Envoy itself; `undefined` if neither does, or nothing is reported. */
   readonly standardMetrics: ReportedMetrics | undefined;
   /** Milliseconds between reports of an open TCP connection. */
   readonly reportingIntervalMs: number;
@@ -106,6 +107,7 @@ function resolved(proxy: ProxyContext, side: Side): ConnectionTelemetry {
     ...(shape.metadata.PROXY_CONFIG !== undefined && { settings: shape.metadata.PROXY_CONFIG }),
     ...(hasIstioExtensions(shape, mesh) && { istio: true }),
     ...(agentCounts !== undefined && { agentCounts }),
+    ...(agentCounts === 'stats' && reported !== undefined && { own: ownLabelsOf(shape) }),
   };
   const isPlain = facts.clusters.length === 0 && Object.keys(facts).length === 1;
   return {

@@ -57,8 +57,12 @@ const claim = typedExtension(peerClaimFilter, HeaderMutationSchema, {
 });
 
 export const peerClaim: HttpFilterContributor = (context) => {
-  if (context.shape.metadata.STANDARD_METRICS === undefined) return [];
+  const { STANDARD_METRICS: form } = context.shape.metadata;
+  if (form === undefined) return [];
+  const isReported = telemetryOf(context, sideOf(context.direction)).standardMetrics !== undefined;
+  // Without the agent nothing gives a claim and nothing reads one; the application is not to have it.
+  if (form === 'stats') return context.direction === 'inbound' && isReported ? [remove] : [];
   // A server removes the header even if it counts nothing: clients do not know that.
   if (context.direction === 'inbound') return [store, remove];
-  return telemetryOf(context, sideOf(context.direction)).standardMetrics === undefined ? [] : [claim];
+  return isReported ? [claim] : [];
 };

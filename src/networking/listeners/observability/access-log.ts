@@ -26,7 +26,7 @@ import {
   openTelemetryLog,
   tcpAccessLogService,
 } from './access-log-services.ts';
-import { metricsLogs } from './metrics-log.ts';
+import { countsOpenConnections, metricsLogs } from './metrics-log.ts';
 
 type FilterInit = Init<typeof AccessLogFilterSchema>;
 
@@ -37,7 +37,7 @@ export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[
   const { push } = context;
   const { logs, settings } = telemetryOf(context, sideOf(context.direction));
   const forMetrics = metricsLogs(context, by).map((logger) => create(AccessLogSchema, logger));
-  const reportsOften = by === 'connections' && forMetrics.length > 0;
+  const reportsOften = by === 'connections' && countsOpenConnections(context);
   const chosen = logs.flatMap((log) =>
     loggersOf(log, push.mesh, by, settings.accessLogService !== '').map((logger) =>
       create(AccessLogSchema, { ...logger, ...withFilter(log, by, reportsOften) }),
@@ -48,7 +48,7 @@ export function accessLogs(context: ConnectionContext, by: LoggedBy): AccessLog[
 
 /** Open connections report to the agent, which counts their bytes; the other logs have an entry for the end, as without metrics. */
 export function connectionReports(context: ConnectionContext): Pick<Init<typeof TcpProxySchema>, 'accessLogOptions'> {
-  if (metricsLogs(context, 'connections').length === 0) return {};
+  if (!countsOpenConnections(context)) return {};
   const { reportingIntervalMs } = telemetryOf(context, sideOf(context.direction));
   const accessLogFlushInterval = duration(reportingIntervalMs);
   return { accessLogOptions: { accessLogFlushInterval, flushAccessLogOnConnected: true } };

@@ -22,8 +22,10 @@ import type { Init } from '../../messages/init.ts';
 import { duration } from '../../messages/protobuf-duration.ts';
 import { telemetryOf } from '../../telemetry/connection-telemetry.ts';
 import { sideOf } from '../../telemetry/mode.ts';
+import { ownLabelsOf } from '../../telemetry/own-labels.ts';
 import type { ReportedMetrics } from '../../telemetry/reported-metrics.ts';
 import { grpcService, type LoggedBy } from './access-log-services.ts';
+import { statsLog } from './stats-log.ts';
 
 type TagInit = Init<typeof CustomTagSchema>;
 
@@ -31,7 +33,7 @@ type TagInit = Init<typeof CustomTagSchema>;
 const maxKnown = 256;
 const known = new Map<string, TypedExtension>();
 
-/** None if the agent does not count, or every metric of the protocol is disabled. */
+/** None if nothing is counted, or every metric of the protocol is disabled. */
 export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExtension[] {
   const { standardMetrics: reported } = telemetryOf(context, sideOf(context.direction));
   if (reported === undefined || by === 'listener') return [];
@@ -42,13 +44,19 @@ export function metricsLogs(context: ConnectionContext, by: LoggedBy): TypedExte
   if (ids.every((id) => reported.rules[id]?.disabled === true)) return [];
   const { STANDARD_METRICS: form } = context.shape.metadata;
   const side = context.direction === 'inbound' ? 'inbound' : 'outbound';
-  const key = JSON.stringify([protocol, form, side, reported]);
+  const own = form === 'stats' ? ownLabelsOf(context.shape) : undefined;
+  const key = JSON.stringify([protocol, form, side, reported, own]);
   let made = known.get(key);
   if (made === undefined) {
-    made = metricsLog(protocol, side, reported, form === 'expressions');
+    made = own ? statsLog(protocol, side, reported, own) : metricsLog(protocol, side, reported, form === 'expressions');
     setBounded(known, key, made, maxKnown);
   }
   return [made];
+}
+
+/** Whether open connections report: the agent counts differences, Envoy itself would add the values again. */
+export function countsOpenConnections(context: ConnectionContext): boolean {
+  return context.shape.metadata.STANDARD_METRICS !== 'stats' && metricsLogs(context, 'connections').length > 0;
 }
 
 function metricsLog(
