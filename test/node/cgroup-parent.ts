@@ -10,6 +10,11 @@ const unified = join(root, 'unified');
 const prefix = 'cp-node-';
 /** Controllers that the kubelet requires in cgroup v2. */
 const controllers = '+cpu +cpuset +memory +pids';
+/**
+ * A cgroup has the weight of one process unless this is set, so that beside 50 processes all pods together got a fiftieth of the processors: probes
+ * timed out, and requests failed because no endpoint was ready. A node has about 20 processes that run.
+ */
+const weights = { 'cpu.shares': '20480', 'cpu.weight': '2000' };
 
 /** @returns its name, with this process's id; `removeAbandonedCgroups` finds it after this process was killed */
 export function createCgroupParent(): string {
@@ -19,6 +24,9 @@ export function createCgroupParent(): string {
     if (isUnified) writeFileSync(join(hierarchy, 'cgroup.subtree_control'), controllers);
     mkdirSync(join(hierarchy, name));
     if (isUnified) writeFileSync(join(hierarchy, name, 'cgroup.subtree_control'), controllers);
+    for (const [file, weight] of Object.entries(weights)) {
+      if (existsSync(join(hierarchy, name, file))) writeFileSync(join(hierarchy, name, file), weight);
+    }
     for (const file of ['cpuset.cpus', 'cpuset.mems']) {
       const inherited = join(hierarchy, file);
       // A new cpuset of v1 is empty, and no process may enter it.

@@ -32,7 +32,9 @@ export class EndpointChanges {
           { namespace, timeoutSeconds, ...selection },
           ({ type, object }) => {
             if (type === 'BOOKMARK' || type === 'ERROR' || this.lines.length >= maxLines) return;
-            this.lines.push(`${new Date().toISOString()} ${type} ${describe(object)}`);
+            const text = describe(object);
+            // Of each pod that starts, each second.
+            if (!text.includes('Startup probe')) this.lines.push(`${new Date().toISOString()} ${type} ${text}`);
           },
           signal,
         )
