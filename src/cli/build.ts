@@ -129,7 +129,10 @@ const threadsOf = {
     'certificate-helper': 'src/agent/secrets/certificate-helper.ts',
     'port-stand-in': 'src/agent/ports/port-stand-in.ts',
   },
-  'pilot-discovery': { 'signing-helper': 'src/discovery/ca/issuing/signing-helper.ts' },
+  'pilot-discovery': {
+    'signing-helper': 'src/discovery/ca/issuing/signing-helper.ts',
+    'go-template-helper': 'src/discovery/webhooks/go-templates/go-template-helper.ts',
+  },
   chartpilot: {
     'drawing-helper': 'src/debugger/visualize/drawing-helper.ts',
     'explore-helper': 'src/simulation/agent/explore-helper.ts',

@@ -39,6 +39,7 @@ import { type RedirectedProbes, redirectProbes } from './pod/probes.ts';
 import { mergesMetrics, scrapeSettingsOf, withMergedMetrics } from './pod/prometheus.ts';
 import { duplicateErrors, podErrors, redirectsTraffic } from './pod-checks.ts';
 import type { InjectionSettings } from './settings.ts';
+import { goTemplateCall, type RenderGoTemplate, rejectGoTemplate } from './template/go-template.ts';
 import { initContainer } from './template/init-container.ts';
 import { interceptionModeOf, isAnnotated, type TemplateInput, type TemplatePod } from './template/template-input.ts';
 import { builtInTemplates } from './template/templates.ts';
@@ -56,6 +57,8 @@ export interface InjectionRequest {
   /** User and group of the proxy. Default 1337; OpenShift assigns a range to each namespace. */
   readonly proxyUid?: number;
   readonly proxyGid?: number;
+  /** Default: pods that name a Go template are rejected. */
+  readonly renderGoTemplate?: RenderGoTemplate;
   /** Whether the kubelets run native sidecars, where no setting decides. Default: they do. */
   readonly supportsNativeSidecars?: (nodeName: string | undefined) => boolean;
 }
@@ -77,7 +80,7 @@ export function injectPod(request: InjectionRequest): Decoded<Pod> {
   const { pod: pristine, injectedVolumes } = withoutEarlierInjection(request.pod);
   const input = templateInputOf(request, pristine);
   const names = templateNamesOf(input.pod, request.settings);
-  const built = buildTemplates(names, input);
+  const built = buildTemplates(names, input, request.renderGoTemplate ?? rejectGoTemplate);
   if (E.isLeft(built)) return built;
   try {
     const template = built.right.reduce<TemplatePod>((merged, part) => mergePod(merged, part), {});
@@ -149,16 +152,26 @@ function templateNamesOf(pod: Pod, { config }: InjectionSettings): readonly stri
     .flatMap((name) => (Object.hasOwn(config.aliases, name) ? config.aliases[name]! : [name]));
 }
 
-function buildTemplates(names: readonly string[], input: TemplateInput): Decoded<readonly TemplatePod[]> {
-  const { templates } = input.settings.config;
-  const known = [...new Set([...Object.keys(builtInTemplates), ...Object.keys(templates)])];
+function buildTemplates(
+  names: readonly string[],
+  input: TemplateInput,
+  render: RenderGoTemplate,
+): Decoded<readonly TemplatePod[]> {
+  const { config, writtenValues } = input.settings;
+  const { templates, goTemplates } = config;
+  const known = [
+    ...new Set([...Object.keys(builtInTemplates), ...Object.keys(templates), ...Object.keys(goTemplates)]),
+  ];
   const unknown = names.find((name) => !known.includes(name));
   if (unknown !== undefined) {
     return fail('metadata.annotations["inject.istio.io/templates"]', violation.unknownValue(known, unknown));
   }
-  return E.right(
-    names.map((name) => (Object.hasOwn(templates, name) ? templates[name]! : builtInTemplates[name]!(input))),
-  );
+  const built = names.map((name) => {
+    if (Object.hasOwn(goTemplates, name))
+      return render(goTemplateCall(name, goTemplates[name]!, input, writtenValues ?? {}));
+    return E.right(Object.hasOwn(templates, name) ? templates[name]! : builtInTemplates[name]!(input));
+  });
+  return E.sequenceArray(built);
 }
 
 function patchedPod(input: TemplateInput, template: TemplatePod, request: InjectionRequest): Pod {

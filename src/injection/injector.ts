@@ -6,8 +6,9 @@ import { injectPod, type ProxyConfigSource } from './inject.ts';
 import { openShiftIdentity } from './pod/openshift.ts';
 import { labelOf, type Pod, type Texts } from './pod/pod.ts';
 import type { InjectionSettings } from './settings.ts';
+import type { GoTemplates } from './template/go-template.ts';
 
-export interface Injector {
+export interface Injector extends GoTemplates {
   readonly settings: InjectionSettings;
   readonly mesh: MeshConfig;
   readonly proxyConfigFor: ProxyConfigSource;
@@ -29,7 +30,7 @@ export type Injection =
 
 /** @param addedEnvironment from the URL of the webhook */
 export function inject(
-  { settings, mesh, proxyConfigFor, cluster }: Injector,
+  { settings, mesh, proxyConfigFor, cluster, renderGoTemplate }: Injector,
   pod: Pod,
   requestNamespace: string,
   addedEnvironment: Texts = {},
@@ -40,6 +41,7 @@ export function inject(
   const identity = cluster && openShiftIdentity(cluster.namespaceAnnotations(namespace));
   const request = {
     ...{ pod, namespace, settings, mesh, proxyConfigFor, addedEnvironment },
+    ...(renderGoTemplate && { renderGoTemplate }),
     ...(identity && { proxyUid: identity.uid, proxyGid: identity.gid }),
     ...(cluster && { supportsNativeSidecars: cluster.supportsNativeSidecars }),
   };

@@ -41,21 +41,19 @@ pilot: {cni: {enabled: true}, env: {ENABLE_NATIVE_SIDECARS: false}}
   );
 });
 
-test('a template is YAML; a Go template and broken YAML are errors with the name of the template', () => {
+test('a template is YAML or a Go template; broken YAML is an error with the name of the template', () => {
   const config = decodeInjectionConfig(`
 template: old
 templates:
   mine: |
     spec: {priorityClassName: high}
+  go: "{{ .Values }}"
 `);
-  expect(config).toMatchObject(E.right({ settings: { templates: { mine: { spec: { priorityClassName: 'high' } } } } }));
+  const templates = { mine: { spec: { priorityClassName: 'high' } } };
+  expect(config).toMatchObject(E.right({ settings: { templates, goTemplates: { go: '{{ .Values }}' } } }));
   expect(E.isRight(config) && config.right.warnings.map(({ path }) => path)).toEqual(['template']);
-  const invalid = decodeInjectionConfig('templates: {go: "{{ .Values }}", broken: "{", list: "[]"}');
-  expect(E.isLeft(invalid) && invalid.left.map(({ path }) => path)).toEqual([
-    'templates.go',
-    'templates.broken',
-    'templates.list',
-  ]);
+  const invalid = decodeInjectionConfig('templates: {broken: "{", list: "[]"}');
+  expect(E.isLeft(invalid) && invalid.left.map(({ path }) => path)).toEqual(['templates.broken', 'templates.list']);
 });
 
 test.each([

@@ -24,12 +24,13 @@ import {
   defaultInjectionConfig,
   defaultInjectionValues,
   type InjectionConfig,
+  type InjectionSettings,
   type InjectionValues,
 } from './settings.ts';
 import { parseYamlObject } from './yaml-text.ts';
 
 const configFields = struct<
-  Omit<InjectionConfig, 'templates'> & { readonly templates: Readonly<Record<string, string>> }
+  Omit<InjectionConfig, 'templates' | 'goTemplates'> & { readonly templates: Readonly<Record<string, string>> }
 >({
   policy: withDefault(text, defaultInjectionConfig.policy),
   defaultTemplates: withDefault(list(text), defaultInjectionConfig.defaultTemplates),
@@ -57,24 +58,25 @@ export function decodeInjectionConfig(yaml: string): Decoded<DecodedSettings<Inj
   const { template, ...fields } = parsed.right;
   const decoded = configFields(fields, '');
   if (E.isLeft(decoded)) return decoded;
-  const templates = patchesOf(decoded.right.templates);
+  const templates = templatesOf(decoded.right.templates);
   if (E.isLeft(templates)) return templates;
   const warnings =
     template === undefined
       ? []
       : [violation.fieldError('template', violation.ineffective('only injectors before Istio 1.9 read it'))];
-  return E.right({ settings: { ...decoded.right, templates: templates.right }, warnings });
+  return E.right({ settings: { ...decoded.right, ...templates.right }, warnings });
 }
 
-/** A template is a strategic merge patch in YAML. */
-function patchesOf(templates: Readonly<Record<string, string>>): Decoded<Readonly<Record<string, Json>>> {
+/** A template is a strategic merge patch in YAML, or a Go template that has one as its output. */
+function templatesOf(
+  templates: Readonly<Record<string, string>>,
+): Decoded<Pick<InjectionConfig, 'templates' | 'goTemplates'>> {
   const patches = new Map<string, Json>();
+  const goTemplates = new Map<string, string>();
   const errors: FieldError[] = [];
   for (const [name, written] of Object.entries(templates)) {
     if (written.includes('{{')) {
-      const message =
-        'is a Go template; write it as a strategic merge patch in YAML, or remove it to use the built-in template';
-      errors.push(violation.fieldError(`templates.${name}`, violation.unsupported(message)));
+      goTemplates.set(name, written);
       continue;
     }
     const patch = parseYamlObject(written, `templates.${name}`);
@@ -82,7 +84,8 @@ function patchesOf(templates: Readonly<Record<string, string>>): Decoded<Readonl
     else errors.push(...patch.left);
   }
   const [first, ...others] = errors;
-  return first === undefined ? E.right(Object.fromEntries(patches)) : E.left([first, ...others]);
+  if (first !== undefined) return E.left([first, ...others]);
+  return E.right({ templates: Object.fromEntries(patches), goTemplates: Object.fromEntries(goTemplates) });
 }
 
 const count = (byDefault: number): ReturnType<typeof withDefault<number>> =>
@@ -190,6 +193,13 @@ export function decodeInjectionValues(yaml: string): Decoded<InjectionValues> {
   const values = valuesOf(decoded.right);
   const [missing, ...others] = imageErrors(values);
   return missing === undefined ? E.right(values) : E.left([missing, ...others]);
+}
+
+/** The same, with the values as they are written: Go templates read them. */
+export function decodeWrittenValues(yaml: string): Decoded<Pick<InjectionSettings, 'values' | 'writtenValues'>> {
+  const values = decodeInjectionValues(yaml);
+  if (E.isLeft(values)) return values;
+  return E.map((writtenValues: Json) => ({ values: values.right, writtenValues }))(parseYamlObject(yaml, ''));
 }
 
 /** No image is published, so there is no default. */

@@ -16,6 +16,8 @@ export interface InjectionConfig {
   readonly defaultTemplates: readonly string[];
   /** Strategic merge patches by name; one with the name of a built-in template replaces it. */
   readonly templates: Readonly<Record<string, Json>>;
+  /** Templates in the language of Go's text/template, by name. */
+  readonly goTemplates: Readonly<Record<string, string>>;
   /** Other names for lists of templates. */
   readonly aliases: Readonly<Record<string, readonly string[]>>;
   readonly neverInjectSelector: readonly LabelSelector[];
@@ -82,6 +84,8 @@ export interface ReadinessTimes {
 export interface InjectionSettings {
   readonly config: InjectionConfig;
   readonly values: InjectionValues;
+  /** Key `values` as it is written: Go templates read it. */
+  readonly writtenValues?: Json;
   /** Empty: the default revision. */
   readonly revision: string;
 }
@@ -90,6 +94,7 @@ export const defaultInjectionConfig: InjectionConfig = {
   policy: 'enabled',
   defaultTemplates: ['sidecar'],
   templates: {},
+  goTemplates: {},
   aliases: {},
   neverInjectSelector: [],
   alwaysInjectSelector: [],

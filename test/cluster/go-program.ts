@@ -30,6 +30,8 @@ export interface GoProgram {
   readonly takes: string;
   readonly package: string;
   readonly flags: readonly string[];
+  /** Of the build: another system. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 export const apiServer: GoProgram = {
@@ -55,10 +57,18 @@ export const istioctl: GoProgram = {
   flags: [...flags, '-s -w'],
 };
 
-/** Executes templates with Go's text/template, of the standard library alone. */
+/** Executes templates with Go's text/template: those of the agent, and those of the injector with sprig. */
 export const goTemplate: GoProgram = {
-  ...{ name: 'go-template', title: "Go's text/template", takes: 'ten seconds', package: '.' },
+  ...{ name: 'go-template', title: "Go's text/template", takes: 'half a minute', package: '.' },
   flags: [...flags, '-s -w'],
+};
+
+/** The optional package that executes Go templates of the injector, as WebAssembly. */
+export const goTemplates: GoProgram = {
+  ...{ name: 'go-templates.wasm', folder: 'packages/go-templates/go', title: 'the WebAssembly of Go templates' },
+  ...{ takes: 'a minute and a half', package: '.' },
+  flags: [...flags, '-s -w', '-buildmode=c-shared'],
+  environment: { GOOS: 'wasip1', GOARCH: 'wasm' },
 };
 
 /** A client and a server of grpc-go that are configured over xDS (`test/grpc/`). */
@@ -136,8 +146,9 @@ function cacheFolder(program: GoProgram): string {
   const files = readdirSync(sources, { withFileTypes: true, recursive: true }).filter((entry) => entry.isFile());
   const names = files.map((file) => relative(sources, join(file.parentPath, file.name))).sort();
   for (const name of names) digest.update(`${name}\0`).update(readFileSync(join(sources, name)));
-  const { flags, package: built, command } = program;
-  digest.update(JSON.stringify(command ? [flags, built, command] : flags)).update(goVersion(program));
+  const { flags, package: built, command, environment } = program;
+  const options = command ? [flags, built, command] : flags;
+  digest.update(JSON.stringify(environment ? [options, environment] : options)).update(goVersion(program));
   const cache = process.env.XDG_CACHE_HOME || join(homedir(), '.cache');
   return join(cache, 'chartpilot', 'cluster', digest.digest('hex').slice(0, 32));
 }
@@ -152,7 +163,7 @@ function goVersion(program: GoProgram): string {
 
 function goOptions(program: GoProgram) {
   // The version that is there: no other one is downloaded.
-  const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local' };
+  const env = { ...process.env, CGO_ENABLED: '0', GOTOOLCHAIN: 'local', ...program.environment };
   return { cwd: sourcesOf(program), env, encoding: 'utf8' } as const;
 }
 

@@ -7,6 +7,7 @@ import {
   findOrBuild,
   goPeer,
   goTemplate,
+  goTemplates,
   helm,
   istioctl,
   mergeOracle,
@@ -14,7 +15,7 @@ import {
 } from './go-program.ts';
 
 const asked = process.argv.slice(2);
-const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goPeer, mergeOracle, consul];
+const ofEachRun = [apiServer, nodeProgram, clusterDns, helm, goTemplate, goTemplates, goPeer, mergeOracle, consul];
 // Of nightly runs alone.
 const others = [istioctl];
 try {

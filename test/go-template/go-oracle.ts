@@ -6,6 +6,8 @@ export interface TemplateCase {
   readonly template: string;
   /** Integers are of Go's type int; `{$struct: {…}}` is a struct. */
   readonly data: unknown;
+  /** The data are those of the injector, and sprig's functions are known. */
+  readonly injection?: true;
 }
 
 /** The output, or the error that Go reports. */

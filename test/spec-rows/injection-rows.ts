@@ -21,6 +21,7 @@ const inject = 'src/injection/inject.test.ts';
 const parts = 'src/injection/template/template-parts.test.ts';
 const pods = 'src/injection/pod/redirected-pods.test.ts';
 const openshift = 'src/injection/pod/openshift.test.ts';
+const goTemplates = 'test/go-template/injection-templates.test.ts';
 const merge = 'src/injection/merge/strategic-merge.test.ts';
 const mergeOracle = 'test/injection/kubernetes-merge.test.ts';
 const manifests = 'src/injection/manifests.test.ts';
@@ -73,7 +74,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['the ConfigMap is followed', settings, 'the content of both keys applies, and a change of it at once'],
     ['absent: errors with its name', server, 'without settings each review is rejected with the reason'],
     ['invalid content', settings, 'invalid content leaves the last valid one'],
-    ['the key template is ignored', 'src/injection/settings.decode.test.ts', 'a template is YAML'],
+    ['the key template is ignored', 'src/injection/settings.decode.test.ts', 'a template is YAML or a Go template'],
   ],
   '1.5': [
     ['content type exactly application/json', server, 'another content type', 'no content type'],
@@ -97,6 +98,24 @@ const rows: Readonly<Record<string, Rows>> = {
     ['NativeSidecars auto', openshift, '§2.1 NativeSidecars are detected for %s'],
     ['ProxyUID of OpenShift', openshift, '§2.1 ProxyUID of a namespace with %s'],
     ['ProxyUID of the proxy', parts, '§2.1 ProxyUID of the namespace is that of the proxy'],
+  ],
+  '2.2': [
+    [
+      'functions beside those of sprig',
+      goTemplates,
+      '§2.2 %s',
+      'annotation',
+      'excludeInboundPort',
+      'appendMultusNetwork',
+    ],
+    ["indent: not the first line, replaces sprig's", goTemplates, 'indent'],
+    ['contains(needle, haystack)', goTemplates, 'contains'],
+    ['protoToJSON drops defaults', goTemplates, 'protoToJSON'],
+    ['functions of H', goTemplates, 'omit, omitNil', 'strdict, mergeMaps', 'toJsonMap', 'otelResourceAttributes'],
+    ["env, and sprig's env and expandenv", goTemplates, 'env', '§2.2 the function %s of sprig'],
+    ["sprig's text map", goTemplates, 'a pod gets the output of the Go templates that it names'],
+    ['without the package: rejected', goTemplates, 'without the package a pod that names a Go template'],
+    ['a template can loop', goTemplates, 'a loop without end', 'a text that doubles', 'a recursion without end'],
   ],
   '3.1': [
     ['annotation istio.io/rev', inject, 'labels, annotations and environment name the workload'],

@@ -4,10 +4,12 @@ import * as E from 'fp-ts/lib/Either.js';
 import { configLimitsOf } from '../../discovery/config/files/config-limits.ts';
 import { type ByteLimit, readNamedText, readStreamText } from '../../discovery/config/validation/given-texts.ts';
 import { Environment } from '../../discovery/environment.ts';
+import { GoTemplateThread, installedGoTemplates } from '../../discovery/webhooks/go-templates/go-template-thread.ts';
 import type { Injector } from '../../injection/injector.ts';
 import { injectManifests, type ManifestMessage } from '../../injection/manifests.ts';
-import { decodeInjectionConfig, decodeInjectionValues } from '../../injection/settings.decode.ts';
+import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig } from '../../injection/settings.ts';
+import { withGoTemplates } from '../../injection/template/go-template.ts';
 import { problemText } from '../../model/config/problem.ts';
 import type { Decoded } from '../../model/fields/decode.ts';
 import { isNamespace } from '../../model/fields/names.ts';
@@ -98,8 +100,10 @@ async function injectFiles(flags: InjectFlags, { out, error }: CommandStreams): 
   const injector = await injectorOf(flags, ofFile, report);
   if (injector === undefined) return exitCodes.invalid;
   let failed = false;
-  const injected = texts.map(({ file, text }) => {
-    const { text: changed, errors, skipped } = injectManifests(text, injector, flags.namespace);
+  const all = await withGoTemplates(injector, (ready) =>
+    texts.map(({ file, text }) => ({ file, manifests: injectManifests(text, ready, flags.namespace) })),
+  );
+  const injected = all.map(({ file, manifests: { text: changed, errors, skipped } }) => {
     const place = ({ line, object }: ManifestMessage): string => `${file}:${line}: ${object}`;
     for (const one of errors) report(place(one), one.message);
     for (const one of skipped) error(`note: ${visibleLine(`${place(one)}: not injected: ${one.message}`)}\n`);
@@ -147,15 +151,17 @@ async function injectorOf(
     isValid = false;
     return undefined;
   };
-  const values = await read('--valuesFile', flags.valuesFile, (text) => described(decodeInjectionValues(text)));
+  const values = await read('--valuesFile', flags.valuesFile, (text) => described(decodeWrittenValues(text)));
   const config = await read('--injectConfigFile', flags.injectConfigFile, (text) =>
     described(decodeInjectionConfig(text)),
   );
   const mesh = (await read('--meshConfigFile', flags.meshConfigFile, decodedMesh)) ?? defaultMeshConfig;
   for (const warning of config?.warnings ?? []) report('--injectConfigFile', describeFieldErrors([warning]));
   if (!isValid || values === undefined) return undefined;
+  const wasm = installedGoTemplates();
   return {
-    settings: { config: config?.settings ?? defaultInjectionConfig, values, revision: flags.revision },
+    settings: { config: config?.settings ?? defaultInjectionConfig, ...values, revision: flags.revision },
+    ...(wasm !== undefined && { goTemplates: new GoTemplateThread(wasm) }),
     mesh,
     proxyConfigFor: (workload) => proxyConfigFor([], mesh, workload).proxyConfig,
   };

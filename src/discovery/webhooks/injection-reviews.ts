@@ -4,6 +4,7 @@ import { type ReviewedInjection, reviewInjection } from '../../injection/admissi
 import type { Injector } from '../../injection/injector.ts';
 import type { Texts } from '../../injection/pod/pod.ts';
 import { type AdmissionReview, noRequest, readReview, unavailableReview } from '../../injection/review-envelope.ts';
+import { withGoTemplates } from '../../injection/template/go-template.ts';
 import type { Logger } from '../../runtime/output/log.ts';
 import { RepeatedLines } from '../xds/stream/repeated-lines.ts';
 
@@ -28,15 +29,17 @@ export class InjectionReviews {
     this.#lines = new RepeatedLines(options.log, options.now);
   }
 
-  /** @param environment of the proxy, from the path of the webhook */
-  review(body: unknown, environment: Texts): AdmissionReview {
+  /** @param addedEnvironment of the proxy, from the path of the webhook */
+  async review(body: unknown, addedEnvironment: Texts): Promise<AdmissionReview> {
     const injector = this.#options.injector();
     if (E.isLeft(injector)) {
       this.#count('unavailable');
       this.#lines.warn('unavailable', 'injection.unavailable', { reason: injector.left });
       return unavailableReview(readReview(body) ?? noRequest, `sidecar injection is unavailable: ${injector.left}`);
     }
-    const { review, outcome, pod, reason } = reviewInjection(body, injector.right, environment);
+    const { review, outcome, pod, reason } = await withGoTemplates(injector.right, (ready) =>
+      reviewInjection(body, ready, addedEnvironment),
+    );
     this.#count(outcome);
     if (outcome === 'rejected') this.#lines.warn(`rejected ${pod}`, 'injection.rejected', { pod, reason });
     else if (outcome === 'skipped') this.#options.log.debug('injection.skipped', { pod, reason });

@@ -1,6 +1,6 @@
 /** Settings of the injector as a cluster has them: ConfigMap `istio-sidecar-injector` of the control plane's namespace (spec/injection.md §1.4). */
 import * as E from 'fp-ts/lib/Either.js';
-import { decodeInjectionConfig, decodeInjectionValues } from '../../injection/settings.decode.ts';
+import { decodeInjectionConfig, decodeWrittenValues } from '../../injection/settings.decode.ts';
 import { defaultInjectionConfig, type InjectionSettings } from '../../injection/settings.ts';
 import type { FieldError } from '../../model/fields/decode.ts';
 import { missing } from '../../model/fields/violation.ts';
@@ -74,7 +74,7 @@ export class InjectorSettings {
     const values =
       data.values === undefined
         ? E.left<FieldError[]>([{ path: '', ...missing() }])
-        : decodeInjectionValues(String(data.values));
+        : decodeWrittenValues(String(data.values));
     const errors = [
       ...(E.isLeft(config) ? config.left.map((error) => ({ key: 'config', error })) : []),
       ...(E.isLeft(values) ? values.left.map((error) => ({ key: 'values', error })) : []),
@@ -85,7 +85,7 @@ export class InjectorSettings {
     }
     for (const { path, message } of config.right.warnings)
       log.warn('injection.settingsIgnored', { configMap: configMap.place, field: `config: ${path}`, reason: message });
-    this.#settings = { config: config.right.settings, values: values.right, revision };
+    this.#settings = { config: config.right.settings, ...values.right, revision };
     log.info('injection.settingsLoaded', { configMap: configMap.place });
   }
 

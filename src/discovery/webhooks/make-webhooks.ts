@@ -10,6 +10,7 @@ import type { Logger } from '../../runtime/output/log.ts';
 import type { Ca } from '../ca/make-ca.ts';
 import type { DiscoveryOptions } from '../options/discovery-options.ts';
 import { ConfigReviews } from './config-reviews.ts';
+import { GoTemplateThread, installedGoTemplates } from './go-templates/go-template-thread.ts';
 import { InjectingConfigurations, type InjectionCluster } from './injecting-configurations.ts';
 import { InjectionReviews } from './injection-reviews.ts';
 import { type InjectorConfigMap, InjectorSettings } from './injector-settings.ts';
@@ -34,6 +35,8 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
   if (address === undefined || configMap === undefined) return undefined;
   const settings = new InjectorSettings({ configMap, revision, log });
   const injecting = cluster && new InjectingConfigurations({ source: cluster, log });
+  const wasm = installedGoTemplates();
+  const goTemplates = wasm === undefined ? undefined : new GoTemplateThread(wasm);
   const injector = (): E.Either<string, Injector> => {
     const current = settings.current;
     if (E.isLeft(current)) return current;
@@ -41,6 +44,7 @@ export function makeWebhooks({ options, configMap, cluster, mesh, objects, ca, l
       settings: current.right,
       mesh: mesh(),
       proxyConfigFor: (workload) => proxyConfigFor(objects().ProxyConfig, mesh(), workload).proxyConfig,
+      ...(goTemplates && { goTemplates }),
       ...(injecting && cluster && { cluster: injectorCluster(injecting, cluster) }),
     });
   };

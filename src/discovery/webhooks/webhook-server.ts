@@ -17,7 +17,7 @@ import { BodyBudget, type BodyLimits } from './body-budget.ts';
 
 export interface Webhooks {
   /** @returns the AdmissionReview with the response */
-  readonly inject: (body: unknown, environment: Texts) => object;
+  readonly inject: (body: unknown, environment: Texts) => Promise<object>;
   readonly validate: (body: unknown) => object;
 }
 
@@ -132,10 +132,10 @@ export class WebhookServer {
     else if (body === 503) this.#refuse(response, body, 'too many requests at the same time\n');
     else if (body.length === 0) this.#refuse(response, 400, 'the body must not be empty\n');
     // Not as a string: the texts of objects are not for a terminal, and must stay as they are.
-    else send(response, 200, 'application/json', Buffer.from(JSON.stringify(webhook(parsed(body)))));
+    else send(response, 200, 'application/json', Buffer.from(JSON.stringify(await webhook(parsed(body)))));
   }
 
-  #webhookOf(path: string): ((body: unknown) => object) | undefined {
+  #webhookOf(path: string): ((body: unknown) => object | Promise<object>) | undefined {
     if (path === '/validate') return this.#options.webhooks.validate;
     const environment = environmentOfPath(path);
     return environment === undefined ? undefined : (body) => this.#options.webhooks.inject(body, environment);

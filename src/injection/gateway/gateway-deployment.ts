@@ -157,7 +157,7 @@ function deploymentOf(gateway: DeployedGateway, { name }: Names, pod: Pod, injec
 /** The pod of the template, as the webhook would inject it; the webhook leaves it as it is. */
 function injectedPod(gateway: DeployedGateway, { name, account }: Names, injector: Injector): Decoded<Pod> {
   const { infrastructure, namespace } = gateway;
-  const { settings, mesh, proxyConfigFor } = injector;
+  const { settings, mesh, proxyConfigFor, renderGoTemplate } = injector;
   const labels: Texts = {
     ...infrastructure.labels,
     ...ownLabels(gateway, injector),
@@ -194,7 +194,10 @@ function injectedPod(gateway: DeployedGateway, { name, account }: Names, injecto
       ],
     },
   };
-  const injected = injectPod({ pod, namespace, settings, mesh, proxyConfigFor });
+  const injected = injectPod({
+    ...{ pod, namespace, settings, mesh, proxyConfigFor },
+    ...(renderGoTemplate && { renderGoTemplate }),
+  });
   if (E.isLeft(injected)) return injected;
   const { generateName: _, ownerReferences: __, labels: all = {}, ...metadata } = injected.right.metadata;
   const { [hash]: ___, ...kept } = all;

@@ -1,7 +1,7 @@
 // Executes templates with Go's text/template: what the tests compare the agent's own engine with.
 //
 // Reads a request a line, {"template": text, "data": JSON}, and writes a response a line: {"output": base64} or
-// {"error": text}. Integers of the data are of type int, other numbers float64; an object {"$struct": {...}} is a struct.
+// {"error": text}. With "injection": true the data are those of the injector (injection.go). Integers of the data are of type int, other numbers float64; an object {"$struct": {...}} is a struct.
 package main
 
 import (
@@ -19,6 +19,8 @@ import (
 type request struct {
 	Template string          `json:"template"`
 	Data     json.RawMessage `json:"data"`
+	// The data are those of the injector, with sprig's functions.
+	Injection bool `json:"injection"`
 }
 
 type response struct {
@@ -51,6 +53,9 @@ func execute(line []byte) ([]byte, error) {
 	var wanted request
 	if err := json.Unmarshal(line, &wanted); err != nil {
 		return nil, err
+	}
+	if wanted.Injection {
+		return executeInjection(wanted.Template, wanted.Data)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(wanted.Data))
 	decoder.UseNumber()

@@ -14,6 +14,7 @@ import {
 } from '../../../injection/gateway/gateway-deployment.ts';
 import type { Injector } from '../../../injection/injector.ts';
 import type { Json, Texts } from '../../../injection/pod/pod.ts';
+import { withGoTemplates } from '../../../injection/template/go-template.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import { describeFieldErrors } from '../../../model/mesh/proxy-config.ts';
 import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
@@ -180,7 +181,7 @@ export class GatewayDeployments implements Duty {
     // Without settings there is no image; each Gateway is due again when there are some.
     if (gateway === undefined || E.isLeft(injector)) return false;
     const parameters = await this.#parametersOf(gateway);
-    const built = gatewayObjects(gateway, injector.right, parameters);
+    const built = await withGoTemplates(injector.right, (ready) => gatewayObjects(gateway, ready, parameters));
     if (E.isLeft(built))
       throw reasonError('CONFIG_INVALID', `Gateway ${key} is not deployed: ${describeFieldErrors(built.left)}`);
     const { serviceAccount, service, deployment } = built.right;

@@ -1,0 +1,31 @@
+/** The thread of `go-template-thread.ts`: runs the WebAssembly of Go's text/template, which sees no files, arguments or environment. */
+import { openSync } from 'node:fs';
+import { devNull } from 'node:os';
+import { parentPort, workerData } from 'node:worker_threads';
+import type { GoTemplateMessage, GoTemplateWork } from './go-template-thread.ts';
+import { instantiate } from './web-assembly.ts';
+
+// Node prints that WASI is experimental, which is no news for an operator.
+process.removeAllListeners('warning');
+const { WASI } = process.getBuiltinModule('node:wasi');
+const { module } = workerData as GoTemplateWork;
+// Go writes the stacks of its threads when it runs out of memory; the error of the template says it.
+const nowhere = openSync(devNull, 'w');
+const wasi = new WASI({
+  // Go's packages read the name of the program.
+  ...{ version: 'preview1', args: ['go-templates'], env: {}, preopens: {} },
+  ...{ stdout: nowhere, stderr: nowhere },
+});
+const instance = await instantiate(module, wasi.getImportObject());
+wasi.initialize(instance);
+const { memory, reserve, render } = instance.exports;
+
+parentPort!.on('message', (request: string) => {
+  const input = Buffer.from(request);
+  const address = reserve(input.length);
+  new Uint8Array(memory.buffer, address, input.length).set(input);
+  const place = BigInt.asUintN(64, render());
+  const output = Buffer.from(memory.buffer, Number(place >> 32n), Number(place & 0xffff_ffffn)).toString('utf8');
+  parentPort!.postMessage(JSON.parse(output) satisfies GoTemplateMessage);
+});
+parentPort!.postMessage({ ready: true } satisfies GoTemplateMessage);

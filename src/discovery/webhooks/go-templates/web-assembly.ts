@@ -1,0 +1,82 @@
+/** WebAssembly as Node has it, and the limit of the memory of a module, which Go's linker leaves open (core specification 5.5.8). */
+
+interface WebAssemblyMemory {
+  readonly buffer: ArrayBuffer;
+  grow(pages: number): number;
+}
+
+/** The part that is used here: the types of Node have only the module. */
+interface WebAssemblyGlobal {
+  compile(bytes: Uint8Array): Promise<WebAssembly.Module>;
+  instantiate(module: WebAssembly.Module, imports: object): Promise<{ readonly exports: WebAssemblyExports }>;
+}
+
+/** Exports of a module of Go: its memory, and functions. */
+export interface WebAssemblyExports {
+  readonly memory: WebAssemblyMemory;
+  readonly reserve: (size: number) => number;
+  readonly render: () => bigint;
+}
+
+export const { compile, instantiate } = (globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal })
+  .WebAssembly;
+
+/** `\0asm` */
+const magic = [0, 0x61, 0x73, 0x6d];
+const memorySection = 5;
+const pagesOfMebibyte = 16;
+
+/**
+ * The module with another maximum of its only memory. Growing beyond it fails within the module.
+ *
+ * @throws Error for what is no module with one memory that has no maximum, or begins with more
+ */
+export function withMemoryLimit(module: Uint8Array, maxMebibytes: number): Uint8Array<ArrayBuffer> {
+  if (!magic.every((byte, index) => module[index] === byte)) throw new Error('is not WebAssembly');
+  let at = 8;
+  while (at < module.length) {
+    const start = at;
+    const id = module[at++];
+    const size = numberAt(module, at);
+    const content = size.end;
+    const end = content + size.value;
+    if (id === memorySection) {
+      const count = numberAt(module, content);
+      const flags = numberAt(module, count.end);
+      const minimum = numberAt(module, flags.end);
+      const maximum = maxMebibytes * pagesOfMebibyte;
+      if (count.value !== 1 || flags.value !== 0 || minimum.end !== end)
+        throw new Error('must have one memory without a maximum');
+      if (minimum.value > maximum) throw new Error(`needs ${minimum.value / pagesOfMebibyte} MiB of memory`);
+      const limits = [...encoded(1), 1, ...encoded(minimum.value), ...encoded(maximum)];
+      const section = [memorySection, ...encoded(limits.length), ...limits];
+      const result = new Uint8Array(module.length + section.length - (end - start));
+      result.set(module.subarray(0, start));
+      result.set(section, start);
+      result.set(module.subarray(end), start + section.length);
+      return result;
+    }
+    at = end;
+  }
+  throw new Error('has no memory');
+}
+
+/** Unsigned LEB128. */
+function numberAt(bytes: Uint8Array, start: number): { readonly value: number; readonly end: number } {
+  let value = 0;
+  for (let at = start, shift = 0; shift < 35; at++, shift += 7) {
+    const byte = bytes[at];
+    if (byte === undefined) break;
+    value += (byte & 0x7f) * 2 ** shift;
+    if (byte < 0x80) return { value, end: at + 1 };
+  }
+  throw new Error('is not WebAssembly');
+}
+
+function encoded(value: number): number[] {
+  const bytes: number[] = [];
+  for (let rest = value; ; rest = Math.floor(rest / 128)) {
+    if (rest < 128) return [...bytes, rest];
+    bytes.push((rest % 128) + 128);
+  }
+}

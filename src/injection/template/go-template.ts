@@ -1,0 +1,122 @@
+/** Templates in the language of Go's text/template: what they read, and how their output becomes a part of a pod (spec/injection.md §2). */
+import * as E from 'fp-ts/lib/Either.js';
+import { type Decoded, fail } from '../../model/fields/decode.ts';
+import * as violation from '../../model/fields/violation.ts';
+import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
+import { defaultProxyConfig, proxyConfigToJson } from '../../model/mesh/proxy-config.ts';
+import type { Json } from '../pod/pod.ts';
+import { parseYamlObject } from '../yaml-text.ts';
+import { imageOf, type TemplateInput, type TemplatePod } from './template-input.ts';
+
+/** The npm package that executes them. */
+export const goTemplatesPackage = 'chartpilot-go-templates';
+
+/** One execution. It serializes to JSON, and equal calls have equal output. */
+export interface GoTemplateCall {
+  readonly name: string;
+  readonly template: string;
+  /** With the names of the fields in packages/go-templates/render.go. */
+  readonly data: Json;
+  /** Fields of the proxy configuration that `protoToJSON` leaves out. */
+  readonly proxyDefaults: Json;
+}
+
+/** @returns the rendered template, or why there is none */
+export type RenderGoTemplate = (call: GoTemplateCall) => Decoded<TemplatePod>;
+
+/** Executes templates outside of this program's thread. */
+export interface GoTemplateRenderer {
+  /** Never rejects. */
+  render(call: GoTemplateCall): Promise<Decoded<string>>;
+}
+
+/** Without the package: a pod whose template is left out would bypass the mesh. */
+export const rejectGoTemplate: RenderGoTemplate = ({ name }) =>
+  fail(
+    `templates.${name}`,
+    violation.unsupported(
+      `is a Go template, and the npm package ${goTemplatesPackage} that executes it is not installed; install it, or write the template as a strategic merge patch in YAML`,
+    ),
+  );
+
+/** How an injector executes Go templates. */
+export interface GoTemplates {
+  /** Absent: the package is not installed. */
+  readonly goTemplates?: GoTemplateRenderer;
+  /** What {@link withGoTemplates} has rendered. Absent: pods that name a Go template are rejected. */
+  readonly renderGoTemplate?: RenderGoTemplate;
+}
+
+/**
+ * Runs what needs rendered templates: first to learn which, then with all of them.
+ *
+ * @param run is pure: both times it renders the same templates
+ */
+export async function withGoTemplates<Injector extends GoTemplates, T>(
+  injector: Injector,
+  run: (injector: Injector) => T,
+): Promise<T> {
+  const { goTemplates } = injector;
+  if (goTemplates === undefined) return run(injector);
+  const calls = new Map<string, GoTemplateCall>();
+  const learn: RenderGoTemplate = (call) => {
+    calls.set(JSON.stringify(call), call);
+    return E.right({});
+  };
+  const first = run({ ...injector, renderGoTemplate: learn });
+  if (calls.size === 0) return first;
+  const rendered = new Map<string, Decoded<TemplatePod>>();
+  for (const [key, call] of calls) {
+    const output = await goTemplates.render(call);
+    rendered.set(key, E.isLeft(output) ? output : parseYamlObject(output.right, `templates.${call.name}`));
+  }
+  return run({ ...injector, renderGoTemplate: (call) => rendered.get(JSON.stringify(call))! });
+}
+
+/** @param written key `values` of the settings, as it is written */
+export function goTemplateCall(name: string, template: string, input: TemplateInput, written: Json): GoTemplateCall {
+  const { pod, namespace, workload, settings, mesh, proxyConfig, proxyUid, proxyGid, isNative } = input;
+  return {
+    name,
+    template,
+    data: {
+      typeMeta: { kind: workload.kind, apiVersion: workload.apiVersion },
+      deploymentMeta: { name: workload.name, namespace },
+      objectMeta: pod.metadata,
+      spec: pod.spec,
+      proxyConfig: proxyConfigToJson(proxyConfig),
+      meshConfig: meshConfigJson(mesh),
+      values: written,
+      revision: settings.revision || 'default',
+      proxyImage: imageOf(input, settings.values.image),
+      proxyInitImage: imageOf(input, settings.values.initImage),
+      proxyUID: proxyUid,
+      proxyGID: proxyGid,
+      inboundTrafficPolicyMode: mesh.inboundTrafficPolicy.mode.toLowerCase(),
+      nativeSidecars: isNative,
+    },
+    proxyDefaults: proxyConfigToJson(defaultProxyConfig),
+  };
+}
+
+/** The fields of `.MeshConfig`; others have the zero value of Go. */
+function meshConfigJson(mesh: MeshConfig): Json {
+  const { connectTimeoutMs, protocolDetectionTimeoutMs, dnsRefreshRateMs, defaultConfig } = mesh;
+  const { proxyListenPort, proxyInboundListenPort, proxyHttpPort, ingressClass, ingressService } = mesh;
+  const { ingressControllerMode, ingressSelector, enableTracing, enableAutoMtls, enablePrometheusMerge } = mesh;
+  const { accessLogFile, accessLogFormat, accessLogEncoding, enableEnvoyAccessLogService } = mesh;
+  const { trustDomain, trustDomainAliases, rootNamespace, outboundTrafficPolicy, inboundTrafficPolicy } = mesh;
+  const { defaultServiceExportTo, defaultVirtualServiceExportTo, defaultDestinationRuleExportTo } = mesh;
+  const seconds = (ms: number): string => `${ms / 1000}s`;
+  return {
+    ...{ proxyListenPort, proxyInboundListenPort, proxyHttpPort, ingressClass, ingressService },
+    ...{ ingressControllerMode, ingressSelector, enableTracing, enableAutoMtls, enablePrometheusMerge },
+    ...{ accessLogFile, accessLogFormat, accessLogEncoding, enableEnvoyAccessLogService },
+    ...{ trustDomain, trustDomainAliases, rootNamespace, outboundTrafficPolicy, inboundTrafficPolicy },
+    ...{ defaultServiceExportTo, defaultVirtualServiceExportTo, defaultDestinationRuleExportTo },
+    connectTimeout: seconds(connectTimeoutMs),
+    protocolDetectionTimeout: seconds(protocolDetectionTimeoutMs),
+    dnsRefreshRate: seconds(dnsRefreshRateMs),
+    defaultConfig: proxyConfigToJson(defaultConfig),
+  };
+}
