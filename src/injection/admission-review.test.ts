@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { sized } from '../../test/harness/size-of-run.ts';
 import { defaultMeshConfig } from '../model/mesh/mesh-config.ts';
 import { defaultProxyConfig } from '../model/mesh/proxy-config.ts';
 import { environmentOfPath, reviewInjection } from './admission-review.ts';
@@ -84,15 +85,26 @@ test('a rejection names the pod, the annotation and the value', () => {
   );
 });
 
-test('any JSON is reviewed without an exception', () => {
-  fc.assert(fc.property(fc.jsonValue(), (value) => void reviewInjection(value, injector)));
-  fc.assert(fc.property(fc.jsonValue(), (value) => void reviewInjection(review(value), injector)));
+const numRuns = sized({ quick: 100, short: 100, full: 100_000 });
+
+test(`reviews ${3 * numRuns} random texts and pods without an exception`, { timeout: 1_200_000 }, () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => void reviewInjection(value, injector)),
+    { numRuns },
+  );
+  fc.assert(
+    fc.property(fc.jsonValue(), (value) => void reviewInjection(review(value), injector)),
+    { numRuns },
+  );
   const part = fc.oneof(fc.jsonValue(), fc.constant([{ name: 'app' }]));
   const like = fc.record({
     metadata: fc.record({ labels: part, annotations: part, name: part }),
     spec: fc.record({ containers: part, initContainers: part, volumes: part }),
   });
-  fc.assert(fc.property(like, (object) => void reviewInjection(review(object), injector)));
+  fc.assert(
+    fc.property(like, (object) => void reviewInjection(review(object), injector)),
+    { numRuns },
+  );
 });
 
 test.each([

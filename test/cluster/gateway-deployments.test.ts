@@ -28,6 +28,9 @@ const chartKinds: Readonly<Record<string, Resource>> = {
   Role: { ...rbac, plural: 'roles', kind: 'Role', namespaced: true },
   RoleBinding: { ...rbac, plural: 'rolebindings', kind: 'RoleBinding', namespaced: true },
 };
+const quotas: Resource = {
+  ...{ group: '', version: 'v1', plural: 'resourcequotas', kind: 'ResourceQuota', namespaced: true },
+};
 const deployments: Resource = {
   group: 'apps',
   version: 'v1',
@@ -36,7 +39,7 @@ const deployments: Resource = {
   namespaced: true,
 };
 
-it('a Gateway is deployed with the rights of the chart, follows its listeners, and never takes an object of others', async () => {
+it('a Gateway is deployed with the rights of the chart, follows its listeners, reports what the API server refuses, and never takes an object of others', async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
   const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
   for (const object of objects) {
@@ -89,6 +92,31 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, a
   expect(items.filter(({ reason }) => reason === 'GatewayNotDeployed')).toMatchObject([
     { involvedObject: { kind: 'Gateway', name: 'taken' }, message: expect.stringContaining('taken-istio exists') },
   ]);
+  const programmed = async (name: string): Promise<{ reason?: string; message?: string }> => {
+    const { status } = await read(gateways, name);
+    const { conditions = [] } = (status ?? {}) as { conditions?: { type: string; reason: string; message: string }[] };
+    return conditions.find(({ type }) => type === 'Programmed') ?? {};
+  };
+  await eventually('the status reports the conflict of names', async () =>
+    (await programmed('taken')).message?.includes('taken-istio exists'),
+  );
+  expect(await programmed('taken')).toMatchObject({ status: 'False', reason: 'DeploymentFailed' });
+  const hard = { 'count/deployments.apps': '1' };
+  await cluster.apply(quotas, { metadata: { name: 'few' }, spec: { hard } });
+  // What the controller manager of a cluster does.
+  await cluster.apply(quotas, { metadata: { name: 'few' }, status: { hard, used: hard } } as ObjectToWrite, 'status');
+  await apply('more', 80);
+  await eventually('the status reports the quota', async () => (await programmed('more')).reason === 'NoResources');
+  expect(await programmed('more')).toMatchObject({
+    status: 'False',
+    message: expect.stringContaining('exceeded quota: few'),
+  });
+  await cluster.admin.request({ method: 'DELETE', resource: quotas, namespace, name: 'few' }, never);
+  await eventually('the Gateway is deployed when the quota is gone', async () => {
+    const deployed = await cluster.admin.list(deployments, { namespace }, never);
+    return deployed.items.some(({ metadata }) => metadata.name === 'more-istio');
+  });
+  await eventually('the status reports no failure', async () => (await programmed('more')).reason !== 'NoResources');
   const replaced = { spec: { template: { spec: { containers: [{ name: 'istio-proxy', image: 'by-hand:1' }] } } } };
   await cluster.patch(deployments, 'front-istio', replaced);
   await eventually('an edit of the Deployment by hand is undone', async () => {

@@ -5,6 +5,7 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { DeploymentFailures } from '../../src/discovery/controllers/gateways/deployment-failures.ts';
 import { DerivedStatusDuty, type StatusDerivation } from '../../src/discovery/controllers/status/derived-status.ts';
 import { GatewayApiDerivation } from '../../src/discovery/controllers/status/gateway-api-derivation.ts';
 import { IngressDerivation } from '../../src/discovery/controllers/status/ingress-derivation.ts';
@@ -148,7 +149,10 @@ async function leading(
 }
 
 const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
-  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '', isWritten: () => true });
+  new GatewayApiDerivation({
+    ...{ objects, onChanged, domain: 'cluster.local', revision: '', failures: new DeploymentFailures() },
+    isWritten: () => true,
+  });
 
 interface Condition {
   readonly type: string;

@@ -82,6 +82,7 @@ const rows: Readonly<Record<string, Rows>> = {
     ['no AdmissionReview: an empty uid', server, 'a body that is not JSON, nested too deep or no review is rejected'],
     ['the failure names pod, annotation and value', review, 'a rejection names the pod, the annotation and the value'],
     ['outcomes are counted apart', server, 'without settings each review is rejected with the reason'],
+    ['any body has a review', review, 'reviews '],
     ['managedFields', review, '§1.5 managed fields are in no patch'],
     ['keys of the URL', review, 'the path %s adds variables to the proxy', '/inject/cluster/west/net/n1'],
     ['an odd last key is ignored', review, '/inject/zone/a--slash--b/odd'],

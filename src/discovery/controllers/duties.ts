@@ -1,4 +1,4 @@
-/** What one replica of many has to do in a cluster: all duties, each of which has a Lease of its own. A new one is a line here. */
+/** What one replica of many has to do in a cluster: all duties, each of which has a Lease of its own, but those that read what another finds. A new one is a line here. */
 import type { MeshConfig } from '../../model/mesh/mesh-config.ts';
 import type { Registrar } from '../ca/issuing/registrar.ts';
 import type { Signing } from '../ca/signing.ts';
@@ -7,7 +7,9 @@ import type { Duty } from '../election/duty.ts';
 import type { InformerEffects } from '../kubernetes/api-server.effects.ts';
 import { DnsCertificates, type DnsSecrets } from './dns-certificates.ts';
 import { GatewayClassDuty } from './gateway-class.ts';
+import { DeploymentFailures } from './gateways/deployment-failures.ts';
 import { GatewayDeployments, type GatewayDeploymentsOptions } from './gateways/gateway-deployments.ts';
+import { JointDuty } from './joint-duty.ts';
 import { RootCertificates } from './root-certificates.ts';
 import { RootRotation, type RootRotationOptions } from './root-rotation.ts';
 import { statusDutiesOf } from './status/distribution-status.ts';
@@ -59,8 +61,8 @@ export interface DutySources {
 }
 
 export function dutiesOf(sources: DutySources): Duty[] {
-  const { informers, signing, rootConfigMap, revision, status, shared, orphans, events } = sources;
-  const { distribution, words, presence, leads, ofGatewayClass, injection } = sources;
+  const { informers, signing, rootConfigMap, status, shared, orphans, events } = sources;
+  const { distribution, words, presence, leads, ofGatewayClass } = sources;
   return [
     ...(shared === undefined ? [] : [new RootRotation({ ...shared, now: () => new Date() })]),
     ...dnsDuties(sources),
@@ -77,19 +79,25 @@ export function dutiesOf(sources: DutySources): Duty[] {
         ]),
     ...webhookDuties(sources),
     ...statusDutiesOf({ ...status, informers, distribution, words, presence, leads }),
-    ...statusDuties({ ...status, informers, revision }, leaseOfRevision('istio-gateway-status-leader', revision)),
+    ...gatewayDuties(sources),
     ...(ofGatewayClass ? [new GatewayClassDuty({ informers, lease: 'chartpilot-gateway-class' })] : []),
-    ...(injection === undefined
-      ? []
-      : [
-          new GatewayDeployments({
-            ...{ ...injection, informers, revision, server: status.server, identity: sources.identity },
-            lease: leaseOfRevision('istio-gateway-deployment', revision),
-          }),
-        ]),
     orphans,
     events,
   ];
+}
+
+/** One replica deploys Gateways and writes their status, which reports what could not be deployed. */
+function gatewayDuties({ informers, injection, revision, status, identity }: DutySources): Duty[] {
+  const failures = new DeploymentFailures();
+  const lease = leaseOfRevision('istio-gateway-status-leader', revision);
+  const duties = statusDuties({ ...status, informers, revision }, lease, failures);
+  if (injection === undefined) return duties;
+  const deployments = new GatewayDeployments({
+    ...{ ...injection, informers, revision, failures, server: status.server, identity },
+    lease,
+  });
+  const ofGateways = duties.filter((duty) => duty.lease === lease);
+  return [...duties.filter((duty) => duty.lease !== lease), new JointDuty(deployments, ...ofGateways)];
 }
 
 function dnsDuties({ signing, dnsSecrets, registrar, mesh, onMesh, revision }: DutySources): Duty[] {

@@ -10,6 +10,7 @@ import { resourceOf } from '../../kubernetes/api-resource.ts';
 import { nameOf } from '../../kubernetes/api-server.effects.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { ObjectStore } from '../../kubernetes/store/object-store.ts';
+import { DeploymentFailures } from './deployment-failures.ts';
 import { GatewayDeployments } from './gateway-deployments.ts';
 
 const moment = { monotonicMs: 0, wallMs: 0 };
@@ -37,6 +38,7 @@ function given() {
   const writes: string[] = [];
   let version = 0;
   const placeOf = ({ resource, namespace, name }: ApiRequest): string => `${resource.plural}/${namespace}/${name}`;
+  const refusals = new Map<string, { readonly code: number; readonly message: string }>();
   const request = async (sent: ApiRequest): Promise<KubernetesObject> => {
     const place = placeOf(sent);
     const present = live.get(place);
@@ -51,6 +53,9 @@ function given() {
     }
     expect([sent.method, sent.patch, sent.query?.fieldManager]).toEqual(['PATCH', 'apply', 'chartpilot-gateways']);
     expect(body.metadata.resourceVersion).toBe(present?.metadata.resourceVersion);
+    const refusal = refusals.get(sent.resource.plural);
+    if (refusal !== undefined)
+      throw new ApiError({ kind: 'status', code: refusal.code, message: refusal.message, causes: [] } as never);
     writes.push(`${place} force=${sent.query?.force}`);
     const applied = { ...body, metadata: { ...body.metadata, resourceVersion: `${++version}` } };
     live.set(place, applied);
@@ -59,8 +64,9 @@ function given() {
   const gate = new WriteGate({ server: { request }, now: () => moment, writeMs: 1_000 });
   gate.extend(moment, 10_000);
   const settings = { current: E.right(injector) as E.Either<string, Injector>, changed: (): void => {} };
+  const failures = new DeploymentFailures();
   const duty = new GatewayDeployments({
-    ...{ lease: 'test', revision: '', server: { request }, identity: 'replica' },
+    ...{ lease: 'test', revision: '', server: { request }, identity: 'replica', failures },
     injector: () => settings.current,
     onInjector: (changed) => {
       settings.changed = changed;
@@ -83,7 +89,17 @@ function given() {
     readers.get(nameOf(resource))!(storeOf(resource).apply({ type, object: whole }) as never);
   };
   const run = (anew = false) => duty.writeDue({ retry: true, anew }, gate);
-  return { duty, set, run, live, settings, written: () => writes.splice(0), reported: () => reported.splice(0) };
+  return {
+    duty,
+    set,
+    run,
+    live,
+    settings,
+    failures,
+    refusals,
+    written: () => writes.splice(0),
+    reported: () => reported.splice(0),
+  };
 }
 
 const listeners = [{ name: 'http', port: 80, protocol: 'HTTP' }];
@@ -223,6 +239,49 @@ it('a failure that the owner can correct is reported once as an Event of the Gat
   set('KubernetesGateway', front(), 'MODIFIED');
   expect(await run()).toMatchObject({ failed: 0 });
   expect(reported()).toEqual([]);
+});
+
+it.each([
+  [403, 'exceeded quota: few', 'NoResources'],
+  [403, 'deployments.apps is forbidden', 'DeploymentFailed'],
+  [422, 'spec: Invalid value', 'DeploymentFailed'],
+])(
+  'a refusal with %i (%s) is a failure for the status of the Gateway, until it is deployed',
+  async (code, message, reason) => {
+    const { set, run, failures, refusals, written } = given();
+    refusals.set('deployments', { code, message });
+    set('KubernetesGateway', front());
+    expect(await run()).toMatchObject({ failed: 1 });
+    expect([...failures.current]).toEqual([['shop/front', { reason, message: expect.stringContaining(message) }]]);
+    refusals.clear();
+    written();
+    expect(await run()).toMatchObject({ failed: 0 });
+    expect(written()).toEqual([created[2]]);
+    expect(failures.current.size).toBe(0);
+  },
+);
+
+it.each([409, 500, 503])('a response with %i is no failure for the status: it is tried again', async (code) => {
+  const { set, run, failures, refusals } = given();
+  refusals.set('deployments', { code, message: 'later' });
+  set('KubernetesGateway', front());
+  expect(await run()).toMatchObject({ failed: 1 });
+  expect(failures.current.size).toBe(0);
+});
+
+it('the failure of a Gateway ends with it, and all of them with a new term', async () => {
+  const { set, run, failures } = given();
+  set(
+    'KubernetesGateway',
+    front({ infrastructure: { parametersRef: { group: '', kind: 'ConfigMap', name: 'none' } } }),
+  );
+  await run();
+  expect([...failures.current.values()]).toMatchObject([{ reason: 'Invalid' }]);
+  set('KubernetesGateway', front(), 'DELETED');
+  expect(failures.current.size).toBe(0);
+  failures.set('shop/other', { reason: 'Invalid', message: 'of another term' });
+  await run(true);
+  expect(failures.current.size).toBe(0);
 });
 
 it('each Gateway is compared with its objects again from time to time while this replica leads', async () => {

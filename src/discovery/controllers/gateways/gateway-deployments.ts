@@ -18,7 +18,7 @@ import { withGoTemplates } from '../../../injection/template/go-template.ts';
 import { revisionLabel } from '../../../model/kinds/metadata-keys.ts';
 import { describeFieldErrors } from '../../../model/mesh/proxy-config.ts';
 import { controllerName, defaultClass } from '../../../model/translation/gateway-api/surroundings.ts';
-import { messageOf, reasonError } from '../../../runtime/errors.ts';
+import { codeOf, messageOf, reasonError } from '../../../runtime/errors.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Duty, DutyReport, DutyRun } from '../../election/duty.ts';
 import type { WriteGate } from '../../election/write-gate.ts';
@@ -28,6 +28,7 @@ import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer, KubernetesObject } from '../../kubernetes/api-server.ts';
 import { DueKeys } from '../due-keys.ts';
 import { warningEventOf } from '../warning-event.ts';
+import type { DeploymentFailure, DeploymentFailures } from './deployment-failures.ts';
 
 export interface GatewayDeploymentsOptions {
   readonly informers: Pick<InformerEffects, 'storeOf' | 'addReader' | 'served'>;
@@ -39,6 +40,8 @@ export interface GatewayDeploymentsOptions {
   readonly onInjector: (changed: () => void) => void;
   /** Empty: the default one. */
   readonly revision: string;
+  /** What could not be deployed, for the status of Gateways. */
+  readonly failures: DeploymentFailures;
   /** Of this replica, in Events. */
   readonly identity: string;
 }
@@ -84,7 +87,10 @@ export class GatewayDeployments implements Duty {
     const { informers } = options;
     informers.addReader(gateways, (changes) => {
       for (const { event, key } of changes) {
-        if (event === 'delete') this.#reported.delete(key);
+        if (event === 'delete') {
+          this.#reported.delete(key);
+          options.failures.delete(key);
+        }
         this.#due.add(key);
       }
     });
@@ -133,7 +139,10 @@ export class GatewayDeployments implements Duty {
 
   writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
     // Another replica may have written since the last term.
-    if (run.anew) this.#applied.clear();
+    if (run.anew) {
+      this.#applied.clear();
+      this.#options.failures.clear();
+    }
     return this.#due.write(
       run,
       () => this.#keys(),
@@ -141,8 +150,12 @@ export class GatewayDeployments implements Duty {
         try {
           const isWritten = await this.#write(key, gate);
           this.#reported.delete(key);
+          this.#options.failures.delete(key);
           return isWritten;
         } catch (error) {
+          const failure = failureOf(error);
+          if (failure !== undefined && this.#options.informers.storeOf(gateways).get(key) !== undefined)
+            this.#options.failures.set(key, failure);
           await this.#report(key, error, gate);
           throw error;
         }
@@ -277,6 +290,15 @@ export class GatewayDeployments implements Duty {
       throw error;
     }
   }
+}
+
+/** @returns `undefined` for what is no failure of the Gateway: the term has ended, the object is another one since, or no server was reached */
+function failureOf(error: unknown): DeploymentFailure | undefined {
+  const message = messageOf(error);
+  const status = statusOf(error);
+  if (error instanceof ApiError && (status === undefined || status === 409 || status >= 500)) return undefined;
+  if (/exceeded quota/.test(message)) return { reason: 'NoResources', message };
+  return { reason: codeOf(error) === 'CONFIG_INVALID' ? 'Invalid' : 'DeploymentFailed', message };
 }
 
 type Deployed = DeployedGateway & { readonly parametersRef?: unknown };

@@ -7,6 +7,7 @@ import { silentLogger } from '../../../runtime/output/log.ts';
 import { WriteGate } from '../../election/write-gate.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { ApiRequest, KubernetesObject } from '../../kubernetes/api-server.ts';
+import { DeploymentFailures } from '../gateways/deployment-failures.ts';
 import { DerivedStatusDuty, type StatusDerivation } from './derived-status.ts';
 import { GatewayApiDerivation } from './gateway-api-derivation.ts';
 import { IngressDerivation } from './ingress-derivation.ts';
@@ -63,7 +64,10 @@ function given(derivationOf: (objects: () => ConfigSet, onChanged: StatusDerivat
 }
 
 const ofGateways = (objects: () => ConfigSet, onChanged: StatusDerivation['onChanged']): StatusDerivation =>
-  new GatewayApiDerivation({ objects, onChanged, domain: 'cluster.local', revision: '', isWritten: () => true });
+  new GatewayApiDerivation({
+    ...{ objects, onChanged, domain: 'cluster.local', revision: '', failures: new DeploymentFailures() },
+    isWritten: () => true,
+  });
 
 const front = document(
   'Gateway',
@@ -73,6 +77,40 @@ const front = document(
 const cart = service('cart');
 const route = (name: string, backend = 'cart'): string =>
   document('HTTPRoute', name, `{parentRefs: [{name: front}], rules: [{backendRefs: [{name: ${backend}, port: 80}]}]}`);
+
+describe('a Gateway that could not be deployed', () => {
+  it('is not programmed, with the message of the API server, until it is deployed', async () => {
+    const failures = new DeploymentFailures();
+    const { duty, gate, written, statuses, put } = given(
+      (objects, onChanged) =>
+        new GatewayApiDerivation({
+          ...{ objects, onChanged, domain: 'cluster.local', revision: '', failures, isWritten: () => true },
+        }),
+    );
+    const programmed = (): unknown =>
+      (statuses.get('Gateway/front') as { conditions: { type: string }[] }).conditions.find(
+        ({ type }) => type === 'Programmed',
+      );
+    put(
+      setOf(
+        front +
+          cart +
+          document('Gateway', 'back', '{gatewayClassName: istio, listeners: [{name: a, port: 80, protocol: HTTP}]}'),
+      ),
+    );
+    await duty.writeDue(first, gate);
+    const before = programmed();
+    written.splice(0);
+    failures.set('shop/front', { reason: 'NoResources', message: 'exceeded quota: few' });
+    expect(duty.isDue).toBe(true);
+    await duty.writeDue({ retry: false, anew: false }, gate);
+    expect(written.splice(0)).toEqual(['Gateway/front']);
+    expect(programmed()).toMatchObject({ status: 'False', reason: 'NoResources', message: 'exceeded quota: few' });
+    failures.delete('shop/front');
+    await duty.writeDue({ retry: false, anew: false }, gate);
+    expect(programmed()).toEqual(before);
+  });
+});
 
 describe('who leads', () => {
   it('writes of all objects, and then of those alone whose status is another one', async () => {

@@ -13,6 +13,7 @@ import type {
 import { controllerName, routeKinds } from '../../../model/translation/gateway-api/surroundings.ts';
 import { isObject } from '../../../runtime/json-object.ts';
 import type { Turns } from '../../../runtime/turns.ts';
+import type { DeploymentFailure, DeploymentFailures } from '../gateways/deployment-failures.ts';
 import { type DerivedStatus, ofObject, type StatusDerivation } from './derived-status.ts';
 import { type ConditionMoment, isObservedLater, withConditions } from './status-conditions.ts';
 import type { StatusFields } from './status-writer.ts';
@@ -26,6 +27,8 @@ export interface GatewayApiDerivationOptions {
   readonly domain: string;
   /** Revision of this control plane; empty: `default`. */
   readonly revision: string;
+  /** Gateways that could not be deployed. */
+  readonly failures: Pick<DeploymentFailures, 'current' | 'onChanged'>;
   /** Whether the object is one of the cluster. Files may have some as well, which nobody writes to. */
   readonly isWritten: (object: Config) => boolean;
 }
@@ -36,7 +39,12 @@ export class GatewayApiDerivation implements StatusDerivation {
 
   constructor(options: GatewayApiDerivationOptions) {
     this.#options = options;
-    this.onChanged = options.onChanged;
+    this.onChanged = (changed) => {
+      const stops = [options.onChanged(changed), options.failures.onChanged(changed)];
+      return () => {
+        for (const stop of stops) stop();
+      };
+    };
   }
 
   inputs(): readonly unknown[] {
@@ -45,7 +53,16 @@ export class GatewayApiDerivation implements StatusDerivation {
     const routes = routeKinds.map((kind) => objects[kind]);
     const asked = [objects.BackendTLSPolicy, objects.GatewayClass, objects.KubernetesGateway, ...routes];
     if (asked.every(({ length }) => length === 0)) return ['nothing'];
-    return [...asked, objects.ReferenceGrant, objects.Namespace, objects.Service, objects.Secret, objects.ConfigMap];
+    const { current: failures } = this.#options.failures;
+    return [
+      ...asked,
+      failures,
+      objects.ReferenceGrant,
+      objects.Namespace,
+      objects.Service,
+      objects.Secret,
+      objects.ConfigMap,
+    ];
   }
 
   async derive(turns: Turns): Promise<ReadonlyMap<string, DerivedStatus>> {
@@ -69,7 +86,8 @@ export class GatewayApiDerivation implements StatusDerivation {
       }
     };
     put(objects.GatewayClass, status.GatewayClass, ofClass);
-    put(objects.KubernetesGateway, status.KubernetesGateway, ofGateway);
+    const { current: failures } = this.#options.failures;
+    put(objects.KubernetesGateway, withFailures(status.KubernetesGateway, failures), ofGateway);
     for (const kind of routeKinds) put(objects[kind], status[kind], ofRoute);
     put(objects.BackendTLSPolicy, status.BackendTLSPolicy, ofPolicy);
     return all;
@@ -88,6 +106,23 @@ function ofClass(status: ClassStatus): Derived {
       supportedFeatures: status.supportedFeatures.map((name) => ({ name })),
     }),
   };
+}
+
+/** A Gateway without its Deployment serves no request, whatever else is right. */
+function withFailures(
+  statuses: ReadonlyMap<string, GatewayStatus>,
+  failures: ReadonlyMap<string, DeploymentFailure>,
+): ReadonlyMap<string, GatewayStatus> {
+  const changed = new Map(statuses);
+  for (const [key, { reason, message }] of failures) {
+    const status = statuses.get(key);
+    if (status === undefined) continue;
+    const conditions = status.conditions.map((one) =>
+      one.type === 'Programmed' ? { ...one, status: 'False' as const, reason, message } : one,
+    );
+    changed.set(key, { ...status, conditions });
+  }
+  return changed;
 }
 
 function ofGateway(status: GatewayStatus): Derived {

@@ -7,6 +7,7 @@ import type { Duty } from '../../election/duty.ts';
 import { resourceOf } from '../../kubernetes/api-resource.ts';
 import type { InformerEffects } from '../../kubernetes/api-server.effects.ts';
 import type { ApiServer } from '../../kubernetes/api-server.ts';
+import type { DeploymentFailures } from '../gateways/deployment-failures.ts';
 import { AddressDerivation } from './address-derivation.ts';
 import { DerivedStatusDuty } from './derived-status.ts';
 import { GatewayApiDerivation } from './gateway-api-derivation.ts';
@@ -30,14 +31,17 @@ export interface StatusSources {
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** @param gatewayApiLease of this revision's duty; that of Ingresses is one for all revisions */
-export function statusDuties(sources: StatusSources, gatewayApiLease: string): Duty[] {
+/**
+ * @param gatewayApiLease of this revision's duty; that of Ingresses is one for all revisions
+ * @param failures what the duty that deploys Gateways has found
+ */
+export function statusDuties(sources: StatusSources, gatewayApiLease: string, failures: DeploymentFailures): Duty[] {
   const { informers, server, inputs, domain, namespace, revision, ofGatewayApi, ofAddresses, log } = sources;
   const { objects, settings, onChanged } = inputs;
   const written = { server, log, resourceOf: (kind: string) => informers.served(resourceOf(kind as KindName)) };
   // What comes from a file has a place there.
   const isWritten = ({ source }: Config): boolean => source === undefined;
-  const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, isWritten });
+  const gatewayApi = new GatewayApiDerivation({ objects, onChanged, domain, revision, failures, isWritten });
   const ingress = new IngressDerivation({ objects, settings, onChanged, namespace, isWritten });
   const addresses = new AddressDerivation({ objects, onChanged, isWritten });
   return [

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import type { Duty, DutyReport } from '../election/duty.ts';
+import type { WriteGate } from '../election/write-gate.ts';
+import { JointDuty } from './joint-duty.ts';
+
+function given(report: DutyReport) {
+  const state = { isDue: false, watchers: new Set<() => void>(), runs: 0 };
+  const duty: Duty = {
+    lease: 'l',
+    watch: (due) => {
+      state.watchers.add(due);
+      return () => void state.watchers.delete(due);
+    },
+    get isDue() {
+      return state.isDue;
+    },
+    writeDue: async () => {
+      state.runs++;
+      return report;
+    },
+  };
+  return { duty, state };
+}
+
+test('two duties of one Lease are due with each of them, run together and report their sum', async () => {
+  const one = given({ written: 1, failed: 2, reason: 'a quota' });
+  const other = given({ written: 3, failed: 0, reason: '' });
+  const joint = new JointDuty(one.duty, other.duty);
+  let due = 0;
+  const stop = joint.watch(() => due++);
+  for (const { state } of [one, other]) for (const tell of state.watchers) tell();
+  expect([joint.lease, joint.isDue, due]).toEqual(['l', false, 2]);
+  other.state.isDue = true;
+  expect(joint.isDue).toBe(true);
+  const report = await joint.writeDue({ retry: false, anew: false }, {} as WriteGate);
+  expect(report).toEqual({ written: 4, failed: 2, reason: 'a quota' });
+  expect([one.state.runs, other.state.runs]).toEqual([1, 1]);
+  stop();
+  expect([one.state.watchers.size, other.state.watchers.size]).toEqual([0, 0]);
+});

@@ -1,0 +1,35 @@
+/** Two duties of one Lease: the replica that does one does the other, too, so that one may read what the other has found. */
+import type { Duty, DutyReport, DutyRun } from '../election/duty.ts';
+import type { WriteGate } from '../election/write-gate.ts';
+
+export class JointDuty implements Duty {
+  readonly lease: string;
+  readonly #duties: readonly Duty[];
+
+  /** @param duties of the same Lease, without annotations */
+  constructor(first: Duty, ...others: readonly Duty[]) {
+    this.lease = first.lease;
+    this.#duties = [first, ...others];
+  }
+
+  watch(due: () => void): () => void {
+    const stops = this.#duties.map((duty) => duty.watch(due));
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  get isDue(): boolean {
+    return this.#duties.some(({ isDue }) => isDue);
+  }
+
+  /** At the same time: none waits for the writes of another. */
+  async writeDue(run: DutyRun, gate: WriteGate): Promise<DutyReport> {
+    const reports = await Promise.all(this.#duties.map((duty) => duty.writeDue(run, gate)));
+    return {
+      written: reports.reduce((sum, { written }) => sum + written, 0),
+      failed: reports.reduce((sum, { failed }) => sum + failed, 0),
+      reason: reports.findLast(({ reason }) => reason !== '')?.reason ?? '',
+    };
+  }
+}
