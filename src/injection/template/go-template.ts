@@ -15,7 +15,7 @@ export const goTemplatesPackage = 'chartpilot-go-templates';
 export interface GoTemplateCall {
   readonly name: string;
   readonly template: string;
-  /** With the names of the fields in packages/go-templates/render.go. */
+  /** With the names of the fields in packages/go-templates/go/render.go. */
   readonly data: Json;
   /** Fields of the proxy configuration that `protoToJSON` leaves out. */
   readonly proxyDefaults: Json;
