@@ -90,6 +90,10 @@ describe('debug pages over xDS', () => {
     );
   });
 
+  it('dump no configuration of a proxy that is connected elsewhere, without an error that ends the search of a tool', async () => {
+    expect(await ask(configDumpType, ['elsewhere.shop'], 'istio-system')).toMatchObject({ resources: [] });
+  });
+
   it.each(['list', '/list', '//list'])('list their names at %s', async (name) => {
     const [resource] = await resources(debugType, [name]);
     expect(JSON.parse(Buffer.from(resource!.value).toString())).toContain('syncz');

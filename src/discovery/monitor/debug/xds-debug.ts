@@ -144,7 +144,10 @@ export class XdsDebug {
         return { status: 200, body: '' };
       },
     );
-    return answer.status === 200 ? { resources: parts } : { error: String(answer.body).trimEnd() };
+    // As above: without resources, a tool asks the next replica for the proxy.
+    return answer.status === 200 || answer.status === 404
+      ? { resources: parts }
+      : { error: String(answer.body).trimEnd() };
   }
 
   #framed(resources: readonly DebugResource[]): OneShotAnswer {
