@@ -1,5 +1,6 @@
 /** The commands of `pilot-discovery` (spec/discovery.md §1). */
 import { Command } from 'commander';
+import { changesCommand } from './commands/changes.ts';
 import { checkInstallationCommand } from './commands/check-installation.ts';
 import { completionCommand } from './commands/completion.ts';
 import { crdsCommand } from './commands/crds.ts';
@@ -30,6 +31,7 @@ export function pilotDiscovery(discovery: Command): Command {
         failed: 1,
       }),
     )
+    .addCommand(changesCommand())
     .addCommand(crdsCommand())
     .addCommand(checkInstallationCommand())
     .addCommand(tokenCommand())

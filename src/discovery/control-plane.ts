@@ -13,6 +13,7 @@ import { discoveryWithEffects } from './discovery.effects.ts';
 import type { DiscoveryProgram } from './discovery-program.ts';
 import { type Distribution, makeDistribution } from './distribution/make-distribution.ts';
 import { makeJwks } from './jwks/make-jwks.ts';
+import { ChangeHistory } from './monitor/changes/change-history.ts';
 import { makeMonitor } from './monitor/make-monitor.ts';
 import { makeNames } from './names/make-names.ts';
 import type { DiscoveryOptions } from './options/discovery-options.ts';
@@ -55,9 +56,13 @@ export function makeControlPlane(program: DiscoveryProgram) {
     policies: () => state.configs.set.RequestAuthentication,
     log: log.scope('jwks'),
   });
+  const history = new ChangeHistory({
+    ...(cluster?.workloads && { objectOf: (key) => cluster.workloads?.get(key) }),
+  });
   const push = makePush({
     ...{ options, settings, directory: configs, cluster: cluster?.workloads, log: log.scope('ads') },
     keySets: jwks.keySets,
+    responses: history,
     ...(cluster && {
       secretAccess: cluster.secretAccess,
       credentialsWanted: (node, references) => cluster.referenced.refer(node, references),
@@ -105,7 +110,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const monitor = makeMonitor({
     ...{ options, version, access: program.access, trace: program.trace, log, authenticators },
-    ...{ state, cache, resources, configSources: config.xdsSources },
+    ...{ state, cache, resources, history, configSources: config.xdsSources },
     keyFetches: jwks.keySets.counts,
     warned: (warnings) => controllers?.writes.warned(warnings),
     isOnlyReplica: () => distribution?.isOnlyReplica() !== false,
@@ -145,6 +150,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   const inputsChanged = (): void => controllers?.inputsChanged();
 
   state.onPublished((published) => {
+    history.published(published);
     distribution?.objects.published(published);
     cluster?.select(state.mesh.discoverySelectors);
     cluster?.readGranted(published);
@@ -153,11 +159,13 @@ export function makeControlPlane(program: DiscoveryProgram) {
   configs.onChanges(inputsChanged);
   configs.onChanges((changes, touched) => {
     metrics.configsChanged(changes);
+    if (changes.length > 0) history.changed();
     distribution?.objects.joined(touched, new Set(changes.map(({ key }) => key)));
   });
   state.onReported(({ events }) => {
     if (events.length === 0) return;
     metrics.configsChanged(events);
+    history.reported(events);
     inputsChanged();
   });
   const controllers =

@@ -106,6 +106,7 @@ export class RootsForAgents {
         const theirs = due.includes(proxyConfigType) ? due.filter((typeUrl) => typeUrl !== proxyConfigType) : due;
         return sent !== this.#set && watched.includes(proxyConfigType) ? [...theirs, proxyConfigType] : theirs;
       },
+      sent: (typeUrl, version, cause) => others.sent?.(typeUrl, version, cause),
       acknowledged: (typeUrl, version) => {
         others.acknowledged?.(typeUrl, version);
         if (typeUrl === proxyConfigType && workload !== undefined) this.#heard(workload, stream, version);

@@ -7,7 +7,8 @@ import type { PushContext } from '../../model/push-context/push-context.ts';
 import { explain } from '../../networking/explain/explain.ts';
 import type { ProxyConfiguration } from '../../networking/explain/proxy-configuration.ts';
 import type { Question } from '../../networking/explain/question.ts';
-import { ChartpilotError, messageOf } from '../../runtime/errors.ts';
+import { ChartpilotError } from '../../runtime/errors.ts';
+import { requestJson } from '../../runtime/trace/program-request.ts';
 import { dumpedConfiguration } from './dumped.ts';
 import { generatedConfiguration } from './generated.ts';
 import { callText, explainCall, grpcOverviewOf, grpcOverviewText, tellCall } from './grpc-call.ts';
@@ -48,6 +49,8 @@ interface Known {
   /** Of a control plane: what it has not sent to the proxy yet, or keeps at it. */
   readonly pending?: PendingResources;
 }
+
+const fromHint = 'Check --from: a running control plane, or the admin interface of an Envoy.';
 
 /** @throws ChartpilotError */
 export async function answerExplain(asked: ExplainAsked): Promise<ExplainAnswer> {
@@ -131,7 +134,7 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
     node === undefined
       ? '/config_dump?include_eds'
       : `/debug/config_dump?include_eds&proxyID=${encodeURIComponent(node.id)}`;
-  const { omitted, ...configuration } = dumpedConfiguration(await fetchJson(new URL(path, withScheme(from))));
+  const { omitted, ...configuration } = dumpedConfiguration(await requestJson(from, path, fromHint));
   const pending = node && (await pendingOf(from, node));
   const mesh = files && (await readOfflineMesh(files));
   const fromMesh = mesh && node && given(node, mesh.context);
@@ -150,36 +153,8 @@ async function fromRunning({ files, node }: ExplainAsked, from: string): Promise
 /** @returns undefined if the control plane does not say: it is another one, or an older one */
 async function pendingOf(from: string, { id }: NodeAsked): Promise<PendingResources | undefined> {
   try {
-    return pendingResources(
-      await fetchJson(new URL(`/debug/proxyz?proxyID=${encodeURIComponent(id)}`, withScheme(from))),
-    );
+    return pendingResources(await requestJson(from, `/debug/proxyz?proxyID=${encodeURIComponent(id)}`, fromHint));
   } catch {
     return undefined;
-  }
-}
-
-function withScheme(address: string): string {
-  return address.includes('://') ? address : `http://${address}`;
-}
-
-async function fetchJson(url: URL): Promise<unknown> {
-  let text: string;
-  let status: number;
-  try {
-    const response = await fetch(url, { signal: AbortSignal.timeout(30_000) });
-    status = response.status;
-    text = await response.text();
-  } catch (error) {
-    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
-    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: ${messageOf(cause)}`, {
-      hint: 'Check --from: a running control plane, or the admin interface of an Envoy.',
-      cause: error,
-    });
-  }
-  if (status !== 200) throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim()}`);
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: response must be JSON`, { cause: error });
   }
 }

@@ -23,7 +23,10 @@ const maxTargetLength = 200;
 
 export interface MonitorParts
   extends Omit<MetricsOptions, 'nodes' | 'connectedVersions' | 'configSources' | 'datacenters'>,
-    Pick<DebugSources, 'resources' | 'connections' | 'disconnect' | 'secretOfCluster' | 'unreachableCluster'> {
+    Pick<
+      DebugSources,
+      'resources' | 'history' | 'connections' | 'disconnect' | 'secretOfCluster' | 'unreachableCluster'
+    > {
   readonly options: DiscoveryOptions;
   readonly access: DebuggerAccess;
   readonly trace: TraceEndpoint | undefined;
@@ -58,9 +61,9 @@ export function makeMonitor(parts: MonitorParts) {
   const progress = new StartProgress();
   /** Orders of operators, once the HTTP server is open. */
   let orders: PageOrders | undefined;
-  const { connections, disconnect, secretOfCluster, unreachableCluster, describeInjection } = parts;
+  const { history, connections, disconnect, secretOfCluster, unreachableCluster, describeInjection } = parts;
   const sources: DebugSources = {
-    ...{ state, resources, cache, disconnect, configSources },
+    ...{ state, resources, cache, history, disconnect, configSources },
     connections: () => withoutTools(connections()),
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),

@@ -13,7 +13,7 @@ import { resourceReferences } from './resource-references.ts';
 
 export interface PushParts
   extends Pick<MeshStateOptions, 'settings'>,
-    Pick<MeshResourcesOptions, 'secretAccess' | 'credentialsWanted' | 'readingOf' | 'rejections'> {
+    Pick<MeshResourcesOptions, 'secretAccess' | 'credentialsWanted' | 'readingOf' | 'rejections' | 'responses'> {
   readonly options: DiscoveryOptions;
   /** Configuration, and limits of its objects. */
   readonly directory: MeshConfigs;

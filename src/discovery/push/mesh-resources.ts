@@ -18,6 +18,7 @@ import { type CredentialReference, referencesOfCredential } from '../../networki
 import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
 import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
+import type { ResponseCause } from '../xds/ads-observer.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -45,6 +46,8 @@ export interface MeshResourcesOptions {
   readonly readingOf?: (reference: CredentialReference) => ObjectReading;
   /** Told of what clients reject, and of what they take after that. */
   readonly rejections?: RejectionListener;
+  /** Notified of each response of a push, and of its result. */
+  readonly responses?: ResponseListener;
   /** Told once of what a node (by its id) should do and cannot. */
   readonly warn?: (node: string, message: string) => void;
 }
@@ -58,6 +61,15 @@ export interface RejectionListener {
   rejected(node: MeshNode, typeUrl: string): void;
   /** The node has taken what it was sent of that type later. */
   accepted(node: MeshNode, typeUrl: string): void;
+  left(node: MeshNode): void;
+}
+
+/** Responses of pushes, by client. Called for each response, so it must cost little. */
+export interface ResponseListener {
+  /** A response was sent because of a push. @param version of its push context */
+  sent(node: MeshNode, typeUrl: string, version: string): void;
+  acknowledged(node: MeshNode, typeUrl: string): void;
+  rejected(node: MeshNode, typeUrl: string): void;
   left(node: MeshNode): void;
 }
 
@@ -215,9 +227,15 @@ export class MeshNode implements NodeResources {
     this.#rejected ??= new Set();
     this.#rejected.add(typeUrl);
     this.#options.rejections?.rejected(this, typeUrl);
+    this.#options.responses?.rejected(this, typeUrl);
+  }
+
+  sent(typeUrl: string, version: string, cause: ResponseCause): void {
+    if (cause === 'push') this.#options.responses?.sent(this, typeUrl, version);
   }
 
   acknowledged(typeUrl: string): void {
+    this.#options.responses?.acknowledged(this, typeUrl);
     if (this.#rejected?.delete(typeUrl)) this.#options.rejections?.accepted(this, typeUrl);
   }
 
@@ -373,6 +391,7 @@ export class MeshNode implements NodeResources {
     this.#isClosed = true;
     if (this.#wantedCredentials.length > 0) this.#options.credentialsWanted?.(this, []);
     if (this.#rejected !== undefined) this.#options.rejections?.left(this);
+    this.#options.responses?.left(this);
     this.#reader?.leave();
   }
 }

@@ -55,6 +55,7 @@ function reporting(others: NodeResources, connection: Connection, healthChecks: 
     get: (typeUrl, names) => others.get(typeUrl, names),
     prepare: (typeUrl, names) => others.prepare?.(typeUrl, names),
     typesToPush: (change, watched) => others.typesToPush(change, watched),
+    sent: (typeUrl, version, cause) => others.sent?.(typeUrl, version, cause),
     acknowledged: (typeUrl, version) => others.acknowledged?.(typeUrl, version),
     rejected: (typeUrl) => others.rejected?.(typeUrl),
     watched: (watches) => others.watched?.(watches),

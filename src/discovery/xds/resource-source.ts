@@ -7,6 +7,7 @@ import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
+import type { ResponseCause } from './ads-observer.ts';
 
 /** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
 export interface EncodedResource {
@@ -128,6 +129,8 @@ export interface NodeResources {
   prepare?(typeUrl: string, names: readonly string[] | '*'): Preparation | undefined;
   /** Which of the watched types may differ for this node after the change; empty: do not push (§6.5). */
   typesToPush(change: ResourceChange, watched: readonly string[]): readonly string[];
+  /** A response of a type was sent. @param version that of its {@link ResourceSet} */
+  sent?(typeUrl: string, version: string, cause: ResponseCause): void;
   /** The client has taken the last response of a type, which was of this version. */
   acknowledged?(typeUrl: string, version: string): void;
   /** The client has rejected the last response of a type. Why, the record says that {@link watched} has shown. */

@@ -2,6 +2,7 @@
 
 import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';
+import { changePages } from './change-pages.ts';
 import { configSourcePages } from './config-source-pages.ts';
 import { consulPages } from './consul-page.ts';
 import { type DebugAccess, type Permission, permissionOf, refusalOf } from './debug-access.ts';
@@ -19,6 +20,7 @@ export const debugPages: readonly DebugPage[] = [
   ...proxyConfigPages,
   ...meshPages,
   ...pushPages,
+  ...changePages,
   ...authorityPages,
   ...configSourcePages,
   ...consulPages,

@@ -8,6 +8,7 @@ import type { EncodedCache } from '../../push/cache/encoded-cache.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { MeshNode, MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
+import type { ChangeHistory } from '../changes/change-history.ts';
 import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 
 /** What the control plane knows, as far as pages show it. */
@@ -15,6 +16,7 @@ export interface DebugSources {
   readonly state: MeshState;
   readonly resources: MeshResources;
   readonly cache: EncodedCache;
+  readonly history: ChangeHistory;
   readonly connections: () => readonly ConnectionView[];
   /** Ends a stream; its proxy will connect again. False: it is gone already. */
   readonly disconnect: (connection: ConnectionView) => boolean;

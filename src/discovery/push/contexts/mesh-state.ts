@@ -69,6 +69,10 @@ export interface PublishedContext {
 export interface Publication extends PublishedContext {
   /** The objects that it was made from. */
   readonly configs: ConfigSnapshot;
+  /** The same, except that a RequestAuthentication that waits for keys is the previous one. */
+  readonly shown: ConfigSnapshot;
+  /** Keys of objects that differ from the previous publication; empty for the first one. */
+  readonly objects: readonly string[];
 }
 
 export interface ContextOrder {
@@ -81,6 +85,8 @@ interface ShownObjects {
   readonly shown: ConfigSnapshot;
   /** Keys of objects that differ from the previous context and that the order does not name. */
   readonly differing: readonly string[];
+  /** Keys of all objects that differ. */
+  readonly objects: readonly string[];
 }
 
 /** A kind's list is made when it is read. */
@@ -275,7 +281,10 @@ export class MeshState {
     const { services, endpoints, workloads, gateways } = this.registry;
     const { registries, features } = this.#options;
     const { configs } = this;
-    const { shown, differing } = yield* this.#objectsToShow(configs, everything ? undefined : new Set(changed));
+    const { shown, differing, objects } = yield* this.#objectsToShow(
+      configs,
+      everything ? undefined : new Set(changed),
+    );
     // What is known of one proxy's workload is in no resource that it shares with others.
     const named = changed.filter((key) => !key.startsWith('Proxy/'));
     const shared = [...new Set([...named, ...differing, ...this.registries.unpublished])];
@@ -300,7 +309,7 @@ export class MeshState {
       previous,
       forced: everything,
       changed: new Set([...shared, ...renamed]),
-      configs,
+      ...{ configs, shown, objects },
     };
     for (const listener of this.#listeners) listener(published);
     return context;
@@ -315,18 +324,20 @@ export class MeshState {
   *#objectsToShow(configs: ConfigSnapshot, named: ReadonlySet<string> | undefined): Steps<ShownObjects> {
     const before = this.#contextConfigs;
     const differing: string[] = [];
-    if (named === undefined || before === undefined) return { shown: configs, differing };
+    const objects: string[] = [];
+    if (before === undefined) return { shown: configs, differing, objects };
     const waiting = new Map<string, Config | undefined>();
     for (const key of configs.differingKeys(before)) {
       yield;
+      objects.push(key);
       const kind = key.slice(0, key.indexOf('/'));
-      if (named.has(key) || kindsOfServices.has(kind)) continue;
+      if (named === undefined || named.has(key) || kindsOfServices.has(kind)) continue;
       const [old, current] = [before.byKey.get(key), configs.byKey.get(key)];
       if (old !== undefined && current !== undefined && !needsPush(old, current)) continue;
       if (kind === 'RequestAuthentication') waiting.set(key, old);
       else differing.push(key);
     }
-    return { shown: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing };
+    return { shown: waiting.size === 0 ? configs : yield* configs.editing(waiting), differing, objects };
   }
 
   /** What registries are told beside their objects. */

@@ -373,6 +373,7 @@ export class AdsResponder implements GatedStream {
     this.#around.observer.messageSent?.(method);
     const sentAt = this.#around.now();
     this.gate?.sent(order, version, selection, nonce);
+    this.#client?.resources.sent?.(typeUrl, version, cause);
     const figures = { resources: count, removed: removed.length, sentAt };
     tell({ type: 'response.sent', typeUrl, nonce, version, ...figures, ...this.#awaits(typeUrl) });
   }

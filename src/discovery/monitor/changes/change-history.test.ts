@@ -1,0 +1,140 @@
+/** Bounds and counts of the history. */
+import { expect, it } from 'vitest';
+import { readConfigFile } from '../../../model/config/config-file.ts';
+import { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
+import type { Publication } from '../../push/contexts/mesh-state.ts';
+import type { MeshNode } from '../../push/mesh-resources.ts';
+import { ChangeHistory } from './change-history.ts';
+import { changesView } from './change-view.ts';
+
+const [clusters, listeners] = ['type.googleapis.com/envoy.config.cluster.v3.Cluster', 'listeners'];
+const settings = {};
+const everything = { rejected: false, endpoints: true };
+
+function entries(count: number, suffix = ''): ConfigSnapshot {
+  const documents = Array.from(
+    { length: count },
+    (_, i) =>
+      `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v${i}, namespace: shop}\nspec: {hosts: [h${i}${suffix}.test], http: [{redirect: {uri: /}}]}\n`,
+  );
+  const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
+  return new ConfigSnapshot(configs);
+}
+
+/** A history that is told of publications and of responses. */
+class Given {
+  time = 1_000;
+  readonly history: ChangeHistory;
+  #count = 0;
+  #before: Publication['context'] | undefined;
+  #shown = ConfigSnapshot.empty;
+
+  constructor(limits?: ConstructorParameters<typeof ChangeHistory>[0]) {
+    this.history = new ChangeHistory({ now: () => this.time, ...limits });
+    this.push();
+  }
+
+  push(shown = this.#shown, changed: readonly string[] = []): string {
+    const version = `2026-11-29T14:05:00.000Z/${++this.#count}`;
+    const context = { version, mesh: settings } as Publication['context'];
+    const head = { previous: this.#before, forced: false, changed: new Set(changed) };
+    this.history.published({ context, ...head, configs: shown, shown, objects: [...shown.differingKeys(this.#shown)] });
+    this.#before = context;
+    this.#shown = shown;
+    return version;
+  }
+
+  get views() {
+    return changesView(this.history, () => [], everything).pushes;
+  }
+}
+
+function node(id: string, lastError = '', versionSent = ''): MeshNode {
+  return { proxy: { id }, watches: { [clusters]: { lastError, versionSent } } } as unknown as MeshNode;
+}
+
+it('each proxy counts once, whatever number of types it is sent', () => {
+  const given = new Given();
+  const version = given.push(entries(1));
+  const proxies = [node('a'), node('b'), node('c')];
+  for (const proxy of proxies) {
+    given.history.sent(proxy, clusters, version);
+    given.history.sent(proxy, listeners, version);
+  }
+  given.time += 500;
+  for (const proxy of proxies.slice(0, 2)) given.history.acknowledged(proxy, clusters);
+  given.history.acknowledged(proxies[0]!, listeners);
+  expect(given.views.at(-1)).toMatchObject({
+    proxies: { pushed: 3, acknowledged: 1, rejected: 0, pending: 2, unanswered: 0 },
+    answeredMs: 500,
+  });
+  expect([...given.history.pendingAt(given.history.records.at(-1)!, proxies)]).toEqual(['b', 'c']);
+  given.history.left(proxies[2]!);
+  given.history.sent(proxies[1]!, clusters, given.push(entries(2)));
+  expect(given.views.at(-2)).toMatchObject({ proxies: { acknowledged: 1, pending: 0, unanswered: 2 } });
+});
+
+it('a response that follows an acknowledged one makes the proxy pending again', () => {
+  const given = new Given();
+  const version = given.push(entries(1));
+  const proxy = node('a');
+  given.history.sent(proxy, clusters, version);
+  given.history.acknowledged(proxy, clusters);
+  given.history.sent(proxy, listeners, version);
+  expect(given.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
+});
+
+it('a rejection counts for the push whose version was rejected, also without a push to the proxy', () => {
+  const given = new Given();
+  const version = given.push(entries(1));
+  given.push(entries(2));
+  given.history.rejected(node('new', 'no such filter', version), clusters);
+  expect(given.views.map(({ rejections }) => rejections.items.map(({ reason }) => reason))).toEqual([
+    [],
+    ['no such filter'],
+    [],
+  ]);
+});
+
+it('names beyond the bound are counted', () => {
+  const given = new Given();
+  given.push(entries(1_500));
+  expect(given.views.at(-1)!.objects).toMatchObject({ items: { length: 1_000 }, more: 500 });
+  const version = given.push(entries(1_500, '-changed'));
+  for (let i = 0; i < 250; i++) given.history.sent(node(`proxy-${i}`), clusters, version);
+  expect(given.views.at(-1)).toMatchObject({
+    pushedTo: { items: { length: 100 }, more: 150 },
+    proxies: { pushed: 250 },
+  });
+});
+
+it('pushes of endpoints alone evict no push of configuration', () => {
+  const small = { maxRecords: 3, maxBytes: 1_000_000 };
+  const given = new Given({ limits: { configuration: small, endpoints: small } });
+  for (let i = 1; i <= 2; i++) given.push(entries(i));
+  for (let i = 0; i < 10; i++) given.push(undefined, [`Endpoints/shop/h${i}.test`]);
+  expect(given.views.map(({ push }) => push)).toEqual([1, 2, 3, 11, 12, 13]);
+  given.push(entries(5));
+  expect(given.views.map(({ push }) => push)).toEqual([2, 3, 11, 12, 13, 14]);
+  expect(given.history.occupancy).toMatchObject({
+    configuration: { pushes: 3, evicted: 1 },
+    endpoints: { evicted: 7 },
+  });
+});
+
+it('the history stays below its bytes, and names of proxies and rejections count', () => {
+  const limits = { maxRecords: 1_000, maxBytes: 200_000 };
+  const given = new Given({ limits: { configuration: limits, endpoints: limits } });
+  for (let i = 1; i <= 40; i++) {
+    const version = given.push(entries(100, `-${i}`));
+    for (let proxy = 0; proxy < 30; proxy++) {
+      const one = node(`sidecar~10.0.0.1~web-${proxy}.shop~shop.svc.cluster.local`, 'x'.repeat(5_000), version);
+      given.history.sent(one, clusters, version);
+      given.history.rejected(one, clusters);
+    }
+  }
+  const { configuration } = given.history.occupancy;
+  expect(configuration.bytes).toBeLessThanOrEqual(200_000);
+  expect(configuration.pushes).toBeGreaterThan(3);
+  expect(given.views.at(-1)!.rejections).toMatchObject({ items: { length: 20 }, more: 10 });
+});

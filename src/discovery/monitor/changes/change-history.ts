@@ -1,0 +1,281 @@
+/**
+ * A bounded history of changes: which objects each push carried and where they come from, which proxies received it, and what they answered.
+ * For `/debug/changes` and `pilot-discovery changes`. Pushes of endpoints alone have a ring of their own: in a large mesh they are many, and
+ * must not evict changes of configuration.
+ */
+import { type Config, parseConfigKey } from '../../../model/config/config.ts';
+import { needsPush } from '../../../model/config/config-changes.ts';
+import type { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
+import type { Publication } from '../../push/contexts/mesh-state.ts';
+import type { MeshNode, ResponseListener } from '../../push/mesh-resources.ts';
+import type { ObjectEvent } from '../../registry/service-objects.ts';
+import { shortened } from '../../xds/stream/client-text.ts';
+import { shortType } from '../debug/wait-text.ts';
+import { BoundedList, bytesOf, type ChangedObject, maxNames, newRecord, type PushRecord } from './push-record.ts';
+import { RecordRing, type RingLimits } from './record-ring.ts';
+
+export interface HistoryLimits {
+  readonly configuration: RingLimits;
+  readonly endpoints: RingLimits;
+}
+
+export const historyLimits: HistoryLimits = {
+  configuration: { maxRecords: 1_000, maxBytes: 4 * 1024 * 1024 },
+  endpoints: { maxRecords: 500, maxBytes: 1024 * 1024 },
+};
+
+export interface ChangeHistoryOptions {
+  readonly limits?: HistoryLimits;
+  /** Unix time in milliseconds. */
+  readonly now?: () => number;
+  /** An object that only the registry reads of a cluster, such as a Service. */
+  readonly objectOf?: (key: string) => Config | undefined;
+}
+
+/** What one proxy did with the last push that it received. */
+interface ProxyPush {
+  readonly record: PushRecord;
+  /** Types without an answer, as bits. */
+  outstanding: number;
+  state: 'pending' | 'acknowledged' | 'rejected';
+}
+
+const changes: Readonly<Record<ObjectEvent['event'], ChangedObject['change']>> = {
+  add: 'added',
+  update: 'changed',
+  delete: 'removed',
+};
+
+/** Kinds that change endpoints alone. */
+const endpointKinds: ReadonlySet<string> = new Set(['Pod', 'Node', 'EndpointSlice', 'Endpoints', 'WorkloadEntry']);
+
+/** Types have a bit each; types beyond share the last one. */
+const maxTypeBits = 30;
+
+export class ChangeHistory implements ResponseListener {
+  readonly #now: () => number;
+  readonly #objectOf: (key: string) => Config | undefined;
+  readonly #configuration: RecordRing;
+  readonly #endpoints: RecordRing;
+  /** Objects that the last push had. */
+  #shown: ConfigSnapshot | undefined;
+  /** Objects of services that changed since the last push. */
+  #events = new BoundedList<ObjectEvent>(maxNames.objects);
+  #firstChangeAt: number | undefined;
+  #pushes = new WeakMap<MeshNode, ProxyPush>();
+  readonly #typeBits = new Map<string, number>();
+
+  constructor({ limits = historyLimits, now = Date.now, objectOf = () => undefined }: ChangeHistoryOptions = {}) {
+    this.#now = now;
+    this.#objectOf = objectOf;
+    this.#configuration = new RecordRing(limits.configuration);
+    this.#endpoints = new RecordRing(limits.endpoints);
+  }
+
+  /** Oldest first, with pushes of endpoints alone. */
+  get records(): readonly PushRecord[] {
+    const all = [...this.#configuration.records, ...this.#endpoints.records];
+    return all.sort((one, other) => one.number - other.number);
+  }
+
+  /** What was evicted of each ring, and how much is kept. */
+  get occupancy(): Readonly<Record<keyof HistoryLimits, { pushes: number; bytes: number; evicted: number }>> {
+    const of = ({ size, bytes, evicted }: RecordRing) => ({ pushes: size, bytes, evicted });
+    return { configuration: of(this.#configuration), endpoints: of(this.#endpoints) };
+  }
+
+  /** Configuration changed; the next push carries it. */
+  changed(): void {
+    this.#firstChangeAt ??= this.#now();
+  }
+
+  /** Objects of services changed; the next push carries them. */
+  reported(events: readonly ObjectEvent[]): void {
+    if (events.length === 0) return;
+    this.changed();
+    for (const event of events) this.#events.add(event);
+  }
+
+  /** A push context is published. */
+  published({ context, previous, forced, changed, shown, objects }: Publication): void {
+    const record = newRecord({
+      version: context.version,
+      publishedAt: this.#now(),
+      isFirst: previous === undefined,
+      full: forced,
+      ...(this.#firstChangeAt !== undefined && { firstChangeAt: this.#firstChangeAt }),
+    });
+    this.#firstChangeAt = undefined;
+    if (previous === undefined) record.objects.count = shown.byKey.size;
+    else {
+      if (previous.mesh !== context.mesh) {
+        keep(record, record.objects, { kind: 'MeshConfig', namespace: '', name: 'mesh', change: 'changed' });
+      }
+      this.#addObjects(record, objects, shown);
+      this.#addNames(record, changed);
+    }
+    this.#shown = shown;
+    this.#events = new BoundedList(maxNames.objects);
+    record.isOfEndpoints = hasEndpointsAlone(record);
+    this.#ringOf(record).add(record);
+  }
+
+  #addObjects(record: PushRecord, objects: readonly string[], shown: ConfigSnapshot): void {
+    const before = this.#shown;
+    const keys = new Set(objects);
+    for (const key of keys) {
+      // Comparing objects costs the most; beyond the bound they are counted only.
+      if (record.objects.items.length === maxNames.objects) break;
+      keys.delete(key);
+      const [old, current] = [before?.byKey.get(key), shown.byKey.get(key)];
+      if (old === current) continue;
+      if (old !== undefined && current !== undefined && !needsPush(old, current)) continue;
+      keep(record, record.objects, changedObject(key, old, current));
+    }
+    record.objects.count += keys.size;
+    for (const { key, event } of this.#events.items) {
+      const { resourceVersion } = this.#objectOf(key) ?? {};
+      keep(record, record.objects, {
+        ...parseConfigKey(key),
+        change: changes[event],
+        ...(event !== 'delete' && resourceVersion && { resourceVersion }),
+      });
+    }
+    record.objects.count += this.#events.more;
+  }
+
+  /** Services and endpoints, and objects that no source reports, such as Secrets that a proxy uses. */
+  #addNames(record: PushRecord, changed: Iterable<string>): void {
+    const listed = new Set(record.objects.items.map(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`));
+    for (const key of changed) {
+      const kind = key.slice(0, key.indexOf('/'));
+      if (kind !== 'Endpoints' && (listed.has(key) || (kind !== 'ServiceEntry' && record.objects.more > 0))) continue;
+      const { namespace, name } = parseConfigKey(key);
+      if (kind === 'Endpoints') keep(record, record.endpoints, `${namespace}/${name}`);
+      else if (kind === 'ServiceEntry') keep(record, record.services, `${namespace}/${name}`);
+      else keep(record, record.objects, { kind, namespace, name, change: 'changed' });
+    }
+  }
+
+  // ---- proxies
+
+  /** A response was sent because of a push. */
+  sent(node: MeshNode, typeUrl: string, version: string): void {
+    const record = this.#recordOf(version);
+    if (record === undefined) return;
+    const push = this.#pushTo(node, record);
+    push.outstanding |= this.#bitOf(typeUrl);
+    if (push.state === 'acknowledged') move(push, 'pending');
+  }
+
+  acknowledged(node: MeshNode, typeUrl: string): void {
+    const push = this.#pushes.get(node);
+    if (push === undefined) return;
+    this.#answered(push, typeUrl);
+    if (push.outstanding === 0 && push.state === 'pending') move(push, 'acknowledged');
+  }
+
+  rejected(node: MeshNode, typeUrl: string): void {
+    const watch = node.watches[typeUrl];
+    const record = watch && this.#recordOf(watch.versionSent);
+    const push = this.#pushes.get(node);
+    if (push !== undefined) {
+      this.#answered(push, typeUrl);
+      if (push.record === record && push.state !== 'rejected') move(push, 'rejected');
+    }
+    if (watch === undefined || record === undefined) return;
+    const rejection = {
+      at: new Date(this.#now()).toISOString(),
+      proxy: shortened(node.proxy.id),
+      type: shortType(typeUrl),
+      reason: shortened(watch.lastError),
+    };
+    if (record.rejections.add(rejection)) this.#ringOf(record).grew(record, bytesOf(rejection));
+  }
+
+  left(node: MeshNode): void {
+    const push = this.#pushes.get(node);
+    this.#pushes.delete(node);
+    if (push?.state === 'pending') giveUp(push);
+  }
+
+  /** Node IDs of those that have not answered this push. */
+  *pendingAt(record: PushRecord, nodes: Iterable<MeshNode>): Iterable<string> {
+    if (record.proxies.pending === 0) return;
+    for (const node of nodes) {
+      const push = this.#pushes.get(node);
+      if (push?.record === record && push.state === 'pending') yield node.proxy.id;
+    }
+  }
+
+  #pushTo(node: MeshNode, record: PushRecord): ProxyPush {
+    const last = this.#pushes.get(node);
+    if (last?.record === record) return last;
+    if (last?.state === 'pending') giveUp(last);
+    const push: ProxyPush = { record, outstanding: 0, state: 'pending' };
+    this.#pushes.set(node, push);
+    record.proxies.pushed++;
+    record.proxies.pending++;
+    const name = shortened(node.proxy.id);
+    if (record.pushedTo.add(name)) this.#ringOf(record).grew(record, bytesOf(name));
+    return push;
+  }
+
+  #answered(push: ProxyPush, typeUrl: string): void {
+    const bit = this.#bitOf(typeUrl);
+    if ((push.outstanding & bit) === 0) return;
+    push.outstanding &= ~bit;
+    push.record.lastAnswerAt = this.#now();
+  }
+
+  #bitOf(typeUrl: string): number {
+    let bit = this.#typeBits.get(typeUrl);
+    if (bit === undefined) {
+      if (this.#typeBits.size >= maxTypeBits) return 1 << maxTypeBits;
+      bit = 1 << this.#typeBits.size;
+      this.#typeBits.set(typeUrl, bit);
+    }
+    return bit;
+  }
+
+  #recordOf(version: string): PushRecord | undefined {
+    return this.#configuration.get(version) ?? this.#endpoints.get(version);
+  }
+
+  #ringOf({ isOfEndpoints }: PushRecord): RecordRing {
+    return isOfEndpoints ? this.#endpoints : this.#configuration;
+  }
+}
+
+function hasEndpointsAlone({ full, isFirst, objects, services }: PushRecord): boolean {
+  if (full || isFirst || services.count > 0 || objects.more > 0) return false;
+  return objects.items.every(({ kind }) => endpointKinds.has(kind));
+}
+
+function changedObject(key: string, old: Config | undefined, current: Config | undefined): ChangedObject {
+  const change = old === undefined ? 'added' : current === undefined ? 'removed' : 'changed';
+  const { source } = current ?? old!;
+  const place = source && (source.line > 0 ? `${source.file}:${source.line}` : source.file);
+  return {
+    ...parseConfigKey(key),
+    change,
+    ...(place !== undefined && { source: place }),
+    ...(place === undefined && current !== undefined && { resourceVersion: current.resourceVersion }),
+  };
+}
+
+/** Before the record is in a ring. */
+function keep<Item extends string | object>(record: PushRecord, list: BoundedList<Item>, item: Item): void {
+  if (list.add(item)) record.bytes += bytesOf(item);
+}
+
+function move(push: ProxyPush, state: ProxyPush['state']): void {
+  push.record.proxies[push.state]--;
+  push.record.proxies[state]++;
+  push.state = state;
+}
+
+function giveUp({ record: { proxies } }: ProxyPush): void {
+  proxies.pending--;
+  proxies.unanswered++;
+}

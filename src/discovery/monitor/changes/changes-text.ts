@@ -1,0 +1,90 @@
+/** The history of changes for people: `pilot-discovery changes`. */
+import type { ChangesView, NamedItems, PushView } from './change-view.ts';
+
+/** Names of one push; `--all` shows those that the control plane keeps. */
+const shownNames = 10;
+
+/** @param all all names that the control plane keeps */
+export function changesText({ since, pushes, kept }: ChangesView, all: boolean): string {
+  if (since === undefined) return 'no push since the control plane started\n';
+  const evicted = kept.configuration.evicted > 0 ? ', earlier ones were evicted' : '';
+  const head = `${pushes.length} pushes match; the history begins ${since}${evicted}\n`;
+  return head + pushes.map((push) => pushText(push, all ? Number.POSITIVE_INFINITY : shownNames)).join('');
+}
+
+function pushText(push: PushView, max: number): string {
+  const { time, objects, services, endpoints, pushedTo, pendingAt, rejections } = push;
+  const lines = [
+    `\n${time}  push ${push.push}: ${whatText(push)}`,
+    `  ${proxiesText(push)}`,
+    ...listed('', objects, max, ({ kind, namespace, name, change, source, resourceVersion }) => {
+      const place = source ?? (resourceVersion ? `resourceVersion ${resourceVersion}` : '');
+      return `${change} ${kind} ${namespace === '' ? '' : `${namespace}/`}${name}${place === '' ? '' : `  ${place}`}`;
+    }),
+    ...listed('service ', services, max, (name) => name),
+    ...listed('endpoints ', endpoints, max, (name) => name),
+    ...listed('pushed to ', pushedTo, max, (name) => name),
+    ...listed('no answer from ', pendingAt, max, (name) => name),
+    ...listed(
+      'rejected by ',
+      rejections,
+      max,
+      ({ proxy, type, reason, at }) => `${proxy} at ${at}: ${type}: ${reason}`,
+    ),
+  ];
+  return `${lines.join('\n')}\n`;
+}
+
+function whatText({ first, full, objects, services, endpoints, waitedMs }: PushView): string {
+  const what =
+    first === true
+      ? `first push after the start, ${countOf(objects)} objects`
+      : [
+          full ? 'everything' : '',
+          counted(countOf(objects), 'object'),
+          counted(countOf(services), 'service'),
+          counted(countOf(endpoints), 'assignment of endpoints', 'assignments of endpoints'),
+        ]
+          .filter((text) => text !== '')
+          .join(', ') || 'no change';
+  return waitedMs === undefined ? what : `${what}, ${seconds(waitedMs)} after the first change`;
+}
+
+function proxiesText({ proxies, answeredMs }: PushView): string {
+  const { pushed, acknowledged, rejected, pending, unanswered } = proxies;
+  if (pushed === 0) return 'sent to no proxy: it concerns none, or a later push replaced it';
+  const parts = [
+    `${pushed} ${pushed === 1 ? 'proxy' : 'proxies'}: ${acknowledged} acknowledged`,
+    rejected > 0 ? `${rejected} rejected` : '',
+    pending > 0 ? `${pending} pending` : '',
+    unanswered > 0 ? `${unanswered} without answer before the next push or disconnect` : '',
+    answeredMs === undefined ? '' : `last answer after ${seconds(answeredMs)}`,
+  ];
+  return parts.filter((text) => text !== '').join(', ');
+}
+
+function listed<Item>(
+  label: string,
+  { items, more = 0 }: NamedItems<Item>,
+  max: number,
+  text: (item: Item) => string,
+): string[] {
+  const shown = items.slice(0, max);
+  const rest = items.length - shown.length;
+  return [
+    ...shown.map((item) => `  ${label}${text(item)}`),
+    ...(rest + more > 0 ? [`  ${label}and ${rest + more} more${rest > 0 ? ' (--all)' : ''}`] : []),
+  ];
+}
+
+function countOf({ items, more = 0 }: NamedItems<unknown>): number {
+  return items.length + more;
+}
+
+function counted(count: number, one: string, several = `${one}s`): string {
+  return count === 0 ? '' : `${count} ${count === 1 ? one : several}`;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(2)} s`;
+}

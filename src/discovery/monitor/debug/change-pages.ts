@@ -1,0 +1,37 @@
+/** The history of changes and their pushes (docs/operations.md). */
+import { type ChangeFilter, changesView } from '../changes/change-view.ts';
+import { momentForms, momentOf } from '../changes/moment.ts';
+import { type DebugPage, isOn, ok, type PageRequest, text } from './debug-page.ts';
+
+export const changePages: readonly DebugPage[] = [
+  {
+    path: 'changes',
+    description:
+      'recent pushes: changed objects, proxies, rejections; ?since=14:00&until=14:10 (UTC), &object=TEXT, &proxy=TEXT, &rejected, &endpoints',
+    answer: ({ history, resources }, { query }) => {
+      const filter = filterOf(query, Date.now());
+      return 'invalid' in filter
+        ? text(`${filter.invalid}: must be ${momentForms}`, 400)
+        : ok(changesView(history, () => resources.nodes, filter));
+    },
+  },
+];
+
+function filterOf(query: PageRequest['query'], now: number): ChangeFilter | { readonly invalid: string } {
+  const moments: { since?: number; until?: number } = {};
+  for (const name of ['since', 'until'] as const) {
+    const written = query.get(name);
+    if (written === null || written === '') continue;
+    const moment = momentOf(written, now);
+    if (moment === undefined) return { invalid: name };
+    moments[name] = moment;
+  }
+  const [object, proxy] = [query.get('object'), query.get('proxy')];
+  return {
+    ...moments,
+    ...(object && { object }),
+    ...(proxy && { proxy }),
+    rejected: isOn(query.get('rejected')),
+    endpoints: isOn(query.get('endpoints')),
+  };
+}

@@ -1,0 +1,93 @@
+/** HTTP requests to a running program, with the token of the debugger where the program requires it. */
+import { once } from 'node:events';
+import { type IncomingMessage, request } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
+import { ChartpilotError, messageOf } from '../errors.ts';
+import { tokenChallenge } from './debugger-access.ts';
+import { connectToProgram } from './debugger-token.ts';
+
+export interface ProgramRequest {
+  readonly url: URL;
+  readonly method: string;
+  readonly body?: string | undefined;
+  /** What to check if there is no response. */
+  readonly hint: string;
+}
+
+export interface ProgramResponse {
+  readonly status: number;
+  readonly text: string;
+}
+
+const limitMs = 60_000;
+
+/**
+ * Sends a request. A program on this host that responds with 401 and asks for the token of the debugger gets it, if this user may read it.
+ *
+ * @throws ChartpilotError REQUEST_FAILED if there is no response
+ */
+export async function requestProgram(order: ProgramRequest): Promise<ProgramResponse> {
+  const { url, body, hint } = order;
+  const method = order.method.toUpperCase();
+  try {
+    const signal = AbortSignal.timeout(limitMs);
+    const response = await fetch(url, { method, signal, ...(body !== undefined && { body }) });
+    const answer = { status: response.status, text: await response.text() };
+    const challenge = response.headers.get('www-authenticate');
+    if (answer.status !== 401 || challenge !== tokenChallenge || url.protocol !== 'http:') return answer;
+    return (await withToken(order, signal)) ?? answer;
+  } catch (error) {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    throw new ChartpilotError('REQUEST_FAILED', `${method} ${url.href}: ${messageOf(cause)}`, { hint, cause: error });
+  }
+}
+
+/**
+ * Requests a page in JSON.
+ *
+ * @param from address of the program: `http://127.0.0.1:15014`, or without scheme
+ * @throws ChartpilotError REQUEST_FAILED if the response is another
+ */
+export async function requestJson(from: string, path: string, hint: string): Promise<unknown> {
+  const url = urlOf(from, path);
+  const { status, text } = await requestProgram({ url, method: 'GET', hint });
+  if (status !== 200) throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: status ${status} ${text.trim()}`);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new ChartpilotError('REQUEST_FAILED', `GET ${url.href}: response must be JSON`, { cause: error });
+  }
+}
+
+function urlOf(from: string, path: string): URL {
+  try {
+    return new URL(path, from.includes('://') ? from : `http://${from}`);
+  } catch (error) {
+    throw new ChartpilotError(
+      'FLAG_INVALID',
+      `--from: must be an address such as http://127.0.0.1:15014, got ${from}`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+/** On a connection whose accepting user owns the token. @returns `undefined` if this user finds no token */
+async function withToken(
+  { url, method, body }: ProgramRequest,
+  signal: AbortSignal,
+): Promise<ProgramResponse | undefined> {
+  const { socket, token } = await connectToProgram({ host: url.hostname, port: Number(url.port || 80) });
+  if (token === undefined) {
+    socket.destroy();
+    return undefined;
+  }
+  const headers = { authorization: `Bearer ${token}`, host: url.host };
+  const options = { path: url.pathname + url.search, method: method.toUpperCase(), headers, signal };
+  // Node uses the connection only if no agent is named.
+  const sent = request({ ...options, createConnection: () => socket });
+  sent.end(body);
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  return { status: response.statusCode ?? 0, text: await textOf(response) };
+}
