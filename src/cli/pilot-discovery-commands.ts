@@ -1,5 +1,6 @@
 /** The commands of `pilot-discovery` (spec/discovery.md §1). */
 import { Command } from 'commander';
+import { certificatesCommand } from './commands/certificates.ts';
 import { changesCommand } from './commands/changes.ts';
 import { checkInstallationCommand } from './commands/check-installation.ts';
 import { completionCommand } from './commands/completion.ts';
@@ -32,6 +33,7 @@ export function pilotDiscovery(discovery: Command): Command {
       }),
     )
     .addCommand(changesCommand())
+    .addCommand(certificatesCommand())
     .addCommand(crdsCommand())
     .addCommand(checkInstallationCommand())
     .addCommand(tokenCommand())

@@ -123,6 +123,13 @@ export function makeControlPlane(program: DiscoveryProgram) {
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),
     unreachableCluster: (id) => (id === options.clusterId ? cluster?.unreachable : remotes.unreachable(id)),
+    certificateSources: (max) => ({
+      authority: signing?.authority.inForce,
+      trusted: [...(signing?.trusted?.own.roots ?? []), ...(signing?.trusted?.rootsOfAliases ?? [])],
+      server: portCertificate?.current,
+      workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
+      secrets: state.configs.set.Secret,
+    }),
     authority: signing && {
       describe: () => signing.describe(),
       missing: () => signing.ledger.missing,

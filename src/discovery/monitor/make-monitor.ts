@@ -25,7 +25,13 @@ export interface MonitorParts
   extends Omit<MetricsOptions, 'nodes' | 'connectedVersions' | 'configSources' | 'datacenters'>,
     Pick<
       DebugSources,
-      'resources' | 'history' | 'connections' | 'disconnect' | 'secretOfCluster' | 'unreachableCluster'
+      | 'resources'
+      | 'history'
+      | 'certificateSources'
+      | 'connections'
+      | 'disconnect'
+      | 'secretOfCluster'
+      | 'unreachableCluster'
     > {
   readonly options: DiscoveryOptions;
   readonly access: DebuggerAccess;
@@ -61,9 +67,17 @@ export function makeMonitor(parts: MonitorParts) {
   const progress = new StartProgress();
   /** Orders of operators, once the HTTP server is open. */
   let orders: PageOrders | undefined;
-  const { history, connections, disconnect, secretOfCluster, unreachableCluster, describeInjection } = parts;
+  const {
+    history,
+    certificateSources,
+    connections,
+    disconnect,
+    secretOfCluster,
+    unreachableCluster,
+    describeInjection,
+  } = parts;
   const sources: DebugSources = {
-    ...{ state, resources, cache, history, disconnect, configSources },
+    ...{ state, resources, cache, history, certificateSources, disconnect, configSources },
     connections: () => withoutTools(connections()),
     ...(secretOfCluster && { secretOfCluster }),
     ...(unreachableCluster && { unreachableCluster }),

@@ -12,7 +12,13 @@ import type {
 import { messageOf } from '../../../runtime/errors.ts';
 import type { Logger } from '../../../runtime/output/log.ts';
 import type { LedgerLog } from './ledger-log.ts';
-import { type LedgerLine, type Missing, textOfRoots, type WorkloadLedger } from './workload-ledger.ts';
+import {
+  type LedgerLine,
+  type Missing,
+  textOfRoots,
+  type WorkloadEnds,
+  type WorkloadLedger,
+} from './workload-ledger.ts';
 
 export interface LedgerKeeperOptions {
   readonly ledger: WorkloadLedger;
@@ -49,6 +55,11 @@ export class LedgerKeeper {
 
   get missing(): Missing | undefined {
     return this.#missing?.count === 0 ? undefined : this.#missing;
+  }
+
+  /** As {@link WorkloadLedger.ends}. */
+  ends(max: number): WorkloadEnds {
+    return this.#options.ledger.ends(this.#options.now(), max);
   }
 
   /** A certificate was handed out. */

@@ -43,6 +43,18 @@ export interface Missing {
   readonly lookAgainAt: number;
 }
 
+/** When the newest certificate of a workload ends. */
+export interface WorkloadEnd extends Workload {
+  /** Unix time in milliseconds. */
+  readonly endsAt: number;
+}
+
+export interface WorkloadEnds {
+  readonly count: number;
+  /** The first ones to end. */
+  readonly first: readonly WorkloadEnd[];
+}
+
 export interface LedgerOptions {
   /** Longest life of a certificate. */
   readonly maxLeafMs: number;
@@ -137,6 +149,21 @@ export class WorkloadLedger {
       const isSignedAnew = !authorities.includes(certificates.at(-1)!.authority);
       return { endsAt: lastEnd(held), why: isSignedAnew ? 'renewed, but the renewal is not confirmed; ' : '' };
     });
+  }
+
+  /**
+   * Workloads whose newest certificate has not expired.
+   *
+   * @param max workloads that are listed: those whose newest certificate expires first
+   */
+  ends(now: number, max: number): WorkloadEnds {
+    const living: WorkloadEnd[] = [];
+    for (const { identity, node, certificates } of this.#entries.values()) {
+      const endsAt = lastEnd(certificates);
+      if (endsAt > now) living.push({ identity, node, endsAt });
+    }
+    living.sort((one, other) => one.endsAt - other.endsAt);
+    return { count: living.length, first: living.slice(0, max) };
   }
 
   #issued({ identity, node, ...certificate }: Workload & IssuedCertificate): void {

@@ -48,6 +48,11 @@ export class PortCertificate {
     return this.#credentials!;
   }
 
+  /** Where the current certificate comes from, and when it expires; `undefined` before there is one. */
+  get current(): { readonly notAfter: Date; readonly from: Shown['from'] } | undefined {
+    return this.#shown && { notAfter: this.#shown.certificate.notAfter, from: this.#shown.from };
+  }
+
   /** Calls back at once and whenever the certificate or the trusted roots change. @returns how to stop */
   follow(changed: (options: TlsOptions) => void): () => void {
     const follower = (): void => changed(this.credentials.tlsOptions);

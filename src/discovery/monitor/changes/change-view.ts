@@ -33,7 +33,7 @@ export interface PushView {
   readonly time: string;
   /** From the first change to the push: debounce and building the push context. */
   readonly waitedMs?: number;
-  /** From the push to the last answer of a proxy. Absent: no proxy has answered. */
+  /** From the push to the last ACK or rejection. Absent: there is none. */
   readonly answeredMs?: number;
   readonly first?: true;
   /** Everything may have changed. */

@@ -24,7 +24,7 @@ function pushText(push: PushView, max: number): string {
     ...listed('service ', services, max, (name) => name),
     ...listed('endpoints ', endpoints, max, (name) => name),
     ...listed('pushed to ', pushedTo, max, (name) => name),
-    ...listed('no answer from ', pendingAt, max, (name) => name),
+    ...listed('no response from ', pendingAt, max, (name) => name),
     ...listed(
       'rejected by ',
       rejections,
@@ -57,8 +57,8 @@ function proxiesText({ proxies, answeredMs }: PushView): string {
     `${pushed} ${pushed === 1 ? 'proxy' : 'proxies'}: ${acknowledged} acknowledged`,
     rejected > 0 ? `${rejected} rejected` : '',
     pending > 0 ? `${pending} pending` : '',
-    unanswered > 0 ? `${unanswered} without answer before the next push or disconnect` : '',
-    answeredMs === undefined ? '' : `last answer after ${seconds(answeredMs)}`,
+    unanswered > 0 ? `${unanswered} without response before the next push or disconnect` : '',
+    answeredMs === undefined ? '' : `last response after ${seconds(answeredMs)}`,
   ];
   return parts.filter((text) => text !== '').join(', ');
 }

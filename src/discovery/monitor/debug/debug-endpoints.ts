@@ -2,6 +2,7 @@
 
 import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 import { authorityPages } from './authority-pages.ts';
+import { certificatePages } from './certificate-pages.ts';
 import { changePages } from './change-pages.ts';
 import { configSourcePages } from './config-source-pages.ts';
 import { consulPages } from './consul-page.ts';
@@ -21,6 +22,7 @@ export const debugPages: readonly DebugPage[] = [
   ...meshPages,
   ...pushPages,
   ...changePages,
+  ...certificatePages,
   ...authorityPages,
   ...configSourcePages,
   ...consulPages,

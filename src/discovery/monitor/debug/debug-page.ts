@@ -8,6 +8,7 @@ import type { EncodedCache } from '../../push/cache/encoded-cache.ts';
 import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { MeshNode, MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
+import type { CertificateSources } from '../certificates/known-certificates.ts';
 import type { ChangeHistory } from '../changes/change-history.ts';
 import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 
@@ -17,6 +18,8 @@ export interface DebugSources {
   readonly resources: MeshResources;
   readonly cache: EncodedCache;
   readonly history: ChangeHistory;
+  /** @param max workloads that are listed */
+  readonly certificateSources: (max: number) => CertificateSources;
   readonly connections: () => readonly ConnectionView[];
   /** Ends a stream; its proxy will connect again. False: it is gone already. */
   readonly disconnect: (connection: ConnectionView) => boolean;

@@ -1,0 +1,146 @@
+/** Certificates that the control plane knows, with the end of each: `/debug/certificates`. Private keys are not read. */
+import { X509Certificate } from 'node:crypto';
+import type { Certificate } from '../../../identity/certificate.ts';
+import { nameOf } from '../../../identity/certificate-path.ts';
+import { pemBlocks } from '../../../identity/pem.ts';
+import type { Config } from '../../../model/config/config.ts';
+import { type Secret, secretBytes } from '../../../model/kinds/kubernetes/secret.ts';
+import type { Turns } from '../../../runtime/turns.ts';
+import type { AuthorityInForce } from '../../ca/authority.ts';
+import type { WorkloadEnds } from '../../ca/ledger/workload-ledger.ts';
+
+export interface CertificateSources {
+  /** Absent: this program signs no certificates, or not yet. */
+  readonly authority?: AuthorityInForce | undefined;
+  /** Trusted besides those of the authority: of the mesh configuration and of trust domain aliases. */
+  readonly trusted: readonly Certificate[];
+  /** Of the ports with TLS; absent: there are none. */
+  readonly server?: { readonly notAfter: Date; readonly from: 'files' | 'authority' } | undefined;
+  /** Workloads with the end of their newest certificate, those that end first; and how many there are. */
+  readonly workloads: WorkloadEnds;
+  readonly secrets: Iterable<Config<Secret>>;
+}
+
+export interface KnownCertificate {
+  readonly kind: 'workload' | 'authority' | 'trusted root' | 'server' | 'secret';
+  /** SPIFFE ID, name of the subject, or `namespace/name` of the Secret with its entry. */
+  readonly name: string;
+  /** ISO 8601. */
+  readonly expires: string;
+  /** Who replaces it before it expires. */
+  readonly renewal: string;
+}
+
+export interface CertificatesView {
+  /** Clock of the control plane, ISO 8601. */
+  readonly now: string;
+  /** Number of certificates by kind, including those that are not listed. */
+  readonly counts: Readonly<Record<string, number>>;
+  /** The next ones to expire first. */
+  readonly certificates: readonly KnownCertificate[];
+  /** What was not read: Secrets beyond the limit, or without a readable certificate. */
+  readonly unread: readonly string[];
+}
+
+/** Secrets whose certificates are read. */
+const maxSecrets = 5_000;
+/** Texts in `unread`. */
+const maxUnread = 20;
+const certificateEntries = ['tls.crt', 'cert', 'ca.crt', 'cacert'] as const;
+
+/** @param max certificates that are listed */
+export async function certificatesView(
+  sources: CertificateSources,
+  { now, max, turns }: { readonly now: Date; readonly max: number; readonly turns: Turns },
+): Promise<CertificatesView> {
+  const found: KnownCertificate[] = [...ofAuthority(sources), ...ofServer(sources), ...ofWorkloads(sources)];
+  const unread: string[] = [];
+  let secrets = 0;
+  for (const secret of sources.secrets) {
+    if (++secrets > maxSecrets) continue;
+    const read = ofSecret(secret);
+    if (typeof read !== 'string') found.push(...read);
+    else if (unread.length < maxUnread) unread.push(read);
+    await turns.rest();
+  }
+  if (secrets > maxSecrets) unread.unshift(`${secrets - maxSecrets} Secrets beyond the first ${maxSecrets}`);
+  found.sort((one, other) => (one.expires < other.expires ? -1 : one.expires > other.expires ? 1 : 0));
+  const counts = new Map<string, number>();
+  for (const { kind } of found) counts.set(kind, (counts.get(kind) ?? 0) + 1);
+  if (sources.workloads.count > 0) counts.set('workload', sources.workloads.count);
+  return { now: now.toISOString(), counts: Object.fromEntries(counts), certificates: found.slice(0, max), unread };
+}
+
+function* ofAuthority({ authority, trusted }: CertificateSources): Iterable<KnownCertificate> {
+  const listed = new Set<string>();
+  const renewal = 'root rotation, see docs/identity.md';
+  for (const { path } of authority?.authorities ?? []) {
+    for (const certificate of path) {
+      if (listed.has(certificate.sha256)) continue;
+      listed.add(certificate.sha256);
+      yield { kind: 'authority', name: nameOf(certificate), expires: certificate.notAfter.toISOString(), renewal };
+    }
+  }
+  for (const certificate of trusted) {
+    if (listed.has(certificate.sha256)) continue;
+    listed.add(certificate.sha256);
+    const place = 'the owner of the mesh configuration or of the bundle endpoint';
+    yield {
+      kind: 'trusted root',
+      name: nameOf(certificate),
+      expires: certificate.notAfter.toISOString(),
+      renewal: place,
+    };
+  }
+}
+
+function* ofServer({ server }: CertificateSources): Iterable<KnownCertificate> {
+  if (server === undefined) return;
+  const renewal = server.from === 'files' ? 'the owner of --tlsCertFile' : 'the control plane';
+  yield { kind: 'server', name: 'secure xDS port and webhooks', expires: server.notAfter.toISOString(), renewal };
+}
+
+function* ofWorkloads({ workloads }: CertificateSources): Iterable<KnownCertificate> {
+  for (const { identity, node, endsAt } of workloads.first) {
+    const name = node === '' ? identity : `${identity} (${node})`;
+    yield { kind: 'workload', name, expires: new Date(endsAt).toISOString(), renewal: 'its agent' };
+  }
+}
+
+const readSecrets = new WeakMap<object, readonly KnownCertificate[] | string>();
+
+/** Certificates take long to read: each version of a Secret is read once. @returns a text if none can be read */
+function ofSecret(secret: Config<Secret>): readonly KnownCertificate[] | string {
+  let read = readSecrets.get(secret);
+  if (read === undefined) {
+    read = certificatesOf(secret);
+    readSecrets.set(secret, read);
+  }
+  return read;
+}
+
+function certificatesOf({ namespace, name, spec }: Config<Secret>): readonly KnownCertificate[] | string {
+  const found: KnownCertificate[] = [];
+  for (const entry of certificateEntries) {
+    const bytes = secretBytes(spec, entry);
+    if (bytes === undefined) continue;
+    try {
+      // Of a chain, the one that ends first decides.
+      const ends = pemBlocks(Buffer.from(bytes).toString('latin1'))
+        .filter(({ label }) => label === 'CERTIFICATE')
+        .map(({ der }) => new X509Certificate(der).validToDate.getTime());
+      if (ends.length === 0) return `Secret ${namespace}/${name}: ${entry} has no certificate`;
+      const expires = new Date(Math.min(...ends)).toISOString();
+      found.push({
+        kind: 'secret',
+        name: `${namespace}/${name} ${entry}`,
+        expires,
+        renewal: 'the owner of the Secret',
+      });
+    } catch {
+      // The error may contain parts of the Secret.
+      return `Secret ${namespace}/${name}: ${entry} is not a certificate in PEM`;
+    }
+  }
+  return found;
+}

@@ -1,0 +1,148 @@
+/** docs/operations.md, "On-call questions": each command runs, and shows what the page says. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { status } from '@grpc/grpc-js';
+import type { Command } from 'commander';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { certificatesCommand } from '../src/cli/commands/certificates.ts';
+import { changesCommand } from '../src/cli/commands/changes.ts';
+import { explainCommand } from '../src/cli/commands/explain.ts';
+import { requestCommand } from '../src/cli/commands/request.ts';
+import { packageRoot } from '../src/runtime/package-root.ts';
+import type { SotwStream } from './ads-client.ts';
+import { ControlPlane, stopControlPlanes } from './harness/control-plane.ts';
+import { eventually } from './harness/eventually.ts';
+
+const page = readFileSync(join(packageRoot(), 'docs/operations.md'), 'utf8');
+const section = page.slice(page.indexOf('## On-call questions'), page.indexOf('## Debug pages'));
+
+/** Lines of the shell blocks below a heading. */
+function commandsOf(heading: string): string[] {
+  const text = new RegExp(`\n### ${heading}\n(.*?)(?=\n### |$)`, 's').exec(section)?.[1];
+  if (text === undefined) throw new Error(`docs/operations.md has no question "${heading}"`);
+  return [...text.matchAll(/^```sh\n(.*?)^```/gms)].flatMap(([, block]) => block!.trim().split('\n'));
+}
+
+let root: string;
+let plane: ControlPlane;
+let stream: SotwStream;
+
+beforeEach(async () => {
+  root = mkdtempSync(join(tmpdir(), 'chartpilot-on-call-'));
+  plane = await started(join(root, 'ca'));
+});
+
+afterEach(async () => {
+  await stopControlPlanes();
+  rmSync(root, { recursive: true });
+});
+
+async function started(ca: string): Promise<ControlPlane> {
+  mkdirSync(ca, { recursive: true, mode: 0o700 });
+  const one = ControlPlane.starting({ secureGRPCAddr: '127.0.0.1:0' }, undefined, { SELF_SIGNED_CA_DIR: ca });
+  await one.ready();
+  ({ stream } = await one.subscribe());
+  return one;
+}
+
+/** Runs a line `pilot-discovery …` of the page against the control plane of the test. */
+async function run(line: string): Promise<string> {
+  const words = [...line.replace(/ +#.*$/, '').matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word!);
+  const [program, name, ...args] = words;
+  expect(program, line).toBe('pilot-discovery');
+  const port = plane.port('http.listening');
+  let printed = '';
+  const print = (text: string): void => {
+    printed += text;
+  };
+  const at = { host: '127.0.0.1', defaultPort: port, allowedPorts: [], target: 'a test', example: '', failed: 1 };
+  const remote = ['--from', `http://127.0.0.1:${port}`];
+  const commands: Readonly<Record<string, readonly [Command, readonly string[]]>> = {
+    changes: [changesCommand(print), remote],
+    certificates: [certificatesCommand(print), remote],
+    explain: [explainCommand(print), remote],
+    request: [requestCommand(at, print), []],
+  };
+  const [command, more] = commands[name!] ?? [];
+  if (command === undefined) throw new Error(`${line}: unknown command`);
+  await command.parseAsync([...args, ...more!], { from: 'user' });
+  return printed;
+}
+
+function answer(rejection?: string): void {
+  const { versionInfo, nonce, typeUrl } = stream.responses.at(-1)!;
+  const word = rejection === undefined ? { versionInfo } : { errorDetail: { code: 3, message: rejection } };
+  stream.send({ typeUrl, responseNonce: nonce, ...word });
+}
+
+async function changeClusters(): Promise<void> {
+  plane.write(
+    'rule.yaml',
+    'apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: cart, namespace: shop}\nspec: {host: cart.example.com, trafficPolicy: {connectionPool: {tcp: {connectTimeout: 1s}}}}\n',
+  );
+  await stream.next();
+}
+
+it('why a proxy is stale: its page and its pushes show the response without an answer', async () => {
+  answer();
+  await changeClusters();
+  const [proxyz, changes, all] = commandsOf('Why is this proxy stale');
+  expect(JSON.parse(await run(proxyz!))).toMatchObject([
+    { worst: 'STALE', types: [{ state: 'STALE', pending: 'the ACK of the last response' }] },
+  ]);
+  expect(await run(changes!)).toMatch(
+    /1 pending\n.*added DestinationRule shop\/cart.*no response from sidecar~\S+web-0/s,
+  );
+  expect(JSON.parse(await run(all!))[0]).toMatchObject({ worst: 'STALE' });
+});
+
+it('which change broke a moment, and which proxy rejected what', async () => {
+  answer();
+  await changeClusters();
+  answer('no such thing');
+  const rejected = commandsOf('Which proxy rejected what')[0]!;
+  await eventually('the rejection is shown', async () => /rejected by .*: no such thing/.test(await run(rejected)));
+  const [changes] = commandsOf('Which change broke 14:05');
+  expect(changes).toBe('pilot-discovery changes --since 14:00 --until 14:10');
+  // The same form of time, for a change of now; a minute ago is another day at midnight only.
+  const text = await run(changes!.replace('14:00', '1m').replace(/ --until \S+/, ''));
+  expect(text).toContain('added DestinationRule shop/cart');
+});
+
+it('which certificate expires next', async () => {
+  expect(await run(commandsOf('Which certificate expires next')[0]!)).toMatch(/server +secure xDS port and webhooks/);
+});
+
+it('how much memory the process has', async () => {
+  const [metrics] = commandsOf('How much memory do 2,000 proxies take');
+  expect(await run(metrics!)).toMatch(/^process_resident_memory_bytes \d+$/m);
+});
+
+it('one proxy: the configuration that it has, and how it routes a request', async () => {
+  answer();
+  const [dump, ...others] = commandsOf('Debug one proxy').filter((line) => line.startsWith('pilot-discovery'));
+  expect(await run(dump!)).toContain('outbound|80||cart.example.com');
+  for (const line of others) expect(await run(line)).not.toBe('');
+});
+
+it('a replica that is drained ends its streams, and exits with 0', async () => {
+  answer();
+  plane.signal();
+  expect((await stream.ended).code).toBe(status.OK);
+  expect((await plane.ended).exitCode).toBe(0);
+});
+
+it('a restored directory of the authority has the same root', async () => {
+  const [pack, unpack] = commandsOf('Back up and restore');
+  const certificate = readFileSync(join(root, 'ca/root-cert.pem'), 'utf8');
+  await stopControlPlanes();
+  const shell = (line: string): unknown => execFileSync('sh', ['-c', line], { cwd: root, stdio: 'pipe' });
+  shell(pack!);
+  rmSync(join(root, 'ca'), { recursive: true });
+  shell(unpack!);
+  plane = await started(join(root, 'ca'));
+  expect(readFileSync(join(root, 'ca/root-cert.pem'), 'utf8')).toBe(certificate);
+  expect(plane.troubles().join()).not.toMatch(/authority/i);
+});
