@@ -11,14 +11,21 @@ const [clusters, listeners] = ['type.googleapis.com/envoy.config.cluster.v3.Clus
 const settings = {};
 const everything = { rejected: false, endpoints: true };
 
+const [model] = readConfigFile(
+  'mesh.yaml',
+  'apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v, namespace: shop}\nspec: {hosts: [v.test], http: [{redirect: {uri: /}}]}\n',
+  { creationTimestamp: 0 },
+).configs;
+
 function entries(count: number, suffix = ''): ConfigSnapshot {
-  const documents = Array.from(
-    { length: count },
-    (_, i) =>
-      `apiVersion: networking.istio.io/v1\nkind: VirtualService\nmetadata: {name: v${i}, namespace: shop}\nspec: {hosts: [h${i}${suffix}.test], http: [{redirect: {uri: /}}]}\n`,
+  return new ConfigSnapshot(
+    Array.from({ length: count }, (_, i) => ({
+      ...model!,
+      name: `v${i}`,
+      resourceVersion: `${i}${suffix}`,
+      spec: { hosts: [`h${i}${suffix}.test`], http: [{ redirect: { uri: '/' } }] },
+    })),
   );
-  const { configs } = readConfigFile('mesh.yaml', documents.join('---\n'), { creationTimestamp: 0 });
-  return new ConfigSnapshot(configs);
 }
 
 /** A history that is told of publications and of responses. */
@@ -106,6 +113,19 @@ it('names beyond the bound are counted', () => {
     pushedTo: { items: { length: 100 }, more: 150 },
     proxies: { pushed: 250 },
   });
+});
+
+it('what was changed comes before what was added, and what is searched for before both', () => {
+  const given = new Given();
+  given.push(entries(2));
+  given.push(entries(12, '-changed'));
+  const names = (object?: string): string[] =>
+    changesView(given.history, () => [], { ...everything, ...(object !== undefined && { object }) })
+      .pushes.at(-1)!
+      .objects.items.slice(0, 3)
+      .map(({ change, name }) => `${change} ${name}`);
+  expect(names()).toEqual(['changed v0', 'changed v1', 'added v10']);
+  expect(names('shop/v7')).toEqual(['added v7', 'changed v0', 'changed v1']);
 });
 
 it('pushes of endpoints alone evict no push of configuration', () => {

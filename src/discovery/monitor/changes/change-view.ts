@@ -1,4 +1,5 @@
 /** The history of changes in JSON: `/debug/changes`. */
+import { compareText, configKeyText } from '../../../model/config/config.ts';
 import type { MeshNode } from '../../push/mesh-resources.ts';
 import type { ChangeHistory } from './change-history.ts';
 import { type ChangedObject, maxNames, type ProxyCounts, type PushRecord, type Rejection } from './push-record.ts';
@@ -38,6 +39,7 @@ export interface PushView {
   readonly first?: true;
   /** Everything may have changed. */
   readonly full: boolean;
+  /** Those that the filter searches for first, then removed, changed and added ones. */
   readonly objects: NamedItems<ChangedObject>;
   readonly services: NamedItems<string>;
   readonly endpoints: NamedItems<string>;
@@ -68,7 +70,7 @@ export function changesView(
     if (!isInTime(record, filter) || !hasObject(record, filter)) continue;
     if (filter.rejected && record.rejections.count === 0) continue;
     if (record.isOfEndpoints && !filter.endpoints && filter.object === undefined && !filter.rejected) continue;
-    const view = viewOf(record, [...history.pendingAt(record, nodes())]);
+    const view = viewOf(record, [...history.pendingAt(record, nodes())], filter);
     if (hasProxy(view, filter)) pushes.push(view);
   }
   return { ...(first && { since: timeText(first.publishedAt) }), kept: history.occupancy, pushes };
@@ -81,7 +83,7 @@ function isInTime({ publishedAt }: PushRecord, { since = 0, until = Number.POSIT
 function hasObject({ objects, services, endpoints }: PushRecord, { object }: ChangeFilter): boolean {
   if (object === undefined) return true;
   return (
-    objects.items.some(({ kind, namespace, name }) => `${kind}/${namespace}/${name}`.includes(object)) ||
+    objects.items.some((item) => configKeyText(item).includes(object)) ||
     [...services.items, ...endpoints.items].some((name) => name.includes(object))
   );
 }
@@ -92,7 +94,7 @@ function hasProxy({ pushedTo, pendingAt, rejections }: PushView, { proxy }: Chan
   return [...pushedTo.items, ...pendingAt.items, ...rejecting].some((name) => name.includes(proxy));
 }
 
-function viewOf(record: PushRecord, pending: readonly string[]): PushView {
+function viewOf(record: PushRecord, pending: readonly string[], { object }: ChangeFilter): PushView {
   const { version, number, publishedAt, firstChangeAt, lastAnswerAt, isFirst, full, proxies } = record;
   const pendingAt = pending.slice(0, maxNames.proxies);
   return {
@@ -103,7 +105,7 @@ function viewOf(record: PushRecord, pending: readonly string[]): PushView {
     ...(lastAnswerAt !== undefined && { answeredMs: lastAnswerAt - publishedAt }),
     ...(isFirst && { first: true }),
     full,
-    objects: named(record.objects),
+    objects: { ...named(record.objects), items: sortedObjects(record.objects.items, object) },
     services: named(record.services),
     endpoints: named(record.endpoints),
     proxies: { ...proxies },
@@ -111,6 +113,20 @@ function viewOf(record: PushRecord, pending: readonly string[]): PushView {
     pendingAt: named({ items: pendingAt, more: pending.length - pendingAt.length }),
     rejections: named(record.rejections),
   };
+}
+
+const changeOrder: readonly ChangedObject['change'][] = ['removed', 'changed', 'added'];
+
+/** Those that are searched for first; then changes of what was there, which break requests more often than additions. */
+function sortedObjects(objects: readonly ChangedObject[], searched: string | undefined): readonly ChangedObject[] {
+  const isSearched = (object: ChangedObject): boolean =>
+    searched !== undefined && configKeyText(object).includes(searched);
+  return objects.toSorted(
+    (one, other) =>
+      Number(isSearched(other)) - Number(isSearched(one)) ||
+      changeOrder.indexOf(one.change) - changeOrder.indexOf(other.change) ||
+      compareText(configKeyText(one), configKeyText(other)),
+  );
 }
 
 function named<Item>({ items, more }: { readonly items: readonly Item[]; readonly more: number }): NamedItems<Item> {
