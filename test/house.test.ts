@@ -216,6 +216,7 @@ const oneSided: ReadonlyMap<string, string> = new Map([
   ['src/discovery/conformance', 'adapter for tests'],
   ['src/discovery/installation', 'the command check, without state'],
   ['src/discovery/controllers', 'duties; the chart elected-writer of election/ orders them'],
+  ['src/discovery/changes', 'a record of pushes; it follows states and has none'],
   ['src/discovery/explain', 'a command that runs once'],
   ['src/discovery/monitor', 'metrics and pages; they read states and have none'],
   ['src/discovery/options', 'flags and environment, read once'],

@@ -18,6 +18,7 @@ import { programEvents } from '../src/runtime/log-events/program-events.ts';
 import { redirectionEvents } from '../src/runtime/log-events/redirection-events.ts';
 import { webhookEvents } from '../src/runtime/log-events/webhook-events.ts';
 import type { Logger } from '../src/runtime/output/log.ts';
+import { scopesOf } from '../src/runtime/output/log-scopes.ts';
 import { packageRoot } from '../src/runtime/package-root.ts';
 
 const update = process.env.UPDATE_TABLES === '1';
@@ -70,12 +71,24 @@ function tableText(table: LogEventTable): string {
   return ['| event | level | message | meaning | what to do |', '| --- | --- | --- | --- | --- |', ...lines].join('\n');
 }
 
+/** Scopes with what their lines are about; `default` and others are scopes of both programs. */
+function scopesText(): string {
+  const [agent, discovery] = (['pilot-agent', 'pilot-discovery'] as const).map((program) => new Map(scopesOf(program)));
+  const about = new Map([...agent!, ...discovery!]);
+  const lines = [...about].sort().map(([scope, text]) => {
+    const of =
+      agent!.has(scope) && discovery!.has(scope) ? 'both' : agent!.has(scope) ? 'pilot-agent' : 'pilot-discovery';
+    return `| \`${scope}\` | ${of} | ${cell(text)} |`;
+  });
+  return ['## Scopes', '', '| scope | program | lines about |', '| --- | --- | --- |', ...lines, ''].join('\n');
+}
+
 function documentText(): string {
   const parts = Object.entries(programs).map(([program, areas]) => {
     const sections = Object.entries(areas).map(([area, table]) => `### ${area}\n\n${tableText(table)}\n`);
     return `## ${program}\n\n${sections.join('\n')}`;
   });
-  return `${introduction}\n${parts.join('\n')}`;
+  return `${introduction}\n${parts.join('\n')}\n${scopesText()}`;
 }
 
 describe('log events', () => {

@@ -1,12 +1,12 @@
 /** The commands of `pilot-discovery` (spec/discovery.md §1). */
 import { Command } from 'commander';
-import { certificatesCommand } from './commands/certificates.ts';
-import { changesCommand } from './commands/changes.ts';
 import { checkInstallationCommand } from './commands/check-installation.ts';
 import { completionCommand } from './commands/completion.ts';
 import { crdsCommand } from './commands/crds.ts';
 import { explainCommand } from './commands/explain.ts';
 import { injectCommand } from './commands/inject.ts';
+import { certificatesCommand } from './commands/remote/certificates.ts';
+import { changesCommand } from './commands/remote/changes.ts';
 import { requestCommand } from './commands/request.ts';
 import { tokenCommand } from './commands/token.ts';
 import { validateCommand } from './commands/validate.ts';

@@ -3,6 +3,7 @@ import { hostname } from 'node:os';
 import { boundedLogger } from '../runtime/output/bounded-log.ts';
 import type { Logger } from '../runtime/output/log.ts';
 import { type Ca, makeCa } from './ca/make-ca.ts';
+import { makeChanges } from './changes/make-changes.ts';
 import type { FollowedCluster } from './cluster/followed-cluster.ts';
 import { makeCluster } from './cluster/make-cluster.ts';
 import { makeConfig } from './config/make-config.ts';
@@ -13,7 +14,6 @@ import { discoveryWithEffects } from './discovery.effects.ts';
 import type { DiscoveryProgram } from './discovery-program.ts';
 import { type Distribution, makeDistribution } from './distribution/make-distribution.ts';
 import { makeJwks } from './jwks/make-jwks.ts';
-import { ChangeHistory } from './monitor/changes/change-history.ts';
 import { makeMonitor } from './monitor/make-monitor.ts';
 import { makeNames } from './names/make-names.ts';
 import type { DiscoveryOptions } from './options/discovery-options.ts';
@@ -56,13 +56,10 @@ export function makeControlPlane(program: DiscoveryProgram) {
     policies: () => state.configs.set.RequestAuthentication,
     log: log.scope('jwks'),
   });
-  const history = new ChangeHistory({
-    ...(cluster?.workloads && { objectOf: (key) => cluster.workloads?.get(key) }),
-  });
+  const changes = makeChanges(cluster?.workloads);
   const push = makePush({
     ...{ options, settings, directory: configs, cluster: cluster?.workloads, log: log.scope('ads') },
-    keySets: jwks.keySets,
-    responses: history,
+    ...{ keySets: jwks.keySets, responses: changes.history },
     ...(cluster && {
       secretAccess: cluster.secretAccess,
       credentialsWanted: (node, references) => cluster.referenced.refer(node, references),
@@ -110,7 +107,7 @@ export function makeControlPlane(program: DiscoveryProgram) {
   });
   const monitor = makeMonitor({
     ...{ options, version, access: program.access, trace: program.trace, log, authenticators },
-    ...{ state, cache, resources, history, configSources: config.xdsSources },
+    ...{ state, cache, resources, configSources: config.xdsSources, history: changes.history, ...ca.known },
     keyFetches: jwks.keySets.counts,
     warned: (warnings) => controllers?.writes.warned(warnings),
     isOnlyReplica: () => distribution?.isOnlyReplica() !== false,
@@ -123,13 +120,6 @@ export function makeControlPlane(program: DiscoveryProgram) {
     disconnect: ({ id }) => xds.disconnect(id),
     secretOfCluster: (id) => remotes.secretOf(id),
     unreachableCluster: (id) => (id === options.clusterId ? cluster?.unreachable : remotes.unreachable(id)),
-    certificateSources: (max) => ({
-      authority: signing?.authority.inForce,
-      trusted: [...(signing?.trusted?.own.roots ?? []), ...(signing?.trusted?.rootsOfAliases ?? [])],
-      server: portCertificate?.current,
-      workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
-      secrets: state.configs.set.Secret,
-    }),
     authority: signing && {
       describe: () => signing.describe(),
       missing: () => signing.ledger.missing,
@@ -156,23 +146,21 @@ export function makeControlPlane(program: DiscoveryProgram) {
     });
   const inputsChanged = (): void => controllers?.inputsChanged();
 
+  changes.follow(state, configs);
   state.onPublished((published) => {
-    history.published(published);
     distribution?.objects.published(published);
     cluster?.select(state.mesh.discoverySelectors);
     cluster?.readGranted(published);
   });
   state.onPublished(inputsChanged);
   configs.onChanges(inputsChanged);
-  configs.onChanges((changes, touched) => {
-    metrics.configsChanged(changes);
-    if (changes.length > 0) history.changed();
-    distribution?.objects.joined(touched, new Set(changes.map(({ key }) => key)));
+  configs.onChanges((changed, touched) => {
+    metrics.configsChanged(changed);
+    distribution?.objects.joined(touched, new Set(changed.map(({ key }) => key)));
   });
   state.onReported(({ events }) => {
     if (events.length === 0) return;
     metrics.configsChanged(events);
-    history.reported(events);
     inputsChanged();
   });
   const controllers =

@@ -57,6 +57,15 @@ export function makeCa({ settings, securePort, names, mesh, bundleAuthorities, l
     signing,
     ofCluster,
     portCertificate,
+    /** Certificates that are known here. */
+    known: {
+      certificateSources: (max: number) => ({
+        authority: signing?.authority.inForce,
+        trusted: [...(signing?.trusted?.own.roots ?? []), ...(signing?.trusted?.rootsOfAliases ?? [])],
+        server: portCertificate?.current,
+        workloads: signing?.ledger.ends(max) ?? { count: 0, first: [] },
+      }),
+    },
     /** How operators rotate a root that replicas share. */
     ordered: orderedBy(cluster),
     /** The mesh configuration may name other roots. */

@@ -18,7 +18,6 @@ import { type CredentialReference, referencesOfCredential } from '../../networki
 import { permittedSecrets, withoutSecrets } from '../../networking/secrets/permitted-secrets.ts';
 import { unenforced } from '../../networking/traffic/unenforced.ts';
 import type { ObjectReading } from '../kubernetes/readers/referenced-objects.ts';
-import type { ResponseCause } from '../xds/ads-observer.ts';
 import type {
   NodeIdentity,
   NodeResources,
@@ -26,6 +25,7 @@ import type {
   ResourceChange,
   ResourceSet,
   ResourceSource,
+  ResponseCause,
 } from '../xds/resource-source.ts';
 import type { EncodedCache } from './cache/encoded-cache.ts';
 import { ContextHistory } from './contexts/context-history.ts';

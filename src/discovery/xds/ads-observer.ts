@@ -2,11 +2,8 @@
 
 import type { RetainedCluster } from '../../../machines/discovery/xds/cluster-rollout.ts';
 import type { Refusal } from './admission/strangers.ts';
-import type { NodeIdentity } from './resource-source.ts';
+import type { NodeIdentity, ResponseCause } from './resource-source.ts';
 import type { RolloutWait } from './rollout/rollout-waits.ts';
-
-/** Why a response was sent. */
-export type ResponseCause = 'request' | 'push';
 
 /** Callbacks, all optional. They must not throw and must not wait. */
 export interface AdsObserver {

@@ -7,7 +7,6 @@ import type { EndCode } from '../../../machines/discovery/xds/ads-protocol.ts';
 
 import type { Watches } from '../../../machines/discovery/xds/watch-record.ts';
 import type { EnvoyBuild } from '../../model/node/envoy-build.ts';
-import type { ResponseCause } from './ads-observer.ts';
 
 /** A resource in the form in which it goes out: encoded once, its bytes shared by every stream that gets it. */
 export interface EncodedResource {
@@ -103,6 +102,9 @@ export interface ResourceChange {
   /** `Kind/namespace/name` of what changed. */
   readonly configs: ReadonlySet<string>;
 }
+
+/** Why a response was sent. */
+export type ResponseCause = 'request' | 'push';
 
 /** What a node should have of a type, on its way. */
 export interface Preparation {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ControlPlane, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
 import { eventually } from '../../../../test/harness/eventually.ts';
-import { certificatesCommand } from '../../../cli/commands/certificates.ts';
+import { certificatesCommand } from '../../../cli/commands/remote/certificates.ts';
 import { Turns } from '../../../runtime/turns.ts';
 import { WorkloadLedger } from '../../ca/ledger/workload-ledger.ts';
 import { certificatesText } from './certificates-text.ts';

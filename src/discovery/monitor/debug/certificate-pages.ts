@@ -10,12 +10,13 @@ export const certificatePages: readonly DebugPage[] = [
   {
     path: 'certificates',
     description: 'certificates of workloads, authorities, ports and Secrets, the next to expire first; ?limit=N',
-    answer: async ({ certificateSources }, { query }) => {
+    answer: async ({ certificateSources, state }, { query }) => {
       const limit = Number(query.get('limit') ?? usualLimit);
       if (!Number.isInteger(limit) || limit < 1 || limit > maxLimit) {
         return text(`limit: must be an integer from 1 to ${maxLimit}`, 400);
       }
-      return ok(await certificatesView(certificateSources(limit), { now: new Date(), max: limit, turns: new Turns() }));
+      const sources = { ...certificateSources(limit), secrets: state.configs.set.Secret };
+      return ok(await certificatesView(sources, { now: new Date(), max: limit, turns: new Turns() }));
     },
   },
 ];

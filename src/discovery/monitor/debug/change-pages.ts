@@ -1,6 +1,6 @@
 /** The history of changes and their pushes (docs/operations.md). */
-import { type ChangeFilter, changesView } from '../changes/change-view.ts';
-import { momentForms, momentOf } from '../changes/moment.ts';
+import { type ChangeFilter, changesView } from '../../changes/change-view.ts';
+import { momentForms, momentOf } from '../../changes/moment.ts';
 import { type DebugPage, isOn, ok, type PageRequest, text } from './debug-page.ts';
 
 export const changePages: readonly DebugPage[] = [

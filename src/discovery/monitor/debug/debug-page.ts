@@ -2,6 +2,7 @@
 import type { OperatorOrder } from '../../../../machines/discovery/ca/authority-protocol.ts';
 import { tokenChallenge } from '../../../runtime/trace/debugger-access.ts';
 import type { Missing } from '../../ca/ledger/workload-ledger.ts';
+import type { ChangeHistory } from '../../changes/change-history.ts';
 import type { XdsSources } from '../../config/xds/xds-sources.ts';
 import type { DatacenterView } from '../../consul/consul-datacenter.ts';
 import type { EncodedCache } from '../../push/cache/encoded-cache.ts';
@@ -9,7 +10,6 @@ import type { MeshState } from '../../push/contexts/mesh-state.ts';
 import type { MeshNode, MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView } from '../../xds/ads-observer.ts';
 import type { CertificateSources } from '../certificates/known-certificates.ts';
-import type { ChangeHistory } from '../changes/change-history.ts';
 import type { HttpAnswer, HttpRequest } from '../http/http-server.ts';
 
 /** What the control plane knows, as far as pages show it. */
@@ -19,7 +19,7 @@ export interface DebugSources {
   readonly cache: EncodedCache;
   readonly history: ChangeHistory;
   /** @param max workloads that are listed */
-  readonly certificateSources: (max: number) => CertificateSources;
+  readonly certificateSources: (max: number) => Omit<CertificateSources, 'secrets'>;
   readonly connections: () => readonly ConnectionView[];
   /** Ends a stream; its proxy will connect again. False: it is gone already. */
   readonly disconnect: (connection: ConnectionView) => boolean;

@@ -3,8 +3,9 @@ import { type EnvoyBuild, envoyVersionText, unsupportedEnvoyText, whyNoWasm } fr
 import { scalarText } from '../../../runtime/scalar-text.ts';
 import type { MeshResources } from '../../push/mesh-resources.ts';
 import type { ConnectionView, WatchView } from '../../xds/ads-observer.ts';
+import { shortType } from '../../xds/short-type.ts';
 import { type SyncState, syncStateOf } from './sync-state.ts';
-import { clustersText, describeWait, shortType, type WaitDescription } from './wait-text.ts';
+import { clustersText, describeWait, type WaitDescription } from './wait-text.ts';
 
 /** One type of resource of one proxy. */
 export interface TypeDescription {

@@ -1,4 +1,5 @@
 /** The words for what make before break delays at a proxy: the reason for each wait, the same in proxyz and `explain --from`. */
+
 import { anyCluster } from '../../../../machines/discovery/xds/cluster-rollout.ts';
 import type {
   KeptConfigurationWait,
@@ -7,6 +8,7 @@ import type {
   RolloutWait,
   WarmingWait,
 } from '../../xds/rollout/rollout-waits.ts';
+import { shortType } from '../../xds/short-type.ts';
 
 /** One wait, as debug pages show it. */
 export interface WaitDescription {
@@ -18,11 +20,6 @@ export interface WaitDescription {
 
 export function describeWait(wait: RolloutWait): WaitDescription {
   return { kind: wait.kind, name: wait.name, why: reasonOf(wait) };
-}
-
-/** `cluster.v3.Cluster`: the name of a type without the prefix that all share. */
-export function shortType(typeUrl: string): string {
-  return typeUrl.replace(/^type\.googleapis\.com\/(envoy\.(config|extensions)\.)?/, '');
 }
 
 /** Names of clusters as a list. */

@@ -1,5 +1,5 @@
 /** One push of the history: what changed, and what proxies did with it. */
-import type { ConfigKey } from '../../../model/config/config.ts';
+import type { ConfigKey } from '../../model/config/config.ts';
 
 /** Names that a push keeps; what exceeds them is counted. */
 export const maxNames = { objects: 1_000, services: 500, endpoints: 200, proxies: 100, rejections: 20 } as const;

@@ -1,6 +1,6 @@
 /** The history of changes in JSON: `/debug/changes`. */
-import { compareText, configKeyText } from '../../../model/config/config.ts';
-import type { MeshNode } from '../../push/mesh-resources.ts';
+import { compareText, configKeyText } from '../../model/config/config.ts';
+import type { MeshNode } from '../push/mesh-resources.ts';
 import type { ChangeHistory } from './change-history.ts';
 import { type ChangedObject, maxNames, type ProxyCounts, type PushRecord, type Rejection } from './push-record.ts';
 

@@ -3,14 +3,14 @@
  * For `/debug/changes` and `pilot-discovery changes`. Pushes of endpoints alone have a ring of their own: in a large mesh they are many, and
  * must not evict changes of configuration.
  */
-import { type Config, parseConfigKey } from '../../../model/config/config.ts';
-import { needsPush } from '../../../model/config/config-changes.ts';
-import type { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
-import type { Publication } from '../../push/contexts/mesh-state.ts';
-import type { MeshNode, ResponseListener } from '../../push/mesh-resources.ts';
-import type { ObjectEvent } from '../../registry/service-objects.ts';
-import { shortened } from '../../xds/stream/client-text.ts';
-import { shortType } from '../debug/wait-text.ts';
+import { type Config, parseConfigKey } from '../../model/config/config.ts';
+import { needsPush } from '../../model/config/config-changes.ts';
+import type { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import type { Publication } from '../push/contexts/mesh-state.ts';
+import type { MeshNode, ResponseListener } from '../push/mesh-resources.ts';
+import type { ObjectEvent } from '../registry/service-objects.ts';
+import { shortType } from '../xds/short-type.ts';
+import { shortened } from '../xds/stream/client-text.ts';
 import { BoundedList, bytesOf, type ChangedObject, maxNames, newRecord, type PushRecord } from './push-record.ts';
 import { RecordRing, type RingLimits } from './record-ring.ts';
 

@@ -1,11 +1,11 @@
 /** `pilot-discovery certificates`: which certificates of a mesh expire next. */
 import { Command, Option } from 'commander';
-import { certificatesText } from '../../discovery/monitor/certificates/certificates-text.ts';
-import type { CertificatesView } from '../../discovery/monitor/certificates/known-certificates.ts';
-import { standardOutput } from '../../runtime/output/standard-streams.ts';
-import { requestJson } from '../../runtime/trace/program-request.ts';
+import { certificatesText } from '../../../discovery/monitor/certificates/certificates-text.ts';
+import type { CertificatesView } from '../../../discovery/monitor/certificates/known-certificates.ts';
+import { standardOutput } from '../../../runtime/output/standard-streams.ts';
+import { requestJson } from '../../../runtime/trace/program-request.ts';
+import { addHelpSections } from '../help-sections.ts';
 import { localControlPlane } from './changes.ts';
-import { addHelpSections } from './help-sections.ts';
 
 interface CertificatesFlags {
   readonly from: string;

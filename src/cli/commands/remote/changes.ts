@@ -1,11 +1,11 @@
 /** `pilot-discovery changes`: recent changes of a running control plane, with their pushes. */
 import { Command, Option } from 'commander';
-import type { ChangesView } from '../../discovery/monitor/changes/change-view.ts';
-import { changesText } from '../../discovery/monitor/changes/changes-text.ts';
-import { momentForms } from '../../discovery/monitor/changes/moment.ts';
-import { standardOutput } from '../../runtime/output/standard-streams.ts';
-import { requestJson } from '../../runtime/trace/program-request.ts';
-import { addHelpSections } from './help-sections.ts';
+import type { ChangesView } from '../../../discovery/changes/change-view.ts';
+import { changesText } from '../../../discovery/changes/changes-text.ts';
+import { momentForms } from '../../../discovery/changes/moment.ts';
+import { standardOutput } from '../../../runtime/output/standard-streams.ts';
+import { requestJson } from '../../../runtime/trace/program-request.ts';
+import { addHelpSections } from '../help-sections.ts';
 
 interface ChangesFlags {
   readonly from: string;

@@ -2,12 +2,12 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { type SotwStream, typeUrls } from '../../../../test/ads-client.ts';
-import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../../../../test/harness/control-plane.ts';
-import { eventually } from '../../../../test/harness/eventually.ts';
-import { changesCommand } from '../../../cli/commands/changes.ts';
-import { changePages } from '../debug/change-pages.ts';
-import { permissionOfNamespace, refusalOf } from '../debug/debug-access.ts';
+import { type SotwStream, typeUrls } from '../../../test/ads-client.ts';
+import { ControlPlane, serviceEntry, sidecar, stopControlPlanes } from '../../../test/harness/control-plane.ts';
+import { eventually } from '../../../test/harness/eventually.ts';
+import { changesCommand } from '../../cli/commands/remote/changes.ts';
+import { changePages } from '../monitor/debug/change-pages.ts';
+import { permissionOfNamespace, refusalOf } from '../monitor/debug/debug-access.ts';
 import type { ChangesView, PushView } from './change-view.ts';
 
 const rule = (timeout: string): string => `apiVersion: networking.istio.io/v1

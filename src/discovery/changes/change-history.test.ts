@@ -1,9 +1,9 @@
 /** Bounds and counts of the history. */
 import { expect, it } from 'vitest';
-import { readConfigFile } from '../../../model/config/config-file.ts';
-import { ConfigSnapshot } from '../../config/snapshots/config-snapshot.ts';
-import type { Publication } from '../../push/contexts/mesh-state.ts';
-import type { MeshNode } from '../../push/mesh-resources.ts';
+import { readConfigFile } from '../../model/config/config-file.ts';
+import { ConfigSnapshot } from '../config/snapshots/config-snapshot.ts';
+import type { Publication } from '../push/contexts/mesh-state.ts';
+import type { MeshNode } from '../push/mesh-resources.ts';
 import { ChangeHistory } from './change-history.ts';
 import { changesView } from './change-view.ts';
 

@@ -1,0 +1,21 @@
+/** Changes: the history of pushes. */
+import type { MeshConfigs } from '../config/snapshots/mesh-configs.ts';
+import type { MeshState } from '../push/contexts/mesh-state.ts';
+import type { FollowedObjects } from '../registry/followed-objects.ts';
+import { ChangeHistory } from './change-history.ts';
+
+/** @param workloads objects that only the registry reads of the followed cluster; `undefined`: there are none */
+export function makeChanges(workloads: Pick<FollowedObjects, 'get'> | undefined) {
+  const history = new ChangeHistory(workloads && { objectOf: (key) => workloads.get(key) });
+  return {
+    history,
+    /** Records each push, and when its first change arrived. */
+    follow: (state: MeshState, configs: MeshConfigs): void => {
+      configs.onChanges((changes) => {
+        if (changes.length > 0) history.changed();
+      });
+      state.onReported(({ events }) => history.reported(events));
+      state.onPublished((published) => history.published(published));
+    },
+  };
+}
