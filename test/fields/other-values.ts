@@ -1,6 +1,8 @@
 /** Values that a field may have instead of the one that it has; some of them are not valid, which the decoder says. */
+
 import { type Describable, descriptionOf } from '../../src/model/fields/description.ts';
 import { isObject } from '../../src/runtime/json-object.ts';
+import { createAuthority } from '../certs/authority.ts';
 import { shapeOf } from './schema-fields.ts';
 
 export function otherValues(decoder: Describable, value: unknown, path: string): readonly unknown[] {
@@ -41,7 +43,11 @@ function otherNumbers(value: number, bounds: readonly number[]): readonly number
 
 const protocols = ['HTTP', 'UDP', 'TCP', 'HTTPS', 'TLS', 'HTTP2', 'GRPC'];
 
+/** Of an authority: a changed certificate is none, and is rejected. */
+const { certificate: otherCertificate } = createAuthority();
+
 function otherTexts(value: string): readonly string[] {
+  if (value.startsWith('-----BEGIN CERTIFICATE-----\n')) return [otherCertificate];
   if (protocols.includes(value)) return protocols.filter((protocol) => protocol !== value);
   const [, amount, unit] = /^(\d+)(ms|s|m|h)$/.exec(value) ?? [];
   if (amount !== undefined) return [`${Number(amount) + 1}${unit}`, `${Number(amount) * 2}${unit}`, '1s', '7s'];
