@@ -4,6 +4,7 @@
  * grpc-js 1.14, so they are looked for by what they can do; without them connections are served all the same, and bounded
  * by their number alone.
  */
+import { X509Certificate } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import { constants } from 'node:http2';
 import { type Server, type ServerCredentials, status } from '@grpc/grpc-js';
@@ -84,6 +85,7 @@ interface Stream {
 interface SecureSocket {
   authorized?: boolean;
   getPeerCertificate?(detailed?: boolean): object;
+  isSessionReused?(): boolean;
   destroy(): void;
 }
 
@@ -110,10 +112,16 @@ function refuseBadCertificates(http2: EventEmitter, judge: Judge): void {
 
 function isGood(socket: SecureSocket, chain: readonly Uint8Array[], judge: Judge): boolean {
   if (chain.length === 0) return true;
+  // A resumed session has the result of the first handshake, whatever the time is.
+  if (socket.isSessionReused?.() === true && hasExpired(chain[0]!)) return false;
   if (socket.authorized !== true && judge.takesOther?.(chain) !== true) return false;
   // grpc-js tells who a client is of these alone.
   socket.authorized = true;
   return true;
+}
+
+function hasExpired(certificate: Uint8Array): boolean {
+  return Date.now() > new X509Certificate(certificate).validToDate.getTime();
 }
 
 /**
