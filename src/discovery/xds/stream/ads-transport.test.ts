@@ -3,8 +3,18 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { Client, type ClientDuplexStream, credentials, Server, ServerCredentials, status } from '@grpc/grpc-js';
+import type { Writable } from 'node:stream';
+import {
+  type ChannelCredentials,
+  Client,
+  type ClientDuplexStream,
+  credentials,
+  Server,
+  ServerCredentials,
+  status,
+} from '@grpc/grpc-js';
 import { test as base, describe, expect, vi } from 'vitest';
+import { createAuthority } from '../../../../test/certs/authority.ts';
 import { eventuallyHolds } from '../../../../test/harness/eventually.ts';
 import { packageRoot } from '../../../runtime/package-root.ts';
 import { rawStream } from '../ads-services.ts';
@@ -21,27 +31,40 @@ const path = '/test/Stream';
 
 interface World {
   /** The server's end of a new stream. */
-  open(): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
+  open(port?: Port): Promise<{ call: AdsCall; client: ClientDuplexStream<Buffer, Buffer>; received: Buffer[] }>;
 }
+
+type Port = 'plaintext' | 'TLS';
 
 const test = base.extend<{ world: World }>({
   world: async ({ task: _ }, use) => {
     const calls: AdsCall[] = [];
     const server = new Server({ 'grpc.max_send_message_length': -1 });
     server.addService({ [path]: rawStream(path) }, { [path]: (call: AdsCall) => void calls.push(call) });
-    const port = await new Promise<number>((resolve, reject) => {
-      server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, opened) =>
-        error === null ? resolve(opened) : reject(error),
-      );
-    });
-    const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
-      'grpc.use_local_subchannel_pool': 1,
-      'grpc.max_receive_message_length': -1,
-    });
+    const authority = createAuthority();
+    const { certificate, privateKey } = authority.issue(['server.local']);
+    const [ca, chain, key] = [authority.certificate, certificate, privateKey].map((pem) => Buffer.from(pem));
+    const clientOf = async (theirs: ServerCredentials, ours: ChannelCredentials): Promise<Client> => {
+      const port = await new Promise<number>((resolve, reject) => {
+        server.bindAsync('127.0.0.1:0', theirs, (error, opened) => (error === null ? resolve(opened) : reject(error)));
+      });
+      return new Client(`127.0.0.1:${port}`, ours, {
+        'grpc.use_local_subchannel_pool': 1,
+        'grpc.max_receive_message_length': -1,
+        'grpc.ssl_target_name_override': 'server.local',
+      });
+    };
+    const clients: Record<Port, Client> = {
+      plaintext: await clientOf(ServerCredentials.createInsecure(), credentials.createInsecure()),
+      TLS: await clientOf(
+        ServerCredentials.createSsl(null, [{ cert_chain: chain!, private_key: key! }]),
+        credentials.createSsl(ca!),
+      ),
+    };
     const asItIs = (bytes: Buffer): Buffer => bytes;
     await use({
-      async open() {
-        const stream = client.makeBidiStreamRequest(path, asItIs, asItIs);
+      async open(port = 'plaintext') {
+        const stream = clients[port].makeBidiStreamRequest(path, asItIs, asItIs);
         const received: Buffer[] = [];
         stream.on('data', (bytes: Buffer) => void received.push(bytes));
         stream.on('error', () => {});
@@ -52,7 +75,7 @@ const test = base.extend<{ world: World }>({
         return { call, client: stream, received };
       },
     });
-    client.close();
+    for (const client of Object.values(clients)) client.close();
     server.forceShutdown();
   },
 });
@@ -69,14 +92,18 @@ const sizes: readonly [number, readonly number[]][] = [
   [10, [50_000, 1, 0, 1_000_000]],
   [20_000, []],
   [10, [3]],
+  // More than one write with TLS, from parts smaller and larger than that.
+  [10, Array.from({ length: 300 }, (_, i) => i)],
+  [8_001, [7_999, 8_000, 8_001, 16_000, 1]],
 ];
 
 describe.each([
-  ['shared frames', transportOf],
-  ['copies', copyingTransport],
-] as const)('%s', (way, transportFor: (call: AdsCall) => AdsTransport) => {
+  ['shared frames', 'plaintext', transportOf],
+  ['shared frames', 'TLS', transportOf],
+  ['copies', 'plaintext', copyingTransport],
+] as const)('%s, %s', (way, port, transportFor: (call: AdsCall) => AdsTransport) => {
   test('brings every response whole, in order, and says when it has left', async ({ world }) => {
-    const { call, received } = await world.open();
+    const { call, received } = await world.open(port);
     const transport = transportFor(call);
     expect(transport.way).toBe(way);
     const flushed = vi.fn();
@@ -96,7 +123,7 @@ describe.each([
     ['OK', ''],
     ['UNAVAILABLE', 'elsewhere'],
   ] as const)('ends after what was sent: %s', async ([code, details], { world }) => {
-    const { call, client, received } = await world.open();
+    const { call, client, received } = await world.open(port);
     const ended = new Promise((resolve) => client.on('status', resolve));
     const transport = transportFor(call);
     transport.send({ own: bytes(10, 1), shared: [bytes(100_000, 2)] }, () => {});
@@ -106,7 +133,7 @@ describe.each([
   });
 
   test('says of what is sent to a client that has gone that it never left', async ({ world }) => {
-    const { call, client } = await world.open();
+    const { call, client } = await world.open(port);
     const transport = transportFor(call);
     client.pause();
     const flushed = vi.fn();
@@ -136,6 +163,25 @@ describe('the way that shares', () => {
     for (let i = 0; i < 50; i++) transport.send({ own: bytes(10, 1), shared }, () => {});
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000);
     client.cancel();
+  });
+
+  test('writes to a connection with TLS in small pieces: Node keeps a buffer of the largest write', async ({
+    world,
+  }) => {
+    const { call, received } = await world.open('TLS');
+    const transport = transportOf(call);
+    const { stream } = (call as unknown as { call: { stream: Writable } }).call;
+    const write = vi.spyOn(stream, '_write');
+    transport.send(
+      { own: bytes(10, 1), shared: [...Array<Buffer>(100).fill(bytes(90, 2)), bytes(991_000, 3)] },
+      () => {},
+    );
+    await eventuallyHolds(() => expect(received.map(({ length }) => length)).toEqual([1_000_010]));
+    const sizes = write.mock.calls.map(([chunk]) => (chunk as Buffer).length);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(1_000_015);
+    expect(Math.max(...sizes)).toBe(8_000);
+    // The small parts are joined.
+    expect(sizes.length).toBeLessThan(130);
   });
 
   test('is not taken where there is no such stream', () => {
