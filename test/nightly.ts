@@ -114,6 +114,12 @@ const parts: readonly Part[] = [
     gave: /^memory of /,
   },
   {
+    name: 'connection-memory',
+    command: 'node test/bench/connection-memory.ts',
+    short: 'node test/bench/connection-memory.ts --services 50 --streams 500',
+    gave: /^\| \d+ \| \d+ \| yes/,
+  },
+  {
     name: 'restarts',
     command: 'npm run bench:restarts',
     short: 'npm run bench:restarts -- --restarts 2',

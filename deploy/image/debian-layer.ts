@@ -28,6 +28,7 @@ const packages = [
   'libip4tc2',
   'libip6tc2',
   'libjansson4',
+  'libjemalloc2',
   'libmd0',
   'libmnl0',
   'libnetfilter-conntrack3',

@@ -15,6 +15,8 @@ export interface ScaledMesh {
   /** A second, in the whole mesh; each is of one service. */
   readonly endpointChanges: number;
   readonly routeChanges: number;
+  /** Proxies connect with TLS. */
+  readonly hasTls: boolean;
 }
 
 /** Of one replica unless said. */
@@ -39,13 +41,13 @@ const kibInMib = 1_024;
 
 /** @param connections of the replica */
 export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured = measured): ReplicaCost {
-  const { services, namespaces, seen, endpointChanges, routeChanges } = mesh;
+  const { services, namespaces, seen, endpointChanges, routeChanges, hasTls } = mesh;
   const { replica, cpuMs, bytes, limits } = of;
   // Services that are seen stand for those whose rules the namespace's proxies need.
   const kib =
     services * replica.serviceKib.value +
     seen * namespaces * replica.serviceInNamespaceKib.value +
-    connections * replica.connectionKib.value;
+    connections * (hasTls ? replica.secureConnectionKib : replica.connectionKib).value;
   const concerned = connections * (seen / services);
   const routeChangeBytes = concerned * seen * bytes.routePerService.value;
   const changesBytes = endpointChanges * concerned * bytes.endpointChange.value + routeChanges * routeChangeBytes;
@@ -61,6 +63,17 @@ export function replicaCost(mesh: ScaledMesh, connections: number, of: Measured 
     returnMb: (connections * bytes.comeBack.value) / 1e6,
     returnLimitSeconds: connections / limits.streamsPerSecond.value,
   };
+}
+
+/** Steps of what the chart requests. */
+const requestStepMib = 64;
+/** Limit of a container, of its request: pushes to all proxies, and collections that come late. */
+const limitOfRequest = 2;
+
+/** Memory of a replica as the chart requests and limits it (`chartpilot.resources`), in MiB. */
+export function replicaResources(mesh: ScaledMesh, connections: number): { requestMib: number; limitMib: number } {
+  const requestMib = Math.ceil(replicaCost(mesh, connections).residentMib / requestStepMib) * requestStepMib;
+  return { requestMib, limitMib: limitOfRequest * requestMib };
 }
 
 /** Of all replicas together. */

@@ -11,6 +11,7 @@ export const mesh: ScaledMesh = {
   seen: 50,
   endpointChanges: 50,
   routeChanges: 1,
+  hasTls: true,
 };
 const views = [50, 500, 5_000] as const;
 const replicaCounts = [20, 100, 1_000] as const;

@@ -1,0 +1,115 @@
+/** What a control plane has resident while it serves streams, with TLS and without, and after all of them have disconnected. */
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createAuthority } from '../../certs/authority.ts';
+import { freePorts } from '../../harness/free-ports.ts';
+import { Inspector } from '../../harness/inspector.ts';
+import type { ClientTls } from '../../sidecars/http2-stream.ts';
+import type { Protocol } from '../../sidecars/xds-types.ts';
+import { memoryOf } from '../memory-usage.ts';
+import type { Programs } from '../programs.ts';
+import { medianOf } from '../statistics.ts';
+import { collectedMemory } from './collected-memory.ts';
+import { Crowd } from './crowd.ts';
+import { BenchMesh, endpointsEach } from './mesh-files.ts';
+import { nextMark } from './push-run.ts';
+import { startPilot, waitForPort } from './servers.ts';
+
+export interface ConnectionMemoryPlan {
+  readonly services: number;
+  readonly streams: number;
+  readonly hasTls: boolean;
+  readonly protocol: Protocol;
+}
+
+/** Resident memory in MiB. No collection is forced before the figures of `served` and `disconnected`. */
+export interface ConnectionMemory {
+  /** After changes, the median of samples. */
+  readonly servedMib: number;
+  readonly peakMib: number;
+  /** Of `served`: objects on the heap and buffers outside of it that are alive. */
+  readonly heapMib: number;
+  readonly buffersMib: number;
+  readonly disconnectedMib: number;
+  /** Heap that is alive then. */
+  readonly restHeapMib: number;
+}
+
+/** Of an endpoint and a route in turns. */
+const changes = 6;
+const samples = 10;
+const sampleEveryMs = 1_000;
+/** What a server that has lost its clients may take to release their memory. */
+const releaseMs = 30_000;
+const serverName = 'istiod.istio-system.svc';
+
+export async function measureConnectionMemory(
+  programs: Programs,
+  { services, streams, hasTls, protocol }: ConnectionMemoryPlan,
+): Promise<ConnectionMemory> {
+  const root = join(programs.root, `memory-${nextMark()}`);
+  const mesh = new BenchMesh(root, { services, endpoints: endpointsEach, flavor: 'istio' });
+  const [inspectorPort, securePort] = await freePorts(2);
+  const { tls, args } = certificatesIn(root, securePort!);
+  const server = await startPilot(programs, mesh, {
+    debounce: '100ms',
+    args: hasTls ? args : [],
+    env: { NODE_OPTIONS: `--inspect=127.0.0.1:${inspectorPort}` },
+  });
+  await waitForPort(server);
+  const port = hasTls ? securePort! : server.port;
+  const crowd = new Crowd(programs, port, { protocol, comesBack: false, ...(hasTls && { tls }) });
+  await crowd.grow(streams);
+  for (let change = 0; change < changes; change++) {
+    await crowd.acknowledge(server, change % 2 === 0 ? 'endpoint' : 'route', nextMark());
+  }
+  const served: number[] = [];
+  for (let sample = 0; sample < samples; sample++) {
+    await sleep(sampleEveryMs);
+    served.push(memoryOf(server.pid).rssMib);
+  }
+  const { peakMib } = memoryOf(server.pid);
+  const inspector = await Inspector.attach(inspectorPort!);
+  // Only what is alive is read here: collections are not what happens in production, so the server is not measured after them.
+  const usage = async (): Promise<{ usedSize: number; backingStorageSize: number }> =>
+    (await inspector.call('Runtime.getHeapUsage')) as { usedSize: number; backingStorageSize: number };
+  const { usedSize, backingStorageSize } = await usage();
+  await crowd.end();
+  await sleep(releaseMs);
+  const disconnectedMib = memoryOf(server.pid).rssMib;
+  const rest = await collectedMemory(server.pid, inspector);
+  inspector.close();
+  await server.stop();
+  const mib = (bytes: number): number => bytes / 1024 ** 2;
+  return {
+    servedMib: medianOf(served),
+    peakMib,
+    heapMib: mib(usedSize),
+    buffersMib: mib(backingStorageSize),
+    disconnectedMib,
+    restHeapMib: rest.heapMib,
+  };
+}
+
+function certificatesIn(root: string, port: number): { tls: ClientTls; args: string[] } {
+  const authority = createAuthority();
+  const server = authority.issue([serverName]);
+  const client = authority.issue(['spiffe://cluster.local/ns/default/sa/default']);
+  const file = (name: string, text: string): string => {
+    const path = join(root, name);
+    writeFileSync(path, text);
+    return path;
+  };
+  return {
+    tls: {
+      ca: authority.certificate,
+      serverName,
+      certificate: { chain: client.certificate, key: client.privateKey },
+    },
+    args: [
+      ...['--secureGRPCAddr', `127.0.0.1:${port}`, '--caCertFile', file('ca.pem', authority.certificate)],
+      ...['--tlsCertFile', file('cert.pem', server.certificate), '--tlsKeyFile', file('key.pem', server.privateKey)],
+    ],
+  };
+}
