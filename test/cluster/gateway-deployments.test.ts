@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { events, type Resource, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
+import { revisionLabel } from '../../src/model/kinds/metadata-keys.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite } from './cluster.ts';
@@ -41,7 +42,10 @@ const deployments: Resource = {
 
 it('a Gateway is deployed with the rights of the chart, follows its listeners, reports what the API server refuses, and never takes an object of others', async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
-  const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
+  // Control planes of other files write the status of Gateways of their revision.
+  const revision = `g${crypto.randomUUID().slice(0, 8)}`;
+  const values = `image.repository=registry.test/mesh/chartpilot,revision=${revision}`;
+  const objects = await rendered(cluster.namespace, '--set', values);
   for (const object of objects) {
     const resource = chartKinds[object.kind ?? ''];
     if (resource !== undefined) await cluster.apply(resource, object as ObjectToWrite);
@@ -53,7 +57,10 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   const listener = (port: number) => ({ name: `p${port}`, port, protocol: 'HTTP' });
   const apply = (name: string, ...ports: number[]) =>
     cluster.apply(gateways, {
-      ...{ metadata: { name }, spec: { gatewayClassName: 'istio', listeners: ports.map(listener) } },
+      ...{
+        metadata: { name, labels: { [revisionLabel]: revision } },
+        spec: { gatewayClassName: 'istio', listeners: ports.map(listener) },
+      },
     });
   const foreign = { metadata: { name: 'taken-istio' }, spec: { ports: [{ port: 1 }], selector: { app: 'a' } } };
   await cluster.apply(of.services, foreign);
@@ -69,7 +76,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
     },
     {},
     () => {},
-    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' },
+    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', REVISION: revision },
   );
   await eventually('the Gateway is deployed', async () => (await read(deployments, 'front-istio')) !== undefined);
   const deployment = await read(deployments, 'front-istio');
