@@ -99,7 +99,7 @@ const servers: Readonly<Record<string, { readonly overrides: string; readonly re
   'pilot-agent wait': { overrides: '', ready: /Waiting for Envoy/ },
 };
 /** They send a request to a port that no program of this test listens on. */
-const needsServer = /^pilot-\S+ request|--attach|--otlp/;
+const needsServer = /^pilot-\S+ (request|changes|certificates)|--attach|--otlp/;
 /** test/cluster/check-installation.test.ts runs it in a cluster. */
 const needsCluster = /^pilot-discovery check/;
 /** A trace of an older version deviates. */

@@ -69,8 +69,8 @@ it('each proxy counts once, whatever number of types it is sent', () => {
     given.history.sent(proxy, listeners, version);
   }
   given.time += 500;
-  for (const proxy of proxies.slice(0, 2)) given.history.acknowledged(proxy, clusters);
-  given.history.acknowledged(proxies[0]!, listeners);
+  for (const proxy of proxies.slice(0, 2)) given.history.acknowledged(proxy, clusters, version);
+  given.history.acknowledged(proxies[0]!, listeners, version);
   expect(given.views.at(-1)).toMatchObject({
     proxies: { pushed: 3, acknowledged: 1, rejected: 0, pending: 2, unanswered: 0 },
     answeredMs: 500,
@@ -86,9 +86,19 @@ it('a response that follows an acknowledged one makes the proxy pending again', 
   const version = given.push(entries(1));
   const proxy = node('a');
   given.history.sent(proxy, clusters, version);
-  given.history.acknowledged(proxy, clusters);
+  given.history.acknowledged(proxy, clusters, version);
   given.history.sent(proxy, listeners, version);
   expect(given.views.at(-1)).toMatchObject({ proxies: { pushed: 1, acknowledged: 0, pending: 1 } });
+});
+
+it('an ACK of the previous response does not count for a push that was sent before it is reported', () => {
+  const given = new Given();
+  const before = given.push(entries(1));
+  const proxy = node('a');
+  given.history.sent(proxy, clusters, before);
+  given.history.sent(proxy, clusters, given.push(entries(2)));
+  given.history.acknowledged(proxy, clusters, before);
+  expect(given.views.at(-1)).toMatchObject({ proxies: { acknowledged: 0, pending: 1 } });
 });
 
 it('a rejection counts for the push whose version was rejected, also without a push to the proxy', () => {

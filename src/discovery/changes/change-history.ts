@@ -168,9 +168,10 @@ export class ChangeHistory implements ResponseListener {
     if (push.state === 'acknowledged') move(push, 'pending');
   }
 
-  acknowledged(node: MeshNode, typeUrl: string): void {
+  acknowledged(node: MeshNode, typeUrl: string, version: string): void {
     const push = this.#pushes.get(node);
-    if (push === undefined) return;
+    // A response that waited for this ACK is sent before the ACK is reported.
+    if (push?.record.version !== version) return;
     this.#answered(push, typeUrl);
     if (push.outstanding === 0 && push.state === 'pending') move(push, 'acknowledged');
   }

@@ -85,7 +85,7 @@ class Client {
       const watch = this.watches[typeUrl]!;
       const acked = { nonceAcked: watch.nonceSent, versionAcked: watch.versionSent, lastError: '' };
       this.watches = { ...this.watches, [typeUrl]: { ...watch, ...acked } };
-      this.node.acknowledged(typeUrl);
+      this.node.acknowledged(typeUrl, watch.versionSent);
     }
   }
 

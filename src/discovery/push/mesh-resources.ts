@@ -68,7 +68,8 @@ export interface RejectionListener {
 export interface ResponseListener {
   /** A response was sent because of a push. @param version of its push context */
   sent(node: MeshNode, typeUrl: string, version: string): void;
-  acknowledged(node: MeshNode, typeUrl: string): void;
+  /** @param version of the acknowledged response: the next one may have been sent before this call */
+  acknowledged(node: MeshNode, typeUrl: string, version: string): void;
   rejected(node: MeshNode, typeUrl: string): void;
   left(node: MeshNode): void;
 }
@@ -234,8 +235,8 @@ export class MeshNode implements NodeResources {
     if (cause === 'push') this.#options.responses?.sent(this, typeUrl, version);
   }
 
-  acknowledged(typeUrl: string): void {
-    this.#options.responses?.acknowledged(this, typeUrl);
+  acknowledged(typeUrl: string, version: string): void {
+    this.#options.responses?.acknowledged(this, typeUrl, version);
     if (this.#rejected?.delete(typeUrl)) this.#options.rejections?.accepted(this, typeUrl);
   }
 

@@ -2,7 +2,9 @@
 import { Command, Option } from 'commander';
 import type { ChangesView } from '../../../discovery/changes/change-view.ts';
 import { changesText } from '../../../discovery/changes/changes-text.ts';
-import { momentForms } from '../../../discovery/changes/moment.ts';
+import { momentForms, momentOf } from '../../../discovery/changes/moment.ts';
+import { mustBe } from '../../../model/fields/violation.ts';
+import { optionError } from '../../../runtime/option-errors.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';
 import { requestJson } from '../../../runtime/trace/program-request.ts';
 import { addHelpSections } from '../help-sections.ts';
@@ -32,8 +34,8 @@ export function changesCommand(print: (text: string) => void = (text) => standar
     .option('--from <url>', 'Control plane to read from', localControlPlane)
     .option('--since <time>', `Pushes from this time on: ${momentForms}`)
     .option('--until <time>', 'Pushes until this time, in the same forms')
-    .option('--object <text>', 'Pushes with an object whose KIND/NAMESPACE/NAME contains this text')
-    .option('--proxy <text>', 'Pushes to a proxy whose node ID contains this text')
+    .option('--object <name>', 'Pushes with an object whose KIND/NAMESPACE/NAME contains this text')
+    .option('--proxy <id>', 'Pushes to a proxy whose node ID contains this text')
     .option('--rejected', 'Pushes that a proxy rejected')
     .option('--endpoints', 'Also pushes of endpoints alone')
     .option('--all', 'All names of a push instead of the first ten of each list')
@@ -41,13 +43,20 @@ export function changesCommand(print: (text: string) => void = (text) => standar
   return addHelpSections(command, {
     examples: [
       'pilot-discovery changes --since 14:00 --until 14:10',
-      'pilot-discovery changes --rejected --from http://istiod.istio-system:15014',
+      'pilot-discovery changes --rejected --from http://127.0.0.1:15014',
     ],
     exitCodes: [
       ['0', 'history printed'],
       ['1', 'invalid flag, or no response from --from'],
     ],
   }).action(async ({ from, since, until, object, proxy, rejected, endpoints, all, format }: ChangesFlags) => {
+    for (const [flag, text] of [
+      ['--since', since],
+      ['--until', until],
+    ] as const) {
+      if (text !== undefined && momentOf(text, Date.now()) === undefined)
+        throw optionError(flag, mustBe(momentForms, text));
+    }
     const wanted = {
       since,
       until,
