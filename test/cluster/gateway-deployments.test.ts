@@ -45,7 +45,9 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   // Control planes of other files write the status of Gateways of their revision.
   const revision = `g${crypto.randomUUID().slice(0, 8)}`;
   const values = `image.repository=registry.test/mesh/chartpilot,revision=${revision}`;
-  const objects = await rendered(cluster.namespace, '--set', values);
+  // Nor does this one write the status of their objects.
+  const selector = 'meshConfig.discoverySelectors[0].matchLabels.kubernetes\\.io/metadata\\.name';
+  const objects = await rendered(cluster.namespace, '--set', `${values},${selector}=${cluster.namespace}`);
   for (const object of objects) {
     const resource = chartKinds[object.kind ?? ''];
     if (resource !== undefined) await cluster.apply(resource, object as ObjectToWrite);
