@@ -37,7 +37,7 @@ export function testIstioctl(mesh: () => InstalledMesh): void {
       const { node } = mesh();
       const { cluster } = node;
       const folder = join(node.folder, 'istioctl');
-      mkdirSync(folder);
+      mkdirSync(join(folder, 'report'), { recursive: true });
       writeKubeconfig(join(folder, 'kubeconfig'), { address: cluster.address });
       const route = { hosts: ['server'], http: [{ route: [{ destination: { host: 'server' } }] }] };
       const virtualService = {
@@ -52,8 +52,15 @@ export function testIstioctl(mesh: () => InstalledMesh): void {
       world = {
         ...{ namespace: cluster.namespace, folder },
         ...{ client: await nameOf('client'), server: await nameOf('server') },
-        istiod: await nameOf('istiod', systemNamespace),
+        ...{ istiod: await nameOf('istiod', systemNamespace), nearby: '' },
       };
+      const [first] = world.istiod.split('.');
+      const nearby = await eventually('a proxy is connected to the first replica', async () => {
+        const { stdout } = await run(['proxy-status']);
+        const lines = stdout.split('\n').map((line) => line.split(/ +/));
+        return lines.find(([, , istiod]) => istiod === first)?.[0];
+      });
+      world = { ...world, nearby };
     }, 3_600_000);
 
     for (const { row, args, check, code = 0 } of istioctlCommands) {
