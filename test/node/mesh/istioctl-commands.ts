@@ -205,7 +205,7 @@ export const istioctlCommands: readonly IstioctlCommand[] = [
   },
   {
     row: 'admin log',
-    args: ({ istiod }) => split(`admin log ${istiod} ${ctrlz}`),
+    args: ({ istiod }) => split(`admin log ${istiod.split('.')[0]} ${ctrlz}`),
     check: shows(/^ads .* (debug|info) +none/m),
   },
   { row: 'admin log', args: fixed(`admin log ${ctrlz} --reset`), check: ({ stderr }) => expect(stderr).toBe('') },
