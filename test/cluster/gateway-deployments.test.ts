@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { afterAll, afterEach, expect, it } from 'vitest';
 import { events, type Resource, resourceOf, serviceAccounts } from '../../src/discovery/kubernetes/api-resource.ts';
 import type { KubernetesObject } from '../../src/discovery/kubernetes/api-server.ts';
-import { revisionLabel } from '../../src/model/kinds/metadata-keys.ts';
 import { ControlPlane, stopControlPlanes } from '../harness/control-plane.ts';
 import { eventually } from '../harness/eventually.ts';
 import type { ObjectToWrite } from './cluster.ts';
-import { givenCluster } from './given-cluster.ts';
+import { givenOwnServer } from './given-cluster.ts';
 import { givenHelm } from './given-helm.ts';
 import { defineKinds, of, writeKubeconfig } from './mesh-objects.ts';
 
-const cluster = givenCluster();
+// Its control plane writes the status of all Gateways and routes, and others write that of its own.
+const { cluster } = givenOwnServer();
 const { rendered } = givenHelm();
 const never = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), 'cp-gateways-'));
@@ -42,12 +42,7 @@ const deployments: Resource = {
 
 it('a Gateway is deployed with the rights of the chart, follows its listeners, reports what the API server refuses, and never takes an object of others', async () => {
   await defineKinds(cluster, ['GatewayClass', 'KubernetesGateway']);
-  // Control planes of other files write the status of Gateways of their revision.
-  const revision = `g${crypto.randomUUID().slice(0, 8)}`;
-  const values = `image.repository=registry.test/mesh/chartpilot,revision=${revision}`;
-  // Nor does this one write the status of their objects.
-  const selector = 'meshConfig.discoverySelectors[0].matchLabels.kubernetes\\.io/metadata\\.name';
-  const objects = await rendered(cluster.namespace, '--set', `${values},${selector}=${cluster.namespace}`);
+  const objects = await rendered(cluster.namespace, '--set', 'image.repository=registry.test/mesh/chartpilot');
   for (const object of objects) {
     const resource = chartKinds[object.kind ?? ''];
     if (resource !== undefined) await cluster.apply(resource, object as ObjectToWrite);
@@ -60,7 +55,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
   const apply = (name: string, ...ports: number[]) =>
     cluster.apply(gateways, {
       ...{
-        metadata: { name, labels: { [revisionLabel]: revision } },
+        metadata: { name },
         spec: { gatewayClassName: 'istio', listeners: ports.map(listener) },
       },
     });
@@ -78,7 +73,7 @@ it('a Gateway is deployed with the rights of the chart, follows its listeners, r
     },
     {},
     () => {},
-    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret', REVISION: revision },
+    { SELF_SIGNED_CA_SECRET: 'istio-ca-secret' },
   );
   await eventually('the Gateway is deployed', async () => (await read(deployments, 'front-istio')) !== undefined);
   const deployment = await read(deployments, 'front-istio');
