@@ -207,11 +207,11 @@ describe.each([
     expect(template.metadata.labels).toMatchObject(selector.matchLabels);
     const service = only(objects, 'Service').spec as {
       selector: object;
-      ports: readonly { targetPort: string; port: number }[];
+      ports: readonly { targetPort: string | number; port: number }[];
     };
     expect(service.selector).toEqual(selector.matchLabels);
     expect((only(objects, 'PodDisruptionBudget').spec as { selector: object }).selector).toEqual(selector);
-    const ports = template.spec.containers[0].ports.map(({ name }) => name);
+    const ports = template.spec.containers[0].ports.flatMap(({ name, containerPort }) => [name, containerPort]);
     expect(ports).toEqual(expect.arrayContaining(service.ports.map(({ targetPort }) => targetPort)));
     const numbers = [template.spec.containers[0].ports, service.ports].map((of) =>
       of.map((one) => ('port' in one ? one.port : one.containerPort)),

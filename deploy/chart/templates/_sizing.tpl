@@ -1,4 +1,4 @@
-{{/* Resident memory of a replica in MiB, in steps of 64: the constants of docs/scaling.md, which test/cluster/chart.test.ts compares. */}}
+{{/* Resident memory of a replica in MiB, in steps of 64: the constants of docs/scaling.md, which test/cluster/chart-sizing.test.ts compares. */}}
 {{- define "chartpilot.memoryMi" -}}
 {{- $proxies := int64 .proxies -}}
 {{- $services := int64 .services -}}
