@@ -134,7 +134,8 @@ async function freshClientCalls(): Promise<void> {
 beforeAll(async () => {
   const ports = await freePorts(2);
   mesh = await AgentMesh.start({
-    ...{ podIp, secretTtl: '20s' },
+    // Half of it is left when a control plane is restarted: on a busy machine that takes more than 10 s.
+    ...{ podIp, secretTtl: '40s' },
     files: {
       'services.yaml': services(ports[0]!),
       'own.yaml': ownServices(ports),

@@ -55,10 +55,13 @@ export function repairSharedMemory(environment: RepairEnvironment) {
   });
 }
 
+/** Envoy takes less than 100 ms; starved of processor time, more than 5 s. */
+const versionLimitMs = 20_000;
+
 async function requireKnownLayout(binary: string): Promise<void> {
   // Envoy prints the version to stderr (spec/envoy-hot-restart.md §8).
-  const { all } = await askProgram(binary, ['--hot-restart-version'], { all: true, timeout: 5_000 });
-  const version = (all ?? '').trim();
+  const { all, timedOut } = await askProgram(binary, ['--hot-restart-version'], { all: true, timeout: versionLimitMs });
+  const version = timedOut ? `no response within ${versionLimitMs} ms` : (all ?? '').trim();
   if (version !== knownVersion || process.arch !== knownArch) {
     throw impossible(`hot restart version ${knownVersion} on ${knownArch}`, `${version} on ${process.arch}`);
   }

@@ -47,6 +47,8 @@ export class HttpBackend {
     if (http2)
       this.#server = (tls ? createSecureServer(tls, answer as never) : createHttp2Server(answer as never)) as never;
     else this.#server = (tls ? createHttpsServer(tls, answer) : createServer(answer)) as HttpServer;
+    // Closing an idle connection fails the request that Envoy sends on it at that moment.
+    if ('keepAliveTimeout' in this.#server) this.#server.keepAliveTimeout = 0;
   }
 
   static async start(name: string, options: HttpBackendOptions = {}): Promise<HttpBackend> {
