@@ -13,7 +13,7 @@ import { ClusterSchema } from '../gen/envoy/config/cluster/v3/cluster_pb.ts';
 
 const files = Number(process.env.ROLLBACK_FILES ?? 500);
 
-const mostReadings = 4;
+const mostReadings = 8;
 
 let root: string;
 
