@@ -14,7 +14,7 @@ test('the document has the tables of the model', () => {
   expect(readFileSync(file, 'utf8') === made, `${file}: run with UPDATE_TABLES=1`).toBe(true);
 });
 
-/** Of `node test/bench/connection-memory.ts` with jemalloc, 2026-11-29, two cores at a load of 40 to 60. */
+/** Measured by hand in the steps of `node test/bench/connection-memory.ts`, with jemalloc, 2026-11-29, two cores at a load of 40 to 60. */
 const measuredPoints = [
   { services: 200, connections: 500, hasTls: true, residentMib: 246 },
   { services: 200, connections: 1_000, hasTls: true, residentMib: 336 },
