@@ -1,16 +1,14 @@
 /** `pilot-discovery changes`: recent changes of a running control plane, with their pushes. */
-import { Command, Option } from 'commander';
+import { Command } from 'commander';
 import type { ChangesView } from '../../../discovery/changes/change-view.ts';
 import { changesText } from '../../../discovery/changes/changes-text.ts';
 import { momentForms, momentOf } from '../../../discovery/changes/moment.ts';
 import { mustBe } from '../../../model/fields/violation.ts';
 import { optionError } from '../../../runtime/option-errors.ts';
 import { standardOutput } from '../../../runtime/output/standard-streams.ts';
-import { requestJson } from '../../../runtime/trace/program-request.ts';
-import { addHelpSections } from '../help-sections.ts';
+import { addFormatAndHelp, addFromFlag, type RemoteFlags, viewText } from './remote-view.ts';
 
-interface ChangesFlags {
-  readonly from: string;
+interface ChangesFlags extends RemoteFlags {
   readonly since?: string;
   readonly until?: string;
   readonly object?: string;
@@ -18,38 +16,30 @@ interface ChangesFlags {
   readonly rejected?: boolean;
   readonly endpoints?: boolean;
   readonly all?: boolean;
-  readonly format: 'text' | 'json';
 }
 
-/** Address of a control plane on this host. */
-export const localControlPlane = 'http://127.0.0.1:15014';
-
 export function changesCommand(print: (text: string) => void = (text) => standardOutput.print(text)): Command {
-  const command = new Command('changes')
-    .summary('Show recent changes and their pushes')
-    .description(
-      'Show recent pushes of a running control plane: which objects changed and where they come from, which proxies received the push, ' +
-        'and which acknowledged or rejected it. Each replica has its own history, which begins when it starts.',
-    )
-    .option('--from <url>', 'Control plane to read from', localControlPlane)
+  const command = addFromFlag(
+    new Command('changes')
+      .summary('Show recent changes and their pushes')
+      .description(
+        'Show recent pushes of a running control plane: which objects changed and where they come from, which proxies received the push, ' +
+          'and which acknowledged or rejected it. Each replica has its own history, which begins when it starts.',
+      ),
+  )
     .option('--since <time>', `Pushes from this time on: ${momentForms}`)
     .option('--until <time>', 'Pushes until this time, in the same forms')
     .option('--object <name>', 'Pushes with an object whose KIND/NAMESPACE/NAME contains this text')
     .option('--proxy <id>', 'Pushes to a proxy whose node ID contains this text')
     .option('--rejected', 'Pushes that a proxy rejected')
     .option('--endpoints', 'Also pushes of endpoints alone')
-    .option('--all', 'All names of a push instead of the first ten of each list')
-    .addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
-  return addHelpSections(command, {
-    examples: [
-      'pilot-discovery changes --since 14:00 --until 14:10',
-      'pilot-discovery changes --rejected --from http://127.0.0.1:15014',
-    ],
-    exitCodes: [
-      ['0', 'history printed'],
-      ['1', 'invalid flag, or no response from --from'],
-    ],
-  }).action(async ({ from, since, until, object, proxy, rejected, endpoints, all, format }: ChangesFlags) => {
+    .option('--all', 'All names of a push instead of the first ten of each list');
+  const examples = [
+    'pilot-discovery changes --since 14:00 --until 14:10',
+    'pilot-discovery changes --rejected --from http://127.0.0.1:15014',
+  ];
+  return addFormatAndHelp(command, examples, 'history printed').action(async (flags: ChangesFlags) => {
+    const { since, until, object, proxy, rejected, endpoints, all } = flags;
     for (const [flag, text] of [
       ['--since', since],
       ['--until', until],
@@ -68,11 +58,6 @@ export function changesCommand(print: (text: string) => void = (text) => standar
     const query = new URLSearchParams(
       Object.entries(wanted).filter((one): one is [string, string] => one[1] !== undefined),
     );
-    const view = (await requestJson(
-      from,
-      `/debug/changes?${query}`,
-      'Check --from: a running control plane.',
-    )) as ChangesView;
-    print(format === 'json' ? `${JSON.stringify(view, null, 2)}\n` : changesText(view, all === true));
+    print(await viewText(flags, `/debug/changes?${query}`, (view: ChangesView) => changesText(view, all === true)));
   });
 }

@@ -1,0 +1,44 @@
+/** What commands share that print a page of a running control plane. */
+import { type Command, Option } from 'commander';
+import { requestJson } from '../../../runtime/trace/program-request.ts';
+import { addHelpSections } from '../help-sections.ts';
+
+/** Address of a control plane on this host. */
+const localControlPlane = 'http://127.0.0.1:15014';
+
+export interface RemoteFlags {
+  readonly from: string;
+  readonly format: 'text' | 'json';
+}
+
+/** Adds `--from`, before the flags of the command itself. */
+export function addFromFlag(command: Command): Command {
+  return command.option('--from <url>', 'Control plane to read from', localControlPlane);
+}
+
+/** Adds `--format`, examples and exit codes. @param printed what exit code 0 means */
+export function addFormatAndHelp(command: Command, examples: readonly string[], printed: string): Command {
+  command.addOption(new Option('--format <format>', 'Output format').choices(['text', 'json']).default('text'));
+  return addHelpSections(command, {
+    examples,
+    exitCodes: [
+      ['0', printed],
+      ['1', 'invalid flag, or no response from --from'],
+    ],
+  });
+}
+
+/**
+ * The page in the chosen format.
+ *
+ * @param text the page for people
+ * @throws ChartpilotError without a response
+ */
+export async function viewText<View>(
+  { from, format }: RemoteFlags,
+  path: string,
+  text: (view: View) => string,
+): Promise<string> {
+  const view = (await requestJson(from, path, 'Check --from: a running control plane.')) as View;
+  return format === 'json' ? `${JSON.stringify(view, null, 2)}\n` : text(view);
+}
