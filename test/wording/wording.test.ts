@@ -1,5 +1,14 @@
 /** The wording rules of user-facing texts. `npm run lint` applies them to the files of this package. */
 import { describe, expect, test } from 'vitest';
+import {
+  codeWordingOf,
+  identifierRules,
+  isPending,
+  namesFinderOf,
+  pendingFolders,
+  repeatedTypeNames,
+  sourceFiles,
+} from './code-wording.ts';
 import { textFiles, wordingOf, wordingRules } from './wording.ts';
 
 const wording = await wordingOf();
@@ -71,5 +80,85 @@ describe('what is checked', () => {
       ]),
     );
     expect(files.filter((file) => /docs\/events\.md|state-tables\.md|src\/gen|\.test\./.test(file))).toEqual([]);
+  });
+});
+
+describe('the rules of names', () => {
+  const { rules, allowed } = identifierRules();
+
+  test.each(rules.map((rule) => [rule.wrong, rule] as const))('find "%s" and accept its correction', (wrong, rule) => {
+    expect(namesFinderOf({ rules: [rule], allowed: [] })(wrong)).toHaveLength(1);
+    expect(namesFinderOf({ rules, allowed })(rule.right)).toEqual([]);
+  });
+
+  test('check names that consist of a single word, and names that start with one, by rules of their own', () => {
+    const find = namesFinderOf({ rules, allowed: [] });
+    expect([find('own'), find('mostBytes'), find('leastRequest')].map((found) => found.length)).toEqual([1, 1, 1]);
+    expect([find('ownerReference'), find('ownCertificate'), find('atMost')].flat()).toEqual([]);
+  });
+
+  test('accept an allowed name', () => {
+    expect(namesFinderOf({ rules, allowed })('leastRequest')).toEqual([]);
+  });
+});
+
+describe('code', () => {
+  const check = (file: string, lines: readonly string[]) =>
+    codeWordingOf()(file, `${lines.join('\n')}\n`).map(({ line, message }) => `${line} ${message.split(':')[0]}`);
+
+  test('is checked in comments, where a phrase may continue on the next line, but not in code in backticks or links', () => {
+    expect(
+      check('src/a.ts', [
+        '// it is started in',
+        '// spite of `told`',
+        'const text = "// told";',
+        '/** @param told - {@link told} */',
+      ]),
+    ).toEqual(['1 comment "in spite of"']);
+  });
+
+  test('is checked in the names that it declares, not in those that it uses', () => {
+    expect(
+      check('src/a.ts', [
+        'const told = answer();',
+        'function f(asked: string, { said, x: heard }: T) { return told; }',
+        'interface A { readonly going: string; say(): void }',
+        'class B { #coming = 1; constructor(readonly made: string) {} }',
+        'const [gone = 1, ...looked] = told;',
+      ]),
+    ).toEqual([
+      '1 name "told" with "told"',
+      '2 name "asked" with "asked"',
+      '2 name "heard" with "heard"',
+      '3 name "going" with "going"',
+      '3 name "say" with "say"',
+      '4 name "coming" with "coming"',
+      '4 name "made" with "made"',
+      '5 name "gone" with "gone"',
+      '5 name "looked" with "looked"',
+    ]);
+  });
+
+  test('is checked in the titles of tests', () => {
+    const lines = [
+      "test('is told', () => {});",
+      'test.each([1])(`is %s \\`told\\` told`, () => {});',
+      "expect('told');",
+    ];
+    expect(check('src/a.test.ts', lines)).toEqual(['1 test title "told"', '2 test title "told"']);
+    expect(check('src/a.ts', lines)).toEqual([]);
+  });
+
+  test('that is pending is not reported', () => {
+    const [finding] = codeWordingOf()('src/a/a.ts', '// told\n');
+    const none = { comments: [], identifiers: [], titles: [], types: [] };
+    expect(isPending({ ...none, comments: ['src/a'] }, finding!)).toBe(true);
+    expect(isPending({ ...none, comments: ['src'], titles: ['src/a'] }, finding!)).toBe(false);
+  });
+
+  test('exports a type name from one file, except the names that are pending', () => {
+    const { types } = pendingFolders();
+    const repeated = [...repeatedTypeNames(sourceFiles())].filter(([name]) => !types.includes(name));
+    expect(Object.fromEntries(repeated)).toEqual({});
   });
 });

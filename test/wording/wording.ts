@@ -54,12 +54,15 @@ export function textFiles(): readonly string[] {
 
 export type Wording = (file: string, text: string) => Promise<readonly WordingFinding[]>;
 
-/** @returns what checks the text of a file, of which only the name is used */
-export async function wordingOf(rules: readonly WordingRule[] = wordingRules()): Promise<Wording> {
-  const patterns = rules.map(({ match, use }) => ({
+export const wordingPatterns = (rules: readonly WordingRule[]): readonly { pattern: RegExp; use: string }[] =>
+  rules.map(({ match, use }) => ({
     pattern: new RegExp(`(?<![\\w-])(?:${match.replaceAll(' ', '\\s+')})(?![\\w-])`, 'gi'),
     use,
   }));
+
+/** @returns what checks the text of a file, of which only the name is used */
+export async function wordingOf(rules: readonly WordingRule[] = wordingRules()): Promise<Wording> {
+  const patterns = wordingPatterns(rules);
   const rule: TextlintRuleModule = (context) => ({
     [context.Syntax.Str](node) {
       for (const { pattern, use } of patterns) {

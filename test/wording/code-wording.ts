@@ -1,0 +1,136 @@
+/** Checks comments, declared names and test titles of the sources by the rules of this folder. */
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { load } from 'js-yaml';
+import { packageRoot } from '../../src/runtime/package-root.ts';
+import { type CodeTexts, codeTextsOf, wordsOfName } from './code-texts.ts';
+import { type WordingFinding, wordingPatterns, wordingRules } from './wording.ts';
+
+export type CodePart = keyof CodeTexts;
+export const codeParts: readonly CodePart[] = ['comments', 'identifiers', 'titles'];
+
+export interface IdentifierRule {
+  /** In lower case, separated by spaces. */
+  readonly words: string;
+  /** Which words of a name are checked; all of them if absent. */
+  readonly at?: 'start' | 'whole';
+  readonly use: string;
+  readonly wrong: string;
+  readonly right: string;
+}
+
+export interface IdentifierRules {
+  readonly rules: readonly IdentifierRule[];
+  /** `name` is a regular expression of the whole name. */
+  readonly allowed: readonly { readonly name: string; readonly reason: string }[];
+}
+
+/** What is not checked yet: by part the folders, without their subfolders, and the type names that several files export. */
+export type Pending = Readonly<Record<CodePart | 'types', readonly string[]>>;
+
+const readYaml = (file: string): unknown => load(readFileSync(join(packageRoot(), 'test/wording', file), 'utf8'));
+
+export const identifierRules = (): IdentifierRules => readYaml('identifiers.yaml') as IdentifierRules;
+
+export const pendingFolders = (): Pending => readYaml('pending.yaml') as Pending;
+
+const source = /^(?!src\/gen\/|.*\.d\.ts$|src\/debugger\/trace\/versions\/names-of-version-).*\.tsx?$/;
+
+export function sourceFiles(): readonly string[] {
+  return execFileSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], {
+    cwd: packageRoot(),
+    encoding: 'utf8',
+  })
+    .split('\n')
+    .filter((file) => source.test(file));
+}
+
+export interface CodeFinding extends WordingFinding {
+  readonly part: CodePart;
+}
+
+type Message = { readonly part: CodePart; readonly offset: number; readonly message: string };
+
+/** @returns the words of a name that a rule forbids there */
+export function namesFinderOf({ rules, allowed }: IdentifierRules): (name: string) => readonly string[] {
+  const byWord = new Map(rules.flatMap((rule) => rule.words.split(' ').map((word) => [word, rule] as const)));
+  const exceptions = allowed.map(({ name }) => new RegExp(`^(?:${name})$`));
+  return (name) => {
+    const words = wordsOfName(name);
+    const found = words.flatMap((word, i) => {
+      const rule = byWord.get(word);
+      const isChecked = rule?.at === undefined || (rule.at === 'start' ? i === 0 : words.length === 1);
+      return rule !== undefined && isChecked ? [`name "${name}" with "${word}": use ${rule.use}`] : [];
+    });
+    return found.length > 0 && exceptions.some((exception) => exception.test(name)) ? [] : found;
+  };
+}
+
+export type CodeWording = (file: string, text: string) => readonly CodeFinding[];
+
+export function codeWordingOf(rules = wordingRules(), names = identifierRules()): CodeWording {
+  const patterns = wordingPatterns(rules);
+  const findNames = namesFinderOf(names);
+  const inProse = (part: CodePart, { text, start }: { text: string; start: number }): Message[] =>
+    patterns.flatMap(({ pattern, use }) =>
+      [...text.matchAll(pattern)].map(({ 0: found, index }) => ({
+        part,
+        offset: start + index,
+        message: `${kindOf[part]} "${found.replaceAll(/\s+/g, ' ')}": use ${use}`,
+      })),
+    );
+  return (file, text) => {
+    const { comments, identifiers, titles } = codeTextsOf(file, text);
+    const inNames = identifiers.flatMap(({ text: name, start }) =>
+      findNames(name).map((message): Message => ({ part: 'identifiers', offset: start, message })),
+    );
+    return [
+      ...comments.flatMap((comment) => inProse('comments', comment)),
+      ...titles.flatMap((title) => inProse('titles', title)),
+      ...inNames,
+    ]
+      .toSorted((a, b) => a.offset - b.offset)
+      .map(({ part, offset, message }) => {
+        const lines = text.slice(0, offset).split('\n');
+        return { part, file, line: lines.length, column: lines.at(-1)!.length + 1, message };
+      });
+  };
+}
+
+const kindOf = { comments: 'comment', identifiers: 'name', titles: 'test title' };
+
+/** Findings in files of this package. */
+export const codeFindingsOf = (wording: CodeWording, files: readonly string[]): readonly CodeFinding[] =>
+  files.flatMap((file) => wording(file, readFileSync(join(packageRoot(), file), 'utf8')));
+
+export const isPending = (pending: Pending, { part, file }: CodeFinding): boolean =>
+  pending[part].includes(dirname(file));
+
+const exportedType = /^export (?:declare )?(?:abstract )?(?:type|interface|class|enum) (\w+)/gm;
+
+/** @returns the files that export each type name, for names of the product that more than one file exports */
+export function repeatedTypeNames(files: readonly string[]): ReadonlyMap<string, readonly string[]> {
+  const filesOf = new Map<string, string[]>();
+  for (const file of files.filter((each) => /^(src|machines|visualize)\/(?!.*\.test\.tsx?$)/.test(each))) {
+    for (const [, name] of readFileSync(join(packageRoot(), file), 'utf8').matchAll(exportedType)) {
+      filesOf.set(name!, [...(filesOf.get(name!) ?? []), file]);
+    }
+  }
+  return new Map([...filesOf].filter(([, exporters]) => new Set(exporters).size > 1));
+}
+
+/** @returns the folders of `pending` that still have findings, and the type names that are still repeated */
+export function stillPending(pending: Pending, findings: readonly CodeFinding[], files: readonly string[]): Pending {
+  const foldersOf = (part: CodePart): readonly string[] => {
+    const folders = new Set(findings.filter((finding) => finding.part === part).map(({ file }) => dirname(file)));
+    return pending[part].filter((folder) => folders.has(folder));
+  };
+  const repeated = repeatedTypeNames(files);
+  return {
+    comments: foldersOf('comments'),
+    identifiers: foldersOf('identifiers'),
+    titles: foldersOf('titles'),
+    types: pending.types.filter((name) => repeated.has(name)),
+  };
+}
